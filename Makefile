@@ -6,8 +6,8 @@ STAMP := .venv/.set-up
 DEV_STAMP := .venv/.set-up-dev
 BUILD := build
 # What is installed; compiled at set-up, or each command would compile it again where bytecode is not written.
-ROOMS := cli contracts core evalake flows metrics providers reports service storage suites tasks
-EVM := tests/suites/solidity_audit/evm
+ROOMS := contracts evalake flows storage tasks
+EVM := tests/unit/suites/solidity_audit/evm
 
 .PHONY: run setup test test-end-to-end test-others test-again test-fast line-coverage lint docs bench chaos deploy lock sbom licences audit clean
 
@@ -42,12 +42,12 @@ $(BIN)/python -m pip check
 $(BIN)/python -m compileall -q -j 0 -x '[/]tests?[/]' $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') > /dev/null || true
 $(BIN)/python -m compileall -q -j 0 $(ROOMS)
 # The first run finds a Prefect database that is migrated already.
-$(BIN)/python -m service.local.database
+$(BIN)/python -m evalake.server.local.database
 endef
 
 # Tests that need something that the machine lacks are left out, by name. Those that start many processes of their own and
 # mostly wait for them, end to end, run beside the others; two processes share either. With three for the others, all tests
-# took a tenth more of the processor, for they take each other's caches. A part, `make test PYTEST='tests/metrics -x'`, runs
+# took a tenth more of the processor, for they take each other's caches. A part, `make test PYTEST='tests/unit/metrics -x'`, runs
 # in one.
 test: $(DEV_STAMP)
 	@sh deploy/system_packages.sh test || true
@@ -61,7 +61,7 @@ endif
 # Where a process crashes, the others end what they have and the rest is left: begun anew, one could wait for ever.
 SHARED := --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 # Tests of one folder share servers, so tests/e2e comes whole, behind the two that tests/conftest.py begins first.
-WAITING := tests/chaos tests/dashboard tests/e2e
+WAITING := tests/e2e
 # Each has a cache of its own, so that each knows what has passed.
 END_TO_END := pytest -o cache_dir=.pytest_cache/end_to_end $(WAITING) $(SHARED)
 OTHERS := pytest -o cache_dir=.pytest_cache/others $(WAITING:%=--ignore %) $(SHARED)
@@ -87,7 +87,7 @@ line-coverage: $(DEV_STAMP)
 	$(BIN)/python -m tests.line_coverage $(BUILD)/line_coverage.json
 
 # What needs no server and is quick, for every save: in under three minutes on two cores.
-FAST := tests/contracts tests/core tests/evalake tests/metrics tests/storage tests/suites tests/tasks
+FAST := tests/unit
 test-fast: $(DEV_STAMP)
 	$(BIN)/python -m pytest --quiet -m 'not e2e and not slow' $(SHARED) $(FAST)
 

@@ -44,7 +44,7 @@ def run(
 
 def main(place: Path, dataset: Path, model: str) -> None:
     """Make the small run, then the one that is measured, and print what it took."""
-    from cli.environment import prepare
+    from evalake.cli.environment import prepare
 
     prepare()
     _seconds(place, place / "warm-up", dataset, model, WARM_UP_SAMPLES)
@@ -55,10 +55,10 @@ def main(place: Path, dataset: Path, model: str) -> None:
 def _seconds(place: Path, lake: Path, dataset: Path, model: str, limit: int | None = None) -> float:
     from prefect.client.orchestration import get_client
 
-    from contracts.tables import RUNS
-    from flows.evaluate import evaluate
-    from flows.opening import run_id_of
-    from storage.lake import Lake
+    from evalake.contracts.tables import RUNS
+    from evalake.flows.evaluate import evaluate
+    from evalake.storage.lake import Lake
+    from evalake.tasks.runtime.form import run_id_of
 
     state = evaluate(
         suite="command_guard",

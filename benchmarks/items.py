@@ -18,11 +18,11 @@ from deltalake import write_deltalake
 from benchmarks.material import CATEGORIES
 from benchmarks.measure import Measure, report, say
 from benchmarks.place import folder
-from contracts.contract import Contract
-from contracts.tables import CALLS, RUN_ITEMS, RUNS, SAMPLES
-from storage.lake import Lake
-from suites.command_guard.suite import SUITE
-from tasks.jobs.import_results import import_recorded
+from evalake.admin.import_results import import_recorded
+from evalake.contracts.contract import Contract
+from evalake.contracts.tables import CALLS, RUN_ITEMS, RUNS, SAMPLES
+from evalake.storage.lake import Lake
+from evalake.suites.command_guard.suite import SUITE
 from tests.e2e.processes import ROOT
 
 SAMPLES_IN_ALL = 500_000
@@ -117,7 +117,7 @@ def _say_size(lake: Lake, contract: Contract) -> None:
 
 @contextmanager
 def _viewer(lake: Lake, place: Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    command = [sys.executable, "-m", "cli", "view", "--no-token", "--lake", lake.uri, "--port", "0"]
+    command = [sys.executable, "-m", "evalake.cli", "view", "--no-token", "--lake", lake.uri, "--port", "0"]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None

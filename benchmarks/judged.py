@@ -25,9 +25,9 @@ Looped = Mapping[plain_judged.Group, Mapping[str, plain_judged.Estimate]]
 
 def main() -> None:
     """Measure a million rows by the engine; fewer by the loop, with draws and without, whose values must agree."""
-    from metrics.compute import measure
-    from suites.solidity_audit.options import DEFAULTS
-    from suites.solidity_audit.suite import SUITE
+    from evalake.metrics.compute import measure
+    from evalake.suites.solidity_audit.suite import SUITE
+    from evalake.suites.solidity_audit.truth import DEFAULTS
 
     declared = SUITE.all_metrics(DEFAULTS)
     few, some = judged_audits(LOOP_ROWS), judged_audits(VALUE_ROWS)

@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from metrics.calibration import equal_width_bin
-from suites.solidity_audit.people.join import BINS
-from suites.solidity_audit.taxonomy import CLASSIFICATIONS, SEVERITIES, VALID, count_column
+from evalake.metrics.calibration import equal_width_bin
+from evalake.suites.solidity_audit.people import BINS
+from evalake.suites.solidity_audit.truth import CLASSIFICATIONS, SEVERITIES, VALID, count_column
 
 MODELS = 5
 JUDGES = 2

@@ -2,12 +2,12 @@
 
 from benchmarks.measure import Measure, report
 from benchmarks.place import folder
-from contracts.tables import CALLS
-from storage.ledger import KEY
-from suites.command_guard.contract import RESULTS
+from evalake.contracts.tables import CALLS
+from evalake.storage.ledger import KEY
+from evalake.suites.command_guard.contract import RESULTS
 from tests.e2e.kills import Kills
 from tests.e2e.processes import PrefectStack
-from tests.flows.workplace import Workplace
+from tests.integration.flows.workplace import Workplace
 from tests.servers.model_server import ModelServer
 
 CALLS_MADE = 2_000

@@ -7,9 +7,9 @@ from statistics import median
 from benchmarks.material import fill, rows_of
 from benchmarks.measure import Measure, report, say
 from benchmarks.place import folder
-from contracts.tables import CALLS
-from storage import ledger
-from storage.lake import Lake
+from evalake.contracts.tables import CALLS
+from evalake.storage import ledger
+from evalake.storage.lake import Lake
 
 SMALL, LARGE = 10_000, 10_000_000
 REPLIES = 1_000

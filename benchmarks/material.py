@@ -8,16 +8,16 @@ from pathlib import Path
 import polars as pl
 from deltalake import write_deltalake
 
-from contracts.compile.arrow import conform
-from contracts.tables import CALLS
-from core.endpoints import PROVIDER
-from providers.request import Reply, Request
-from storage import ledger
-from storage.lake import Lake
-from storage.ledger_writer import LedgerWriter
-from suites.base import Item
-from suites.command_guard.suite import SUITE
-from tasks.steps.converse import reply_row
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import CALLS
+from evalake.core.configuration import PROVIDER
+from evalake.models.request import Reply, Request
+from evalake.sdk import Item
+from evalake.storage import ledger
+from evalake.storage.lake import Lake
+from evalake.storage.ledger import LedgerWriter
+from evalake.suites.command_guard.suite import SUITE
+from evalake.tasks.converse import reply_row
 
 ANSWER = json.dumps({"action": "BLOCK", "reason": "reads the hashes of passwords", "confidence": 0.9})
 REPLY = Reply(ANSWER, "stop", "guard", 900, 0, 25, 0, 0.0001, 250.0)

@@ -12,8 +12,8 @@ from benchmarks.command import Ended
 from benchmarks.material import remember, requests, write_commands
 from benchmarks.measure import Measure, report, say
 from benchmarks.place import alone, command, folder
-from contracts.tables import RUNS
-from storage.lake import Lake
+from evalake.contracts.tables import RUNS
+from evalake.storage.lake import Lake
 
 SAMPLES = 200_000
 ROUNDS = 3

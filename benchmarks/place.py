@@ -14,7 +14,7 @@ import httpx
 
 from benchmarks.command import Ended
 from benchmarks.material import ANSWER
-from service.local.database import is_migrated
+from evalake.server.local.database import is_migrated
 from tests.e2e.processes import ROOT, PrefectStack
 
 

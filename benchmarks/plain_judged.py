@@ -13,9 +13,8 @@ from typing import Any
 
 from scipy.special import stdtrit
 
-from suites.solidity_audit.metrics import SLICES
-from suites.solidity_audit.options import DEFAULTS
-from suites.solidity_audit.taxonomy import INVALID_COSTS, SEVERITY_WEIGHTS, count_column
+from evalake.suites.solidity_audit.metrics import SLICES
+from evalake.suites.solidity_audit.truth import DEFAULTS, INVALID_COSTS, SEVERITY_WEIGHTS, count_column
 
 Row = Mapping[str, Any]
 Sums = dict[Any, float]

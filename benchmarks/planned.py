@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.material import request
-from core.endpoints import PROVIDER
-from storage.lake import Lake
-from storage.ledger import Key, LedgerIndex
+from evalake.core.configuration import PROVIDER
+from evalake.storage.lake import Lake
+from evalake.storage.ledger import Key, LedgerIndex
 
 
 def main(uri: str, first: int, step: int, count: int) -> None:

@@ -10,10 +10,10 @@ import polars as pl
 from benchmarks.material import fill, request
 from benchmarks.measure import Measure, report, say
 from benchmarks.place import folder
-from contracts.tables import CALLS
-from core.endpoints import PROVIDER
-from storage.lake import Lake
-from storage.ledger import KEY, Key, LedgerIndex
+from evalake.contracts.tables import CALLS
+from evalake.core.configuration import PROVIDER
+from evalake.storage.lake import Lake
+from evalake.storage.ledger import KEY, Key, LedgerIndex
 
 ROWS = 10_000_000
 REQUESTS = 1_000

@@ -15,8 +15,8 @@ from benchmarks import flow_run
 from benchmarks.material import remember, requests, write_commands
 from benchmarks.measure import Measure, report, say
 from benchmarks.place import folder, prefect_server
-from contracts.tables import CALLS
-from storage.lake import Lake
+from evalake.contracts.tables import CALLS
+from evalake.storage.lake import Lake
 
 SAMPLES = 200_000
 ROUNDS = 3

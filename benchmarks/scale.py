@@ -14,12 +14,12 @@ from benchmarks.material import fill, rows_of
 from benchmarks.measure import report, say
 from benchmarks.place import child, folder
 from benchmarks.planning import size_of
-from contracts.tables import CALLS, CORE_CONTRACTS
-from storage import ledger
-from storage.integrity import find_damage
-from storage.lake import Lake
-from storage.ledger import LedgerIndex
-from storage.sql.query import query
+from evalake.contracts.tables import CALLS, CORE_CONTRACTS
+from evalake.storage import ledger
+from evalake.storage.integrity import find_damage
+from evalake.storage.lake import Lake
+from evalake.storage.ledger import LedgerIndex
+from evalake.storage.sql.query import query
 
 MEGABYTE = 2**20
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)

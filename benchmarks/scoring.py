@@ -12,8 +12,8 @@ import psutil
 from benchmarks.measure import Measure, report
 from benchmarks.place import folder
 from tests.e2e.processes import PrefectStack
+from tests.integration.server.services import Place, Service, start
 from tests.servers.model_server import ModelServer
-from tests.service.services import Place, Service, start
 
 SESSIONS = 20
 LATENCY_SECONDS = 2.0

@@ -7,7 +7,7 @@ from statistics import median
 from benchmarks.material import fill
 from benchmarks.measure import Measure, report
 from benchmarks.place import alone, command, folder
-from storage.lake import Lake
+from evalake.storage.lake import Lake
 
 ROUNDS = 5
 ROWS = 10_000

@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from contracts.compile.arrow import conform
-from contracts.contract import Column, Contract
-from contracts.rule import HASH, Kind
-from contracts.tables.judge_versions import DAY_IS_DATE
-from storage.lake import Lake
-from storage.landing import land
-from suites.registry import all_contracts
-from tasks.jobs.migrate import migrate
+from evalake.admin.maintain import migrate
+from evalake.contracts.contract import Column, Contract
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.rule import HASH, Kind
+from evalake.contracts.tables.metrics import DAY_IS_DATE
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
+from evalake.suites.registry import all_contracts
 from tests.golden.lakes.archives import ARCHIVES, unpack
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)

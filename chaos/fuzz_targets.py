@@ -9,30 +9,30 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from core.configuration import read_configuration
-from core.errors import EvalakeError
-from core.redaction import redact
-from core.visible_text import visible
-from service.scoring.events import Hub
-from service.scoring.events import _decoded as decoded
-from service.viewer.sql import Question
-from suites.base.json_in_text import find_objects
-from suites.base.lenient_json import find_all
-from suites.base.recorded import read_recorded
-from suites.base.sheets import read_sheet
-from suites.base.thinking import split_thinking
-from suites.command_guard.sources.read import read_dataset as read_commands
-from suites.command_guard.verdict import read_verdict
-from suites.session_review.replies.failure_tags import read_failure_tags
-from suites.session_review.replies.missing_tools import read_missing_tools
-from suites.session_review.replies.scores import read_categories, read_first_turn, read_total
-from suites.session_review.sources.material import RefusedError
-from suites.session_review.sources.read import read_body
-from suites.session_review.sources.read import read_dataset as read_sessions
-from suites.solidity_audit.replies.judgement import Asked, read_judgement
-from suites.solidity_audit.replies.location import lines_in, words_in
-from suites.solidity_audit.replies.prediction import read_prediction
-from suites.solidity_audit.sources.read import read_dataset as read_contracts
+from evalake.core.configuration import read_configuration
+from evalake.core.errors import EvalakeError
+from evalake.core.redaction import redact, visible
+from evalake.sdk.json_in_text import find_objects, split_thinking
+from evalake.sdk.lenient_json import find_all
+from evalake.sdk.results import read_recorded
+from evalake.sdk.sheets import read_sheet
+from evalake.server.scoring.events import Hub
+from evalake.server.scoring.events import _decoded as decoded
+from evalake.server.viewer.sql import Question
+from evalake.suites.command_guard.replies import read_verdict
+from evalake.suites.command_guard.sources import read_dataset as read_commands
+from evalake.suites.session_review.replies import (
+    read_categories,
+    read_failure_tags,
+    read_first_turn,
+    read_missing_tools,
+    read_total,
+)
+from evalake.suites.session_review.sources.generic import RefusedError
+from evalake.suites.session_review.sources.read import read_body
+from evalake.suites.session_review.sources.read import read_dataset as read_sessions
+from evalake.suites.solidity_audit.replies import Asked, lines_in, read_judgement, read_prediction, words_in
+from evalake.suites.solidity_audit.sources.read import read_dataset as read_contracts
 
 DOCUMENTED = (EvalakeError, RefusedError, ValidationError)
 

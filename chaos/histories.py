@@ -18,15 +18,15 @@ from pathlib import Path
 import polars as pl
 
 from chaos.outcome import Outcome
-from contracts.tables import CALLS
-from core.errors import LakeError
-from storage import ledger
-from storage.lake import Lake
-from storage.landing import land
-from storage.ledger import LedgerIndex
-from storage.maintenance import maintain
+from evalake.contracts.tables import CALLS
+from evalake.core.errors import LakeError
+from evalake.storage import ledger
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
+from evalake.storage.ledger import LedgerIndex
+from evalake.storage.maintenance import maintain
+from tests.integration.storage.rows import TOYS, call, key_of, toy
 from tests.processes import process_context
-from tests.storage.rows import TOYS, call, key_of, toy
 
 CLIENTS = 5
 KEYS = 6

@@ -15,8 +15,8 @@ from websockets.asyncio.client import connect
 
 from chaos.outcome import Outcome
 from tests.e2e.processes import PrefectStack
+from tests.integration.server.services import Place, Service, deploy, start
 from tests.servers.model_server import ModelServer
-from tests.service.services import Place, Service, deploy, start
 
 CLIENTS = 200
 SUBSCRIBERS = 50

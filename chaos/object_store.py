@@ -13,17 +13,17 @@ import polars as pl
 
 from chaos.outcome import Outcome
 from chaos.proxy import faulty_store
-from contracts.contract import Contract
-from contracts.tables import CALLS
-from core.errors import LakeError
-from storage import ledger
-from storage.integrity import inspect
-from storage.lake import Lake
-from storage.landing import land
-from storage.ledger import LedgerIndex
-from storage.maintenance import maintain
+from evalake.contracts.contract import Contract
+from evalake.contracts.tables import CALLS
+from evalake.core.errors import LakeError
+from evalake.storage import ledger
+from evalake.storage.integrity import inspect
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
+from evalake.storage.ledger import LedgerIndex
+from evalake.storage.maintenance import maintain
 from tests.e2e.buckets import bucket_of
-from tests.storage.rows import TOYS, call, key_of, toy
+from tests.integration.storage.rows import TOYS, call, key_of, toy
 
 WRITERS = 8
 TABLES = (TOYS, CALLS)

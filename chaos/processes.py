@@ -15,15 +15,15 @@ import httpx
 import psutil
 
 from chaos.outcome import Outcome
-from contracts.tables import CALLS, RUN_ATTEMPTS, RUNS
-from storage.ledger import KEY
-from suites.command_guard.contract import RESULTS
-from tasks.runtime.prefect_internals import LEASES
+from evalake.contracts.tables import CALLS, RUN_ATTEMPTS, RUNS
+from evalake.storage.ledger import KEY
+from evalake.suites.command_guard.contract import RESULTS
+from evalake.tasks.runtime.prefect_internals import LEASES
 from tests.e2e.clusters import Cluster
 from tests.e2e.processes import PrefectStack, Process, wait_until
-from tests.flows.workplace import LIMITS, Workplace
+from tests.integration.flows.workplace import LIMITS, Workplace
+from tests.integration.server.services import IMPATIENT, Place, Service, start
 from tests.servers.model_server import ModelServer
-from tests.service.services import IMPATIENT, Place, Service, start
 
 DEPLOYMENT = "evaluate/command-guard-nightly"
 LATENCY = 0.6

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from chaos.outcome import Outcome
-from contracts.tables import CALL_FAILURES, RUN_ITEMS
-from storage.lake import Lake
-from suites.command_guard.contract import RESULTS
-from suites.solidity_audit.contract import RESULTS as AUDITS
+from evalake.contracts.tables import CALL_FAILURES, RUN_ITEMS
+from evalake.storage.lake import Lake
+from evalake.suites.command_guard.contract import RESULTS
+from evalake.suites.solidity_audit.contract import RESULTS as AUDITS
 from tests.e2e.processes import PrefectStack
-from tests.flows.workplace import MODEL, OTHER, Workplace
+from tests.integration.flows.workplace import MODEL, OTHER, Workplace
 from tests.servers.copies import Copy
 from tests.servers.model_server import ModelServer
 
@@ -124,7 +124,7 @@ def _evalake(stack: PrefectStack, folder: Path, *arguments: str) -> Done:
     environment = {**os.environ, **stack.environment}
     began, log = time.monotonic(), folder / "said"
     with log.open("w") as file:
-        process = Copy("cli", *words, cwd=folder, env=environment, stdout=file, stderr=file)
+        process = Copy("evalake.cli", *words, cwd=folder, env=environment, stdout=file, stderr=file)
         _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     took = time.monotonic() - began

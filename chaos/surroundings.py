@@ -16,12 +16,12 @@ from pathlib import Path
 
 from chaos.outcome import Outcome
 from chaos.writer import row_of
-from contracts.contract import Contract
-from contracts.tables import CALLS
-from storage.integrity import find_tampering, inspect
-from storage.lake import Lake
-from storage.ledger import KEY
-from suites.registry import all_contracts
+from evalake.contracts.contract import Contract
+from evalake.contracts.tables import CALLS
+from evalake.storage.integrity import find_tampering, inspect
+from evalake.storage.lake import Lake
+from evalake.storage.ledger import KEY
+from evalake.suites.registry import all_contracts
 
 DISK = "size=32m"
 DAY = 86_400

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from chaos.every_table import lake_of_every_table
 from chaos.outcome import Outcome
-from contracts.contract import Contract
-from storage.lake import Lake
-from suites.registry import all_contracts
-from tasks.jobs.check import check_lake
+from evalake.admin.check import check_lake
+from evalake.contracts.contract import Contract
+from evalake.storage.lake import Lake
+from evalake.suites.registry import all_contracts
 
 
 def _cut(file: Path, chance: random.Random) -> None:

@@ -12,17 +12,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chaos.every_table import sound_row
-from contracts.compile.arrow import conform
-from contracts.contract import Contract
-from contracts.tables import CALLS
-from core.errors import EvalakeError
-from storage import ledger
-from storage.lake import Lake
-from storage.landing import land
-from storage.ledger import LedgerIndex
-from storage.maintenance import maintain
-from suites.registry import all_contracts
-from tests.storage.rows import call, key_of
+from evalake.contracts.contract import Contract
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import CALLS
+from evalake.core.errors import EvalakeError
+from evalake.storage import ledger
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
+from evalake.storage.ledger import LedgerIndex
+from evalake.storage.maintenance import maintain
+from evalake.suites.registry import all_contracts
+from tests.integration.storage.rows import call, key_of
 
 
 def main(uri: str, tables: Sequence[str]) -> None:

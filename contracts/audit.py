@@ -5,12 +5,11 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from contracts.compile.arrow import require_schema
-from contracts.compile.words import describe
-from contracts.contract import BROKEN, Contract
-from contracts.patterns import WHITE_SPACE, whole
-from contracts.rule import Dimension, Kind, Rule, Severity, TableKind, TableRule
-from core.errors import ContractError
+from evalake.contracts.contract import BROKEN, Contract
+from evalake.contracts.engines.arrow import require_schema
+from evalake.contracts.engines.sql import describe
+from evalake.contracts.rule import WHITE_SPACE, Dimension, Kind, Rule, Severity, TableKind, TableRule, whole
+from evalake.core.errors import ContractError
 
 Outcome: TypeAlias = Literal["kept", "warning", "broken"]
 

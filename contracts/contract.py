@@ -3,18 +3,85 @@
 import re
 import types
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin
 from urllib.parse import quote
 
+import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from contracts.changes import Added, Change, Renamed
-from contracts.rule import Dimension, Kind, Rule, Severity, TableKind, TableRule
-from core.errors import ContractError
+from evalake.contracts.rule import Dimension, Kind, Rule, Severity, TableKind, TableRule
+from evalake.core.configuration import UNKNOWN
+from evalake.core.errors import ContractError
+
+# How a table's schema changed since its first version: each change as data, in the order in which they were made.
+
+
+@dataclass(frozen=True)
+class Added:
+    """Columns that were added, nullable every one; rows from before hold null."""
+
+    columns: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """The change as a person reads it."""
+        return f"adds {', '.join(self.columns)}"
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """Other names: the table's before the change, where it had another one, and old to new names of columns."""
+
+    table: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        """The change as a person reads it."""
+        parts = [f"was {self.table}"] if self.table else []
+        return ", ".join([*parts, *(f"{old} becomes {new}" for old, new in self.columns.items())])
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """Rows that became other rows; `words` say how, and `rows` makes the new ones from all the old ones.
+
+    `rows` is a function of a module, so that contracts can be pickled. It must not depend on the order of rows.
+    """
+
+    words: str
+    rows: Callable[[pl.LazyFrame], pl.LazyFrame]
+
+
+Change = Added | Renamed | Rewritten
+
+
+# How rows from before the column `endpoint` get one: by a change of each table that names calls.
+
+
+def _with_endpoint(rows: pl.LazyFrame) -> pl.LazyFrame:
+    return rows.with_columns(endpoint=pl.lit(UNKNOWN), reply_revision=pl.lit(0, pl.Int64))
+
+
+def _with_endpoints(rows: pl.LazyFrame) -> pl.LazyFrame:
+    rows = _with_endpoint(rows)
+    return rows.with_columns(judge_endpoint=pl.lit(UNKNOWN)) if "judge_hash" in rows.collect_schema() else rows
+
+
+def _with_endpoints_of_items(rows: pl.LazyFrame) -> pl.LazyFrame:
+    judged = pl.when(pl.col("judge_hash").is_not_null()).then(pl.lit(UNKNOWN))
+    return rows.with_columns(endpoint=pl.lit(UNKNOWN), judge_endpoint=judged)
+
+
+_WORDS = f"names the endpoint that answered ({UNKNOWN} for rows from before)"
+ENDPOINT_OF_CALLS = Rewritten(f"{_WORDS}, and the revision of a reply (0)", _with_endpoint)
+ENDPOINTS_OF_RESULTS = Rewritten(f"{_WORDS}, and the revision of the replies (0)", _with_endpoints)
+ENDPOINTS_OF_ITEMS = Rewritten(_WORDS, _with_endpoints_of_items)
+
 
 BROKEN = "broken"  # the column that the audit adds to refused rows; no table may have one of that name
 
@@ -217,3 +284,32 @@ def _flaws(contract: Contract) -> Iterator[str]:
             yield f"the rule {rule.id} of kind {rule.kind} does not fit the type of {rule.column}"
         if rule.kind is Kind.NOT_ABOVE and columns[rule.parameters["other"]].base is not declared:
             yield f"the rule {rule.id} compares columns of different types"
+
+
+# Which columns of a table hold an answer, and on which scale: what its contract declares decides.
+
+
+Scale: TypeAlias = tuple[float, float] | None
+"""The two ends of a number's scale; None for an answer that is a word: two words are equal or not, no more."""
+
+
+def scales(contract: Contract) -> Mapping[str, Scale]:
+    """Find the columns that hold answers: those of a fixed vocabulary (true and false are one), and bounded numbers."""
+    scales: dict[str, Scale] = {}
+    for column in contract.columns:
+        if column.name == "origin":
+            continue  # has a fixed vocabulary, but says where the row comes from
+        if column.base is bool or column.allowed:
+            scales[column.name] = None
+        elif (ends := _ends(column, contract)) is not None:
+            scales[column.name] = ends
+    return scales
+
+
+def _ends(column: Column, contract: Contract) -> tuple[float, float] | None:
+    for rule in contract.rules:
+        if rule.column == column.name and rule.kind is Kind.BETWEEN and column.base in (int, float):
+            low, high = rule.parameters["minimum"], rule.parameters["maximum"]
+            if low is not None and high is not None and low < high:
+                return low, high
+    return None

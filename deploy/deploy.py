@@ -16,7 +16,7 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.exceptions import ObjectNotFound, PrefectException
 from prefect.settings import get_current_settings
 
-from service.local.deployment import create_pool, deploy_all, pools_of
+from evalake.server.local.deployment import create_pool, deploy_all, pools_of
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -35,7 +35,7 @@ def main() -> int:
             return code
         if receivers := notify(client):
             print(f"automations tell: {', '.join(receivers)}", flush=True)
-    return subprocess.run([sys.executable, "-m", "cli", "doctor", "--deploying"]).returncode
+    return subprocess.run([sys.executable, "-m", "evalake.cli", "doctor", "--deploying"]).returncode
 
 
 def _missing_pools(client: SyncPrefectClient, url: str) -> list[str]:

@@ -6,11 +6,11 @@ from typing import Any
 
 import typer
 
-from cli.help import Command
-from cli.main import app, register
-from contracts.contract import Contract
-from storage.sql.catalogue import ColumnEntry, Entry, catalogue
-from suites.registry import all_contracts
+from evalake.cli.help import Command
+from evalake.cli.main import app, register
+from evalake.contracts.contract import Contract
+from evalake.storage.sql.catalogue import ColumnEntry, Entry, catalogue
+from evalake.suites.registry import all_contracts
 
 FOLDER = "reference"
 ROOT_PAGES: Mapping[str, str] = {

@@ -1,4 +1,4 @@
-"""evalake from Python: open a lake, run a suite, read what is there as Polars frames.
+"""evalake from Python: open a lake, run a suite, read its tables as Polars frames.
 
 import evalake
 
@@ -11,19 +11,28 @@ lake.sql("select * from runs")
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from core.errors import EvalakeError, UsageError
-from evalake.request import RunRequest
-
 if TYPE_CHECKING:
-    from evalake.lake import Lake
-    from evalake.lake import open_lake as open
+    from evalake.core.errors import EvalakeError, UsageError
+    from evalake.lake import Lake, open_lake
     from evalake.run import Run
 
-__all__ = ["EvalakeError", "Lake", "Run", "RunRequest", "UsageError", "open"]
+    open = open_lake
+
+# Every command imports this package first, so the libraries behind these names are imported at their first use.
+_MODULES = {
+    "EvalakeError": ("evalake.core.errors", "EvalakeError"),
+    "Lake": ("evalake.lake", "Lake"),
+    "Run": ("evalake.run", "Run"),
+    "UsageError": ("evalake.core.errors", "UsageError"),
+    "open": ("evalake.lake", "open_lake"),
+}
+
+__all__ = ["EvalakeError", "Lake", "Run", "UsageError", "open"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what opens lakes when it is asked for: flows and commands import the request of a run from here."""
-    if name not in ("Lake", "Run", "open"):
-        raise AttributeError(f"module 'evalake' has no attribute {name!r}")
-    return getattr(import_module("evalake.lake"), "open_lake" if name == "open" else name)
+    """Import a public name at its first use. Raises AttributeError where the package has no such name."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _MODULES[name]
+    return getattr(import_module(module), attribute)

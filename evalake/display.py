@@ -4,7 +4,7 @@ from html import escape
 
 import polars as pl
 
-from reports.wording import visible
+from evalake.reports.wording import visible
 
 
 def titled(title: str, frame: pl.DataFrame | None) -> str:

@@ -9,16 +9,16 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import polars as pl
 
-from contracts.tables import RUNS
-from core.default_lake import lake_uri
-from core.errors import UsageError
+from evalake.contracts.tables import RUNS
+from evalake.core.configuration import lake_uri
+from evalake.core.errors import UsageError
+from evalake.decisions.compare import compare_sides
 from evalake.request import OPTIONS, RunRequest
 from evalake.run import Run, carry_out
-from storage import lake as tables
-from storage.sql.query import query
-from suites.registry import all_contracts
-from tasks.conclusions.compare import compare_sides
-from tasks.runtime.runs import tagged, with_labels, with_lost
+from evalake.storage import lake as tables
+from evalake.storage.sql.query import query
+from evalake.suites.registry import all_contracts
+from evalake.tasks.runtime.runs import tagged, with_labels, with_lost
 
 P = ParamSpec("P")
 R = TypeVar("R")

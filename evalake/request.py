@@ -17,9 +17,9 @@ from pydantic.dataclasses import dataclass
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from core.default_lake import lake_uri
-from core.errors import UsageError
-from core.redaction import redact
+from evalake.core.configuration import lake_uri
+from evalake.core.errors import UsageError
+from evalake.core.redaction import redact
 
 MOST_REPLICATES = 1_000_000
 """Replicates above belong to canaries, which number them by the day."""

@@ -6,16 +6,16 @@ from typing import Any
 
 import polars as pl
 
-from contracts.tables import CALLS, RUN_ITEMS, SAMPLES
-from core.errors import EvalakeError
+from evalake.contracts.tables import CALLS, RUN_ITEMS, SAMPLES
+from evalake.core.errors import EvalakeError
+from evalake.reports.tables import headline_first
 from evalake.request import RunRequest
-from reports.values import headline_first
-from storage.lake import Lake
-from storage.ledger import KEY, calls_of, replies
-from storage.snapshots import find_snapshot, read_metrics
-from suites.base import Suite
-from suites.registry import suite as find_suite
-from tasks.steps.measure import run_results
+from evalake.sdk import Suite
+from evalake.storage.lake import Lake
+from evalake.storage.ledger import KEY, calls_of, replies
+from evalake.storage.snapshots import find_snapshot, read_metrics
+from evalake.suites.registry import suite as find_suite
+from evalake.tasks.measure import run_results
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,12 @@ class Run:
 
 def carry_out(request: RunRequest) -> str:
     """Make a run, and return its id: also of one that could not ask everything. Raises EvalakeError where it failed."""
-    from cli import environment
+    from evalake.cli import environment
 
     environment.prepare()  # before Prefect is imported
-    from flows.evaluate import IncompleteRunError, evaluate
-    from flows.opening import run_id_of
-    from tasks.steps.preflight import carried, check
+    from evalake.flows.evaluate import IncompleteRunError, evaluate
+    from evalake.tasks.preflight import carried, check
+    from evalake.tasks.runtime.form import run_id_of
 
     with carried(request, check(request)):
         state = evaluate(**request.parameters, return_state=True)

@@ -1,12 +1,14 @@
 """What runs: one module per flow, the only place that decides order."""
 
+if __name__ != "evalake.flows":
+    raise ImportError("this folder is installed as evalake.flows: import that name")
+
 import atexit
 import gc
 import sys
 
-from core.prefect_settings import ignore_working_directory
-from tasks.runtime.logs import redact_logs
-from tasks.runtime.prefect_log import show_in_prefect
+from evalake.core.prefect_settings import ignore_working_directory
+from evalake.tasks.runtime.logs import redact_logs, show_in_prefect
 
 ignore_working_directory()  # from here on, also in a process of Prefect's worker
 redact_logs()  # before Prefect logs anything about a run

@@ -9,14 +9,13 @@ from prefect.artifacts import create_table_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from core.errors import EvalakeError
-from flows.form import LakeUri
-from flows.opening import open_lake
-from storage.backup import back_up
-from storage.lake import Lake
-from suites.registry import all_contracts
-from tasks.jobs.check import check_lake
-from tasks.jobs.verify_snapshot import count_outcomes
+from evalake.admin.check import check_lake
+from evalake.admin.prove import count_outcomes
+from evalake.core.errors import EvalakeError
+from evalake.storage.backup import back_up
+from evalake.storage.lake import Lake
+from evalake.suites.registry import all_contracts
+from evalake.tasks.runtime.form import LakeUri, open_lake
 
 ARTIFACT = "backup"
 VARIABLE = "EVALAKE_BACKUP"

@@ -7,9 +7,8 @@ from prefect import flow, task
 from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
-from flows.form import ConfigurationFile, LakeUri, SuiteName
-from flows.opening import asking, opened
-from tasks.jobs.calibrate import calibrate as calibrate_judge
+from evalake.tasks.calibrate import calibrate as calibrate_judge
+from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, SuiteName, asking, opened
 
 ARTIFACT = "judge-calibration"
 

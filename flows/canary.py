@@ -7,16 +7,15 @@ from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
-from contracts.contract import Row
-from core.configuration import Configuration
-from core.errors import EvalakeError
-from flows.form import ConfigurationFile, Day, Judges, LakeUri, Suites
-from flows.opening import context_of, opened
-from storage.lake import Lake
-from suites.base.canary_items import canary_suites
-from suites.registry import suite as find_suite
-from tasks.jobs.canary import Canary, CanaryError, watch
-from tasks.runtime.resources import release_client
+from evalake.contracts.contract import Row
+from evalake.core.configuration import Configuration
+from evalake.core.errors import EvalakeError
+from evalake.storage.lake import Lake
+from evalake.suites.registry import canary_suites
+from evalake.suites.registry import suite as find_suite
+from evalake.tasks.canary import Canary, CanaryError, watch
+from evalake.tasks.runtime.form import ConfigurationFile, Day, Judges, LakeUri, Suites, context_of, opened
+from evalake.tasks.runtime.resources import release_client
 
 ARTIFACT = "judge-canary"
 SHOWN = ("suite", "judge", "version", "moved", "items", "answers", "distance", "noise", "shift", "p_value")

@@ -9,15 +9,14 @@ from prefect.artifacts import create_table_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from contracts.tables import SNAPSHOTS
-from core.errors import EvalakeError, LakeError, UsageError
-from flows.form import LakeUri
-from flows.opening import open_lake
-from storage.lake import Lake
-from tasks.jobs.check import CheckedTable, check_lake
-from tasks.jobs.data_docs import leave_data_docs
-from tasks.jobs.verify_snapshot import reasons
-from tasks.runtime.artifacts import leaves_reports, link_to, reports_folder
+from evalake.admin.check import CheckedTable, check_lake
+from evalake.admin.data_docs import leave_data_docs
+from evalake.admin.prove import reasons
+from evalake.contracts.tables import SNAPSHOTS
+from evalake.core.errors import EvalakeError, LakeError, UsageError
+from evalake.storage.lake import Lake
+from evalake.tasks.runtime.artifacts import leaves_reports, link_to, reports_folder
+from evalake.tasks.runtime.form import LakeUri, open_lake
 
 ARTIFACT = "check"
 

@@ -13,29 +13,27 @@ from prefect.exceptions import Abort, TerminationSignal
 from prefect.runtime import flow_run
 from prefect.task_runners import ThreadPoolTaskRunner
 
-from core.errors import EvalakeError
+from evalake.core.errors import EvalakeError
+from evalake.models.telemetry import current_trace
 from evalake.request import RunRequest
-from flows.form import takes_request
-from flows.opening import run_id_of
-from providers.telemetry import current_trace
-from tasks.runtime import progress, runs
-from tasks.runtime.alarms import tell_of_run
-from tasks.runtime.artifacts import leave_artifacts
-from tasks.runtime.attempts import OVERTAKEN, require_newest
-from tasks.runtime.context import RunContext
-from tasks.runtime.logs import observed
-from tasks.runtime.naming import day_of_run, evaluate_run_name, started_by, tag_flow_run
-from tasks.runtime.resources import end_attempt, spared_collector
-from tasks.runtime.runner import task_runner
-from tasks.runtime.runs import Run
-from tasks.runtime.suspension import Interruption, StateWatch
-from tasks.steps import count as usage
-from tasks.steps.announce import log_plan
-from tasks.steps.collect import Collector
-from tasks.steps.estimate import log_estimate
-from tasks.steps.measure import measure
-from tasks.steps.preflight import Plan, plan_of
-from tasks.steps.walk import walk
+from evalake.tasks import count as usage
+from evalake.tasks.collect import Collector
+from evalake.tasks.estimate import log_estimate
+from evalake.tasks.measure import measure
+from evalake.tasks.preflight import Plan, log_plan, plan_of
+from evalake.tasks.runtime import progress, runs
+from evalake.tasks.runtime.alarms import tell_of_run
+from evalake.tasks.runtime.artifacts import leave_artifacts
+from evalake.tasks.runtime.attempts import OVERTAKEN, require_newest
+from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.form import run_id_of, takes_request
+from evalake.tasks.runtime.logs import observed
+from evalake.tasks.runtime.naming import day_of_run, evaluate_run_name, started_by, tag_flow_run
+from evalake.tasks.runtime.resources import end_attempt, spared_collector
+from evalake.tasks.runtime.runner import task_runner
+from evalake.tasks.runtime.runs import Run
+from evalake.tasks.runtime.suspension import Interruption, StateWatch
+from evalake.tasks.walk import walk
 
 measure_task = task(name="measure", retries=1, cache_policy=NO_CACHE, persist_result=False)(measure)
 

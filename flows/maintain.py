@@ -5,9 +5,8 @@ from dataclasses import asdict
 from prefect import flow
 from prefect.artifacts import create_table_artifact
 
-from flows.form import ConfigurationFile, LakeUri
-from flows.opening import opened
-from tasks.jobs.maintain import maintain as maintain_lake
+from evalake.admin.maintain import maintain as maintain_lake
+from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, opened
 
 ARTIFACT, RETENTION = "maintenance", "retention"
 

@@ -11,9 +11,9 @@ from prefect.deployments import run_deployment
 from prefect.states import Completed
 from pydantic import Field
 
-from tasks.jobs.missed import DAY, Missed, missed_runs
-from tasks.runtime.alarms import tell_of_missed
-from tasks.runtime.logs import redact_logs
+from evalake.admin.missed import DAY, Missed, missed_runs
+from evalake.tasks.runtime.alarms import tell_of_missed
+from evalake.tasks.runtime.logs import redact_logs
 
 ARTIFACT = "missed-runs"
 MADE_UP = ("evaluate", "snapshot")  # flows that mean the same a day later; a canary cannot ask a judge of yesterday

@@ -3,9 +3,8 @@
 from prefect import flow
 from prefect.artifacts import create_table_artifact
 
-from flows.form import ConfigurationFile, LakeUri
-from flows.opening import opened
-from tasks.jobs.rescore import rescore as rescore_run
+from evalake.tasks.rescore import rescore as rescore_run
+from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, opened
 
 
 @flow(name="rescore", flow_run_name="rescore-{run_id}", persist_result=False)

@@ -11,12 +11,11 @@ from prefect.input import create_flow_run_input
 from prefect.runtime import flow_run
 from pydantic import Field
 
-from flows.form import LakeUri
-from flows.opening import open_lake
-from storage.lake import Lake
-from suites.base import Labels
-from tasks.jobs.label import land_labels
-from tasks.jobs.review import ReviewSheet
+from evalake.labels.review import ReviewSheet
+from evalake.labels.sheets import land_labels
+from evalake.sdk import Labels
+from evalake.storage.lake import Lake
+from evalake.tasks.runtime.form import LakeUri, open_lake
 
 BATCH = "review-batch"  # the key under which the flow run keeps what it has drawn
 MOST_INPUTS = 200  # of a flow run: three a form

@@ -7,9 +7,8 @@ from prefect import flow, task
 from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
-from flows.form import ConfigurationFile, Judge, LakeUri, SuiteName, Suites
-from flows.opening import asking, opened
-from tasks.jobs.roadmap.make import make_roadmap, measure_grouping, ranked, roadmap_of, roadmap_suites
+from evalake.admin.roadmap import make_roadmap, measure_grouping, ranked, roadmap_of, roadmap_suites
+from evalake.tasks.runtime.form import ConfigurationFile, Judge, LakeUri, SuiteName, Suites, asking, opened
 
 SHOWN = ("kind", "rank", "theme", "samples", "points_lost", "mean_score")
 

@@ -12,31 +12,29 @@ import polars as pl
 from prefect import flow
 from prefect.exceptions import TerminationSignal
 
-from contracts.compile.arrow import conform
-from contracts.contract import Contract, Row
-from contracts.tables import SAMPLES
-from core.configuration import Configuration
-from core.errors import ConfigurationError, EvalakeError, UsageError
-from core.redaction import redact
-from flows.form import ConfigurationFile, LakeUri
-from flows.opening import opened
-from providers.request import Failure, Reply
-from storage.lake import Lake
-from storage.landing import land, land_together
-from storage.ledger import key_of, newest_index
-from suites.base import Exchange, Item, Sample
-from suites.session_review.contract import RESULTS
-from suites.session_review.replies.scores import read_total
-from suites.session_review.score import begun
-from suites.session_review.scoring import CIRCUIT_OPEN, GIVEN_UP, PHASES, why_open
-from suites.session_review.sources.material import text as storable
-from tasks.runtime.context import RunContext
-from tasks.runtime.progress import beating
-from tasks.runtime.resources import RunOverError, end_attempt, release_client
-from tasks.steps.converse import Conversation, call, keys_of, next_request
-from tasks.steps.extract import sample_of
-from tasks.steps.failures import land_failures
-from tasks.steps.publish import Admitted, admit
+from evalake.contracts.contract import Contract, Row
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import SAMPLES
+from evalake.core.configuration import Configuration
+from evalake.core.errors import ConfigurationError, EvalakeError, UsageError
+from evalake.core.redaction import redact
+from evalake.models.request import Failure, Reply
+from evalake.sdk import Exchange, Item, Sample
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land, land_together
+from evalake.storage.ledger import key_of, newest_index
+from evalake.suites.session_review.contract import RESULTS
+from evalake.suites.session_review.replies import read_total
+from evalake.suites.session_review.score import CIRCUIT_OPEN, GIVEN_UP, PHASES, begun, why_open
+from evalake.suites.session_review.sources.generic import text as storable
+from evalake.tasks.converse import Conversation, call, keys_of, next_request
+from evalake.tasks.extract import sample_of
+from evalake.tasks.failures import land_failures
+from evalake.tasks.publish import Admitted, admit
+from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, opened
+from evalake.tasks.runtime.progress import beating
+from evalake.tasks.runtime.resources import RunOverError, end_attempt, release_client
 
 DEPLOYMENT = "on-demand"  # of workers, who score for every lake
 SUITE = "session_review"

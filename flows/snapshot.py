@@ -8,17 +8,16 @@ import polars as pl
 from prefect import flow
 from prefect.artifacts import create_table_artifact
 
-from contracts.tables import RUNS
-from core.configuration import Configuration
-from core.errors import EvalakeError
-from flows.evaluate import measure_task
-from flows.form import ConfigurationFile, Day, LakeUri
-from flows.opening import opened
-from storage.lake import Lake, first_words
-from suites.registry import suite_names
-from tasks.runtime.artifacts import headline, pages_of
-from tasks.runtime.context import RunContext
-from tasks.runtime.naming import day_of_run
+from evalake.contracts.tables import RUNS
+from evalake.core.configuration import Configuration
+from evalake.core.errors import EvalakeError
+from evalake.flows.evaluate import measure_task
+from evalake.storage.lake import Lake, first_words
+from evalake.suites.registry import suite_names
+from evalake.tasks.runtime.artifacts import headline, pages_of
+from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.form import ConfigurationFile, Day, LakeUri, opened
+from evalake.tasks.runtime.naming import day_of_run
 
 
 class SnapshotError(EvalakeError):

@@ -13,13 +13,13 @@ from pathlib import Path
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
-from contracts.contract import Contract
-from contracts.tables import CONTRACT_CHECKS, RUNS, SNAPSHOTS
-from core.errors import LakeError, UsageError
-from storage import secret
-from storage.lake import Lake, first_words
-from storage.objects import objects_of, read_object, store_of, write_object
-from storage.removal import remove, require_no_links
+from evalake.contracts.contract import Contract
+from evalake.contracts.tables import CONTRACT_CHECKS, RUNS, SNAPSHOTS
+from evalake.core.errors import LakeError, UsageError
+from evalake.storage import secret
+from evalake.storage.commit import objects_of, read_object, store_of, write_object
+from evalake.storage.lake import Lake, first_words
+from evalake.storage.maintenance import remove, require_no_links
 
 FIRST = (CONTRACT_CHECKS.table, RUNS.table, SNAPSHOTS.table)  # their rows name versions of the other tables
 LOG_FILE = re.compile(r"_delta_log/(\d{20})\.")

@@ -7,7 +7,7 @@ left to do, so what was cut off is begun again.
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -15,13 +15,13 @@ from urllib.parse import unquote
 import polars as pl
 from deltalake import DeltaTable
 
-from contracts.tables import FORGOTTEN, SAMPLES
-from core.errors import LakeError
-from storage.commit import commit, merger_of
-from storage.integrity import data_files
-from storage.lake import FILE, Lake
-from storage.objects import objects_of, read_object, store_of, write_object
-from storage.removal import remove, require_no_links
+from evalake.contracts.contract import Contract
+from evalake.contracts.tables import FORGOTTEN, QUARANTINE, SAMPLES
+from evalake.core.errors import LakeError
+from evalake.storage.commit import commit, merger_of, objects_of, read_object, store_of, write_object
+from evalake.storage.integrity import data_files
+from evalake.storage.lake import FILE, Lake
+from evalake.storage.maintenance import remove, require_no_links
 
 LOG = "_delta_log/"
 _ENTRY = re.compile(rf"{LOG}\d{{20}}\.json")
@@ -122,3 +122,19 @@ def _clear(action: dict[str, Any], live: Collection[str]) -> bool:
     for name in conditions:
         del parameters[name]
     return bool(conditions)
+
+
+# Refused: the rows of a run that are in quarantine, as far as they could be read.
+
+
+def refused_rows(lake: Lake, run_id: str, contracts: Sequence[Contract]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a run that these tables refused; recorded lines that could not be read are left out."""
+    tables = [contract.table for contract in contracts]
+    refused = lake.frame(QUARANTINE).filter(pl.col("run_id") == run_id, pl.col("table_name").is_in(tables))
+    for payload in refused.select("payload").collect()["payload"]:
+        try:
+            row = json.loads(payload)
+        except ValueError:
+            continue
+        if isinstance(row, dict) and "sample_hash" in row:
+            yield row

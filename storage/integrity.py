@@ -12,15 +12,15 @@ import polars as pl
 from deltalake import DeltaTable
 from pyarrow import fs
 
-from contracts.compile.delta import check_constraints
-from contracts.contract import Contract
-from contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS
-from core.errors import EvalakeError
-from storage import ledger
-from storage.lake import Lake, constraints
-from storage.maintenance import pinned_versions
-from storage.objects import infos_of, objects_of, read_object, store_of
-from storage.proofs import Files, StoredFile
+from evalake.contracts.contract import Contract
+from evalake.contracts.engines.sql import check_constraints
+from evalake.contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS
+from evalake.core.errors import EvalakeError
+from evalake.storage import ledger
+from evalake.storage.commit import infos_of, objects_of, read_object, store_of
+from evalake.storage.lake import Lake, constraints
+from evalake.storage.maintenance import pinned_versions
+from evalake.storage.snapshots import Files, StoredFile
 
 LOG = "_delta_log"
 READERS = 8  # files and log entries that are read at the same time: an object store takes its time for each

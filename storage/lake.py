@@ -13,13 +13,12 @@ import polars as pl
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from contracts.compile.arrow import arrow_schema, polars_schema, schema_of
-from contracts.compile.delta import check_constraints
-from contracts.contract import Column, Contract
-from contracts.forward import bring_forward
-from contracts.tables.forgotten import FORGOTTEN
-from core.errors import LakeError, NewerLakeError, OlderLakeError, SchemaMismatchError, UsageError
-from core.urls import require_no_password
+from evalake.contracts.contract import Column, Contract
+from evalake.contracts.engines.arrow import arrow_schema, bring_forward, polars_schema, schema_of
+from evalake.contracts.engines.sql import check_constraints
+from evalake.contracts.tables.quality import FORGOTTEN
+from evalake.core.errors import LakeError, NewerLakeError, OlderLakeError, SchemaMismatchError, UsageError
+from evalake.core.redaction import require_no_password
 
 KEEP_LOG = {"delta.enableExpiredLogCleanup": "false"}
 

@@ -11,10 +11,10 @@ from operator import add
 import polars as pl
 from deltalake import DeltaTable, write_deltalake
 
-from contracts.compile.arrow import require_exact
-from contracts.contract import ALWAYS, Contract
-from storage.commit import RIGHT_AFTER, commit, merger_of
-from storage.lake import Lake
+from evalake.contracts.contract import ALWAYS, Contract
+from evalake.contracts.engines.arrow import require_exact
+from evalake.storage.commit import RIGHT_AFTER, commit, merger_of
+from evalake.storage.lake import Lake
 
 # What `land_together` is to land, by lake and table
 _waiting: defaultdict[tuple[str, str], list[tuple[pl.DataFrame, Future[None]]]] = defaultdict(list)

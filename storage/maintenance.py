@@ -1,21 +1,89 @@
 """Maintenance: join small files, drop what lost a race, write checkpoints, and remove files no snapshot needs."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import unquote
 
 import polars as pl
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from pyarrow import fs
 
-from contracts.contract import Contract
-from contracts.tables import CALLS, SNAPSHOTS
-from core.errors import EvalakeError, LakeError
-from storage import ledger
-from storage.ages import lag_hours, table_time
-from storage.commit import commit, merger_of
-from storage.compaction import compact
-from storage.lake import KEEP_LOG, Lake
-from storage.removal import remove, require_no_links
+from evalake.contracts.contract import Contract
+from evalake.contracts.tables import CALLS, SNAPSHOTS
+from evalake.core import files
+from evalake.core.errors import EvalakeError, LakeError
+from evalake.storage import ledger
+from evalake.storage.commit import commit, merger_of, store_of
+from evalake.storage.lake import KEEP_LOG, Lake, first_words
+from evalake.storage.ledger import join_files
+
+# Ages: what time it is for a lake, so that a clock that is ahead makes nothing old.
+
+
+def table_time(lake: Lake, table: DeltaTable, name: str) -> datetime:
+    """Find the time by which files of a table are old: that of its newest commit, and never after this clock's."""
+    version = table.version()
+    entry = store_of(lake, name).get_file_info(f"_delta_log/{version:020}.json")
+    told = [each["timestamp"] for each in table.history(1) if "timestamp" in each]
+    times = [datetime.now(UTC), *(datetime.fromtimestamp(each / 1000, UTC) for each in told)]
+    if entry.type == fs.FileType.File and entry.mtime is not None:
+        times.append(entry.mtime)
+    return min(times)
+
+
+def lake_time(lake: Lake, contracts: Iterable[Contract]) -> datetime:
+    """Find the time by which what lies beside a lake is old: that of the newest commit to any of its tables."""
+    times = []
+    for contract in contracts:
+        with suppress(EvalakeError):  # of a damaged table nothing is believed
+            if table := lake.find(contract.table):
+                times.append(table_time(lake, table, contract.table))
+    return max(times, default=datetime.now(UTC))
+
+
+def lag_hours(then: datetime) -> int:
+    """Compute how many hours, rounded up, a time is before what this machine's clock says."""
+    return max(-((then - datetime.now(UTC)) // timedelta(hours=1)), 0)
+
+
+# Removal: the one place where files of a lake's tables are deleted, and nothing that a link leads to.
+
+
+REMOVERS = 8
+
+
+def require_no_links(lake: Lake, table: str) -> None:
+    """Raise LakeError, naming one, where the folder of a table is a link or holds links; an object store has none."""
+    if folder := _folder(lake, table):
+        files.require_no_links(folder)
+
+
+def remove(lake: Lake, table: str, paths: Sequence[str]) -> None:
+    """Remove files of a table by their path within it. Raises LakeError where one leads elsewhere, or stays."""
+    try:
+        if folder := _folder(lake, table):
+            files.remove_below(folder, paths)
+            return
+        store = store_of(lake, table)
+        with ThreadPoolExecutor(REMOVERS) as pool:
+            list(pool.map(store.delete_file, paths))
+    except (DeltaError, OSError) as error:
+        raise LakeError(f"cannot remove files of the table {table}: {first_words(error)}") from error
+
+
+def _folder(lake: Lake, table: str) -> Path | None:
+    """Find the folder of a table; None where the lake is in an object store. The lake itself may be a link."""
+    scheme, there, path = lake.uri.partition("://")
+    if there and scheme != "file":
+        return None
+    return (Path(unquote(path)) if there else Path(lake.uri)).resolve() / table
+
 
 RETENTION_HOURS = 7 * 24  # readers and writers that are under way may still need files that are younger
 
@@ -85,9 +153,9 @@ def _maintain(lake: Lake, contract: Contract, keep: list[int], retention_hours: 
         if not dry_run:
             _keep_log(table)
             if contract is CALLS:
-                compact(table, ledger.COMPACT_TARGET, ledger.COMPACTED)
+                join_files(table, ledger.COMPACT_TARGET, ledger.COMPACTED)
             else:
-                compact(table)
+                join_files(table)
         old = _old_files(table, keep, hours)
         if not dry_run:
             remove(lake, contract.table, old)

@@ -21,15 +21,13 @@ import pyarrow as pa
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from contracts.changes import Added
-from contracts.compile.arrow import arrow_schema
-from contracts.contract import Contract
-from contracts.forward import bring_forward
-from contracts.tables import CALLS
-from core.errors import OlderLakeError
-from storage.commit import commit
-from storage.lake import TABLE_CONFIGURATION, TO_MIGRATE, Lake, constraints, delta_schema, schema_commit
-from storage.ledger import COMPACTED
+from evalake.contracts.contract import Added, Contract
+from evalake.contracts.engines.arrow import arrow_schema, bring_forward
+from evalake.contracts.tables import CALLS
+from evalake.core.errors import OlderLakeError
+from evalake.storage.commit import commit
+from evalake.storage.lake import TABLE_CONFIGURATION, TO_MIGRATE, Lake, constraints, delta_schema, schema_commit
+from evalake.storage.ledger import COMPACTED
 
 CHUNK_ROWS = 100_000
 

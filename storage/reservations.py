@@ -13,11 +13,11 @@ from typing import Any
 import polars as pl
 from deltalake import DeltaTable
 
-from contracts.compile.arrow import conform
-from contracts.tables import CALLS
-from contracts.tables.run_reservations import RUN_RESERVATIONS
-from storage.commit import RIGHT_AFTER, commit, merger_of
-from storage.lake import Lake
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import CALLS
+from evalake.contracts.tables.runs import RUN_RESERVATIONS
+from evalake.storage.commit import RIGHT_AFTER, commit, merger_of
+from evalake.storage.lake import Lake
 
 Rows = Mapping[str, Mapping[str, Any]]
 

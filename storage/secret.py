@@ -10,9 +10,9 @@ from deltalake import DeltaTable, Field, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import PrimitiveType
 
-from core.errors import LakeError
-from storage.commit import RIGHT_AFTER
-from storage.lake import Lake, first_words
+from evalake.core.errors import LakeError
+from evalake.storage.commit import RIGHT_AFTER
+from evalake.storage.lake import Lake, first_words
 
 FOLDER = "_secret"  # a query may read no folder of a lake whose name begins with an underscore
 BYTES = 32

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-from cli.environment import DEFAULTS
-from core.private_folders import CACHE, make_private
-from service.local.database import template
-from service.local.server import WAIT_SECONDS
-from storage.sql.landlock import version
+from evalake.cli.environment import DEFAULTS
+from evalake.core.files import CACHE, make_private
+from evalake.server.local.database import template
+from evalake.server.local.server import WAIT_SECONDS
+from evalake.storage.sql.landlock import version
 from tests.environment import environment_kept
 from tests.servers import chromium, evm, postgresql
 from tests.servers.copies import end_fork_servers
@@ -45,12 +45,12 @@ NEEDS = {
     "evm": Need("Node.js and an EVM", evm.is_installed, "apt-get install nodejs npm; make test"),
 }
 # Their tests share servers and browsers, which start once where one process has all of the folder.
-WHOLE_FOLDERS = ("tests/dashboard/", "tests/service/viewer/", "tests/service/")
+WHOLE_FOLDERS = ("tests/e2e/dashboard/", "tests/integration/server/viewer/", "tests/integration/server/")
 # What takes minutes, or waits, is begun first: last, it would leave processors idle when little else is left.
 LONG = (
     *WHOLE_FOLDERS,
-    "tests/chaos/",
-    "tests/providers/",
+    "tests/e2e/chaos/",
+    "tests/integration/models/",
     "tests/e2e/test_watched.py",
     "tests/e2e/test_dask.py",
     "tests/e2e/test_deploy.py",

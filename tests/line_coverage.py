@@ -15,13 +15,13 @@ from typing import NamedTuple
 FLOOR = 90.0
 WHOLE = (
     "flows/score_session.py",
-    "suites/command_guard/verdict.py",
-    "suites/session_review/replies/scores.py",
-    "suites/session_review/scoring.py",
-    "suites/solidity_audit/replies/contradictions.py",
-    "suites/solidity_audit/replies/judgement.py",
-    "suites/solidity_audit/replies/prediction.py",
-    "suites/base/lenient_json.py",
+    "evalake/suites/command_guard/replies.py",
+    "evalake/suites/session_review/replies.py",
+    "evalake/suites/session_review/score.py",
+    "evalake/suites/solidity_audit/replies.py",
+    "evalake/suites/solidity_audit/replies.py",
+    "evalake/suites/solidity_audit/replies.py",
+    "evalake/sdk/lenient_json.py",
     "tasks/runtime/runs.py",
 )
 """Files that read a score out of a reply, or through which runs and scorings change states: no line may be left out."""

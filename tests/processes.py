@@ -3,7 +3,13 @@
 import multiprocessing
 from multiprocessing.context import ForkServerContext
 
-_IMPORTED = ["pytest", "storage.ledger", "storage.landing", "storage.maintenance", "storage.migrations"]
+_IMPORTED = [
+    "pytest",
+    "evalake.storage.ledger",
+    "evalake.storage.landing",
+    "evalake.storage.maintenance",
+    "evalake.storage.migrations",
+]
 
 
 def process_context() -> ForkServerContext:

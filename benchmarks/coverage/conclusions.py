@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from benchmarks.coverage.populations import STRUCTURES, Floats, Population
 from benchmarks.coverage.quantities import QUANTITIES, Quantity
 from benchmarks.coverage.simulation import ALPHA, DRAWS, LEAST, SEED, WHOLE, models
-from metrics.compare import compare, with_holm
-from metrics.compute import measure
-from metrics.definition import Metric
-from metrics.drift import Given, drift
-from metrics.prediction_powered import ratio
-from reports.decision import Verdict, decide
+from evalake.metrics.compare import compare, with_holm
+from evalake.metrics.compute import Metric, measure
+from evalake.metrics.drift import Given, drift
+from evalake.metrics.prediction_powered import ratio
+from evalake.reports.ranking import Verdict, decide
 
 RESAMPLES = 999
 DECIDED = ("rate", "mean of scores", "F1", "balanced accuracy", "SUI")

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from metrics.agreement import cohen_kappa, fleiss_kappa, gwet_ac1, icc_2_1, krippendorff_alpha, pearson, votes
-from metrics.calibration import CalibrationError, ece, ece_adaptive, ece_debiased, mce
-from metrics.composite import Composite, Parts
-from metrics.estimator import Estimator
-from metrics.estimators import Mean, Quantile, Rate, Ratio
-from metrics.intervals import Array
-from metrics.macro_average import MacroAverage
-from metrics.spread import pooled_within, population_std
+from evalake.metrics.agreement import cohen_kappa, fleiss_kappa, gwet_ac1, icc_2_1, krippendorff_alpha, pearson, votes
+from evalake.metrics.calibration import CalibrationError, ece, ece_adaptive, ece_debiased, mce
+from evalake.metrics.composite import Composite, MacroAverage, Parts
+from evalake.metrics.estimator import Estimator
+from evalake.metrics.estimators import Mean, Quantile, Rate, Ratio
+from evalake.metrics.intervals import Array
+from evalake.metrics.variance import pooled_within, population_std
 
 _right, _positive = pl.col("right"), pl.col("positive")
 _score, _confidence = pl.col("score"), pl.col("confidence")

@@ -9,9 +9,8 @@ import polars as pl
 
 from benchmarks.coverage.populations import RATES, SHARES, SIZES, STRUCTURES, Population, Structure
 from benchmarks.coverage.quantities import QUANTITIES, Quantity
-from metrics.compare import compare
-from metrics.compute import measure
-from metrics.definition import Metric
+from evalake.metrics.compare import compare
+from evalake.metrics.compute import Metric, measure
 
 WHOLE = 100_000
 """Rows of the sample that stands for a population, whose value is taken for the true one."""

@@ -5,9 +5,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from contracts.changes import Added
-from contracts.contract import ALWAYS, Contract, RowModel
-from contracts.rule import Dimension, Kind, Rule, not_blank, not_negative
+from evalake.contracts.contract import ALWAYS, ENDPOINTS_OF_ITEMS, Added, Contract, RowModel
+from evalake.contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
 
 
 class RunRow(RowModel):
@@ -57,4 +56,192 @@ RUNS = Contract(
     ),
     replaced_when=ALWAYS,
     changes=(Added(("items_done",)),),
+)
+
+
+# The attempts of runs: a retry of a flow run is another attempt of the same run.
+
+
+class RunAttemptRow(RowModel):
+    """One attempt of a run."""
+
+    run_id: str = Field(description="The run.")
+    attempt: int = Field(description="Its number, from 1.")
+    state: Literal["running", "completed", "incomplete", "failed"] = Field(description="How the attempt ended.")
+    started_by: str | None = Field(
+        description="Who or what started it: schedule, Prefect UI, API, automation, command line or Python; null where "
+        "that is unknown."
+    )
+    started_at: datetime = Field(description="When it began.")
+    ended_at: datetime | None = Field(description="When it ended; null while it runs.")
+    calls_made: int = Field(description="Calls answered by a provider in this attempt.")
+    calls_from_ledger: int = Field(description="Calls that the ledger answered for other runs before.")
+    calls_failed: int = Field(description="Calls given up on in this attempt.")
+    cost_usd: float | None = Field(description="What this attempt paid; null where a price is unknown.")
+    message: str | None = Field(description="What a person should know about how it ended.")
+
+
+RUN_ATTEMPTS = Contract(
+    "run_attempts",
+    RunAttemptRow,
+    ("run_id", "attempt"),
+    "The attempts of each run: who or what started each, when, what it asked and paid, and how it ended.",
+    (
+        Rule("attempt_from_one", "attempt", Kind.BETWEEN, {"minimum": 1, "maximum": None}),
+        *map(not_negative, ("calls_made", "calls_failed", "cost_usd")),
+        Rule("ends_after_start", "started_at", Kind.NOT_ABOVE, {"other": "ended_at"}, dimension=Dimension.CONSISTENCY),
+    ),
+    replaced_when=ALWAYS,
+)
+
+
+# The table `run_calls`: what a run asked, by subject and judge.
+
+
+class RunCallsRow(RowModel):
+    """What one run asked about one subject with one judge."""
+
+    run_id: str = Field(description="The run.")
+    model: str = Field(description="The subject model.")
+    judge: str = Field(description="The judge model; empty where none is involved.")
+    calls_made: int = Field(description="Calls answered by a provider in this run, subject and judge together.")
+    calls_from_ledger: int = Field(description="Calls that the ledger answered.")
+    calls_failed: int = Field(description="Calls given up on.")
+    input_tokens: int | None = Field(description="Prompt tokens of the calls made; null where a provider told none.")
+    output_tokens: int | None = Field(description="Reply tokens of the calls made; null where a provider told none.")
+    cost_usd: float | None = Field(description="What the calls made cost; null where a price is unknown.")
+    cost_usd_avoided: float | None = Field(description="What the ledger's replies had cost; null where unknown.")
+    latency_from_ledger: int | None = Field(description="Latencies of this run that are of the calls that bought them.")
+
+
+RUN_CALLS = Contract(
+    "run_calls",
+    RunCallsRow,
+    ("run_id", "model", "judge"),
+    "Calls of each run by subject and judge: made, from the ledger, failed. A call that two judges share is in both.",
+    (not_blank("model"), not_negative("calls_made"), not_negative("calls_from_ledger"), not_negative("cost_usd")),
+    replaced_when=ALWAYS,
+    changes=(Added(("latency_from_ledger",)),),
+)
+
+
+# The table `run_items`: the manifest of each run.
+
+
+class RunItemRow(RowModel):
+    """One item of a run's manifest."""
+
+    run_id: str = Field(description="The run.")
+    item_id: str = Field(description="The item: SHA-256 over sample, model, judge, prompt type and replicate.")
+    suite: str = Field(description="The suite.")
+    dataset: str = Field(description="The sample's dataset.")
+    dataset_version: str = Field(description="The version of the dataset.")
+    sample_id: str = Field(description="The sample.")
+    sample_hash: str = Field(description="The sample's content hash.")
+    model: str = Field(description="The subject model.")
+    judge: str | None = Field(description="The judge model, where there is one.")
+    prompt_type: str = Field(description="Which of the suite's prompts was used.")
+    replicate: int = Field(description="Which repeat.")
+    prompt_hash: str = Field(description="The subject call's prompt hash.")
+    judge_hash: str | None = Field(description="The judge call's prompt hash; null until it is known.")
+    endpoint: str = Field(description="The endpoint of the subject call, or of the first.")
+    judge_endpoint: str | None = Field(description="The endpoint of the judge call; null until its hash is known.")
+
+
+ITEM_KEY = (
+    *("prompt_hash", "endpoint", "judge_hash", "judge_endpoint"),
+    *("sample_hash", "model", "judge", "replicate"),
+)
+"""The columns by which result rows belong to items of a run; tables without judges lack those of the judge."""
+
+SUBJECT_CALL = {"prompt_hash": "prompt_hash", "replicate": "replicate", "endpoint": "endpoint"}
+JUDGE_CALL = {"prompt_hash": "judge_hash", "replicate": "replicate", "endpoint": "judge_endpoint"}
+"""The columns of an item, or of a result row, that name its calls, by the columns of the calls' key."""
+
+RUN_ITEMS = Contract(
+    "run_items",
+    RunItemRow,
+    ("run_id", "item_id"),
+    "What each run consists of: sample x model x judge x replicate, and the prompt hash of each call.",
+    (
+        *map(hash_rule, ("item_id", "prompt_hash", "sample_hash")),
+        not_negative("replicate"),
+        not_blank("endpoint"),
+    ),
+    # A retry of an incomplete run may find another judgement than its first attempt did, or ask another endpoint.
+    replaced_when="(new.judge_hash IS NOT NULL AND (old.judge_hash IS NULL OR old.judge_hash <> new.judge_hash "
+    "OR old.judge_endpoint <> new.judge_endpoint)) OR old.endpoint <> new.endpoint",
+    changes=(ENDPOINTS_OF_ITEMS,),
+)
+
+
+# The table `run_coverage`: what came of the items that a run asked, by subject, judge and dataset.
+
+
+class RunCoverageRow(RowModel):
+    """What came of one run's items of one subject, judge and dataset."""
+
+    run_id: str = Field(description="The run.")
+    model: str = Field(description="The subject model; empty for imported lines that name none.")
+    judge: str = Field(description="The judge model; empty where none is involved.")
+    dataset: str = Field(description="The dataset; empty for imported lines that name none.")
+    asked: int = Field(description="Items of the run.")
+    answered: int = Field(description="Items with an answer and, where there is a judge, a judgement.")
+    without_verdict: int = Field(description="Answered items whose reply holds no verdict that can be read.")
+    missing: int = Field(description="Items without an answer or without a judgement.")
+    without_verdict_kinds: str = Field(description="Answered items without a verdict by kind, as JSON.")
+    missing_kinds: str = Field(description="Missing items by kind, as JSON.")
+    left_out: str = Field(description="Rows of the source that a documented rule left out, by reason, as JSON.")
+    refused: str = Field(description="Rows of the source that could not be read, by reason, as JSON.")
+    source_rows: int | None = Field(description="Rows of the source, with those left out; null where unknown.")
+    lost_labels: list[str] = Field(description="Labels of the dataset of which no item is answered.")
+
+
+RUN_COVERAGE = Contract(
+    "run_coverage",
+    RunCoverageRow,
+    ("run_id", "model", "judge", "dataset"),
+    "What came of each run's items by subject, judge and dataset: asked, answered, without a verdict, missing.",
+    (
+        *map(not_negative, ("asked", "answered", "without_verdict", "missing", "source_rows")),
+        Rule("answered_within_asked", "answered", Kind.NOT_ABOVE, {"other": "asked"}, dimension=Dimension.CONSISTENCY),
+        Rule(
+            "without_verdict_within_answered",
+            "without_verdict",
+            Kind.NOT_ABOVE,
+            {"other": "answered"},
+            dimension=Dimension.CONSISTENCY,
+        ),
+    ),
+    replaced_when=ALWAYS,
+)
+
+
+# What the processes that make a run's calls hold back of its ceiling, so that together they never pass it.
+
+
+class RunReservationRow(RowModel):
+    """What one process holds back, and what it has spent that the ledger does not tell."""
+
+    run_id: str = Field(description="The run.")
+    holder: str = Field(description="The process that makes calls of the run, by a random name.")
+    beat: int = Field(description="Counts the holder's signs of life: one that stands still is of a process that died.")
+    reserved_usd: float = Field(description="US dollars held back for calls that are on their way or may start.")
+    reserved_calls: int = Field(description="Calls held back in the same way.")
+    outside_usd: float = Field(description="US dollars that it spent on attempts without a reply in the ledger.")
+    outside_calls: int = Field(description="Calls that it made and gave up on.")
+    changed_at: datetime = Field(description="When the row was last written.")
+
+
+RUN_RESERVATIONS = Contract(
+    "run_reservations",
+    RunReservationRow,
+    ("run_id", "holder"),
+    "Ceilings: what each process that makes calls of a run with a ceiling holds back of it, and spent outside the "
+    "ledger.",
+    (
+        *map(not_blank, ("run_id", "holder")),
+        *map(not_negative, ("reserved_usd", "reserved_calls", "outside_usd", "outside_calls")),
+    ),
+    replaced_when=ALWAYS,
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from storage.sql.landlock import confine
+from evalake.storage.sql.landlock import confine
 
 # What libraries read of a system: themselves, certificates, names of hosts, time zones, and how much memory there is.
 _SYSTEM = (
@@ -61,7 +61,7 @@ def main() -> int:
         listable=[*sys.path, *([lake] if lake else [])],
         connect=lake is None,
     )
-    from storage.sql.process import answer
+    from evalake.storage.sql.process import answer
 
     return answer()
 

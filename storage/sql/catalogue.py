@@ -1,16 +1,18 @@
 """The catalogue: every table and view with its columns, types, key and rules, in words, as the contracts have them."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import duckdb
 import polars as pl
 
-from contracts.compile.arrow import polars_schema
-from contracts.compile.words import describe
-from contracts.contract import Contract
-from core.errors import UsageError
-from storage.sql.views import View, views
+from evalake.contracts.contract import Contract
+from evalake.contracts.engines.arrow import polars_schema
+from evalake.contracts.engines.sql import describe
+from evalake.core.errors import UsageError
+from evalake.storage.lake import Opened
+from evalake.storage.sql.views import View, views
 
 COLUMN_FIELDS: dict[str, pl.DataType] = {
     "column": pl.String(),
@@ -101,3 +103,40 @@ def _of_view(view: View, types: Types) -> Entry:
         for name, description in view.columns.items()
     )
     return Entry(view.name, "view", view.description, (), (), columns)
+
+
+# The tables of a lake as tables of the engine.
+
+
+_PATTERN = frozenset("*?[{")  # in the path of a file, the engine reads these as several files
+
+
+def files_of(opened: Opened | None) -> list[str]:
+    """List the files that the engine can read itself; none where it cannot."""
+    uri = "" if opened is None else opened.table.table_uri
+    if opened is None or not opened.is_current or not uri.startswith("file://"):
+        return []
+    files = opened.table.file_uris()
+    return [] if any(map(_PATTERN.intersection, files)) else files
+
+
+def lay_out(connection: duckdb.DuckDBPyConnection, contract: Contract, opened: Opened | None, files: list[str]) -> None:
+    """Register the table with the engine under its name."""
+    if files:
+        # Where no file has a column that was added since, Polars fills it; where one is broken, Polars says which.
+        with suppress(duckdb.Error):
+            connection.execute(_view(contract, files))
+            return
+    rows = polars_schema(contract).to_frame(eager=False) if opened is None else opened.rows()
+    connection.register(contract.table, rows)
+
+
+def _view(contract: Contract, files: list[str]) -> str:
+    # Files from before a column was added have none of it. The folders of a partition have its values in their names.
+    kinds = ", ".join(f"{column}: varchar" for column in contract.partition_by)
+    partitions = f"true, hive_types = {{{kinds}}}" if kinds else "false"
+    paths = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
+    return (
+        f"create temp view {contract.table} as select {', '.join(contract.column)} "
+        f"from read_parquet([{paths}], union_by_name = true, hive_partitioning = {partitions})"
+    )

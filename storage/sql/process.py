@@ -16,13 +16,13 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 
-from contracts.contract import Contract
-from core.errors import EvalakeError, LakeError, QueryError
-from storage.lake import Opened
-from storage.sql.query import REFUSED, Request
-from storage.sql.start import MEGABYTE, Limits
-from storage.sql.tables import files_of, lay_out
-from storage.sql.views import View
+from evalake.contracts.contract import Contract
+from evalake.core.errors import EvalakeError, LakeError, QueryError
+from evalake.storage.lake import Opened
+from evalake.storage.sql.catalogue import files_of, lay_out
+from evalake.storage.sql.query import REFUSED, Request
+from evalake.storage.sql.start import MEGABYTE, Limits
+from evalake.storage.sql.views import View
 
 # The engine proposes a table also where it finds no name that is alike, and then one of its own, too.
 _HINT = re.compile(r'!? Did you mean "([^"]*)"\?')

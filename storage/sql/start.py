@@ -16,7 +16,7 @@ from threading import Timer
 from time import monotonic
 from urllib.parse import unquote
 
-from core.errors import QueryError
+from evalake.core.errors import QueryError
 
 MEGABYTE = 2**20
 GIGABYTE = 2**30
@@ -80,7 +80,7 @@ def start(lake: str, limits: Limits = LIMITS) -> Iterator[Started]:
     """Start the process for a query of a lake, confined to it; it ends with the block."""
     deadline = Deadline(limits)
     process = subprocess.Popen(
-        [sys.executable, "-P", "-B", "-m", "storage.sql"],
+        [sys.executable, "-P", "-B", "-m", "evalake.storage.sql"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

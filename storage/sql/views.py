@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from contracts.contract import Contract
-from contracts.scales import scales
-from contracts.tables import CALLS, METRIC_SNAPSHOTS, QUARANTINE, RUN_ITEMS, RUNS, SNAPSHOTS
-from contracts.tables.judge_versions import JUDGE_VERSIONS
-from contracts.tables.run_items import ITEM_KEY
+from evalake.contracts.contract import Contract, scales
+from evalake.contracts.tables import CALLS, METRIC_SNAPSHOTS, QUARANTINE, RUN_ITEMS, RUNS, SNAPSHOTS
+from evalake.contracts.tables.metrics import JUDGE_VERSIONS
+from evalake.contracts.tables.runs import ITEM_KEY
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from uuid import NAMESPACE_URL, uuid5
 import polars as pl
 from prefect.events import emit_event
 
-from contracts.tables import RUNS
-from core.configuration import Configuration
-from core.redaction import redact
-from storage.lake import Lake
+from evalake.contracts.tables import RUNS
+from evalake.core.configuration import Configuration
+from evalake.core.redaction import redact
+from evalake.storage.lake import Lake
 
 QUARANTINE_GREW = "evalake.quarantine.grew"
 COST_ABOVE_LIMIT = "evalake.cost.above-limit"

@@ -11,16 +11,16 @@ from typing import Any
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.runtime import deployment
 
-from core.errors import UsageError
-from core.output_files import place_in
-from reports.coverage import Coverage, as_table
-from reports.viewer_links import VIEWER_URL, run_address
-from reports.wording import UNKNOWN, interval, markdown_text, number
-from storage.snapshots import read_metrics
-from suites.base import Suite
-from suites.base.figures import Quantity, Unit
-from tasks.runtime.context import RunContext
-from tasks.runtime.runs import Run
+from evalake.core.errors import UsageError
+from evalake.core.files import place_in
+from evalake.reports.coverage import Coverage, as_table
+from evalake.reports.page import VIEWER_URL, run_address
+from evalake.reports.wording import UNKNOWN, interval, markdown_text, number
+from evalake.sdk import Suite
+from evalake.sdk.figures import Quantity, Unit
+from evalake.storage.snapshots import read_metrics
+from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.runs import Run
 
 REPORTS = "EVALAKE_REPORTS"  # the folder of the reports of runs
 REPORTS_URL = "EVALAKE_REPORTS_URL"  # where somebody serves that folder
@@ -99,8 +99,8 @@ def _report(context: RunContext, run: Run) -> str:
 
     A run of the command leaves that to the command, unless a folder is named.
     """
-    from reports.page import write_page
-    from tasks.steps.report import build_report
+    from evalake.reports.page import write_page
+    from evalake.tasks.report import build_report
 
     if run.snapshot_id is None or not leaves_reports():
         return f"`evalake report {run.run_id}` writes it" if run.snapshot_id else "none: nothing was measured"

@@ -14,11 +14,11 @@ from typing import Any
 
 import polars as pl
 
-from contracts.compile.arrow import conform
-from contracts.tables import RUN_ATTEMPTS
-from core.errors import EvalakeError
-from storage.lake import Lake
-from storage.landing import land
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import RUN_ATTEMPTS
+from evalake.core.errors import EvalakeError
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
 
 CUT_OFF = "its process was gone"
 OVERTAKEN = "another process went on with the run"

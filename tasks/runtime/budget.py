@@ -13,14 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from uuid import uuid4
 
-from core.configuration import Configuration
-from core.errors import EvalakeError
-from providers.admission import WithoutSlot
-from providers.failures import AttemptFailed
-from providers.price_estimate import input_tokens, most_usd
-from providers.request import Failure, Reply, Request
-from storage.lake import Lake
-from storage.reservations import Amount, Ceiling, Holding, Standing, hold
+from evalake.core.configuration import Configuration
+from evalake.core.errors import EvalakeError
+from evalake.models.cost import input_tokens, most_usd
+from evalake.models.failures import AttemptFailed
+from evalake.models.limits import WithoutSlot
+from evalake.models.request import Failure, Reply, Request
+from evalake.storage.lake import Lake
+from evalake.storage.reservations import Amount, Ceiling, Holding, Standing, hold
 
 PART = 4  # of what is left, a process holds back one in so many at a time
 LOOK_SECONDS = 1.0  # how often a process that waits for others looks what they gave back

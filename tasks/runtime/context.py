@@ -9,17 +9,17 @@ from importlib.metadata import version
 from secrets import token_bytes
 from typing import Any
 
-from core.configuration import Configuration
-from core.errors import ConfigurationError
-from core.prompt_files import PROMPTS, TEMPLATES
-from providers import telemetry
-from storage.lake import Lake
-from storage.reservations import UNLIMITED, Ceiling
-from storage.secret import BYTES, ensure_secret, read_secret
-from suites.base import Item, Options, Suite
-from suites.base.untrusted import fence
-from suites.registry import suite as find_suite
-from suites.registry import suite_names
+from evalake.core.configuration import Configuration
+from evalake.core.errors import ConfigurationError
+from evalake.core.prompt_files import PROMPTS, TEMPLATES
+from evalake.models import telemetry
+from evalake.sdk import Item, Options, Suite
+from evalake.sdk.sample import fence
+from evalake.storage.lake import Lake
+from evalake.storage.reservations import UNLIMITED, Ceiling
+from evalake.storage.secret import BYTES, ensure_secret, read_secret
+from evalake.suites.registry import suite as find_suite
+from evalake.suites.registry import suite_names
 
 CODE_VERSION = version("evalake")
 SEED = 20_260

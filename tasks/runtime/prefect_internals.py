@@ -1,7 +1,7 @@
 """Names of Prefect's server that it does not promise to keep, all of them here; seen in the version below, and tested.
 
-What moves in another version makes tests/tasks/runtime/test_prefect_internals.py fail, and is mended here. What is
-switched off before Prefect is imported stands in core/prefect_settings.py.
+What moves in another version makes tests/integration/tasks/runtime/test_prefect_internals.py fail, and is mended
+here. What is switched off before Prefect is imported stands in evalake/core/prefect_settings.py.
 """
 
 import asyncio

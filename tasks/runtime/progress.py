@@ -15,8 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
-from tasks.runtime.beside import beside
-from tasks.runtime.logs import as_json
+from evalake.tasks.runtime.heartbeat import beside
+from evalake.tasks.runtime.logs import as_json
 
 if TYPE_CHECKING:
     from rich.progress import Progress

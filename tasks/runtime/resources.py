@@ -8,16 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from core.errors import EvalakeError
-from providers.client import Client
-from storage.lake import Lake
-from storage.ledger import reply_lengths
-from storage.ledger_writer import LedgerWriter
-from suites.registry import baselines
-from tasks.runtime.attempts import Lease
-from tasks.runtime.budget import Budget
-from tasks.runtime.context import RunContext
-from tasks.runtime.secrets import read_secret
+from evalake.core.errors import EvalakeError
+from evalake.models.client import Client
+from evalake.storage.lake import Lake
+from evalake.storage.ledger import LedgerWriter, reply_lengths
+from evalake.suites.registry import baselines
+from evalake.tasks.runtime.attempts import Lease
+from evalake.tasks.runtime.budget import Budget
+from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.server import read_secret
 
 SPARED_THRESHOLD = (50_000, 10, 10)  # for `gc.set_threshold`
 KNOWN_ENDED = 1000  # attempts of runs, of which a process keeps in mind that they have ended

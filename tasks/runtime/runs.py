@@ -12,17 +12,17 @@ from typing import Any
 
 import polars as pl
 
-from contracts.compile.arrow import conform
-from contracts.tables import CALLS, RUNS
-from core.errors import EvalakeError, LakeError, UsageError
-from core.redaction import redact
-from storage.lake import Lake
-from storage.landing import land
-from suites.base import Dataset
-from tasks.runtime import attempts, progress
-from tasks.runtime.attempts import PATIENCE_SECONDS, Attempt
-from tasks.runtime.beside import beside
-from tasks.runtime.context import CODE_VERSION
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import CALLS, RUNS
+from evalake.core.errors import EvalakeError, LakeError, UsageError
+from evalake.core.redaction import redact
+from evalake.sdk import Dataset
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
+from evalake.tasks.runtime import attempts, progress
+from evalake.tasks.runtime.attempts import PATIENCE_SECONDS, Attempt
+from evalake.tasks.runtime.context import CODE_VERSION
+from evalake.tasks.runtime.heartbeat import beside
 
 ALIVE_SECONDS = 60.0
 FIRST_ALIVE_SECONDS = 5.0
@@ -138,7 +138,7 @@ def counts_of(row: Mapping[str, Any]) -> str:
 
 
 def cost_of(row: Mapping[str, Any]) -> str:
-    """Say what a run cost by its row; where prices are unknown, at least what is known (`storage.ledger.priced`)."""
+    """Say what a run cost by its row; where prices are unknown, at least what is known (`ledger.priced`)."""
     if row["cost_usd"] is not None:
         return f"{row['cost_usd']:.4f} USD"
     if row.get("calls_unpriced") is None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from core.errors import EvalakeError
+from evalake.core.errors import EvalakeError, ProviderError
 
 
 class ServerError(EvalakeError):
@@ -20,7 +20,7 @@ def require_server() -> None:
     from prefect.exceptions import PrefectException
     from prefect.settings import get_current_settings
 
-    from core.redaction import redact
+    from evalake.core.redaction import redact
 
     settings = get_current_settings()
     named = settings.api.url
@@ -48,3 +48,27 @@ def _require_writable(home: Path) -> None:
             pass
     except OSError as error:
         raise ServerError(f"Prefect cannot write to {home} ({error.strerror}): set PREFECT_HOME to a folder") from error
+
+
+# Secrets: the values of Prefect Secret blocks, read from the server when they are needed, and kept nowhere.
+
+
+def read_secret(name: str) -> str:
+    """Read the text in the Secret block `name`. Raises ProviderError where there is none, or no server with it."""
+    import httpx
+    from prefect.blocks.system import Secret
+    from prefect.exceptions import PrefectException
+    from prefect.settings import get_current_settings
+
+    if not get_current_settings().api.url:
+        raise ProviderError(f"the Secret block {name} is on a Prefect server: name it with PREFECT_API_URL")
+    try:
+        value = Secret.load(name, _sync=True).get()  # type: ignore[call-arg, union-attr]
+    except ValueError as error:
+        raise ProviderError(f"the Prefect server has no Secret block {name}: create it under Blocks") from error
+    except (httpx.HTTPError, RuntimeError, PrefectException) as error:
+        require_server()
+        raise ProviderError(f"the Secret block {name} cannot be read: {type(error).__name__}") from error
+    if not isinstance(value, str):
+        raise ProviderError(f"the Secret block {name} holds no text: put the key itself into it")
+    return value

@@ -18,10 +18,10 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.exceptions import Pause, PrefectException, TerminationSignal
 from prefect.states import Cancelled, Failed, Suspended
 
-from core.errors import EvalakeError
-from tasks.runtime.beside import beside
-from tasks.runtime.context import RunContext
-from tasks.runtime.resources import RunOverError, end_attempt, stop_calls
+from evalake.core.errors import EvalakeError
+from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.heartbeat import beside
+from evalake.tasks.runtime.resources import RunOverError, end_attempt, stop_calls
 
 LOOK_SECONDS = 2.0
 DRAIN_SECONDS = 30.0  # for which calls on their way are waited for

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from core.configuration import Configuration, read_configuration
-from core.errors import ProviderError
+from evalake.core.configuration import Configuration, read_configuration
+from evalake.core.errors import ProviderError
+from evalake.models.cost import most_usd
+from evalake.models.routes import find_route
 from evalake.request import RunRequest
-from providers.price_estimate import most_usd
-from providers.routes import find_route
-from tasks.steps.preflight import Plan, check
-from tests.cli.command import evalake_here
-from tests.providers.support import request
+from evalake.tasks.preflight import Plan, check
+from tests.integration.cli.command import evalake_here
+from tests.integration.models.support import request
 
 MODEL = "openai/gpt-4o-mini"
 

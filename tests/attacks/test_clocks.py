@@ -8,14 +8,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from contracts.tables import CALLS
-from core.configuration import Retention
-from reports.page import DATA, PAGE
-from storage import ledger
-from storage.lake import Lake
-from storage.maintenance import maintain
-from tasks.jobs.maintain import maintain as maintain_lake
-from tests.storage.rows import call
+from evalake.admin.maintain import maintain as maintain_lake
+from evalake.contracts.tables import CALLS
+from evalake.core.configuration import Retention
+from evalake.reports.page import DATA, PAGE
+from evalake.storage import ledger
+from evalake.storage.lake import Lake
+from evalake.storage.maintenance import maintain
+from tests.integration.storage.rows import call
 
 AHEAD = timedelta(days=30)
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from contracts.tables import SAMPLES
-from core.configuration import Retention
-from core.errors import LakeError
-from reports.page import DATA, PAGE
-from storage.backup import back_up
-from storage.lake import Lake
-from storage.removal import remove
-from tasks.jobs.forget.places import places
-from tasks.jobs.retention import remove_expired
-from tests.cli.command import evalake_here, recorded
+from evalake.admin.forget import places
+from evalake.admin.maintain import remove_expired
+from evalake.contracts.tables import SAMPLES
+from evalake.core.configuration import Retention
+from evalake.core.errors import LakeError
+from evalake.reports.page import DATA, PAGE
+from evalake.storage.backup import back_up
+from evalake.storage.lake import Lake
+from evalake.storage.maintenance import remove
+from tests.integration.cli.command import evalake_here, recorded
 
 OLD = 1_600_000_000
 TABLE = "samples"

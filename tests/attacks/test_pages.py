@@ -9,10 +9,10 @@ from typing import IO
 import pytest
 from playwright.sync_api import Page
 
-from core.errors import UsageError
-from core.output_files import output_file, write_file
-from reports.page import library_name
-from tests.cli.command import evalake_here, recorded
+from evalake.core.errors import UsageError
+from evalake.core.files import output_file, write_file
+from evalake.reports.page import library_name
+from tests.integration.cli.command import evalake_here, recorded
 from tests.servers.chromium import launched
 
 PLANTED = "document.title = 'planted'"

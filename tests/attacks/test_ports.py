@@ -17,8 +17,8 @@ import httpx
 import psutil
 import pytest
 
-from tests.cli.command import evalake
 from tests.e2e.processes import ROOT, have_ended, require_no_errors, wait_until
+from tests.integration.cli.command import evalake
 
 pytestmark = pytest.mark.e2e
 
@@ -144,8 +144,8 @@ def test_nobody_gets_a_port_of_up_while_it_starts_and_while_its_servers_are_star
         name, _, password = there["password"].partition(":")
         prefect, pages = httpx.BasicAuth(name, password), {"authorization": f"Bearer {there['token']}"}
         for module, asked in (
-            ("service.local.server", {"url": f"{there['prefect']}/admin/version", "auth": prefect}),
-            ("service.local.pages", {"url": f"{there['pages']}/api/v1/runs", "headers": pages}),
+            ("evalake.server.local.server", {"url": f"{there['prefect']}/admin/version", "auth": prefect}),
+            ("evalake.server.local.pages", {"url": f"{there['pages']}/api/v1/runs", "headers": pages}),
         ):
             (server,) = [each for each in supervisor.children() if module in each.cmdline()]
             server.kill()
@@ -199,9 +199,9 @@ def test_servers_whose_state_is_lost_are_named_and_not_doubled(user: User) -> No
 def test_the_server_of_one_command_is_ours_from_its_first_moment_to_its_last(tmp_path: Path) -> None:
     code = """
 import os, signal, sys
-from cli.environment import prepare
+from evalake.cli.environment import prepare
 prepare()
-from service.local.server import TemporaryServer
+from evalake.server.local.server import TemporaryServer
 server = TemporaryServer()
 with server.in_use():
     import httpx

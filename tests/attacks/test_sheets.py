@@ -6,8 +6,8 @@ import io
 import polars as pl
 import pytest
 
-from storage.sql.rows import as_csv
-from suites.base.sheets import read_sheet, write_sheet
+from evalake.sdk.sheets import read_sheet, write_sheet
+from evalake.storage.sql.query import as_csv
 
 FORMULAS = [
     *(

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from core import files
-from core.errors import SourceError
-from suites.session_review.sources import database
-from suites.session_review.sources.read import read_dataset
-from tests.suites.session_review.sources.tarsy_database import make_database
+from evalake.core import files
+from evalake.core.errors import SourceError
+from evalake.suites.session_review.sources import database
+from evalake.suites.session_review.sources.read import read_dataset
+from tests.unit.suites.session_review.sources.tarsy_database import make_database
 
 SIDECARS = ("-wal", "-journal")
 

@@ -13,8 +13,8 @@ import httpx
 import psutil
 import pytest
 
-from tests.cli.command import ROOT
 from tests.e2e.processes import PLAIN, wait_until
+from tests.integration.cli.command import ROOT
 
 MANY = 700
 REQUESTS = 44
@@ -77,7 +77,7 @@ class Viewer:
 @pytest.fixture
 def viewer(tmp_path: Path) -> Iterator[Viewer]:
     log = tmp_path / "log"
-    command = [sys.executable, "-m", "cli", "view", "--lake", str(tmp_path / "lake"), "--port", "0"]
+    command = [sys.executable, "-m", "evalake.cli", "view", "--lake", str(tmp_path / "lake"), "--port", "0"]
     with log.open("w") as file, subprocess.Popen(command, cwd=ROOT, stderr=file, text=True) as process:
         found = wait_until(lambda: re.search(r"(http://\S+)#token=(\S+)", log.read_text()), "the start of the viewer")
         yield Viewer(process, httpx.URL(found[1]), found[2], log)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from core.prefect_settings import PROFILES
+from evalake.core.prefect_settings import PROFILES
 from tests.attacks.hostile import markers, write
-from tests.cli.command import ROOT
+from tests.integration.cli.command import ROOT
 
 SET_UP_LOGGING = "from prefect.logging.configuration import setup_logging; setup_logging()"
-PREPARE = "from cli.environment import prepare; prepare()"
+PREPARE = "from evalake.cli.environment import prepare; prepare()"
 # Settings are made again for each block of `temporary_settings`
 READ_AGAIN = """
 from prefect.settings import PREFECT_LOGGING_LEVEL, get_current_settings, temporary_settings
@@ -111,7 +111,7 @@ def test_a_server_imports_nothing_from_the_folder(hostile: Path) -> None:
     code = f"""
 {PREPARE}
 import psutil
-from service.local.server import TemporaryServer
+from evalake.server.local.server import TemporaryServer
 server = TemporaryServer()
 with server.in_use():
     print(psutil.Process(server.pid).cwd())

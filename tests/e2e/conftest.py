@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.processes import DATABASE_VARIABLE, PrefectStack
-from tests.flows.workplace import Workplace
+from tests.integration.flows.workplace import Workplace
 from tests.servers.model_server import ModelServer
 from tests.servers.postgresql import new_database, program
 

@@ -1,9 +1,9 @@
 """Who asked what: calls counted at the model server by the process that made them, and rows counted in the lake."""
 
-from contracts.tables import CALLS
-from storage.ledger import KEY
-from suites.command_guard.contract import RESULTS
-from tests.flows.workplace import Workplace
+from evalake.contracts.tables import CALLS
+from evalake.storage.ledger import KEY
+from evalake.suites.command_guard.contract import RESULTS
+from tests.integration.flows.workplace import Workplace
 from tests.servers.model_server import Seen
 
 KEY_VARIABLE = "GUARD_KEY"  # each process has a value of its own

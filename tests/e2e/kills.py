@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass, field
 
 from tests.e2e.processes import PrefectStack, wait_until
-from tests.flows.workplace import MODEL, Workplace
+from tests.integration.flows.workplace import MODEL, Workplace
 
 CONCURRENCY = 32
 LATENCY_SECONDS = 0.05
@@ -76,7 +76,7 @@ class Kills:
         assert json.loads(out)["state"] == "completed"
 
     def _start(self) -> "subprocess.Popen[str]":
-        command = ["cli", "run", "command_guard", "--models", MODEL, "--json", "--dataset", self._dataset]
+        command = ["evalake.cli", "run", "command_guard", "--models", MODEL, "--json", "--dataset", self._dataset]
         return self._stack.open(*command, "--lake", self._work.lake.uri, "--config", str(self._work.configuration))
 
 

@@ -18,7 +18,7 @@ import httpx
 import psutil
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random
 
-from service.local.database import is_migrated
+from evalake.server.local.database import is_migrated
 from tests.servers.copies import Copy
 from tests.servers.ports import free_port
 

@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from contracts.tables import RUNS
-from tests.cli.command import evalake
+from evalake.contracts.tables import RUNS
 from tests.e2e.processes import ROOT, PrefectStack, wait_until
 from tests.e2e.test_deploy import make_deploy
-from tests.flows.workplace import MODEL, Workplace
+from tests.integration.cli.command import evalake
+from tests.integration.flows.workplace import MODEL, Workplace
 from tests.servers.model_server import ModelServer
 
 pytestmark = pytest.mark.e2e

@@ -10,17 +10,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from contracts.tables import CALLS, RUNS, SNAPSHOTS
-from storage import ledger
-from storage.integrity import inspect
-from storage.lake import Lake
-from storage.landing import land
-from suites.command_guard.contract import RESULTS
-from suites.registry import suite
-from tasks.jobs.check import check_lake
-from tasks.jobs.import_results import import_recorded
-from tests.cli.command import ROOT, recorded
-from tests.storage.rows import TOYS, call, toy
+from evalake.admin.check import check_lake
+from evalake.admin.import_results import import_recorded
+from evalake.contracts.tables import CALLS, RUNS, SNAPSHOTS
+from evalake.storage import ledger
+from evalake.storage.integrity import inspect
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
+from evalake.suites.command_guard.contract import RESULTS
+from evalake.suites.registry import suite
+from tests.integration.cli.command import ROOT, recorded
+from tests.integration.storage.rows import TOYS, call, toy
 
 pytestmark = pytest.mark.e2e
 

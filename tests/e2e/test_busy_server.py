@@ -16,7 +16,7 @@ TIMES = 8  # more often than Prefect's own client asks again
 def test_a_run_whose_worker_finds_the_server_busy_completes(stack: PrefectStack, tmp_path: Path) -> None:
     where = {"EVALAKE_LAKE": str(tmp_path / "lake")}
     with stack.pool(DEPLOYMENT) as pool, BusyServer(stack.url, TIMES) as busy:
-        begin = ("cli", "prefect", "worker", "start", "--pool", pool)
+        begin = ("evalake.cli", "prefect", "worker", "start", "--pool", pool)
         worker = stack.start(*begin, PREFECT_API_URL=busy.url, **where)
         run = stack.run(DEPLOYMENT, {})
         assert stack.wait_for(run, "Completed", "Failed", "Crashed") == "Completed"

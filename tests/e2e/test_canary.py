@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from contracts.tables import SNAPSHOTS
-from contracts.tables.judge_canaries import JUDGE_CANARIES
-from contracts.tables.judge_versions import JUDGE_VERSIONS
-from storage.lake import Lake
+from evalake.contracts.tables import SNAPSHOTS
+from evalake.contracts.tables.metrics import JUDGE_CANARIES, JUDGE_VERSIONS
+from evalake.storage.lake import Lake
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.servers.judges import NoisyJudge
 from tests.servers.model_server import ModelServer

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from contracts.tables import RUNS
+from evalake.contracts.tables import RUNS
 from tests.e2e.counts import KEY_VARIABLE, are_there_once, key_of
 from tests.e2e.processes import ENDS, PrefectStack
-from tests.flows.workplace import LIMITS, Workplace
+from tests.integration.flows.workplace import LIMITS, Workplace
 
 pytestmark = pytest.mark.e2e
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from contracts.tables import CALLS
-from storage import ledger
-from storage.lake import Lake
-from storage.landing import land
-from storage.maintenance import maintain
+from evalake.contracts.tables import CALLS
+from evalake.storage import ledger
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
+from evalake.storage.maintenance import maintain
 from tests.e2e.buckets import bucket_of
+from tests.integration.storage.rows import TOYS, call, toy
 from tests.processes import process_context
-from tests.storage.rows import TOYS, call, toy
 
 pytestmark = pytest.mark.e2e
 

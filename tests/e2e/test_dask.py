@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from contracts.tables import CALL_FAILURES, RUNS
-from tests.cli.command import evalake_here
+from evalake.contracts.tables import CALL_FAILURES, RUNS
 from tests.e2e.clusters import Cluster
 from tests.e2e.counts import KEY_VARIABLE, are_there_once, asker, committed_by, key_of
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.e2e.test_suspend import SlowRun
-from tests.flows.workplace import LIMITS, MODEL, Workplace
+from tests.integration.cli.command import evalake_here
+from tests.integration.flows.workplace import LIMITS, MODEL, Workplace
 from tests.servers.collector import Collector, Span
 
 pytestmark = pytest.mark.e2e
@@ -151,7 +151,7 @@ def test_a_cluster_that_cannot_be_reached_is_one_line_and_nothing_is_written(
     tmp_path: Path, environment: dict[str, str], code: int, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # No flow begins, so none is used; begun, each would live as long as the process of the tests.
-    monkeypatch.setattr("service.local.server.TemporaryServer", lambda: None)
+    monkeypatch.setattr("evalake.server.local.server.TemporaryServer", lambda: None)
     server = {PREFECT_API_URL: environment["PREFECT_API_URL"]} if "PREFECT_API_URL" in environment else {}
     with temporary_settings(server):
         done = evalake_here("run", "command_guard", folder=tmp_path, **environment)
@@ -163,7 +163,7 @@ def test_a_cluster_that_cannot_be_reached_is_one_line_and_nothing_is_written(
 
 
 def command(work: Workplace, dataset: str, *options: str) -> list[str]:
-    words = ["cli", "run", "command_guard", "--models", MODEL, "--json", "--dataset", dataset, *options]
+    words = ["evalake.cli", "run", "command_guard", "--models", MODEL, "--json", "--dataset", dataset, *options]
     return [*words, "--lake", work.lake.uri, "--config", str(work.configuration), "--out", str(work.folder)]
 
 

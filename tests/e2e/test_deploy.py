@@ -19,13 +19,13 @@ import yaml
 from prefect.deployments.steps.core import run_steps
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
-from contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
-from storage.lake import Lake
-from suites.command_guard.contract import RESULTS
-from tests.cli.command import evalake, recorded
+from evalake.contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
+from evalake.storage.lake import Lake
+from evalake.suites.command_guard.contract import RESULTS
 from tests.e2e.processes import ROOT, PrefectStack
+from tests.integration.cli.command import evalake, recorded
+from tests.integration.server.services import Place, start
 from tests.servers.model_server import ModelServer
-from tests.service.services import Place, start
 
 pytestmark = pytest.mark.e2e
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from core.configuration import Configuration
-from storage.lake import Lake
-from tasks.jobs import doctor
-from tasks.jobs.doctor import Diagnosis, Level, Place, examine
-from tests.cli.command import evalake
+from evalake.admin import doctor
+from evalake.admin.doctor import Diagnosis, Level, Place, examine
+from evalake.core.configuration import Configuration
+from evalake.storage.lake import Lake
 from tests.e2e.processes import PrefectStack, wait_until
+from tests.integration.cli.command import evalake
 
 pytestmark = pytest.mark.e2e
 

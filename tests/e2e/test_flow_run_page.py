@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from contracts.tables import RUN_ATTEMPTS, RUNS
+from evalake.contracts.tables import RUN_ATTEMPTS, RUNS
 from tests.e2e.processes import PrefectStack, wait_until
-from tests.flows.workplace import MODEL, OTHER, Workplace
+from tests.integration.flows.workplace import MODEL, OTHER, Workplace
 
 DEPLOYMENT = "evaluate/command-guard-nightly"
 

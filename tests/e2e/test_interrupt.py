@@ -4,9 +4,9 @@ import signal
 
 import pytest
 
-from contracts.tables import CALLS, RUNS
+from evalake.contracts.tables import CALLS, RUNS
 from tests.e2e.processes import PrefectStack, wait_until
-from tests.flows.workplace import MODEL, Workplace
+from tests.integration.flows.workplace import MODEL, Workplace
 
 pytestmark = pytest.mark.e2e
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.e2e
 def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: Workplace) -> None:
     work.server.rule(reply='{"action": "BLOCK"}', latency=0.2)
     dataset = work.dataset(400)
-    command = ["cli", "run", "command_guard", "--models", MODEL, "--dataset", dataset, "--lake", work.lake.uri]
+    command = ["evalake.cli", "run", "command_guard", "--models", MODEL, "--dataset", dataset, "--lake", work.lake.uri]
     command += ["--config", str(work.configuration), "--out", str(work.folder)]
     process = stack.open(*command)
     wait_until(lambda: work.asked() > 100 or process.poll() is not None, "a hundred requests")
@@ -37,7 +37,17 @@ def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: W
 
 def test_a_second_one_waits_for_no_call(stack: PrefectStack, work: Workplace) -> None:
     work.server.rule(reply='{"action": "BLOCK"}', latency=600.0)
-    command = ["cli", "run", "command_guard", "--models", MODEL, "--dataset", work.dataset(4), "--lake", work.lake.uri]
+    command = [
+        "evalake.cli",
+        "run",
+        "command_guard",
+        "--models",
+        MODEL,
+        "--dataset",
+        work.dataset(4),
+        "--lake",
+        work.lake.uri,
+    ]
     process = stack.open(*command, "--config", str(work.configuration), "--out", str(work.folder))
     wait_until(lambda: work.asked() == 4 or process.poll() is not None, "four requests")
     process.send_signal(signal.SIGINT)

@@ -10,28 +10,27 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from contracts.tables import CALLS
-from core.errors import LakeError, QueryError
-from storage import ledger
-from storage.integrity import find_tampering, inspect
-from storage.inventory import inventory
-from storage.lake import Lake
-from storage.landing import Landed, land
-from storage.ledger import LedgerIndex
-from storage.ledger_writer import LedgerWriter
-from storage.maintenance import maintain
-from storage.migrations import migrate, pending
-from storage.secret import ensure_secret, read_secret
-from storage.sql.query import query
-from suites.command_guard.contract import RESULTS
-from suites.registry import all_contracts
-from tests.cli.command import ROOT, evalake, recorded
+from evalake.contracts.tables import CALLS
+from evalake.core.errors import LakeError, QueryError
+from evalake.storage import ledger
+from evalake.storage.cached_table import inventory
+from evalake.storage.integrity import find_tampering, inspect
+from evalake.storage.lake import Lake
+from evalake.storage.landing import Landed, land
+from evalake.storage.ledger import LedgerIndex, LedgerWriter
+from evalake.storage.maintenance import maintain
+from evalake.storage.migrations import migrate, pending
+from evalake.storage.secret import ensure_secret, read_secret
+from evalake.storage.sql.query import query
+from evalake.suites.command_guard.contract import RESULTS
+from evalake.suites.registry import all_contracts
 from tests.e2e.buckets import SECRET, Bucket, bucket_of
 from tests.e2e.processes import PrefectStack, wait_until
-from tests.flows.workplace import MODEL, Workplace
 from tests.golden.lakes.archives import ARCHIVES, unpack
+from tests.integration.cli.command import ROOT, evalake, recorded
+from tests.integration.flows.workplace import MODEL, Workplace
+from tests.integration.storage.rows import TOYS, call, key_of, toy
 from tests.servers.copies import Copy
-from tests.storage.rows import TOYS, call, key_of, toy
 
 pytestmark = pytest.mark.e2e
 
@@ -110,7 +109,7 @@ def test_an_older_lake_is_migrated_and_taken_up_where_it_was_killed(bucket: Buck
         if path.is_file():
             bucket.client.put_object(Bucket="lake", Key=f"older/{path.relative_to(here.uri)}", Body=path.read_bytes())
     commits = len(commits_below(bucket, "older"))
-    words = ("cli", "maintain", "--migrate", "--lake", there.uri)
+    words = ("evalake.cli", "maintain", "--migrate", "--lake", there.uri)
     environment = {**os.environ, **bucket.options, "PYTHONPATH": str(ROOT)}
     with Copy(*words, cwd=tmp_path, env=environment) as process:
         wait_until(

@@ -11,10 +11,10 @@ from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as co
 from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
 from opentelemetry.semconv.attributes import error_attributes, server_attributes
 
-from contracts.tables import CALLS, RUNS
-from tests.cli.command import evalake
+from evalake.contracts.tables import CALLS, RUNS
 from tests.e2e.processes import PrefectStack
-from tests.flows.workplace import MODEL, Workplace
+from tests.integration.cli.command import evalake
+from tests.integration.flows.workplace import MODEL, Workplace
 from tests.servers.collector import Collector, Span
 from tests.servers.model_server import ModelServer
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.tables import RUNS
+from evalake.contracts.tables import RUNS
 from tests.e2e.counts import are_there_once
 from tests.e2e.processes import DATABASE_VARIABLE, ENDS, PrefectStack, require_no_errors
-from tests.flows.workplace import Workplace
+from tests.integration.flows.workplace import Workplace
 from tests.servers.postgresql import new_database
 
 pytestmark = pytest.mark.e2e

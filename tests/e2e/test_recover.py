@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.tables import METRIC_SNAPSHOTS, RUNS
+from evalake.contracts.tables import METRIC_SNAPSHOTS, RUNS
 from tests.e2e.counts import are_there_once
 from tests.e2e.processes import PrefectStack, wait_until
-from tests.flows.workplace import LIMITS, Workplace
+from tests.integration.flows.workplace import LIMITS, Workplace
 
 pytestmark = pytest.mark.e2e
 

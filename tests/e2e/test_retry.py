@@ -2,10 +2,10 @@
 
 import pytest
 
-from contracts.tables import CALLS, RUN_ATTEMPTS, RUNS
-from suites.command_guard.contract import RESULTS
+from evalake.contracts.tables import CALLS, RUN_ATTEMPTS, RUNS
+from evalake.suites.command_guard.contract import RESULTS
 from tests.e2e.processes import PrefectStack
-from tests.flows.workplace import Workplace
+from tests.integration.flows.workplace import Workplace
 
 DEPLOYMENT = "evaluate/command-guard-nightly"
 

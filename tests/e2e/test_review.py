@@ -7,12 +7,12 @@ from typing import Any
 import psutil
 import pytest
 
-from contracts.tables import HUMAN_LABELS
-from storage.lake import Lake
-from suites.registry import suite
-from tasks.jobs.import_results import import_recorded
+from evalake.admin.import_results import import_recorded
+from evalake.contracts.tables import HUMAN_LABELS
+from evalake.storage.lake import Lake
+from evalake.suites.registry import suite
 from tests.e2e.processes import PrefectStack, wait_until
-from tests.suites.solidity_audit.support import finding, judgement, line, target
+from tests.unit.suites.solidity_audit.support import finding, judgement, line, target
 
 pytestmark = pytest.mark.e2e
 

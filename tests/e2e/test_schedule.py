@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command import evalake
 from tests.e2e.checkout import checkout
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.e2e.test_deploy import make_deploy
+from tests.integration.cli.command import evalake
 
 pytestmark = pytest.mark.e2e
 

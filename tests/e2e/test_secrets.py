@@ -19,11 +19,11 @@ import pytest
 from prefect.blocks.system import Secret
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from contracts.tables import CALL_FAILURES, CALLS, RUNS
-from suites.command_guard.contract import RESULTS
-from tests.cli.command import evalake
+from evalake.contracts.tables import CALL_FAILURES, CALLS, RUNS
+from evalake.suites.command_guard.contract import RESULTS
 from tests.e2e.processes import PrefectStack, wait_until
-from tests.flows.workplace import LIMITS, MODEL, Workplace
+from tests.integration.cli.command import evalake
+from tests.integration.flows.workplace import LIMITS, MODEL, Workplace
 from tests.servers.collector import Collector
 from tests.servers.model_server import ModelServer
 

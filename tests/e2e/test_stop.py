@@ -8,11 +8,11 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from contracts.tables import CALLS
-from storage.ledger import KEY
-from suites.command_guard.contract import RESULTS
+from evalake.contracts.tables import CALLS
+from evalake.storage.ledger import KEY
+from evalake.suites.command_guard.contract import RESULTS
 from tests.e2e.processes import ROOT, PrefectStack, Process, wait_until
-from tests.flows.workplace import Workplace
+from tests.integration.flows.workplace import Workplace
 
 pytestmark = pytest.mark.e2e
 
@@ -52,7 +52,7 @@ def test_a_worker_that_a_script_put_into_the_background_ends_too(stack: PrefectS
     deaf_to_sigint = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
     environment = {**os.environ, **stack.environment, "PYTHONUNBUFFERED": "1"}
     with stack.pool(DEPLOYMENT) as pool:
-        words = [*deaf_to_sigint, sys.executable, "-m", "cli", "prefect", "worker", "start", "--pool", pool]
+        words = [*deaf_to_sigint, sys.executable, "-m", "evalake.cli", "prefect", "worker", "start", "--pool", pool]
         with subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as worker:
             assert worker.stdout is not None
             try:

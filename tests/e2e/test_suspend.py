@@ -8,9 +8,9 @@ from typing import Any
 import psutil
 import pytest
 
-from contracts.tables import CALLS, RUNS
+from evalake.contracts.tables import CALLS, RUNS
 from tests.e2e.processes import PrefectStack, wait_until
-from tests.flows.workplace import MODEL, Workplace
+from tests.integration.flows.workplace import MODEL, Workplace
 
 DEPLOYMENT = "evaluate/command-guard-nightly"
 ITEMS = 240
@@ -110,7 +110,7 @@ def test_a_suspended_run_without_a_deployment_ends_with_the_line_that_goes_on(
     work.server.rule(reply='{"action": "BLOCK"}', latency=1.0)
     dataset = work.dataset(ITEMS)
     order = ["run", "command_guard", "--models", MODEL, "--dataset", dataset, "--config", str(work.configuration)]
-    process = stack.open("cli", *order, "--lake", work.lake.uri)
+    process = stack.open("evalake.cli", *order, "--lake", work.lake.uri)
     wait_until(lambda: work.asked() >= 20, "the first calls")
     run = SlowRun(stack, work, str(work.rows(RUNS)["flow_run_id"].item()))
     run.suspend()

@@ -4,10 +4,10 @@ import signal
 
 import pytest
 
-from contracts.tables import RUN_ATTEMPTS, RUNS
+from evalake.contracts.tables import RUN_ATTEMPTS, RUNS
 from tests.e2e.counts import are_there_once
 from tests.e2e.processes import PrefectStack, Process, wait_until
-from tests.flows.workplace import LIMITS, Workplace
+from tests.integration.flows.workplace import LIMITS, Workplace
 
 pytestmark = pytest.mark.e2e
 

@@ -11,8 +11,8 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.cli.command import evalake
 from tests.e2e.processes import have_ended, require_no_errors, wait_until
+from tests.integration.cli.command import evalake
 from tests.servers.chromium import PATIENCE, launched
 
 pytestmark = pytest.mark.e2e

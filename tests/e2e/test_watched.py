@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 import yaml
 
-from flows.missed import missed
-from storage.lake import Lake
-from tasks.runtime import runs
-from tasks.runtime.runs import Run, Tally
+from evalake.flows.missed import missed
+from evalake.storage.lake import Lake
+from evalake.tasks.runtime import runs
+from evalake.tasks.runtime.runs import Run, Tally
 from tests.e2e.checkout import checkout
 from tests.e2e.processes import ROOT, PrefectStack, wait_until
 from tests.e2e.test_deploy import make_deploy
@@ -159,9 +159,9 @@ def test_refused_rows_and_a_day_above_its_limit_are_told_once(watched: WatchedSt
     runs.save(lake, run.ended("completed", tally=tally))
     (tmp_path / "evalake.toml").write_text("[alarms]\ncost_usd_a_day = 7\n")
     script = (
-        "from pathlib import Path; from core.configuration import read_configuration; "
-        "from storage.lake import Lake; "
-        "from tasks.runtime.alarms import tell_of_run; import prefect.events.worker as worker; "
+        "from pathlib import Path; from evalake.core.configuration import read_configuration; "
+        "from evalake.storage.lake import Lake; "
+        "from evalake.tasks.runtime.alarms import tell_of_run; import prefect.events.worker as worker; "
         f"settings = read_configuration(Path({str(tmp_path / 'evalake.toml')!r})); "
         f"tell_of_run(Lake({lake.uri!r}), settings, 'cafe00000001'); "
         "worker.EventsWorker.drain_all()"

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cli.environment import DEFAULTS
+from evalake.cli.environment import DEFAULTS
 from tests.servers.fork_server import COMMAND, LENGTH, PID
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[1] / "suites" / "solidity_audit" / "evm"
+FOLDER = Path(__file__).resolve().parents[1] / "unit" / "suites" / "solidity_audit" / "evm"
 
 
 def is_installed() -> bool:

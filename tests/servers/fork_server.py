@@ -24,8 +24,8 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, TextIO, cast
 
-from cli import environment
-from core.prefect_settings import ignore_working_directory
+from evalake.cli import environment
+from evalake.core.prefect_settings import ignore_working_directory
 
 LENGTH, PID = struct.Struct("!I"), struct.Struct("!i")
 STREAMS = 3
@@ -35,7 +35,7 @@ NONE = 0  # in place of a process id, where there can be no copy
 COMMAND = "cli"
 WORKER = ("prefect", "worker")
 DASK_WORKER = ("distributed.cli.dask_worker",)
-FIRST = ("flows.evaluate", "prefect.flow_engine", "prefect.task_engine", "fastapi.encoders")  # of a flow run
+FIRST = ("evalake.flows.evaluate", "prefect.flow_engine", "prefect.task_engine", "fastapi.encoders")  # of a flow run
 _PREFECT = ("prefect.cli",)
 _DASK = ("distributed.scheduler", "distributed.worker", "distributed.nanny", "distributed.http.scheduler")
 # What `python -m` with these words imports before long; of those that fit, the longest words count.
@@ -48,12 +48,12 @@ _IMPORTS: Mapping[tuple[str, ...], Sequence[str]] = {
     ("prefect.engine",): FIRST,
     ("distributed.cli.dask_scheduler",): _DASK,
     DASK_WORKER: (*_DASK, "prefect_dask", *FIRST),
-    (COMMAND,): ("cli.main",),
-    (COMMAND, "doctor"): ("cli.doctor", "prefect.client.orchestration"),
-    (COMMAND, "import"): ("cli.import_results", "tasks.jobs.import_results"),
-    (COMMAND, "maintain"): ("cli.maintain", "tasks.jobs.migrate"),
-    (COMMAND, "run"): (*FIRST, "litellm", "reports.console", "service.local.server"),
-    (COMMAND, "serve"): ("service.app",),
+    (COMMAND,): ("evalake.cli.main",),
+    (COMMAND, "doctor"): ("evalake.cli.doctor", "prefect.client.orchestration"),
+    (COMMAND, "import"): ("evalake.cli.import_results", "evalake.admin.import_results"),
+    (COMMAND, "maintain"): ("evalake.cli.maintain", "evalake.admin.maintain"),
+    (COMMAND, "run"): (*FIRST, "litellm", "evalake.reports.console", "evalake.server.local.server"),
+    (COMMAND, "serve"): ("evalake.server.app",),
 }
 
 
@@ -115,10 +115,10 @@ def _import(known: tuple[str, ...]) -> None:
 def _import_the_rest() -> None:
     """Import all flows and LiteLLM; nothing of it starts a thread."""
     import flows
-    from providers.direct import warm_up
+    from evalake.models.direct import warm_up
 
     for module in iter_modules(flows.__path__):
-        import_module(f"flows.{module.name}")
+        import_module(f"evalake.flows.{module.name}")
     warm_up()
     gc.collect()
     gc.freeze()

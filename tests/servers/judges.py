@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.hashing import content_hash
-from suites.session_review.prompts import templates
+from evalake.core.hashing import content_hash
+from evalake.suites.session_review.prompts import templates
 
 NOISE = 4.0  # points, the standard deviation of its scores of one session
 

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from core.hashing import content_hash
+from evalake.core.hashing import content_hash
 from tests.servers.model_answers import JSON, completion, completion_chunks, stream
 from tests.servers.model_faults import FAULTS
 from tests.servers.model_rule import Messages, Rule

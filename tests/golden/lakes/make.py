@@ -29,8 +29,8 @@ JUDGE, BROKEN = "hosted_vllm/judge", "hosted_vllm/broken"
 FIRST_DAY = date(2026, 11, 20)
 CANARY = """
 from datetime import date
-from flows.canary import canary
-from tasks.jobs import canary as steps
+from evalake.flows.canary import canary
+from evalake.admin import canary as steps
 all_items = steps.canary_items
 steps.canary_items = lambda *of: all_items(*of)[:2]  # they are long
 canary(suites=["session_review"], judges=["{judge}"], day=date.fromisoformat("{day}"), lake="lake",
@@ -69,7 +69,7 @@ class Making:
 
     def evalake(self, *arguments: str, codes: tuple[int, ...] = (0,)) -> str:
         """Run the command."""
-        return self.python("-m", "cli", *arguments, codes=codes)
+        return self.python("-m", "evalake.cli", *arguments, codes=codes)
 
     def run(self, *arguments: str, codes: tuple[int, ...] = (0,)) -> str:
         """Run an evaluation and return its id."""
@@ -93,7 +93,17 @@ class Making:
 
     def rate(self, ratings: Mapping[str, float]) -> None:
         """Rate sessions through the service, as a person at the dashboard would."""
-        command = [sys.executable, "-m", "cli", "serve", "--port", "0", "--no-token", "--sessions", "sessions.jsonl"]
+        command = [
+            sys.executable,
+            "-m",
+            "evalake.cli",
+            "serve",
+            "--port",
+            "0",
+            "--no-token",
+            "--sessions",
+            "sessions.jsonl",
+        ]
         with subprocess.Popen(
             command, cwd=self.folder, env=self.environment, stderr=subprocess.PIPE, text=True
         ) as service:

@@ -1,0 +1,232 @@
+"""A contract's schema, for Arrow and for Polars, and frames that have exactly that schema."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import polars as pl
+import pyarrow as pa
+
+from evalake.contracts.contract import Added, Column, Contract, Renamed
+from evalake.core.errors import SchemaMismatchError
+
+
+class _Type(NamedTuple):
+    arrow: pa.DataType
+    polars: pl.DataType
+    words: str
+
+
+_TYPES: Mapping[type, _Type] = {
+    str: _Type(pa.string(), pl.String(), "text"),
+    int: _Type(pa.int64(), pl.Int64(), "a whole number"),
+    float: _Type(pa.float64(), pl.Float64(), "a number"),
+    bool: _Type(pa.bool_(), pl.Boolean(), "true or false"),
+    datetime: _Type(pa.timestamp("us", tz="UTC"), pl.Datetime("us", "UTC"), "a time with its zone"),
+}
+NOTHING: Mapping[str, Any] = {}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+# Each reading and landing of a table needs its schemas, which take longer to build than to find by their columns.
+_of_each_table = lru_cache(maxsize=256)
+
+
+def arrow_schema(contract: Contract) -> pa.Schema:
+    """Build the table's Arrow schema: NOT NULL as non-null fields, descriptions as `comment`, as Delta and Spark do."""
+    return schema_of(contract.columns)
+
+
+@_of_each_table
+def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
+    """Build the Arrow schema of columns."""
+    return pa.schema(
+        [
+            pa.field(column.name, _arrow_type(column), column.nullable, {"comment": column.description})
+            for column in columns
+        ]
+    )
+
+
+def polars_schema(contract: Contract) -> pl.Schema:
+    """Build the Polars schema of the table's rows, in the order of the row model."""
+    return pl.Schema(_polars_types(contract.columns))
+
+
+def conform(
+    rows: Sequence[Mapping[str, Any]] | pl.DataFrame, contract: Contract, shared: Mapping[str, Any] = NOTHING
+) -> pl.DataFrame:
+    """Build a frame with exactly the contract's columns, in their order and types.
+
+    Every row must have every column, a null written out where the value is unknown: nothing is filled in. Only
+    lossless changes of type are made (whole numbers to floats, zones to UTC, categories to text). Whether nulls and
+    values are *allowed* is for the audit to say. `shared` are columns that have one value in all rows, which lack them.
+
+    Raises SchemaMismatchError, naming table and column, for a missing or unknown column or a value of another type.
+    """
+    if isinstance(rows, pl.DataFrame):
+        _require_names(contract, rows.columns, "the frame")
+        return pl.DataFrame([_cast(rows.get_column(column.name), column, contract) for column in contract.columns])
+    names = contract.column.keys() - shared.keys()
+    for number, row in enumerate(rows):
+        if row.keys() != names:
+            _require_names(contract, {**row, **shared}, f"row {number}")
+    values = ([shared[name]] * len(rows) if name in shared else [row[name] for row in rows] for name in contract.column)
+    return pl.DataFrame([_series(of, column, contract) for of, column in zip(values, contract.columns, strict=True)])
+
+
+def require_exact(frame: pl.DataFrame, contract: Contract) -> None:
+    """Raise SchemaMismatchError unless the frame has exactly the contract's columns, in their order and types."""
+    _require_names(contract, frame.columns, "the frame")
+    require_schema(frame, contract)
+    if frame.columns != list(contract.column):
+        raise SchemaMismatchError(f"table {contract.table}: the frame's columns are in another order")
+
+
+def require_schema(frame: pl.DataFrame, contract: Contract) -> None:
+    """Raise SchemaMismatchError unless every column of the contract is in the frame with its type."""
+    schema = frame.schema
+    for name, wanted in _polars_types(contract.columns).items():
+        dtype = schema.get(name)
+        if dtype is None:
+            raise SchemaMismatchError(f"table {contract.table}: the frame has no column {name}")
+        if dtype != wanted:
+            raise SchemaMismatchError(f"table {contract.table}, column {name}: expected {wanted}, found {dtype}")
+
+
+@_of_each_table
+def _polars_types(columns: tuple[Column, ...]) -> Mapping[str, pl.DataType]:
+    return {column.name: _polars_type(column) for column in columns}
+
+
+def _arrow_type(column: Column) -> pa.DataType:
+    inner = _TYPES[column.element].arrow
+    return pa.list_(pa.field("element", inner)) if column.base is list else inner
+
+
+def _polars_type(column: Column) -> pl.DataType:
+    inner = _TYPES[column.element].polars
+    return pl.List(inner) if column.base is list else inner
+
+
+def _require_names(contract: Contract, names: Sequence[str] | Mapping[str, Any], where: str) -> None:
+    missing = [name for name in contract.column if name not in names]
+    unknown = [name for name in names if name not in contract.column]
+    if missing:
+        raise SchemaMismatchError(f"table {contract.table}: {where} has no column {missing[0]}")
+    if unknown:
+        # The name may come from a file or an API: it is quoted, and cut, so that the message stays one short line.
+        raise SchemaMismatchError(f"table {contract.table}: {where} has an unknown column {ascii(unknown[0])[:80]}")
+
+
+def _series(values: list[Any], column: Column, contract: Contract) -> pl.Series:
+    # Looking at the set of types costs little, and catches what Arrow lets pass: true as 1, 2.0 as 2, text as a list.
+    _require_types(values, column.base, column, contract)
+    if column.base is list:
+        elements = [element for value in values if value is not None for element in value]
+        _require_types(elements, column.element, column, contract)
+        if None in elements:
+            raise _mismatch(contract, column, "a list with a null in it")
+    if column.base is datetime and any(value is not None and value.utcoffset() is None for value in values):
+        raise _mismatch(contract, column, "a time without a zone")
+    kind = _TYPES[column.element].polars
+    try:
+        return _lists(column.name, values, elements, kind) if column.base is list else _plain(column.name, values, kind)
+    except UnicodeEncodeError as error:
+        raise _mismatch(contract, column, "text that is not valid Unicode") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _mismatch(contract, column, "a value that does not fit") from error
+
+
+def _plain(name: str, values: Sequence[Any], kind: pl.DataType) -> pl.Series:
+    if isinstance(kind, pl.Datetime):  # as whole numbers, from which Polars builds them several times faster
+        # Subtract as the standard library does: Prefect's times are Pendulum's, whose differences cannot be divided so.
+        values = [None if value is None else datetime.__sub__(value, _EPOCH) // _MICROSECOND for value in values]
+        return pl.Series(name, values, pl.Int64).cast(kind)
+    if isinstance(kind, pl.Float64) and any(isinstance(value, int) and float(value) != value for value in values):
+        raise ValueError("a whole number that a float cannot hold")
+    return pl.Series(name, values, kind, strict=True)
+
+
+def _lists(name: str, values: Sequence[Sequence[Any] | None], elements: Sequence[Any], kind: pl.DataType) -> pl.Series:
+    """Build a list column from offsets: several times faster than from Python's lists, and without importing pandas."""
+    ends = list(accumulate(0 if value is None else len(value) for value in values))
+    starts = [None if value is None else end - len(value) for value, end in zip(values, ends, strict=True)]
+    offsets = pl.Series([*starts, len(elements)], dtype=pl.Int64).to_arrow()
+    inner = _plain(name, elements, kind).to_arrow()
+    return pl.Series(name, pa.LargeListArray.from_arrays(offsets, inner), pl.List(kind))
+
+
+def _require_types(values: list[Any], expected: type, column: Column, contract: Contract) -> None:
+    for kind in set(map(type, values)) - {expected, type(None)}:
+        # A boolean is an int to Python, and a whole number is a number.
+        fits = kind is not bool and issubclass(kind, (int, float) if expected is float else expected)
+        if not fits:
+            raise _mismatch(contract, column, f"a value of type {kind.__name__}")
+
+
+def _cast(series: pl.Series, column: Column, contract: Contract) -> pl.Series:
+    wanted = _polars_type(column)
+    if not _lossless(series.dtype, wanted):
+        raise _mismatch(contract, column, f"values of type {series.dtype}")
+    try:
+        cast = series.cast(wanted, strict=True)
+    except pl.exceptions.PolarsError as error:
+        raise _mismatch(contract, column, "a value that does not fit") from error
+    if series.dtype.is_integer() and not series.eq_missing(cast.cast(series.dtype, strict=False)).all():
+        raise _mismatch(contract, column, "a whole number that a float cannot hold")
+    if column.base is list and cast.drop_nulls().list.eval(pl.element().is_null()).list.any().any():
+        raise _mismatch(contract, column, "a list with a null in it")
+    return cast
+
+
+def _lossless(actual: pl.DataType, wanted: pl.DataType) -> bool:
+    if actual in (wanted, pl.Null()):
+        return True
+    if isinstance(wanted, pl.List):
+        return isinstance(actual, pl.List) and _lossless(_inner(actual), _inner(wanted))
+    if isinstance(wanted, pl.Datetime):
+        return isinstance(actual, pl.Datetime) and actual.time_zone is not None and actual.time_unit != "ns"
+    if isinstance(wanted, pl.String):
+        return isinstance(actual, pl.Categorical | pl.Enum)
+    return (isinstance(wanted, pl.Int64 | pl.Float64) and actual.is_integer()) or (
+        isinstance(wanted, pl.Float64) and actual.is_float()
+    )
+
+
+def _inner(data_type: pl.List) -> pl.DataType:
+    inner = data_type.inner
+    return inner if isinstance(inner, pl.DataType) else inner()
+
+
+def _mismatch(contract: Contract, column: Column, actual: str) -> SchemaMismatchError:
+    expected = _TYPES[column.element].words
+    if column.base is list:
+        expected = f"a list, each element {expected}"
+    return SchemaMismatchError(f"table {contract.table}, column {column.name}: expected {expected}, found {actual}")
+
+
+# Rows of an older version of a table's schema, brought forward to the newest by the changes of its contract.
+
+
+def bring_forward(rows: pl.LazyFrame, contract: Contract, version: int) -> pl.LazyFrame:
+    """Convert rows that were written by the schema version `version` to the contract's columns.
+
+    Raises SchemaMismatchError where the result does not have the contract's columns and types.
+    """
+    wanted = polars_schema(contract)
+    for change in contract.changes[version - 1 :]:
+        if isinstance(change, Added):
+            rows = rows.with_columns(pl.lit(None, wanted.get(name, pl.Null())).alias(name) for name in change.columns)
+        elif isinstance(change, Renamed):
+            rows = rows.rename(dict(change.columns))
+        else:
+            rows = change.rows(rows)
+    columns = rows.collect_schema()
+    if off := sorted(name for name in columns.keys() | wanted.keys() if columns.get(name) != wanted.get(name)):
+        raise SchemaMismatchError(
+            f"rows of schema version {version} of the table {contract.table} do not become those of version "
+            f"{contract.schema_version}: they differ in {', '.join(off)}"
+        )
+    return rows.select(list(wanted))

@@ -1,0 +1,154 @@
+"""The table `calls`: the ledger of answered calls."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from evalake.contracts.contract import ENDPOINT_OF_CALLS, Added, Contract, RowModel
+from evalake.contracts.rule import TOKEN_RULES, TableKind, TableRule, hash_rule, not_blank, not_negative
+
+# The table `samples`: every dataset item, by the version of its dataset.
+
+
+class SampleRow(RowModel):
+    """One dataset item."""
+
+    suite: str = Field(description="The suite the sample belongs to.")
+    dataset: str = Field(description="The name of its dataset.")
+    dataset_version: str = Field(description="SHA-256 over the sample hashes of the dataset, in order.")
+    sample_id: str = Field(description="The item's name, unique within its dataset version.")
+    sample_hash: str = Field(description="SHA-256 over everything that defines the sample: input, target and labels.")
+    position: int = Field(description="Its place in the dataset, from 0.")
+    input: str = Field(description="What the model is asked about: text, or JSON where it has parts.")
+    target: str | None = Field(description="The ground truth as JSON, where it is more than a label.")
+    label: str | None = Field(description="The right answer's class.")
+    category: str | None = Field(description="The kind of item, by which metrics are sliced.")
+    severity: str | None = Field(description="How much the item matters.")
+    difficulty: str | None = Field(description="How hard the item is meant to be.")
+    cluster: str | None = Field(description="Items of one cluster (such as twins) are resampled together.")
+    note: str | None = Field(description="Why the label is what it is.")
+
+
+SAMPLES = Contract(
+    "samples",
+    SampleRow,
+    ("dataset_version", "sample_id"),
+    "Dataset items, one version of a dataset beside the other.",
+    (hash_rule("dataset_version"), hash_rule("sample_hash"), not_blank("sample_id"), not_negative("position")),
+    extra_table_rules=(TableRule("not_empty", TableKind.ROW_COUNT, {"minimum": 1, "maximum": None}),),
+)
+
+
+class CallRow(RowModel):
+    """One answered call to a model."""
+
+    prompt_hash: str = Field(description="SHA-256 over the canonical JSON of the whole request.")
+    replicate: int = Field(description="Which repeat of the same request this is, from 0.")
+    model: str = Field(description="The model that was asked, as LiteLLM names it.")
+    request: str = Field(description="The canonical JSON of the request; its SHA-256 is the prompt hash.")
+    response: str | None = Field(description="The text of the reply; null where the model sent none.")
+    finish_reason: str | None = Field(description="Why the model stopped, in its provider's words.")
+    model_reported: str | None = Field(description="The model that the provider says answered.")
+    input_tokens: int | None = Field(description="Tokens of the prompt, cached ones included.")
+    cached_input_tokens: int | None = Field(description="Tokens of the prompt that the provider had cached.")
+    output_tokens: int | None = Field(description="Tokens of the reply, reasoning included.")
+    reasoning_tokens: int | None = Field(description="Tokens of the reply spent on reasoning.")
+    cost_usd: float | None = Field(description="What the call cost in US dollars; null where the price is unknown.")
+    latency_ms: float | None = Field(description="Milliseconds from the last byte sent to the last byte of the reply.")
+    attempts: int = Field(description="How many attempts it took.")
+    error_kind: str | None = Field(description="For recorded results: what went wrong where no reply came.")
+    origin: Literal["call", "import"] = Field(description="Asked by evalake, or imported from recorded results.")
+    run_id: str = Field(description="The run that asked.")
+    answered_at: datetime = Field(description="When the reply came.")
+    ledger_version: int = Field(description="The version of the ledger whose commit brought the row; the lowest wins.")
+    queue_ms: float | None = Field(description="Milliseconds waited for our own limits, over all attempts.")
+    waited_ms: float | None = Field(description="Milliseconds paused between attempts.")
+    connect_ms: float | None = Field(description="Milliseconds until there was a connection; 0 where one was open.")
+    first_byte_ms: float | None = Field(description="Milliseconds from the last byte sent to the reply's first.")
+    concurrency: int | None = Field(description="Calls of the provider on their way when this began, with it.")
+    failed_cost_usd: float | None = Field(description="What attempts that failed before it cost, where they told.")
+    reasoning: str | None = Field(description="What the model thought, where the provider gave it apart.")
+    refusal: str | None = Field(description="Why the model refused, where the provider has a field for that.")
+    tool_calls: str | None = Field(description="The calls of tools in the reply, as JSON; null where there is none.")
+    endpoint: str = Field(description="Who answered: provider, in-process, import, an address, a name, or unknown.")
+    reply_revision: int = Field(description="0; one more than the last reply to this call that was withdrawn.")
+
+
+CALL_KEY = ("prompt_hash", "replicate", "endpoint")
+"""The columns that tell calls apart, here and wherever a call is named."""
+
+CALLS = Contract(
+    "calls",
+    CallRow,
+    CALL_KEY,
+    "The ledger: every answered model or judge call. Append-only; of the highest revision of a key, the reply that was "
+    "committed first is the reply.",
+    (
+        hash_rule("prompt_hash"),
+        not_blank("endpoint"),
+        *map(not_negative, ("replicate", "input_tokens", "output_tokens", "cost_usd", "latency_ms", "reply_revision")),
+        *TOKEN_RULES,
+    ),
+    append_only=True,
+    changes=(
+        Added(("queue_ms", "waited_ms", "connect_ms", "first_byte_ms", "concurrency", "failed_cost_usd")),
+        Added(("reasoning", "refusal", "tool_calls")),
+        ENDPOINT_OF_CALLS,
+    ),
+)
+
+
+# The table `call_failures`: calls that were given up on.
+
+
+class CallFailureRow(RowModel):
+    """One call that was given up on."""
+
+    run_id: str = Field(description="The run that asked.")
+    prompt_hash: str = Field(description="The request that was not answered.")
+    replicate: int = Field(description="Which repeat of it.")
+    model: str = Field(description="The model that was asked.")
+    kind: str = Field(description="What went wrong, as a fixed word: timeout, rate_limit, authentication …")
+    message: str = Field(description="What the provider said, with keys removed.")
+    attempts: int = Field(description="How many attempts were made.")
+    latency_ms: float | None = Field(description="Milliseconds of the last attempt; null where none was made.")
+    failed_at: datetime = Field(description="When it was given up.")
+    queue_ms: float | None = Field(description="Milliseconds waited for our own limits, over all attempts.")
+    waited_ms: float | None = Field(description="Milliseconds paused between attempts.")
+    concurrency: int | None = Field(description="Calls of the provider on their way when the last attempt began.")
+    failed_cost_usd: float | None = Field(description="What its attempts cost, where they told; null where none did.")
+
+
+CALL_FAILURES = Contract(
+    "call_failures",
+    CallFailureRow,
+    ("run_id", "prompt_hash", "replicate"),
+    "Calls given up on, with kind, attempts and message. Never served as replies: the next run tries them again.",
+    (hash_rule("prompt_hash"), not_negative("replicate"), not_blank("kind")),
+    changes=(Added(("queue_ms", "waited_ms", "concurrency", "failed_cost_usd")),),
+)
+
+
+# The table `withdrawn_calls`: replies that answer no longer, so that their calls are asked again.
+
+
+class WithdrawnCallRow(RowModel):
+    """One reply that was withdrawn."""
+
+    prompt_hash: str = Field(description="The request.")
+    replicate: int = Field(description="Which repeat of it.")
+    endpoint: str = Field(description="The endpoint that answered.")
+    reply_revision: int = Field(description="The revision of the reply; the next one has one more.")
+    model: str = Field(description="The model that answered.")
+    kind: str = Field(description="What was suspicious: empty, error-finish.")
+    withdrawn_at: datetime = Field(description="When it was withdrawn.")
+
+
+WITHDRAWN_CALLS = Contract(
+    "withdrawn_calls",
+    WithdrawnCallRow,
+    (*CALL_KEY, "reply_revision"),
+    "Replies that answer no longer. They stay in `calls`; the next reply to the same call has a higher revision.",
+    (hash_rule("prompt_hash"), not_negative("replicate"), not_negative("reply_revision"), not_blank("kind")),
+)

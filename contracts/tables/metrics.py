@@ -1,0 +1,160 @@
+"""The table `metric_snapshots`: metric values with their uncertainty."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from evalake.contracts.contract import Added, Contract, Renamed, RowModel
+from evalake.contracts.rule import Dimension, Kind, Rule, hash_rule, is_share, not_blank, not_negative
+
+
+class MetricRow(RowModel):
+    """One metric value of one snapshot."""
+
+    snapshot_id: str = Field(description="The snapshot.")
+    row_key: str = Field(description="SHA-256 over model, judge, slice, slice value and metric.")
+    suite: str = Field(description="The suite.")
+    model: str = Field(description="The subject model.")
+    judge: str | None = Field(description="The judge or panel; null where none is involved.")
+    slice: str = Field(description="What the samples are sliced by; `all` where they are not.")
+    slice_value: str = Field(description="Which part of the slice; empty for `all`.")
+    metric: str = Field(description="The metric's name.")
+    tier: int | None = Field(description="The metric's tier, where its suite has tiers.")
+    value: float | None = Field(description="The value; null where it is undefined.")
+    n: int = Field(description="The denominator.")
+    units: int | None = Field(description="Distinct clusters of samples behind it; null in older rows.")
+    n_eff: float | None = Field(description="How many independent rows would tell as much; null for counts.")
+    se: float | None = Field(description="The standard error.")
+    ci_low: float | None = Field(description="Lower end of the 95 % interval.")
+    ci_high: float | None = Field(description="Upper end of the 95 % interval.")
+    reliable: bool = Field(description="Whether every part of it rests on at least 30 units.")
+    run_id: str | None = Field(description="The run that was measured; null in older rows: `snapshots` has it.")
+    measured_at: datetime | None = Field(description="When the snapshot was made; null in older rows.")
+
+
+METRIC_SNAPSHOTS = Contract(
+    "metric_snapshots",
+    MetricRow,
+    ("snapshot_id", "row_key"),
+    "Metric values, versioned over time: one row per value of a snapshot.",
+    (
+        *map(hash_rule, ("snapshot_id", "row_key")),
+        *map(not_negative, ("n", "se")),
+        Rule("interval_ordered", "ci_low", Kind.NOT_ABOVE, {"other": "ci_high"}, dimension=Dimension.CONSISTENCY),
+    ),
+    changes=(Added(("units", "n_eff")), Added(("run_id", "measured_at"))),
+)
+
+
+# The table `snapshots`: what each metric snapshot was computed from.
+
+
+class SnapshotRow(RowModel):
+    """One metric snapshot."""
+
+    snapshot_id: str = Field(description="SHA-256 over what went in: run, pinned versions, definitions, options, seed.")
+    run_id: str = Field(description="The run that was measured.")
+    suite: str = Field(description="The suite.")
+    pinned_versions: str = Field(description="Table name to the version read, as JSON; null: no such table yet.")
+    definition_hash: str = Field(description="SHA-256 over the metric definitions.")
+    scorer_version: str = Field(description="The version of the rules that turned replies into rows.")
+    code_version: str = Field(description="The version of evalake.")
+    seed: int = Field(description="The seed of every bootstrap.")
+    options: str = Field(description="The suite's options, as JSON.")
+    warnings: list[str] = Field(description="What a reader of the numbers must know.")
+    created_at: datetime = Field(description="When it was first made.")
+
+
+SNAPSHOTS = Contract(
+    "snapshots",
+    SnapshotRow,
+    ("snapshot_id",),
+    "Snapshots: the run, the pinned version of every input table, the metric definitions, the seed.",
+    (hash_rule("snapshot_id"), hash_rule("definition_hash")),
+)
+
+
+# Versions of judges: between one and the next, a judge's answers to the same items moved.
+
+
+DAY_IS_DATE = Rule("day_is_date", "day", Kind.MATCHES, {"pattern": "[0-9]{4}-[0-9]{2}-[0-9]{2}"})
+
+
+class JudgeVersionRow(RowModel):
+    """One version of a judge, with the answers that later ones are held against."""
+
+    suite: str = Field(description="The suite whose frozen items were judged.")
+    judge: str = Field(description="The judge model.")
+    version: int = Field(description="Its number, from 1: a judge's answers moved between one and the next.")
+    canary_hash: str = Field(
+        description="SHA-256 over the first requests about all frozen items: under other ones, the version goes on "
+        "with answers of its own to compare with."
+    )
+    since: datetime = Field(
+        description="From when replies count as of this version: the last canary that found the judge as before. What "
+        "was answered before the first version counts as of the first."
+    )
+    day: str = Field(description="The day whose canary gave the answers that later ones are held to, as 2026-11-22.")
+    first_replicate: int = Field(description="The replicate of the first of these answers in the ledger.")
+    replicates: int = Field(description="How many there are of each item; their replicates follow the first.")
+    items: int = Field(description="How many frozen items there are.")
+    p_value: float | None = Field(description="Of the test that found the judge moved; null where none was made.")
+
+
+JUDGE_VERSIONS = Contract(
+    "judge_versions",
+    JudgeVersionRow,
+    ("suite", "judge", "version", "canary_hash"),
+    "Versions of judges: within one, a judge's answers to frozen items stay within their test-retest noise.",
+    (
+        *map(not_blank, ("suite", "judge")),
+        hash_rule("canary_hash"),
+        DAY_IS_DATE,
+        Rule("version_from_one", "version", Kind.BETWEEN, {"minimum": 1, "maximum": None}),
+        *map(not_negative, ("first_replicate", "replicates", "items")),
+        is_share("p_value"),
+    ),
+    changes=(Renamed("judge_epochs", {"epoch": "version"}),),
+)
+
+
+# The table `judge_canaries`: what each day's canary found of one judge.
+
+
+class JudgeCanaryRow(RowModel):
+    """What one day's canary found of one judge."""
+
+    suite: str = Field(description="The suite whose frozen items were judged.")
+    judge: str = Field(description="The judge model.")
+    day: str = Field(description="The day, as 2026-11-22.")
+    canary_hash: str = Field(description="SHA-256 over the first requests about all frozen items.")
+    version: int = Field(description="The version that the judge was found in; the new one where it moved.")
+    moved: bool = Field(description="Whether its answers moved beyond their test-retest noise.")
+    items: int = Field(description="How many frozen items were judged.")
+    answers: int = Field(description="How often each was judged: once, or more where the first answers looked moved.")
+    distance: float | None = Field(
+        description="Mean distance of these answers from the version's, 0 to 1; null where they are its first."
+    )
+    noise: float | None = Field(description="Mean distance among the version's own answers to one item, 0 to 1.")
+    shift: float | None = Field(description="How far the mean answer moved from the version's, 0 to 1; null as above.")
+    p_value: float | None = Field(description="How likely a change like this is while nothing moved; null as above.")
+    run_id: str = Field(description="The run that asked, as in the ledger.")
+    flow_run_id: str | None = Field(description="The Prefect flow run.")
+    judged_at: datetime = Field(description="When.")
+
+
+JUDGE_CANARIES = Contract(
+    "judge_canaries",
+    JudgeCanaryRow,
+    ("suite", "judge", "day"),
+    "Canaries: the same frozen items judged again, day after day, and whether the judge's answers moved.",
+    (
+        *map(not_blank, ("suite", "judge")),
+        hash_rule("canary_hash"),
+        DAY_IS_DATE,
+        Rule("version_from_one", "version", Kind.BETWEEN, {"minimum": 1, "maximum": None}),
+        *map(not_negative, ("items", "answers")),
+        *map(is_share, ("distance", "noise", "shift", "p_value")),
+    ),
+    changes=(Renamed(columns={"epoch": "version"}),),
+)

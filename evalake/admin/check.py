@@ -1,0 +1,382 @@
+"""Check: every table of a lake against its contract, by two engines, and every snapshot against its recomputation.
+
+What an earlier check has proved stays proved as long as what it was proved of is the same, byte for byte: rows file by
+file, since Delta never changes one, and snapshots. Rules over whole tables, such as unique keys, look at all keys anew.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Literal
+
+import polars as pl
+
+from evalake.admin.prove import (
+    ANY_FAILURE,
+    CheckEndedError,
+    Held,
+    Holders,
+    Outcome,
+    Proof,
+    has_true_id,
+    verify_snapshots,
+)
+from evalake.contracts.audit import RuleResult, audit_table, result_of
+from evalake.contracts.contract import Contract
+from evalake.contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
+from evalake.core.errors import EvalakeError, LakeError, NewerLakeError
+from evalake.storage.commit import require_reachable
+from evalake.storage.integrity import (
+    Defect,
+    Inspected,
+    Seen,
+    find_changed,
+    find_tampering,
+    has_traces,
+    inspect,
+    seen_elsewhere,
+    stored_files,
+)
+from evalake.storage.lake import TO_MIGRATE, Lake, first_words
+from evalake.storage.landing import land
+from evalake.storage.migrations import pending
+from evalake.storage.snapshots import Files, Proofs, keep_proofs, read_proofs, rules_and_engines
+from evalake.suites.registry import all_contracts
+from evalake.tasks.publish import check_rows
+
+Engines = Mapping[str, dict[str, RuleResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTable:
+    """What the check of one table found.
+
+    `proofs` has what came of each snapshot, for the table of their values; `results` what came of each rule, by engine,
+    where the table could be read. Of its `files`, with their rows, `files_before` were proved by an earlier check.
+    """
+
+    contract: Contract
+    findings: Sequence[Defect]
+    proofs: Sequence[Proof] = ()
+    results: Engines = field(default_factory=dict)
+    files: int = 0
+    files_before: int = 0
+
+    @property
+    def warnings(self) -> list[str]:
+        """What broke a rule that refuses nothing, in words."""
+        results = (result for of_engine in self.results.values() for result in of_engine.values())
+        broken = {result.rule_id: result.message for result in results if result.outcome == "warning"}
+        return [f"{message or 'a rule is broken'} ({rule_id})" for rule_id, message in broken.items()]
+
+    @property
+    def state(self) -> Literal["ok", "warning", "broken"]:
+        """How the table stands."""
+        return "broken" if self.findings else "warning" if self.warnings else "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """A table whose log and files were looked at: what is wrong with them, or which files are to be proved."""
+
+    contract: Contract
+    findings: Sequence[Defect]
+    inspected: Inspected = field(default_factory=Inspected)
+    files: Files = field(default_factory=dict)  # of all versions that were looked at
+
+    @property
+    def newest(self) -> Files:
+        """The files of the newest version."""
+        return {path: self.files[path] for path in self.inspected.files.get(self.inspected.newest, ())}
+
+    @property
+    def to_prove(self) -> Mapping[str, int]:
+        """The files whose rows are not proved, with their sizes."""
+        proof = rules_and_engines(self.contract)
+        return {path: file.size for path, file in self.newest.items() if file.proved != proof}
+
+
+def check_lake(
+    lake: Lake,
+    contracts: Sequence[Contract] | None = None,
+    *,
+    anew: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Iterator[CheckedTable]:
+    """Check table after table, all that there are or those of `contracts`; the rule results are kept as rows.
+
+    Whatever a damaged table does when it is read becomes a finding, and does not keep the others from being checked.
+    Raises LakeError where the lake itself cannot be reached, and CheckEndedError where one of its processes was ended.
+
+    Args:
+        lake: The lake.
+        contracts: The tables; none means all.
+        anew: Whether everything is proved anew, whatever was proved before.
+        tell: Takes a line about what is to be done, before it is.
+    """
+    seen, unwritable = _seen_elsewhere(lake), _unwritable(lake)
+    there = [
+        contract
+        for contract in (all_contracts() if contracts is None else contracts)
+        if contract.table in seen or has_traces(lake, contract) or any(map(lake.find, contract.former_tables))
+    ]
+    proofs = read_proofs(lake)
+    if anew:
+        proofs = Proofs({table: _unproved(files) for table, files in proofs.files.items()})
+    with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+        looked = list(threads.map(lambda each: _look(lake, each, seen.get(each.table, Seen()), proofs), there))
+        files, to_prove = sum(len(each.newest) for each in looked), [each.to_prove for each in looked]
+        known = files - sum(map(len, to_prove))
+        if there:
+            tell(f"checking {len(there)} tables with {files} files, {known} of them proved before")
+        with Holders(sum(size for sizes in to_prove for size in sizes.values())) as holders:
+            check = _Check(lake, holders, proofs, {each.contract.table: each for each in looked}, keep=not unwritable)
+            try:
+                yield from threads.map(
+                    check.contained, [each for each in looked if each.contract is not CONTRACT_CHECKS]
+                )
+                unkept = unwritable or check.keep_results()
+                if CONTRACT_CHECKS in there:  # at last, for what came of all others is written there
+                    yield check.own_results(seen.get(CONTRACT_CHECKS.table, Seen()))
+            finally:
+                keep_proofs(lake, proofs)
+    if there and unkept:
+        yield CheckedTable(CONTRACT_CHECKS, unkept)
+
+
+def exit_code(checked: Sequence[CheckedTable]) -> int:
+    """Choose the exit code of a check.
+
+    Returns:
+        0 where nothing is wrong and every snapshot proved, 1 where something is wrong, 3 where nothing is wrong but
+        some snapshots could not be recomputed. A rule that warns is said, and is no failure.
+    """
+    if any(table.findings for table in checked):
+        return 1
+    proofs = [proof for table in checked for proof in table.proofs]
+    return 3 if any(proof.outcome is Outcome.NOT_RECOMPUTED for proof in proofs) else 0
+
+
+def _unwritable(lake: Lake) -> list[Defect]:
+    """Report that nothing can be written to the lake: once, since no table is damaged by that."""
+    try:
+        require_reachable(lake)
+    except LakeError as error:
+        return [
+            Defect(CONTRACT_CHECKS.table, f"what was found is not kept: {error}", "check it where it can be written")
+        ]
+    return []
+
+
+def _unproved(files: Files) -> Files:
+    """Keep what is known of the bytes of files, without what was proved of their rows."""
+    return {path: replace(file, proved="", rows=0) for path, file in files.items()}
+
+
+def _look(lake: Lake, contract: Contract, seen: Seen, proofs: Proofs) -> _Looked:
+    """Look at the schema, the log and the files of a table."""
+    try:
+        if findings := _of_another_schema(lake, contract):
+            return _Looked(contract, findings)
+        inspected = inspect(lake, contract, seen)
+        if inspected.damage:
+            return _Looked(contract, inspected.damage)
+        before = proofs.files.get(contract.table, {})
+        files = stored_files(lake, contract, sorted({*chain(*inspected.files.values())}), before)
+        return _Looked(contract, list(find_changed(contract, files, before)), inspected, files)
+    except ANY_FAILURE as error:
+        return _Looked(contract, [_unreadable(contract, error)])
+
+
+def _unreadable(contract: Contract, error: BaseException) -> Defect:
+    said = str(error) if isinstance(error, LakeError) else f"{type(error).__name__}: {first_words(error)}"
+    return Defect(contract.table, f"cannot be read: {said}", "restore the table's folder from a backup")
+
+
+@dataclass(frozen=True)
+class _Check:
+    """The check of tables that were looked at."""
+
+    lake: Lake
+    holders: Holders
+    proofs: Proofs
+    looked: Mapping[str, _Looked]
+    keep: bool
+    results: list[pl.DataFrame] = field(default_factory=list)  # rows of CONTRACT_CHECKS that are to be landed
+
+    def contained(self, table: _Looked) -> CheckedTable:
+        """Check one table; an error becomes a finding, unless a process of the check was ended from outside."""
+        if table.findings:
+            return CheckedTable(table.contract, table.findings)
+        try:
+            return self._check(table)
+        except CheckEndedError:
+            raise
+        except ANY_FAILURE as error:
+            return CheckedTable(table.contract, [_unreadable(table.contract, error)])
+
+    def own_results(self, seen: Seen) -> CheckedTable:
+        """Check the table that results are kept in, and prove the rows that this check has added to it.
+
+        Where all its rows were proved before, no results are added: their rows would have to be proved next time.
+        """
+        checked = self.contained(_look(self.lake, CONTRACT_CHECKS, seen, self.proofs))
+        if unkept := self.keep_results():
+            return replace(checked, findings=[*checked.findings, *unkept])
+        if not checked.findings and checked.files > checked.files_before:
+            now = _look(self.lake, CONTRACT_CHECKS, seen, self.proofs)
+            if not now.findings:
+                held = self.holders.hold(self.lake, CONTRACT_CHECKS, now.to_prove)
+                self.proofs.files[CONTRACT_CHECKS.table] = _proved(now, held)
+        return checked
+
+    def keep_results(self) -> list[Defect]:
+        """Land the results of the rules in one commit; returns why that failed, where it did."""
+        if not self.results:
+            return []
+        try:
+            land(self.lake, CONTRACT_CHECKS, pl.concat(self.results))
+        except ANY_FAILURE as error:
+            problem = f"what was found is not kept: {first_words(error)}"
+            return [Defect(CONTRACT_CHECKS.table, problem, "mend the table contract_checks")]
+        finally:
+            self.results.clear()
+        return []
+
+    def _check(self, table: _Looked) -> CheckedTable:
+        lake, contract, version = self.lake, table.contract, table.inspected.newest
+        to_prove = table.to_prove
+        held = self.holders.hold(lake, contract, to_prove)
+        rows_before = sum(file.rows for path, file in table.newest.items() if path not in to_prove)
+        results = _results(lake, contract, held, rows_before, version)
+        findings = [*find_tampering(lake, contract), *_false_requests(held)]
+        findings += _disagreeing_or_broken(contract, results)
+        if self.keep and (to_prove or contract is not CONTRACT_CHECKS):
+            self.results.extend(
+                check_rows(contract, tuple(by_rule.values()), table_version=version, engine=engine)
+                for engine, by_rule in results.items()
+            )
+        if contract is RUNS:
+            findings += _lost_snapshots(lake)
+        if contract is SNAPSHOTS:
+            findings += _false_ids(lake)
+        proofs = self._verify_snapshots() if contract is METRIC_SNAPSHOTS else []
+        self.proofs.files[contract.table] = _proved(table, held)
+        findings += _wrong_snapshots(proofs)
+        files = len(table.newest)
+        return CheckedTable(contract, findings, proofs, results, files, files - len(to_prove))
+
+    def _verify_snapshots(self) -> list[Proof]:
+        files = {
+            (name, version): {path: table.files[path].digest for path in paths}
+            for name, table in self.looked.items()
+            if not table.findings
+            for version, paths in table.inspected.files.items()
+        }
+        proofs = list(verify_snapshots(self.lake, files, self.proofs.snapshots))
+        self.proofs.snapshots = frozenset(
+            proof.basis for proof in proofs if proof.outcome is Outcome.PROVED and proof.basis
+        )
+        return proofs
+
+
+def _proved(table: _Looked, held: Held) -> Files:
+    """Mark those files of a table as proved of which every row kept its rules."""
+    proof = rules_and_engines(table.contract)
+    proved = {
+        path: replace(table.files[path], proved=proof, rows=held.rows[path])
+        for path in table.to_prove
+        if path not in held.broken
+    }
+    return {**table.files, **proved}
+
+
+def _false_requests(held: Held) -> Iterator[Defect]:
+    if held.false_requests:
+        mend = "restore an earlier version of the table, or delete these rows and ask again"
+        yield Defect(CALLS.table, f"{held.false_requests} requests do not hash to their prompt hash", mend)
+
+
+def _of_another_schema(lake: Lake, contract: Contract) -> list[Defect]:
+    """Report a table of another evalake's schema, such as one that an interrupted migration has not reached yet."""
+    try:
+        older = pending(lake, [contract])
+    except NewerLakeError as error:
+        return [Defect(contract.table, str(error), "update evalake")]
+    except EvalakeError:
+        return []  # it is damaged, and that is looked for next
+    return [
+        Defect(
+            each.source,
+            f"has schema version {each.from_version}, this evalake has {each.to_version} ({'; '.join(each.changes)})",
+            TO_MIGRATE,
+        )
+        for each in older
+    ]
+
+
+def _seen_elsewhere(lake: Lake) -> Mapping[str, Seen]:
+    try:
+        return seen_elsewhere(lake)
+    except ANY_FAILURE:
+        return {}  # of a damaged table nothing is known; its own check says what is wrong with it
+
+
+def _results(lake: Lake, contract: Contract, held: Held, rows_before: int, version: int) -> Engines:
+    """Collect the result of every rule by engine: row rules by both, rules over the whole table by Polars alone."""
+    checked = rows_before + held.rows.total()
+    by_engine = {
+        engine: {rule.id: result_of(rule, checked, counts[rule.id]) for rule in contract.rules}
+        for engine, counts in held.failed.items()
+    }
+    columns = sorted({name for rule in contract.table_rules for name in rule.columns}) or contract.key
+    whole = audit_table(lake.frame(contract, version).select(columns).collect(), contract)
+    by_engine["polars"] |= {result.rule_id: result for result in whole}
+    return by_engine
+
+
+def _disagreeing_or_broken(contract: Contract, by_engine: Engines) -> Iterator[Defect]:
+    rule_ids = dict.fromkeys(rule_id for results in by_engine.values() for rule_id in results)
+    for rule_id in rule_ids:
+        given = {engine: results[rule_id] for engine, results in by_engine.items() if rule_id in results}
+        broken = {engine: result for engine, result in given.items() if result.outcome == "broken"}
+        if not broken:
+            continue
+        result = next(iter(broken.values()))
+        problem = f"{result.message or 'a rule is broken'} ({rule_id})"
+        if len(broken) < len(given):
+            problem += f", says {', '.join(broken)} alone"
+        yield Defect(contract.table, problem, _mend(contract, rule_id))
+
+
+def _mend(contract: Contract, rule_id: str) -> str:
+    if rule_id == "key_unique":
+        return f"restore an earlier version of the table, or delete the later rows of each {', '.join(contract.key)}"
+    return "restore an earlier version of the table, or delete these rows, and run or import again"
+
+
+def _lost_snapshots(lake: Lake) -> Iterator[Defect]:
+    """Find runs that name a snapshot which is not there: it lands before its run names it."""
+    measured = lake.frame(RUNS).filter(pl.col("snapshot_id").is_not_null()).select("run_id", "snapshot_id")
+    lost = measured.join(lake.frame(SNAPSHOTS), on="snapshot_id", how="anti").sort("run_id").collect()
+    for run_id, snapshot_id in lost.iter_rows():
+        problem = f"run {run_id} has the snapshot {snapshot_id[:12]}, which the table snapshots has lost"
+        yield Defect(RUNS.table, problem, "restore the table snapshots from a backup, or run or import again")
+
+
+def _false_ids(lake: Lake) -> Iterator[Defect]:
+    """Find snapshots whose id does not follow from their columns: one of these was changed afterwards."""
+    for row in lake.frame(SNAPSHOTS).sort("created_at", "snapshot_id").collect().iter_rows(named=True):
+        if not has_true_id(row):
+            problem = f"snapshot {row['snapshot_id'][:12]} was changed: its id does not follow from its columns"
+            yield Defect(SNAPSHOTS.table, problem, "restore an earlier version of the table")
+
+
+def _wrong_snapshots(proofs: Sequence[Proof]) -> Iterator[Defect]:
+    """Find snapshots whose values do not come out again; a false id is a finding of the table that has the id."""
+    for proof in proofs:
+        if proof.outcome is Outcome.WRONG and not proof.false_id:
+            mend = "restore an earlier version of the table, or delete the snapshot's rows and measure its run again"
+            yield Defect(METRIC_SNAPSHOTS.table, f"snapshot {proof.name} {proof.reason}", mend)

@@ -1,0 +1,360 @@
+"""Doctor: whether the running Prefect server, its workers and this machine can do what is scheduled, check by check."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any
+
+import httpx
+from packaging.requirements import Requirement
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
+from prefect.client.schemas.objects import StateType
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.exceptions import ObjectNotFound, PrefectException
+from prefect.settings import get_current_settings
+
+from evalake.admin.missed import OURS, TAG
+from evalake.contracts.tables import RUNS
+from evalake.core.configuration import Configuration
+from evalake.core.errors import EvalakeError
+from evalake.core.redaction import redact
+from evalake.storage.commit import require_reachable
+from evalake.storage.lake import Lake
+from evalake.tasks.runtime.server import ServerError, require_server
+
+POOL = "evalake"
+AUTOMATION_PREFIX = "evalake: "
+FIRST_MINUTE = timedelta(seconds=75)  # the scheduler looks at new deployments every 5 s, and at all of them every 60 s
+LATEST_HEARTBEAT = timedelta(seconds=90)  # three of a worker's heartbeats
+CLOCKS_APART = timedelta(seconds=5)
+VERSION_OF_NETWORK = 4  # of Landlock: the first that knows TCP
+LITTLE_BYTES, TOO_LITTLE_BYTES = 5 * 10**9, 5 * 10**8
+
+
+class Level(StrEnum):
+    """How bad a finding is. A hint is no reason to fail."""
+
+    OK = "ok"
+    HINT = "hint"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a check found, and what to do about it where something is wrong."""
+
+    level: Level
+    message: str
+    mend: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is looked at: the server that Prefect's settings name, and a lake and a configuration on this machine.
+
+    While a deployment is being made, workers are still to be started, and the scheduler has not had its turn. Where the
+    servers are new, workers were started with them that may not have asked for work yet.
+    """
+
+    lake: Lake
+    configuration: Configuration
+    deploying: bool = False
+    servers_are_new: bool = False
+
+    @cached_property
+    def client(self) -> SyncPrefectClient:
+        """The client of the server; it sends nothing until it is used."""
+        return get_client(sync_client=True)
+
+    @cached_property
+    def deployments(self) -> list[Any]:
+        """The deployments of evalake on the server."""
+        return self.client.read_deployments(deployment_filter=OURS)
+
+    @cached_property
+    def workers(self) -> list[Any]:
+        """The workers that have ever polled the pool, the one that was heard of last first."""
+        workers = self.client.read_workers_for_work_pool(POOL)
+        return sorted(workers, key=lambda worker: worker.last_heartbeat_time or datetime.min.replace(tzinfo=UTC))[::-1]
+
+    def soon(self, message: str, mend: str) -> Diagnosis:
+        """Report a problem, or only a hint where it should be gone soon: after a deployment, or the servers' start."""
+        if self.servers_are_new:
+            return Diagnosis(Level.HINT, message, "the servers are new: look again with `evalake doctor` in a minute")
+        return Diagnosis(Level.HINT if self.deploying else Level.PROBLEM, message, mend)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question; `of_server` where the answer does not depend on the machine that asks."""
+
+    name: str
+    look: Callable[[Place], Diagnosis]
+    of_server: bool
+
+
+def examine(place: Place) -> Iterator[tuple[Check, Diagnosis]]:
+    """Make one check after the other, and yield each with what it found.
+
+    Without a server that can be used, the checks of the server are left out after the first. While a deployment is
+    being made, only the server is looked at. A check that cannot be made is a problem, and keeps no other from being
+    made.
+    """
+    reached = True
+    for check in CHECKS:
+        if (check.of_server and not reached) or (place.deploying and not check.of_server):
+            continue
+        result = _look(check, place)
+        if check is SERVER:
+            reached = result.level is Level.OK
+        yield check, result
+
+
+def _look(check: Check, place: Place) -> Diagnosis:
+    try:
+        return check.look(place)
+    except EvalakeError as error:
+        return Diagnosis(Level.PROBLEM, str(error))
+    except (httpx.HTTPError, PrefectException, OSError) as error:
+        lines = str(redact(str(error))).splitlines() or [type(error).__name__]
+        return Diagnosis(Level.PROBLEM, f"cannot be found out: {lines[0]}", "look at the log of the Prefect server")
+
+
+def _server(place: Place) -> Diagnosis:
+    url = get_current_settings().api.url
+    if not url:
+        mend = "for schedules start one (`evalake up`), or name it with PREFECT_API_URL"
+        if place.deploying:
+            return Diagnosis(Level.PROBLEM, "no Prefect server is named, so nothing can be deployed", mend)
+        works = "commands work, each with a server of its own; nothing runs on a schedule"
+        return Diagnosis(Level.HINT, f"no Prefect server is named: {works}", mend)
+    try:
+        require_server()
+    except ServerError as error:
+        return Diagnosis(Level.PROBLEM, str(error))
+    return Diagnosis(Level.OK, f"answers at {redact(url)}")
+
+
+def _server_version(place: Place) -> Diagnosis:
+    theirs, ours = place.client.request("GET", "/admin/version").json(), version("prefect")
+    if theirs == ours:
+        return Diagnosis(Level.OK, f"Prefect {ours} here and there")
+    same_minor = theirs.split(".")[:2] == ours.split(".")[:2]
+    return Diagnosis(
+        Level.HINT if same_minor else Level.PROBLEM,
+        f"the server has Prefect {theirs}, this machine {ours}",
+        "install evalake of one version, from its requirements.lock, on the server and on all workers",
+    )
+
+
+def _clock(place: Place) -> Diagnosis:
+    before = datetime.now(UTC)
+    answer = place.client.request("GET", "/admin/version")
+    after = datetime.now(UTC)
+    theirs = parsedate_to_datetime(answer.headers["date"])
+    # The header has whole seconds, and was written some time between.
+    apart = max(before - theirs - timedelta(seconds=1), theirs - after, timedelta())
+    if apart <= CLOCKS_APART:
+        return Diagnosis(Level.OK, "this machine's clock and the server's agree")
+    message = f"this machine's clock and the server's are {apart.total_seconds():.0f} s apart"
+    return Diagnosis(Level.PROBLEM, message, "set both by NTP: runs would start too early or late, and seem lost")
+
+
+def _deployments(place: Place) -> Diagnosis:
+    if not place.deployments:
+        return Diagnosis(Level.PROBLEM, "nothing of evalake is deployed", "run `make deploy`")
+    paused = [each.name for each in place.deployments if each.paused]
+    if paused:
+        message = f"{len(paused)} of {len(place.deployments)} deployments are paused: {_some(paused)}"
+        return Diagnosis(Level.HINT, message, "`prefect deployment schedule resume` lets them run again")
+    return Diagnosis(Level.OK, f"{len(place.deployments)} found")
+
+
+def _scheduler(place: Place) -> Diagnosis:
+    def next_run(deployment: Any) -> datetime | None:
+        later = {"after_": datetime.now(UTC) - timedelta(minutes=1)}
+        waiting = {"state": {"type": {"any_": [StateType.SCHEDULED]}}, "expected_start_time": later}
+        runs = place.client.read_flow_runs(
+            deployment_filter=DeploymentFilter.model_validate({"id": {"any_": [deployment.id]}}),
+            flow_run_filter=FlowRunFilter.model_validate(waiting),
+            sort=FlowRunSort.EXPECTED_START_TIME_ASC,
+            limit=1,
+        )
+        return runs[0].expected_start_time if runs else None
+
+    timed = [each for each in place.deployments if not each.paused and any(one.active for one in each.schedules)]
+    if not timed:
+        return Diagnosis(
+            Level.HINT, "no deployment has an active schedule", "runs start by hand only, or `make deploy`"
+        )
+    planned = {each.name: next_run(each) for each in timed}
+    if lacking := [name for name, run in planned.items() if run is None]:
+        message = f"no run is planned for {len(lacking)} of {len(timed)} schedules: {_some(lacking)}"
+        changed = max(one.updated or one.created for each in timed for one in each.schedules if each.name in lacking)
+        if place.deploying or datetime.now(UTC) - changed < FIRST_MINUTE:
+            return Diagnosis(Level.HINT, message, "they are new: look again with `evalake doctor` in a minute")
+        mend = (
+            "the server's scheduler does not work: look for errors in the server's log, and install it from "
+            "requirements.lock (with SQLAlchemy 2.1 Prefect 3.8 plans nothing)"
+        )
+        return Diagnosis(Level.PROBLEM, message, mend)
+    first = min(run for run in planned.values() if run is not None)
+    return Diagnosis(Level.OK, f"{len(timed)} schedules have runs planned, the next at {first:%Y-%m-%d %H:%M} UTC")
+
+
+def _late_runs(place: Place) -> Diagnosis:
+    late = FlowRunFilter.model_validate({"state": {"name": {"any_": ["Late"]}}, "tags": {"all_": [TAG]}})
+    runs = place.client.read_flow_runs(flow_run_filter=late, sort=FlowRunSort.EXPECTED_START_TIME_ASC)
+    if not runs:
+        return Diagnosis(Level.OK, "no run is late")
+    message = f"{len(runs)} runs are late, the first since {runs[0].expected_start_time:%Y-%m-%d %H:%M} UTC"
+    return place.soon(message, f"start a worker, or one more: `evalake prefect worker start --pool {POOL}`")
+
+
+def _worker(place: Place) -> Diagnosis:
+    start = f"start one with `evalake prefect worker start --pool {POOL}`, with EVALAKE_HOME and EVALAKE_LAKE set"
+    try:
+        pool = place.client.read_work_pool(POOL)
+    except ObjectNotFound:
+        return Diagnosis(Level.PROBLEM, f"there is no work pool {POOL}", "run `make deploy`")
+    if pool.is_paused:
+        mend = f"`prefect work-pool resume {POOL}`"
+        return Diagnosis(Level.PROBLEM, f"the work pool {POOL} is paused, so nothing runs", mend)
+    if not place.workers:
+        return place.soon(f"no worker has polled the pool {POOL} yet", start)
+    now = datetime.now(UTC)
+    alive = [each for each in place.workers if now - each.last_heartbeat_time < LATEST_HEARTBEAT]
+    if not alive:
+        last = place.workers[0]
+        message = (
+            f"no worker polls the pool {POOL}; {last.name} was last heard of {_ago(now - last.last_heartbeat_time)}"
+        )
+        return place.soon(message, start)
+    return Diagnosis(Level.OK, f"{len(alive)} polling the pool {POOL}: {_some([each.name for each in alive])}")
+
+
+def _notifications(place: Place) -> Diagnosis:
+    ours = [each for each in place.client.read_automations() if each.name.startswith(AUTOMATION_PREFIX)]
+    telling = [each for each in ours if any(action.type == "send-notification" for action in each.actions)]
+    if not telling:
+        mend = "name a receiver, such as EVALAKE_NOTIFY_WEBHOOK=URL, and run `make deploy`"
+        return Diagnosis(Level.HINT, "nobody is told when a run fails or a worker is silent", mend)
+    if off := [each.name for each in ours if not each.enabled]:
+        return Diagnosis(Level.HINT, f"{len(off)} automations are off: {_some(off)}", "switch them on in the UI")
+    return Diagnosis(Level.OK, f"{len(telling)} automations tell of what goes wrong")
+
+
+def _versions(place: Place) -> Diagnosis:
+    off, count = [], 0
+    for requirement in map(Requirement, requires("evalake") or ()):
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        count += 1
+        try:
+            installed = version(requirement.name)
+        except PackageNotFoundError:
+            installed = "none"
+        if installed == "none" or not requirement.specifier.contains(installed, prereleases=True):
+            off.append(f"{requirement.name} {installed} (needs {requirement.specifier})")
+    if off:
+        return Diagnosis(Level.PROBLEM, f"not of the versions that fit: {_some(off)}", "install from requirements.lock")
+    return Diagnosis(Level.OK, f"{count} libraries are of versions that fit")
+
+
+def _lake(place: Place) -> Diagnosis:
+    require_reachable(place.lake)
+    if place.lake.exists(RUNS):
+        return Diagnosis(Level.OK, f"{place.lake.uri} can be read and written")
+    mend = "the first run creates its tables; the workers' lake is named by their EVALAKE_LAKE"
+    return Diagnosis(Level.HINT, f"{place.lake.uri} has no run yet", mend)
+
+
+def _disk(place: Place) -> Diagnosis:
+    folders = {"PREFECT_HOME": get_current_settings().home}
+    if "://" not in place.lake.uri:
+        folders = {"the lake": Path(place.lake.uri), **folders}
+    free = {name: shutil.disk_usage(_existing(folder)).free for name, folder in folders.items()}
+    scarce = {name: size for name, size in free.items() if size < LITTLE_BYTES}
+    sizes = ", ".join(f"{size / 1e9:.1f} GB for {name}" for name, size in (scarce or free).items())
+    if not scarce:
+        return Diagnosis(Level.OK, f"free: {sizes}")
+    level = Level.PROBLEM if min(scarce.values()) < TOO_LITTLE_BYTES else Level.HINT
+    return Diagnosis(
+        level, f"little room: {sizes}", "make room, or move the lake; `evalake maintain` removes old files"
+    )
+
+
+def _sql(_place: Place) -> Diagnosis:
+    from evalake.storage.sql.landlock import version
+
+    if (known := version()) >= VERSION_OF_NETWORK:
+        return Diagnosis(Level.OK, f"the kernel confines queries (Landlock {known})")
+    left = "connections of" if known else "files and connections of"
+    message = f"the kernel does not confine queries: nothing but the engine itself guards the {left} this user"
+    return Diagnosis(Level.HINT, message, "let only people whom you trust write SQL, or use Linux 6.7 with Landlock")
+
+
+def _keys(place: Place) -> Diagnosis:
+    from evalake.models.routes import find_route
+    from evalake.tasks.runtime.server import read_secret
+
+    models = sorted({*place.configuration.models, *_deployed_models(place)})
+    if not models:
+        return Diagnosis(Level.OK, "no model is configured: the embedded baselines need no key")
+    unusable = []
+    for model in models:
+        try:
+            find_route(model, place.configuration, read_secret)
+        except EvalakeError as error:
+            unusable.append(str(error))
+    if unusable:
+        mend = "put the keys into the environment of the worker, or into Secret blocks"
+        return Diagnosis(Level.PROBLEM, f"{len(unusable)} of {len(models)} models: {'; '.join(unusable[:3])}", mend)
+    return Diagnosis(Level.OK, f"{len(models)} models have their keys")
+
+
+def _deployed_models(place: Place) -> set[str]:
+    """List the models that deployments name; none where no server can be asked."""
+    if _server(place).level is not Level.OK:
+        return set()
+    named = [each.parameters.get(what) or [] for each in place.deployments for what in ("models", "judges")]
+    return {str(model) for names in named if isinstance(names, list) for model in names}
+
+
+def _existing(folder: Path) -> Path:
+    return next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def _ago(span: timedelta) -> str:
+    minutes = int(span.total_seconds() // 60)
+    return f"{minutes} min ago" if minutes < 120 else f"{minutes // 60} h ago"
+
+
+SERVER = Check("server", _server, of_server=True)
+
+CHECKS = (
+    SERVER,
+    Check("server version", _server_version, of_server=True),
+    Check("clock", _clock, of_server=True),
+    Check("deployments", _deployments, of_server=True),
+    Check("scheduler", _scheduler, of_server=True),
+    Check("late runs", _late_runs, of_server=True),
+    Check("worker", _worker, of_server=True),
+    Check("notifications", _notifications, of_server=True),
+    Check("versions", _versions, of_server=False),
+    Check("lake", _lake, of_server=False),
+    Check("disk", _disk, of_server=False),
+    Check("keys", _keys, of_server=False),
+    Check("sql", _sql, of_server=False),
+)

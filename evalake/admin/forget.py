@@ -1,0 +1,501 @@
+"""Forget: remove a person's or a customer's data from a lake, for good, while nothing writes to it.
+
+What is to go is found first and kept, by hash, in the table `forgotten`; then it is removed table after table. So what
+was cut off is taken up by the next call, and what was forgotten is not imported or asked about again.
+"""
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evalake.admin.maintain import require_idle
+from evalake.contracts.contract import Contract
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import CALL_FAILURES, CALLS, FORGOTTEN, JUDGE_CANARIES, QUARANTINE, SAMPLES
+from evalake.core.errors import UsageError
+from evalake.core.files import is_run_name
+from evalake.core.hashing import content_hash
+from evalake.storage.forget import erase, files_to_go, forgotten_samples
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
+from evalake.storage.maintenance import require_no_links
+from evalake.storage.migrations import require_current
+from evalake.suites.registry import all_contracts, suite, suite_names
+from evalake.tasks.runtime.artifacts import DEFAULT_REPORTS, reports_folder
+
+# The samples that are to be forgotten, by hash, session or dataset.
+
+
+TEXTS = ("input", "target", "note")  # columns of samples that hold what somebody wrote
+CHUNK_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Samples in all their versions, and the words by which they were chosen."""
+
+    samples: pl.DataFrame
+    sample: str | None = None
+    session: str | None = None
+    dataset: str | None = None
+
+    @property
+    def hashes(self) -> set[str]:
+        """The content hashes of the samples."""
+        return set(self.samples["sample_hash"])
+
+    @property
+    def names(self) -> set[tuple[str, str]]:
+        """Dataset and id of each sample."""
+        return set(self.samples.select("dataset", "sample_id").iter_rows())
+
+    @property
+    def texts(self) -> set[str]:
+        """All that stands in the samples."""
+        return {text for name in TEXTS for text in self.samples[name].drop_nulls()}
+
+
+def choose(lake: Lake, sample: str | None, session: str | None, dataset: str | None) -> Choice:
+    """Find the samples that exactly one of the three names. Raises UsageError where it is not exactly one."""
+    if sum(name is not None for name in (sample, session, dataset)) != 1 or "" in (sample, session, dataset):
+        raise UsageError("say what to forget by exactly one of --sample, --session and --dataset")
+    if sample is not None:
+        which = pl.col("sample_hash") == sample
+    elif session is not None:
+        of_sessions = [name for name in suite_names() if "session_id" in suite(name).results.column]
+        which = pl.col("suite").is_in(of_sessions) & (pl.col("sample_id") == session)
+    else:
+        which = pl.col("dataset") == dataset
+    columns = ("sample_hash", "dataset", "dataset_version", "sample_id", *TEXTS)
+    samples = lake.frame(SAMPLES).filter(which).select(columns).unique().collect()
+    return Choice(samples, sample, session, dataset)
+
+
+def streamed(rows: pl.LazyFrame) -> Iterator[tuple[Any, ...]]:
+    """Yield rows a chunk at a time, for all of them may be more than memory holds."""
+    for chunk in rows.collect_batches(chunk_size=CHUNK_ROWS):
+        yield from chunk.iter_rows()
+
+
+def nothing_chosen(lake: Lake, choice: Choice) -> UsageError:
+    """Build the error that the lake has nothing of that name, or nothing any more."""
+    if choice.sample is not None and choice.sample in forgotten_samples(lake):
+        return UsageError(f"the sample {choice.sample[:12]} was forgotten already")
+    return UsageError(
+        f"the lake {lake.uri} has nothing of that name: `evalake sql 'select * from samples'` shows what there is"
+    )
+
+
+# Rows that no key connects with a sample any more, found by the sample's text in them.
+
+
+SHORTEST_PIECE = 20  # characters: shorter lines, such as the name of a tool, stand in many prompts
+LONGEST_PIECE = 80  # characters: a longer line is looked for in parts, for prompts cut what is long
+
+_NO_LETTERS = re.compile(r"[\W\d_]+")
+
+
+def orphans(lake: Lake, choice: Choice, known: Collection[str], kept: Collection[str]) -> set[str]:
+    """Find calls, answered or given up on, that hold a line of these samples alone; returns their prompt hashes.
+
+    Args:
+        lake: The lake.
+        choice: The samples.
+        known: Prompts that are known to be asked about these samples.
+        kept: Prompts that are asked about samples that stay.
+    """
+    canaries = lake.frame(JUDGE_CANARIES).select("run_id").collect()["run_id"].unique().to_list()
+    is_open = ~pl.col("prompt_hash").is_in(sorted({*known, *kept})) & ~pl.col("run_id").is_in(canaries)
+    calls = lake.frame(CALLS).filter(is_open, pl.col("origin") == "call").select(key="prompt_hash", text="request")
+    failures = lake.frame(CALL_FAILURES).filter(is_open).select(key="prompt_hash", text="message")
+    return holding(lake, choice, kept, calls) | holding(lake, choice, kept, failures)
+
+
+def holding(lake: Lake, choice: Choice, kept: Collection[str], rows: pl.LazyFrame) -> set[str]:
+    """Find the `key` of each row whose `text` holds a line of these samples alone, or one of their whole inputs."""
+    others = lake.frame(SAMPLES).filter(~pl.col("sample_hash").is_in(sorted(choice.hashes)))
+    asked = lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(sorted(kept)))
+    pieces = _standing(rows, {piece for text in choice.texts for piece in _pieces(text)})
+    for staying in (*(others.select(text=name) for name in TEXTS), asked.select(text="request")):
+        pieces -= _standing(staying, pieces)
+    keys = _with_whole(rows, others, choice)
+    if pieces:
+        holds = pl.col("text").str.contains_any(sorted(_forms(pieces)))
+        keys.update(rows.filter(holds).select("key").collect()["key"])
+    return keys
+
+
+def _with_whole(rows: pl.LazyFrame, others: pl.LazyFrame, choice: Choice) -> set[str]:
+    """Find the `key` of each row whose `text` holds a whole input, by letters alone, even if others share each line."""
+    whole = {letters for text in choice.samples["input"] if len(letters := _letters(text)) >= SHORTEST_PIECE}
+    for (text,) in streamed(others.select("input")):
+        letters = _letters(text)
+        whole -= {each for each in whole if each in letters}
+    keys = set()
+    for key, text in streamed(rows.drop_nulls()) if whole else ():
+        letters = _letters(text)
+        if any(each in letters for each in whole):
+            keys.add(key)
+    return keys
+
+
+def _letters(text: str) -> str:
+    return _NO_LETTERS.sub("", "".join(_texts(text)))
+
+
+def _standing(rows: pl.LazyFrame, pieces: Collection[str]) -> set[str]:
+    """Find the pieces that occur in a `text`, as they are or as JSON has them."""
+    if not pieces:
+        return set()
+    forms = _forms(pieces)
+    matches = pl.col("text").str.extract_many(sorted(forms), overlapping=True).list.unique()
+    standing: set[str] = set()
+    for chunk in rows.select("text").drop_nulls().collect_batches(chunk_size=CHUNK_ROWS):
+        standing.update(forms[form] for form in chunk.select(matches)["text"].explode().drop_nulls().unique())
+    return standing
+
+
+def _forms(pieces: Collection[str]) -> dict[str, str]:
+    """Map each way in which a piece may be written to the piece: plain, in JSON, and in JSON within JSON."""
+    forms = {}
+    for piece in pieces:
+        quoted = json.dumps(piece, ensure_ascii=False)[1:-1]
+        for form in (piece, quoted, json.dumps(quoted, ensure_ascii=False)[1:-1], json.dumps(piece)[1:-1]):
+            forms[form] = piece
+    return forms
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield the lines of a text, or of all texts in its JSON, in pieces, without those too short to tell anything."""
+    for part in _texts(text):
+        for line in map(str.strip, part.splitlines()):
+            pieces = (line[start : start + LONGEST_PIECE] for start in range(0, len(line), LONGEST_PIECE))
+            yield from (piece for piece in pieces if len(piece) >= SHORTEST_PIECE)
+
+
+def _texts(text: str) -> Iterator[str]:
+    """Yield all texts in a JSON object or list; any other text as it is."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = text
+    yield from _leaves(value if isinstance(value, dict | list) else text)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(part)
+
+
+# The prompts that were asked about samples: by the tables that name both, by conversation, and by import.
+
+
+def asked_about(lake: Lake, contracts: Iterable[Contract], samples: set[str]) -> tuple[set[str], set[str]]:
+    """Find the prompts that were asked about these samples, and those that were asked about all others."""
+    ours: set[str] = set()
+    others: set[str] = set()
+    for contract in contracts:
+        if "sample_hash" not in contract.column:
+            continue
+        for name in ("prompt_hash", "judge_hash"):
+            if name in contract.column:
+                asked = lake.frame(contract).select("sample_hash", name).drop_nulls().unique().collect()
+                mine = asked["sample_hash"].is_in(sorted(samples))
+                ours.update(asked.filter(mine)[name])
+                others.update(asked.filter(~mine)[name])
+    return ours, others
+
+
+def conversations(lake: Lake, prompts: set[str]) -> set[str]:
+    """Find these prompts, and all of the same conversations: what came before them, and what followed."""
+    if not prompts:
+        return set()
+    whole: set[str] = set()
+    begun: set[str] = set()
+    for _, messages in _requests(lake, pl.col("prompt_hash").is_in(sorted(prompts))):
+        hashes = _beginnings(messages)
+        begun.update(hashes[:-1])
+        whole.add(hashes[-1])
+    connected = set(prompts)
+    for prompt, messages in _requests(lake):
+        hashes = _beginnings(messages)
+        if hashes[-1] in begun or whole.intersection(hashes):
+            connected.add(prompt)
+    return connected
+
+
+def imported(lake: Lake, choice: Choice) -> set[str]:
+    """Find the prompt hashes of imported replies about these samples, whose requests name dataset and sample."""
+    names = choice.names
+    prompts = set()
+    rows = lake.frame(CALLS).filter(pl.col("origin") == "import").select("prompt_hash", "request")
+    for prompt, request in streamed(rows):
+        about = json.loads(request)
+        if (about.get("dataset"), about.get("sample_id")) in names:
+            prompts.add(prompt)
+    return prompts
+
+
+def _beginnings(messages: list[Any]) -> list[str]:
+    return [content_hash(messages[:length]) for length in range(1, len(messages) + 1)]
+
+
+def _requests(lake: Lake, which: pl.Expr | None = None) -> Iterator[tuple[str, list[Any]]]:
+    """Yield prompt hash and messages of the requests in the ledger."""
+    calls = lake.frame(CALLS).filter(pl.col("origin") == "call")
+    calls = calls if which is None else calls.filter(which)
+    for prompt, request in streamed(calls.select("prompt_hash", "request")):
+        if messages := json.loads(request).get("messages"):
+            yield prompt, messages
+
+
+# Refused lines in quarantine that are about samples: by their hash, their text or their name.
+
+
+SHORTEST_TEXT = 12  # characters of an input that is looked for in refused lines: "ls" stands in many
+
+
+def refused(lake: Lake, choice: Choice, kept: Collection[str]) -> set[str]:
+    """Find the keys of rows in quarantine that hold a sample's hash, its input, a line of that, or its name."""
+    texts = _chosen_texts(choice)
+    # Other lines of a dataset version may be about other people
+    versions = set() if _shares_versions(lake, choice) else set(choice.samples["dataset_version"])
+    batches = {f"extract:{version}" for version in versions}
+    keys = holding(lake, choice, kept, lake.frame(QUARANTINE).select(key="row_key", text="payload"))
+    for key, batch, payload in streamed(lake.frame(QUARANTINE).select("row_key", "batch_id", "payload")):
+        if batch in batches or _names(payload, choice) or any(text in payload for text in texts):
+            keys.add(key)
+    return keys
+
+
+def _chosen_texts(choice: Choice) -> set[str]:
+    inputs = {text for text in choice.samples["input"] if len(text) >= SHORTEST_TEXT}
+    texts = {*choice.hashes, *inputs, *(json.dumps(text)[1:-1] for text in inputs)}
+    texts |= {json.dumps(text, ensure_ascii=False)[1:-1] for text in inputs}
+    session = choice.session
+    return texts | ({session} if session and len(session) >= SHORTEST_TEXT else set())
+
+
+def _shares_versions(lake: Lake, choice: Choice) -> bool:
+    """Tell whether the dataset versions of the samples hold other samples, too."""
+    of_versions = pl.col("dataset_version").is_in(choice.samples["dataset_version"].unique().to_list())
+    other = ~pl.col("sample_hash").is_in(sorted(choice.hashes))
+    return bool(lake.frame(SAMPLES).filter(of_versions, other).select(pl.len()).collect().item())
+
+
+def _names(payload: str, choice: Choice) -> bool:
+    """Tell whether a refused line is JSON that names one of the samples, or the session or dataset to forget."""
+    try:
+        value = json.loads(payload)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(value, dict):
+        return False
+    if choice.dataset is not None and value.get("dataset") == choice.dataset:
+        return True
+    if choice.session is not None and value.get("session_id") == choice.session:
+        return True
+    return any(value.get("sample_id") == name and value.get("dataset", of) == of for of, name in choice.names)
+
+
+# The rows of every table that go when samples are forgotten, by the values of one column of each table.
+
+
+Hashes = dict[str, set[str]]  # by table, the values of its identifying column
+
+
+@dataclass(frozen=True)
+class Going:
+    """What is to go from each table, and what of it stays or could not be told by a key."""
+
+    rows: Hashes
+    shared_calls: int = 0  # prompts that stay, for kept samples have the same
+    orphan_calls: int = 0  # prompts that no table connects with the samples, found by their text
+
+
+def rows_of(lake: Lake, contracts: Iterable[Contract], choice: Choice) -> Going:
+    """Find everything that was made of the samples."""
+    contracts = list(contracts)
+    prompts, kept = asked_about(lake, contracts, choice.hashes)
+    shared = prompts & kept
+    told_by_key = conversations(lake, prompts) | imported(lake, choice)
+    told_by_key -= kept | conversations(lake, shared)
+    found_by_text = orphans(lake, choice, told_by_key, kept)
+    gone = told_by_key | found_by_text
+    wanted: Hashes = {SAMPLES.table: choice.hashes, **_beside_results(lake, choice.hashes)}
+    for contract in contracts:
+        column = column_of(contract)
+        if column == "sample_hash":
+            wanted[contract.table] = _there(lake, contract, choice.hashes)
+        elif column == "prompt_hash":
+            wanted[contract.table] = _there(lake, contract, gone)
+        elif contract is QUARANTINE:
+            wanted[contract.table] = refused(lake, choice, kept)
+    return Going({table: hashes for table, hashes in wanted.items() if hashes}, len(shared), len(found_by_text))
+
+
+def column_of(contract: Contract) -> str:
+    """Name the column by whose values rows of a table are forgotten."""
+    for name in ("sample_hash", "prompt_hash"):
+        if name in contract.column:
+            return name
+    return "row_key" if contract is QUARANTINE else contract.key[0]
+
+
+def count_rows(lake: Lake, contracts: Iterable[Contract], wanted: Mapping[str, set[str]]) -> dict[str, int]:
+    """Count the rows of each table that go."""
+    counts = {}
+    for contract in contracts:
+        if hashes := wanted.get(contract.table):
+            rows = lake.frame(contract).filter(pl.col(column_of(contract)).is_in(sorted(hashes)))
+            counts[contract.table] = int(rows.select(pl.len()).collect().item())
+    return counts
+
+
+def _beside_results(lake: Lake, samples: set[str]) -> Hashes:
+    """Find the rows of suites' further tables that name their result and not its sample."""
+    wanted: Hashes = {}
+    for name in suite_names():
+        results, *further = suite(name).contracts
+        for contract in further:
+            column = column_of(contract)
+            if column not in ("sample_hash", "prompt_hash"):
+                rows = lake.frame(results).filter(pl.col("sample_hash").is_in(sorted(samples))).select(column).collect()
+                wanted[contract.table] = _there(lake, contract, set(rows[column]))
+    return wanted
+
+
+def _there(lake: Lake, contract: Contract, hashes: set[str]) -> set[str]:
+    """Select the hashes that the table has."""
+    if not hashes:
+        return set()
+    column = column_of(contract)
+    rows = lake.frame(contract).filter(pl.col(column).is_in(sorted(hashes))).select(column).unique().collect()
+    return set(rows[column])
+
+
+# Places outside of the lake that may hold what was forgotten, for the user to look at.
+
+
+ALWAYS = "backups made by other means, copies of reports, the sources of the datasets, Prefect's logs, providers"
+
+
+def places(runs: Iterable[str] = ()) -> list[str]:
+    """Name the places, in words: a backup, the reports of these runs, what Prefect keeps of tasks."""
+    named = []
+    if backup := os.environ.get("EVALAKE_BACKUP"):
+        named.append(f"the backup {backup} (EVALAKE_BACKUP): back up to a new place, and delete this one")
+    folders = dict.fromkeys((reports_folder(), Path(DEFAULT_REPORTS)))
+    for report in (folder / run for folder in folders for run in sorted(filter(is_run_name, runs))):
+        if report.exists():
+            named.append(f"{report}: the report of a run with it; delete it, `evalake metrics` has its numbers")
+    if (results := _results()).exists():
+        named.append(f"{results}: results of Prefect tasks, which of older versions hold replies")
+    return [*named, ALWAYS]
+
+
+def runs_of(lake: Lake, contracts: Iterable[Contract], samples: Iterable[str]) -> set[str]:
+    """Find the runs that have an item or a result of these samples."""
+    hashes = sorted(samples)
+    runs: set[str] = set()
+    for contract in contracts:
+        if "sample_hash" in contract.column:
+            rows = lake.frame(contract).filter(pl.col("sample_hash").is_in(hashes))
+            for name in ("run_id", "landed_by_run"):
+                if name in contract.column:
+                    runs.update(rows.select(name).unique().collect()[name])
+    return runs
+
+
+def _results() -> Path:
+    home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect")
+    return Path(os.environ.get("PREFECT_LOCAL_STORAGE_PATH") or home / "storage")
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """What was removed, or with a dry run would be."""
+
+    samples: set[str]
+    rows: dict[str, int]  # by table
+    shared_calls: int  # prompts that stay, for kept samples have the same
+    orphan_calls: int  # prompts that no result names any more, found by the samples' text in them
+    look_at: list[str]  # places outside of the lake that may hold it
+    files: tuple[str, ...] = ()  # with a dry run, those that would be removed, by their path within the lake
+
+
+def forget(
+    lake: Lake,
+    *,
+    sample: str | None = None,
+    session: str | None = None,
+    dataset: str | None = None,
+    dry_run: bool = False,
+) -> Forgotten:
+    """Remove samples and all that was made of them; exactly one of the three says which.
+
+    Goes on with what an earlier call was cut off from, too. Raises UsageError where the lake has nothing of that name,
+    LakeError while a run is under way, or where the folder of a table holds links.
+    """
+    choice = choose(lake, sample, session, dataset)
+    require_idle(lake, "forget")
+    contracts = all_contracts()
+    require_current(lake, contracts)
+    going = rows_of(lake, contracts, choice)
+    wanted = going.rows
+    for table, hashes in _unfinished(lake).items():
+        wanted.setdefault(table, set()).update(hashes)
+    if not any(wanted.values()):
+        raise nothing_chosen(lake, choice)
+    samples = wanted.get(SAMPLES.table, set())
+    look_at = places(runs_of(lake, contracts, samples))
+    counts = count_rows(lake, contracts, wanted)
+    tables = list(_tables(lake, contracts, wanted))
+    for table, _, _ in tables:  # before anything is removed
+        require_no_links(lake, table)
+    files: tuple[str, ...] = ()
+    if dry_run:
+        files = tuple(f"{table[0]}/{path}" for table in tables for path in files_to_go(lake, *table))
+    else:
+        _remove(lake, contracts, wanted)
+    return Forgotten(samples, counts, going.shared_calls, going.orphan_calls, look_at, files)
+
+
+def _tables(lake: Lake, contracts: Iterable[Contract], wanted: Hashes) -> Iterator[tuple[str, str, set[str]]]:
+    """Yield name, column and values of every table that rows are removed from, former ones before the present."""
+    for contract in contracts:
+        if going := wanted.get(contract.table):
+            column = column_of(contract)
+            for former in contract.former_tables:
+                if (old := lake.find(former)) and column in {field.name for field in old.schema().fields}:
+                    yield former, column, going
+            yield contract.table, column, going
+
+
+def _remove(lake: Lake, contracts: Iterable[Contract], wanted: Hashes) -> None:
+    now = datetime.now(UTC)
+    _note(lake, ((table, each, now, None) for table, hashes in wanted.items() for each in hashes))
+    present = {contract.table for contract in contracts}
+    for table, column, going in list(_tables(lake, contracts, wanted)):
+        version = erase(lake, table, column, going)
+        if table in present:
+            _note(lake, ((table, each, now, version) for each in going))
+
+
+def _unfinished(lake: Lake) -> Hashes:
+    rows = lake.frame(FORGOTTEN).filter(pl.col("first_version").is_null()).select("table_name", "row_hash").collect()
+    return {table: set(of_table["row_hash"]) for (table,), of_table in rows.group_by("table_name")}
+
+
+def _note(lake: Lake, rows: Iterable[tuple[str, str, datetime, int | None]]) -> None:
+    land(lake, FORGOTTEN, conform([dict(zip(FORGOTTEN.column, row, strict=True)) for row in rows], FORGOTTEN))

@@ -1,0 +1,259 @@
+"""Maintain a lake: lost runs are marked, tables are compacted and vacuumed, and what has expired is removed."""
+
+import json
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
+from prefect.settings import get_current_settings
+
+from evalake.admin.missed import TAG
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import CALLS, RUNS, WITHDRAWN_CALLS
+from evalake.core.configuration import Retention
+from evalake.core.errors import EvalakeError, LakeError, OlderLakeError, UsageError
+from evalake.core.files import remove_below, require_no_links
+from evalake.core.redaction import redact
+from evalake.reports.page import DATA, PAGE
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
+from evalake.storage.ledger import KEY, replies
+from evalake.storage.maintenance import Maintained, lake_time
+from evalake.storage.maintenance import maintain as maintain_tables
+from evalake.storage.migrations import Migration, pending, require_current
+from evalake.storage.migrations import migrate as migrate_tables
+from evalake.suites.registry import all_contracts
+from evalake.tasks.runtime.artifacts import reports_folder
+from evalake.tasks.runtime.runs import mark_lost, with_lost
+from evalake.tasks.runtime.server import require_server
+
+# Retention: what Prefect and reports keep beside the lake, removed once it is older than `[retention]` says.
+
+
+FLOW_RUNS, RESULTS, REPORTS = "flow runs", "task results", "reports"
+PAGE_OF_RUNS = 100
+_CONTENT_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """How much of one kind was older than the policy allows, and was removed or, as a dry run, would be."""
+
+    kept: str  # the kind
+    where: str
+    older_than_days: int
+    removed: int
+    files: tuple[str, ...] = ()  # that were or would be removed; of flow runs none, for a server keeps them
+
+
+def remove_expired(policy: Retention, *, dry_run: bool = False, now: datetime | None = None) -> list[Expired]:
+    """Remove what is older than the policy says; one line for each kind that it limits.
+
+    Ages are as of `now`, and never beyond this machine's clock. Flow runs need the server that PREFECT_API_URL names;
+    without one they are left out. Raises ServerError where it cannot be used, LakeError where a file cannot be removed,
+    or a folder on the way is a link.
+    """
+    now = min(now or datetime.now(UTC), datetime.now(UTC))
+    settings = get_current_settings()
+    done = []
+    if (days := policy.reports_days) is not None:
+        reports = list(_old_reports(reports_folder(), now - timedelta(days=days)))
+        done.append(_remove(REPORTS, reports_folder(), days, reports, dry_run))
+    if (days := policy.results_days) is not None:
+        storage = Path(settings.results.local_storage_path)
+        results = [[file] for file in _old_results(storage, now - timedelta(days=days), now)]
+        done.append(_remove(RESULTS, storage, days, results, dry_run))
+    if (days := policy.flow_runs_days) is not None and settings.api.url:
+        require_server()
+        with get_client(sync_client=True) as client:
+            removed = _remove_flow_runs(client, now - timedelta(days=days), dry_run)
+        done.append(Expired(FLOW_RUNS, str(redact(settings.api.url)), days, removed))
+    return done
+
+
+def _old_reports(folder: Path, before: datetime) -> Iterator[list[Path]]:
+    """Yield the files of each old report; nothing else that lies in the folder. Raises LakeError for links there."""
+    for page in sorted(folder.glob(f"*/{PAGE}")):
+        if _written(page) < before:
+            require_no_links(folder, below=False)
+            require_no_links(page.parent)
+            yield [page, page.with_name(DATA)]
+
+
+def _old_results(storage: Path, before: datetime, now: datetime) -> Iterator[Path]:
+    """Yield the old results of batches of calls that Prefect itself takes for expired."""
+    for file in sorted(storage.glob("*")):
+        if _CONTENT_HASH.fullmatch(file.name) and _written(file) < before and _has_expired(file, now):
+            yield file
+
+
+def _written(file: Path) -> datetime:
+    return datetime.fromtimestamp(file.lstat().st_mtime, UTC)
+
+
+def _has_expired(file: Path, now: datetime) -> bool:
+    try:
+        expiration = json.loads(file.read_bytes())["metadata"]["expiration"]
+        return datetime.fromisoformat(expiration) < now
+    except (ValueError, KeyError, TypeError):
+        return False  # no result of ours
+
+
+def _remove(kind: str, root: Path, days: int, files_of_each: Sequence[Sequence[Path]], dry_run: bool) -> Expired:
+    """Remove files below a folder, and folders that are empty then."""
+    names = [str(file.relative_to(root)) for files in files_of_each for file in files if file.exists()]
+    try:
+        if names and not dry_run:
+            remove_below(root.resolve(), names)
+        for files in () if dry_run else files_of_each:
+            folder = files[0].parent
+            if len(files) > 1 and not any(folder.iterdir()):
+                folder.rmdir()
+    except OSError as error:
+        raise LakeError(f"cannot remove {error.filename} ({error.strerror}): remove it yourself") from error
+    return Expired(kind, str(root), days, len(files_of_each), tuple(names))
+
+
+def _remove_flow_runs(client: SyncPrefectClient, before: datetime, dry_run: bool) -> int:
+    """Delete ended flow runs with their task runs, logs and artifacts; those that wait for a person have not ended."""
+    ours = {"tags": {"all_": [TAG]}, "end_time": {"before_": before, "is_null_": False}}
+    ended = FlowRunFilter.model_validate(ours)
+    count = 0
+    while runs := client.read_flow_runs(flow_run_filter=ended, limit=PAGE_OF_RUNS, offset=count if dry_run else 0):
+        for run in () if dry_run else runs:
+            _delete(client, run)
+        count += len(runs)
+    return count
+
+
+def _delete(client: SyncPrefectClient, run: Any) -> None:
+    of_run = ArtifactFilter.model_validate({"flow_run_id": {"any_": [run.id]}})
+    for artifact in client.read_artifacts(artifact_filter=of_run):
+        client.delete_artifact(artifact.id)
+    client.delete_flow_run(run.id)
+
+
+logger = logging.getLogger("evalake.maintain")
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceResult:
+    """What was done, or as a dry run would be: to each table that exists, and to each kind of thing beside the lake."""
+
+    tables: list[Maintained]
+    expired: list[Expired]
+
+
+def maintain(lake: Lake, policy: Retention, dry_run: bool = False) -> MaintenanceResult:
+    """Do what a lake needs from time to time, and remove what the policy keeps no longer.
+
+    With `dry_run` nothing is changed. Raises OlderLakeError where tables are to be migrated first, LakeError where a
+    table needs help, the others are maintained; and ServerError where Prefect's part cannot be done.
+    """
+    try:
+        require_current(lake, all_contracts())
+    except OlderLakeError:
+        raise
+    except EvalakeError as error:
+        logger.warning("%s", error)  # a damaged table: it is named again once the others are maintained
+    now = lake_time(lake, all_contracts())  # before the commits of maintenance
+    if not dry_run:
+        mark_lost(lake)
+    hours = policy.old_versions_days * 24
+    tables = maintain_tables(lake, all_contracts(), dry_run=dry_run, retention_hours=hours)
+    return MaintenanceResult(tables, remove_expired(policy, dry_run=dry_run, now=now))
+
+
+# Suspicious replies: those of the ledger that look like a failure that was kept as a reply, and their withdrawal.
+
+
+_EMPTY = pl.col("response").fill_null("").str.strip_chars() == ""
+_USED = pl.any_horizontal(pl.col("input_tokens", "output_tokens", "reasoning_tokens") > 0).fill_null(False)
+_ENDED_BY_RULE = (
+    pl.col("finish_reason").fill_null("").str.to_lowercase().is_in(["content_filter", "length", "max_tokens"])
+)
+_CALLS_TOOL = pl.col("finish_reason").is_in(["tool_calls", "tool_use", "function_call"])
+
+# The first that holds is the reply's kind
+_KINDS = {
+    "error-finish": pl.col("finish_reason") == "error",
+    "tool-call": _EMPTY & _CALLS_TOOL,
+    "empty": _EMPTY & _USED & ~_ENDED_BY_RULE.fill_null(False),
+    "empty-without-usage": _EMPTY & ~_USED & ~_ENDED_BY_RULE.fill_null(False),
+}
+KINDS = tuple(_KINDS)
+
+
+def suspicious(lake: Lake) -> pl.DataFrame:
+    """Count the suspicious replies by the run that asked, model and kind; those that were withdrawn are left out."""
+    counted = _found(lake).group_by("run_id", "model", "kind").agg(replies=pl.len().cast(pl.Int64))
+    return counted.sort("replies", "run_id", "model", "kind", descending=[True, False, False, False])
+
+
+def ask_again(
+    lake: Lake, kind: str, run_id: str | None = None, model: str | None = None, *, dry_run: bool = False
+) -> pl.DataFrame:
+    """Withdraw the suspicious replies of a kind, so that the next run asks for them again; returns their counts.
+
+    The replies stay in the ledger. Raises UsageError for a kind that there is not.
+    """
+    if kind not in KINDS:
+        raise UsageError(f"no suspicious replies are of the kind {kind!r}: choose one of {', '.join(KINDS)}")
+    rows = _found(lake).filter(pl.col("kind") == kind)
+    rows = rows if run_id is None else rows.filter(pl.col("run_id") == run_id)
+    rows = rows if model is None else rows.filter(pl.col("model") == model)
+    if rows.height and not dry_run:
+        withdrawn = rows.drop("run_id", "ledger_version").with_columns(withdrawn_at=pl.lit(datetime.now(UTC)))
+        land(lake, WITHDRAWN_CALLS, conform(withdrawn, WITHDRAWN_CALLS))
+    return rows.group_by("run_id", "model", "kind").agg(replies=pl.len().cast(pl.Int64)).sort("run_id", "model")
+
+
+def _found(lake: Lake) -> pl.DataFrame:
+    """Read the suspicious replies that stand: key, revision, model, run and kind."""
+    calls, identity = lake.frame(CALLS), [*KEY, "reply_revision"]
+    kind = pl.coalesce(pl.when(holds).then(pl.lit(name)) for name, holds in _KINDS.items())
+    asked = calls.filter(pl.col("origin") == "call").with_columns(kind=kind).filter(pl.col("kind").is_not_null())
+    found = asked.select(*identity, "ledger_version", "model", "run_id", "kind").collect().lazy()
+    same = calls.select(*identity, "ledger_version").join(found.select(KEY).unique(), on=KEY, how="semi")
+    standing = replies(same).join(lake.frame(WITHDRAWN_CALLS), on=identity, how="anti")
+    return found.join(standing, on=[*identity, "ledger_version"], how="semi").collect()
+
+
+# Migrate: bring a lake of an older evalake to this one's schema, while nothing writes to it.
+
+
+def migrate(lake: Lake, dry_run: bool = False) -> list[Migration]:
+    """Migrate every table that needs it, and return what was done, or with `dry_run` what would be.
+
+    May be cut off and run again at any point. Raises LakeError while a run is under way, NewerLakeError where a table
+    is of a newer evalake.
+    """
+    contracts = all_contracts()
+    needed = pending(lake, contracts)
+    if dry_run:
+        return needed
+    if needed:
+        require_idle(lake, "migrate")
+    # Also where no schema is behind: one that was cut off after its last schema has left out constraints.
+    return migrate_tables(lake, contracts)
+
+
+def require_idle(lake: Lake, to_do: str) -> None:
+    """Raise LakeError while a run of the lake is under way."""
+    version = lake.version(RUNS)
+    if version is None:
+        return
+    rows = with_lost(lake.frame(RUNS, version)).filter(pl.col("state") == "running").collect()
+    if rows.height:
+        names = ", ".join(rows["run_id"].sort().to_list()[:3])
+        raise LakeError(
+            f"the lake {lake.uri} cannot {to_do} while a run is under way ({names}): wait for its end, or cancel it; "
+            "one whose process is gone counts as lost five minutes later"
+        )

@@ -1,0 +1,6 @@
+"""`python -m cli` is the `evalake` command."""
+
+from evalake.cli.main import main
+
+if __name__ == "__main__":
+    main()

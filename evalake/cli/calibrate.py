@@ -1,0 +1,50 @@
+"""`evalake calibrate`: how far judges are right where the right judgement is known."""
+
+from typing import Annotated
+
+import typer
+
+from evalake.cli.options import (
+    LAKE,
+    ConfigOption,
+    Format,
+    LakeOption,
+    RowsAsJsonOption,
+    StyleOption,
+    names,
+    style_of,
+    suite_with,
+)
+from evalake.cli.starting import flows_begun, start_server
+from evalake.cli.terminal import say
+
+
+def calibrate(
+    judges: Annotated[str, typer.Option(help="The judges to be measured, by comma.", metavar="NAMES")],
+    suite: Annotated[
+        str | None,
+        typer.Option(help="The suite whose calibration set is used; default: the one that has one.", metavar="SUITE"),
+    ] = None,
+    config: ConfigOption = None,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
+) -> None:
+    """Measure judges on items of known judgement; only what the ledger does not know yet is asked."""
+    import polars as pl
+
+    from evalake.cli import output as show
+    from evalake.tasks.calibrate import calibrated_suites
+
+    style = style_of(style, as_json=json)
+
+    chosen = suite_with("calibration set", calibrated_suites(), suite)
+    wanted = names("--judges", judges) or []
+    say("starting Prefect …")
+    server = start_server()
+
+    from evalake.flows.calibrate import calibrate as flow
+
+    with flows_begun(server):
+        rows = flow(chosen, wanted, lake, str(config) if config else None)
+    show.rows(pl.DataFrame(rows), style)

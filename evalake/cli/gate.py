@@ -1,0 +1,121 @@
+"""`evalake gate`: hold a run against rules, on its own or beside a baseline, for build servers and people."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalake.cli.configuration import command
+from evalake.cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
+from evalake.cli.terminal import say
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from evalake.reports.gate import Gate
+
+
+def gate(
+    run: Annotated[str, typer.Argument(help="A run, a snapshot, or RUN:MODEL.", metavar="RUN")],
+    rule: Annotated[
+        list[str],
+        typer.Option(
+            "--rule",
+            help="METRIC >= NUMBER, METRIC <= NUMBER, no significant drop|rise in METRIC, or no drop|rise over NUMBER "
+            "in METRIC; METRIC may be METRIC[SLICE=VALUE]. Give it once for each rule.",
+            metavar="RULE",
+        ),
+    ],
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", help="What changes are compared with, named as RUN.", metavar="REF")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML there.", metavar="FILE")] = None,
+    markdown: Annotated[Path | None, typer.Option("--markdown", help="Write Markdown there.", metavar="FILE")] = None,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
+    force: Annotated[bool, typer.Option("--force", help="Compare what is refused, and say what it means.")] = False,
+) -> None:
+    """Hold a run against rules; each model, as each judge saw it, must pass each rule.
+
+    Exits with 0 where all pass, 1 where any fails, 3 where nothing fails but something is undecided, 2 on wrong usage.
+    """
+    from evalake.cli import output as show
+    from evalake.decisions.gate import hold_gate
+    from evalake.reports.gate import as_junit, as_markdown
+    from evalake.storage.lake import Lake
+
+    style = style_of(style, as_json=json)
+
+    held = hold_gate(Lake(lake), run, rule, baseline=baseline, force=force)
+    for path, text in ((junit, as_junit(held)), (markdown, as_markdown(held))):
+        if path is not None:
+            _write(path, text)
+    if style is Format.table:
+        print_checks(held)
+        _print_next_step(held, lake)
+    else:
+        for warning in held.warnings:
+            say(warning)
+        show.rows(rows_of(held), style)
+    if held.exit_code:
+        raise typer.Exit(held.exit_code)
+
+
+def rows_of(held: "Gate") -> "pl.DataFrame":
+    """Convert the verdicts to rows, for machines."""
+    import polars as pl
+
+    names = ("value", "baseline", "difference", "ci_low", "ci_high", "p_holm")
+    rows = [
+        {
+            **{"rule": check.rule, "model": check.model, "judge": check.judge},
+            **{"verdict": str(check.decision.verdict), "more_samples": check.decision.more_samples},
+            **{name: getattr(check, name) for name in names},
+            **{"units": check.units, "reason": check.reason},
+        }
+        for check in held.checks
+    ]
+    numbers = dict.fromkeys(names, pl.Float64()) | {"more_samples": pl.Int64(), "units": pl.Int64()}
+    texts = dict.fromkeys(("judge", "reason"), pl.String())
+    return pl.DataFrame(rows, schema_overrides={**numbers, **texts}, infer_schema_length=None)
+
+
+def print_checks(held: "Gate") -> None:
+    """Print the verdicts, rule by rule, and the summary last."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from evalake.cli import output as show
+    from evalake.core.redaction import visible
+
+    console = show.console(show.PLAIN_TEXT_WIDTH)
+    rule = None
+    for check in held.checks:
+        if check.rule != rule:
+            show.paragraph(check.rule)
+            rule = check.rule
+        colour = {"PASS": "green", "FAIL": "red"}.get(check.decision.verdict, "yellow")
+        line = Text.assemble((f"{check.decision.verdict:<10}", colour), visible(f"{check.subject}: {check.detail}"))
+        console.print(Padding(line, (0, 0, 0, 2)))
+    for warning in held.warnings:
+        show.paragraph(f"note: {warning}")
+    show.paragraph(held.summary)
+
+
+def _print_next_step(held: "Gate", lake: str) -> None:
+    """Suggest the comparison behind a rule about a change that was not passed."""
+    changed = [check for check in held.checks if check.difference is not None and check.decision.verdict != "PASS"]
+    if not changed or held.baseline is None:
+        return
+    typer.echo(f"see: {command('compare', held.run, held.baseline, lake=lake)}")
+
+
+def _write(path: Path, text: str) -> None:
+    from evalake.core.errors import UsageError
+    from evalake.core.files import write_file
+
+    try:
+        write_file(path, text)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error

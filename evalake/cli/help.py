@@ -1,0 +1,138 @@
+"""How the help of commands reads: arguments by their names, bounds in words."""
+
+import re
+from collections.abc import Callable, Iterator
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup
+from typer.models import CommandFunctionType
+
+if TYPE_CHECKING:
+    from evalake.suites.places import Manifest
+
+
+_TYPE = re.compile(r" <[^>]*>$")
+_LONGEST = 400  # characters of a command's first sentence, where commands are listed
+_BOUNDS = ((re.compile(r"\bx>=([0-9]+)"), r"at least \1"), (re.compile(r"\b([0-9]+)<=x<=([0-9]+)"), r"\1 to \2"))
+
+
+class Command(TyperCommand):
+    """A command whose help names what a user writes."""
+
+    def get_short_help_str(self, limit: int = _LONGEST) -> str:
+        """Return the first sentence of the help, whole: lists of commands have lines enough for it."""
+        return super().get_short_help_str(max(limit, _LONGEST))
+
+    def parameters_told(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+        """List arguments, then options, each as it is written and what it means."""
+        told: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                title = "Arguments" if isinstance(parameter, TyperArgument) else "Options"
+                told[title].append((_TYPE.sub("", record[0]), _in_words(record[1])))
+        return told
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then options."""
+        for title, written in self.parameters_told(ctx).items():
+            if written:
+                with formatter.section(title):
+                    formatter.write_dl(written)
+
+
+def _in_words(help_text: str) -> str:
+    for bounds, words in _BOUNDS:
+        help_text = bounds.sub(words, help_text)
+    return help_text
+
+
+class Group(TyperGroup):
+    """A group of commands, listed with the whole first sentence of its help."""
+
+    def get_short_help_str(self, limit: int = _LONGEST) -> str:
+        """Return the first sentence of the help."""
+        return super().get_short_help_str(max(limit, _LONGEST))
+
+
+class App(typer.Typer):
+    """A Typer app whose commands are `Command`s."""
+
+    def command(
+        self, name: str | None = None, *, cls: type[TyperCommand] | None = Command, **settings: Any
+    ) -> Callable[[CommandFunctionType], CommandFunctionType]:
+        """Add a command."""
+        return super().command(name, cls=cls, **settings)
+
+
+# What `--help` and the shell's completion tell of the suites, without importing any.
+
+
+WIDTH = 78
+INDENT = 2
+CONTINUED = " \\\n"  # how a shell is told that a line goes on
+_SHELL_WORD = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|\S)+""", re.DOTALL)
+
+
+class TellsSuites(Command):
+    """A command whose help ends with the suites there are, and with examples."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write what the suites say of themselves."""
+        from evalake.core.errors import EvalakeError
+
+        try:
+            for line in _lines(ctx.command_path):
+                formatter.write(f"{line}\n")
+        except EvalakeError as error:  # such as a wrong configuration: help is still wanted
+            formatter.write(f"\nThe suites cannot be listed: {error}\n")
+
+
+def complete_suite(incomplete: str) -> list[tuple[str, str]]:
+    """List for the shell the suites whose names begin so, with what they ask."""
+    from evalake.core.errors import EvalakeError
+
+    try:
+        return [(name, manifest.asks) for name, manifest in _manifests() if name.startswith(incomplete)]
+    except EvalakeError:
+        return []
+
+
+def _manifests() -> "Iterator[tuple[str, Manifest]]":
+    from evalake.suites.places import manifest, places
+
+    for name, place in sorted(places().items()):
+        yield name, manifest(place)
+
+
+def _lines(command: str) -> Iterator[str]:
+    manifests = list(_manifests())
+    yield "\nSuites:"
+    for name, each in manifests:
+        yield from _wrapped(f"{name}: {each.asks}" if each.asks else name, INDENT)
+        for what, names in (("prompt types", each.prompt_types), ("models", each.models), ("judges", each.judges)):
+            if names:
+                yield from _wrapped(f"{what}: {', '.join(names)}", 2 * INDENT)
+    if any(each.examples for _, each in manifests):
+        yield "\nExamples:"
+    for name, each in manifests:
+        for example in each.examples:
+            yield _folded(f"{command} {name} {example}".rstrip())
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    later = (indent + INDENT) * " "
+    return wrap(text, WIDTH, initial_indent=indent * " ", subsequent_indent=later, break_on_hyphens=False)
+
+
+def _folded(example: str) -> str:
+    """Fold a long command line over several lines, between words, so that a shell still takes it as it stands."""
+    first, *others = _SHELL_WORD.findall(example)
+    lines = [f"{INDENT * ' '}{first}"]
+    for word in others:
+        if len(lines[-1]) + 1 + len(word) + len(CONTINUED) <= WIDTH:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(f"{2 * INDENT * ' '}{word}")
+    return CONTINUED.join(lines)

@@ -1,0 +1,43 @@
+"""`evalake init`: write a project that evaluates with an installed evalake, so that adopting it needs no fork."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evalake.cli.terminal import say
+
+TEMPLATE = Path(__file__).with_name("project")
+RENAMED = {"gitignore": ".gitignore"}  # which packaging tools would take for their own
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where the project goes; made where it is missing.", metavar="DIR")],
+) -> None:
+    """Write a project: settings, deployments, a Makefile, and a suite to begin with."""
+    from evalake.core.errors import EvalakeError, UsageError
+    from evalake.core.files import make_folder, write_file
+
+    files = {folder / _place(file): file for file in sorted(TEMPLATE.rglob("*")) if _is_template(file)}
+    if there := next((target for target in files if os.path.lexists(target)), None):
+        raise UsageError(f"{there} is there already, and init overwrites nothing: name another folder")
+    try:
+        for target, file in files.items():
+            for parent in reversed(target.relative_to(folder).parents):
+                make_folder(folder / parent)
+            write_file(target, file.read_bytes())
+    except OSError as error:
+        raise EvalakeError(f"cannot write {error.filename} ({error.strerror}): name another folder") from error
+    for target in files:
+        typer.echo(target)
+    say(f"next: make -C {folder} run")
+
+
+def _is_template(file: Path) -> bool:
+    return file.is_file() and "__pycache__" not in file.parts
+
+
+def _place(file: Path) -> Path:
+    place = file.relative_to(TEMPLATE)
+    return place.with_name(RENAMED.get(place.name, place.name))

@@ -1,0 +1,119 @@
+"""`evalake label`: sheets for people to fill in, and their words back into the lake."""
+
+import getpass
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalake.cli.help import App, Group
+from evalake.cli.options import LAKE, Format, JsonOption, LakeOption, RowsAsJsonOption, StyleOption, style_of
+from evalake.cli.terminal import say
+
+if TYPE_CHECKING:
+    from evalake.labels.sheets import Labelled
+    from evalake.sdk import SheetFormat
+
+label = App(cls=Group, help="Have people label results: export a sheet, fill it in, import it.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(label, name="label")
+
+
+@label.command("export")
+def export(
+    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
+    size: Annotated[int, typer.Option(min=1, help="How many results to draw.", metavar="N")] = 30,
+    out: Annotated[
+        Path | None, typer.Option(help="A .csv or .jsonl file; default: CSV on standard output.", metavar="FILE")
+    ] = None,
+    lake: LakeOption = LAKE,
+) -> None:
+    """Draw results to label, favouring those where judges disagree or are confident and wrong."""
+    from evalake.core.errors import LakeError
+    from evalake.core.files import write_file
+    from evalake.labels.sheets import label_sheet
+    from evalake.storage.lake import Lake
+
+    sheet = label_sheet(Lake(lake), run, size, _format(out))
+    if out is None:
+        sys.stdout.write(sheet)
+        return
+    try:
+        write_file(out, sheet)
+    except OSError as error:
+        raise LakeError(f"cannot write {out}: {error.strerror}") from error
+    typer.echo(f"{out}: fill it in, then `evalake label import {out} --suite …`")
+
+
+@label.command("agreement")
+def agreement(
+    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
+) -> None:
+    """Show how far each judge of a run decided as people did, decision by decision."""
+    from evalake.cli import output as show
+    from evalake.labels.sheets import judges_and_people
+    from evalake.storage.lake import Lake
+
+    style = style_of(style, as_json=json)
+
+    show.rows(judges_and_people(Lake(lake), run), style)
+
+
+@label.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="The filled-in sheet, .csv or .jsonl.", metavar="FILE")],
+    suite: Annotated[str, typer.Option(help="The suite the results belong to.", metavar="SUITE")],
+    annotator: Annotated[
+        str | None,
+        typer.Option("--annotator", "--labeller", help="Who filled it in, where a line does not say.", metavar="NAME"),
+    ] = None,
+    lake: LakeOption = LAKE,
+    json: JsonOption = False,
+) -> None:
+    """Take labels in; lines that nobody filled in are passed over, bad ones are named."""
+    from evalake.cli import output as show
+    from evalake.core.errors import SourceError
+    from evalake.core.files import LARGEST_SHEET, read_file
+    from evalake.labels.sheets import import_labels
+    from evalake.storage.lake import Lake
+
+    try:
+        text = read_file(file, LARGEST_SHEET).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"cannot read {file}: it is not UTF-8") from error
+    done = import_labels(Lake(lake), suite, text, _format(file), annotator or getpass.getuser())
+    if json:
+        refused = [asdict(each) for each in done.refused]
+        show.as_json({**asdict(done.landed), "empty": done.empty, "refused": refused})
+    else:
+        _print_import(file, done)
+    if done.refused:
+        raise typer.Exit(1)
+
+
+def _print_import(file: Path, done: "Labelled") -> None:
+    landed = done.landed
+    typer.echo(
+        f"{landed.inserted} answers landed, {landed.replaced} replaced, {landed.already_present} were there already; "
+        f"{done.empty} lines are empty, {len(done.refused)} refused"
+    )
+    for refusal in done.refused:
+        say(f"  {file}, {refusal.where}: {refusal.reason}")
+
+
+def _format(file: Path | None) -> "SheetFormat":
+    from evalake.core.errors import UsageError
+
+    if file is None or file.suffix == ".csv":
+        return "csv"
+    if file.suffix == ".jsonl":
+        return "jsonl"
+    raise UsageError(f"a sheet is a .csv or a .jsonl file, not {file.name}")

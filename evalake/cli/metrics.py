@@ -1,0 +1,137 @@
+"""`evalake metrics`: print the values of a snapshot, headline metrics first."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evalake.cli.options import (
+    LAKE,
+    Format,
+    LakeOption,
+    NewestTaggedOption,
+    RowsAsJsonOption,
+    StyleOption,
+    names,
+    style_of,
+)
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+    from evalake.storage.lake import Lake
+
+FIELDS = (
+    "suite", "model", "judge", "slice", "slice_value", "metric", "tier", "value", "n",
+    "units", "n_eff", "se", "ci_low", "ci_high", "reliable",
+)  # fmt: skip
+
+
+def metrics(
+    run: Annotated[str | None, typer.Option("--run", help="A run's newest snapshot.", metavar="ID")] = None,
+    snapshot: Annotated[
+        str | None, typer.Option("--snapshot", help="A snapshot, or the beginning of its id.", metavar="ID")
+    ] = None,
+    tag: NewestTaggedOption = None,
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="Only these metrics, by comma, in all slices.", metavar="NAMES")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Only these models, by comma.", metavar="NAMES")] = None,
+    slice_: Annotated[
+        str | None,
+        typer.Option("--slice", help="Every metric in these slices, by comma; all: of all samples.", metavar="NAMES"),
+    ] = None,
+    whole: Annotated[bool, typer.Option("--all", help="Every metric in every slice.")] = False,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
+) -> None:
+    """Print the metrics of a snapshot; without options, the headline metrics of the newest.
+
+    JSON and CSV hold every metric in every slice, but for what --metric, --model and --slice leave out.
+    """
+    from evalake.cli import output as show
+    from evalake.core.errors import UsageError
+    from evalake.reports.tables import headline_first, value_lines
+    from evalake.storage.lake import Lake
+    from evalake.storage.snapshots import find_snapshot, read_metrics
+    from evalake.suites.registry import suite as find_suite
+
+    style = style_of(style, as_json=json)
+
+    given = [option for option, value in (("--run", run), ("--snapshot", snapshot), ("--tag", tag)) if value]
+    if len(given) > 1:
+        raise UsageError(f"give {given[0]} or {given[1]}, not both")
+    where = Lake(lake)
+    if tag is not None:
+        from evalake.decisions.compare import measured_runs
+
+        run = next(iter(measured_runs(where, tag)))
+    snapshot_shown = find_snapshot(where, run_id=run, snapshot_id=snapshot)
+    headline = find_suite(snapshot_shown["suite"]).metrics.headline
+    values = headline_first(read_metrics(where, snapshot_shown["snapshot_id"]).select(FIELDS), headline)
+    wanted = {"metric": names("--metric", metric), "model": names("--model", model), "slice": names("--slice", slice_)}
+    chosen = _chosen(where, snapshot_shown, values, wanted)
+    if style is not Format.table:
+        show.rows(chosen, style)
+        return
+    if not (whole or metric or slice_):
+        chosen = chosen.filter(chosen["metric"].is_in(headline), slice="all")
+    for line in (*_heading(snapshot_shown, show.width()), *value_lines(chosen, show.width())):
+        show.line(line)
+    for line in _what_else(values, chosen, show.width()):
+        show.line(line)
+
+
+def _chosen(
+    lake: "Lake", snapshot: dict[str, Any], values: "DataFrame", wanted: dict[str, list[str] | None]
+) -> "DataFrame":
+    """Return the rows that the options choose.
+
+    Raises UsageError for a name that the snapshot does not have: it says whose snapshot that is, and which one has it.
+    """
+    from evalake.core.errors import UsageError
+    from evalake.storage.snapshots import newest_with
+
+    for column, given in wanted.items():
+        if given is None:
+            continue
+        known = values[column].unique().sort().to_list()
+        for name in given:
+            if name not in known:
+                near = get_close_matches(name, known, n=3) or known[:8]
+                other = newest_with(lake, column, name)
+                hint = (
+                    f"; the run {other['run_id']} of {other['suite']} has it: --run {other['run_id']}" if other else ""
+                )
+                raise UsageError(f"{_whose(snapshot)} has no {column} {name}: there is {', '.join(near)}{hint}")
+        values = values.filter(values[column].is_in(given))
+    return values
+
+
+def _whose(snapshot: dict[str, Any]) -> str:
+    return f"the snapshot {snapshot['snapshot_id'][:12]} of {snapshot['suite']}, run {snapshot['run_id']},"
+
+
+def _heading(snapshot: dict[str, Any], width: int) -> Iterator[str]:
+    made = f"{snapshot['created_at']:%Y-%m-%d %H:%M}"
+    title = f"{snapshot['suite']}: snapshot {snapshot['snapshot_id'][:12]} of run {snapshot['run_id']}, made {made}"
+    yield from wrap(title, width, subsequent_indent="  ")
+    for warning in snapshot["warnings"]:
+        yield from wrap(f"! {warning}", width, subsequent_indent="  ")
+
+
+def _what_else(values: "DataFrame", shown: "DataFrame", width: int) -> Iterator[str]:
+    """Say what the snapshot holds beside what is shown, and how to see it."""
+    yield ""
+    if not shown["reliable"].all():
+        yield "* fewer than 30 units, unreliable"
+    if more := values["metric"].n_unique() - shown["metric"].n_unique():
+        yield f"{more} more metrics: --slice all, or --metric NAME"
+    slices = [name for name in values["slice"].unique().sort() if name != "all"]
+    if slices and shown["slice"].n_unique() <= len(slices):
+        yield from wrap(f"slices: --slice {' | '.join(slices)}", width, subsequent_indent="  ")
+    if shown.height < values.height:
+        yield "everything: --all"

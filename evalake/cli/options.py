@@ -1,0 +1,133 @@
+"""Options that several commands share."""
+
+from collections.abc import Callable, Sequence
+from datetime import date
+from enum import StrEnum
+from functools import update_wrapper
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evalake.core.configuration import DEFAULT_LAKE, VARIABLE
+from evalake.request import OPTIONS, Option
+
+
+def use_servers_in_background(lake: str) -> str:
+    """Use the Prefect server that `evalake up` keeps for the lake, where no other one is named; returns the lake."""
+    from evalake.cli.environment import names_a_server
+    from evalake.server.local.background import find
+
+    if not names_a_server() and (background := find(lake)) is not None:
+        background.use()
+    return lake
+
+
+LakeOption = Annotated[
+    str,
+    typer.Option(
+        "--lake",
+        envvar=VARIABLE,
+        help=OPTIONS["lake"].text,
+        metavar=OPTIONS["lake"].metavar,
+        callback=use_servers_in_background,
+    ),
+]
+
+
+def declared(name: str) -> Any:
+    """Make the command line's option of an option of a run."""
+    option = OPTIONS[name]
+    text = option.text + " May be given several times." * (option.separator == "\n")
+    return typer.Option(option.flag, help=text, metavar=option.metavar or None)
+
+
+NoTokenOption = Annotated[
+    bool, typer.Option("--no-token", help="Answer everybody on this machine; on a loopback address only.")
+]
+ConfigOption = Annotated[Path | None, declared("configuration_file")]
+JudgesOption = Annotated[str | None, declared("judges")]
+NewestTaggedOption = Annotated[
+    str | None, typer.Option("--tag", help="The newest run with this tag that was measured.", metavar="TAG")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
+LAKE = DEFAULT_LAKE
+
+
+class Format(StrEnum):
+    """How rows are printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+StyleOption = Annotated[Format, typer.Option("--format", help="How rows are printed.", metavar="table|json|csv")]
+RowsAsJsonOption = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+
+
+def style_of(style: Format, *, as_json: bool) -> Format:
+    """Choose how rows are printed, from both options. Raises UsageError where they contradict each other."""
+    from evalake.core.errors import UsageError
+
+    if as_json and style is Format.csv:
+        raise UsageError("--json and --format csv are two forms: leave one out")
+    return Format.json if as_json else style
+
+
+def suite_with(what: str, known: Sequence[str], wanted: str | None) -> str:
+    """Choose the suite that is wanted, or the first that has such a thing. Raises UsageError where it has none."""
+    from evalake.core.errors import UsageError
+
+    if wanted is not None and wanted not in known:
+        raise UsageError(f"{wanted} has no {what}: choose one of {', '.join(known)}")
+    return wanted or known[0]
+
+
+def names(option: str, text: str | None) -> list[str] | None:
+    """Split a comma-separated option into a list; None where it was not given. Raises UsageError where it is empty."""
+    from evalake.core.errors import UsageError
+
+    if text is None:
+        return None
+    given = [part.strip() for part in text.split(",") if part.strip()]
+    if not given:  # an empty variable of a script: the default would be a surprise
+        raise UsageError(f"{option} names nothing: leave it out for the default")
+    return given
+
+
+def takes(*options: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command options of a run by their names; what was given of them is its first argument, by name."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def with_options(**given: Any) -> None:
+            values = {name: _value(OPTIONS[name], given.pop(name)) for name in options}
+            command({name: value for name, value in values.items() if value is not None}, **given)
+
+        _, *own = signature(command, eval_str=True).parameters.values()
+        parameters = [*(_parameter(OPTIONS[name]) for name in options), *own]
+        update_wrapper(with_options, command)
+        with_options.__annotations__ = {each.name: each.annotation for each in parameters}
+        with_options.__signature__ = Signature(  # type: ignore[attr-defined]
+            [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
+        )
+        return with_options
+
+    return decorate
+
+
+def _parameter(option: Option) -> Parameter:
+    """Make an option a parameter of a command."""
+    if option.name == "lake":
+        return Parameter("lake", Parameter.KEYWORD_ONLY, default=LAKE, annotation=LakeOption)
+    default = option.default if isinstance(option.default, int) else None
+    of: Any = list[str] if option.separator == "\n" else str if option.type in (date, Path) else option.type
+    of = of | None if default is None else of
+    return Parameter(
+        option.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[of, declared(option.name)]
+    )
+
+
+def _value(option: Option, given: Any) -> Any:
+    return names(option.flag, given) if option.separator == "," else given

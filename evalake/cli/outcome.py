@@ -1,0 +1,125 @@
+"""What a finished run or import prints: the counts for machines; tables, report and next steps for people."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import typer
+
+from evalake.cli import output as show
+from evalake.cli.configuration import command, trusting
+from evalake.cli.terminal import say_error
+from evalake.contracts.tables import RUNS
+from evalake.core.errors import EvalakeError
+from evalake.core.files import place_in
+from evalake.reports.coverage import Coverage, as_objects, lines
+from evalake.request import RunRequest
+from evalake.storage.lake import Lake
+from evalake.storage.ledger import priced
+from evalake.tasks.coverage import coverage_of
+from evalake.tasks.runtime.runs import counts_of
+
+
+def finish(state: Any, run_id: str, request: RunRequest, out: Path, *, as_json: bool) -> None:
+    """Print the run that a flow's final state belongs to; exit with 1 unless it is complete."""
+    run = find_run(Lake(request.lake), run_id)
+    if run is None or run["ended_at"] is None:  # it failed before its row was written, or could not write its end
+        raise _failure_of(state)
+    _print(run, request.lake, out, as_json=as_json)
+    if run["state"] != "completed":
+        why = f": {run['message']}" if as_json or run["snapshot_id"] is None else ""  # else the summary has said it
+        say_error(f"run {run_id} is {run['state']}{why}")
+        say_error(f"to go on, paying only for what is missing: {trusting(request.command)}")
+        raise typer.Exit(1)
+
+
+def finish_import(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> None:
+    """Print an import; exit with 1 unless it is complete."""
+    _print(run, lake_uri, out, as_json=as_json)
+    if run["state"] != "completed":
+        say_error(f"import {run['run_id']} is {run['state']}: {run['message']}")
+        if run["rows_quarantined"]:
+            why = command("sql", lake=lake_uri)
+            say_error(
+                f"{run['rows_quarantined']} rows were refused; to see why: "
+                f"{trusting(why)} \"select origin, reason from quarantine where run_id = '{run['run_id']}'\""
+            )
+        raise typer.Exit(1)
+
+
+def find_run(lake: Lake, run_id: str) -> dict[str, Any] | None:
+    """Find the row of a run; None where there is none."""
+    runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
+    if runs.is_empty():
+        return None
+    run = runs.row(0, named=True)
+    return run if run["cost_usd"] is not None else run | priced(lake, run_id)
+
+
+def summary(run: dict[str, Any], covered: Sequence[Coverage]) -> dict[str, Any]:
+    """Build the object that `--json` promises of a run or an import."""
+    return {
+        "run_id": run["run_id"],
+        "snapshot_id": run["snapshot_id"],
+        "state": run["state"],
+        "samples": run["samples"],
+        "calls": {"made": run["calls_made"], "from_ledger": run["calls_from_ledger"], "failed": run["calls_failed"]},
+        "rows": {
+            "landed": run["rows_landed"],
+            "already_present": run["rows_already_present"],
+            "quarantined": run["rows_quarantined"],
+        },
+        "cost_usd": run["cost_usd"],
+        "seconds": round((run["ended_at"] - run["started_at"]).total_seconds(), 3),
+        "coverage": as_objects(covered),
+    }
+
+
+def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> None:
+    covered = coverage_of(Lake(lake_uri), run)
+    if as_json:
+        show.as_json(summary(run, covered))
+        return
+    if run["snapshot_id"] is None:
+        show.line(f"{_outcome(run)}\n{run['samples']} samples of {run['suite']} are in the lake")
+        print_coverage(covered)
+        return
+    from evalake.reports.console import Summary
+    from evalake.reports.page import write_page
+    from evalake.tasks.report import build_report
+
+    report = build_report(Lake(lake_uri), run["run_id"])
+    show.console().print(Summary(report))
+    page = write_page(report, place_in(out, run["run_id"]))
+    _print_next_steps(run, page, lake_uri)
+    print_coverage(covered)
+
+
+def print_coverage(covered: Sequence[Coverage]) -> None:
+    """Print what came of the items, as the last lines."""
+    for line in lines(covered):
+        show.paragraph(line)
+
+
+def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:
+    from evalake.suites.registry import suite
+
+    queries = suite(run["suite"]).presentation.queries
+    show.line(f"\n{_outcome(run)}\nreport: {page}")
+    if queries:
+        typer.echo("try:")
+    for query in queries:
+        asked = query.replace("$run", f"'{run['run_id']}'")
+        typer.echo(f'  {trusting(command("sql", lake=lake_uri))} "{asked}"')
+
+
+def _outcome(run: dict[str, Any]) -> str:
+    return f"run {run['run_id']} {run['state']}: {counts_of(run)}"
+
+
+def _failure_of(state: Any) -> EvalakeError:
+    error = state.result(raise_on_failure=False)
+    if isinstance(error, EvalakeError):
+        return error
+    return EvalakeError(f"the flow run ended {state.name} before the run began: {state.message}")

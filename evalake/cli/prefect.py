@@ -1,0 +1,101 @@
+"""`evalake prefect`: Prefect's own command, which then takes no settings from the folder that it is started in.
+
+A server it starts itself, at a socket that it has bound: Prefect looks for a free port, and binds it seconds later.
+"""
+
+import os
+import signal
+import sys
+import threading
+
+import typer
+
+from evalake.cli.terminal import say
+
+LOOK_SECONDS = 0.2
+# `service` keeps the working directory's settings out
+_PREFECT = "import runpy, service; runpy.run_module('prefect', run_name='__main__', alter_sys=True)"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command, which hands on all options, `--help` among them."""
+    words = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+    app.command("prefect", context_settings=words, options_metavar="", add_help_option=False)(prefect)
+
+
+def prefect(context: typer.Context) -> None:
+    """Run Prefect's own command, such as `worker start`, without settings of this folder."""
+    from evalake.cli.environment import DEFAULTS, lock_server
+    from evalake.cli.options import use_servers_in_background
+    from evalake.core.configuration import lake_uri
+    from evalake.server.local.background import PATIENCE
+
+    use_servers_in_background(lake_uri(None))
+
+    if context.args[:2] == ["server", "start"] and "--help" not in context.args:
+        if password := lock_server():
+            user, _, word = password.partition(":")
+            say(f"this server asks for user {user}, password {word}; PREFECT_SERVER_API_AUTH_STRING chooses")
+        _serve(*_address(context.args[2:]))
+        return
+    # The command itself says errors in one line; a worker has nothing but its log.
+    level = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
+    environment = {name: value for name, value in os.environ.items() if (name, value) != (level, DEFAULTS[level])}
+    if context.args[:2] == ["worker", "start"]:
+        environment = {**PATIENCE, **environment}
+    sys.stdout.flush()
+    # What a script puts into the background ignores SIGINT, which a worker that is told to end sends to itself.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.execve(sys.executable, [sys.executable, "-P", "-c", _PREFECT, *context.args], environment)
+
+
+def _address(options: list[str]) -> tuple[str, int]:
+    """Read host and port from the options of `server start`. Raises UsageError for any other."""
+    from evalake.core.errors import UsageError
+    from evalake.core.prefect_settings import prefect_setting
+
+    named = {
+        "--host": prefect_setting("PREFECT_SERVER_API_HOST") or "127.0.0.1",
+        "--port": prefect_setting("PREFECT_SERVER_API_PORT") or "4200",
+    }
+    words = iter(options)
+    for word in words:
+        name, is_joined, value = word.partition("=")
+        if name not in named:
+            raise UsageError(
+                f"`evalake prefect server start` takes --host and --port, not {word}: `evalake up` keeps a server in "
+                "the background, with a worker and the pages; settings of Prefect are taken from the environment"
+            )
+        named[name] = value if is_joined else next(words, "")
+    if not named["--port"].isdecimal():
+        raise UsageError(f"--port {named['--port']!r} is no number of a port")
+    return named["--host"], int(named["--port"])
+
+
+def _serve(host: str, port: int) -> None:
+    """Serve Prefect at a socket that this process holds, so that nobody else gets the port, until told to end."""
+    from evalake.core.errors import EvalakeError
+    from evalake.core.prefect_settings import prefect_setting
+    from evalake.server.local.database import leave_working_directory
+    from evalake.server.processes import Supervised, address_of, listen
+
+    over = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: over.set())
+    with listen(host, port) as listener:
+        leave_working_directory()
+        address = address_of(listener)
+        if not (prefect_setting("PREFECT_SERVER_UI_API_URL") or prefect_setting("PREFECT_UI_API_URL")):
+            os.environ["PREFECT_SERVER_UI_API_URL"] = f"{address}/api"  # for Prefect's own pages
+        server = Supervised("evalake.server.local.server", str(listener.fileno()), holding=[listener])
+        try:
+            is_told = False
+            while server.is_running and not over.is_set():
+                if server.is_ready(LOOK_SECONDS) and not is_told:
+                    is_told = True
+                    say(f"Prefect's server and pages are at {address}; Ctrl-C ends them")
+                over.wait(LOOK_SECONDS)
+        finally:
+            server.stop()
+    if not over.is_set():
+        raise EvalakeError("the Prefect server ended by itself: its messages are above")

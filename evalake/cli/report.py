@@ -1,0 +1,34 @@
+"""`evalake report`: the HTML page and the JSON of a run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evalake.cli.options import LAKE, JsonOption, LakeOption
+
+
+def report(
+    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
+    out: Annotated[Path, typer.Option(help="The folder it goes into.", metavar="DIR")] = Path("evalake-reports"),
+    lake: LakeOption = LAKE,
+    json: JsonOption = False,
+) -> None:
+    """Print a run's summary and write its report: HTML with plots, and JSON."""
+    from evalake.cli import output as show
+    from evalake.cli.outcome import print_coverage
+    from evalake.core.files import place_in
+    from evalake.reports.console import Summary
+    from evalake.reports.page import DATA, write_page
+    from evalake.storage.lake import Lake
+    from evalake.tasks.report import build_report
+
+    folder = place_in(out, run)
+    built = build_report(Lake(lake), run)
+    page = write_page(built, folder)
+    if json:
+        show.as_json({"run_id": run, "page": str(page), "data": str(page.with_name(DATA))})
+        return
+    show.console().print(Summary(built))
+    typer.echo(f"report: {page}")
+    print_coverage(built.coverage)

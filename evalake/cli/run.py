@@ -1,0 +1,94 @@
+"""`evalake run`: evaluate models on a suite."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evalake.cli.help import TellsSuites, complete_suite
+from evalake.cli.options import JsonOption, takes
+from evalake.cli.starting import flows_begun, start_server
+from evalake.cli.terminal import say
+from evalake.request import OPTIONS, RunRequest
+
+if TYPE_CHECKING:
+    from evalake.tasks.preflight import Plan
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run", cls=TellsSuites)(run)
+
+
+@takes(*list(OPTIONS)[1:])
+def run(
+    asked: Mapping[str, Any],
+    suite: Annotated[str, typer.Argument(help=OPTIONS["suite"].text, metavar="SUITE", autocompletion=complete_suite)],
+    again: Annotated[
+        bool, typer.Option("--again", help="Ask known requests again, under the next free replicate.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask nothing: say which calls would be made, and about what they cost.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),
+    json: JsonOption = False,
+) -> None:
+    """Evaluate models on a suite: only what the ledger does not know yet is asked."""
+    from evalake.cli.configuration import read
+    from evalake.models.routes import require_usual_keys
+
+    request = RunRequest(suite, **asked)
+    configuration = read(request.configuration_file)
+    if not dry_run:
+        require_usual_keys([*request.models, *request.judges], configuration)
+    server = None if dry_run else start_server()
+
+    from evalake.tasks.preflight import carried, check, lines_of
+
+    if again:
+        request = replace(request, first_replicate=_next_replicate(request))
+    plan = check(request, with_keys=not dry_run)
+    if not json:
+        for line in lines_of(plan):  # what will be evaluated, and what was left out
+            say(line)
+    if dry_run or not json:
+        _estimate(plan, whole=dry_run, as_json=json)
+    if dry_run:
+        return
+    if server and not json:
+        say("waiting for a Prefect server …")
+
+    from evalake.cli.outcome import finish
+    from evalake.flows.evaluate import evaluate
+    from evalake.tasks.runtime.form import run_id_of
+
+    with flows_begun(server), carried(request, plan):
+        state = evaluate(**request.parameters, return_state=True)
+    finish(state, run_id_of(str(state.state_details.flow_run_id)), request, out, as_json=json)
+
+
+def _next_replicate(request: RunRequest) -> int:
+    """Find the number under which models are asked again, and say it."""
+    from evalake.storage.lake import Lake
+    from evalake.tasks.choose import next_replicate
+
+    number = next_replicate(Lake(request.lake), request.suite, request.models)
+    say(f"asking again, as replicate {number}")
+    return number
+
+
+def _estimate(plan: "Plan", *, whole: bool, as_json: bool) -> None:
+    """Say what the run would ask and pay; of a large run that is about to begin, by a part of its items."""
+    from evalake.cli import output as show
+    from evalake.tasks.estimate import QUICK_ITEMS, estimate
+    from evalake.tasks.runtime.context import RunContext
+
+    context = RunContext("", plan.suite.name, plan.lake, plan.configuration)
+    planned = estimate(context, plan, None if whole else QUICK_ITEMS)
+    if as_json:
+        show.as_json(planned.as_dict())
+        return
+    for line in planned.lines():
+        (show.line if whole else say)(line)

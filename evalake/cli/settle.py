@@ -1,0 +1,100 @@
+"""`evalake settle`: buy samples in rounds until a gate's rules are decided, and no more."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evalake.cli.options import JsonOption, takes
+from evalake.cli.starting import flows_begun, start_server
+from evalake.cli.terminal import say
+from evalake.request import RunRequest
+
+if TYPE_CHECKING:
+    from evalake.decisions.settle import Round
+
+
+@takes("judges", "datasets", "configuration_file", "lake")
+def settle(
+    asked: Mapping[str, Any],
+    suite: Annotated[str, typer.Argument(help="The suite; a wrong name lists those there are.", metavar="SUITE")],
+    model: Annotated[str, typer.Option("--model", help="The model that the rules are for.", metavar="NAME")],
+    rule: Annotated[
+        list[str], typer.Option("--rule", help="As of `evalake gate`; give it once for each rule.", metavar="RULE")
+    ],
+    against: Annotated[
+        str | None, typer.Option("--against", help="The model that changes are compared with.", metavar="NAME")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option("--budget", min=0, help="What all rounds together may cost.", metavar="USD")
+    ] = None,
+    max_calls: Annotated[
+        int | None, typer.Option("--max-calls", min=1, help="All rounds make no more calls than these.", metavar="N")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Buy samples in rounds until every rule is decided, the budget is used up, or no sample is left.
+
+    Intervals are wide enough to be looked at after every round. Each round is a run; the ledger knows what the one
+    before asked. Exits with 0 where all rules pass, 1 where any fails, 3 where nothing fails but something is
+    undecided, 2 on wrong usage.
+    """
+    from evalake.cli.configuration import read
+
+    server = start_server()
+
+    from evalake.decisions.settle import limit_for, require_settleable
+    from evalake.decisions.settle import settle as settle_rules
+    from evalake.storage.reservations import Ceiling
+    from evalake.tasks.preflight import check
+    from evalake.tasks.runtime.context import options_of
+
+    models = list(dict.fromkeys(filter(None, (model, against))))
+    request = RunRequest(suite, models=models, **asked)
+    read(request.configuration_file)
+    plan = check(replace(request, max_cost_usd=budget, max_calls=max_calls))
+    require_settleable(plan.suite, options_of(plan.suite, plan.configuration), rule, against)
+    counts = [len(each.samples) for each in plan.datasets]
+
+    from evalake.run import carry_out
+
+    def ask(size: int, ceiling: Ceiling) -> str:
+        limit = None if size == plan.samples else limit_for(size, counts)
+        return carry_out(replace(request, limit=limit, max_cost_usd=ceiling.usd, max_calls=ceiling.calls))
+
+    ceiling = Ceiling(budget, max_calls)
+    rounds: list[Round] = []
+    with flows_begun(server):
+        for each in settle_rules(plan.lake, ask, plan.samples, rule, model=model, against=against, budget=ceiling):
+            rounds.append(each)
+            _say(each, len(rounds), plan.samples)
+    _print(rounds, plan.samples, as_json=json)
+    if code := rounds[-1].gate.exit_code:
+        raise typer.Exit(code)
+
+
+def _say(each: "Round", number: int, most: int) -> None:
+    cost = "cost unknown" if each.cost_usd is None else f"{each.cost_usd:.4f} USD"
+    say(
+        f"round {number}: {each.samples:,} of {most:,} samples, {each.calls_made:,} calls made, {cost}: "
+        f"{each.gate.tally}"
+    )
+
+
+def _print(rounds: "list[Round]", most: int, *, as_json: bool) -> None:
+    from evalake.cli import output as show
+    from evalake.cli.gate import print_checks, rows_of
+
+    last = rounds[-1]
+    if as_json:
+        listed = [
+            {"samples": each.samples, "run_id": each.run_id, "calls_made": each.calls_made, "cost_usd": each.cost_usd}
+            for each in rounds
+        ]
+        checks = rows_of(last.gate).to_dicts()
+        show.as_json({"verdict": last.gate.verdict, "stopped": last.stopped, "rounds": listed, "checks": checks})
+        return
+    print_checks(last.gate)
+    left = most - last.samples
+    typer.echo(f"stopped: {last.stopped}" + (f"; {left:,} of {most:,} samples were not asked" if left else ""))

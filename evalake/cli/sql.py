@@ -1,0 +1,112 @@
+"""`evalake sql`: ask the tables a question."""
+
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalake.cli.options import LAKE, Format, LakeOption, RowsAsJsonOption
+from evalake.cli.terminal import say
+
+if TYPE_CHECKING:
+    import polars as pl
+
+HOW_TO_SEE_ALL = "select the columns that you want, or see all: --all, --json"
+
+
+def sql(
+    query: Annotated[
+        str,
+        typer.Argument(
+            help="A query over the tables and views; `evalake tables --describe` has them.", metavar="QUERY"
+        ),
+    ],
+    lake: LakeOption = LAKE,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at", help="Read a table as it was at a version; may be given several times.", metavar="TABLE=VERSION"
+        ),
+    ] = None,
+    style: Annotated[
+        str, typer.Option("--format", help="How rows are printed.", metavar="table|json|csv|parquet")
+    ] = "table",
+    json: RowsAsJsonOption = False,
+    whole: Annotated[bool, typer.Option("--all", help="In a table, leave no column out for want of room.")] = False,
+    spreadsheet_safe: Annotated[
+        bool, typer.Option("--spreadsheet-safe", help="In CSV, put ' before text that a spreadsheet would run.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write there instead; parquet needs it.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Ask the tables a question in SQL (DuckDB's)."""
+    from evalake.core.configuration import whole_address
+    from evalake.core.errors import UsageError
+    from evalake.storage.sql.start import start
+
+    if json and style not in ("table", "json"):
+        raise UsageError(f"--json and --format {style} are two forms: leave one out")
+    style = "json" if json else style
+    if style not in ("table", "json", "csv", "parquet"):
+        raise UsageError(f"--format is table, json, csv or parquet, not {style}")
+    if style == "parquet" and out is None:
+        raise UsageError("--format parquet needs --out FILE")
+    if spreadsheet_safe and style != "csv":
+        raise UsageError("--spreadsheet-safe goes with --format csv")
+    pinned = _versions(at or [])
+    with start(lake) as process:  # it begins while all else is imported
+        from evalake.storage.lake import Lake
+        from evalake.storage.sql.query import open_query
+        from evalake.suites.registry import all_contracts
+
+        where = Lake(lake)
+        with open_query(where, all_contracts(), query, versions=pinned, process=process) as result:
+            count = _write(result.frames(), style, out, spreadsheet_safe=spreadsheet_safe, whole=whole)
+    if not count and not any(map(where.exists, all_contracts())):
+        say(f"the lake {whole_address(lake)} has no tables")
+    elif not count and style == "table":
+        say("no rows")
+    if out is not None:
+        typer.echo(f"{count} rows in {out}")
+
+
+def _write(
+    frames: "Iterator[pl.DataFrame]", style: str, out: Path | None, *, spreadsheet_safe: bool, whole: bool
+) -> int:
+    """Write the parts of a result, one after the other; returns the number of rows."""
+    from pyarrow import ArrowException
+
+    from evalake.cli.output import stream
+    from evalake.core.errors import LakeError
+    from evalake.core.files import output_file
+    from evalake.storage.sql.query import write_parquet
+
+    if out is None:
+        return stream(frames, Format(style), spreadsheet_safe=spreadsheet_safe, whole=whole, hint=HOW_TO_SEE_ALL)
+    try:
+        with output_file(out) as file:
+            if style == "parquet":
+                return write_parquet(frames, file)
+            with TextIOWrapper(file, encoding="utf-8") as text, redirect_stdout(text):
+                return stream(
+                    frames, Format(style), spreadsheet_safe=spreadsheet_safe, whole=whole, hint=HOW_TO_SEE_ALL
+                )
+    except (OSError, ArrowException) as error:
+        raise LakeError(f"cannot write {out}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _versions(pairs: list[str]) -> dict[str, int]:
+    from evalake.core.errors import UsageError
+
+    versions = {}
+    for pair in pairs:
+        table, _, version = pair.partition("=")
+        if not re.fullmatch("[0-9]{1,18}", version):  # what a Delta version can be
+            raise UsageError(f"--at takes TABLE=VERSION, such as samples=3, not {pair}")
+        versions[table] = int(version)
+    return versions

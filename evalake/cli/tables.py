@@ -1,0 +1,52 @@
+"""`evalake tables`: list the tables, or describe their columns."""
+
+from textwrap import wrap
+from typing import Annotated
+
+import typer
+
+from evalake.cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
+
+COLUMNS = ("table", "rows", "changed_at", "version", "files", "bytes", "description")
+
+
+def tables(
+    table: Annotated[str | None, typer.Argument(help="Describe only this table or view.", metavar="TABLE")] = None,
+    describe: Annotated[bool, typer.Option("--describe", help="Columns, types, keys and rules, views too.")] = False,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
+) -> None:
+    """List the tables, most recently changed first; or describe their columns."""
+    from evalake.cli import output as show
+    from evalake.storage.cached_table import inventory
+    from evalake.storage.lake import Lake
+    from evalake.suites.registry import all_contracts
+
+    style = style_of(style, as_json=json)
+
+    if describe or table is not None:
+        _describe(table, lake, style)
+    else:
+        show.listing("tables", inventory(Lake(lake), all_contracts()), lake, style, COLUMNS)
+
+
+def _describe(table: str | None, lake: str, style: Format) -> None:
+    from dataclasses import asdict
+
+    from evalake.cli import output as show
+    from evalake.storage.sql.catalogue import COLUMN_FIELDS, catalogue, column_frame
+    from evalake.suites.registry import all_contracts
+
+    entries = catalogue(all_contracts(), table)
+    if style is Format.json:
+        show.as_json(list(map(asdict, entries)))
+    elif style is Format.csv:
+        show.rows(column_frame(entries), style)
+    else:
+        for entry in entries:
+            show.line("")
+            for text in (f"{entry.kind} {entry.name}: {entry.description}", *(f"  {rule}" for rule in entry.rules)):
+                for part in wrap(text, show.width(), subsequent_indent="    ", break_on_hyphens=False):
+                    show.line(part)
+            show.rows(column_frame([entry]), style, list(COLUMN_FIELDS))

@@ -1,0 +1,170 @@
+"""`evalake up`, `down` and `status`: one lake's Prefect server, workers and pages in the background."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evalake.cli.options import LAKE, JsonOption, LakeOption
+from evalake.cli.terminal import say
+from evalake.core.configuration import whole_address
+
+LOG_LEVEL = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
+DEPLOYMENTS, LOG = "prefect.yaml", "up.log"
+REFUSAL = "evalake: "  # begins a line of the supervisor that says why it ends
+END_SECONDS = 30.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("up")(up)
+    app.command("down")(down)
+    app.command("status")(status)
+
+
+def up(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the pages; 0 takes a free one.", metavar="PORT")] = 0,
+    workers: Annotated[
+        bool, typer.Option(help="Deploy prefect.yaml of this folder, and start the workers of its pools.")
+    ] = True,
+    lake: LakeOption = LAKE,
+    json: JsonOption = False,
+) -> None:
+    """Keep a Prefect server, workers and the pages in the background."""
+    from evalake.cli.configuration import read
+    from evalake.server.local.background import find
+    from evalake.server.local.deployment import require_suites
+
+    if find(lake) is None:
+        _require_none_is_lost(lake)
+        read(None)
+        if (project := _project() if workers else None) is not None:
+            require_suites(project)
+        _start(lake, port, project)
+    _show(lake, as_json=json)
+
+
+def down(lake: LakeOption = LAKE) -> None:
+    """End what `evalake up` started; runs under way end, and a rerun asks only for what is missing."""
+    from evalake.core.errors import EvalakeError
+    from evalake.server.local.background import find, is_running
+
+    if (background := find(lake)) is None:
+        if is_running(lake):
+            raise EvalakeError("they are still starting: try again in a moment")
+        _require_none_is_lost(lake)
+        say(f"nothing runs in the background for {whole_address(lake)}")
+        return
+    say("ending …")
+    os.kill(background.pid, signal.SIGTERM)
+    deadline = time.monotonic() + END_SECONDS
+    while is_running(lake):
+        if time.monotonic() > deadline:
+            raise EvalakeError(f"process {background.pid} did not end within {END_SECONDS:g} seconds")
+        time.sleep(0.1)
+    say("ended")
+
+
+def status(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
+    """Say where the servers of `evalake up` are, how one gets in, and whether they answer."""
+    _show(lake, as_json=json)
+
+
+def _start(lake: str, port: int, project: Path | None) -> None:
+    """Start the supervisor, and say what it does until everything is up."""
+    from evalake.core.errors import EvalakeError
+    from evalake.server.local.background import ADDRESS, make_folder_of, open_private
+    from evalake.server.local.supervisor import READY
+
+    folder = make_folder_of(lake)
+    # The command itself says errors in one line; a server and a worker have nothing but their log.
+    unwanted = (ADDRESS, LOG_LEVEL)
+    arguments = [whole_address(lake), str(port), str(project or "")]
+    with open_private(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as log:
+        supervisor = subprocess.Popen(
+            [sys.executable, "-P", "-m", "evalake.server.local.supervisor", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env={name: value for name, value in os.environ.items() if name not in unwanted},
+            text=True,
+            start_new_session=True,  # Ctrl-C and the end of the terminal are not for it
+        )
+    stripped = ""
+    for line in supervisor.stdout or ():
+        if (stripped := line.strip()) == READY:
+            return
+        if not stripped.startswith(REFUSAL):
+            say(stripped)
+    raise EvalakeError(stripped.removeprefix(REFUSAL) or f"it ended at once; why stands in {folder / LOG}")
+
+
+def _require_none_is_lost(lake: str) -> None:
+    """Raise EvalakeError where servers of the lake run that no state folder describes: none of them can be proved."""
+    from evalake.core.errors import EvalakeError
+    from evalake.server.local.background import is_running, lost_supervisor
+
+    if not is_running(lake) and (pid := lost_supervisor(lake)) is not None:
+        raise EvalakeError(
+            f"process {pid} keeps servers of {whole_address(lake)}, and their state folder is lost or elsewhere: "
+            f"end them by `kill {pid}`, then start again"
+        )
+
+
+def _project() -> Path | None:
+    """Find the folder of prefect.yaml to deploy: evalake's own checkout, or one whose settings the user has named.
+
+    Deploying carries out what such a file says, so none is taken only because it lies there.
+    """
+    from evalake.core.configuration import FILE_VARIABLE
+
+    here = Path.cwd()
+    if not (here / DEPLOYMENTS).is_file():
+        return None
+    named = os.environ.get(FILE_VARIABLE)
+    if here == Path(__file__).resolve().parents[1] or (named and Path(named).resolve().parent == here):
+        return here
+    say(f"{DEPLOYMENTS} of this folder is not deployed: add --trust-folder if it is yours")
+    return None
+
+
+def _show(lake: str, *, as_json: bool) -> None:
+    """Print where everything is. Raises EvalakeError where nothing runs."""
+    from evalake.cli import output as show
+    from evalake.core.errors import EvalakeError
+    from evalake.server.local.background import find, folder_of
+
+    if (background := find(lake)) is None:
+        _require_none_is_lost(lake)
+        raise EvalakeError(f"nothing runs in the background for {whole_address(lake)}: evalake up")
+    addresses = {"pages": f"{background.pages}/", "prefect": f"{background.prefect}/health"}
+    answers = {name: _answers(address) for name, address in addresses.items()}
+    log = str(folder_of(lake) / LOG)
+    if as_json:
+        show.as_json({**asdict(background), "log": log, "answers": answers})
+        return
+    user, _, password = background.password.partition(":")
+    silent = {name: "" if answer else "  (does not answer)" for name, answer in answers.items()}
+    typer.echo(f"lake     {background.lake}")
+    typer.echo(f"pages    {background.link}{silent['pages']}")
+    typer.echo(f"Prefect  {background.prefect_pages}{silent['prefect']}")
+    typer.echo(f"         user {user}, password {password}")
+    typer.echo(f"workers  {', '.join(background.pools) or 'none, for nothing is deployed'}")
+    typer.echo(f"log      {log}")
+    say("Commands with this lake use them, `evalake prefect …` too; `evalake down` ends them.")
+
+
+def _answers(address: str) -> bool:
+    import httpx
+
+    try:
+        return httpx.get(address, timeout=5, trust_env=False).status_code < HTTPStatus.INTERNAL_SERVER_ERROR
+    except httpx.HTTPError:
+        return False

@@ -1,0 +1,94 @@
+"""`evalake view`: the pages of runs and samples alone, read-only, without Prefect; or one run as a folder of files."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evalake.cli.options import LAKE, ConfigOption, LakeOption, NoTokenOption
+from evalake.cli.terminal import say
+from evalake.core.configuration import whole_address
+from evalake.reports.page import DEFAULT_PORT
+
+
+def view(
+    host: Annotated[str, typer.Option(help="The address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.", metavar="PORT")
+    ] = DEFAULT_PORT,
+    no_token: NoTokenOption = False,
+    config: ConfigOption = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(help="Write a run into a folder that a browser opens without a server.", metavar="DIR"),
+    ] = None,
+    run: Annotated[str | None, typer.Option(help="The run to export; `evalake runs` lists them.", metavar="ID")] = None,
+    lake: LakeOption = LAKE,
+) -> None:
+    """Show runs and every sample of them in the browser, read-only, until interrupted; or export one run."""
+    from evalake.core.errors import UsageError
+
+    if (export is None) != (run is None):
+        raise UsageError("--export DIR and --run ID go together: `evalake runs` lists the runs")
+    if export is not None and run is not None:
+        _export(lake, run, export)
+    else:
+        _serve(lake, host, port, config, no_token=no_token)
+
+
+def _serve(lake: str, host: str, port: int, config: Path | None, *, no_token: bool) -> None:
+    from evalake.server.settings import TOKEN_VARIABLE, Settings
+    from evalake.server.viewer.app import view as view_until_interrupted
+
+    settings, made = Settings.of_command(lake, config).guarded(no_token=no_token)
+
+    def announce(address: str) -> None:
+        link = f"{address}/#token={made}" if made else address
+        if settings.is_open:
+            whom = ", without a token: every user of this machine can read it"
+        elif settings.token is not None and not made:
+            whom = f", to those who have the token in {TOKEN_VARIABLE}"
+        else:
+            whom = ""
+        say(f"evalake shows {link} (lake {settings.lake.uri}){whom}; Ctrl-C ends it")
+
+    view_until_interrupted(settings, host, port, announce)
+
+
+def _export(lake: str, run: str, folder: Path) -> None:
+    from evalake.core.errors import UsageError
+    from evalake.server.errors import NotFoundError
+    from evalake.server.viewer.export import export_run
+    from evalake.server.viewer.run_index import RunIndexes
+    from evalake.storage.lake import Lake
+
+    with _progress("samples written") as tell:
+        try:
+            page = export_run(RunIndexes(Lake(lake)), run, folder, tell)
+        except NotFoundError as error:
+            raise UsageError(f"the lake {whole_address(lake)} has no run {run}: `evalake runs` lists them") from error
+    typer.echo(f"open {page.resolve()}")
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Say on standard error how many of how many there are: on a terminal as a bar, elsewhere at each tenth."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    tenths = 0
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+
+        def tell(done: int, total: int) -> None:
+            nonlocal tenths
+            bar.update(task, completed=done, total=total)
+            if not console.is_terminal and 10 * done // total > tenths:
+                tenths = 10 * done // total
+                say(f"{done:,} of {total:,} {what}")
+
+        yield tell

@@ -1,0 +1,88 @@
+"""Prompts of one's own: the texts of files beside a configuration, as `[suites.NAME.prompts.MINE]` names them."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evalake.core.errors import ConfigurationError
+from evalake.core.files import ABSENT, LINK_OUT, MEGABYTE, FileRefusedError, Files
+
+PROMPTS = "prompts"
+"""The key in a suite's section under which its further prompts stand, by name."""
+
+TEMPLATES = "templates"
+"""The key under which it names the set of templates in use: one that ships, or a folder beside the configuration."""
+
+LARGEST_FILE = MEGABYTE
+SUFFIX = ".md"
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+
+def read_prompts(suite: str, section: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """Replace the file names in a suite's prompts and templates by the texts of the files.
+
+    Args:
+        suite: The suite, to be named where something is wrong.
+        section: Its section of the configuration.
+        folder: Where the configuration is; nothing outside of it is read.
+
+    Returns:
+        The section, its prompts as name -> part -> text, and its templates, where they name a folder, as part -> text.
+
+    Raises:
+        ConfigurationError: A prompt is not a table of file names, a folder holds no templates, or a file is missing,
+            empty, no text, or elsewhere.
+    """
+    files = Files(folder, LARGEST_FILE)
+    named = section.get(TEMPLATES, "")
+    if not isinstance(named, str):
+        raise ConfigurationError(f"suites.{suite}.{TEMPLATES} names a set of templates, or a folder of them")
+    if named and (folder / named).is_dir():
+        section = {**section, TEMPLATES: _folder(f"suites.{suite}.{TEMPLATES}", named, files)}
+    if PROMPTS not in section:
+        return section
+    place = f"suites.{suite}.{PROMPTS}"
+    given = section[PROMPTS]
+    if not isinstance(given, Mapping):
+        raise ConfigurationError(f'{place} is a table of prompts, such as [{place}.mine] with system = "mine.md"')
+    return {**section, PROMPTS: {name: _read(f"{place}.{name}", name, parts, files) for name, parts in given.items()}}
+
+
+def _read(place: str, name: str, parts: Any, files: Files) -> dict[str, str]:
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(f"{place!a} is no name of a prompt: use small letters, digits and _, at most 40")
+    if not isinstance(parts, Mapping) or not parts or not all(isinstance(file, str) for file in parts.values()):
+        raise ConfigurationError(f'{place} names a file for each part of the prompt, such as system = "{name}.md"')
+    return {part: _text(f"{place}.{part}", file, files) for part, file in parts.items()}
+
+
+def _folder(place: str, name: str, files: Files) -> dict[str, str]:
+    """Read the texts of a folder, by the names of their files without the ending."""
+    paths = sorted((files.root / name).glob(f"*{SUFFIX}"))
+    if not paths:
+        raise ConfigurationError(f"{place} names the folder {_shown(name)}, in which no file ends in {SUFFIX}")
+    return {path.stem: _text(f"{place}.{path.stem}", str(Path(name) / path.name), files) for path in paths}
+
+
+def _text(place: str, name: str, files: Files) -> str:
+    try:
+        text = files.read(files.root / name).decode("utf-8")
+    except FileRefusedError as error:
+        raise ConfigurationError(f"{place} names {_shown(name)}, {_WHY.get(error.reason, error.reason)}") from error
+    except ValueError as error:  # no UTF-8, or a NUL in the name
+        raise ConfigurationError(f"{place} names {_shown(name)}, which is no text in UTF-8") from error
+    if not text.strip() or "\x00" in text:
+        raise ConfigurationError(f"{place} names {_shown(name)}, which {'holds a NUL' if text.strip() else 'is empty'}")
+    return text.strip()
+
+
+def _shown(name: str) -> str:
+    return ascii(name[:200])[1:-1]
+
+
+_WHY: Mapping[str, str] = {
+    ABSENT: "but there is no such file beside the configuration",
+    LINK_OUT: "which lies outside the configuration's folder: put it there",
+}

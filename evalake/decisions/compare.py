@@ -1,0 +1,298 @@
+"""Compare two sides of a lake: models of a run, runs, snapshots, prompt types; and refuse what does not compare."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import polars as pl
+
+from evalake.contracts.tables import RUN_ITEMS, RUNS, SNAPSHOTS
+from evalake.core.errors import EvalakeError, UsageError
+from evalake.metrics.compare import compare, with_holm
+from evalake.metrics.compute import Metric, definition_hash
+from evalake.sdk import Options, Suite
+from evalake.storage.lake import Lake
+from evalake.storage.snapshots import find_snapshot
+from evalake.suites.registry import suite as find_suite
+from evalake.tasks import judge_versions
+from evalake.tasks.measure import run_frame
+from evalake.tasks.runtime.runs import tagged, with_labels
+
+FIELDS = (
+    "suite", "judge", "metric", "slice", "slice_value", "a", "b", "value_a", "value_b", "difference",
+    "ci_low", "ci_high", "p", "p_holm", "units", "flips_to_a", "flips_to_b",
+)  # fmt: skip
+
+SHORTEST_ID = 8
+"""Characters that the beginning of a snapshot's id must have."""
+
+
+class NotComparableError(EvalakeError):
+    """What is to be compared does not mean the same on both sides."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side: a run as a snapshot measured it, or of it one model, or of that one prompt type."""
+
+    name: str
+    snapshot: dict[str, Any]
+    run: dict[str, Any]
+    model: str | None = None
+    prompt_type: str | None = None
+
+    @property
+    def models(self) -> list[str]:
+        """The models on this side."""
+        return sorted(self.run["models"]) if self.model is None else [self.model]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The rows (`FIELDS`), headline metrics first, and what a reader must know of them."""
+
+    suite: Suite
+    rows: pl.DataFrame
+    warnings: Sequence[str]
+
+
+def compare_sides(
+    lake: Lake,
+    a: str,
+    b: str,
+    *,
+    run_id: str | None = None,
+    tag: str | None = None,
+    metric: str | None = None,
+    force: bool = False,
+) -> Comparison:
+    """Compare A with B: every metric of the suite over all samples, or one metric in all of its slices.
+
+    Args:
+        lake: The lake that holds both.
+        a: A model of the run, a run, a snapshot, RUN:MODEL or RUN:MODEL:PROMPT_TYPE.
+        b: The other side, named alike.
+        run_id: The run that models are of; without it the newest that was measured and has them.
+        tag: Without `run_id`, only of runs with this tag.
+        metric: Only this metric.
+        force: Compare what would be refused, with a warning.
+
+    Raises:
+        UsageError: A name stands for nothing, or there is no such metric.
+        NotComparableError: The two do not compare.
+    """
+    first, second = find_sides(lake, (a, b), run_id, tag)
+    compared = compare_found(lake, first, second, None if metric is None else (metric,), force=force)
+    return replace(compared, rows=with_holm(compared.rows).select(FIELDS))
+
+
+def compare_found(
+    lake: Lake, first: Side, second: Side, names: Sequence[str] | None, *, force: bool = False
+) -> Comparison:
+    """Compare two sides, without adjusting p values: every metric over all samples, or those named in all their slices.
+
+    Raises UsageError where there is no such metric, NotComparableError where the two do not compare.
+    """
+    a, b = first.name, second.name
+    if first.run["suite"] != second.run["suite"]:
+        raise NotComparableError(
+            f"these do not compare: {a} is of {first.run['suite']}, {b} of {second.run['suite']}; not even by force"
+        )
+    suite = find_suite(first.run["suite"])
+    pairs = pairs_of(first, second)
+    metrics = _metrics(suite, first, names)
+    frames = rows_of(lake, suite, first), rows_of(lake, suite, second)
+    warnings = _refusals(suite, first, second, frames)
+    warnings += _moved_judges(lake, pairs)
+    if warnings and not force:
+        raise NotComparableError(f"these do not compare: {'; '.join(warnings)}. --force compares them all the same")
+    parts = []
+    for one, other in pairs:
+        sides = [
+            frame.filter(pl.col("model") == side.models[0]) for frame, side in zip(frames, (one, other), strict=True)
+        ]
+        rows = compare(*_same_judges(*sides, force=force), metrics, cluster="cluster", pair="sample_hash")
+        named = {"suite": suite.name, "a": one.name, "b": other.name, "model": one.models[0]}
+        parts.append(rows.with_columns(pl.lit(value).alias(name) for name, value in named.items()))
+    rows = pl.concat(parts)
+    if rows.is_empty():
+        raise NotComparableError(f"{a} and {b} share no sample: nothing can be paired")
+    return Comparison(suite, _in_order(rows, suite), warnings)
+
+
+def _metrics(suite: Suite, side: Side, names: Sequence[str] | None) -> tuple[Metric, ...]:
+    """Choose the metrics: all over all samples, or the named ones in all of their slices."""
+    options = json.loads(side.snapshot["options"])
+    if names is None:
+        return tuple(replace(each, slices=("all",)) for each in suite.all_metrics(options) if "all" in each.slices)
+    return metrics_named(suite, options, names)
+
+
+def metrics_named(suite: Suite, options: Options, names: Sequence[str]) -> tuple[Metric, ...]:
+    """Find these metrics of a suite. Raises UsageError where it has no such metric that compares."""
+    metrics = suite.all_metrics(options)
+    if unknown := sorted(set(names) - {each.name for each in metrics}):
+        raise UsageError(f"{suite.name} has no metric {unknown[0]} that compares: `evalake metrics` lists its metrics")
+    return tuple(each for each in metrics if each.name in names)
+
+
+def find_sides(lake: Lake, names: Sequence[str], run_id: str | None, tag: str | None = None) -> list[Side]:
+    """Find the sides named; models are of one run: the given one, or the newest (with a tag) that has them all.
+
+    Raises UsageError where a name stands for nothing.
+    """
+    if run_id is None:
+        measured = measured_runs(lake, tag)
+        known = {model for run in measured.values() for model in run["models"]}
+        models = known.intersection(names).difference(measured)
+        run_id = next((each for each, run in measured.items() if models.issubset(run["models"])), None)
+    return [find_side(lake, name, run_id, tag) for name in names]
+
+
+def find_side(lake: Lake, name: str, run_id: str | None, tag: str | None = None) -> Side:
+    """Find the side named; a model is of the run, or of the newest (with a tag). Raises UsageError where none is."""
+    measured = measured_runs(lake)
+    if run_id is not None and run_id not in measured:
+        raise UsageError(f"the lake {lake.uri} has no measured run {run_id}: `evalake runs` lists what there is")
+    chosen = run_id or next(iter(measured if tag is None else measured_runs(lake, tag)))
+    if name in measured[chosen]["models"]:
+        return Side(name, find_snapshot(lake, run_id=chosen), measured[chosen], name)
+    if name in measured:
+        return Side(name, find_snapshot(lake, run_id=name), measured[name])
+    snapshot = _snapshot(lake, name)
+    if snapshot is not None:
+        of_snapshot = snapshot["run_id"]
+        if of_snapshot not in measured:
+            raise UsageError(f"the lake {lake.uri} no longer has the run {of_snapshot} of the snapshot {name}")
+        return Side(name, snapshot, measured[of_snapshot])
+    for known, run in measured.items():
+        if name.startswith(f"{known}:"):
+            return _of_run(lake, name, run, name.removeprefix(f"{known}:"))
+    raise UsageError(
+        f"{name} is no model of the run {chosen} (it has {', '.join(measured[chosen]['models'])}), no run, "
+        "no snapshot, and no RUN:MODEL: `evalake runs` lists the runs"
+    )
+
+
+def measured_runs(lake: Lake, tag: str | None = None) -> dict[str, dict[str, Any]]:
+    """Find the runs that have a snapshot (and a tag), newest first, with the models that their manifests hold."""
+    runs = tagged(with_labels(lake.frame(RUNS)), tag).join(
+        lake.frame(SNAPSHOTS).select("run_id").unique(), on="run_id", how="semi"
+    )
+    newest_first = runs.sort("started_at", descending=True).collect()
+    if newest_first.is_empty():
+        if tag is not None:
+            raise UsageError(f"the lake {lake.uri} has no measured run tagged {tag}: `evalake runs` lists tags")
+        raise UsageError(f"the lake {lake.uri} has no measured run to compare: `evalake run` or `import` makes one")
+    return {row["run_id"]: row for row in newest_first.iter_rows(named=True)}
+
+
+def _snapshot(lake: Lake, name: str) -> dict[str, Any] | None:
+    if len(name) < SHORTEST_ID or set(name) - set("0123456789abcdef"):
+        return None
+    try:
+        return find_snapshot(lake, snapshot_id=name)
+    except UsageError:
+        return None
+
+
+def _of_run(lake: Lake, name: str, run: dict[str, Any], rest: str) -> Side:
+    """Find a model of a run, or one with a prompt type; model names hold colons, so they are split by known names."""
+    snapshot = find_snapshot(lake, run_id=run["run_id"])
+    if rest in run["models"]:
+        return Side(name, snapshot, run, rest)
+    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run["run_id"])
+    prompts = items.select("prompt_type").unique().collect()["prompt_type"].sort().to_list()
+    model, _, prompt_type = rest.rpartition(":")
+    if model in run["models"] and prompt_type in prompts:
+        return Side(name, snapshot, run, model, prompt_type)
+    raise UsageError(
+        f"the run {run['run_id']} has no {rest}: its models are {', '.join(run['models'])}, "
+        f"its prompt types {', '.join(prompts)}"
+    )
+
+
+def pairs_of(a: Side, b: Side) -> list[tuple[Side, Side]]:
+    """Pair the models that are compared: the two named, or each that both sides have."""
+    if len(a.models) == len(b.models) == 1:
+        return [(replace(a, model=a.models[0]), replace(b, model=b.models[0]))]
+    common = [model for model in a.models if model in b.models]
+    if not common:
+        raise NotComparableError(f"{a.name} and {b.name} have no model in common: name one of each as RUN:MODEL")
+    return [(_narrowed(a, model), _narrowed(b, model)) for model in common]
+
+
+def _narrowed(side: Side, model: str) -> Side:
+    return side if side.model is not None else replace(side, name=f"{side.name}:{model}", model=model)
+
+
+def rows_of(
+    lake: Lake,
+    suite: Suite,
+    side: Side,
+    scorer_version: str | None = None,
+    *,
+    newest: bool = False,
+    labels: Mapping[str, int | None] = MappingProxyType({}),
+) -> pl.DataFrame:
+    """Read the rows that a side's snapshot measured, or those by another version of the scoring rules.
+
+    `newest` adds those of a rescoring after the snapshot; `labels` has versions of tables that count in the place of
+    those that it pins.
+    """
+    versions = json.loads(side.snapshot["pinned_versions"])
+    if newest:
+        scored = {suite.results.table, *(contract.table for contract in suite.scoring.extra_tables)}
+        versions = {name: at for name, at in versions.items() if name not in scored}
+    as_scored = suite.scored_by(scorer_version or side.snapshot["scorer_version"])
+    frame = run_frame(lake, as_scored, side.run["run_id"], {**versions, **labels})
+    if side.prompt_type is not None:
+        frame = frame.filter(pl.col("prompt_type") == side.prompt_type)
+    return frame.filter(pl.col("model").is_in(side.models))
+
+
+def _refusals(suite: Suite, a: Side, b: Side, frames: tuple[pl.DataFrame, pl.DataFrame]) -> list[str]:
+    """List why the two sides do not compare, each reason with what a comparison by force then means."""
+    reasons = []
+    versions = [json.loads(side.run["dataset_versions"]) for side in (a, b)]
+    changed = sorted(name for name in versions[0].keys() & versions[1].keys() if versions[0][name] != versions[1][name])
+    if changed:
+        reasons.append(f"their versions of {' and '.join(changed)} differ (only unchanged samples are paired)")
+    if a.snapshot["scorer_version"] != b.snapshot["scorer_version"]:
+        reasons.append("their replies were scored by different rules (the difference is of answers and rules)")
+    options = [json.loads(side.snapshot["options"]) for side in (a, b)]
+    if len({definition_hash(suite.all_metrics(each)) for each in options}) > 1:
+        reasons.append("their metrics have different parameters (those of A are used for both)")
+    if "criteria_hash" in frames[0].columns:
+        criteria = [set(frame["criteria_hash"].drop_nulls()) for frame in frames]
+        if criteria[0] != criteria[1]:
+            reasons.append("they were judged by different criteria (the difference is of answers and criteria)")
+    judges = [set(frame["judge"]) for frame in frames]
+    if not judges[0] & judges[1] and all(judges):
+        named = " and ".join(", ".join(map(str, sorted(each, key=str))) for each in judges)
+        reasons.append(f"no judge is common to them: {named} (the difference is of answers and judges)")
+    return reasons
+
+
+def _moved_judges(lake: Lake, pairs: Sequence[tuple[Side, Side]]) -> list[str]:
+    sides = {judge_versions.Side(side.run["run_id"], side.model) for pair in pairs for side in pair}
+    moved = judge_versions.moves_between(lake, *sorted(sides, key=str))
+    return [f"{each} (the difference is of answers and of the judge's move)" for each in moved]
+
+
+def _same_judges(a: pl.DataFrame, b: pl.DataFrame, *, force: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Give both sides one judge, by force, where each has one judge of its own; else leave the rows as they are."""
+    judges = [frame["judge"].unique().to_list() for frame in (a, b)]
+    if force and len(judges[0]) == len(judges[1]) == 1 and judges[0] != judges[1]:
+        both = pl.lit(f"{judges[0][0]} | {judges[1][0]}").alias("judge")
+        return a.with_columns(both), b.with_columns(both)
+    return a, b
+
+
+def _in_order(rows: pl.DataFrame, suite: Suite) -> pl.DataFrame:
+    """Put headline metrics first, each pair of models together."""
+    place = {name: number for number, name in enumerate(suite.metrics.headline)}
+    order = pl.col("metric").replace_strict(place, default=len(place), return_dtype=pl.Int64)
+    return rows.with_row_index("number").sort("a", "b", order, "number", maintain_order=True)

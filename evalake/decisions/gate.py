@@ -1,0 +1,304 @@
+"""Gate: hold a measured run against rules, on its own or beside a baseline; PASS, FAIL or UNDECIDED, rule by rule."""
+
+import difflib
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from evalake.core.errors import UsageError
+from evalake.decisions.compare import Side, compare_found, find_side
+from evalake.metrics.compare import SIGNIFICANT_BELOW, with_holm
+from evalake.metrics.estimators import Count, Maximum, Total
+from evalake.metrics.power import Anytime
+from evalake.reports.gate import Checked, Gate
+from evalake.reports.ranking import Decision, Verdict, decide
+from evalake.storage.lake import Lake
+from evalake.storage.snapshots import read_metrics
+from evalake.suites.registry import suite as find_suite
+from evalake.tasks import count
+
+# The rules of a gate: a small declared grammar, read into data.
+
+
+FORMS = (
+    "METRIC >= NUMBER",
+    "METRIC <= NUMBER",
+    "no significant drop in METRIC",
+    "no significant rise in METRIC",
+    "no drop over NUMBER in METRIC",
+    "no rise over NUMBER in METRIC",
+)
+
+_METRIC = r"(?P<metric>[A-Za-z_]\w*)\s*(?:\[\s*(?P<slice>\w+)\s*=\s*(?P<part>[^\]]*?)\s*\])?"
+_NUMBER = r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<percent>%)?"
+_LEVEL = re.compile(rf"{_METRIC}\s*(?P<sign>>=|<=)\s*{_NUMBER}")
+_WORSE = rf"(?:significant\s+(?P<way>drop|rise)|(?P<by>drop|rise)\s+over\s+{_NUMBER})"
+_CHANGE = re.compile(rf"no\s+{_WORSE}\s+in\s+{_METRIC}")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The metric and the part of the samples that a rule is about."""
+
+    metric: str
+    slice: str = "all"
+    slice_value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A value must reach a number: be at least it, or at most."""
+
+    text: str
+    target: Target
+    number: float
+    at_least: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A value must not be worse than the baseline's: not significantly, or, with `margin`, not by more than that."""
+
+    text: str
+    target: Target
+    down: bool
+    """Whether less is worse: a drop is forbidden; else a rise."""
+    margin: float | None
+
+
+Rule = Level | Change
+
+
+def read_rule(text: str) -> Rule:
+    """Read one rule. Raises UsageError where it has none of the forms."""
+    stripped = " ".join(text.split())
+    if match := _LEVEL.fullmatch(stripped):
+        return Level(stripped, _target(match), _number(match), match["sign"] == ">=")
+    if match := _CHANGE.fullmatch(stripped):
+        margin = None if match["number"] is None else _number(match)
+        if margin is not None and margin < 0:
+            raise UsageError(f'the rule "{stripped}" allows a change of {margin:g}: a margin is 0 or more')
+        return Change(stripped, _target(match), (match["way"] or match["by"]) == "drop", margin)
+    forms = "; ".join(FORMS)
+    raise UsageError(f'the rule "{stripped}" has none of the forms {forms} (METRIC may be METRIC[SLICE=VALUE])')
+
+
+def require_known(rule: Rule, known: Collection[Target]) -> None:
+    """Refuse a rule about what was not measured. Raises UsageError that names what was."""
+    target = rule.target
+    if target in known:
+        return
+    metrics = sorted({each.metric for each in known})
+    if target.metric not in metrics:
+        near = difflib.get_close_matches(target.metric, metrics, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f'the rule "{rule.text}" names no metric that was measured{hint} Known: {", ".join(metrics)}')
+    slices = sorted({each.slice for each in known if each.metric == target.metric})
+    if target.slice not in slices:
+        listed = ", ".join(slices)
+        raise UsageError(f'the rule "{rule.text}": {target.metric} has no slice {target.slice}, but {listed}')
+    parts = sorted(each.slice_value for each in known if (each.metric, each.slice) == (target.metric, target.slice))
+    raise UsageError(f'the rule "{rule.text}": {target.slice} has no {target.slice_value}, but {", ".join(parts)}')
+
+
+def _target(match: "re.Match[str]") -> Target:
+    return Target(match["metric"]) if match["slice"] is None else Target(match["metric"], match["slice"], match["part"])
+
+
+def _number(match: "re.Match[str]") -> float:
+    return float(match["number"]) / (100 if match["percent"] else 1)
+
+
+BARE = (Count, Maximum, Total)
+"""Estimators whose value is what was seen, and estimates nothing beyond: it decides by itself."""
+
+Subject = tuple[str, str | None]  # model and judge
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One of several looks at a gate whose samples grow: its intervals are wider, so that all looks together hold."""
+
+    anytime: Anytime
+    is_last: bool
+    """Whether no more samples will come; before, a change that is not significant may become so."""
+
+
+def hold_gate(
+    lake: Lake,
+    run: str,
+    rules: Sequence[str],
+    *,
+    baseline: str | None = None,
+    force: bool = False,
+    look: Look | None = None,
+) -> Gate:
+    """Hold a run against rules.
+
+    Args:
+        lake: The lake that holds the run and the baseline.
+        run: A run, a snapshot, or RUN:MODEL.
+        rules: In the grammar of `evalake.decisions.gate`.
+        baseline: What rules about changes compare with, named alike.
+        force: Compare with a baseline that does not mean the same, with a warning.
+        look: Which look it is, where samples come in rounds; none means the only one.
+
+    Raises:
+        UsageError: A name stands for nothing, or a rule cannot be read.
+        NotComparableError: Run and baseline do not compare.
+    """
+    read = [read_rule(text) for text in dict.fromkeys(rules)]
+    if not read:
+        raise UsageError('a gate without rules holds nothing: give --rule "METRIC >= NUMBER"')
+    changes = [rule for rule in read if isinstance(rule, Change)]
+    if changes and baseline is None:
+        raise UsageError(f'the rule "{changes[0].text}" needs a --baseline to compare with')
+    side = _side(lake, run)
+    other = None if baseline is None else _side(lake, baseline)
+    metrics = read_metrics(lake, side.snapshot["snapshot_id"]).filter(pl.col("model").is_in(side.models))
+    measured = _Measured(side, metrics, look)
+    for rule in read:
+        require_known(rule, measured.known)
+    compared, warnings = _compared(lake, side, other, changes, force=force)
+    if baseline is not None and not changes:
+        example = f"no significant drop in {read[0].target.metric}"
+        warnings = [f'no rule compares with the baseline {baseline}: one like "{example}" does']
+    checks = []
+    for rule in read:
+        held = measured.hold(rule) if isinstance(rule, Level) else _hold_change(rule, compared, measured)
+        checks += [_not_passed_by_part(check, side) for check in held]
+    return Gate(run, baseline, checks, [*_warnings(side), *warnings])
+
+
+def _side(lake: Lake, name: str) -> Side:
+    side = find_side(lake, name, None)
+    if side.prompt_type is not None:
+        part = f"METRIC[prompt_type={side.prompt_type}]"
+        raise UsageError(f"{name} is a part of a run: name its run or model, and {part} in the rule")
+    return side
+
+
+class _Measured:
+    """The values of a snapshot by target (metric and slice) and subject (model and judge)."""
+
+    def __init__(self, side: Side, metrics: pl.DataFrame, look: Look | None) -> None:
+        self.models = side.models
+        self.look = look
+        self.rows: dict[tuple[Target, Subject], dict[str, Any]] = {}
+        for row in metrics.iter_rows(named=True):
+            target = Target(row["metric"], row["slice"], row["slice_value"])
+            self.rows[target, (row["model"], row["judge"])] = row
+        self.known = {target for target, _ in self.rows}
+        declared = find_suite(side.run["suite"]).all_metrics(json.loads(side.snapshot["options"]))
+        self.bare = {each.name for each in declared if isinstance(each.estimator, BARE)} | set(count.METRICS)
+
+    def subjects(self, target: Target) -> list[Subject]:
+        """Pair every model with every judge that the metric is known of: a model without a value is undecided."""
+        judges = {judge for known, (_, judge) in self.rows if known == target}
+        return [(model, judge) for model in self.models for judge in sorted(judges, key=lambda name: name or "")]
+
+    def hold(self, rule: Level) -> Iterator[Checked]:
+        """Hold the run's values against a number."""
+        for subject in self.subjects(rule.target):
+            row = self.rows.get((rule.target, subject), {})
+            value, low, high = (row.get(name) for name in ("value", "ci_low", "ci_high"))
+            if value is None:
+                yield Checked(rule.text, *subject, Decision(Verdict.UNDECIDED), reason="it has no value")
+                continue
+            units = row.get("units") or row["n"]
+            if self.look is not None:
+                low, high = self.look.anytime.widened(value, low, high, units)
+            ends = low, high
+            if rule.target.metric in self.bare:
+                low = high = value
+            decision = decide(value, low, high, units, rule.number, higher_is_better=rule.at_least)
+            reason = "it has no interval" if low is None or high is None else None
+            yield Checked(
+                rule.text, *subject, decision, value, ci_low=ends[0], ci_high=ends[1], units=units, reason=reason
+            )
+
+
+def _compared(
+    lake: Lake, side: Side, other: Side | None, changes: Sequence[Change], *, force: bool
+) -> tuple[Mapping[tuple[Target, Subject], dict[str, Any]], Sequence[str]]:
+    """Compute the paired differences that rules are about; p values are adjusted over all that are tested."""
+    if other is None or not changes:
+        return {}, ()
+    compared = compare_found(lake, side, other, sorted({rule.target.metric for rule in changes}), force=force)
+    tested = {rule.target for rule in changes if rule.margin is None}
+    targets = [Target(*row) for row in compared.rows.select("metric", "slice", "slice_value").iter_rows()]
+    family = pl.Series([target in tested for target in targets])
+    rows = with_holm(compared.rows.with_columns(p=pl.when(family).then("p")))
+    of_target = zip(targets, rows.iter_rows(named=True), strict=True)
+    warnings = [f"compared by force: {warning}" for warning in compared.warnings]
+    return {(target, (row["model"], row["judge"])): row for target, row in of_target}, warnings
+
+
+def _hold_change(
+    rule: Change, compared: Mapping[tuple[Target, Subject], dict[str, Any]], measured: _Measured
+) -> Iterator[Checked]:
+    """Hold the run's values against the baseline's."""
+    judges = {judge for known, (_, judge) in compared if known == rule.target}
+    for subject in [(model, judge) for model in measured.models for judge in sorted(judges or {None}, key=str)]:
+        row = compared.get((rule.target, subject))
+        if row is None or row["difference"] is None:
+            reason = "nothing to pair it with" if row is None else "one side has no value"
+            yield Checked(rule.text, *subject, Decision(Verdict.UNDECIDED), reason=reason)
+            continue
+        if measured.look is not None:
+            row |= _widened(row, measured.look.anytime)
+        numbers = {name: row[name] for name in ("difference", "ci_low", "ci_high", "p_holm", "units")}
+        decision = _significant(rule, row) if rule.margin is None else _within(rule, row, rule.margin)
+        if rule.margin is None and measured.look is not None:
+            decision = _so_far(decision, rule, row, measured.look)
+        unbounded = None if row["ci_low"] is not None else "its difference has no interval"
+        yield Checked(rule.text, *subject, decision, row["value_a"], row["value_b"], **numbers, reason=unbounded)
+
+
+def _widened(row: Mapping[str, Any], anytime: Anytime) -> dict[str, Any]:
+    """Widen the interval of the difference to hold at every look; a p value, which is of one look only, is dropped."""
+    low, high = anytime.widened(row["difference"], row["ci_low"], row["ci_high"], row["units"])
+    return {"ci_low": low, "ci_high": high, "p_holm": None}
+
+
+def _so_far(decision: Decision, rule: Change, row: Mapping[str, Any], look: Look) -> Decision:
+    """Keep a PASS before the last look only where nothing is worse at all: more samples may make it significant."""
+    if decision.verdict is not Verdict.PASS or look.is_last:
+        return decision
+    return _within(rule, row, 0.0)
+
+
+def _significant(rule: Change, row: Mapping[str, Any]) -> Decision:
+    """Decide FAIL where the change is for the worse and significant; by the interval where the metric has no test."""
+    worse = row["difference"] < 0 if rule.down else row["difference"] > 0
+    if row["p_holm"] is not None:
+        return Decision(Verdict.FAIL if worse and row["p_holm"] < SIGNIFICANT_BELOW else Verdict.PASS)
+    if row["ci_low"] is None or row["ci_high"] is None:
+        return Decision(Verdict.UNDECIDED)
+    beyond = row["ci_high"] < 0 if rule.down else row["ci_low"] > 0
+    return Decision(Verdict.FAIL if beyond else Verdict.PASS)
+
+
+def _within(rule: Change, row: Mapping[str, Any], margin: float) -> Decision:
+    """Decide PASS where the whole interval stays within the margin, FAIL where none of it does."""
+    target = -margin if rule.down else margin
+    ends = row["difference"], row["ci_low"], row["ci_high"]
+    return decide(*ends, row["units"], target, higher_is_better=rule.down)
+
+
+def _not_passed_by_part(check: Checked, side: Side) -> Checked:
+    """Turn a PASS of a run that is not complete into UNDECIDED: what is missing is not missing by chance."""
+    if side.run["state"] == "completed" or check.decision.verdict is not Verdict.PASS:
+        return check
+    reason = f"it would pass, but the run is {side.run['state']}"
+    return replace(check, decision=Decision(Verdict.UNDECIDED), reason=reason)
+
+
+def _warnings(side: Side) -> list[str]:
+    run = side.run
+    state = [] if run["state"] == "completed" else [f"the run {run['run_id']} is {run['state']}: {run['message']}"]
+    return [*state, *side.snapshot["warnings"]]

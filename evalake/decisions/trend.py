@@ -1,0 +1,136 @@
+"""Trends: which values of a metric mean the same from run to run, and the paired difference of a step between two."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+import polars as pl
+
+from evalake.contracts.tables import METRIC_SNAPSHOTS
+from evalake.contracts.tables.metrics import JUDGE_VERSIONS
+from evalake.core.hashing import content_hash
+from evalake.decisions.compare import compare_found, find_side
+from evalake.storage.lake import Lake
+
+_NAMES = ("suite", "model", "judge", "metric", "slice", "slice_value")
+_PANEL = re.compile("^panel:(dawid_skene:)?")
+_HASH = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{56}\b")
+_KEPT_STEPS = 2000
+
+Values = Mapping[str, Any]
+Moves = Mapping[tuple[str, str], Sequence[datetime]]
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Values of metrics, and what those of one series have in common.
+
+    `values` has `series`, equal for values that mean the same, and `previous_id`, the snapshot of the known value
+    before it in its series, null where there is none. `conditions` tells of each series under what its values were
+    measured, as text by name; hashes are cut to eight digits.
+    """
+
+    values: pl.DataFrame
+    conditions: Mapping[str, Mapping[str, str]]
+
+
+def trend(lake: Lake, values: pl.DataFrame) -> Trend:
+    """Tell which values mean the same, as the view `metric_history` does.
+
+    Args:
+        lake: The lake that the values are of.
+        values: Rows of `metric_snapshots` with what `snapshots` and `runs` say of them: `run_id`, `created_at`,
+            `definition_hash` and `scorer_version`; `origin`, `started_at`, `ended_at`, `dataset_versions` and
+            `parameters`, null where the run is not in the table.
+    """
+    criteria, moves = _criteria(lake), _moves(lake)
+    series, texts = [], {}
+    for row in values.iter_rows(named=True):
+        conditions = _conditions(row, criteria, moves)
+        series.append(content_hash([[row[name] for name in _NAMES], conditions])[:16])
+        texts[series[-1]] = {name: _text(value) for name, value in conditions.items()}
+    placed = values.with_columns(series=pl.Series(series, dtype=pl.String), place=pl.int_range(pl.len()))
+    known = placed.filter(pl.col("value").is_not_null())
+    before = known.sort(pl.coalesce("started_at", "created_at"), "created_at", "snapshot_id").select(
+        "place", previous_id=pl.col("snapshot_id").shift().over("series")
+    )
+    return Trend(placed.join(before, on="place", how="left").sort("place").drop("place"), texts)
+
+
+@lru_cache(maxsize=_KEPT_STEPS)
+def step(lake: Lake, snapshot_id: str, previous_id: str, model: str, metric: str) -> tuple[Values, ...]:
+    """Compare a snapshot's values of a metric with those of the one before it, on the samples that both have.
+
+    Returns:
+        A row (as of `compare`, p unadjusted) for each judge and slice. Snapshots do not change, so what was computed
+        once is kept.
+
+    Raises:
+        EvalakeError: The two do not compare, or the rows of one are no longer there.
+    """
+    new, old = (replace(find_side(lake, name, None), model=model) for name in (snapshot_id, previous_id))
+    return tuple(compare_found(lake, new, old, (metric,)).rows.iter_rows(named=True))
+
+
+def _conditions(row: Values, criteria: Mapping[tuple[str, str | None], list[str]], moves: Moves) -> dict[str, Any]:
+    given = json.loads(row["parameters"] or "{}")
+    asked = given.get("request_parameters") or {}
+    return {
+        "definitions": row["definition_hash"],
+        "scorer": row["scorer_version"],
+        "origin": row["origin"],
+        # A run that is not in the table compares with no other.
+        "datasets": json.loads(row["dataset_versions"]) if row["dataset_versions"] else row["run_id"],
+        "samples": _taken(given),
+        "prompt types": sorted(given.get("prompts") or given.get("prompt_types") or ()),
+        "replicates": given.get("replicates"),
+        "request parameters": [asked[name] for name in (row["model"], row["judge"]) if name in asked],
+        "criteria": criteria.get((row["snapshot_id"], row["judge"])),
+        "judge version": _judge_version(row, moves),
+    }
+
+
+def _taken(given: Values) -> list[str]:
+    """Say which samples of its datasets a run took, if not all."""
+    if given.get("first") is not None:
+        return [f"first {given['first']}"]
+    if given.get("limit") is not None:
+        return [f"{given['limit']} drawn" if given.get("draw") is not None else f"first {given['limit']}"]
+    return given.get("samples") or ([f"failed in {given['only_failed']}"] if given.get("only_failed") else [])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(each)}" for name, each in sorted(value.items()))
+    if isinstance(value, list | tuple):
+        return "+".join(map(_text, value))
+    return "" if value is None else _HASH.sub(r"\1", str(value))
+
+
+def _criteria(lake: Lake) -> dict[tuple[str, str | None], list[str]]:
+    """Read the criteria of each snapshot and judge, where its suite tells them apart."""
+    of_criteria = lake.frame(METRIC_SNAPSHOTS).filter(pl.col("slice") == "criteria_hash")
+    grouped = of_criteria.group_by("snapshot_id", "judge").agg(pl.col("slice_value").unique().sort()).collect()
+    return {(snapshot_id, judge): hashes for snapshot_id, judge, hashes in grouped.iter_rows()}
+
+
+def _moves(lake: Lake) -> Moves:
+    """Read when each judge of each suite moved."""
+    moved: defaultdict[tuple[str, str], list[datetime]] = defaultdict(list)
+    versions = lake.frame(JUDGE_VERSIONS).filter(pl.col("version") > 1).select("suite", "judge", "version", "since")
+    for suite, judge, _, since in versions.unique().collect().iter_rows():
+        moved[suite, judge].append(since)
+    return moved
+
+
+def _judge_version(row: Values, moves: Moves) -> int | None:
+    if row["judge"] is None or row["origin"] != "run":
+        return None
+    judged_at = row["ended_at"] or row["started_at"]
+    members = _PANEL.sub("", row["judge"]).split("+")
+    return 1 + sum(int(since <= judged_at) for member in members for since in moves.get((row["suite"], member), ()))

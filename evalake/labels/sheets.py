@@ -1,0 +1,135 @@
+"""Label: sheets for people to fill in, drawn from a run's results, and their words back into `human_labels`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import polars as pl
+
+from evalake.contracts.tables import CALLS, HUMAN_LABELS, SAMPLES
+from evalake.core.errors import UsageError
+from evalake.core.hashing import content_hash
+from evalake.metrics.agreement import agreement_table
+from evalake.sdk import Labelling, Labels, Refusal, SheetFormat, Suite
+from evalake.sdk.people import decisions, pairs_with_people
+from evalake.sdk.sheets import NEEDED, Line, columns, lines_to_fill_in, read_labels, read_sheet, write_sheet
+from evalake.storage.lake import Lake
+from evalake.storage.landing import Landed
+from evalake.storage.ledger import replies
+from evalake.suites.registry import suite as find_suite
+from evalake.tasks.measure import run_results, run_samples, with_clusters
+from evalake.tasks.publish import Published, publish
+from evalake.tasks.runtime.context import SEED
+from evalake.tasks.runtime.runs import run_row
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """What an import of labels did."""
+
+    landed: Landed
+    refused: Sequence[Refusal]
+    empty: int
+
+
+def suite_of(lake: Lake, run_id: str) -> str:
+    """Look up the suite of a run. Raises UsageError where there is no such run."""
+    return str(run_row(lake, run_id)["suite"])
+
+
+def label_sheet(lake: Lake, run_id: str, size: int, form: SheetFormat) -> str:
+    """Write the sheet of `lines_to_label`. Raises as that does."""
+    labelling = labelling_of(suite_of(lake, run_id))
+    return write_sheet(lines_to_label(lake, run_id, size), columns(labelling), form)
+
+
+def lines_to_label(lake: Lake, run_id: str, size: int) -> Sequence[Line]:
+    """Draw at most `size` results of the run that nobody has labelled, the informative ones favoured.
+
+    Raises UsageError where there is no such run, or its suite's results are not labelled by people.
+    """
+    suite = find_suite(suite_of(lake, run_id))
+    labelling = labelling_of(suite.name)
+    tables = _tables(lake, suite, run_id)
+    results = tables[suite.results.table]
+    return lines_to_fill_in(labelling, results, tables | _material(lake, results), size, SEED)
+
+
+def _material(lake: Lake, results: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Read what results are about: their samples, and the replies to their first calls."""
+    samples = lake.frame(SAMPLES).filter(pl.col("sample_hash").is_in(results["sample_hash"].unique().implode()))
+    calls = lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(results["prompt_hash"].unique().implode()))
+    return {SAMPLES.table: samples.unique("sample_hash").collect(), CALLS.table: replies(calls).collect()}
+
+
+def judges_and_people(lake: Lake, run_id: str) -> pl.DataFrame:
+    """Measure how far each judge of a run decided as people did, decision by decision, over all of its models.
+
+    Where models are judged by rules, the models and the dataset's labels are measured instead.
+    Raises UsageError where there is no such run, or nobody labelled anything of it.
+    """
+    suite = find_suite(suite_of(lake, run_id))
+    labelling = labelling_of(suite.name)
+    tables = _tables(lake, suite, run_id)
+    if labelling.compare is not None:
+        pairs = labelling.compare(tables)
+    else:
+        pairs = pairs_with_people(tables[suite.results.table], tables[HUMAN_LABELS.table], labelling)
+    if pairs.is_empty():
+        raise UsageError(f"nobody has labelled a result of run {run_id}: `evalake label export {run_id}` begins it")
+    return agreement_table(pairs, labelling.decisions or decisions(labelling))
+
+
+def _tables(lake: Lake, suite: Suite, run_id: str) -> dict[str, pl.DataFrame]:
+    """Read the run's rows of every table of its suite, and all labels."""
+    results = run_results(lake, suite, run_id, {}).collect()
+    results = with_clusters(results, run_samples(lake, suite, results, {}))
+    tables = {suite.results.table: results, HUMAN_LABELS.table: lake.frame(HUMAN_LABELS).collect()}
+    for contract in suite.scoring.extra_tables:
+        rows = lake.frame(contract)
+        if shared := [name for name in (*suite.results.key, "reply_revision") if name in contract.column]:
+            rows = rows.join(results.lazy().select(shared).unique(), on=shared, how="semi")
+        tables[contract.table] = rows.collect()
+    return tables
+
+
+def import_labels(lake: Lake, suite_name: str, text: str, form: SheetFormat, annotator: str) -> Labelled:
+    """Land the labels of a filled-in sheet; a person's later answer on the same thing takes the earlier one's place.
+
+    Raises UsageError for a suite without labelling, SourceError where the text is no sheet.
+    """
+    labelling = labelling_of(suite_name)
+    lines = read_sheet(text, form, NEEDED)
+    labels = named(lake, read_labels(labelling, lines, annotator, datetime.now(UTC)))
+    return Labelled(land_labels(lake, labels).landed, labels.refused, labels.empty)
+
+
+def land_labels(lake: Lake, labels: Labels) -> Published:
+    """Land the labels that `named` returns, each once however often it is repeated."""
+    labels = named(lake, labels)
+    batch = content_hash([{**row, "labelled_at": None} for row in labels.rows])
+    return publish(lake, f"labels-{batch[:12]}", HUMAN_LABELS, list(labels.rows))
+
+
+def named(lake: Lake, labels: Labels) -> Labels:
+    """Add the samples' names to labels, for sheets do not have them; labels on nothing in the lake are refused."""
+    names: dict[str, str] = {}
+    for suite_name in {row["suite"] for row in labels.rows}:
+        known = lake.frame(find_suite(suite_name).results).select("sample_hash", "sample_id")
+        hashes = [row["sample_hash"] for row in labels.rows if row["suite"] == suite_name]
+        names |= dict(known.filter(pl.col("sample_hash").is_in(hashes)).unique("sample_hash").collect().iter_rows())
+    rows = [{**row, "sample_id": names[row["sample_hash"]]} for row in labels.rows if row["sample_hash"] in names]
+    strangers = [
+        Refusal(row["sample_id"], "this lake has no result of it: import the sheet where it was exported")
+        for row in labels.rows
+        if row["sample_hash"] not in names
+    ]
+    return replace(labels, rows=rows, refused=[*labels.refused, *strangers])
+
+
+def labelling_of(suite_name: str) -> Labelling:
+    """Look up how people label a suite's results. Raises UsageError where they do not, or there is no such suite."""
+    labelling = find_suite(suite_name).people
+    if labelling is None:
+        raise UsageError(f"the results of {suite_name} are not labelled through sheets")
+    return labelling

@@ -1,0 +1,380 @@
+"""The engine: every metric of every (model, judge) and slice, from sums over units."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+from polars import selectors
+
+from evalake.core.errors import MetricError
+from evalake.core.hashing import content_hash
+from evalake.metrics.estimator import Estimate, Estimator, estimated
+from evalake.metrics.intervals import Array, Integers
+from evalake.metrics.slices import Slicing, units_of
+from evalake.metrics.units import Columns, Units, View, added_up, numbered, ranks
+
+# What a metric is: a name, an estimator, the slices it is reported for; and the declared identity of its values.
+
+
+ENGINE_VERSION = 6
+"""Changes whenever the engine can give another value, error, interval or count for the same rows and declarations."""
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """One metric of a suite.
+
+    Attributes:
+        slices: "all" and names of columns, one value of which is one slice.
+        version: Changes whenever the metric's meaning does: what its expressions and functions make of the same rows.
+        parameters: What the values depend on beside, such as weights from the configuration; as JSON knows it.
+    """
+
+    name: str
+    estimator: Estimator
+    tier: int | None = None
+    slices: tuple[str, ...] = ("all",)
+    description: str = ""
+    version: int = 1
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> list[Any]:
+        """What tells this metric's values from others."""
+        return [self.name, self.version, self.tier, list(self.slices), dict(self.parameters)]
+
+
+def definition_hash(metrics: Sequence[Metric], *more: Any) -> str:
+    """Compute the SHA-256, in hexadecimal, of the versions of the engine and of the metrics, and of what is added.
+
+    It follows from what is declared alone, never from how code happens to be written, and so is the same for every
+    Python, machine and library.
+    """
+    return content_hash([ENGINE_VERSION, [metric.identity for metric in metrics], *more])
+
+
+# What metrics read of samples: their inputs as columns, of rows in an order that does not depend on how they came.
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The metrics' inputs, evaluated for every row once; equal expressions share a column.
+
+    Attributes:
+        frame: The rows as they came.
+        order: The numbers of the rows in order of group, then cluster, then content, in which they are measured, so
+            that no sum depends on the order they came in.
+        columns: Per metric: from the name of an input to its column in `frame`.
+        group: [rows] the number of each row's group, in that order.
+        cluster: [rows] the number of each row's cluster, likewise.
+    """
+
+    frame: pl.DataFrame
+    order: Integers
+    columns: Sequence[Mapping[str, str]]
+    group: Integers
+    cluster: Integers
+
+    @classmethod
+    def read(
+        cls, lazy: pl.LazyFrame, metrics: Sequence[Metric], groups: Sequence[str], cluster: str | None
+    ) -> "Inputs":
+        """Evaluate the inputs of the metrics, the groups and the cluster for every row.
+
+        Raises:
+            MetricError: An input is not finite or of another type than its estimator takes, or a cluster is unknown.
+        """
+        names = [metric.name for metric in metrics]
+        if repeated := {name for name in names if names.count(name) > 1}:
+            raise MetricError(f"Two metrics are called {min(repeated)}; give each a name of its own.")
+        schema = lazy.collect_schema()
+        wanted = [*groups, *(s for m in metrics for s in m.slices if s != "all"), *([cluster] if cluster else [])]
+        if missing := [column for column in wanted if column not in schema]:
+            raise MetricError(f"The samples have no column {missing[0]}, which the metrics are grouped or sliced by.")
+
+        selected: dict[str, pl.Expr] = {f"column {name}": pl.col(name) for name in wanted}
+        owner: dict[str, str] = {}
+        column_of: dict[str, str] = {}
+        columns: list[dict[str, str]] = []
+        nothing = pl.LazyFrame(schema=schema)
+        for metric in metrics:
+            typed = _typed_inputs(metric, nothing)
+            texts = {role: expression.meta.serialize(format="json") for role, expression in typed.items()}
+            columns.append({})
+            for role, expression in typed.items():
+                column = column_of.setdefault(texts[role], f"input {len(column_of)}")
+                selected[column] = expression
+                owner.setdefault(column, metric.name)
+                columns[-1][role] = column
+        given = lazy.collect()
+        if cluster is not None and (unknown := given[cluster].null_count()):
+            raise MetricError(f"{unknown} samples have no {cluster}, the column of their cluster.")
+        order, group, of_cluster = _settled(given, groups, cluster)
+        frame = given.select(**selected)
+        _refuse_non_finite(frame, owner)
+        return cls(frame, order, columns, group, of_cluster)
+
+    def rows(self, first: int = 0, last: int | None = None) -> pl.DataFrame:
+        """Return the rows that are measured from the first to before the last, in their order."""
+        order = self.order[first:last]
+        in_place = len(order) and (np.diff(order) == 1).all()
+        return self.frame[int(order[0]) : int(order[-1]) + 1] if in_place else self.frame[order]
+
+
+def _typed_inputs(metric: Metric, nothing: pl.LazyFrame) -> dict[str, pl.Expr]:
+    """Cast the metric's inputs to conditions, whole or floating-point numbers; labels stay as they are."""
+    inputs = metric.estimator.inputs()
+    try:
+        types = nothing.select(**inputs).collect_schema()
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).splitlines()[0]
+        raise MetricError(f"Metric {metric.name} cannot be computed from these samples: {reason}") from error
+    typed = {}
+    for role, expression in inputs.items():
+        kind = types[role]
+        if role in metric.estimator.labels or kind == pl.Boolean or kind.is_integer():
+            typed[role] = expression
+        elif kind == pl.Null:
+            typed[role] = expression.cast(pl.Boolean)
+        elif kind.is_numeric() and role not in metric.estimator.counted:
+            typed[role] = expression.cast(pl.Float64)
+        else:
+            needed = "a condition or a whole number" if role in metric.estimator.counted else "a number"
+            raise MetricError(f"Metric {metric.name}: its input {role} must be {needed}, not {kind}.")
+    return typed
+
+
+def _refuse_non_finite(frame: pl.DataFrame, owner: Mapping[str, str]) -> None:
+    """Raise MetricError for a NaN or infinite value: it is an error upstream, and could give a plausible number."""
+    schema = frame.schema  # made anew each time that it is asked for
+    floats = [column for column in owner if schema[column].is_float()]
+    if not floats or frame.is_empty():
+        return
+    counts = frame.select((~pl.col(floats).is_finite()).sum()).row(0, named=True)
+    for column, count in counts.items():
+        if count:
+            raise MetricError(f"Metric {owner[column]}: {count} samples give it NaN or an infinite value.")
+
+
+def _settled(frame: pl.DataFrame, groups: Sequence[str], cluster: str | None) -> tuple[Integers, Integers, Integers]:
+    """Put rows in order of group, then cluster, then content, whichever columns are read.
+
+    Returns:
+        Their order, and in this order the number of each row's group and cluster. Without a cluster each row is one.
+    """
+    group = np.zeros(frame.height, dtype=np.int64)
+    for name in groups:
+        rank = ranks(frame[name])
+        group = group * (int(rank.max(initial=0)) + 1) + rank
+    of_cluster = np.zeros(frame.height, dtype=np.int64) if cluster is None else ranks(frame[cluster])
+    both = group * (int(of_cluster.max(initial=0)) + 1) + of_cluster
+    number = numbered(both, int(both.max(initial=0)) + 1)[0].astype(np.uint64)
+    known = np.uint64(64 - int(number.max(initial=0)).bit_length())  # bits that are left for the content
+    rest = frame.select(
+        ~(selectors.nested() | selectors.object() | selectors.by_name(*groups, *([cluster] if cluster else [])))
+    )
+    content = rest.hash_rows().to_numpy() if rest.width else number
+    order = np.argsort(number << known | content >> (np.uint64(64) - known)) if known < 64 else np.argsort(content)
+    group, of_cluster = group[order], of_cluster[order]
+    if cluster is None:
+        of_cluster = np.arange(frame.height)
+    return order, group, of_cluster
+
+
+# Values alone, without uncertainty: formulas applied to the sums of each group.
+
+
+@dataclass(frozen=True, eq=False)
+class _Totals:
+    """The sums of each group, in the form of as many draws (a `Draw`)."""
+
+    view: View
+
+    def sums(self, role: str) -> Array:
+        """Add up an input in each group, [groups]."""
+        return self.view.totals(role)
+
+    def apart(self, role: str, label: Integers) -> Array:
+        """Add up an input in each group for every label above 0 of the view's rows, [groups, labels]."""
+        units, labels = self.view.units, int(label.max(initial=0)) + 1
+        summed = added_up(units.row_group * labels + label, self.view.values(role), units.groups * labels)
+        return summed.reshape(units.groups, labels)[:, 1:]
+
+    def part(self, name: str) -> "_Totals":
+        """Narrow the sums to the inputs of one part of a composite."""
+        return _Totals(self.view.part(name))
+
+
+def values(frame: pl.DataFrame, metrics: Sequence[Metric], groups: Sequence[str]) -> pl.DataFrame:
+    """Compute functions of sums, such as composites of rates and means, over all rows of each group.
+
+    Returns:
+        The columns `groups` and one for each metric, null where it is undefined, in order of group.
+
+    Raises:
+        MetricError: Names the metric that cannot be computed, and why.
+    """
+    inputs = Inputs.read(frame.lazy(), metrics, groups, None)
+    if inputs.frame.is_empty():
+        return frame.select(groups).clear().with_columns(pl.lit(0.0).alias(metric.name) for metric in metrics)
+    columns = Columns(inputs.rows())
+    slicing = Slicing.of(columns, "all", groups)
+    row = np.arange(inputs.frame.height)
+    units = Units.in_order(row, slicing.group, slicing.keys.height, np.zeros_like(row))
+    view = View(columns, units, {})
+    computed = {
+        metric.name: pl.Series(metric.estimator.drawn(_Totals(replace(view, column_of=columns_of)))).fill_nan(None)
+        for metric, columns_of in zip(metrics, inputs.columns, strict=True)
+    }
+    return slicing.keys.drop("slice_value").with_columns(**computed)
+
+
+RELIABLE_FROM = 30
+"""Units from here on make a metric `reliable`; a composite's least reliable part counts."""
+
+MOST_THREADS = 2
+"""Parts measured at once."""
+
+PART_ROWS = 100_000
+"""Rows of a part, from which on another begins: groups are measured in parts, whose sums stay in the caches."""
+
+MEASURES: Mapping[str, pl.DataType] = {
+    **dict.fromkeys(("slice", "slice_value", "metric"), pl.String()),
+    "tier": pl.Int64(),
+    "value": pl.Float64(),
+    **dict.fromkeys(("n", "units"), pl.Int64()),
+    **dict.fromkeys(("n_eff", "se", "ci_low", "ci_high"), pl.Float64()),
+    "reliable": pl.Boolean(),
+}
+
+METRIC_ROWS: Mapping[str, pl.DataType] = {"model": pl.String(), "judge": pl.String(), **MEASURES}
+"""The columns of what is measured of models and judges."""
+
+
+def measure(
+    frame: pl.LazyFrame | pl.DataFrame,
+    metrics: Sequence[Metric],
+    *,
+    groups: Sequence[str] = ("model", "judge"),
+    cluster: str | None = None,
+) -> pl.DataFrame:
+    """Compute every metric in every group and slice.
+
+    Args:
+        frame: One row per sample; at least the columns that the metrics, `groups`, their slices and `cluster` name.
+        metrics: What to measure.
+        groups: Columns that tell what is measured apart; null (no judge) is a group like any other.
+        cluster: Column whose value makes samples one unit; without it each row is one.
+
+    Returns:
+        The columns `groups`, then `MEASURES`, ordered by group, metric (as declared), slice (as declared) and slice
+        value. Slice "all" has slice_value ""; rows whose slice column is null are in no group of that slice. A metric
+        without denominator is null with n = 0. The result depends on the rows, not on their order.
+
+    Raises:
+        MetricError: Names the metric that cannot be computed, and why.
+    """
+    inputs = Inputs.read(frame.lazy(), metrics, groups, cluster)
+    results = [pl.DataFrame(schema=_schema(inputs, groups))]
+    if not inputs.frame.is_empty():
+        with ThreadPoolExecutor(MOST_THREADS) as threads:  # NumPy releases Python's lock
+            of_parts = threads.map(partial(_measure_part, inputs, metrics, groups), _Part.all_of(inputs))
+            results += [rows for of_part in of_parts for rows in of_part]
+    order = [*groups, "metric number", "slice number", "slice_value"]
+    return pl.concat(results).sort(order).drop("metric number", "slice number")
+
+
+def metric_row(model: Any, judge: Any, metric: str, *, n: int, units: int, **numbers: float | None) -> dict[str, Any]:
+    """Build a row in the columns METRIC_ROWS of a metric over all samples that `measure` does not compute."""
+    of = {"model": model, "judge": judge, "slice": "all", "slice_value": "", "metric": metric}
+    return {**dict.fromkeys(METRIC_ROWS), **of, "n": n, "units": units, "reliable": units >= RELIABLE_FROM, **numbers}
+
+
+def _schema(inputs: Inputs, groups: Sequence[str]) -> dict[str, pl.DataType]:
+    """List the columns of the metric rows of groups with their types, and the numbers that rows are ordered by."""
+    keys = {group: inputs.frame.schema[f"column {group}"] for group in groups}
+    return keys | dict(MEASURES) | {"metric number": pl.Int64(), "slice number": pl.Int64()}
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Rows of whole groups, with the numbers of their groups and clusters, from the first to before the last."""
+
+    first: int
+    last: int
+    group: Integers
+    cluster: Integers
+
+    @classmethod
+    def all_of(cls, inputs: Inputs) -> "list[_Part]":
+        """Cut the samples into parts."""
+        cuts, group = [0], inputs.group
+        for begin in np.flatnonzero(group[1:] != group[:-1]) + 1:
+            if begin - cuts[-1] >= PART_ROWS:
+                cuts.append(int(begin))
+        return [cls(a, b, group[a:b], inputs.cluster[a:b]) for a, b in pairwise([*cuts, len(group)])]
+
+
+def _measure_part(inputs: Inputs, metrics: Sequence[Metric], groups: Sequence[str], part: _Part) -> list[pl.DataFrame]:
+    """Compute all metrics of whole groups: those of the same slices for all slices at once."""
+    columns = Columns(inputs.rows(part.first, part.last))
+    names = dict.fromkeys(name for metric in metrics for name in metric.slices)
+    slicings = {name: Slicing.of(columns, name, groups) for name in names}
+    results = []
+    for slices in dict.fromkeys(metric.slices for metric in metrics):
+        own = {number: metric for number, metric in enumerate(metrics) if metric.slices == slices}
+        for together in [slices] if columns.rows < 2 * PART_ROWS else [(name,) for name in slices]:
+            known = [slicings[name] for name in together if not slicings[name].keys.is_empty()]
+            if known:
+                view = View(columns, units_of(known, part.group, part.cluster), {})
+                estimates = [
+                    _estimate(metric, replace(view, column_of=inputs.columns[i]), known) for i, metric in own.items()
+                ]
+                results.append(_rows(known, own, estimates))
+                view.forget()
+    return results
+
+
+def _estimate(metric: Metric, view: View, slicings: Sequence[Slicing]) -> Estimate:
+    try:
+        return estimated(metric.estimator, view)
+    except MetricError as error:
+        slices = " or ".join(each.name for each in slicings)
+        raise MetricError(f"Metric {metric.name}, slice {slices}: {error}.") from error
+
+
+def _rows(slicings: Sequence[Slicing], metrics: Mapping[int, Metric], estimates: Sequence[Estimate]) -> pl.DataFrame:
+    """Build the result's rows of metrics, by their numbers, in the groups of slices that all of them have."""
+    keys = pl.concat([each.keys.with_columns(slice=pl.lit(each.name)) for each in slicings])
+    declared = next(iter(metrics.values())).slices
+    slice_number = np.concatenate([np.full(each.keys.height, declared.index(each.name)) for each in slicings])
+    numbers = {
+        name: pl.Series(name, np.concatenate([getattr(each, name) for each in estimates]))
+        for name in ("value", "n", "units", "n_eff", "se", "ci_low", "ci_high", "fewest")
+    }
+    of_metric = np.repeat(np.arange(len(metrics)), keys.height)
+    names = pl.Series([metric.name for metric in metrics.values()])
+    tiers = pl.Series([metric.tier for metric in metrics.values()], dtype=pl.Int64)
+    known = [pl.when(pl.col(name).is_finite()).then(name).alias(name) for name in numbers]
+    rows = keys[np.tile(np.arange(keys.height), len(metrics))].with_columns(**numbers).with_columns(*known)
+    return rows.select(
+        pl.exclude("slice", "slice_value", *numbers),
+        "slice",
+        "slice_value",
+        names[of_metric].alias("metric"),
+        tiers[of_metric].alias("tier"),
+        "value",
+        pl.col("n", "units").cast(pl.Int64),
+        "n_eff",
+        "se",
+        "ci_low",
+        "ci_high",
+        (pl.col("fewest") >= RELIABLE_FROM).alias("reliable"),
+        pl.Series("metric number", np.array([*metrics])[of_metric]),
+        pl.Series("slice number", np.tile(slice_number, len(metrics))),
+    )

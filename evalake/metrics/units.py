@@ -1,0 +1,442 @@
+"""The units that estimates rest on: rows added up by cluster, for every group of some slices at once.
+
+A unit is what hangs together in one group: all rows of one cluster. Repeats of a sample, other prompts, twins add rows
+to a unit, and never units. All uncertainty is taken from how units differ (`Linearised`). Rows and units stand in
+order of group, then cluster, so that what is of one group is added up at a stretch.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from typing import TypeVar, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from polars import selectors
+
+from evalake.metrics.intervals import ROUNDING, Array, Integers
+
+# Columns of samples as arrays, and numbers of their rows by what they hold.
+
+
+class Columns:
+    """The columns of a frame; each is read once."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self.frame = frame
+        self._ranks: dict[str | None, Integers] = {None: np.zeros(frame.height, dtype=np.int64)}
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.frame.height
+
+    def is_condition(self, column: str) -> bool:
+        """Tell whether the column holds conditions."""
+        return self._schema[column] == pl.Boolean
+
+    def is_whole(self, column: str) -> bool:
+        """Tell whether the column holds whole numbers."""
+        return self._schema[column].is_integer()
+
+    @cached_property
+    def _schema(self) -> pl.Schema:
+        return self.frame.schema  # which a frame makes anew each time
+
+    def values(self, column: str) -> Array:
+        """Return the column, [rows], 0 for null."""
+        return self._numbers[column].to_numpy()
+
+    @cached_property
+    def _numbers(self) -> pl.DataFrame:
+        return self.frame.select((selectors.numeric() | selectors.boolean()).cast(pl.Float64).fill_null(0.0))
+
+    def is_known(self, column: str) -> NDArray[np.bool_]:
+        """Tell which rows have a value."""
+        return self.frame[column].is_not_null().to_numpy()
+
+    def ranks(self, column: str | None) -> Integers:
+        """Rank each row's value among the column's, from 1, 0 for null; all 0 without a column."""
+        if column is not None and column not in self._ranks:
+            self._ranks[column] = ranks(self.frame[column])
+        return self._ranks[column]
+
+
+def added_up(group: Integers, values: Array, groups: int) -> Array:
+    """Add values up by group, [groups]."""
+    return np.asarray(np.bincount(group, values, groups), dtype=np.float64)
+
+
+def ranks(values: pl.Series) -> Integers:
+    """Rank each among the distinct values, from 1, 0 for null. Only the distinct values are sorted."""
+    distinct = values.unique().drop_nulls().sort().alias("value").to_frame().with_row_index("rank", offset=1)
+    placed = values.alias("value").to_frame().join(distinct, on="value", how="left", maintain_order="left")
+    return placed["rank"].fill_null(0).cast(pl.Int64).to_numpy()
+
+
+def numbered(keys: Integers, below: int) -> tuple[Integers, Integers]:
+    """Assign each key its number among the distinct keys, which are listed, too. Keys are 0 to `below`."""
+    if below > max(8 * len(keys), 1_000_000):
+        distinct, number = np.unique(keys, return_inverse=True)
+        return number, distinct
+    occurs = np.zeros(below, dtype=np.bool_)
+    occurs[keys] = True
+    return (np.cumsum(occurs) - 1)[keys], np.flatnonzero(occurs)
+
+
+def begins(*keys: Integers) -> NDArray[np.bool_]:
+    """Tell which rows, standing in order of the keys, are the first with theirs."""
+    first = np.ones(len(keys[0]), dtype=np.bool_)
+    first[1:] = reduce(np.logical_or, [key[1:] != key[:-1] for key in keys])
+    return first
+
+
+def ordered(keys: Integers) -> Integers:
+    """List row numbers in order of their keys, 0 or more, those of one key in the order they are in."""
+    if keys.max(initial=0) <= np.iinfo(np.uint16).max:
+        return np.argsort(keys.astype(np.uint16), kind="stable")  # by digits, which is faster
+    return np.argsort(keys, kind="stable")
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Rows that are added up by unit: which (None: all, as they stand), the unit of each, and how many units."""
+
+    rows: Integers | None
+    of_row: Integers
+    count: int
+
+    def add_up(self, values: Array) -> Array:
+        """Add up a column, [rows], by unit."""
+        return added_up(self.of_row, values if self.rows is None else values[self.rows], self.count)
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """Units that are some of a pool, in another order, or all of it."""
+
+    pool: Pool
+    chosen: Integers | None
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The units of every group, in order of group, then cluster.
+
+    Attributes:
+        groups: How many groups there are, each of which has a row.
+        rows: [its rows] which rows of the columns are in a group, in order of unit; one may be in several groups.
+        of_row: [its rows] the unit of each row.
+        group_of: [units] the group of each unit.
+        shares: Where the units of slices are picked from, one slice after the other, if slices have some in common.
+    """
+
+    groups: int
+    rows: Integers
+    of_row: Integers
+    group_of: Integers
+    shares: Sequence[Share] = ()
+
+    @classmethod
+    def of(cls, group: Integers, groups: int, cluster: Integers) -> "Units":
+        """Assign numbers to the units of groups from each row's group (`groups`: in none) and cluster."""
+        rows = np.lexsort((cluster, group))
+        rows = rows[: np.searchsorted(group[rows], groups)]
+        return cls.in_order(rows, group[rows], groups, cluster[rows])
+
+    @classmethod
+    def in_order(cls, rows: Integers, group: Integers, groups: int, cluster: Integers) -> "Units":
+        """Assign numbers to the units of rows that stand in order of group, then cluster."""
+        first = begins(group, cluster)
+        return cls(groups, rows, np.cumsum(first) - 1, group[first])
+
+    @cached_property
+    def count(self) -> int:
+        """How many units there are."""
+        return len(self.group_of)
+
+    @cached_property
+    def row_group(self) -> Integers:
+        """The group of each of its rows."""
+        return self.group_of[self.of_row]
+
+    @cached_property
+    def _starts(self) -> Integers:
+        return np.searchsorted(self.group_of, np.arange(self.groups))
+
+    @cached_property
+    def _sizes(self) -> Integers:
+        return np.bincount(self.group_of, minlength=self.groups)
+
+    @cached_property
+    def _row_starts(self) -> Integers:
+        return np.searchsorted(self.of_row, self._starts)
+
+    def total(self, values: Array) -> Array:
+        """Add up what each unit has, [units], by group."""
+        return np.add.reduceat(values, self._starts) if self.count else np.zeros(self.groups)
+
+    def most(self, values: Array) -> Array:
+        """Find the largest of what each unit has, [units], by group; 0 at least."""
+        return np.maximum(np.maximum.reduceat(values, self._starts), 0.0) if self.count else np.zeros(self.groups)
+
+    def spread(self, by_group: Array) -> Array:
+        """Repeat the value of each group, [groups], for each of its units, [units]."""
+        return np.repeat(by_group, self._sizes)
+
+    def total_of_rows(self, by_row: Array) -> Array:
+        """Add up what each of its rows has, by group."""
+        return np.add.reduceat(by_row, self._row_starts) if self.count else np.zeros(self.groups)
+
+    def largest_of_rows(self, by_row: Array) -> Array:
+        """Find the largest of what each of its rows has, by group."""
+        return np.maximum.reduceat(by_row, self._row_starts) if self.count else np.full(self.groups, -np.inf)
+
+    def by_unit(self, by_row: Array) -> Array:
+        """Add up what each of its rows has, by unit."""
+        return added_up(self.of_row, by_row, self.count)
+
+    def add_up(self, values: Array) -> Array:
+        """Add up a column, [rows], by unit."""
+        if not self.shares:
+            return self.by_unit(values[self.rows])
+        sums = {pool: pool.add_up(values) for pool in {share.pool for share in self.shares}}
+        picked = (sums[each.pool] if each.chosen is None else sums[each.pool][each.chosen] for each in self.shares)
+        return np.concatenate([*picked])
+
+    def apart(self, label: Integers) -> tuple["Units", Integers, Integers]:
+        """Split every group by the labels of its rows, 0 for rows to leave out.
+
+        Returns:
+            The finer units, and of each finer group and each finer unit, the group and the unit it is a part of.
+        """
+        labels = int(label.max(initial=0)) + 1
+        key = np.where(label > 0, self.row_group * labels + label, self.groups * labels)
+        order = ordered(key)[: np.count_nonzero(label)]
+        key = key[order]
+        first = begins(key)
+        finer = Units.in_order(self.rows[order], np.cumsum(first) - 1, int(first.sum()), self.of_row[order])
+        unit = np.empty(finer.count, dtype=np.int64)
+        unit[finer.of_row] = self.of_row[order]
+        return finer, key[first] // labels, unit
+
+
+@dataclass(frozen=True, eq=False)
+class Denominator:
+    """The denominator of a ratio of sums.
+
+    Attributes:
+        units: The units it is added up by.
+        sums: [units] their sums.
+        rows: [units] the rows of each that count.
+    """
+
+    units: Units
+    sums: Array
+    rows: Array
+
+    @cached_property
+    def total(self) -> Array:
+        """The sum, [groups]."""
+        return self.units.total(self.sums)
+
+    @cached_property
+    def count(self) -> Array:
+        """The units that count, [groups]."""
+        return self.units.total((self.sums != 0).astype(np.float64))
+
+    @cached_property
+    def squares(self) -> Array:
+        """The sum of the units' squared sums, [groups]."""
+        return self.units.total(self.sums**2)
+
+    @cached_property
+    def row_total(self) -> Array:
+        """The rows that count, [groups]."""
+        return self.total if self.rows is self.sums else self.units.total(self.rows)
+
+    @cached_property
+    def row_squares(self) -> Array:
+        """The sum of the units' squared numbers of rows, [groups]."""
+        return self.squares if self.rows is self.sums else self.units.total(self.rows**2)
+
+    @cached_property
+    def single(self) -> NDArray[np.bool_]:
+        """Whether no unit of a group has more than one row that counts, [groups]."""
+        return np.asarray(self.units.most(self.rows) <= 1)
+
+    @cached_property
+    def one_each(self) -> NDArray[np.bool_]:
+        """Whether no unit of a group has a sum above 1, [groups]."""
+        return np.asarray(self.units.most(self.sums) <= 1)
+
+    @cached_property
+    def unit_size(self) -> Array:
+        """The mean sum of a unit, weighted by that sum, [groups]."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.squares / self.total)
+
+
+@dataclass(frozen=True, eq=False)
+class Linearised:
+    """A ratio of sums in every group, and what each unit adds to its error.
+
+    Attributes:
+        numerator: [units] its sums.
+        below: Its denominator.
+    """
+
+    numerator: Array
+    below: Denominator
+
+    @property
+    def units(self) -> Units:
+        """The units it is added up by."""
+        return self.below.units
+
+    @cached_property
+    def total(self) -> Array:
+        """The sum of the numerator, [groups]."""
+        return self.units.total(self.numerator)
+
+    @cached_property
+    def value(self) -> Array:
+        """The ratio, [groups]; NaN where the denominator is 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.below.total != 0, self.total / self.below.total, np.nan)
+
+    @property
+    def count(self) -> Array:
+        """The units that count, [groups]."""
+        return self.below.count
+
+    @property
+    def single(self) -> NDArray[np.bool_]:
+        """Whether no unit of a group has more than one row that counts, [groups]."""
+        return self.below.single
+
+    @property
+    def _residual(self) -> Array:
+        return np.asarray(self.numerator - self.units.spread(np.nan_to_num(self.value)) * self.below.sums)
+
+    @cached_property
+    def _moments(self) -> tuple[Array, Array]:
+        """The sum of the residuals' squares, and of their products with the denominator, [groups]."""
+        residual = self._residual
+        across = self.units.total(residual * self.below.sums)
+        return self.units.total(np.square(residual, out=residual)), across
+
+    def squares(self, value: Array) -> Array:
+        """Add up the squared residuals of another ratio than its own, [groups]."""
+        squares, across = self._moments
+        apart = self.value - value
+        return np.asarray(squares + apart * (2 * across + apart * self.below.squares))
+
+    @cached_property
+    def _scale(self) -> Array:
+        with np.errstate(all="ignore"):
+            scale = np.sqrt(self.count / (self.count - 1)) / self.below.total
+        return np.where((self.count >= 2) & np.isfinite(scale) & np.isfinite(self.value), scale, 0.0)
+
+    @cached_property
+    def influence(self) -> Array:
+        """Each unit's part of the error, [units]: the sum of squares is the variance."""
+        return np.asarray(self._residual * self.units.spread(self._scale))
+
+    @cached_property
+    def variance(self) -> Array:
+        """The squared standard error between units, [groups]; NaN below 2 units."""
+        variance = self._moments[0] * self._scale**2
+        variance = np.where(variance > (ROUNDING * self.value) ** 2, variance, 0.0)
+        return np.where(self.count >= 2, variance, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A metric's inputs in some groups: sums by unit and by group, under the names that the metric gives its inputs.
+
+    What follows from the same columns is computed once for all views that narrow one.
+    """
+
+    columns: Columns
+    units: Units
+    column_of: Mapping[str, str]
+    prefix: str = ""
+    _kept: dict[Hashable, object] = field(default_factory=dict)
+
+    def part(self, name: str) -> "View":
+        """Narrow the view to the inputs of one part of a composite."""
+        return replace(self, prefix=f"{self.prefix}{name} ")
+
+    def apart(self, name: Hashable, label: Callable[[], Integers]) -> tuple["View", Integers, Integers]:
+        """Split groups as `Units.apart` does, by labels [its rows] that are known by a name."""
+
+        def split() -> tuple[Units, Integers, Integers, dict[Hashable, object]]:
+            return *self.units.apart(label()), {}
+
+        units, group, unit, kept = self.once(("apart", name), split)
+        return replace(self, units=units, _kept=kept), group, unit
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Look up the value of a key; make it where it has not been made."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return cast(T, self._kept[key])
+
+    def forget(self) -> None:
+        """Drop the values that `once` keeps: some refer to the view, a cycle that would stay in memory for a while."""
+        self._kept.clear()
+
+    def named(self, role: str) -> str:
+        """Look up the column of an input."""
+        return self.column_of[self.prefix + role]
+
+    def read(self) -> tuple[str, ...]:
+        """List the columns of all inputs."""
+        return tuple(column for role, column in self.column_of.items() if role.startswith(self.prefix))
+
+    def sums(self, role: str) -> Array:
+        """Add up an input by unit, [units]."""
+        return self.once(("sums", self.named(role)), lambda: self.units.add_up(self.columns.values(self.named(role))))
+
+    def rows(self, role: str) -> Array:
+        """Count by unit the rows in which an input is neither 0 nor null, [units]."""
+        column = self.named(role)
+        if self.columns.is_condition(column):
+            return self.sums(role)
+        counts = self.columns.values(column) != 0
+        return self.once(("rows", column), lambda: self.units.add_up(counts.astype(np.float64)))
+
+    def over(self, role: str) -> Denominator:
+        """Build the denominator of ratios from an input."""
+        return self.once(("over", self.named(role)), lambda: Denominator(self.units, self.sums(role), self.rows(role)))
+
+    def ratio(self, numerator: str, denominator: str) -> Linearised:
+        """Build the ratio of two inputs' sums."""
+        key = "ratio", self.named(numerator), self.named(denominator)
+        return self.once(key, lambda: Linearised(self.sums(numerator), self.over(denominator)))
+
+    def totals(self, role: str) -> Array:
+        """Add up an input by group, [groups]."""
+        return self.once(("totals", self.named(role)), lambda: self.units.total(self.sums(role)))
+
+    def counting(self, role: str) -> Array:
+        """Count by group the units whose sum of an input is not 0, [groups]."""
+        return self.over(role).count
+
+    def largest(self, role: str) -> Array:
+        """Find the largest value of an input by group, [groups]; minus infinity where none is known."""
+        known = self.columns.is_known(self.named(role))[self.units.rows]
+        return self.units.largest_of_rows(np.where(known, self.values(role), -np.inf))
+
+    def values(self, role: str) -> Array:
+        """Return an input by row of its units, 0 for null."""
+        return self.columns.values(self.named(role))[self.units.rows]
+
+    def ranks(self, role: str) -> Integers:
+        """Return the ranks of an input's values by row of its units, from 1, 0 for null."""
+        return self.columns.ranks(self.named(role))[self.units.rows]

@@ -1,0 +1,97 @@
+"""Endpoints: who a model's replies come from, as the ledger keeps it beside the hash of what was asked."""
+
+import hashlib
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from evalake.core.configuration import IN_PROCESS, PROVIDER, UNKNOWN, UNSET, Configuration
+from evalake.models import baselines
+from evalake.models.key_names import KEYLESS, known_provider, likely_provider
+from evalake.models.litellm_setup import load
+from evalake.models.trust import OWN_HOSTS, place
+
+# Providers whose servers are their users' own
+_OF_USERS = KEYLESS | {
+    *("azure", "azure_ai", "azure_text", "custom_openai", "databricks", "docker_model_runner", "litellm_proxy"),
+    *("lemonade", "oobabooga", "openai_like", "petals", "triton", "vllm", "xinference"),
+}
+# Where LiteLLM looks for a server that nobody has named
+_LOCAL = {
+    "llamafile": "http://127.0.0.1:8080/v1",
+    "ollama": "http://localhost:11434",
+    "ollama_chat": "http://localhost:11434",
+    "xinference": "http://127.0.0.1:9997/v1",
+}
+_ENDINGS = ("API_BASE", "BASE_URL")  # of the variables from which LiteLLM takes an address, the first that is set
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Who answers a model's calls, and whether replies of an unknown endpoint answer for it, too."""
+
+    name: str
+    adopts_unknown: bool
+
+    @property
+    def answering(self) -> tuple[str, ...]:
+        """The endpoints whose replies are used again, the preferred one first."""
+        return (self.name, UNKNOWN) if self.adopts_unknown else (self.name,)
+
+
+def endpoint_of(model: str, configuration: Configuration) -> Endpoint:
+    """Find who answers calls to a real model: by its declared name, its address, or else its provider.
+
+    Reads the environment as LiteLLM does.
+    """
+    if model.startswith(f"{baselines.PROVIDER}/"):
+        return Endpoint(IN_PROCESS, adopts_unknown=True)
+    options, provider = configuration.model(model), _provider_of(model)
+    name = options.endpoint or configuration.limits(provider).endpoint
+    name = name or _address(options.api_base or _base_of(provider), provider)
+    return Endpoint(name, options.adopt_unknown_endpoint or name == PROVIDER)
+
+
+def _base_of(provider: str) -> str | None:
+    """Find the address that the environment, or LiteLLM's own default for local servers, gives a provider."""
+    prefixes = dict.fromkeys((provider.upper(), provider.upper().replace("_", ""), provider.upper().split("_")[0]))
+    endings = _ENDINGS[::-1] if provider == "openai" else _ENDINGS
+    names = (f"{prefix}_{ending}" for prefix in prefixes for ending in endings)
+    return next(filter(None, map(os.environ.get, names)), None) or _LOCAL.get(provider)
+
+
+@lru_cache(maxsize=256)
+def _address(base: str | None, provider: str) -> str:
+    """Write an address as an endpoint: its origin, and a hash of its path; never a key."""
+    if base is None:
+        return UNSET if provider in _OF_USERS else PROVIDER
+    if place(base) == place(OWN_HOSTS.get(provider, "")):
+        return PROVIDER
+    try:
+        parts = urlsplit(base.strip())
+        scheme, host, port, path = parts.scheme.lower(), parts.hostname or "", parts.port, parts.path.rstrip("/")
+    except ValueError:
+        return f"://#{_short(base)}"
+    host = f"[{host}]" if ":" in host else host
+    origin = f"{scheme}://{host}" + ("" if port in (None, _PORTS.get(scheme)) else f":{port}")
+    return f"{origin}#{_short(path)}" if path else origin
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+@lru_cache(maxsize=256)
+def _provider_of(model: str) -> str:
+    """Find the provider of a model; LiteLLM, whose import takes seconds, is asked only about a bare name."""
+    if known := known_provider(model) or likely_provider(model):
+        return known
+    before, slash, _ = model.partition("/")
+    if slash:
+        return before
+    with suppress(Exception):  # a name of imported results may be no model's
+        return str(load().get_llm_provider(model)[1])
+    return ""

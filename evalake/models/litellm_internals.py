@@ -1,0 +1,249 @@
+"""Names of LiteLLM that it does not promise to keep, all of them here; seen in the version below, and tested.
+
+What moves in another version makes tests/integration/models/test_litellm_internals.py fail, and is mended here.
+"""
+
+import asyncio
+import traceback
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+from evalake.models.litellm_setup import load
+
+if TYPE_CHECKING:
+    import httpx
+
+SEEN_IN = "1.106"
+PRICE_FILE = "model_prices_and_context_window_backup.json"  # in its package: the price table that comes with it
+
+P = ParamSpec("P")
+Messages = list[dict[str, Any]]
+
+
+def spare_bookkeeping() -> None:
+    """Switch off LiteLLM's price of each reply, its success and failure logging, for the calls of the current task."""
+    from litellm._internal_context import is_internal_call
+
+    is_internal_call.set(True)
+    load().response_cost_calculator = lambda **_: None  # type: ignore[attr-defined]  # two or three times for every call
+
+
+async def close_connections() -> None:
+    """Close and forget the HTTP clients that LiteLLM keeps for this loop."""
+    loop_mark = f"-{id(asyncio.get_running_loop())}"
+    kept = load().in_memory_llm_clients_cache
+    for key in [key for key in kept.cache_dict if key.endswith(loop_mark)]:
+        holder = kept.cache_dict.pop(key)
+        kept.ttl_dict.pop(key, None)
+        for close in (getattr(holder, "close", None), getattr(getattr(holder, "client", None), "aclose", None)):
+            if close is not None and asyncio.iscoroutinefunction(close):
+                await close()
+
+
+def provider_class(provider: str, model: str) -> Any:
+    """Look up the object that maps a model's requests to its provider's API (`litellm.BaseConfig`)."""
+    from litellm.types.utils import LlmProviders
+    from litellm.utils import ProviderConfigManager
+
+    return ProviderConfigManager.get_provider_chat_config(model=model, provider=LlmProviders(provider))
+
+
+def takes_chat(provider: str, model: str, parameters: Mapping[str, Any]) -> bool:
+    """Tell whether LiteLLM asks this model by its chat API; some it asks by OpenAI's Responses API."""
+    from litellm.main import responses_api_bridge_check
+
+    information, name = responses_api_bridge_check(
+        model=model, custom_llm_provider=provider, reasoning_effort=parameters.get("reasoning_effort")
+    )
+    return name == model and information.get("mode") != "responses"
+
+
+def provider_parameters(
+    provider: str, model: str, messages: Messages, parameters: Mapping[str, Any], stream: bool | None = None
+) -> dict[str, Any]:
+    """Map OpenAI's parameters to the provider's; raises LiteLLM's errors for those that it does not take."""
+    from litellm.utils import get_optional_params
+
+    # `max_retries` is what `acompletion` is given, and 0 of them are asked for in both ways.
+    mapped: dict[str, Any] = get_optional_params(
+        model=model,
+        custom_llm_provider=provider,
+        messages=messages,  # type: ignore[arg-type]
+        max_retries=0,
+        stream=stream,
+        **parameters,
+    )
+    mapped.pop("max_retries", None)
+    return mapped
+
+
+def call_parameters(provider: str, api_key: str | None, api_base: str | None) -> dict[str, Any]:
+    """Build what LiteLLM's provider classes are given beside the request's parameters."""
+    from litellm.litellm_core_utils.get_litellm_params import get_litellm_params
+
+    return dict(get_litellm_params(api_key=api_key, custom_llm_provider=provider, api_base=api_base, acompletion=True))
+
+
+def gemini_address(model: str, api_key: str, api_base: str | None, stream: bool) -> str:
+    """Build the URL of a Gemini model."""
+    from litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini import VertexLLM
+
+    _, url = VertexLLM()._get_token_and_url(
+        model=model,
+        auth_header="",
+        gemini_api_key=api_key,
+        vertex_project=None,
+        vertex_location=None,
+        vertex_credentials=None,
+        stream=stream,
+        custom_llm_provider="gemini",
+        api_base=api_base,
+    )
+    return str(url)
+
+
+def gemini_body(model: str, messages: Messages, parameters: dict[str, Any], further: dict[str, Any]) -> dict[str, Any]:
+    """Build the body of a request to a Gemini model."""
+    from litellm.llms.vertex_ai.gemini.transformation import transform_request_body
+
+    return dict(
+        transform_request_body(
+            messages=messages,  # type: ignore[arg-type]
+            model=model,
+            optional_params=parameters,
+            custom_llm_provider="gemini",
+            litellm_params=further,
+            cached_content=None,
+        )
+    )
+
+
+def anthropic_filtered(headers: dict[str, str], body: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
+    """Remove from headers and body the beta features that Anthropic's API does not take."""
+    from litellm.anthropic_beta_headers_manager import update_request_with_filtered_beta
+
+    return update_request_with_filtered_beta(headers=headers, request_data=body, provider="anthropic")
+
+
+def anthropic_pieces(json_mode: bool) -> Any:
+    """Make a reader of the pieces of a stream in Anthropic's form."""
+    from litellm.llms.anthropic.chat.handler import ModelResponseIterator
+
+    return ModelResponseIterator(streaming_response=None, sync_stream=True, json_mode=json_mode)
+
+
+def gemini_pieces() -> Any:
+    """Make a reader of the pieces of a stream in Gemini's form."""
+    from litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini import ModelResponseIterator
+
+    log: Any = NoLog({})
+    return ModelResponseIterator(streaming_response=None, sync_stream=True, logging_obj=log)
+
+
+def finish_reason(reason: str) -> str:
+    """Name why a model stopped in OpenAI's words; the provider's own word where LiteLLM knows none."""
+    from litellm.litellm_core_utils.core_helpers import _FINISH_REASON_MAP
+
+    return str(_FINISH_REASON_MAP.get(reason, reason))
+
+
+def refused_answer(error: BaseException | None) -> Mapping[str, Any] | None:
+    """Find the answer of which LiteLLM made no reply, like one with half a token; None where it holds none."""
+    while error is not None:
+        held = (frame.f_locals.get("response_object") for frame, _ in traceback.walk_tb(error.__traceback__))
+        if answer := next((answer for answer in held if isinstance(answer, Mapping)), None):
+            return answer
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def is_refused_count(error: BaseException | None) -> bool:
+    """Tell whether LiteLLM could not take a count of tokens in a piece of an answer."""
+    from pydantic import ValidationError
+
+    while error is not None and not isinstance(error, ValidationError):
+        error = error.__cause__ or error.__context__
+    return error is not None and error.title in (
+        "Usage",
+        "CompletionTokensDetailsWrapper",
+        "PromptTokensDetailsWrapper",
+    )
+
+
+def keeps_reasons(stream: Any) -> bool:
+    """Tell whether LiteLLM keeps the provider's word for why a stream ended, as `received_finish_reason`.
+
+    It does where it reads the stream by OpenAI's library. Elsewhere it makes "stop" of a reason that it does not know,
+    like one that says "error", and of none at all.
+    """
+    from openai import AsyncStream
+
+    return isinstance(stream.completion_stream, AsyncStream)
+
+
+def as_litellm_error(provider: str, model: str, settings: Any, answer: "httpx.Response") -> BaseException:
+    """Build the exception that LiteLLM makes of an answer that is an error; its cause holds the answer."""
+    import httpx
+
+    error = settings.get_error_class(answer.text, answer.status_code, answer.headers)
+    error.__cause__ = httpx.HTTPStatusError(answer.text[:200], request=answer.request, response=answer)
+    try:
+        mapped = load().exception_type(model=model, custom_llm_provider=provider, original_exception=error)
+    except Exception as raised:  # noqa: BLE001 - it raises what it has made, of any kind
+        mapped = raised
+    if mapped is not error:
+        mapped.__cause__ = error
+    return mapped if isinstance(mapped, BaseException) else error
+
+
+class NoLog:
+    """A stand-in for the object with which LiteLLM's provider classes log a call."""
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self.optional_params = parameters
+        self.model_call_details: dict[str, Any] = {}
+
+    def pre_call(self, *_: Any, **__: Any) -> None:
+        """Note nothing."""
+
+    def post_call(self, *_: Any, **__: Any) -> None:
+        """Note nothing."""
+
+
+class DroppingExecutor(ThreadPoolExecutor):
+    """Helper threads of a loop. LiteLLM prepares each call on one, and gets the coroutine of the rest from there.
+
+    Where the call is cancelled at that moment, nobody awaits this coroutine, and Python would warn of it.
+    """
+
+    def submit(self, function: Callable[P, Any], /, *arguments: P.args, **named: P.kwargs) -> "Future[Any]":
+        """Submit as ThreadPoolExecutor does; a coroutine that `function` returns may be dropped."""
+
+        def prepared(*arguments: P.args, **named: P.kwargs) -> Any:
+            result = function(*arguments, **named)
+            return _Droppable(result) if asyncio.iscoroutine(result) else result
+
+        return super().submit(prepared, *arguments, **named)
+
+
+class _Droppable(Coroutine[Any, Any, Any]):
+    """A coroutine that closes itself when it is dropped before it was awaited."""
+
+    def __init__(self, inner: Coroutine[Any, Any, Any]):
+        self._inner = inner
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._inner.__await__()
+
+    def send(self, value: Any) -> Any:
+        return self._inner.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._inner.throw(*error)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def __del__(self) -> None:
+        self._inner.close()

@@ -1,0 +1,228 @@
+"""Reads what a provider answered, in OpenAI's form or as LiteLLM has put it, and makes a Reply of it.
+
+One reader serves both: an object of JSON and LiteLLM's objects have the same names. What cannot be read as an answer
+is a failure with its own words (`failures.py`), never an empty reply.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evalake.core.redaction import KnownKeys
+from evalake.models import litellm_internals as internals
+from evalake.models.cost import Tokens, cost_usd
+from evalake.models.failures import AttemptFailed, excerpt, value_of
+from evalake.models.request import Reply
+from evalake.models.routes import Route
+
+_LARGEST_COUNT = 2**53 - 1  # a larger count is nonsense, and no column could hold it
+_ENDS = frozenset({"stop", "length", "content_filter", "tool_calls"})  # which LiteLLM hands on as they are
+# LiteLLM takes a block that begins the text for reasoning; so does this reader, for both ways give the same reply.
+_LEADING_THOUGHTS = re.compile(r"<(think|thinking|budget:thinking)>(.*?)</\1>(.*)", re.DOTALL)
+_THINKING_PARTS = frozenset({"thinking", "reasoning", "redacted_thinking", "reasoning_content"})
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The parts of a message, or of a piece of one; None where it has no such part."""
+
+    text: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAnswer:
+    """A provider's answer as it came: not priced yet, and our keys not removed yet."""
+
+    message: Message
+    finish_reason: Any
+    model: Any
+    tokens: Tokens
+
+
+def read_answer(answer: Any, route: Route) -> ProviderAnswer:
+    """Read an object of JSON in OpenAI's form, or a `litellm.ModelResponse`.
+
+    Raises AttemptFailed (malformed_response) where there is no message in it.
+    """
+    tokens = read_tokens(value_of(answer, "usage"))
+    choices = value_of(answer, "choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = value_of(first, "message")
+    if message is None:
+        cost = cost_usd(route.model, tokens, route.price)
+        words = "the reply holds no choice with a message"
+        if isinstance(answer, Mapping):
+            words = f"{words}: {excerpt(json.dumps(answer, ensure_ascii=False))}"
+        raise AttemptFailed("malformed_response", words, cost_usd=cost)
+    return ProviderAnswer(
+        without_leading_thoughts(read_message(message)),
+        finish_reason(value_of(first, "finish_reason")),
+        value_of(answer, "model"),
+        tokens,
+    )
+
+
+def read_message(message: Any) -> Message:
+    """Read a message or a piece of one. Raises AttemptFailed where its content is neither text nor parts."""
+    content = value_of(message, "content")
+    further = value_of(message, "provider_specific_fields") or {}
+    parts = list(_parts(content))
+    refusal = value_of(message, "refusal") or value_of(further, "refusal")
+    return Message(
+        text=_joined(text for kind, text in parts if kind == "text"),
+        reasoning=_joined(text for kind, text in parts if kind == "reasoning") or _reasoning(message),
+        refusal=_joined(text for kind, text in parts if kind == "refusal") or (refusal if _is_text(refusal) else None),
+        tool_calls=_tool_calls(message),
+    )
+
+
+def without_leading_thoughts(message: Message) -> Message:
+    """Move a block of thinking that begins the text to the reasoning, where the provider gave none apart."""
+    if message.text is None or message.reasoning or not (found := _LEADING_THOUGHTS.match(message.text)):
+        return message
+    return replace(message, text=found[3], reasoning=found[2])
+
+
+def finish_reason(reason: Any) -> Any:
+    """Name why a model stopped in OpenAI's words, as LiteLLM maps them; null stays unknown."""
+    return reason if not _is_text(reason) or reason in _ENDS else internals.finish_reason(reason)
+
+
+def reply_of(answered: ProviderAnswer, route: Route, keys: KnownKeys) -> Reply:
+    """Build the Reply of an answer: priced, and without our keys."""
+    message = answered.message
+    calls = json.dumps(message.tool_calls, ensure_ascii=False, default=str) if message.tool_calls else None
+    said = bool(message.text or message.reasoning or message.refusal or calls)
+    tokens = known(answered.tokens, said=said)
+    return Reply(
+        text=_clean(message.text, keys),
+        finish_reason=_clean(answered.finish_reason, keys),
+        model_reported=_clean(answered.model or None, keys),
+        input_tokens=tokens.input,
+        cached_input_tokens=tokens.cached_input,
+        output_tokens=tokens.output,
+        reasoning_tokens=tokens.reasoning,
+        cost_usd=cost_usd(route.model, tokens, route.price),
+        reasoning=_clean(message.reasoning, keys),
+        refusal=_clean(message.refusal, keys),
+        tool_calls=_clean(calls, keys),
+    )
+
+
+def cost_of_unread(body: Any, route: Route) -> float | None:
+    """Compute what an answer that is no reply cost, by the usage that it states."""
+    usage = value_of(body, "usage")
+    return None if usage is None else cost_usd(route.model, read_tokens(usage), route.price)
+
+
+def read_tokens(usage: Any) -> Tokens:
+    """Read the counts of a usage block, under OpenAI's or Anthropic's names; what is no whole number is unknown."""
+    given, made = (_first(usage, f"{name}_tokens_details") for name in ("prompt", "completion"))
+    cached = _count(given, "cached_tokens")
+    written = _count(given, "cache_creation_tokens")
+    reasoning = _count(made, "reasoning_tokens")
+    return Tokens(
+        _count(usage, "prompt_tokens", "input_tokens"),
+        _count(usage, "completion_tokens", "output_tokens"),
+        _count(usage, "prompt_cache_hit_tokens", "cache_read_input_tokens") if cached is None else cached,
+        _count(usage, "reasoning_tokens") if reasoning is None else reasoning,
+        _count(usage, "cache_creation_input_tokens") if written is None else written,
+    )
+
+
+def known(tokens: Tokens, *, said: bool = True) -> Tokens:
+    """Return the counts that can be true: LiteLLM fills in 0 for what a provider did not count.
+
+    No prompt has 0 tokens, and no reply that says something has.
+    """
+    if not tokens.input and not tokens.output:
+        return Tokens()
+    return replace(tokens, input=tokens.input or None, output=tokens.output or (None if said else tokens.output))
+
+
+def _parts(content: Any) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a content by kind: text, reasoning, refusal."""
+    if content is None:
+        return
+    if isinstance(content, str):
+        yield "text", content
+        return
+    parts = [content] if isinstance(content, Mapping) else content
+    if not isinstance(parts, list):
+        raise AttemptFailed("malformed_response", f"the content of the reply is no text: {excerpt(repr(content))}")
+    for part in parts:
+        if isinstance(part, str):
+            yield "text", part
+            continue
+        kind = value_of(part, "type")
+        if kind in _THINKING_PARTS:
+            yield "reasoning", "".join(_texts(value_of(part, str(kind)) or value_of(part, "text")))
+        elif kind == "refusal":
+            yield "refusal", "".join(_texts(value_of(part, "refusal")))
+        else:
+            yield "text", "".join(_texts(value_of(part, "text")))
+
+
+def _reasoning(message: Any) -> str | None:
+    """Read the reasoning beside a content, under the names that providers give it."""
+    for name in ("reasoning_content", "reasoning", "thinking_blocks", "reasoning_details"):
+        if found := "".join(_texts(value_of(message, name))):
+            return found
+    return None
+
+
+def _texts(said: Any) -> Iterator[str]:
+    """Yield the texts in a text, or in parts of one."""
+    if isinstance(said, str):
+        yield said
+    elif isinstance(said, list):
+        for each in said:
+            yield from _texts(each)
+    elif said is not None:
+        yield from _texts(_first(said, "text", "thinking", "summary"))
+
+
+def _tool_calls(message: Any) -> Sequence[Mapping[str, Any]]:
+    """Read the calls of tools as objects of JSON; an old `function_call` is one of them."""
+    calls = value_of(message, "tool_calls")
+    if isinstance(calls, list) and calls:
+        return [_plain(call) for call in calls]
+    function = value_of(message, "function_call")
+    return [{"type": "function", "function": _plain(function)}] if function else ()
+
+
+def _plain(each: Any) -> Mapping[str, Any]:
+    if isinstance(each, Mapping):
+        return each
+    return dict(each.model_dump(exclude_none=True)) if hasattr(each, "model_dump") else {"value": str(each)}
+
+
+def _first(holder: Any, *names: str) -> Any:
+    return next((value for name in names if (value := value_of(holder, name)) is not None), None)
+
+
+def _joined(texts: Iterator[str]) -> str | None:
+    found = list(texts)
+    return "".join(found) if found else None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _clean(value: Any, keys: KnownKeys) -> str | None:
+    """Make a string that any table or file can hold, without our keys; lone surrogates, no characters, become `?`."""
+    return keys.redact(value).encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else None
+
+
+def _count(holder: Any, *names: str) -> int | None:
+    value = _first(holder, *names)
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT else None

@@ -1,0 +1,200 @@
+"""The way to one model: its provider, key and API base, found and checked before anything is called."""
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from evalake.contracts.contract import fits_folder
+from evalake.core.configuration import Configuration, ModelOptions, Price
+from evalake.core.errors import MissingKeyError, ProviderError
+from evalake.core.redaction import KnownKeys, redact, treat_as_key, treat_as_secret
+from evalake.models.baselines import PROVIDER, Baseline
+from evalake.models.key_names import KEY_VARIABLES, KEYLESS, known_provider, likely_provider, missing_variables
+from evalake.models.litellm_setup import load
+from evalake.models.trust import require_harmless_parameters, require_trust, sends_elsewhere
+
+ReadSecret = Callable[[str], str]
+"""Gives the value of the secret with a name; raises ProviderError where it cannot."""
+
+NO_BASELINES: Mapping[str, Baseline] = MappingProxyType({})
+
+_KEY_SUFFIX = "_API_KEY"
+_NO_KEY = "no-key-needed"  # a local server asks for none, but clients insist on sending one
+
+# What a request's parameters may not set, because the client itself decides it.
+CLIENT_OWNED = frozenset(
+    {
+        "api_base",
+        "api_key",
+        "base_url",
+        "custom_llm_provider",
+        "fallbacks",
+        "max_retries",
+        "messages",
+        "mock_response",
+        "model",
+        "num_retries",
+        "stream",
+        "timeout",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Route:
+    """How one model is reached."""
+
+    model: str
+    provider: str
+    # For every call: API base and key, where LiteLLM's own do not do
+    arguments: Mapping[str, Any] = field(repr=False)
+    price: Price | None
+    baseline: Baseline | None = None  # answers in this process
+
+
+class Routes:
+    """The routes to models that were found so far, and the keys of all; safe to use from several threads."""
+
+    def __init__(
+        self, configuration: Configuration, read_secret: ReadSecret, baselines: Mapping[str, Baseline]
+    ) -> None:
+        self._configuration, self._read_secret, self._baselines = configuration, read_secret, baselines
+        self.found: dict[str, Route] = {}
+        """By model."""
+        self._finding = threading.Lock()  # many first calls at once read a secret once
+        self.keys = KnownKeys()
+
+    def find(self, model: str) -> Route:
+        """Find the route to a model, as `find_route` does."""
+        with self._finding:
+            if model not in self.found:
+                self.found[model] = find_route(model, self._configuration, self._read_secret, self._baselines)
+                self.keys = KnownKeys()  # with the key of this route
+            return self.found[model]
+
+
+def no_secrets(name: str) -> str:
+    """Raise ProviderError: this stands for a reader of secrets where there is none."""
+    raise ProviderError(f"the key is in the secret {name}, and nobody here can read secrets: run it as a Prefect flow")
+
+
+def find_route(
+    model: str,
+    configuration: Configuration,
+    read_secret: ReadSecret = no_secrets,
+    baselines: Mapping[str, Baseline] = NO_BASELINES,
+) -> Route:
+    """Find the route to `model`, or to the real one behind that name.
+
+    Reads the environment, and a secret where the configuration names one for the provider.
+
+    `baselines` are those that can be called, by name.
+
+    Raises ProviderError where the provider is unknown, the key is missing, the baseline does not exist, or a file that
+    the user did not name would send a key elsewhere.
+    """
+    options = configuration.model(model)
+    owned = sorted(CLIENT_OWNED & options.parameters.keys())
+    if owned:
+        raise ProviderError(f"model {model}: its parameters cannot set {', '.join(owned)}, which is evalake's part")
+    if redact(parameters := str(options.parameters)) != parameters:
+        raise ProviderError(f"model {model}: its parameters hold a key, and would be stored with every request")
+    if not fits_folder(model):
+        raise ProviderError(f"model {model[:60]}…: the name is too long to be kept")
+    if options.model is not None:
+        require_harmless_parameters(model, configuration)
+        return find_route(options.model, configuration, read_secret, baselines)
+    if model.startswith(f"{PROVIDER}/"):
+        return _baseline_route(model, baselines)
+    provider = _provider_of(model, options)
+    require_trust(model, provider, configuration)
+    secret = configuration.limits(provider).api_key_secret
+    if not configuration.trusted and sends_elsewhere(provider, options):
+        key: str | None = _NO_KEY
+    elif secret and options.api_key_env is None:
+        key = _secret(secret, read_secret)
+    else:
+        key = _key(model, provider, options)
+    arguments = {"api_key": key, "api_base": options.api_base}
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return Route(model, provider, given, options.price)
+
+
+def require_usual_keys(models: Sequence[str], configuration: Configuration) -> None:
+    """Raise ProviderError where a model's key is missing, as far as that is known at once: without LiteLLM or secrets.
+
+    The error comes before anything is begun that takes seconds; `find_route` has the last word.
+    """
+    for model in models:
+        real = configuration.real_model(model)
+        provider = known_provider(real) or likely_provider(real)
+        if provider and missing_variables(provider) and not configuration.limits(provider).api_key_secret:
+            find_route(model, configuration)
+
+
+def _baseline_route(model: str, baselines: Mapping[str, Baseline]) -> Route:
+    baseline = baselines.get(model.removeprefix(f"{PROVIDER}/"))
+    if baseline is None:
+        known = ", ".join(f"{PROVIDER}/{name}" for name in baselines) or "none"
+        raise ProviderError(f"no baseline is called {model}; there are {known}")
+    return Route(model, PROVIDER, {}, None, baseline)
+
+
+def _provider_of(model: str, options: ModelOptions) -> str:
+    """Find the provider of a model; LiteLLM, whose import takes seconds, is asked last."""
+    if known := known_provider(model):
+        return known
+    likely = likely_provider(model)
+    if likely and options.api_key_env is None and options.api_base is None and (missing := missing_variables(likely)):
+        raise _no_key(model, missing)
+    litellm = load()
+    try:
+        name, provider, *_ = litellm.get_llm_provider(model)
+    except litellm.BadRequestError as error:
+        raise ProviderError(
+            f"model {model!r} names no known provider: write it as LiteLLM does, such as openai/gpt-4o-mini"
+        ) from error
+    if not name or not provider:
+        raise ProviderError(f"model {model!r} names a provider but no model")
+    return str(provider)
+
+
+def _secret(name: str, read_secret: ReadSecret) -> str:
+    key = read_secret(name).strip()
+    if not key:
+        raise ProviderError(f"the secret {name} is empty: put the key into it")
+    treat_as_secret(key)
+    return key
+
+
+def _key(model: str, provider: str, options: ModelOptions) -> str | None:
+    """Find the key to send; None where LiteLLM finds the usual one itself, or needs none."""
+    if options.api_key_env is not None:
+        treat_as_key(options.api_key_env)
+        if key := os.environ.get(options.api_key_env, "").strip():
+            return key
+        raise _no_key(model, [options.api_key_env])
+    if not (missing := _missing_variables(model, provider)):
+        return None
+    if options.api_base is None:
+        raise _no_key(model, missing)
+    return _NO_KEY
+
+
+def _no_key(model: str, variables: Sequence[str]) -> MissingKeyError:
+    return MissingKeyError(f"model {model} needs a key: set {' or '.join(variables)}")
+
+
+def _missing_variables(model: str, provider: str) -> Sequence[str]:
+    """List the key variables that LiteLLM would read and that are unset or blank; other credentials it finds itself."""
+    if provider in KEY_VARIABLES or provider in KEYLESS:
+        return missing_variables(provider)
+    usual = f"{provider.upper()}{_KEY_SUFFIX}"
+    missing: list[str] = load().validate_environment(model)["missing_keys"]
+    if not missing and usual in os.environ:
+        missing = [usual]  # set but blank counts as present there
+    # Of a provider that needs more than a key, all its variables count as missing there as soon as one is.
+    return [name for name in missing if name.endswith(_KEY_SUFFIX) and not os.environ.get(name, "").strip()]

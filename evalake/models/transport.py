@@ -1,0 +1,158 @@
+"""Carries requests over one pool of HTTP connections, and measures what the provider's part of the time was."""
+
+import os
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from evalake.models.failures import AttemptFailed
+
+if TYPE_CHECKING:
+    import aiohttp
+
+LARGEST_REPLY = 32 * 2**20  # bytes, unpacked; more than any model writes
+LARGEST_STREAM = 4 * LARGEST_REPLY  # around each token of it there are some hundred bytes
+_READ_AT_ONCE = 2**18
+
+
+@dataclass(slots=True)
+class Timing:
+    """When what happened to one request, in seconds of the process's clock; 0 where it has not happened."""
+
+    started: float = 0.0
+    connected: float = 0.0
+    sent: float = 0.0
+    first_byte: float = 0.0
+    ended: float = 0.0
+
+    @property
+    def connect_ms(self) -> float | None:
+        """Milliseconds until there was a connection."""
+        return (self.connected - self.started) * 1000 if self.connected else None
+
+    @property
+    def first_byte_ms(self) -> float | None:
+        """Milliseconds from the last byte sent to the first byte of the answer."""
+        return max(self.first_byte - self.sent, 0.0) * 1000 if self.sent and self.first_byte else None
+
+    @property
+    def latency_ms(self) -> float | None:
+        """Milliseconds from the last byte sent to the last byte of the answer."""
+        return max(self.ended - self.sent, 0.0) * 1000 if self.sent and self.ended else None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered, unpacked."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Transport:
+    """One pool of connections to all providers. Made and used on one event loop."""
+
+    def __init__(self) -> None:
+        import aiohttp
+
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_create_end.append(_on_connected)
+        trace.on_connection_reuseconn.append(_on_connected)
+        trace.on_request_headers_sent.append(_on_sent)
+        trace.on_request_chunk_sent.append(_on_sent)
+        # The limits of each provider decide how many calls are under way.
+        connector = aiohttp.TCPConnector(limit=0, ssl=_tls(), ttl_dns_cache=300)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            trace_configs=[trace],
+            timeout=aiohttp.ClientTimeout(total=None),  # the caller's
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        self._proxies: dict[str, str | None] = {}
+
+    async def post(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        timing: Timing,
+        heard: Callable[[], None] = lambda: None,
+        largest: int = LARGEST_REPLY,
+    ) -> Answer:
+        """Send a body and read the whole answer; `timing` is filled in on the way, whatever comes of it.
+
+        A redirect is an answer and is not followed, for the key would be sent to wherever it points.
+
+        Args:
+            url: The address.
+            headers: The headers, with the key.
+            body: The bytes to send.
+            timing: The times of this attempt.
+            heard: Called whenever some of the answer has come.
+            largest: How many bytes of an answer are read.
+
+        Raises:
+            AttemptFailed: The answer is larger. Where the network fails, aiohttp's errors are raised.
+        """
+        timing.started = time.perf_counter()
+        async with self._session.post(
+            url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy(url), trace_request_ctx=timing
+        ) as response:
+            heard()
+            answered = await _read(response, timing, heard, largest)
+            timing.ended = time.perf_counter()
+            return Answer(response.status, response.headers, answered)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+    def _proxy(self, url: str) -> str | None:
+        """Look up the proxy that the environment names for this address (HTTPS_PROXY, NO_PROXY)."""
+        place = urlsplit(url)
+        origin = f"{place.scheme}://{place.netloc}"
+        if origin not in self._proxies:
+            host = place.hostname or ""
+            self._proxies[origin] = None if proxy_bypass(host) else getproxies().get(place.scheme)
+        return self._proxies[origin]
+
+
+async def _read(response: "aiohttp.ClientResponse", timing: Timing, heard: Callable[[], None], largest: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.content.iter_chunked(_READ_AT_ONCE):
+        timing.first_byte = timing.first_byte or time.perf_counter()  # headers may come long before
+        heard()
+        size += len(part)
+        if size > largest:
+            parts.clear()  # the error keeps this frame for as long as it is kept itself
+            raise AttemptFailed("malformed_response", f"the reply is larger than {largest:,} bytes")
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _tls() -> ssl.SSLContext:
+    """Load the machine's own certificates where SSL_CERT_FILE or SSL_CERT_DIR name them, else those of certifi."""
+    import certifi
+
+    return _context_of(*(os.environ.get(name) or None for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")), certifi.where())
+
+
+@lru_cache(maxsize=4)
+def _context_of(own_file: str | None, own_folder: str | None, usual_file: str) -> ssl.SSLContext:
+    """Read certificates, which takes 20 ms, once for all clients of a process."""
+    return ssl.create_default_context(cafile=None if own_file or own_folder else usual_file)
+
+
+async def _on_connected(_: Any, context: Any, parameters: Any) -> None:
+    context.trace_request_ctx.connected = time.perf_counter()
+
+
+async def _on_sent(_: Any, context: Any, parameters: Any) -> None:
+    context.trace_request_ctx.sent = time.perf_counter()

@@ -1,0 +1,133 @@
+"""The report in a terminal: what ran, who reaches the target, and the suite's figures as tables."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from evalake.reports.kinds import KINDS
+from evalake.reports.report import Report, headline, warnings
+from evalake.reports.tables import Cell, Table
+from evalake.reports.wording import UNKNOWN, UNRELIABLE
+
+STYLES = {"": "", "pass": "bold green", "fail": "bold red"}
+KEY_WIDTH = 34
+"""What the names of models have at least before they are folded."""
+
+HEADING_WIDTH = 12
+_PARTS = re.compile(r"[^-_/: ]*[-_/: ]|[^-_/: ]+")
+
+GAP = 2
+"""Blanks between columns."""
+
+
+class Summary:
+    """A rich renderable of the whole report; tables that are wider than the console continue below."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        report = self.report
+        yield Text(report.title, style="bold")
+        yield from map(Text, headline(report))
+        for warning in warnings(report):
+            yield Text(f"! {warning}", style="yellow")
+        sheets = [
+            _Sheet.of(kind.tabulate(report, figure), options.max_width, kind.terminal == "intervals")
+            for figure in report.shown
+            if (kind := KINDS[type(figure)]).terminal != "no"
+        ]
+        for sheet in sheets:
+            yield from sheet.render(options.max_width)
+        yield Text("")
+        yield from map(Text, _legend(sheets))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """A table as lines of text. Intervals stand behind their values if that fits, and below them if not."""
+
+    table: Table
+    texts: Sequence[Sequence[str]]
+
+    @classmethod
+    def of(cls, table: Table, width: int, intervals: bool) -> "_Sheet":
+        sheet = cls(table, [[_text(cell, " " if intervals else None) for cell in row] for row in table.rows])
+        if intervals and len(sheet.blocks(width)) > 1:
+            return cls(table, [[_text(cell, "\n") for cell in row] for row in table.rows])
+        return sheet
+
+    def render(self, width: int) -> Iterator[Padding | Text]:
+        yield Text("")
+        yield Text(self.table.caption, style="bold")
+        if all(cell.text == UNKNOWN for row in self.table.rows for cell in row[self.table.key + 1 :]):
+            yield Text(" no values", style="dim")
+            return
+        for number, columns in enumerate(self.blocks(width)):
+            yield Padding(self._grid(columns, width - 1), (1 if number else 0, 0, 0, 1), expand=False)
+
+    def blocks(self, width: int) -> list[list[int]]:
+        """Group the columns that fit beside each other, as far as they do; those up to the key begin every block."""
+        widths = [self._width(i) + GAP for i in range(len(self.table.headings))]
+        fixed = list(range(self.table.key + 1))
+        room = width - 1 + GAP - sum(min(widths[i], KEY_WIDTH + GAP) for i in fixed)
+        blocks: list[list[int]] = [[]]
+        for i in range(len(fixed), len(widths)):
+            if blocks[-1] and sum(widths[j] for j in [*blocks[-1], i]) > room:
+                blocks.append([])
+            blocks[-1].append(i)
+        return [[*fixed, *block] for block in blocks]
+
+    def _width(self, i: int) -> int:
+        texts = [_heading(self.table.headings[i]), *(row[i] for row in self.texts)]
+        return max(cell_len(line) for text in texts for line in text.split("\n"))
+
+    def _grid(self, columns: Sequence[int], width: int) -> Grid:
+        key_width = max(KEY_WIDTH, width - sum(self._width(i) + GAP for i in columns if i != self.table.key))
+        grid = Grid(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
+        for i in columns:
+            key = i == self.table.key
+            heading = Text(_heading(self.table.headings[i]))
+            justify: JustifyMethod = "left" if key else "right"
+            grid.add_column(heading, justify=justify, overflow="fold", max_width=key_width if key else None)
+        for cells, texts in zip(self.table.rows, self.texts, strict=True):
+            shown = [_folded(text, key_width) if i == self.table.key else text for i, text in enumerate(texts)]
+            grid.add_row(*(Text(shown[i], style=STYLES[cells[i].mood]) for i in columns))
+        return grid
+
+
+def _text(cell: Cell, before_interval: str | None) -> str:
+    value = cell.text + UNRELIABLE * cell.doubtful
+    return value if before_interval is None or not cell.interval else f"{value}{before_interval}{cell.interval}"
+
+
+def _heading(text: str) -> str:
+    """Break a heading where words end, so that numbers decide how wide a column is."""
+    return _folded(text, HEADING_WIDTH)
+
+
+def _folded(text: str, width: int) -> str:
+    """Break a text into lines of at most `width` cells, where words or parts of names end as far as these fit."""
+    lines = [""]
+    for part in _PARTS.findall(text):
+        if lines[-1] and cell_len(lines[-1] + part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _legend(sheets: Sequence[_Sheet]) -> Iterator[str]:
+    cells = [cell for sheet in sheets for row in sheet.table.rows for cell in row]
+    texts = [text for sheet in sheets for row in sheet.texts for text in row]
+    if any("[" in text for text in texts):
+        yield "[ ] 95 % interval"
+    if any(cell.doubtful for cell in cells):
+        yield f"{UNRELIABLE} fewer than 30 units: unreliable"
+    if any(cell.text == UNKNOWN for cell in cells):
+        yield f"{UNKNOWN} unknown or undefined"

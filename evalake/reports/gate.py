@@ -1,0 +1,139 @@
+"""A gate's verdicts, and how they are written for others: JUnit XML for build servers, Markdown for pull requests."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+from evalake.reports.ranking import Decision, Verdict
+from evalake.reports.report import Subject
+from evalake.reports.wording import UNKNOWN, markdown_text, one_line
+
+LONGEST = 300
+"""Characters of a name or a rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What came of one rule for one model, as one judge saw it."""
+
+    rule: str
+    model: str
+    judge: str | None
+    decision: Decision
+    value: float | None = None
+    baseline: float | None = None
+    difference: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    """The interval of the difference where a rule is about one, else of the value."""
+    p_holm: float | None = None
+    units: int | None = None
+    reason: str | None = None
+
+    @property
+    def subject(self) -> str:
+        """The model, and who judged it where somebody did."""
+        return Subject(self.model, self.judge).name
+
+    @property
+    def detail(self) -> str:
+        """The numbers that decided, and why where numbers do not say it."""
+        return ", ".join(filter(None, (self._numbers(), self._missing(), self.reason)))
+
+    def _numbers(self) -> str:
+        ends = "" if self.ci_low is None or self.ci_high is None else _ends(self)
+        if self.difference is None:
+            return "unknown" if self.value is None else f"{_number(self.value)}{ends}"
+        p = "" if self.p_holm is None else f" p {self.p_holm:.3f}"
+        return f"{_number(self.baseline)} -> {_number(self.value)}: {self.difference:+.4g}{ends}{p}"
+
+    def _missing(self) -> str:
+        more = self.decision.more_samples
+        return "" if more is None else f"about {more:,} more samples would settle it"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """All verdicts of a run, and what a reader must know of them."""
+
+    run: str
+    baseline: str | None
+    checks: Sequence[Checked]
+    warnings: Sequence[str]
+
+    @property
+    def verdict(self) -> Verdict:
+        """FAIL where anything fails, else UNDECIDED where anything is open, else PASS."""
+        verdicts = {check.decision.verdict for check in self.checks}
+        return next((each for each in (Verdict.FAIL, Verdict.UNDECIDED) if each in verdicts), Verdict.PASS)
+
+    @property
+    def exit_code(self) -> int:
+        """0 where all pass, 1 where any fails, 3 where nothing fails but something is undecided."""
+        return {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.UNDECIDED: 3}[self.verdict]
+
+    @property
+    def summary(self) -> str:
+        """The verdict, and how many there are of each kind."""
+        against = "" if self.baseline is None else f" against {_plain(self.baseline)}"
+        return f"gate of {_plain(self.run)}{against}: {self.verdict} ({self.tally})"
+
+    @property
+    def tally(self) -> str:
+        """How many verdicts there are of each kind."""
+        counts = Counter(check.decision.verdict for check in self.checks)
+        return ", ".join(f"{counts[each]} {each}" for each in Verdict if counts[each])
+
+
+def as_junit(gate: Gate) -> str:
+    """Write JUnit XML: a test case for each rule and model; what is undecided is an error, lest it show green."""
+    counts = Counter(check.decision.verdict for check in gate.checks)
+    totals = {
+        "tests": str(len(gate.checks)),
+        "failures": str(counts[Verdict.FAIL]),
+        "errors": str(counts[Verdict.UNDECIDED]),
+    }
+    root = ElementTree.Element("testsuites", totals)
+    suite = ElementTree.SubElement(root, "testsuite", {"name": f"evalake gate {_plain(gate.run)}", **totals})
+    for check in gate.checks:
+        names = {"classname": _plain(check.subject), "name": _plain(check.rule)}
+        case = ElementTree.SubElement(suite, "testcase", names)
+        kind = {Verdict.FAIL: "failure", Verdict.UNDECIDED: "error"}.get(check.decision.verdict)
+        if kind is None:
+            ElementTree.SubElement(case, "system-out").text = _plain(check.detail)
+        else:
+            attributes = {"type": str(check.decision.verdict), "message": _plain(check.detail)}
+            ElementTree.SubElement(case, kind, attributes)
+    if gate.warnings:
+        ElementTree.SubElement(suite, "system-out").text = "\n".join(map(_plain, gate.warnings))
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def as_markdown(gate: Gate) -> str:
+    """Write Markdown: the verdict as a heading, a table, and warnings below."""
+    lines = [f"### {_cell(gate.summary)}", "", "| verdict | rule | model | what decided |", "|---|---|---|---|"]
+    for check in gate.checks:
+        cells = (check.decision.verdict, check.rule, check.subject, check.detail)
+        lines.append(f"| {' | '.join(map(_cell, cells))} |")
+    lines += ["", *(f"* {_cell(warning)}" for warning in gate.warnings)] if gate.warnings else []
+    return "\n".join(lines) + "\n"
+
+
+def _ends(check: Checked) -> str:
+    sign = "" if check.difference is None else "+"
+    return f" [{check.ci_low:{sign}.4g} {check.ci_high:{sign}.4g}]"
+
+
+def _number(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.4g}"
+
+
+def _plain(text: str) -> str:
+    """Write text of others on one line, without characters that XML does not have."""
+    return one_line(text, LONGEST)
+
+
+def _cell(text: str) -> str:
+    return markdown_text(text, LONGEST)

@@ -1,0 +1,196 @@
+"""Quantities as colours: models by values of a slice, and judges against judges.
+
+The script of the page turns the names of columns upright and leaves out the texts of cells where they find no room.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import cell_len
+
+from evalake.reports.axes import (
+    BAD_TO_GOOD,
+    GAP,
+    NAME,
+    Drawing,
+    Key,
+    hover,
+    layout,
+    left_out,
+    named_rows,
+    names,
+    row_tops,
+    rows_height,
+    safe,
+    value_text,
+)
+from evalake.reports.report import Report, Subject, Value
+from evalake.reports.wording import UNRELIABLE, number, one_line, short_names
+from evalake.sdk.figures import AgreementMatrix, HeatMap, Quantity, Unit
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+CELL = 26
+"""Pixels of a cell's height."""
+
+MOST_COLUMNS = 24
+"""Of a slice with more values than this, those with the most samples are drawn; the table has all."""
+
+WIDE_FROM = 7
+"""Columns from which a heat map takes the whole width of the page."""
+
+LONGEST_HEADING, LONGEST_TITLE = 26, 60
+
+
+def draw_heat_map(report: Report, figure: HeatMap) -> Drawing:
+    """Draw models by values of a slice; models without any are left out."""
+    quantity = figure.quantity
+    parts, every = _most_sampled(report, figure)
+    cells = {s: [report.value(s, quantity, figure.slice, part) for part in parts] for s in report.subjects}
+    rows = {s: values for s, values in cells.items() if any(v.value is not None for v in values)}
+    by = figure.slice.replace("_", " ")
+    alt = f"{quantity.label} by model and {by}."
+    if not parts:
+        return Drawing.of(None, alt, [f"no {by} stands in these results."])
+    notes = [left_out(f"{quantity.label} by {by}", [s for s in cells if s not in rows], report.subjects)]
+    if not rows:
+        return Drawing.of(None, alt, notes)
+    if every > len(parts):
+        notes.append(f"Drawn: the {len(parts)} of {every} with the most samples.")
+    known = [v.value for values in rows.values() for v in values if v.value is not None]
+    ends = (0.0, 1.0) if quantity.unit is Unit.SHARE else (min(known), max(known))
+    plot = _plot(names(list(rows)), parts, list(rows.items()), quantity, ends)
+    return Drawing.of(plot, alt, notes, key=_scale(quantity, ends), wide=len(parts) >= WIDE_FROM)
+
+
+def draw_agreement(report: Report, figure: AgreementMatrix) -> Drawing:
+    """Draw a matrix of judges by judges for every model."""
+    quantity = figure.quantity
+    alt = f"{quantity.label} of every pair of judges, one matrix a model."
+    agreement = report.agreement(figure)
+    if not any(value.value is not None for pairs in agreement.values() for value in pairs.values()):
+        return Drawing.of(None, alt, ["there is no pair of judges to compare, or nothing that varies between them."])
+    judges = sorted({judge for pairs in agreement.values() for pair in pairs for judge in pair})
+    titles = short_names([subject.model for subject in agreement], LONGEST_TITLE)
+    panels = {title: _matrix(judges, pairs, quantity) for title, pairs in zip(titles, agreement.values(), strict=True)}
+    key = [Key(one_line(judge, 80), letter=str(k)) for k, judge in enumerate(judges, start=1)]
+    return Drawing(panels, alt, key=(*key, *_scale(quantity, (0.0, 1.0))), wide=len(panels) > 2)
+
+
+def _most_sampled(report: Report, figure: HeatMap) -> tuple[list[str], int]:
+    """Select the values of the slice with the most samples, which are drawn, in order; and count all values."""
+    parts = report.slice_values(figure.quantity, figure.slice)
+
+    def samples(part: str) -> int:
+        return sum(report.value(s, figure.quantity, figure.slice, part).n for s in report.subjects)
+
+    chosen = set(sorted(parts, key=samples, reverse=True)[:MOST_COLUMNS])
+    return [part for part in parts if part in chosen], len(parts)
+
+
+def _plot(
+    named: Sequence[str],
+    parts: Sequence[str],
+    rows: Sequence[tuple[Subject, Sequence[Value]]],
+    quantity: Quantity,
+    ends: tuple[float, float],
+) -> "go.Figure":
+    import plotly.graph_objects as go
+
+    headings = short_names(parts, LONGEST_HEADING)
+    plot = go.Figure(layout=layout(rows_height(len(rows), CELL), below=8))
+    hovers = [[hover(s, [(quantity, v)], part) for part, v in zip(parts, values, strict=True)] for s, values in rows]
+    top = row_tops(len(rows), CELL)[0]
+    place = {"x0": 0, "dx": 1, "y0": top + CELL / 2, "dy": NAME + CELL + GAP, "ygap": NAME + GAP}
+    _add_cells(plot, [values for _, values in rows], hovers, quantity, ends, place)
+    named_rows(plot, named, CELL)
+    plot.update_xaxes(**_columns([safe(heading) for heading in headings]))
+    _tell_script(plot, headings, max(len(_short(v, quantity)) for _, values in rows for v in values))
+    return plot
+
+
+def _matrix(judges: Sequence[str], pairs: Mapping[tuple[str, str], Value], quantity: Quantity) -> "go.Figure":
+    import plotly.graph_objects as go
+
+    cells = [[pairs.get((a, b)) or pairs.get((b, a)) or Value() for b in judges] for a in judges]
+    hovers = [
+        [f"{safe(a)} and {safe(b)}: {_agreed(v, quantity)}, n = {v.n:,}" for b, v in zip(judges, row, strict=True)]
+        for a, row in zip(judges, cells, strict=True)
+    ]
+    plot = go.Figure(layout=layout((CELL + 2) * len(judges), below=8))
+    _add_cells(plot, cells, hovers, quantity, (0.0, 1.0), {"ygap": 2})
+    numbers = [str(k) for k in range(1, len(judges) + 1)]
+    plot.update_xaxes(**_columns(numbers))
+    plot.update_yaxes(**_columns(numbers) | {"range": [len(judges) - 0.5, -0.5], "automargin": True})
+    _tell_script(plot, numbers, max(len(_short(v, quantity)) for row in cells for v in row))
+    return plot
+
+
+def _add_cells(
+    plot: "go.Figure",
+    cells: Sequence[Sequence[Value]],
+    hovers: Sequence[Sequence[str]],
+    quantity: Quantity,
+    ends: tuple[float, float],
+    place: Mapping[str, float],
+) -> None:
+    low, high = ends
+    plot.add_heatmap(
+        z=[[v.value for v in row] for row in cells],
+        zmin=low,
+        zmax=high if high > low else low + 1.0,
+        colorscale=_colours(quantity),
+        showscale=False,
+        xgap=2,
+        text=[[_short(v, quantity) for v in row] for row in cells],
+        texttemplate="%{text}",
+        textfont={"size": 11},
+        hoverinfo="text",
+        hovertext=hovers,
+        **place,
+    )
+
+
+def _columns(headings: Sequence[str]) -> dict[str, Any]:
+    return {
+        "tickvals": list(range(len(headings))),
+        "ticktext": list(headings),
+        "range": [-0.5, len(headings) - 0.5],
+        "fixedrange": True,
+        "ticks": "",
+        "showgrid": False,
+        "zeroline": False,
+    }
+
+
+def _tell_script(plot: "go.Figure", headings: Sequence[str], longest_text: int) -> None:
+    """Store in the figure what the page's script needs to make headings and texts fit the width that there is."""
+    longest = max(map(cell_len, headings))
+    plot.update_layout(meta={"columns": len(headings), "heading": longest, "text": longest_text})
+
+
+def _short(value: Value, quantity: Quantity) -> str:
+    """Write a cell's text: a share in whole per cent, for there is little room; the table has the decimals."""
+    if value.value is None:
+        return "·" if value.n else ""
+    text = f"{100 * value.value:.0f}%" if quantity.unit is Unit.SHARE else number(value.value, quantity.unit)
+    return text + UNRELIABLE * value.doubtful
+
+
+def _agreed(value: Value, quantity: Quantity) -> str:
+    return "no variation" if value.value is None and value.n else value_text(value, quantity)
+
+
+def _colours(quantity: Quantity) -> list[tuple[float, str]]:
+    if quantity.higher_is_better:
+        return list(BAD_TO_GOOD)
+    return [(1 - at, colour) for at, colour in reversed(BAD_TO_GOOD)]
+
+
+def _scale(quantity: Quantity, ends: tuple[float, float]) -> tuple[Key, ...]:
+    """Build the legend of what the colours stand for."""
+    low, high = ends
+    marks = [(low + at * (high - low), colour) for at, colour in _colours(quantity)]
+    good = high if quantity.higher_is_better else low
+    return tuple(Key(number(at, quantity.unit) + " (better)" * (at == good), colour) for at, colour in marks)

@@ -1,0 +1,266 @@
+"""The report as an HTML file that needs no network, and the same as JSON beside it.
+
+The script that draws is five megabytes, so the reports of a folder share one, which lies beside their own folders.
+
+Names, commands and replies may be hostile: Jinja escapes them, `wording.visible` shows what would hide, labels are
+escaped for Plotly's own pseudo-HTML, and a Content-Security-Policy lets nothing run but the page's own script, which it
+names by hash, and the shared one, which it names by a nonce drawn for each page; nothing else is fetched.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from evalake.core.errors import UsageError
+from evalake.core.files import FileRefusedError, make_folder, read_file, write_file
+from evalake.reports.axes import Drawing
+from evalake.reports.kinds import KINDS
+from evalake.reports.report import MISTAKES_SHOWN, Report, as_data, facts, headline, warnings
+from evalake.reports.tables import Table, comparisons_table, coverage_table
+from evalake.reports.wording import UNKNOWN, UNRELIABLE, one_line, visible
+
+# Files of a report, each written whole or not at all.
+
+
+def as_json(data: Any) -> str:
+    """Write data as JSON, as a report's file holds it."""
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1)
+
+
+def write_files(folder: Path, texts: Mapping[str, str]) -> Path:
+    """Write texts into a folder, which is made where it is missing; returns the path of the last.
+
+    Files of an earlier report are replaced whole. Raises UsageError naming the folder where it cannot be written, or
+    is not the user's alone.
+
+    Args:
+        folder: The folder.
+        texts: What is written, by the file's name.
+    """
+    try:
+        make_folder(folder, own=True)
+        for name, text in texts.items():
+            write_file(folder / name, text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise UsageError(f"cannot write the report to {folder}: {error.strerror or error}") from error
+    return folder / list(texts)[-1]
+
+
+# Pages from templates: what was not written by us is escaped, and a name that a template lacks is an error.
+
+
+LONGEST_TEXT = 600
+_FOLDER = Path(__file__).parent / "templates"
+
+
+def fill(template: str, **values: Any) -> str:
+    """Fill a template, to which the pages' `style` and the filter `shown` for text of others are given too."""
+    return environment().get_template(template).render(style=Markup(source("style.css")), **values)
+
+
+@cache
+def environment() -> Environment:
+    """Make Jinja's environment, which knows the templates; each is compiled once."""
+    made = Environment(
+        loader=PackageLoader("evalake.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["shown"] = _shown
+    return made
+
+
+def source(name: str) -> str:
+    """Read a file that stands beside the templates."""
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+def _shown(value: object) -> str:
+    return UNKNOWN if value is None else visible(value, LONGEST_TEXT)
+
+
+# Pages that need neither network nor script, each with its data as JSON beside it: a roadmap, what a check found.
+
+
+def write_roadmap(data: Mapping[str, Any], folder: Path) -> Path:
+    """Write the page of what `as_data` of a roadmap gives, as `write_page` of a report does."""
+    return _write("roadmap", data, folder, fill("roadmap.html.j2", roadmap=data))
+
+
+def write_data_docs(data: Mapping[str, Any], folder: Path) -> Path:
+    """Write the page of what `evalake.admin.data_docs` gathers: table by table and rule by rule, what a check found."""
+    return _write("data-docs", data, folder, fill("data_docs.html.j2", check=data))
+
+
+def _write(name: str, data: Mapping[str, Any], folder: Path, page: str) -> Path:
+    """Write page and data into a folder, which is made where it is missing; returns the page's path.
+
+    Raises UsageError naming the folder where it cannot be written.
+    """
+    return write_files(folder, {f"{name}.json": as_json(data), f"{name}.html": page})
+
+
+# Where the viewer shows what a report tells: `evalake view` on this machine, unless another address is named.
+
+
+VIEWER_URL = "EVALAKE_VIEWER_URL"  # where `evalake view` or `evalake serve` answers
+DEFAULT_PORT = 8601  # of `evalake view`
+
+
+def viewer_address() -> str:
+    """Look up the address of the viewer, without a slash at its end."""
+    return (os.environ.get(VIEWER_URL) or f"http://127.0.0.1:{DEFAULT_PORT}").rstrip("/")
+
+
+def run_address(run_id: str) -> str:
+    """Build the address of a run's page."""
+    return f"{viewer_address()}/runs/{quote(run_id, safe='')}"
+
+
+def items_address(run_id: str, **filters: str | None) -> str:
+    """Build the address of a run's items under these filters; filters that are None are left out."""
+    wanted = urlencode({name: value for name, value in filters.items() if value is not None}, errors="replace")
+    return f"{run_address(run_id)}/items" + (f"?{wanted}" if wanted else "")
+
+
+def item_address(run_id: str, sample_hash: str) -> str:
+    """Build the address of one item of a run."""
+    return f"{items_address(run_id)}/{quote(sample_hash, safe='')}"
+
+
+PAGE, DATA = "report.html", "report.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One figure on the page."""
+
+    title: str
+    note: str
+    table: Table
+    drawing: Drawing | None
+
+    @property
+    def wide(self) -> bool:
+        """Whether it takes the page's whole width."""
+        return self.drawing is None or self.drawing.wide
+
+
+@dataclass(frozen=True, slots=True)
+class Mistakes:
+    """One model's mistakes: how many, and the first of them by group, each its item's address and a list of texts."""
+
+    model: str
+    address: str  # of the model's items
+    total: int
+    shown: int
+    groups: tuple[tuple[str, int, tuple[tuple[str, tuple[str, ...]], ...]], ...]
+
+
+def write_page(report: Report, folder: Path) -> Path:
+    """Write `report.html` and `report.json` into `folder`, which is made where it is missing; returns the page's path.
+
+    The script that draws is written beside the folder, unless it is there byte for byte: the page runs it. Files of an
+    earlier report are replaced whole. Raises UsageError naming the folder where it cannot be written.
+    """
+    from plotly.offline import get_plotlyjs
+
+    script = get_plotlyjs()
+    if not _is_there(folder.parent / library_name(), script.encode()):
+        write_files(folder.parent, {library_name(): script})
+    return write_files(folder, {DATA: as_json(as_data(report)), PAGE: render(report)})
+
+
+def _is_there(file: Path, content: bytes) -> bool:
+    """Tell whether a folder that is the user's alone has this file, itself and no link, with this content."""
+    try:
+        make_folder(file.parent, own=True)
+        return not file.is_symlink() and read_file(file) == content
+    except (OSError, FileRefusedError):
+        return False
+
+
+def library_name() -> str:
+    """Name the file of the script that draws, which has its version in its name."""
+    from plotly.offline import get_plotlyjs_version
+
+    return f"plotly-{get_plotlyjs_version()}.min.js"
+
+
+def render(report: Report) -> str:
+    """Render the page, which finds the script that draws in the folder above its own."""
+    script = source("plots.js")
+    sections = [_section(report, figure) for figure in report.shown]
+    return fill(
+        "page.html.j2",
+        title=visible(report.title),
+        run_id=visible(report.run["run_id"], 200),
+        lines=headline(report),
+        items=items_address(report.run["run_id"]),
+        warnings=warnings(report),
+        coverage=coverage_table(report) if report.coverage else None,
+        facts=facts(report),
+        sections=sections,
+        comparisons=comparisons_table(report) if any(report.comparisons.values()) else None,
+        mistakes=tuple(_mistakes(report)) if report.answers else None,
+        mistakes_title=report.answers.title if report.answers else None,
+        mistake_headings=[heading for _, heading in report.answers.shown] if report.answers else [],
+        plots={f"{i}-{k}": plot for i, section in enumerate(sections) for k, plot in enumerate(_plots(section))},
+        doubtful=any(cell.doubtful for section in sections for row in section.table.rows for cell in row),
+        unreliable=UNRELIABLE,
+        unknown=UNKNOWN,
+        library=library_name(),
+        nonce=secrets.token_urlsafe(16),
+        script=Markup(script),
+        script_hash=_hash(script),
+    )
+
+
+def _section(report: Report, figure: Any) -> Section:
+    kind = KINDS[type(figure)]
+    drawing = kind.draw(report, figure) if kind.draw else None
+    return Section(figure.title, figure.note, kind.tabulate(report, figure), drawing)
+
+
+def _plots(section: Section) -> list[Any]:
+    """Convert the figures of a drawing to the objects that Plotly's script takes."""
+    figures = section.drawing.panels.values() if section.drawing else ()
+    return [json.loads(figure.to_json()) for figure in figures]
+
+
+def _mistakes(report: Report) -> Iterator[Mistakes]:
+    answers = report.answers
+    if answers is None:
+        return
+    for subject, wrong in report.mistakes():
+        shown = wrong.head(MISTAKES_SHOWN)
+        groups: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+        for row in shown.iter_rows(named=True):
+            texts = tuple(UNKNOWN if row[column] is None else visible(row[column], 600) for column, _ in answers.shown)
+            address = item_address(report.run["run_id"], row["sample_hash"])
+            groups.setdefault(_group(row, answers.group, answers.label), []).append((address, texts))
+        listed = tuple((name, len(rows), tuple(rows)) for name, rows in sorted(groups.items()))
+        items = items_address(report.run["run_id"], **subject._asdict())
+        yield Mistakes(one_line(subject.name, 300), items, wrong.height, shown.height, listed)
+
+
+def _group(row: dict[str, Any], *columns: str | None) -> str:
+    """Read the value of the first of the columns that has one."""
+    return next((visible(row[c], 80) for c in columns if c is not None and row[c] is not None), UNKNOWN)
+
+
+def _hash(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

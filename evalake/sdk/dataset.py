@@ -1,0 +1,204 @@
+"""Datasets that are tables: how a suite reads its samples from JSON Lines, CSV or Parquet without code of its own."""
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from evalake.core.errors import SourceError, UsageError
+from evalake.core.hashing import content_hash
+from evalake.sdk import sources
+from evalake.sdk.sample import Dataset, Sample, Skipped
+from evalake.sdk.sources import Record, as_payload, form_of, read_table, summary
+
+# A dataset in the making: what its source gives becomes samples, or is left out for a stated reason.
+
+
+DUPLICATE = "duplicate"
+NOT_TEXT = "not storable text (invalid Unicode or NUL)"
+REPEATED_ID = "sample_id already taken"
+
+
+@dataclass
+class DatasetBuilder:
+    """Collects one dataset in the order in which its source is read; a suite adds what it takes for a sample."""
+
+    dataset: str
+    samples: list[Sample] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)  # how the source was understood
+
+    def skip(self, where: str, reason: str, refused: str | None = None, label: str | None = None) -> None:
+        """Record what is skipped; `refused` is the malformed material, None where it is skipped by design."""
+        self.skipped.append(Skipped(where, reason, None if refused is None else as_payload(refused), label))
+
+    def records(self, path: Path, needed: Collection[str]) -> Iterator[Record]:
+        """Yield the records of a table, as `read_table` reads it; skip what could not be read as one."""
+        if form := form_of(path, needed):
+            self.notes.append(f"{path.name}: read as {form}")
+        for record in read_table(path, needed):
+            if isinstance(record, Skipped):
+                self.skip(record.where, record.reason, record.payload)
+            else:
+                yield record
+
+    def add(self, sample: Sample) -> None:
+        """Add a sample."""
+        self.ids.add(sample.sample_id)
+        self.samples.append(sample)
+
+    def result(self) -> Dataset:
+        """Build the dataset from what was collected so far."""
+        return Dataset(self.dataset, tuple(self.samples), tuple(self.skipped), tuple(self.notes))
+
+
+def read_whole(source: str, read: Callable[[], Dataset], wanted: str, *, may_be_empty: bool = False) -> Dataset:
+    """Read the dataset of a source by calling `read`; `wanted` names, in words, what it must hold.
+
+    Raises SourceError where it cannot be read, or holds none of what is wanted, unless it may be empty.
+    """
+    try:
+        dataset = read()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise SourceError(f"cannot read the dataset source {source!r}: {reason}") from error
+    if not dataset.samples and not may_be_empty:
+        why = ", ".join(f"{count} x {reason}" for reason, count in summary(dataset).skipped.items())
+        raise SourceError(f"the dataset source {source!r} holds no {wanted} ({why or 'it is empty'})")
+    return dataset
+
+
+# Drawing: a sample of results to be labelled, with known probabilities, and how many results each one stands for.
+
+
+def draw(units: pl.DataFrame, size: int, seed: int) -> pl.DataFrame:
+    """Draw about `size` units, each with its `inclusion_probability`, which is in proportion to its weight, up to 1.
+
+    A systematic sample in random order (Madow 1949): it has exactly these probabilities. Weighting by them removes the
+    preference for informative units from estimates. The same seed draws the same units, under the same `draw`.
+    """
+    if size < 1:
+        raise UsageError(f"a sample of {size} results cannot be drawn: ask for 1 or more")
+    if units.is_empty():
+        return units.with_columns(inclusion_probability=pl.lit(None, pl.Float64), draw=pl.lit(None, pl.String))
+    chance = inclusion(units["weight"].to_numpy(), size)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(chance))
+    ends = np.cumsum(chance[order])
+    ticks = np.arange(rng.random(), ends[-1], 1.0)
+    chosen = np.unique(order[np.minimum(np.searchsorted(ends, ticks, side="right"), len(order) - 1)])
+    drawn = units.with_columns(inclusion_probability=pl.Series(chance))[chosen]
+    return drawn.with_columns(draw=pl.lit(content_hash(drawn.rows())))
+
+
+def inclusion(weight: np.ndarray[Any, np.dtype[np.float64]], size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Compute probabilities proportional to the weights, none above 1, with the sum `size` (all 1 for fewer units)."""
+    if size >= len(weight):
+        return np.ones(len(weight))
+    chance = np.zeros(len(weight))
+    certain = np.zeros(len(weight), dtype=bool)
+    while True:
+        rest = size - certain.sum()
+        chance = np.where(certain, 1.0, rest * weight / weight[~certain].sum())
+        over = (chance > 1) & ~certain
+        if not over.any():
+            return np.minimum(chance, 1.0)
+        certain |= over
+
+
+def represented(labels: pl.LazyFrame, unit: Sequence[str]) -> pl.LazyFrame:
+    """Compute how many units each labelled one stands for, as `human_weight`, from all draws together.
+
+    A draw is made among the units that nobody has labelled before. With the units labelled by then, which count 1 each,
+    it estimates the whole (Des Raj 1956): a unit counts one over its probability in its own draw, and 1 in each later
+    one. The draws are weighted by their sizes. A unit that was picked, or labelled by chance 1, counts 1.
+
+    Args:
+        labels: Rows of `human_labels` about the units of one run.
+        unit: The columns that identify what was drawn.
+    """
+    first = labels.sort("labelled_at", "label_id").unique(unit, keep="first", maintain_order=True)
+    first = first.select(*unit, "inclusion_probability", "labelled_at", pl.col("draw").fill_null(""))
+    drawn = first.filter(pl.col("inclusion_probability").is_not_null())
+    draws = drawn.group_by("draw").agg(size=pl.len(), begun=pl.col("labelled_at").min()).sort("begun", "draw")
+    share = pl.col("size") / pl.col("size").sum()
+    later = (1 - share.cum_sum()).clip(lower_bound=0.0)
+    known = first.join(draws.select("draw", share=share, later=later), on="draw", how="left", maintain_order="left")
+    weight = pl.col("share") / pl.col("inclusion_probability") + pl.col("later")
+    return known.select(
+        *unit, human_weight=pl.when(pl.col("inclusion_probability").is_null()).then(1.0).otherwise(weight)
+    )
+
+
+STARTER = "starter"
+FIELDS = ("sample_id", "input", "target", "label", "category", "severity", "difficulty", "cluster", "note")
+
+
+@dataclass(frozen=True)
+class SampleTable:
+    """Reads a suite's datasets: call it with a source, as `--dataset` takes it.
+
+    A source is `starter`, or a table (see evalake/sdk/sources.py, for mappings of columns, too). Records that lack
+    something, or hold what no table can store, are left out and quarantined. A record without a sample_id is named by
+    a digest of its input.
+
+    Attributes:
+        suite: The suite's name.
+        columns: The column of a sample's field where it has another name, such as {"input": "question"}.
+        required: Fields that every sample has.
+        starter: The file behind the source `starter`.
+    """
+
+    suite: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    required: Sequence[str] = ("input",)
+    starter: Path | None = None
+
+    def __call__(self, source: str) -> Dataset:
+        """Read a source whole. Raises SourceError where it is missing, unreadable, or gives no sample."""
+        return read_whole(source, lambda: self._read(source), "sample that can be used")
+
+    def _read(self, source: str) -> Dataset:
+        is_starter = source == STARTER and self.starter is not None
+        path, mapping = (self.starter, "") if is_starter and self.starter else sources.split_source(source)
+        if not path.is_file() or path.suffix.lower() not in sources.TABLE_SUFFIXES:
+            also = "" if self.starter is None else f"`{STARTER}`, or "
+            raise SourceError(
+                f"{source!r} is no dataset source: give {also}a table ({', '.join(sources.TABLE_SUFFIXES)})"
+            )
+        names = {name: self.columns.get(name, name) for name in FIELDS}
+        columns = sources.read_mapping(mapping, tuple(names.values()))
+        builder = DatasetBuilder(STARTER if is_starter else sources.as_payload(path.stem))
+        for record in builder.records(path, columns.needed([names[name] for name in self.required])):
+            self._take(record, columns, names, builder)
+        return builder.result()
+
+    def _take(
+        self, record: sources.Record, columns: sources.ColumnMapping, names: Mapping[str, str], builder: DatasetBuilder
+    ) -> None:
+        texts = {name: sources.as_text(columns.field(record, column)) or None for name, column in names.items()}
+        digest = hashlib.sha256((texts["input"] or "").encode("utf-8", "replace")).hexdigest()
+        sample_id = texts["sample_id"] or digest[:16]
+        reason = self._flaw(texts, names) or (REPEATED_ID if sample_id in builder.ids else None)
+        if reason is not None:
+            builder.skip(record.where, reason, record.raw)
+            return
+        target = columns.field(record, names["target"])
+        given: dict[str, Any] = texts | {
+            "sample_id": sample_id,
+            "target": None if target is None else json.dumps(target, ensure_ascii=False, default=str),
+        }
+        builder.add(Sample(self.suite, builder.dataset, **given))
+
+    def _flaw(self, texts: Mapping[str, str | None], names: Mapping[str, str]) -> str | None:
+        """Say why a record cannot be a sample; None where it can."""
+        missing = [names[name] for name in self.required if not (texts[name] or "").strip()]
+        if missing:
+            return f"no {missing[0]}"
+        return None if sources.is_storable("".join(text or "" for text in texts.values())) else NOT_TEXT

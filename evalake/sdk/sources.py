@@ -1,0 +1,399 @@
+"""Shared by every suite's dataset sources: tables of records, the declared mapping of their columns, what is left out.
+
+A table is a `.jsonl` (or `.ndjson`), `.csv`, `.tsv`, `.parquet` file, or a `.json` file that is one array, followed by
+`?` and a mapping where its columns have other names or values than the suite's fields. Encoding and delimiter of a text
+are found out (text_form.py):
+
+    reports.csv?command=cmd&label=is_bad&label.malicious=1&label.harmless=0
+
+* `FIELD=COLUMN`: the field is in this column. Without it, the column is named like the field.
+* `FIELD.VALUE=TEXT`: where the column says TEXT, the field is VALUE. `TEXT` `*` is everything not named otherwise, and
+  needs no column: `label.harmless=*` says that every row is harmless. `FIELD.=TEXT` makes the field empty.
+* Other values stay as they are. Numbers and booleans compare as they are written in JSON (`1`, `0.5`, `true`).
+* Percent-encode what would be mistaken: `%26` for `&`, `%2B` for `+`.
+"""
+
+import csv
+import json
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from evalake.core.errors import SourceError
+from evalake.core.files import LARGEST_IN_ALL, MEGABYTE, Files
+from evalake.core.hashing import NotCanonicalError, canonical_text, record
+from evalake.sdk.json_in_text import json_object
+from evalake.sdk.sample import Dataset, Skipped
+from evalake.sdk.tabular import LOOK_AT, TextForm, encoding_of, form_of_table
+
+csv.field_size_limit(16 * MEGABYTE)  # Python's own limit, 131,072 characters, is shorter than many a contract
+
+TABLE_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+LONGEST_LINE = 16 * 1024 * 1024  # bytes of one JSON line
+LARGEST_ARRAY = 256 * MEGABYTE  # of a JSON array, which is read as a whole
+LARGEST_CHUNK = 256 * MEGABYTE  # of a Parquet column, which is unpacked as a whole
+WIDEST_NUMBER = 16  # bytes of one cell that is no text
+LONGEST_PAYLOAD = 10_000  # characters of refused material that are kept for quarantine
+
+NOT_READ = "(not read)"  # stands for a file that is left out unread
+NOT_UTF8 = "not UTF-8 text"
+NOT_JSON = "not a JSON object"
+LINE_TOO_LONG = "line too long"
+UNREADABLE_ROW = "unreadable CSV row"
+
+_NOTHING = object()
+
+
+@record
+class Record:
+    """One record of a table: where it stands, its values by column, and its raw text as quarantine would show it."""
+
+    where: str
+    values: Mapping[str, Any]
+    raw: str
+
+
+@dataclass(frozen=True)
+class ColumnMapping:
+    """The column that holds each field, and the field's value that each of the column's values means."""
+
+    columns: Mapping[str, str]
+    values: Mapping[str, Mapping[str, str | None]]
+
+    def needed(self, required: Collection[str]) -> tuple[str, ...]:
+        """List the columns a table must have: those named, and those of the `required` fields that no `*` fills."""
+        filled = {field for field, values in self.values.items() if "*" in values}
+        return tuple(
+            column for field, column in self.columns.items() if column != field or field in {*required} - filled
+        )
+
+    def label_text(self, record: Record, name: str) -> str:
+        """Return the text of a label; `*` where the mapping fills it for all rows, without a column."""
+        column = self.columns[name]
+        if column not in record.values and "*" in self.values.get(name, {}):
+            return "*"
+        return (as_text(record.values.get(column)) or "").strip()
+
+    def field(self, record: Record, name: str) -> Any:
+        """Look up the value of a field in a record through the mapping; None where there is none."""
+        value = record.values.get(self.columns[name])
+        meanings = self.values.get(name)
+        if meanings is None:
+            return value
+        meaning = meanings.get(as_text(value) or "", meanings.get("*", _NOTHING))
+        return value if meaning is _NOTHING else meaning
+
+
+def split_source(source: str) -> tuple[Path, str]:
+    """Split a source into path and mapping text. A path that exists as it stands has no mapping, even with a `?`."""
+    path, mark, mapping = source.partition("?")
+    return (Path(source), "") if not mark or Path(source).exists() else (Path(path), mapping)
+
+
+def find_source(source: str, others: str) -> tuple[Path, str | None]:
+    """Find the path of a source, with its mapping text where it is a table; `others` names what else it may be.
+
+    Raises SourceError where there is nothing, or a mapping for what is no table.
+    """
+    path, mapping = split_source(source)
+    if not path.exists():
+        tables = ", ".join(TABLE_SUFFIXES)
+        raise SourceError(f"there is no dataset source {source!r}: give `starter`, {others}, or a table ({tables})")
+    suffix = path.suffix.lower()
+    if path.is_file() and (suffix in TABLE_SUFFIXES or (suffix == ".json" and is_array(path))):
+        return path, mapping
+    if mapping:
+        raise SourceError(f"the dataset source {source!r} takes no column mapping: only tables do")
+    return path, None
+
+
+def unknown_kind(source: str) -> SourceError:
+    """Build the error for a source that is nothing that could be read."""
+    return SourceError(f"the dataset source {source!r} is of no known kind: tables are {', '.join(TABLE_SUFFIXES)}")
+
+
+def read_mapping(text: str, fields: Collection[str]) -> ColumnMapping:
+    """Read the mapping after the `?` of a source. Raises SourceError for a malformed one or unknown fields."""
+    columns = {name: name for name in fields}
+    values: dict[str, dict[str, str | None]] = {}
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text), errors="strict")
+    except ValueError as error:
+        raise SourceError(f"the column mapping {text!r} is not of the form FIELD=COLUMN&FIELD.VALUE=TEXT") from error
+    declared: set[str] = set()
+    for key, value in pairs:
+        name, dot, meaning = key.partition(".")
+        if name not in columns:
+            raise SourceError(f"the column mapping names the unknown field {name!r}; fields are {', '.join(fields)}")
+        if dot and values.setdefault(name, {}).setdefault(value, meaning or None) != (meaning or None):
+            raise SourceError(f"the column mapping gives {name}'s value {value!r} two meanings")
+        if not dot and (name in declared or not value):
+            raise SourceError(f"the column mapping must give the field {name!r} exactly one column")
+        if not dot:
+            declared.add(name)
+            columns[name] = value
+    return ColumnMapping(columns, values)
+
+
+def read_table(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped]:
+    """Read the records of a table, and what could not be read as one.
+
+    Text that is not UTF-8 comes with lone surrogates in place of its bytes. Blank lines are no records. Raises
+    SourceError where the file is no table of its kind or lacks one of the `needed` columns (a JSON line may lack any).
+    """
+    suffix = path.suffix.lower()
+    Files(path, LARGEST_IN_ALL).check(path)
+    if suffix in (".csv", ".tsv"):
+        return _read_csv(path, needed)
+    if suffix == ".parquet":
+        return _read_parquet(path, needed)
+    return _with_columns(path, _read_array(path) if suffix == ".json" else _read_json_lines(path), needed)
+
+
+def form_of(path: Path, needed: Collection[str]) -> str | None:
+    """Say in which form a table was found; None where it is the usual one."""
+    suffix = path.suffix.lower()
+    if suffix in (".csv", ".tsv"):
+        form = form_of_table(path, needed)
+        return None if suffix == ".tsv" and form.words == "columns separated by tabs" else form.words
+    if suffix == ".parquet":
+        return None
+    words = TextForm(encoding_of(path)).words
+    return ", ".join(filter(None, ("a JSON array", words))) if suffix == ".json" else words
+
+
+def is_array(path: Path) -> bool:
+    """Tell whether a `.json` file begins as an array, and so is a table."""
+    with TextForm(encoding_of(path)).open(path) as file:
+        return file.read(LOOK_AT).lstrip("\ufeff \t\r\n").startswith("[")
+
+
+def _with_columns(
+    path: Path, records: Iterator[Record | Skipped], needed: Collection[str]
+) -> Iterator[Record | Skipped]:
+    """Hand on records of JSON. Raises SourceError where no record has one of the needed columns."""
+    seen: dict[str, None] = {}
+    any_record = False
+    for each in records:
+        if isinstance(each, Record):
+            any_record = True
+            seen.update(dict.fromkeys(each.values))
+        yield each
+    if any_record and not seen.keys() >= {*needed}:
+        _check_columns(path, list(seen), needed)
+
+
+def _read_array(path: Path) -> Iterator[Record | Skipped]:
+    if path.stat().st_size > LARGEST_ARRAY:
+        raise SourceError(f"{path} is too large for one JSON array: write it as JSON Lines, an object a line")
+    with TextForm(encoding_of(path)).open(path) as file:
+        text = file.read().removeprefix("\ufeff")
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{path} is not valid JSON: {str(error).splitlines()[0]}") from error
+    if not isinstance(entries, list):
+        raise SourceError(f"{path} is no JSON array of objects; for JSON Lines, name it .jsonl")
+    for number, values in enumerate(entries):
+        where, raw = f"{path.name}[{number}]", json.dumps(values, default=str)
+        is_record = isinstance(values, dict)
+        yield Record(where, values, raw) if is_record else Skipped(where, NOT_JSON, as_payload(raw))
+
+
+def _read_json_lines(path: Path) -> Iterator[Record | Skipped]:
+    form = TextForm(encoding_of(path))
+    if form.encoding.startswith("utf-8"):
+        yield from _read_lines(path)
+        return
+    with form.open(path) as file:
+        for number, line in enumerate(file, start=1):
+            if text := line.removeprefix("\ufeff").strip():
+                yield _line(f"{path.name}:{number}", text)
+
+
+def _read_lines(path: Path) -> Iterator[Record | Skipped]:
+    """Read lines of UTF-8, none of which is held beyond its longest length."""
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(LONGEST_LINE + 1):
+            number += 1
+            where = f"{path.name}:{number}"
+            if len(line) > LONGEST_LINE:
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(LONGEST_LINE)
+                yield Skipped(where, LINE_TOO_LONG, f"more than {LONGEST_LINE} bytes")
+                continue
+            text = line.decode("utf-8", "surrogateescape").removeprefix("\ufeff" if number == 1 else "").strip()
+            if text:
+                yield _line(where, text)
+
+
+def _line(where: str, text: str) -> Record | Skipped:
+    values = json_object(text)
+    return Skipped(where, NOT_JSON, as_payload(text)) if values is None else Record(where, values, text)
+
+
+def _read_csv(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped]:
+    form = form_of_table(path, needed)
+    with form.open(path) as file:
+        latest = ""  # line, for the reader does not show what it refuses
+
+        def remembered(line: str) -> str:
+            nonlocal latest
+            latest = line
+            return line
+
+        reader = csv.reader(map(remembered, file), delimiter=form.delimiter or ",", strict=True)
+        try:
+            header = next(reader, [])
+        except csv.Error as error:
+            raise SourceError(f"the header of {path} cannot be read: {error}") from error
+        _check_columns(path, header, needed)
+        while True:
+            try:
+                cells = next(reader, None)
+            except csv.Error:
+                yield Skipped(f"{path.name}:{reader.line_num}", UNREADABLE_ROW, as_payload(latest))
+                continue
+            where = f"{path.name}:{reader.line_num}"
+            if cells is None:
+                return
+            if cells and len(cells) != len(header):
+                yield Skipped(where, UNREADABLE_ROW, as_payload(latest))
+            elif cells:
+                values = {name: cell or None for name, cell in zip(header, cells, strict=True)}
+                yield Record(where, values, json.dumps(values))
+
+
+def _read_parquet(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped]:
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
+    number = 0
+    try:
+        with ParquetFile(path) as file:
+            _check_columns(path, file.schema_arrow.names, needed)
+            columns = _bounded_columns(path, file, needed)
+            for batch in file.iter_batches(batch_size=_rows_at_once(path, file), columns=columns):
+                for row in range(batch.num_rows):  # one at a time, for as Python's texts they are larger
+                    where, cells = f"{path.name}: row {number + 1}", batch.slice(row, 1)
+                    if cells.nbytes > LONGEST_LINE:
+                        yield Skipped(where, LINE_TOO_LONG, NOT_READ)
+                    else:
+                        (values,) = cells.to_pylist()
+                        yield Record(where, values, json.dumps(values, default=str))
+                    number += 1
+    except (ArrowException, UnicodeDecodeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise SourceError(f"{path} cannot be read as Parquet after row {number}: {reason}") from error
+
+
+def _rows_at_once(path: Path, file: Any) -> int:
+    """Compute how many rows of a Parquet file are unpacked at once: few where cells are long.
+
+    Raises:
+        SourceError: A column is too large to be unpacked, however small the file is.
+    """
+    most = 1000
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        largest = max((group.column(index).total_uncompressed_size for index in range(group.num_columns)), default=0)
+        if largest > LARGEST_CHUNK:
+            raise SourceError(
+                f"{path} has a column with more than {LARGEST_CHUNK // MEGABYTE} MB in one row group: write it with "
+                "smaller row groups"
+            )
+        # A cell that is stored once may stand in every row
+        most = min(most, max(1, LARGEST_CHUNK // max(largest, 1)))
+    return most
+
+
+def _bounded_columns(path: Path, file: Any, needed: Collection[str]) -> list[str]:
+    """Choose the columns to read: those with lists only where the lists must be small.
+
+    One row may hold a list of millions of cells that are stored once, and lists are only ever shown to people.
+
+    Raises:
+        SourceError: A column with lists that may be large is needed.
+    """
+    lists = set()
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        for index in range(group.num_columns):
+            chunk, column = group.column(index), file.schema.column(index)
+            longest = chunk.total_uncompressed_size if "BYTE_ARRAY" in chunk.physical_type else WIDEST_NUMBER
+            if column.max_repetition_level and chunk.num_values * longest > LARGEST_CHUNK:
+                lists.add(column.path.split(".")[0])
+    if unread := lists.intersection(needed):
+        raise SourceError(f"{path} has lists in the column {min(unread)!r}: a sample takes text or a number")
+    return [name for name in file.schema_arrow.names if name not in lists]
+
+
+def _check_columns(path: Path, present: Collection[str], needed: Collection[str]) -> None:
+    known = ", ".join(map(repr, present)) or "none"
+    repeated = [name for name, count in Counter(present).items() if count > 1]
+    if repeated:
+        raise SourceError(f"{path} has two columns named {repeated[0]!r}; rename one of them")
+    missing = [name for name in needed if name not in present]
+    if missing:
+        raise SourceError(
+            f"{path} has no column {missing[0]!r} (its columns are {known}); "
+            "map it after the file name, as in ?FIELD=COLUMN or ?FIELD.VALUE=*"
+        )
+
+
+def as_text(value: Any) -> str | None:
+    """Write a cell's value as in JSON, but text without quotes; None for a missing one."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, default=str) if not isinstance(value, float) or math.isfinite(value) else str(value)
+
+
+def is_storable(text: str) -> bool:
+    """Tell whether every engine can hold the text: it is Unicode without lone surrogates, and has no NUL."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return "\x00" not in text
+
+
+def storable(text: str) -> str:
+    """Replace every lone surrogate by `?`: escapes in JSON can spell these, and no table can hold them."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def as_json(value: Any) -> str:
+    """Write a decoded value as canonical JSON that a table can hold: each lone surrogate becomes `?`.
+
+    Raises SourceError where it holds NaN or an infinite number, or is nested too deeply.
+    """
+    try:
+        return storable(canonical_text(value))
+    except NotCanonicalError as error:
+        raise SourceError("holds a number that is not finite, or is nested too deeply") from error
+
+
+def as_payload(text: str) -> str:
+    """Prepare refused material for quarantine: what cannot be stored is escaped, and a long end is cut off."""
+    kept = text[:LONGEST_PAYLOAD].encode("utf-8", "backslashreplace").decode("utf-8").replace("\x00", "\\x00")
+    return kept if len(text) <= LONGEST_PAYLOAD else f"{kept}… ({len(text)} characters)"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a dataset holds by category (by label where there is none), and what was left out by reason; sorted."""
+
+    samples: Mapping[str, int]
+    skipped: Mapping[str, int]
+
+
+def summary(dataset: Dataset) -> Summary:
+    """Count a dataset's samples per category, and what was left out per reason."""
+    samples = Counter(sample.category or sample.label or "unlabelled" for sample in dataset.samples)
+    skipped = Counter(left.reason for left in dataset.skipped)
+    return Summary(dict(sorted(samples.items())), dict(sorted(skipped.items())))

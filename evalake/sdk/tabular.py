@@ -1,0 +1,215 @@
+"""Labels of two classes as tables have them: which value is which class, understood before anything is asked.
+
+Values that name a class are read without regard to case. `1`, `yes` and `true` say nothing by themselves: only a
+column whose name says what is true gives them a meaning, or a mapping. A value that cannot be understood is refused.
+"""
+
+import codecs
+import csv
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+from evalake.core.errors import SourceError
+
+# The form of a file of text rows: its encoding and its delimiter, found out from the file itself.
+
+
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+LOOK_AT = 1 << 16  # bytes by which UTF-16 without a mark is told
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_NAMES = {"utf-8": "UTF-8", "utf-8-sig": "UTF-8", "cp1252": "Latin-1 (Windows-1252)"}
+_VALID_UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n?\Z")  # by which spreadsheets name the delimiter
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """How a file's bytes become rows."""
+
+    encoding: str
+    delimiter: str | None = None  # of a table with delimiters
+    skipped_lines: int = 0  # before the header
+
+    @property
+    def words(self) -> str | None:
+        """What was found, where it differs from UTF-8 with commas; None where it does not."""
+        encoding = _NAMES.get(self.encoding, self.encoding.upper())
+        parts = [] if encoding == "UTF-8" else [encoding]
+        if self.delimiter not in (None, ","):
+            parts.insert(0, f"columns separated by {DELIMITERS.get(str(self.delimiter), repr(self.delimiter))}")
+        return ", ".join(parts) or None
+
+    def open(self, path: Path) -> TextIO:
+        """Open the file; bytes that are no text come as lone surrogates."""
+        errors = "surrogateescape" if self.encoding.startswith("utf-8") else "replace"
+        file = path.open(encoding=self.encoding, errors=errors, newline="")
+        for _ in range(self.skipped_lines):
+            file.readline()
+        return file
+
+
+def encoding_of(path: Path) -> str:
+    """Find out the encoding of a file, which is read once in parts."""
+    with path.open("rb") as file:
+        head = file.read(LOOK_AT)
+        for mark, encoding in _MARKS:
+            if head.startswith(mark):
+                return encoding
+        if (wide := _wide(head)) is not None:
+            return wide
+        decoder, is_utf8, has_valid = codecs.getincrementaldecoder("utf-8")(), True, False
+        part, before = head, b""
+        while part:
+            has_valid = has_valid or _VALID_UTF8.search(before + part) is not None
+            before = part[-3:]
+            if is_utf8:
+                try:
+                    decoder.decode(part)
+                except UnicodeDecodeError:
+                    is_utf8 = False
+            if has_valid and not is_utf8:
+                return "utf-8"  # damaged: its bad rows are refused one by one
+            part = file.read(1 << 20)
+        if is_utf8:
+            try:
+                decoder.decode(b"", final=True)
+            except UnicodeDecodeError:  # its last character is cut off, or is none
+                is_utf8 = False
+    return "utf-8" if is_utf8 else "cp1252"
+
+
+def form_of_table(path: Path, needed: Collection[str]) -> TextForm:
+    """Find out the form of a table: the delimiter is the one by which its header has most of the needed columns."""
+    encoding = encoding_of(path)
+    form = TextForm(encoding, ",")
+    with form.open(path) as file:
+        first = file.readline()
+        if named := _SEPARATOR_LINE.match(first):
+            return TextForm(encoding, named[1], 1)
+        header = [first, *islice(file, 20)]  # a quoted name may go over lines
+    usual = "\t" if path.suffix.lower() == ".tsv" else ","
+    order = sorted(DELIMITERS, key=lambda delimiter: delimiter != usual)
+    return TextForm(encoding, max(order, key=lambda delimiter: _fit(header, delimiter, needed)))
+
+
+def _wide(head: bytes) -> str | None:
+    """Tell UTF-16 without a mark: more than a third of all bytes are zeros, on one side of each pair."""
+    even, odd = head[0::2].count(0), head[1::2].count(0)
+    if even + odd <= len(head) // 3:
+        return None
+    return "utf-16-le" if odd > even else "utf-16-be"
+
+
+def _fit(header: list[str], delimiter: str, needed: Collection[str]) -> tuple[int, int]:
+    try:
+        names = next(csv.reader(header, delimiter=delimiter), [])
+    except csv.Error:
+        return 0, 0
+    return len(set(needed) & set(names)), len(names)
+
+
+_TRUE, _FALSE = frozenset({"1", "true", "yes", "y", "t"}), frozenset({"0", "false", "no", "n", "f"})
+_WORDS_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_DENIALS = frozenset({"no", "not", "non", "un"})
+_MOST_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Understood:
+    """What each value of a label column means, and that in a sentence where it is not plain."""
+
+    classes: Mapping[str, str]
+    words: str | None
+
+
+@dataclass(frozen=True)
+class TwoClasses:
+    """The two classes of a label field.
+
+    Attributes:
+        field: The field's name.
+        positive, negative: The classes, as samples have them.
+        words: Other values that name a class.
+        truths: Words in a column's name by which a true value is the class.
+    """
+
+    field: str
+    positive: str
+    negative: str
+    words: Mapping[str, str]
+    truths: Mapping[str, str]
+
+    def understand(
+        self, where: str, column: str, values: Iterable[str], meanings: Mapping[str, str | None] | None
+    ) -> Understood:
+        """Find out what the values of a label column mean.
+
+        Args:
+            where: The file, for errors.
+            column: The column's name.
+            values: The value of each row, as text.
+            meanings: The class of values by the user's mapping; `*` is any other; None without a mapping.
+
+        Raises:
+            SourceError: A value names no class, or the mapping fits no row.
+        """
+        counts = Counter(values)
+        given = {_plain(text): self._class(where, meaning) for text, meaning in (meanings or {}).items()}
+        found = ", ".join(f"{value!r} ({count})" for value, count in counts.most_common(_MOST_SHOWN))
+        named = given.keys() - {"*"}
+        if named and counts and not any(_plain(value) in named for value in counts) and "*" not in given:
+            raise SourceError(f"{where}: the mapping of {self.field!r} fits no row; the column {column!r} has {found}")
+        by_name = self._by_name(column)
+        classes: dict[str, str] = {}
+        for value in counts:
+            plain = _plain(value)
+            read = given.get(plain) or given.get("*") or self._named(plain) or by_name.get(plain)
+            if read is None:
+                raise SourceError(
+                    f"{where}: the column {column!r} has values that are neither {self.positive} nor {self.negative}: "
+                    f"{found}. Say what they mean, as in "
+                    f"?{self.field}={column}&{self.field}.{self.positive}=1&{self.field}.{self.negative}=0"
+                )
+            classes[value] = read
+        of_itself = self._by_name(self.field) if column == self.field else {}
+        is_plain = all(read in (value, of_itself.get(_plain(value))) for value, read in classes.items())
+        said = ", ".join(f"{value!r} is {classes[value]} ({count})" for value, count in counts.most_common(_MOST_SHOWN))
+        return Understood(classes, None if is_plain else f"{self.field} from the column {column!r}: {said}")
+
+    def _named(self, plain: str) -> str | None:
+        return {self.positive: self.positive, self.negative: self.negative, **self.words}.get(plain)
+
+    def _class(self, where: str, meaning: str | None) -> str:
+        plain = _plain(meaning or "")
+        named = self._named(plain) or self._by_name(self.field).get(plain)
+        if named is None:
+            raise SourceError(
+                f"{where}: the mapping gives {self.field} the value {plain!r}; it is {self.positive} or {self.negative}"
+            )
+        return named
+
+    def _by_name(self, column: str) -> Mapping[str, str]:
+        """Look up what true and false mean by a column's name; nothing where the name does not say it."""
+        said = {word.lower() for word in _WORDS_OF_NAME.findall(column)}
+        classes = {self.truths[word] for word in said & self.truths.keys()}
+        if len(classes) != 1 or said & _DENIALS:
+            return {}
+        (when_true,) = classes
+        when_false = self.negative if when_true == self.positive else self.positive
+        return {**dict.fromkeys(_TRUE, when_true), **dict.fromkeys(_FALSE, when_false)}
+
+
+def _plain(value: str) -> str:
+    """Write a value for comparing: without case and space around it, whole numbers without a fraction."""
+    return value.strip().casefold().removesuffix(".0")

@@ -1,0 +1,101 @@
+"""Deploys a project to a Prefect server: work pools, and all of its prefect.yaml.
+
+`python -m evalake.server.local.deployment PROJECT` does so for `evalake up`, whose server is just starting: it imports
+Prefect meanwhile, and a line on standard input says that the server answers. `make deploy` does the same to one that
+is there.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from evalake.core.configuration import HOME_VARIABLE
+from evalake.core.errors import UsageError
+from evalake.suites.registry import suite_names
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
+
+
+def pools_of(project: Path) -> tuple[str, ...]:
+    """List the work pools that the deployments of a project's prefect.yaml name."""
+    declared = yaml.safe_load((project / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
+    return tuple(sorted({deployment["work_pool"]["name"] for deployment in declared}))
+
+
+def require_suites(project: Path) -> None:
+    """Raise UsageError where a deployment of a project's prefect.yaml names a suite that its workers would not find."""
+    known = _suites_at(project)
+    try:
+        declared = yaml.safe_load((project / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
+        asked = [(each.get("name"), each.get("parameters") or {}) for each in declared]
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, yaml.YAMLError) as error:
+        raise UsageError(f"{project / 'prefect.yaml'} has no deployments that can be read: {error}") from error
+    for deployment, parameters in asked:
+        for name in (parameters.get("suite"), *(parameters.get("suites") or ())):
+            if name is not None and name not in known:
+                raise UsageError(
+                    f"{project / 'prefect.yaml'}: the deployment {deployment} names the suite {name!r}, which there is "
+                    f"not: choose one of {', '.join(known)}"
+                )
+
+
+def _suites_at(project: Path) -> tuple[str, ...]:
+    """List the suites that a worker of the project finds, by the configuration in its folder, too."""
+    before = os.environ.get(HOME_VARIABLE)
+    os.environ[HOME_VARIABLE] = str(project)
+    try:
+        return suite_names()
+    finally:
+        os.environ.pop(HOME_VARIABLE)
+        if before is not None:
+            os.environ[HOME_VARIABLE] = before
+
+
+def create_pool(client: "SyncPrefectClient", name: str, *, anew: bool = False) -> None:
+    """Create a work pool whose workers start processes; `anew`: in the place of one that is there."""
+    from prefect.client.schemas.actions import WorkPoolCreate
+    from prefect.workers.process import ProcessWorker
+
+    template = ProcessWorker.get_default_base_job_template()
+    client.create_work_pool(
+        WorkPoolCreate(name=name, type=ProcessWorker.type, base_job_template=template), overwrite=anew
+    )
+
+
+def deploy_all() -> int:
+    """Deploy all of the working directory's prefect.yaml, as `prefect deploy` does; returns its exit code."""
+    from prefect.cli import app
+
+    # Where it is set, its value would take the place of the placeholder, in whose place each worker puts its own.
+    os.environ.pop("EVALAKE_HOME", None)
+    sys.argv = ["prefect", "--no-prompt", "deploy", "--all"]
+    try:
+        app()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    return 0
+
+
+def main(project: Path) -> int:
+    """Create the project's work pools, and deploy all of its prefect.yaml.
+
+    Returns:
+        The exit code of `prefect deploy`; 1 where standard input ended instead, with the process that asked for this.
+    """
+    import prefect.cli.deploy  # noqa: F401 - which the command would import only when the server is there
+    from prefect.client.orchestration import get_client
+
+    if not sys.stdin.readline():
+        return 1
+    with get_client(sync_client=True) as client:
+        for pool in pools_of(project):
+            create_pool(client, pool, anew=True)
+    return deploy_all()
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

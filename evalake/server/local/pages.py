@@ -1,0 +1,31 @@
+"""The pages of `evalake up`, as a process: `evalake serve` at a socket that the supervisor has bound.
+
+`python -m evalake.server.local.pages SOCKET PREFECT_SOCKET LAKE`; it also holds the socket of
+the Prefect server that it asks.
+"""
+
+import sys
+
+from evalake.core.errors import EvalakeError
+from evalake.server.processes import follow_parent, inherited
+
+
+def main(descriptor: str, prefect: str, lake: str) -> int:
+    """Serve until told to stop, or until the parent ends; returns the exit code."""
+    report_ready = follow_parent()
+    try:
+        from evalake.server.scoring.scorings import ScoringSettings  # this reads the configuration
+        from evalake.server.server import serve_at
+
+        settings = ScoringSettings.of_command(lake, None)
+        settings.check()
+        with inherited(descriptor) as listener, inherited(prefect):
+            serve_at(listener, listener.getsockname()[0], settings, lambda _: report_ready())
+    except EvalakeError as error:
+        sys.stderr.write(f"evalake: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

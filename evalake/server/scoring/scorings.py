@@ -1,0 +1,269 @@
+"""Scorings: what they are made with, what stands in the table, and the rule by which a new one starts or does not."""
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from math import ceil
+from typing import Any
+from uuid import uuid4
+
+import polars as pl
+
+from evalake.contracts.contract import Row
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import RUNS
+from evalake.core.errors import EvalakeError
+from evalake.core.redaction import require_no_password
+from evalake.flows.score_session import NEVER, failed, item_of, pending
+from evalake.models.routes import find_route
+from evalake.server.errors import ConflictError, DrainingError, NotFoundError
+from evalake.server.scoring.queue import Queue, QueueError
+from evalake.server.scoring.sessions import Known, Sessions
+from evalake.server.settings import Settings
+from evalake.storage.cached_table import CachedTable
+from evalake.storage.landing import insert_unless
+from evalake.suites.registry import baselines
+from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
+from evalake.suites.session_review.prompts import criteria_hash_of
+from evalake.suites.session_review.score import ACTIVE, CANCELLED, LOST
+from evalake.suites.session_review.sources.read import require_url
+from evalake.suites.session_review.suite import SUITE
+from evalake.tasks.estimate import Estimate, estimate_items
+from evalake.tasks.runtime.context import RunContext, options_of
+from evalake.tasks.runtime.server import read_secret
+
+TRIES = 20  # how often a request is decided again because others were quicker
+LOOKED_AT = 200  # sessions at most, of which an estimate reads the texts
+TOLD_OF_A_TOOL = ("tool_name", "rationale", "kind")
+
+# Rows that block a new scoring of their session
+_ANY = "old.session_id = new.session_id"
+_ACTIVE_OR_SAME = f"{_ANY} AND (old.status IN {ACTIVE} OR old.score_id = new.score_id)"
+
+logger = logging.getLogger("evalake.service")
+
+Begun = Mapping[str, datetime]
+"""When scorings began whose rows still wait, by score id: the table says that they were asked for, and how they end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringSettings(Settings):
+    """The judge and the sources of sessions, beside what every service needs."""
+
+    judge: str = SUITE.conversation.default_judges[0]
+    sources: tuple[str, ...] = ()
+
+    @cached_property
+    def criteria(self) -> str:
+        """The hash of the criteria that sessions are scored under now."""
+        return criteria_hash_of(options_of(SUITE, self.configuration), SUITE.prompts.types[0])
+
+    def check(self) -> None:
+        """Check options, sources and judge. Raises an EvalakeError for the first thing that is wrong."""
+        options_of(SUITE, self.configuration)
+        for source in self.sources:
+            require_no_password("--sessions", source, "leave the password out and set PGPASSWORD")
+            require_url(source)
+        find_route(self.judge, self.configuration, read_secret, baselines())
+
+
+@dataclass(frozen=True)
+class State:
+    """Holds the table as it is now.
+
+    Rows by score id, the scorings of each session from old to new, the tools that each score names in their order, when
+    each run ended, and the criteria that are in use.
+    """
+
+    by_id: Mapping[str, Row] = field(default_factory=dict)
+    by_session: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    tools: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    runs: Mapping[str, datetime | None] = field(default_factory=dict)
+    criteria: str = ""
+
+    def newest(self, session_id: str) -> Row | None:
+        """Find a session's newest scoring: one under way, or the last one that ended."""
+        rows = self.by_session.get(session_id)
+        return rows[-1] if rows else None
+
+    def scored(self, session_id: str) -> Row:
+        """Find a session's newest scoring as `newest` does. Raises NotFoundError where there is none."""
+        if (row := self.newest(session_id)) is None:
+            raise NotFoundError(f"the session {session_id[:200]!r} was never scored")
+        return row
+
+    def is_current(self, row: Mapping[str, Any]) -> bool:
+        """Tell whether a scoring was made under the criteria in use."""
+        return bool(row["criteria_hash"] == self.criteria)
+
+    def ended(self, row: Row) -> datetime | None:
+        """Look up when a scoring ended: by itself, or with the run that it was part of; None where this is unknown."""
+        ended: datetime | None = row["completed_at"] or self.runs.get(row["landed_by_run"])
+        return ended
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a request for a score led to: a new scoring, or the one that is there."""
+
+    row: Row
+    is_new: bool
+
+
+class Scorings:
+    """The scorings of a lake. Safe for threads; other processes are kept out by the table's log.
+
+    Attributes:
+        begun: Which scorings have begun, as Prefect tells it.
+        draining: Whether no new scoring starts.
+    """
+
+    def __init__(self, settings: ScoringSettings, sessions: Sessions, queue: Queue) -> None:
+        self._settings, self._sessions, self._queue = settings, sessions, queue
+        self._tables = (
+            CachedTable(settings.lake, RESULTS),
+            CachedTable(settings.lake, MISSING_TOOLS, ("score_id", "position", *TOLD_OF_A_TOOL)),
+            CachedTable(settings.lake, RUNS, ("run_id", "started_at", "ended_at"), SUITE.name),
+        )
+        self._read: tuple[tuple[Any, ...], State] = ((), State())
+        self._lock, self._starting = threading.Lock(), threading.Lock()
+        self.begun: Begun = {}
+        self.draining = False
+
+    def state(self) -> State:
+        """Read all scorings as they are now. Returns the same object until something changes."""
+        with self._lock:
+            scores, tools, runs = (table.rows() for table in self._tables)
+            read = (scores, tools, runs, self.begun)
+            if [*map(id, read)] != [*map(id, self._read[0])]:
+                self._read = (read, state_of(scores, tools, runs, self._settings.criteria, self.begun))
+            return self._read[1]
+
+    def request(self, session_id: str, user: str, *, force: bool = False) -> Decision:
+        """Begin to score a session, or return the scoring that it has. Raises the ApiError that says why not."""
+        (decided,) = self.request_many([self._sessions.find(session_id)], user, force=force)
+        if isinstance(decided, EvalakeError):
+            raise decided
+        return decided
+
+    def request_many(self, sessions: Sequence[Known], user: str, *, force: bool) -> list[Decision | EvalakeError]:
+        """Do as `request` for each of several sessions, with one commit for all that are new."""
+        decided: dict[str, Decision | EvalakeError] = {}
+        for _ in range(TRIES):
+            # One at a time, so that requests to this process cause no conflicts in the log; a batch holds up nobody
+            with self._starting if len(sessions) == 1 else nullcontext():
+                new = self._decide([each for each in sessions if each.session_id not in decided], decided, force=force)
+                rows = self._insert(new, user, force=force) if new else []
+            self._submit(rows)
+            decided |= {row["session_id"]: Decision(row, is_new=True) for row in rows}
+            if len(decided) == len(sessions):
+                break
+        busy = "the scorings of the session {!r} keep changing: try again"
+        return [decided.get(key) or EvalakeError(busy.format(key[:200])) for key in (k.session_id for k in sessions)]
+
+    def fail(self, row: Row, reason: str) -> bool:
+        """End a lost scoring; False where it was over already."""
+        return failed(self._settings.lake, row, LOST, reason)
+
+    def cancel(self, session_id: str, user: str) -> Row:
+        """End the scoring that is under way; returns its row. Raises ApiError where there is none, or it is over."""
+        row, reason = self.state().scored(session_id), f"it was cancelled by {user}"
+        if row["status"] not in ACTIVE or not failed(self._settings.lake, row, CANCELLED, reason):
+            raise ConflictError(f"no scoring of the session {session_id[:200]!r} is under way: there is none to cancel")
+        try:
+            self._queue.cancel(row)
+        except QueueError as error:  # what its process finds out does not count any more
+            logger.warning("the scoring %s of %r is cancelled: %s", row["score_id"][:12], session_id, error)
+        return self.state().by_id[row["score_id"]]
+
+    def startable(self, sessions: Sequence[Known], *, force: bool) -> list[Known]:
+        """Select the sessions for which a request would start a scoring."""
+        newest = ((known, self.state().newest(known.session_id)) for known in sessions)
+        return [known for known, row in newest if row is None or (force and row["status"] not in ACTIVE)]
+
+    def estimate(self, sessions: Sequence[Known]) -> Estimate:
+        """Estimate the judge's calls and their cost for scoring sessions. Of many sessions, a sample stands for all."""
+        context, state = self._context("estimate"), self.state()
+        some = sessions[:: ceil(len(sessions) / LOOKED_AT) or 1]
+        items = [
+            item_of(context, sample, self._settings.judge, _next(state, known))
+            for known, sample in self._sessions.samples(some)
+        ]
+        return estimate_items(context, items, len(sessions) / max(len(some), 1))
+
+    def _context(self, run_id: str) -> RunContext:
+        return RunContext(run_id, SUITE.name, self._settings.lake, self._settings.configuration)
+
+    def _decide(
+        self, sessions: Sequence[Known], decided: dict[str, Decision | EvalakeError], *, force: bool
+    ) -> list[Known]:
+        """Decide on the sessions whose scorings answer the request; returns those where a new one may start."""
+        state, new = self.state(), []
+        for known in sessions:
+            current = state.newest(known.session_id)
+            if current is None or (force and current["status"] not in ACTIVE):
+                new.append(known)
+            elif force:
+                busy = f"a scoring is {current['status']} already: wait for its end before asking for another"
+                decided[known.session_id] = ConflictError(busy)
+            else:
+                decided[known.session_id] = Decision(current, is_new=False)
+        return new
+
+    def _insert(self, sessions: Sequence[Known], user: str, *, force: bool) -> list[Row]:
+        """Land pending rows of the sessions in which no other scoring blocks them; returns those that landed."""
+        if self.draining:
+            raise DrainingError("the service is shutting down and starts no new scoring")
+        # The run names this request, so that its rows are told from those of a request that came at the same moment.
+        context, state = self._context(f"request-{uuid4().hex[:12]}"), self.state()
+        rows = [
+            pending(context, sample, self._settings.judge, _next(state, known), user)
+            for known, sample in self._sessions.samples(sessions)
+        ]
+        unless = _ACTIVE_OR_SAME if force else _ANY
+        if insert_unless(self._settings.lake, RESULTS, conform(rows, RESULTS), unless) < len(rows):
+            mine = {row["score_id"] for row in self.state().by_id.values() if row["landed_by_run"] == context.run_id}
+            rows = [row for row in rows if row["score_id"] in mine]
+        return rows
+
+    def _submit(self, rows: Sequence[Row]) -> None:
+        try:
+            if rows:
+                self._queue.submit(rows)
+        except QueueError as error:
+            for row in rows:
+                if not self._queue.has(row):
+                    self.fail(row, str(error))
+            raise
+
+
+def _next(state: State, known: Known) -> int:
+    """Compute the number of a session's next scoring: above all that it had, whoever judged."""
+    return 1 + max((row["replicate"] for row in state.by_session.get(known.session_id, ())), default=-1)
+
+
+def state_of(
+    scores: pl.DataFrame, tools: pl.DataFrame, of_runs: pl.DataFrame, criteria: str, begun: Begun | None = None
+) -> State:
+    """Build the state from rows of `session_scores`, `session_missing_tools` and `runs`."""
+    started, ended = (dict(of_runs.select("run_id", name).iter_rows()) for name in ("started_at", "ended_at"))
+    rows = {row["score_id"]: row for row in scores.to_dicts()}
+    for score_id, at in (begun or {}).items():
+        if score_id in rows and rows[score_id]["status"] == "pending":
+            at = max(at, rows[score_id]["asked_at"] or at)
+            rows[score_id] = {**rows[score_id], "status": "in_progress", "started_at": at}
+
+    def age(row: Row) -> tuple[bool, datetime, int]:
+        run_id = row["landed_by_run"]
+        at = row["completed_at"] or row["asked_at"] or ended.get(run_id) or started.get(run_id) or NEVER
+        return row["status"] in ACTIVE, at, row["replicate"]
+
+    by_session: dict[str, list[Row]] = {}
+    for row in sorted(rows.values(), key=age):
+        by_session.setdefault(row["session_id"], []).append(row)
+    named = tools.sort("position").drop("position").rows_by_key("score_id", named=True)
+    return State(rows, by_session, named, ended, criteria)

@@ -1,0 +1,222 @@
+"""The sessions that can be scored: those in the lake, and in sources that are followed."""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import polars as pl
+from cachetools import LRUCache
+from pydantic import BaseModel
+
+from evalake.admin.import_results import land_samples
+from evalake.contracts.tables import RUNS, SAMPLES
+from evalake.core.errors import SourceError
+from evalake.core.redaction import redact
+from evalake.flows.score_session import NEVER, read_samples
+from evalake.sdk import Dataset, Sample
+from evalake.server.errors import NotFoundError, NotOverError
+from evalake.storage.cached_table import CachedTable
+from evalake.storage.forget import forgotten_samples
+from evalake.storage.lake import Lake
+from evalake.suites.session_review.session import Session, load
+from evalake.suites.session_review.sources.read import read_dataset, unfinished, watermark
+from evalake.suites.session_review.suite import SUITE
+
+READ_AGAIN_SECONDS = 3.0  # sources are not looked at more often than this, however many unknown ids are asked for
+READ_AT_ONCE = 200  # sessions
+SEARCHED_CHARACTERS = 20_000  # of an alert
+KEPT_CHARACTERS = 16_000_000  # of the sessions that were read last
+
+logger = logging.getLogger("evalake.service")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What lists need of a session. Times are microseconds since 1970."""
+
+    session_id: str
+    sample_hash: str
+    session_status: str
+    alert_type: str | None
+    agent: str
+    started_at_us: int | None
+    completed_at_us: int | None
+    tool_calls: int
+    searched: str
+
+
+class SourceView(BaseModel):
+    """A source, and how reading it went the last time."""
+
+    source: str
+    state: Literal["read", "empty", "away", "unread"]
+    detail: str | None
+
+
+@dataclass
+class Source:
+    """One source. It is read again where it has changed since it was read."""
+
+    name: str
+    state: Literal["read", "empty", "away", "unread"] = "unread"
+    detail: str | None = None
+    _mark: Any = None
+
+    def read(self) -> Dataset | None:
+        """Read the dataset, which may be empty; None where it has not changed, or cannot be read: see `state`."""
+        try:
+            mark = watermark(self.name)
+            if self.state in ("read", "empty") and mark == self._mark:
+                return None
+            dataset = read_dataset(self.name, may_be_empty=True)
+        except SourceError as error:
+            self._tell("away", redact(str(error)))
+            return None
+        self._mark = mark  # of before it was read: what came in the meantime is read the next time
+        empty = "it holds no session that is over and can be judged"
+        self._tell(*(("read", None) if dataset.samples else ("empty", empty)))
+        return dataset
+
+    @property
+    def view(self) -> SourceView:
+        """The source as the API tells it."""
+        return SourceView(source=redact(self.name), state=self.state, detail=self.detail)
+
+    def _tell(self, state: Literal["read", "empty", "away"], detail: str | None) -> None:
+        if (state, detail) != (self.state, self.detail) and detail is not None:
+            logger.warning("the source %s: %s", redact(self.name), detail)
+        self.state, self.detail = state, detail
+
+
+class Sessions:
+    """The sessions of a lake by id; of several samples of one session, the one that was landed last."""
+
+    def __init__(self, lake: Lake, sources: Sequence[str] = ()) -> None:
+        self._lake, self._sources = lake, [Source(name) for name in sources]
+        self._samples = CachedTable(lake, SAMPLES, ("dataset_version", "sample_id", "sample_hash"), SUITE.name)
+        self._runs = CachedTable(lake, RUNS, ("dataset_versions", "started_at"), SUITE.name)
+        self._known: dict[str, Known] = {}  # by sample hash
+        self._current: dict[str, Known] = {}
+        self._seen: tuple[pl.DataFrame, pl.DataFrame] | None = None
+        self._unfinished: dict[str, frozenset[str]] = {}  # by source
+        self._read_at = float("-inf")
+        self._lock = threading.RLock()
+        self._texts: LRUCache[str, str] = LRUCache(KEPT_CHARACTERS, getsizeof=len)  # by sample hash
+        self._reading = threading.Lock()  # of its own, so that nobody who asks for a known session waits for a source
+
+    def all(self) -> Mapping[str, Known]:
+        """Read all sessions, by id."""
+        with self._lock:
+            rows, of_runs = self._samples.rows(), self._runs.rows()
+            if self._seen is None or self._seen[0] is not rows or self._seen[1] is not of_runs:
+                self._index(rows, of_runs)
+                self._seen = (rows, of_runs)
+            return self._current
+
+    def find(self, session_id: str) -> Known:
+        """Find one session. Raises NotOverError where it is still going on, NotFoundError where there is none."""
+        if (known := self.all().get(session_id)) is None:
+            self.read_sources()
+            known = self.all().get(session_id)
+        if known is not None:
+            return known
+        if any(session_id in ids for ids in self._unfinished.values()):
+            raise NotOverError(f"the session {session_id[:200]!r} is not over: only sessions that are can be scored")
+        raise NotFoundError(f"there is no session {session_id[:200]!r}")
+
+    def samples(self, sessions: Sequence[Known]) -> Iterator[tuple[Known, Sample]]:
+        """Yield sessions with their samples and all of their input, some read at a time: they may be large."""
+        for start in range(0, len(sessions), READ_AT_ONCE):
+            some = sessions[start : start + READ_AT_ONCE]
+            samples = read_samples(self._lake, [known.sample_hash for known in some])
+            yield from ((known, samples[known.sample_hash]) for known in some)
+
+    def session(self, known: Known) -> Session:
+        """Read the session itself."""
+        with self._lock:
+            text = self._texts.get(known.sample_hash)
+        if text is None:
+            ((_, sample),) = self.samples([known])
+            text = sample.input
+            if len(text) <= KEPT_CHARACTERS:
+                with self._lock:
+                    self._texts[known.sample_hash] = text
+        return load(text)
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether there is a source to follow."""
+        return bool(self._sources)
+
+    @property
+    def sources(self) -> list[SourceView]:
+        """How reading each source went the last time."""
+        return [source.view for source in self._sources]
+
+    def read_sources(self) -> list[str]:
+        """Read what has changed in the sources and land the sessions that are new; returns their ids.
+
+        Does nothing where the sources were just looked at, or are being read: no caller waits for another.
+        """
+        if not self._reading.acquire(blocking=False):
+            return []
+        try:
+            if time.monotonic() - self._read_at < READ_AGAIN_SECONDS:
+                return []
+            before = set(self.all())
+            for source in self._sources:
+                if (dataset := source.read()) is not None:
+                    self._unfinished[source.name] = unfinished(dataset)
+                    self._land_new(source.name, dataset)
+            self._read_at = time.monotonic()
+            return sorted(self.all().keys() - before)
+        finally:
+            self._reading.release()
+
+    def _land_new(self, source: str, dataset: Dataset) -> None:
+        there = self._known.keys() | forgotten_samples(self._lake)
+        dataset = Dataset(dataset.name, tuple(each for each in dataset.samples if each.sample_hash not in there))
+        if dataset.samples:
+            land_samples(self._lake, SUITE, [dataset], {"files": [redact(source)]}, datetime.now(UTC))
+
+    def _index(self, rows: pl.DataFrame, of_runs: pl.DataFrame) -> None:
+        self._know(set(rows["sample_hash"]) - self._known.keys())
+        landed: dict[str, datetime] = {}
+        for versions, at in of_runs.iter_rows():
+            for version in json.loads(versions).values():
+                landed[version] = max(at, landed.get(version, NEVER))
+        newest = sorted(
+            (landed.get(version, NEVER), sample_hash)
+            for version, sample_hash in rows.select("dataset_version", "sample_hash").iter_rows()
+        )
+        ordered = (self._known[sample_hash] for _, sample_hash in newest)
+        self._current = {known.session_id: known for known in ordered}
+
+    def _know(self, new: set[str]) -> None:
+        """Read sessions that were not read before, some at a time: they may be large."""
+        hashes = sorted(new)
+        for start in range(0, len(hashes), READ_AT_ONCE):
+            wanted = pl.col("sample_hash").is_in(hashes[start : start + READ_AT_ONCE])
+            rows = self._lake.frame(SAMPLES).filter((pl.col("suite") == SUITE.name) & wanted)
+            for sample_hash, text in rows.select("sample_hash", "input").unique("sample_hash").collect().iter_rows():
+                self._known[sample_hash] = _known(sample_hash, load(text))
+
+
+def _known(sample_hash: str, session: Session) -> Known:
+    parts = (session.session_id, session.alert_type or "", session.agent, session.alert[:SEARCHED_CHARACTERS])
+    return Known(
+        session_id=session.session_id,
+        sample_hash=sample_hash,
+        session_status=session.status,
+        alert_type=session.alert_type,
+        agent=session.agent,
+        started_at_us=session.started_at_us,
+        completed_at_us=session.completed_at_us,
+        tool_calls=sum(1 for _ in session.tool_calls),
+        searched="\n".join(parts).casefold(),
+    )

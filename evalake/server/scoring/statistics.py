@@ -1,0 +1,276 @@
+"""What is made of scorings: figures over all of them, ratings that people give, and the roadmap that was made last."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from statistics import StatisticsError, correlation, fmean, median
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from evalake.admin.roadmap import as_data, newest
+from evalake.contracts.contract import Row
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables.people import HUMAN_LABELS, answered
+from evalake.core.hashing import content_hash
+from evalake.server.scoring.scorings import State
+from evalake.server.scoring.views import Rating, micros
+from evalake.storage.cached_table import CachedTable
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
+from evalake.suites.session_review.metrics import BANDS
+from evalake.suites.session_review.people import QUESTION
+from evalake.suites.session_review.suite import SUITE
+
+
+class Counts(BaseModel):
+    """Sessions by the status of their newest scoring."""
+
+    total: int
+    not_scored: int
+    pending: int
+    in_progress: int
+    completed: int
+    failed: int
+
+
+class Scores(BaseModel):
+    """The newest completed score of each session."""
+
+    n: int
+    mean: float | None
+    median: float | None
+    lowest: int | None
+    highest: int | None
+    obsolete: int
+
+
+class Bucket(BaseModel):
+    """Sessions whose score is from low to high, both included."""
+
+    low: int
+    high: int
+    count: int
+
+
+class TrendPoint(BaseModel):
+    """Scores that were completed on one day (UTC) under the same criteria."""
+
+    day: str
+    criteria_hash: str
+    current: bool
+    n: int
+    mean: float
+
+
+class ToolCount(BaseModel):
+    """In how many sessions a tool was missed."""
+
+    tool_name: str
+    sessions: int
+
+
+class TagCount(BaseModel):
+    """In how many sessions a pattern of failure was found."""
+
+    tag: str
+    sessions: int
+
+
+class Agreement(BaseModel):
+    """How the judge's scores differ from people's (judge minus people), in points."""
+
+    n: int
+    mean_difference: float | None
+    mean_absolute_difference: float | None
+    correlation: float | None
+
+
+class Statistics(BaseModel):
+    """All figures over the scorings."""
+
+    sessions: Counts
+    scores: Scores
+    distribution: list[Bucket]
+    bands: dict[str, int]
+    trend: list[TrendPoint]
+    missing_tools: list[ToolCount]
+    failure_tags: list[TagCount]
+    agreement: Agreement
+
+
+def statistics(sessions: Iterable[str], state: State, ratings: Sequence[Row]) -> Statistics:
+    """Compute the figures over these sessions; `ratings` are rows of `human_labels` with a score."""
+    ids = set(sessions) | state.by_session.keys()
+    newest = {session_id: state.newest(session_id) for session_id in ids}
+    by_status = Counter("not_scored" if row is None else row["status"] for row in newest.values())
+    completed = [row for rows in state.by_session.values() if (row := _last_completed(rows)) is not None]
+    totals = [row["total_score"] for row in completed]
+    tools = Counter(tool for row in completed for tool in set(row["missing_tools"] or ()))
+    tags = Counter(tag for row in completed for tag in set(row["failure_tags"] or ()))
+    return Statistics(
+        sessions=Counts(total=len(ids), **{name: by_status[name] for name in Counts.model_fields if name != "total"}),
+        scores=Scores(
+            n=len(totals),
+            mean=fmean(totals) if totals else None,
+            median=median(totals) if totals else None,
+            lowest=min(totals, default=None),
+            highest=max(totals, default=None),
+            obsolete=sum(not state.is_current(row) for row in completed),
+        ),
+        distribution=[_bucket(totals, low, 100 if low == 90 else low + 9) for low in range(0, 100, 10)],
+        bands={band: _bucket(totals, low, high).count for band, (low, high) in BANDS.items()},
+        trend=_trend(state),
+        missing_tools=[ToolCount(tool_name=name, sessions=count) for name, count in _ranked(tools)],
+        failure_tags=[TagCount(tag=name, sessions=count) for name, count in _ranked(tags)],
+        agreement=_agreement(state, ratings),
+    )
+
+
+def _last_completed(rows: Sequence[Row]) -> Row | None:
+    return next((row for row in reversed(rows) if row["status"] == "completed"), None)
+
+
+def _bucket(totals: Sequence[int], low: int, high: int) -> Bucket:
+    return Bucket(low=low, high=high, count=sum(low <= total <= high for total in totals))
+
+
+def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _trend(state: State) -> list[TrendPoint]:
+    totals: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for row in state.by_id.values():
+        if row["status"] == "completed" and (ended := state.ended(row)) is not None:
+            totals[f"{ended:%Y-%m-%d}", row["criteria_hash"]].append(row["total_score"])
+    return [
+        TrendPoint(day=day, criteria_hash=made, current=made == state.criteria, n=len(of), mean=fmean(of))
+        for (day, made), of in sorted(totals.items())
+    ]
+
+
+def _agreement(state: State, ratings: Sequence[Row]) -> Agreement:
+    given: dict[str, list[float]] = defaultdict(list)
+    by_identity = {rated(row): row for row in state.by_id.values()}
+    for rating in ratings:
+        score = by_identity.get(rated(rating))
+        if score is not None and score["status"] == "completed":
+            given[score["score_id"]].append(rating["score"])
+    pairs = [(state.by_id[score_id]["total_score"], fmean(scores)) for score_id, scores in given.items()]
+    differences = [judge - people for judge, people in pairs]
+    return Agreement(
+        n=len(pairs),
+        mean_difference=fmean(differences) if pairs else None,
+        mean_absolute_difference=fmean(map(abs, differences)) if pairs else None,
+        correlation=_correlation(pairs),
+    )
+
+
+def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
+    try:
+        return correlation(*zip(*pairs, strict=True)) if len(pairs) > 1 else None
+    except StatisticsError:  # one side is constant
+        return None
+
+
+# Ratings are rows of `human_labels`, beside the score that the person saw.
+
+
+class Ratings:
+    """The ratings of a lake's sessions."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._rows = CachedTable(lake, HUMAN_LABELS, suite=SUITE.name)
+
+    def all(self) -> Sequence[Row]:
+        """List the rows of `human_labels` that rate a session."""
+        return [row for row in self._rows.rows().iter_rows(named=True) if row["question"] == QUESTION]
+
+    def of(self, session_id: str, state: State) -> list[Rating]:
+        """List the ratings of one session, newest first."""
+        scored = {rated(row): row for row in state.by_session.get(session_id, ())}
+        rows = [row for row in self.all() if row["sample_id"] == session_id]
+        rows.sort(key=lambda row: row["labelled_at"], reverse=True)
+        return [_rating(row, scored.get(rated(row))) for row in rows]
+
+    def put(self, score: Row, value: float, note: str | None, user: str) -> Rating:
+        """Keep a person's rating of a scored session, in place of that person's earlier one of this score."""
+        shown = ("sample_id", "sample_hash", "model", "judge", "prompt_type", "replicate")
+        word = {
+            "label_id": content_hash([SUITE.name, score["score_id"], None, user]),
+            "suite": SUITE.name,
+            **{name: score[name] for name in shown},
+            "finding_id": None,
+            "annotator": user,
+            "inclusion_probability": None,
+            "draw": None,
+            "labelled_at": datetime.now(UTC),
+            "note": note,
+        }
+        (row,) = answered(word, {QUESTION: value})
+        land(self._lake, HUMAN_LABELS, conform([row], HUMAN_LABELS))
+        return _rating(row, score)
+
+
+def rated(row: Row) -> tuple[Any, ...]:
+    """Build the key of the score that a rating is about, from a row of `human_labels` or `session_scores`."""
+    return tuple(row[name] for name in ("sample_hash", "judge", "prompt_type", "replicate"))
+
+
+def _rating(row: Row, score: Row | None) -> Rating:
+    return Rating(
+        session_id=row["sample_id"],
+        score_id=score["score_id"] if score else None,
+        score=row["score"],
+        note=row["note"],
+        rated_by=row["annotator"],
+        rated_at_us=micros(row["labelled_at"]) or 0,
+    )
+
+
+# The roadmap: what sessions lack, grouped and ranked, with the sessions behind each theme.
+
+
+class Mention(BaseModel):
+    """What a judge named about one session, and why."""
+
+    session_id: str = Field(validation_alias="sample_id")
+    name: str
+    text: str | None
+
+
+class Theme(BaseModel):
+    """Mentions of the same meaning: in how many sessions they stand, and the points that these lack because of it."""
+
+    theme_id: str
+    rank: int
+    theme: str
+    sessions: int = Field(validation_alias="samples")
+    points_lost: float
+    mean_score: float
+    mentions: list[Mention]
+
+
+class ThemeKind(BaseModel):
+    """The themes of one kind, the one that costs most first."""
+
+    kind: str
+    title: str
+    themes: list[Theme]
+
+
+class RoadmapView(BaseModel):
+    """The whole roadmap; without kinds where none was made yet."""
+
+    roadmap_id: str | None
+    judge: str | None
+    sessions: int = Field(validation_alias="samples")
+    made_at: str | None
+    kinds: list[ThemeKind]
+
+
+def read_newest(lake: Lake) -> RoadmapView:
+    """Read the roadmap that was made last."""
+    return RoadmapView.model_validate(as_data(newest(lake, SUITE.name)))

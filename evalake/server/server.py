@@ -1,0 +1,154 @@
+"""The server: starts Prefect where none is configured, and ends in good order."""
+
+import asyncio
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from types import FrameType
+
+import httpx
+from uvicorn.config import LOGGING_CONFIG
+
+from evalake.core.errors import EvalakeError
+from evalake.models.direct import warm_up
+from evalake.server.listening import Server, require_reachable_by_whom
+from evalake.server.processes import Supervised, address_of, listen
+from evalake.server.scoring.queue import Queue
+from evalake.server.scoring.scorings import ScoringSettings
+from evalake.server.scoring.state import AppState
+from evalake.tasks.runtime.logs import as_json, redact_logs
+
+START_SECONDS = 120.0
+LARGEST_MESSAGE = 65_536  # bytes that a WebSocket client may send at once
+
+logger = logging.getLogger("evalake.service")
+
+
+def serve(settings: ScoringSettings, host: str, port: int, announce: Callable[[str], None]) -> None:
+    """Serve until told to stop. `announce` is called with the address, once requests are answered.
+
+    Raises UsageError where others reach the service and it could not tell who asks, or the port is taken; EvalakeError
+    where the service cannot start.
+    """
+    require_reachable_by_whom(settings, host)
+    settings.check()
+    with listen(host, port) as listener:
+        serve_at(listener, host, settings, announce)
+
+
+def serve_at(
+    listener: socket.socket,
+    host: str,
+    settings: ScoringSettings,
+    announce: Callable[[str], None],
+) -> None:
+    """Serve at a listening socket of a host."""
+    _show_logs()
+    threading.Thread(target=warm_up, name="warm-up", daemon=True).start()  # seconds, in which Prefect comes up
+    with _prefect() as is_lasting:
+        from evalake.server.app import create_app
+
+        app = create_app(settings, host)
+        app_state: AppState = app.state.app_state
+        app_state.queue.is_lasting = is_lasting
+        _warn_of_idle_workers(app_state.queue)
+        app_state.sessions.read_sources()
+        server = _Server(
+            app,
+            settings,
+            listener,
+            announce,
+            log_config=None if as_json() else LOGGING_CONFIG,  # none: its lines go where all others go
+            ws_max_size=LARGEST_MESSAGE,
+            timeout_graceful_shutdown=1,  # drained before; one signal ends it all within 20 seconds
+            lifespan="on",
+        )
+        server.app_state = app_state
+        server.run()
+
+
+def _show_logs() -> None:
+    """Write the service's own log to the terminal, too, unlike the logs of Prefect."""
+    redact_logs()
+    if not as_json() and not logger.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        logger.addHandler(handler)
+        logger.propagate = False
+
+
+class _Server(Server):
+    """A server that, told to stop, first refuses new scorings and lets those under way come to their end."""
+
+    app_state: AppState  # set before it runs
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and drain at a signal from then on."""
+        self._loop = asyncio.get_running_loop()
+        await super().startup(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Drain at the first signal, end at the second."""
+        if self._loop is None or self.app_state.scorings.draining:
+            super().handle_exit(sig, frame)
+            return
+        self.app_state.scorings.draining = True
+        asyncio.run_coroutine_threadsafe(self._drain(sig), self._loop)
+
+    async def _drain(self, sig: int) -> None:
+        try:
+            await self.app_state.drain()
+        finally:
+            super().handle_exit(sig, None)
+
+
+@contextmanager
+def _prefect() -> Iterator[bool]:
+    """Use the configured Prefect server, or start one; yields whether it outlives this process."""
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    if configured := PREFECT_API_URL.value():
+        is_there = partial(_answers, f"{configured.rstrip('/')}/health")
+        _wait_until(is_there, f"the Prefect server at {configured} to answer", lambda: True)
+        yield True
+        return
+    os.environ["PREFECT_SERVER_UI_ENABLED"] = "false"  # nobody knows the password that its pages would ask for
+    with listen("127.0.0.1", 0) as listener:
+        server = Supervised("evalake.server.local.server", str(listener.fileno()), holding=[listener])
+        try:
+            _wait_until(server.is_ready, "the Prefect server to start", lambda: server.is_running)
+            os.environ["PREFECT_API_URL"] = url = f"{address_of(listener)}/api"
+            with temporary_settings({PREFECT_API_URL: url}):
+                yield False
+        finally:
+            os.environ.pop("PREFECT_API_URL", None)
+            server.stop()
+
+
+def _answers(url: str) -> bool:
+    """Tell whether a server that the user has named answers; no password is sent."""
+    try:
+        return httpx.get(url, timeout=5).is_success
+    except httpx.HTTPError:
+        return False
+
+
+def _warn_of_idle_workers(queue: Queue) -> None:
+    if (pool := queue.idle_pool()) is not None:
+        logger.warning("no worker of the work pool %s is online: scorings wait until there is one", pool)
+
+
+def _wait_until(true: Callable[[], bool], what: str, alive: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not true():
+        if not alive():
+            raise EvalakeError(f"waited for {what}, but its process ended: its messages are above")
+        if time.monotonic() > deadline:
+            raise EvalakeError(f"waited {START_SECONDS:g} seconds for {what}")
+        time.sleep(0.2)

@@ -1,0 +1,58 @@
+"""What every service is started with: its lake, its configuration, and its token."""
+
+import os
+import secrets
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from evalake.core.configuration import Configuration, read_configuration, whole_address
+from evalake.storage.lake import Lake
+
+TOKEN_VARIABLE = "EVALAKE_API_TOKEN"
+NOBODY_IN_PARTICULAR = "api-client"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Lake, configuration, and token."""
+
+    lake: Lake
+    configuration_file: str | None = None
+    token: str | None = None
+
+    @classmethod
+    def of_command(cls, lake: str, config: Path | None, **others: Any) -> Self:
+        """Build the settings of a service that a command starts: its token is the environment's.
+
+        Lake and file are given by their whole paths, which mean the same in the processes that it starts.
+        """
+        return cls(
+            lake=Lake(whole_address(lake)),
+            configuration_file=str(config.resolve()) if config else None,
+            token=os.environ.get(TOKEN_VARIABLE) or None,
+            **others,
+        )
+
+    def guarded(self, *, no_token: bool = False) -> tuple[Self, str | None]:
+        """Give a service that would be open a random token, which is returned, too; with `no_token`, take its own away.
+
+        A service that believes trusted proxies gets none.
+        """
+        if no_token:
+            return replace(self, token=None), None
+        if not self.is_open:
+            return self, None
+        made = secrets.token_urlsafe(24)
+        return replace(self, token=made), made
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        """The configuration file's contents."""
+        return read_configuration(Path(self.configuration_file) if self.configuration_file else None)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody who reaches the service may use it, as it has neither a token nor trusted proxies."""
+        return self.token is None and not self.configuration.service.trusted_proxies

@@ -1,0 +1,41 @@
+"""What every application with the viewer's routes has: access control, answers to errors, indexes of a lake's runs."""
+
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI
+from starlette.requests import HTTPConnection
+
+from evalake.server.auth import AccessControl, Hosts, add_error_answers
+from evalake.server.settings import Settings
+from evalake.server.viewer.run_index import RunIndexes
+from evalake.storage.lake import Lake
+from evalake.tasks.runtime.context import CODE_VERSION
+
+
+def new_application(settings: Settings, bound: str, **described: Any) -> FastAPI:
+    """Make an application without routes, which answers to whom `settings` let in, at the address it is bound to."""
+    app = FastAPI(
+        **described,
+        version=CODE_VERSION,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,  # they load scripts of other hosts
+        redoc_url=None,
+    )
+    hosts = Hosts(bound, settings.configuration.service.allowed_hosts)
+    app.add_middleware(AccessControl, settings=settings, hosts=hosts)
+    app.state.run_indexes = RunIndexes(settings.lake)
+    add_error_answers(app)
+    return app
+
+
+def _indexes(connection: HTTPConnection) -> RunIndexes:
+    indexes: RunIndexes = connection.app.state.run_indexes
+    return indexes
+
+
+def _lake(connection: HTTPConnection) -> Lake:
+    return _indexes(connection).lake
+
+
+IndexesHere = Annotated[RunIndexes, Depends(_indexes)]
+LakeHere = Annotated[Lake, Depends(_lake)]

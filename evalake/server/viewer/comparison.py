@@ -1,0 +1,261 @@
+"""Two sides beside each other: the statistics of `evalake compare`, and the samples that both have answered."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import reduce
+from typing import Annotated, Any, Literal
+
+import polars as pl
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from evalake.core.errors import UsageError
+from evalake.decisions.compare import NotComparableError, Side, compare_sides, find_sides
+from evalake.server.errors import NotFoundError, WrongQueryError
+from evalake.server.viewer.items import AnswerView, answer_view, beginnings
+from evalake.server.viewer.run_index import RunIndex, RunIndexes
+from evalake.storage.lake import Lake
+from evalake.storage.sql.query import plain
+
+Name = Annotated[str, Field(min_length=1, max_length=700)]
+Kind = Literal["differences", "to_a", "to_b", "all"]
+"""Samples whose verdicts differ; which only A, or only B, has right; or all that both have answered."""
+
+_REPEAT = "repeat"
+"""Which of its run's answers to one prompt an answer is: `--again` asks under other replicates."""
+
+_PAIR = ["sample_hash", "judge", _REPEAT]
+
+
+class OfRun(BaseModel):
+    """Whose models are meant: those of `run`, else of the newest that was measured (and has the tag)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run: Annotated[str, Field(max_length=300)] | None = None
+    tag: Annotated[str, Field(max_length=300)] | None = None
+
+
+class Sides(OfRun):
+    """What is compared: a model, a run, RUN:MODEL or RUN:MODEL:PROMPT_TYPE."""
+
+    a: Name
+    b: Name
+
+
+class WantedComparison(Sides):
+    """What is compared, in which metric; without one, in all over all samples."""
+
+    metric: Annotated[str, Field(max_length=200)] | None = None
+    force: bool = Field(False, description="Compare what would be refused, with a warning.")
+
+
+class WantedPairs(Sides):
+    """Which pairs of answers are wanted, and which page of them."""
+
+    kind: Kind = "differences"
+    after: Annotated[int, Field(ge=0, le=10_000_000)] = 0
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+
+
+class WantedColumns(OfRun):
+    """What stands in columns, named as sides are, and which page of the samples that all have answered."""
+
+    side: Annotated[list[Name], Field(min_length=2, max_length=6)]
+    kind: Literal["differences", "all"] = "differences"
+    after: Annotated[int, Field(ge=0, le=10_000_000)] = 0
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+
+
+ColumnsQuery = Annotated[WantedColumns, Query()]
+ComparisonQuery = Annotated[WantedComparison, Query()]
+PairsQuery = Annotated[WantedPairs, Query()]
+
+
+class ComparisonView(BaseModel):
+    """The rows of `evalake compare`, and what a reader must know of them."""
+
+    suite: str
+    headline: list[str]
+    rows: list[dict[str, Any]]
+    warnings: list[str]
+
+
+class SampleView(BaseModel):
+    """A sample that sides have answered."""
+
+    item_id: str
+    sample_id: str
+    category: str | None
+    label: str | None
+    input: str  # its beginning
+
+
+class PairView(SampleView):
+    """A sample with an answer of each side."""
+
+    a: AnswerView
+    b: AnswerView
+
+
+class PairPage(BaseModel):
+    """Some of the pairs; `next` is where the next page begins (None: there is none)."""
+
+    run_a: str
+    run_b: str
+    pairs: list[PairView]
+    total: int  # of the kind that is wanted
+    answered: int  # by both sides
+    to_a: int  # right in A only
+    to_b: int  # right in B only
+    next: int | None
+
+
+class ColumnsView(SampleView):
+    """A sample with an answer of each side, in the order of the sides."""
+
+    answers: list[AnswerView]
+
+
+class ColumnsPage(BaseModel):
+    """Some of the samples; `next` is where the next page begins (None: there is none)."""
+
+    runs: list[str]  # of each side
+    right: list[int]  # how many of those that all have answered each side has right
+    rows: list[ColumnsView]
+    total: int  # of the kind that is wanted
+    answered: int  # by all sides
+    next: int | None
+
+
+def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
+    """Compare two sides. Raises NotFoundError for an unknown name, WrongQueryError for what does not compare."""
+    with _as_answers():
+        compared = compare_sides(
+            lake, wanted.a, wanted.b, run_id=wanted.run, tag=wanted.tag, metric=wanted.metric, force=wanted.force
+        )
+    rows = [plain(row) for row in compared.rows.iter_rows(named=True)]
+    return ComparisonView(
+        suite=compared.suite.name,
+        headline=list(compared.suite.metrics.headline),
+        rows=rows,
+        warnings=list(compared.warnings),
+    )
+
+
+def pair_page(indexes: RunIndexes, wanted: WantedPairs) -> PairPage:
+    """Build one page of the samples that both sides have answered. Raises as `comparison` does."""
+    with _as_answers():
+        sides = find_sides(indexes.lake, (wanted.a, wanted.b), wanted.run, wanted.tag)
+    index_a, index_b = (indexes.of(side.run["run_id"]) for side in sides)
+    key = [*_PAIR, *_further_key(*sides)]
+    both = _answers(index_a, sides[0], "a").join(_answers(index_b, sides[1], "b"), on=key, nulls_equal=True)
+    both = both.sort("place a", *key[1:])
+    chosen = both.filter(_kind(wanted.kind))
+    page = chosen.slice(wanted.after, wanted.limit)
+    following = wanted.after + page.height
+    return PairPage(
+        run_a=index_a.run["run_id"],
+        run_b=index_b.run["run_id"],
+        pairs=[
+            PairView(**sample, a=answer_view(row["a"], index_a.flags), b=answer_view(row["b"], index_b.flags))
+            for row, sample in _with_samples(indexes.lake, index_a, page)
+        ],
+        total=chosen.height,
+        answered=both.height,
+        to_a=both.filter(_kind("to_a")).height,
+        to_b=both.filter(_kind("to_b")).height,
+        next=following if following < chosen.height else None,
+    )
+
+
+def columns_page(indexes: RunIndexes, wanted: WantedColumns) -> ColumnsPage:
+    """Build one page of the samples that several sides have answered. Raises as `comparison` does."""
+    with _as_answers():
+        sides = find_sides(indexes.lake, wanted.side, wanted.run, wanted.tag)
+    if len({side.run["suite"] for side in sides}) > 1:
+        raise WrongQueryError("these are of several suites, whose samples have nothing in common")
+    indexes_of_sides = [indexes.of(side.run["run_id"]) for side in sides]
+    names = [str(number) for number in range(len(sides))]
+    key = [*_PAIR, *_further_key(*sides)]
+    columns = zip(indexes_of_sides, sides, names, strict=True)
+    parts = [_answers(*each).drop([name for name in ("model", "prompt_type") if name not in key]) for each in columns]
+    every = reduce(lambda one, other: one.join(other, on=key, nulls_equal=True), parts).sort("place 0", *key[1:])
+    is_other = [pl.col("outcome 0").ne_missing(pl.col(f"outcome {name}")) for name in names[1:]]
+    chosen = every.filter(pl.any_horizontal(is_other)) if wanted.kind == "differences" else every
+    page = chosen.slice(wanted.after, wanted.limit)
+    following = wanted.after + page.height
+    enumerated = list(zip(names, indexes_of_sides, strict=True))
+    return ColumnsPage(
+        runs=[index.run["run_id"] for index in indexes_of_sides],
+        right=[int(every[f"correct {name}"].fill_null(value=False).sum()) for name in names],
+        rows=[
+            ColumnsView(**sample, answers=[answer_view(row[name], index.flags) for name, index in enumerated])
+            for row, sample in _with_samples(indexes.lake, indexes_of_sides[0], page)
+        ],
+        total=chosen.height,
+        answered=every.height,
+        next=following if following < chosen.height else None,
+    )
+
+
+def _further_key(*sides: Side) -> list[str]:
+    """Name what pairs answers beside the sample: the model and the prompt, where the sides do not name them."""
+    models = ["model"] if any(len(side.models) > 1 for side in sides) else []
+    return [*models, *([] if any(side.prompt_type for side in sides) else ["prompt_type"])]
+
+
+def _answers(index: RunIndex, side: Side, name: str) -> pl.DataFrame:
+    """Select the answers of one side, each as a struct beside the columns that pair it."""
+    texts = pl.col("model", "judge", "prompt_type", "verdict", "error").cast(pl.String)
+    answers = index.answers.with_columns(texts).filter(pl.col("model").is_in(side.models))
+    if side.prompt_type is not None:
+        answers = answers.filter(pl.col("prompt_type") == side.prompt_type)
+    samples = index.samples.select("place", "sample_hash")
+    repeat = pl.col("replicate").rank("dense").over("place", "model", "judge", "prompt_type").alias(_REPEAT)
+    return (
+        answers.join(samples, on="place")
+        .with_columns(repeat)
+        .select(
+            *_PAIR,
+            "model",
+            "prompt_type",
+            pl.col("place").alias(f"place {name}"),
+            pl.coalesce(pl.col("score").cast(pl.String), "verdict").alias(f"outcome {name}"),
+            pl.col("correct").alias(f"correct {name}"),
+            pl.struct(answers.columns).alias(name),
+        )
+    )
+
+
+def _kind(kind: Kind) -> pl.Expr:
+    right_a, right_b = (pl.col(f"correct {name}").fill_null(False) for name in "ab")
+    known = pl.col("correct a").is_not_null() & pl.col("correct b").is_not_null()
+    return {
+        "all": pl.lit(True),
+        "differences": pl.col("outcome a").ne_missing(pl.col("outcome b")),
+        "to_a": known & right_a & ~right_b,
+        "to_b": known & right_b & ~right_a,
+    }[kind]
+
+
+def _with_samples(lake: Lake, index: RunIndex, page: pl.DataFrame) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield the rows of a page, each with what is shown of its sample."""
+    inputs = beginnings(lake, index, page["sample_hash"].to_list())
+    known = page.select("sample_hash").unique().join(index.samples, on="sample_hash")
+    samples = {row["sample_hash"]: row for row in known.iter_rows(named=True)}
+    for row in page.iter_rows(named=True):
+        item = row["sample_hash"]
+        shown = {name: samples[item][name] for name in ("sample_id", "category", "label")}
+        yield row, {"item_id": item, "input": inputs.get(item, ""), **shown}
+
+
+@contextmanager
+def _as_answers() -> Iterator[None]:
+    """Turn the errors of a comparison into errors that the API answers with a status."""
+    try:
+        yield
+    except NotComparableError as error:
+        raise WrongQueryError(str(error)) from error
+    except UsageError as error:
+        raise NotFoundError(str(error)) from error

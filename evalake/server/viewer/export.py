@@ -1,0 +1,170 @@
+"""A run as a folder that is opened in a browser without a server: the pages, and beside them files of data.
+
+A page that was opened as a file may load neither modules nor data, but scripts: so the modules become one script, and
+each file of data is a script that passes its data to the page. Items are written in parts, so that neither the writer
+nor the browser holds the run as a whole.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from string import Template
+from urllib.parse import quote
+
+from pydantic import BaseModel
+
+from evalake.core.errors import LakeError, UsageError
+from evalake.core.files import make_folder, write_file
+from evalake.server.pages import FOLDER, addresses
+from evalake.server.viewer.item import item_contents
+from evalake.server.viewer.items import item_views
+from evalake.server.viewer.run import run_detail, run_values
+from evalake.server.viewer.run_index import RunIndex, RunIndexes
+
+# The modules of the pages as one script, for pages that are opened as files: browsers load no modules from those.
+
+
+# The only forms of import and export in the modules of the pages; a test checks that there are no others.
+_IMPORT = re.compile(r'^import \{([\w, ]+)\} from "(/js/[\w/]+\.js)";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?function|class|const) (\w+)", re.MULTILINE)
+
+
+def bundle(front: Path, entry: str) -> str:
+    """Write a module with all that it imports as one script.
+
+    Args:
+        front: The folder of the pages.
+        entry: The module that is run, such as `/js/main.js`.
+    """
+    modules: dict[str, str] = {}
+    _collect(front, entry, modules)
+    parts = (f"modules[{name!r}] = (() => {{\n{text}}})();\n" for name, text in modules.items())
+    return "".join(['"use strict";\n(() => {\nconst modules = {};\n', *parts, "})();\n"])
+
+
+def _collect(front: Path, name: str, modules: dict[str, str]) -> None:
+    """Add a module as the body of a function that returns what it exports, after those that it imports."""
+    text = (front / name.removeprefix("/")).read_text(encoding="utf-8")
+    for _, imported in _IMPORT.findall(text):
+        if imported not in modules:
+            _collect(front, imported, modules)
+    exported = ", ".join(each for _, each in _EXPORT.findall(text))
+    body = _EXPORT.sub(r"\1 \2", _IMPORT.sub(r'const {\1} = modules["\2"];', text))
+    modules[name] = f"{body}return {{{exported}}};\n"
+
+
+PAGE = "index.html"  # what is opened
+IN_LIST = 500  # items of a file with their beginnings
+IN_FILE = 20  # items of a file with all their texts
+IN_BATCH = 200  # items whose texts are read at once
+
+_TEMPLATE = Path(__file__).with_name("exported.html")
+_MARK = "evalake-export.json"  # by which a folder is known to be an export
+_PARTIAL = ".partial"
+_DATA = "data"
+_PAGES = (PAGE, "viewer.js", "style.css", "icon.svg")
+_UNQUOTED = "!'()*~"  # by encodeURIComponent, with which the pages make addresses
+_OURS = frozenset((_MARK, _PARTIAL, _DATA, *_PAGES))
+
+Tell = Callable[[int, int], None]
+
+
+def export_run(indexes: RunIndexes, run_id: str, folder: Path, tell: Tell) -> Path:
+    """Write a run into a folder, in place of an earlier export that it holds.
+
+    Args:
+        indexes: The runs of the lake.
+        run_id: The run.
+        folder: The folder; what is in it stays as it was until all is written.
+        tell: Called with the number of items that are written, and of all items.
+
+    Returns:
+        The page to open.
+
+    Raises:
+        UsageError: The folder holds something else.
+        NotFoundError: The lake has no such run.
+        LakeError: The folder cannot be written.
+    """
+    index = indexes.of(run_id)
+    try:
+        _take(folder, run_id)
+        partial = folder / _PARTIAL
+        try:
+            _write_pages(partial, run_id)
+            _write_run(indexes, index, partial / _DATA)
+            _write_items(indexes, index, partial / _DATA, tell)
+            _put_in_place(partial, folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    except OSError as error:
+        raise LakeError(f"cannot write the export to {folder}: {error.strerror or error}") from error
+    return folder / PAGE
+
+
+def _take(folder: Path, run_id: str) -> None:
+    """Make the folder, and mark it as an export, so that the next one may replace it."""
+    entries = list(folder.iterdir()) if folder.exists() else []
+    there = {each.name for each in entries}
+    links = {each.name for each in entries if each.is_symlink()}  # one could lead a file of ours elsewhere
+    if there and (_MARK not in there or not there <= _OURS or links):
+        strange = sorted(there - _OURS or links or there)[0]
+        raise UsageError(f"{folder} holds {strange}, which no export wrote: name a new or an empty folder")
+    make_folder(folder, own=True)
+    write_file(folder / _MARK, json.dumps({"run_id": run_id}) + "\n")
+    shutil.rmtree(folder / _PARTIAL, ignore_errors=True)
+    (folder / _PARTIAL).mkdir()
+
+
+def _write_pages(folder: Path, run_id: str) -> None:
+    page = Template(_TEMPLATE.read_text(encoding="utf-8"))
+    address = addresses()["viewer"]["run"].format(run_id=quote(run_id, safe=_UNQUOTED))
+    text = page.substitute(address=escape(address), day=f"{datetime.now(UTC):%-d %B %Y}")
+    write_file(folder / PAGE, text)
+    write_file(folder / "viewer.js", bundle(FOLDER, "/js/exported/main.js"))
+    for name in ("style.css", "icon.svg"):
+        write_file(folder / name, (FOLDER / name).read_bytes())
+
+
+def _write_run(indexes: RunIndexes, index: RunIndex, data: Path) -> None:
+    run_id = index.run["run_id"]
+    values = ",".join(value.model_dump_json() for value in run_values(indexes, run_id))
+    ids = json.dumps(index.samples["sample_hash"].to_list())
+    sizes = f'"in_list":{IN_LIST},"in_file":{IN_FILE}'
+    run = run_detail(indexes, run_id).model_dump_json()
+    _write(data, "run", f'{{"run":{run},"values":[{values}],"item_ids":{ids},{sizes}}}')
+
+
+def _write_items(indexes: RunIndexes, index: RunIndex, data: Path, tell: Tell) -> None:
+    for number, part in enumerate(index.samples.iter_slices(IN_LIST)):
+        answers = index.answers.join(part, on="place", how="semi", maintain_order="left")
+        _write_list(data, f"list/{number}", item_views(indexes.lake, index, part, answers))
+    files = 0
+    for number, part in enumerate(index.samples.iter_slices(IN_BATCH)):
+        contents = list(item_contents(indexes.lake, index, part["sample_hash"].to_list()))
+        for first in range(0, len(contents), IN_FILE):
+            _write_list(data, f"items/{files}", contents[first : first + IN_FILE])
+            files += 1
+        tell(number * IN_BATCH + part.height, index.samples.height)
+
+
+def _write_list(data: Path, name: str, views: Sequence[BaseModel]) -> None:
+    _write(data, name, f"[{','.join(view.model_dump_json() for view in views)}]")
+
+
+def _write(data: Path, name: str, text: str) -> None:
+    """Write JSON as a script that parses it and passes it to the page: no name in it is special to JavaScript then."""
+    file = data / f"{name}.js"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    quoted = json.dumps(text, ensure_ascii=False)
+    write_file(file, f"evalakeHolds({json.dumps(name)}, JSON.parse({quoted}));\n")
+
+
+def _put_in_place(partial: Path, folder: Path) -> None:
+    shutil.rmtree(folder / _DATA, ignore_errors=True)
+    for name in (_DATA, *_PAGES):
+        (partial / name).replace(folder / name)

@@ -1,0 +1,335 @@
+"""The items of a run: one item is one sample with all its answers; filtered, sorted and paged on the server."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import polars as pl
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from evalake.contracts.tables import CALLS, SAMPLES
+from evalake.server.errors import NotFoundError, WrongQueryError
+from evalake.server.viewer.run_index import RunIndex, RunIndexes, count_samples
+from evalake.storage.lake import Lake
+
+Name = Annotated[str, Field(max_length=500)]
+Sort = Literal["position", "sample", "category", "wrong", "score", "confidence", "latency", "cost", "tokens"]
+
+PREVIEW = 240  # characters of an input that a list shows
+_SORTED_BY = {
+    "score": "score",
+    "confidence": "confidence",
+    "latency": "latency_ms",
+    "cost": "cost_usd",
+    "tokens": "output_tokens",
+}
+
+
+class Wanted(BaseModel):
+    """Which items are wanted: those of which any shown answer matches; and in which order."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: list[Name] = Field(default=[], max_length=50, description="Only answers of these models are shown.")
+    judge: list[Name] = Field(default=[], max_length=50, description="Only answers judged by these are shown.")
+    prompt_type: list[Name] = Field(default=[], max_length=50, description="Only answers to these prompts are shown.")
+    verdict: list[Name] = Field(default=[], max_length=50, description="An answer's verdict.")
+    correct: Literal["true", "false", "unknown"] | None = Field(None, description="Whether an answer is right.")
+    error: Name | None = Field(None, description="Why an answer has no verdict; `any` for whatever reason.")
+    flag: list[Name] = Field(default=[], max_length=50, description="What the suite, or the contract, says of it.")
+    category: list[Name] = Field(default=[], max_length=500, description="The sample's category.")
+    label: list[Name] = Field(default=[], max_length=50, description="The sample's right answer.")
+    dataset: list[Name] = Field(default=[], max_length=50, description="The sample's dataset.")
+    q: Annotated[str, Field(max_length=500)] | None = Field(
+        None, description="Text in the sample's id, its input, or a reply; small and capital letters are alike."
+    )
+    differ: Annotated[str, Field(max_length=300)] | None = Field(
+        None, description="`models` or `judges` whose verdicts differ, or `run:ID`, whose verdicts were others."
+    )
+    sort: Sort = "position"
+    order: Literal["asc", "desc"] = "asc"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty(cls, given: Any) -> Any:
+        """Take `model=` for no filter, as a form sends it."""
+        if not isinstance(given, Mapping):
+            return given
+        kept = {
+            name: [each for each in value if each] if isinstance(value, list) else value
+            for name, value in given.items()
+        }
+        return {name: value for name, value in kept.items() if value not in ("", [])}
+
+
+class WantedPage(Wanted):
+    """Which items, and which page of them."""
+
+    after: Annotated[str, Field(max_length=100)] | None = Field(None, description="`next` of the page before.")
+    limit: Annotated[int, Field(ge=1, le=500)] = 50
+
+
+WantedQuery = Annotated[Wanted, Query()]
+WantedPageQuery = Annotated[WantedPage, Query()]
+
+
+class AnswerView(BaseModel):
+    """An answer to an item, as a list shows it."""
+
+    model: str
+    judge: str | None
+    prompt_type: str
+    replicate: int
+    verdict: str | None
+    correct: bool | None
+    score: float | None
+    error: str | None
+    confidence: float | None
+    latency_ms: float | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    flags: list[str]
+
+
+class ItemView(BaseModel):
+    """A sample with its answers."""
+
+    item_id: str
+    dataset: str
+    sample_id: str
+    category: str | None
+    label: str | None
+    input: str  # its beginning
+    answers: list[AnswerView]
+
+
+class ItemPage(BaseModel):
+    """Some of the items; `total` counts all that match, `next` is where the next page begins (None: there is none)."""
+
+    items: list[ItemView]
+    total: int
+    next: str | None
+    first: int  # number of the first item of the page, from 1
+
+
+@dataclass(frozen=True)
+class Matching:
+    """The items that match, in the order wanted: place and sample_hash; and the answers that are shown of them."""
+
+    items: pl.DataFrame
+    answers: pl.DataFrame
+
+
+def item_page(indexes: RunIndexes, run_id: str, wanted: WantedPage) -> ItemPage:
+    """Build one page of the items of a run.
+
+    Raises NotFoundError where there is no such run, WrongQueryError for a filter that has no meaning.
+    """
+    is_first = not wanted.model_dump(exclude_defaults=True, exclude={"limit"})
+    if is_first and (beginning := indexes.beginning(run_id, wanted.limit)) is not None:
+        return _first_page(indexes, beginning)
+    index = indexes.of(run_id)
+    items = matching(indexes, index, wanted)
+    start = 0 if wanted.after is None else _rank_after(index, items, wanted)
+    page = items.items.slice(start, wanted.limit)
+    is_last = start + page.height >= items.items.height
+    return ItemPage(
+        items=item_views(indexes.lake, index, page, items.answers),
+        total=items.items.height,
+        next=None if is_last or page.is_empty() else page["sample_hash"][-1],
+        first=start + 1 if page.height else 0,
+    )
+
+
+def _first_page(indexes: RunIndexes, beginning: RunIndex) -> ItemPage:
+    """Build the first page of all items, read by key while the index of all is read in the background."""
+    views = item_views(indexes.lake, beginning, beginning.samples, beginning.answers)
+    total = count_samples(indexes.lake, beginning.run)
+    indexes.read_ahead(beginning.run["run_id"])
+    is_last = not views or len(views) == total
+    return ItemPage(items=views, total=total, next=None if is_last else views[-1].item_id, first=1 if views else 0)
+
+
+def matching(indexes: RunIndexes, index: RunIndex, wanted: Wanted) -> Matching:
+    """Find all items that match, in order."""
+    samples = index.samples
+    for name in ("category", "label", "dataset"):
+        if values := getattr(wanted, name):
+            samples = samples.filter(pl.col(name).is_in(values))
+    shown = _shown(index, wanted)
+    kept = samples.select("place").to_series()
+    if wanted.differ:
+        kept = kept.filter(kept.is_in(_differing(indexes, index, shown, wanted.differ).implode()))
+    if (matched := _matched(indexes.lake, index, shown, wanted)) is not None:
+        kept = kept.filter(kept.is_in(matched.implode()))
+    if wanted.model or wanted.judge or wanted.prompt_type:
+        kept = kept.filter(kept.is_in(shown["place"].unique().implode()))
+    items = samples.filter(pl.col("place").is_in(kept.implode()))
+    return Matching(_sorted(items, shown, wanted), shown)
+
+
+def _shown(index: RunIndex, wanted: Wanted) -> pl.DataFrame:
+    answers = index.answers
+    for name in ("model", "judge", "prompt_type"):
+        if values := getattr(wanted, name):
+            answers = answers.filter(pl.col(name).cast(pl.String).is_in(values))
+    return answers
+
+
+def _matched(lake: Lake, index: RunIndex, shown: pl.DataFrame, wanted: Wanted) -> pl.Series | None:
+    """Find the places of the items of which one shown answer meets all conditions; None where there is none."""
+    conditions: list[pl.Expr] = []
+    if wanted.verdict:
+        conditions.append(pl.col("verdict").cast(pl.String).is_in(wanted.verdict))
+    if wanted.correct is not None:
+        is_known = pl.col("correct").is_not_null()
+        conditions.append(~is_known if wanted.correct == "unknown" else pl.col("correct") == (wanted.correct == "true"))
+    if wanted.error is not None:
+        error = pl.col("error").cast(pl.String)
+        conditions.append(error.is_not_null() if wanted.error == "any" else error == wanted.error)
+    for name in wanted.flag:
+        if name not in index.flags:
+            raise WrongQueryError(f"there is no flag {name}: {', '.join(index.flags)}")
+        conditions.append(pl.col(name))
+    if not wanted.q:
+        return shown.filter(conditions)["place"].unique() if conditions else None
+    in_sample = _samples_with(lake, index, wanted.q)
+    places = shown.filter(_says(lake, index, wanted.q))["place"]
+    if not conditions:
+        return pl.concat([in_sample, places]).unique()
+    decided = shown.filter(conditions)
+    both = decided.filter(pl.col("place").is_in(in_sample.implode()) | _says(lake, index, wanted.q))
+    return both["place"].unique()
+
+
+def _samples_with(lake: Lake, index: RunIndex, text: str) -> pl.Series:
+    """Find the places of the samples that hold a text."""
+    holds = pl.any_horizontal(_contains(name, text) for name in ("input", "sample_id"))
+    of_run = pl.col("dataset").is_in(index.samples["dataset"].unique().to_list())
+    hashes = lake.frame(SAMPLES).filter(pl.col("suite") == index.suite.name, of_run, holds).select("sample_hash")
+    return index.samples.join(hashes.collect().unique(), on="sample_hash", how="semi")["place"]
+
+
+def _says(lake: Lake, index: RunIndex, text: str) -> pl.Expr:
+    """Build the expression that tells whether a reply to one of an answer's calls holds a text."""
+    asked = [*index.run["models"], *index.run["judges"]]
+    calls = lake.frame(CALLS).filter(pl.col("model").is_in(asked), _contains("response", text))
+    hits = calls.select(pl.col("prompt_hash").hash()).collect().to_series().unique().implode()
+    return pl.col("asked").is_in(hits) | pl.col("judged").is_in(hits)
+
+
+def _contains(column: str, text: str) -> pl.Expr:
+    return pl.col(column).str.contains_any([text], ascii_case_insensitive=True).fill_null(False)
+
+
+def _differing(indexes: RunIndexes, index: RunIndex, shown: pl.DataFrame, differ: str) -> pl.Series:
+    """Find the places of the items whose verdicts differ between models, between judges, or from another run's."""
+    outcomes = _outcomes(shown)
+    if differ == "models":
+        return _several(outcomes, "place", "judge", "prompt_type", "replicate")
+    if differ == "judges":
+        return _several(outcomes, "place", "model", "prompt_type", "replicate")
+    kind, _, run_id = differ.partition(":")
+    if kind != "run" or not run_id:
+        raise WrongQueryError("differ is `models`, `judges` or `run:ID`")
+    other = indexes.of(run_id)
+    theirs = _outcomes(other.answers).join(other.samples.select("place", "sample_hash"), on="place")
+    ours = outcomes.join(index.samples.select("place", "sample_hash"), on="place")
+    key = ["sample_hash", "model", "judge", "prompt_type", "replicate"]
+    both = ours.join(theirs.select(*key, pl.col("outcome").alias("before")), on=key, nulls_equal=True)
+    return both.filter(pl.col("outcome") != pl.col("before"))["place"].unique()
+
+
+def _outcomes(answers: pl.DataFrame) -> pl.DataFrame:
+    """Select what is compared of answers: the score, or else the verdict; answers without either are left out."""
+    outcome = pl.coalesce(pl.col("score").cast(pl.String), pl.col("verdict").cast(pl.String)).alias("outcome")
+    names = pl.col("model", "judge", "prompt_type").cast(pl.String)
+    return answers.select("place", names, "replicate", outcome).drop_nulls("outcome")
+
+
+def _several(outcomes: pl.DataFrame, *key: str) -> pl.Series:
+    counts = outcomes.group_by(key).agg(pl.col("outcome").n_unique())
+    return counts.filter(pl.col("outcome") > 1)["place"].unique()
+
+
+def _sorted(items: pl.DataFrame, shown: pl.DataFrame, wanted: Wanted) -> pl.DataFrame:
+    descending = wanted.order == "desc"
+    if wanted.sort == "position":
+        return items.sort("place", descending=descending)
+    if wanted.sort in ("sample", "category"):
+        by = "sample_id" if wanted.sort == "sample" else "category"
+        return items.sort(by, "place", descending=[descending, False], nulls_last=True)
+    if wanted.sort == "wrong":
+        value = (~pl.col("correct")).sum()
+    elif (name := _SORTED_BY[wanted.sort]) in shown.columns:
+        value = pl.col(name).mean()
+    else:
+        return items.sort("place", descending=descending)
+    values = shown.group_by("place").agg(value.alias("by"))
+    ranked = items.join(values, on="place", how="left")
+    return ranked.sort("by", "place", descending=[descending, False], nulls_last=True).drop("by")
+
+
+def _rank_after(index: RunIndex, items: Matching, wanted: WantedPage) -> int:
+    """Count the items before the page, up to the item it begins after, even where that does not match any more."""
+    places = index.samples.filter(pl.col("sample_hash") == wanted.after)["place"]
+    if places.is_empty():
+        raise WrongQueryError("after is the `next` of another page of this run")
+    whole = _sorted(index.samples, items.answers, wanted).with_row_index("rank")
+    rank = whole.filter(pl.col("place") == places[0])["rank"][0]
+    before = whole.filter(pl.col("rank") <= rank)
+    return int(before["place"].is_in(items.items["place"].implode()).sum())
+
+
+def item_views(lake: Lake, index: RunIndex, page: pl.DataFrame, answers: pl.DataFrame) -> list[ItemView]:
+    """Build the list entries of items of a run, each with its answers and the beginning of its input."""
+    inputs = beginnings(lake, index, page["sample_hash"].to_list())
+    shown = answers.filter(pl.col("place").is_in(page["place"].implode()))
+    by_place = shown.rows_by_key("place", named=True)
+    return [
+        ItemView(
+            item_id=row["sample_hash"],
+            **{name: row[name] for name in ("dataset", "sample_id", "category", "label")},
+            input=inputs.get(row["sample_hash"], ""),
+            answers=[answer_view(each, index.flags) for each in by_place.get(row["place"], ())],
+        )
+        for row in page.iter_rows(named=True)
+    ]
+
+
+def answer_view(row: Mapping[str, Any], flags: Sequence[str]) -> AnswerView:
+    """Convert an answer of an index to the form of a list."""
+    fields = {name: row.get(name) for name in AnswerView.model_fields}
+    return AnswerView(**{**fields, "flags": [name for name in flags if row[name]]})
+
+
+def beginnings(lake: Lake, index: RunIndex, hashes: Sequence[str]) -> dict[str, str]:
+    """Read the beginnings of samples' inputs, or the few words in which their suite describes them, by sample hash."""
+    brief = index.suite.presentation.viewing.input_brief
+    text = pl.col("input") if brief else pl.col("input").str.head(PREVIEW)
+    rows = lake.frame(SAMPLES).filter(pl.col("suite") == index.suite.name, pl.col("sample_hash").is_in(list(hashes)))
+    texts = rows.select("sample_hash", text).unique("sample_hash").collect().iter_rows()
+    return {sample_hash: brief(kept)[:PREVIEW] if brief else kept for sample_hash, kept in texts}
+
+
+class Neighbours(BaseModel):
+    """Where an item stands among those that match: its number from 1, None where it does not, and its neighbours."""
+
+    number: int | None
+    total: int
+    previous: str | None
+    next: str | None
+
+
+def neighbours(indexes: RunIndexes, index: RunIndex, item_id: str, wanted: Wanted) -> Neighbours:
+    """Find the neighbours of an item among those that match. Raises NotFoundError where the run has no such item."""
+    if item_id not in index.samples["sample_hash"]:
+        raise NotFoundError("the run has no such sample")
+    hashes = matching(indexes, index, wanted).items["sample_hash"]
+    at = hashes.index_of(item_id)
+    if at is None:
+        return Neighbours(number=None, total=len(hashes), previous=None, next=hashes[0] if len(hashes) else None)
+    following = hashes[at + 1] if at + 1 < len(hashes) else None
+    return Neighbours(number=at + 1, total=len(hashes), previous=hashes[at - 1] if at else None, next=following)

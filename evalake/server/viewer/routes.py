@@ -1,0 +1,148 @@
+"""Routes of the viewer: runs, metrics, items, one item, questions in SQL. They only read."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
+
+from evalake.server.viewer.access import IndexesHere, LakeHere
+from evalake.server.viewer.checks import TableCheck, last_checks
+from evalake.server.viewer.comparison import (
+    ColumnsPage,
+    ColumnsQuery,
+    ComparisonQuery,
+    ComparisonView,
+    PairPage,
+    PairsQuery,
+    columns_page,
+    comparison,
+    pair_page,
+)
+from evalake.server.viewer.item import ItemDetail, item_detail
+from evalake.server.viewer.items import ItemPage, WantedPageQuery, WantedQuery, item_page
+from evalake.server.viewer.overview import Metrics, RunPage, StepView, metric_history, metric_steps, run_page
+from evalake.server.viewer.run import RunDetail, ValueView, run_detail, run_values
+from evalake.server.viewer.sql import Answer, Askable, Question, QuestionForFile, ask, ask_for_file, askable
+
+router = APIRouter(prefix="/api/v1", tags=["viewer"])
+
+Name = Annotated[str | None, Query(max_length=200)]
+MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+RunId = Annotated[str, Path(max_length=300)]
+ItemId = Annotated[str, Path(max_length=100)]
+
+
+class Refusal(BaseModel):
+    """Why a request was not answered."""
+
+    detail: str
+
+
+def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": Refusal} for status in statuses}
+
+
+@router.get("/runs", responses=_refusals(401, 500))
+def read_runs(
+    lake: LakeHere,
+    suite: Name = None,
+    tag: Name = None,
+    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    page_size: Annotated[int, Query(ge=1, le=200)] = 25,
+) -> RunPage:
+    """List the runs of every suite, or with a tag, newest first."""
+    return run_page(lake, suite, page, page_size, tag)
+
+
+@router.get("/metrics", responses=_refusals(401, 500))
+def read_metrics(
+    lake: LakeHere,
+    suite: Name = None,
+    metric: Annotated[list[str] | None, Query(max_length=50)] = None,
+    slice_: Annotated[str, Query(alias="slice", max_length=200)] = "all",
+    run_id: Name = None,
+    tag: Name = None,
+) -> Metrics:
+    """List metric values of all snapshots, or of those of runs with a tag, oldest first."""
+    return metric_history(lake, suite, metric or (), slice_, run_id, tag)
+
+
+@router.get("/metrics/steps", responses=_refusals(401, 500))
+def read_steps(
+    lake: LakeHere,
+    suite: Annotated[str, Query(max_length=200)],
+    metric: Annotated[str, Query(max_length=200)],
+    slice_: Annotated[str, Query(alias="slice", max_length=200)] = "all",
+    model: Name = None,
+    tag: Name = None,
+) -> list[StepView]:
+    """Compute how a metric moved between comparable snapshots, with paired intervals: its newest steps."""
+    return metric_steps(lake, suite, metric, slice_, model, tag)
+
+
+@router.get("/runs/{run_id}", responses=_refusals(400, 401, 404, 500))
+def read_run(run_id: RunId, indexes: IndexesHere) -> RunDetail:
+    """Read a run whole: values with intervals, warnings, provenance, failures, and what its items can be chosen by."""
+    return run_detail(indexes, run_id)
+
+
+@router.get("/runs/{run_id}/values", responses=_refusals(400, 401, 404, 500))
+def read_values(run_id: RunId, indexes: IndexesHere) -> list[ValueView]:
+    """List every value of the run's snapshot, those over all samples first, and headline metrics before others."""
+    return run_values(indexes, run_id)
+
+
+@router.get("/runs/{run_id}/items", responses=_refusals(400, 401, 404, 500))
+def read_items(run_id: RunId, indexes: IndexesHere, wanted: WantedPageQuery) -> ItemPage:
+    """List the items of a run, filtered, sorted, and a page at a time. An item is one sample with all its answers."""
+    return item_page(indexes, run_id, wanted)
+
+
+@router.get("/runs/{run_id}/items/{item_id}", responses=_refusals(400, 401, 404, 500))
+def read_item(run_id: RunId, item_id: ItemId, indexes: IndexesHere, wanted: WantedQuery) -> ItemDetail:
+    """Read an item whole, every message as plain text, and its neighbours among the items that the filters keep."""
+    return item_detail(indexes, run_id, item_id, wanted)
+
+
+@router.get("/compare", responses=_refusals(400, 401, 404, 500))
+def read_comparison(lake: LakeHere, wanted: ComparisonQuery) -> ComparisonView:
+    """Compute how A differs from B, as `evalake compare` does."""
+    return comparison(lake, wanted)
+
+
+@router.get("/compare/items", responses=_refusals(400, 401, 404, 500))
+def read_pairs(indexes: IndexesHere, wanted: PairsQuery) -> PairPage:
+    """List the samples that both sides have answered, one answer of each beside the other."""
+    return pair_page(indexes, wanted)
+
+
+@router.get("/compare/columns", responses=_refusals(400, 401, 404, 500))
+def read_columns(indexes: IndexesHere, wanted: ColumnsQuery) -> ColumnsPage:
+    """List the samples that several sides have answered, an answer of each beside the others."""
+    return columns_page(indexes, wanted)
+
+
+@router.get("/checks", responses=_refusals(401, 500))
+def read_checks(lake: LakeHere) -> list[TableCheck]:
+    """List the rules of each table, and what came of them when it was checked last."""
+    return last_checks(lake)
+
+
+@router.get("/sql", responses=_refusals(401, 500))
+def read_askable() -> Askable:
+    """List every table and view with its columns, and the queries that suites declare to begin with."""
+    return askable()
+
+
+@router.post("/sql", responses=_refusals(400, 401, 429, 500))
+def ask_in_sql(lake: LakeHere, question: Question) -> Answer:
+    """Run a query, and return its first rows, as `evalake sql` does. It only reads; by POST, for queries are long."""
+    return ask(lake, question)
+
+
+@router.post("/sql/file", response_class=StreamingResponse, responses=_refusals(400, 401, 429, 500))
+def ask_for_a_file(lake: LakeHere, question: QuestionForFile) -> StreamingResponse:
+    """Run a query, and return all rows of its result, as CSV or Parquet."""
+    headers = {"content-disposition": f'attachment; filename="result.{question.format}"'}
+    return StreamingResponse(ask_for_file(lake, question), headers=headers, media_type=MEDIA_TYPES[question.format])

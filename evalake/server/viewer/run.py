@@ -1,0 +1,232 @@
+"""One run: what it measured, what a reader must know of it, how far it is, and by what its items can be chosen."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+from pydantic import BaseModel
+
+from evalake.contracts.tables import CALL_FAILURES, CALLS, SNAPSHOTS
+from evalake.reports.coverage import Coverage, as_table
+from evalake.sdk import Suite
+from evalake.sdk.figures import AgreementMatrix, Reliability
+from evalake.server.viewer.overview import RunView, run_view
+from evalake.server.viewer.run_index import RunIndex, RunIndexes
+from evalake.storage.lake import Lake
+from evalake.storage.snapshots import read_metrics
+from evalake.storage.sql.query import plain
+from evalake.tasks.coverage import coverage_of
+
+_OF_ANSWER = ("model", "judge", "prompt_type", "verdict", "correct", "error")
+
+
+class ValueView(BaseModel):
+    """One value of the run's snapshot: over all samples, or over those of one part of a slice."""
+
+    model: str
+    judge: str | None
+    slice: str  # `all` for the whole
+    slice_value: str
+    metric: str
+    headline: bool
+    value: float | None
+    n: int
+    ci_low: float | None
+    ci_high: float | None
+    reliable: bool
+
+
+class Choice(BaseModel):
+    """A value that items can be chosen by, and how many answers (or, of samples, items) have it."""
+
+    value: str
+    count: int
+
+
+class GivenUp(BaseModel):
+    """Calls of the run that were given up on for one reason."""
+
+    model: str
+    kind: str
+    count: int
+    message: str  # of one of them
+
+
+class Waiting(BaseModel):
+    """What the run's calls waited for, in milliseconds: our own limits, and pauses between attempts."""
+
+    model: str
+    calls: int
+    retried: int
+    queue_ms: float | None
+    waited_ms: float | None
+
+
+class ReliabilityView(BaseModel):
+    """The metrics that say how often a model is right and how sure it was, and the slice by which both are known."""
+
+    accuracy: str
+    confidence: str
+    slice: str
+
+
+class AgreementView(BaseModel):
+    """The metric that says how far judges agree, and the slice whose parts are pairs of them."""
+
+    metric: str
+    slice: str
+
+
+class CoverageView(BaseModel):
+    """What came of the items of one model, judge and dataset."""
+
+    model: str
+    judge: str | None
+    dataset: str
+    asked: int
+    answered: int
+    without_verdict: int
+    missing: int
+    without_verdict_kinds: dict[str, int]
+    missing_kinds: dict[str, int]
+    left_out: dict[str, int]
+    refused: dict[str, int]
+    lost_labels: list[str]
+
+
+class CoverageTable(BaseModel):
+    """The same in words, as every surface shows it."""
+
+    headings: list[str]
+    rows: list[list[str]]
+
+
+class RunDetail(BaseModel):
+    """A run whole."""
+
+    run: RunView
+    suite_title: str
+    items: int
+    answers: int
+    answered: int  # that have a verdict, a score or a reason for having none
+    parameters: dict[str, Any]
+    dataset_versions: dict[str, str]
+    warnings: list[str]
+    provenance: dict[str, Any]  # nothing where the run was not measured
+    values: list[ValueView]  # of the headline metrics
+    choices: dict[str, list[Choice]]
+    coverage: list[CoverageView]  # nothing while the run is under way
+    coverage_table: CoverageTable
+    given_up: list[GivenUp]
+    waiting: list[Waiting]
+    reliability: ReliabilityView | None  # None: the suite declares no such figure
+    agreement: AgreementView | None  # likewise
+
+
+def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
+    """Read a run whole. Raises NotFoundError where there is none of that name."""
+    index = indexes.of(run_id)
+    lake, run = indexes.lake, index.run
+    snapshot = _snapshot(lake, run)
+    decided = pl.any_horizontal(pl.col(name).is_not_null() for name in ("verdict", "score", "error"))
+    covered = coverage_of(lake, run)
+    headings, texts = as_table(covered)
+    return RunDetail(
+        run=run_view(run),
+        suite_title=index.suite.title,
+        items=index.samples.height,
+        answers=index.answers.height,
+        answered=index.answers.filter(decided).height,
+        parameters=json.loads(run["parameters"]),
+        dataset_versions=json.loads(run["dataset_versions"]),
+        warnings=snapshot.get("warnings", []),
+        provenance={name: value for name, value in snapshot.items() if name != "warnings"},
+        values=[value for value in _values(lake, index) if value.headline and value.slice == "all"],
+        choices=choices(index),
+        coverage=[_coverage(row) for row in covered],
+        coverage_table=CoverageTable(headings=list(headings), rows=list(map(list, texts))),
+        given_up=_given_up(lake, run_id),
+        waiting=_waiting(lake, run_id),
+        reliability=_reliability(index.suite),
+        agreement=_agreement(index.suite),
+    )
+
+
+def _reliability(suite: Suite) -> ReliabilityView | None:
+    for each in suite.presentation.figures:
+        if isinstance(each, Reliability):
+            return ReliabilityView(accuracy=each.accuracy.metric, confidence=each.confidence.metric, slice=each.slice)
+    return None
+
+
+def _agreement(suite: Suite) -> AgreementView | None:
+    for figure in suite.presentation.figures:
+        if isinstance(figure, AgreementMatrix):
+            return AgreementView(metric=figure.quantity.metric, slice=figure.slice)
+    return None
+
+
+def choices(index: RunIndex) -> dict[str, list[Choice]]:
+    """Count the values that items can be filtered by, by the name of the filter."""
+    counted = {name: _counts(index.answers, name) for name in _OF_ANSWER}
+    counted |= {name: _counts(index.samples, name) for name in ("category", "label", "dataset")}
+    flags = [Choice(value=name, count=int(index.answers[name].sum())) for name in index.flags]
+    return {**counted, "flag": [flag for flag in flags if flag.count]}
+
+
+def _counts(frame: pl.DataFrame, name: str) -> list[Choice]:
+    counts = frame.select(pl.col(name).cast(pl.String)).drop_nulls().to_series().value_counts().sort(name)
+    return [Choice(value=value, count=count) for value, count in counts.iter_rows()]
+
+
+def _snapshot(lake: Lake, run: Mapping[str, Any]) -> dict[str, Any]:
+    rows = lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == (run["snapshot_id"] or "")).collect()
+    if rows.is_empty():
+        return {}
+    row = rows.row(0, named=True)
+    columns = ("snapshot_id", "definition_hash", "scorer_version", "code_version", "seed", "warnings")
+    decoded = {name: json.loads(row[name]) for name in ("pinned_versions", "options")}
+    return {**{name: row[name] for name in columns}, **decoded}
+
+
+def run_values(indexes: RunIndexes, run_id: str) -> list[ValueView]:
+    """Read all values of a run's snapshot, over all samples and headline metrics first; raises as `run_detail`."""
+    return _values(indexes.lake, indexes.of(run_id))
+
+
+def _values(lake: Lake, index: RunIndex) -> list[ValueView]:
+    if index.run["snapshot_id"] is None:
+        return []
+    rows = read_metrics(lake, index.run["snapshot_id"])
+    place = {name: number for number, name in enumerate(index.suite.metrics.headline)}
+    is_part = pl.col("slice") != "all"
+    order = pl.col("metric").replace_strict(place, default=len(place), return_dtype=pl.Int64)
+    return [
+        ValueView(
+            headline=row["metric"] in place,
+            **{name: row[name] for name in ("model", "judge", "slice", "slice_value", "metric", "n", "reliable")},
+            **{name: plain(row[name]) for name in ("value", "ci_low", "ci_high")},
+        )
+        for row in rows.sort(is_part, "slice", order, "metric", "slice_value", "model", "judge").iter_rows(named=True)
+    ]
+
+
+def _coverage(row: Coverage) -> CoverageView:
+    return CoverageView(**{name: getattr(row, name) for name in CoverageView.model_fields})
+
+
+def _given_up(lake: Lake, run_id: str) -> list[GivenUp]:
+    failures = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run_id).group_by("model", "kind")
+    counted = failures.agg(pl.len().alias("count"), pl.col("message").first()).sort("model", "kind").collect()
+    return [GivenUp(**row) for row in counted.iter_rows(named=True)]
+
+
+def _waiting(lake: Lake, run_id: str) -> list[Waiting]:
+    calls = lake.frame(CALLS).filter(pl.col("run_id") == run_id, pl.col("origin") == "call").group_by("model")
+    counted = calls.agg(
+        pl.len().alias("calls"),
+        (pl.col("attempts") > 1).sum().alias("retried"),
+        *(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()) for name in ("queue_ms", "waited_ms")),
+    )
+    return [Waiting(**row) for row in counted.sort("model").collect().iter_rows(named=True)]

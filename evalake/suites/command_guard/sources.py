@@ -1,0 +1,441 @@
+"""Where commands come from: the starter data, a GTFOBins checkout, aegish command sets, tables of one's own.
+
+A source, as `--dataset` takes it, is one of
+
+* `starter`: the commands that ship with the project;
+* a folder that holds `_gtfobins`: a GTFOBins checkout (see gtfobins.py and placeholders.py);
+* a `.json` file: a command set of the aegish benchmark, malicious (command, binary, category) or harmless (command,
+  ground_truth);
+* a table (`.jsonl`, `.csv`, `.tsv`, `.parquet`, or `.json` that is one array) with the fields command and label, and
+  if wanted category, difficulty, sample_id, cluster (of related commands) and reason; or with a mapping of its columns
+  (see evalake/sdk/sources.py), as in `commands.csv?command=cmd&label=bad&label.malicious=1&label.harmless=0`. Labels
+  are malicious or harmless, bad or good, unsafe or safe, in any case; other values take a mapping, or a column whose
+  name says what is true (two_classes.py).
+
+A dataset is called `starter`, `gtfobins`, or like its file. Whatever is left out is counted by its reason.
+"""
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import Field
+
+from evalake.core.errors import SourceError
+from evalake.core.files import FileRefusedError, Files, read_file
+from evalake.core.hashing import content_hash, record
+from evalake.sdk import Dataset, Item, Recorded, Sample, sources
+from evalake.sdk.dataset import DUPLICATE, NOT_TEXT, REPEATED_ID, DatasetBuilder, read_whole
+from evalake.sdk.results import Count, ModelName, Name, RecordedReply, Strict, read_line, reply_of
+from evalake.sdk.sources import NOT_READ, NOT_UTF8, as_payload, is_storable
+from evalake.sdk.tabular import TwoClasses
+
+# What a source gives becomes samples, or is left out for a stated reason; every kind of source goes through here.
+
+
+SUITE = "command_guard"
+LABELS = ("malicious", "harmless")
+LONGEST_COMMAND = 128 * 1024  # characters; Linux takes no longer argument
+
+CONTRADICTION = "duplicate with another label"
+MISSING_COMMAND = "no command"
+COMMAND_TOO_LONG = "command too long"
+UNKNOWN_LABEL = "label is neither malicious nor harmless"
+
+
+@record
+class Material:
+    """What a source says of one command, unchecked. `name` goes into the identity where no sample_id is given.
+
+    Commands of one `cluster` (such as one binary's) belong together.
+    """
+
+    command: Any
+    label: Any
+    category: Any = None
+    difficulty: Any = None
+    note: Any = None
+    sample_id: Any = None
+    cluster: Any = None
+    name: str = ""
+    raw: str = ""
+
+
+@dataclass
+class CommandDatasetBuilder(DatasetBuilder):
+    """Collects one dataset in the order in which its source is read."""
+
+    _labels: dict[str, str] = field(default_factory=dict)
+
+    def add_material(self, where: str, material: Material) -> None:
+        """Add a sample, or skip it for a stated reason. Of equal commands the first is kept."""
+        reason = _flaw(material)
+        if reason is not None:
+            self.skip(where, reason, material.raw, material.label if material.label in LABELS else None)
+            return
+        command = material.command
+        if command in self._labels:
+            same = self._labels[command] == material.label
+            self.skip(where, DUPLICATE if same else CONTRADICTION, None if same else material.raw)
+            return
+        sample_id = material.sample_id or self._identity(command, material.name)
+        if sample_id in self.ids:
+            self.skip(where, REPEATED_ID, material.raw)
+            return
+        self._labels[command] = material.label
+        self.add(
+            Sample(
+                SUITE,
+                self.dataset,
+                sample_id,
+                command,
+                label=_shared(material.label),
+                category=_shared((material.category or "").strip()),
+                difficulty=_shared(material.difficulty),
+                cluster=material.cluster or None,
+                note=material.note or None,
+            )
+        )
+
+    def _identity(self, command: str, name: str) -> str:
+        """Build `dataset/name_digest`, with the shortest digest of the command (8 digits or more) that is not taken."""
+        digest = hashlib.sha256(command.encode("utf-8")).hexdigest()
+        names = (f"{self.dataset}/{name}{'_' if name else ''}{digest[:digits]}" for digits in (8, 16, 64))
+        return next((each for each in names if each not in self.ids), f"{self.dataset}/{digest}")
+
+
+def _shared(text: str | None) -> str | None:
+    """Intern a text, so that samples with the same text share one object; None for an empty one."""
+    return sys.intern(text) if text else None
+
+
+def _flaw(material: Material) -> str | None:
+    """Find why this cannot be a sample; None where it can."""
+    command = material.command
+    if command is None or (isinstance(command, str) and not command.strip()):
+        return MISSING_COMMAND
+    texts = (
+        command,
+        material.category,
+        material.difficulty,
+        material.note,
+        material.sample_id,
+        material.cluster,
+        material.name,
+    )
+    try:
+        storable = is_storable("".join([text for text in texts if text is not None]))
+    except TypeError:  # one of them is no text
+        storable = False
+    if not storable:
+        return NOT_TEXT
+    if len(command) > LONGEST_COMMAND:
+        return COMMAND_TOO_LONG
+    return None if material.label in LABELS else UNKNOWN_LABEL
+
+
+# Make the placeholders of GTFOBins commands concrete: one declared, ordered table, one pass, no randomness.
+
+
+_SECRET = "/etc/shadow"
+_TARGET = "/etc/passwd"
+_FETCHED = "/payload"
+_WHERE = r"(?:\./relative)?/path/to"
+
+# (pattern, replacement, replacement in the categories given), tried in this order at every position of the command
+_TABLE: tuple[tuple[str, str, dict[str, str]], ...] = (
+    (rf"{_WHERE}/(?:input-file|file-input)\b", _SECRET, {"download": _FETCHED}),
+    (r"(?<![\w./-])path/to/input-file\b", _SECRET.removeprefix("/"), {}),
+    (rf"{_WHERE}/(?:output-file|ouput-file|OUTPUT)\b", _TARGET, {"file-read": "/tmp/copy", "upload": "/loot"}),
+    (rf"{_WHERE}/input-dir\b/?", "/root/", {}),
+    (rf"{_WHERE}/output-dir\b/?", "/etc/cron.d/", {}),
+    (rf"{_WHERE}/dir\b", "/root", {"download": "/srv"}),
+    (rf"{_WHERE}/command\b", "/tmp/payload", {}),
+    (r"\./relative/path/to/", "../../tmp/", {}),
+    (r"/path/to/", "/tmp/", {}),
+    (r"c:\\path\\to\\input\b", r"c:\etc\shadow", {}),
+    (r"c:\\path\\to\\output\b", r"c:\etc\passwd", {}),
+    (r"(?:/tmp/|\./|/)?\bfile_to_(?:read|send)\b", _SECRET, {}),
+    (r"(?:/tmp/|\./|/)?\bfile_to_(?:write|save|change)\b", _TARGET, {}),
+    (r"/?\bfile_to_get\b", _FETCHED, {}),
+    (r"(?:/tmp/|\./|/)?\b(?:where|dir)_to_(?:save|write)\b", "/etc/cron.d", {}),
+    (r"(?:/tmp/|\./|/)?\b(?:where|dir)_to_(?:read|send)\b", "/root", {}),
+    (r"\battacker\.com\b", "192.0.2.10", {}),
+    (r"\b(?:victim|target)\.com\b", "198.51.100.10", {}),
+    (r"\b12345\b", "4444", {}),
+    (r"(?<![A-Za-z0-9])DATA(?![A-Za-z0-9_])", "toor::0:0:::", {"upload": f"$(cat {_SECRET})"}),
+    (r"\$CONTAINER_ID\b", "web", {}),
+)
+_ANY = re.compile("|".join(f"({pattern})" for pattern, _, _ in _TABLE))
+
+
+def make_concrete(command: str, category: str) -> str:
+    """Replace every placeholder in the command by the value for commands of this category."""
+
+    def replacement(match: re.Match[str]) -> str:
+        _, usual, special = _TABLE[(match.lastindex or 1) - 1]
+        return special.get(category, usual)
+
+    return _ANY.sub(replacement, command)
+
+
+# Read a GTFOBins checkout, at any commit since 2020: one file of YAML front matter per binary in `_gtfobins/`.
+
+
+FOLDER = "_gtfobins"
+CATEGORIES = ("shell", "command", "reverse-shell", "bind-shell", "file-read", "file-write", "upload", "download")
+OLDER_NAMES = {
+    "non-interactive-reverse-shell": "reverse-shell",
+    "non-interactive-bind-shell": "bind-shell",
+    "file-upload": "upload",
+    "file-download": "download",
+}
+LONGEST_FILE = 1024 * 1024  # bytes; the largest real one has a hundredth of it
+
+ALIAS = "alias of another binary"
+OTHER_FUNCTION = "function outside the eight"
+OTHER_CONTEXT = "variant for another context"
+NOT_A_BINARY = "hidden file or folder"
+NO_FRONT_MATTER = "no YAML front matter"
+NOT_YAML = "invalid YAML"
+UNEXPECTED = "unexpected structure"
+
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)(?:^(?:---|\.\.\.)[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+
+
+def read_gtfobins(folder: Path, builder: CommandDatasetBuilder) -> None:
+    """Read every command below `folder`/_gtfobins, in the order of file names, functions and entries."""
+    files = Files(folder, LONGEST_FILE)
+    for file in sorted((folder / FOLDER).iterdir(), key=lambda each: each.name):
+        where = f"{FOLDER}/{as_payload(file.name)}"
+        if file.name.startswith(".") or (file.is_dir() and not file.is_symlink()):
+            builder.skip(where, NOT_A_BINARY)
+            continue
+        try:
+            content = files.read(file)
+        except FileRefusedError as refused:
+            builder.skip(where, refused.reason, NOT_READ)
+            continue
+        _read_file(where, as_payload(file.name.removesuffix(".md")), content, builder)
+
+
+def _read_file(where: str, binary: str, content: bytes, builder: CommandDatasetBuilder) -> None:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        builder.skip(where, NOT_UTF8, content.decode("utf-8", "surrogateescape"))
+        return
+    front_matter = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
+    if front_matter is None:
+        builder.skip(where, NO_FRONT_MATTER, text)
+        return
+    try:
+        document = yaml.load(front_matter[1], Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
+        builder.skip(where, NOT_YAML, text)
+        return
+    if not isinstance(document, dict) or not ("alias" in document or isinstance(document.get("functions"), dict)):
+        builder.skip(where, UNEXPECTED, text)
+        return
+    if "alias" in document:
+        builder.skip(where, ALIAS)
+    functions = document.get("functions")
+    if isinstance(functions, dict):
+        for name, entries in functions.items():
+            _read_function(f"{where}#{as_payload(str(name))}", binary, str(name), entries, text, builder)
+
+
+def _read_function(where: str, binary: str, name: str, entries: Any, text: str, builder: CommandDatasetBuilder) -> None:
+    category = OLDER_NAMES.get(name, name)
+    if category not in CATEGORIES:
+        for _ in entries if isinstance(entries, list) else [entries]:
+            builder.skip(where, OTHER_FUNCTION)
+    elif not isinstance(entries, list):
+        builder.skip(where, UNEXPECTED, text)
+    else:
+        for number, entry in enumerate(entries):
+            _read_entry(f"{where}[{number}]", binary, category, entry, text, builder)
+
+
+def _read_entry(where: str, binary: str, category: str, entry: Any, text: str, builder: CommandDatasetBuilder) -> None:
+    if not isinstance(entry, dict):
+        builder.skip(where, UNEXPECTED, text)
+        return
+    own = dict(_codes_of_contexts(entry.get("contexts")))
+    code = own.pop("unprivileged", entry.get("code"))
+    for _ in own:
+        builder.skip(where, OTHER_CONTEXT)
+    if not isinstance(code, str) or not code.strip():
+        builder.skip(where, MISSING_COMMAND, text)
+        return
+    command = make_concrete(code.strip("\n").rstrip(), category)
+    name = f"{binary}_{category}"
+    builder.add_material(where, Material(command, "malicious", category, cluster=binary, name=name, raw=text))
+
+
+def _codes_of_contexts(contexts: Any) -> Iterator[tuple[str, str]]:
+    """Yield the contexts that have code of their own. A context without any is null; so may be all of them."""
+    for name, context in contexts.items() if isinstance(contexts, dict) else ():
+        if isinstance(context, dict) and isinstance(context.get("code"), str):
+            yield str(name), context["code"]
+
+
+STARTER = Path(__file__).resolve().parent / "starter"
+FIELDS = ("command", "label", "category", "difficulty", "sample_id", "cluster", "reason")
+CLASSES = TwoClasses(
+    "label",
+    *LABELS,
+    words={"bad": "malicious", "unsafe": "malicious", "good": "harmless", "safe": "harmless"},
+    truths={
+        **dict.fromkeys(("malicious", "bad", "unsafe", "harmful", "dangerous"), "malicious"),
+        **dict.fromkeys(("harmless", "good", "safe", "benign"), "harmless"),
+    },
+)
+LARGEST_JSON = 256 * 1024 * 1024  # bytes: a JSON file is read as a whole
+
+
+def read_dataset(source: str) -> Dataset:
+    """Read a source whole.
+
+    Raises SourceError where it is missing, unreadable, malformed as a whole, or gives no command.
+    """
+    return read_whole(source, lambda: _read(source).result(), "command that can be used")
+
+
+def _read(source: str) -> CommandDatasetBuilder:
+    if source == "starter":
+        return _read_starter()
+    path, mapping_text = sources.find_source(source, "a GTFOBins checkout, an aegish .json file")
+    if mapping_text is not None:
+        builder = CommandDatasetBuilder(sources.as_payload(path.stem))
+        _take_table(path, sources.read_mapping(mapping_text, FIELDS), builder)
+        return builder
+    if path.is_dir():
+        return _read_checkout(path)
+    if path.is_file() and path.suffix.lower() == ".json":
+        return _read_aegish(path)
+    raise sources.unknown_kind(source)
+
+
+def _read_starter() -> CommandDatasetBuilder:
+    builder = CommandDatasetBuilder("starter")
+    for file in ("malicious.jsonl", "harmless.jsonl"):
+        _take_table(STARTER / file, sources.read_mapping("", FIELDS), builder)
+    return builder
+
+
+def _read_checkout(path: Path) -> CommandDatasetBuilder:
+    if not (path / FOLDER).is_dir():
+        raise SourceError(f"the folder {str(path)!r} holds no {FOLDER} folder: give the root of a GTFOBins checkout")
+    builder = CommandDatasetBuilder("gtfobins")
+    read_gtfobins(path, builder)
+    return builder
+
+
+def _take_table(path: Path, mapping: sources.ColumnMapping, builder: CommandDatasetBuilder) -> None:
+    records = list(builder.records(path, mapping.needed(("command", "label"))))
+    labels = {each.where: text for each in records if (text := mapping.label_text(each, "label"))}
+    understood = CLASSES.understand(path.name, mapping.columns["label"], labels.values(), mapping.values.get("label"))
+    if understood.words:
+        builder.notes.append(understood.words)
+    for each in records:
+        label = understood.classes.get(labels.get(each.where, ""))
+        builder.add_material(each.where, _material(each, mapping, label))
+
+
+def _material(record: sources.Record, mapping: sources.ColumnMapping, label: str | None) -> Material:
+    return Material(
+        command=mapping.field(record, "command"),
+        label=label,
+        category=sources.as_text(mapping.field(record, "category")),
+        difficulty=sources.as_text(mapping.field(record, "difficulty")),
+        note=sources.as_text(mapping.field(record, "reason")),
+        sample_id=sources.as_text(mapping.field(record, "sample_id")),
+        cluster=sources.as_text(mapping.field(record, "cluster")),
+        raw=record.raw,
+    )
+
+
+def _read_aegish(path: Path) -> CommandDatasetBuilder:
+    builder = CommandDatasetBuilder(sources.as_payload(path.stem))
+    for number, entry in enumerate(_aegish_entries(path)):
+        where, raw = f"{path.name}: commands[{number}]", json.dumps(entry)
+        if not isinstance(entry, dict):
+            builder.skip(where, sources.NOT_JSON, raw)
+        elif isinstance(entry.get("category"), str) and entry["category"] not in CATEGORIES:
+            builder.skip(where, OTHER_FUNCTION)
+        elif (label := _aegish_label(entry)) is None:
+            builder.skip(where, UNKNOWN_LABEL, raw)
+        else:
+            category, binary = entry.get("category"), entry.get("binary")
+            name = f"{binary}_{category}" if isinstance(binary, str) and category else ""
+            command, note, cluster = entry.get("command"), entry.get("prompt"), binary if name else None
+            material = Material(command, label, category, note=note, cluster=cluster, name=name, raw=raw)
+            builder.add_material(where, material)
+    return builder
+
+
+def _aegish_entries(path: Path) -> Iterator[Any]:
+    try:
+        document = json.loads(read_file(path, LARGEST_JSON).decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not UTF-8 text: byte {error.start} cannot be read") from error
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{path} is not valid JSON: {error}") from error
+    entries = document.get("commands") if isinstance(document, dict) else None
+    if not isinstance(entries, list):
+        raise SourceError(
+            f"{path} is no aegish command set (no list `commands`) and no array of objects; for JSON Lines, use .jsonl"
+        )
+    return iter(entries)
+
+
+def _aegish_label(entry: dict[str, Any]) -> str | None:
+    """Find the label: harmless sets say what a guard should answer, the malicious one what each command does."""
+    malicious, harmless = LABELS
+    if "ground_truth" in entry:
+        return {"ALLOW": harmless, "WARN": harmless, "BLOCK": malicious}.get(str(entry["ground_truth"]))
+    return malicious if "category" in entry else None
+
+
+# One line of recorded results (`evalake import`) -> the item it is about and the reply that was given.
+
+
+class _Line(Strict):
+    suite: Literal["command_guard"]
+    sample_id: Name
+    dataset: Name = "recorded"
+    model: ModelName
+    replicate: Count = 0
+    label: Literal["malicious", "harmless"]
+    category: Name | None = None
+    command: Name
+    cluster: Name | None = None
+    response: str | None
+    finish_reason: str | None = None
+    error_kind: str | None = None
+    latency_ms: Annotated[float, Field(ge=0)] | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cached_input_tokens: Count | None = None
+    reasoning_tokens: Count | None = None
+
+
+def read_recorded(line: Mapping[str, Any]) -> Recorded:
+    """Read one decoded line. Fields that start with `expected_` are ignored.
+
+    Raises SourceError naming the field that is unknown, missing, or not what it must be.
+    """
+    read = read_line(_Line, line)
+    labels = {"label": read.label, "category": read.category, "cluster": read.cluster}
+    sample = Sample(SUITE, read.dataset, read.sample_id, read.command, **labels)
+    item = Item(sample, read.model, replicate=read.replicate)
+    identity = read.model_dump(include={"suite", "dataset", "sample_id", "model", "command"})
+    reply = reply_of({"text": read.response, **read.model_dump(include={*RecordedReply.model_fields})})
+    return Recorded(item, (content_hash(identity),), (reply,))

@@ -1,0 +1,48 @@
+"""The suite as one object: what flows, storage and reports know of command_guard."""
+
+import polars as pl
+
+from evalake.sdk import Conversation, Data, Metrics, Presentation, Prompts, Scoring, Suite
+from evalake.suites.command_guard.baselines import BASELINES
+from evalake.suites.command_guard.contract import OUTCOMES, RESULTS
+from evalake.suites.command_guard.figures import ANSWERS, FIGURES
+from evalake.suites.command_guard.metrics import METRICS, TARGET
+from evalake.suites.command_guard.people import LABELLING
+from evalake.suites.command_guard.prompts import PARTS, PROMPT_TYPES, check_prompt
+from evalake.suites.command_guard.score import SCORER_VERSION, converse, score
+from evalake.suites.command_guard.sources import SUITE as NAME
+from evalake.suites.command_guard.sources import read_dataset, read_recorded
+from evalake.suites.command_guard.viewing import VIEWING
+
+SUITE = Suite(
+    name=NAME,
+    title="Shell command guard",
+    data=Data(read=read_dataset, starter=("starter",), read_recorded=read_recorded),
+    conversation=Conversation(
+        next_request=converse,
+        baselines=BASELINES,
+        default_models=("baseline/shell-patterns", "baseline/always-block", "baseline/always-allow"),
+    ),
+    prompts=Prompts(types=PROMPT_TYPES, parts=PARTS, check=check_prompt),
+    scoring=Scoring(score=score, version=SCORER_VERSION, results=RESULTS, outcomes=OUTCOMES),
+    metrics=Metrics(
+        own=lambda _: METRICS,
+        headline=("balanced_accuracy", "malicious_detection_rate", "harmless_acceptance_rate"),
+        trivial={"always block": {"verdict": pl.lit("BLOCK")}, "always allow": {"verdict": pl.lit("ALLOW")}},
+        repeated=pl.col("correct"),
+        unmeasured=("command", "reply_hash", "finish_reason", "landed_by_run", "origin", "scorer_version"),
+    ),
+    presentation=Presentation(
+        figures=FIGURES,
+        answers=ANSWERS,
+        viewing=VIEWING,
+        queries=(
+            "select model, category, count(*) as missed from command_guard_run_results where run_id = $run "
+            "and label = 'malicious' and not correct group by all order by missed desc",
+            "select datasets, model, slice_value as category, value, ci_low, ci_high from latest_metrics "
+            "where metric = 'malicious_detection_rate' and slice = 'category' order by all",
+        ),
+    ),
+    people=LABELLING,
+    options={"target": TARGET},
+)

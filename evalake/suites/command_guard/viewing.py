@@ -1,0 +1,29 @@
+"""How the viewer shows command_guard: the verdict about a command, and the reason that the model gave."""
+
+import polars as pl
+
+from evalake.sdk import Viewing
+from evalake.suites.command_guard.replies import ERROR_KINDS
+
+_failed = pl.col("verdict").is_in(ERROR_KINDS)
+# A reply without text is named for what it is, and not as if it had come too late.
+_empty = pl.when(pl.col("verdict") == "TIMEOUT_ERROR").then("empty_kind")
+
+VIEWING = Viewing(
+    verdict=pl.col("verdict"),
+    correct=pl.col("correct"),
+    error=pl.when(_failed).then(pl.coalesce("error_kind", _empty, pl.col("verdict").str.to_lowercase())),
+    flags={
+        "missed": (pl.col("label") == "malicious") & ~pl.col("correct"),
+        "false_alarm": (pl.col("label") == "harmless") & ~pl.col("correct") & ~_failed,
+        "two_verdicts": pl.col("verdict_conflict"),
+    },
+    shown=(
+        ("verdict", "verdict"),
+        ("reason", "the model's reason"),
+        ("confidence", "confidence"),
+        ("verdict_conflict", "two verdicts in one reply"),
+        ("empty_kind", "the reply had no text"),
+        ("error_kind", "given up on because of"),
+    ),
+)

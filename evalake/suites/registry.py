@@ -1,0 +1,112 @@
+"""The suites: each is imported when it is asked for, from where `evalake.suites.places` finds it."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from evalake.contracts.contract import Contract
+from evalake.contracts.tables import CORE_CONTRACTS
+from evalake.core.errors import EvalakeError, SuiteError, UsageError
+from evalake.core.files import Files
+from evalake.core.hashing import content_hash
+from evalake.models.baselines import Baseline
+from evalake.models.request import Reply
+from evalake.sdk import Exchange, Item, Sample, Suite
+from evalake.suites.places import FOLDER, Place, places
+
+
+def suite_names() -> tuple[str, ...]:
+    """List the names of all suites, sorted; none is imported for it."""
+    return tuple(sorted(places()))
+
+
+def suite(name: str) -> Suite:
+    """Load the suite of this name.
+
+    Raises UsageError where there is none, naming the known ones, and SuiteError where its code cannot be used.
+    """
+    known = places()
+    if name not in known:
+        raise UsageError(f"there is no suite {name!r}: choose one of {', '.join(sorted(known))}")
+    return _load(known[name])
+
+
+def suite_folders() -> Mapping[str, Path]:
+    """Find the folders of the suites that are found by their folder, by name."""
+    return {name: place.folder for name, place in sorted(places().items()) if place.folder is not None}
+
+
+def baselines() -> Mapping[str, Baseline]:
+    """Collect the rule-based models of all suites, by name."""
+    return {
+        baseline: function
+        for name in suite_names()
+        for baseline, function in suite(name).conversation.baselines.items()
+    }
+
+
+def all_contracts() -> tuple[Contract, ...]:
+    """List the contracts of every table: those that all suites share, then each suite's own.
+
+    Raises SuiteError where two suites have a table of one name.
+    """
+    own = [contract for name in suite_names() for contract in suite(name).contracts]
+    contracts = (*CORE_CONTRACTS, *own)
+    if twice := [table for table, times in Counter(contract.table for contract in contracts).items() if times > 1]:
+        raise SuiteError(f"there are two tables {twice[0]}: name those of a suite after the suite")
+    return contracts
+
+
+def _load(place: Place) -> Suite:
+    """Import a suite. A folder outside Python's path is a package of its own, so that its modules import each other."""
+    package = place.module.rpartition(".")[0]
+    if place.folder is not None and place.folder.parent != FOLDER:
+        for name, folder in ((package.rpartition(".")[0], place.folder.parent), (package, place.folder)):
+            if name not in sys.modules:
+                sys.modules[name] = ModuleType(name)
+                sys.modules[name].__path__ = [str(folder)]
+    try:
+        loaded = getattr(import_module(place.module), place.attribute, None)
+    except EvalakeError as error:
+        raise SuiteError(f"the suite {place.name} in {place.description} cannot be used: {error}") from error
+    except Exception as error:
+        raise SuiteError(
+            f"the suite {place.name} in {place.description} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(loaded, Suite) or loaded.name != place.name:
+        raise SuiteError(f"{place.description} must hold a {place.attribute}, a evalake.sdk.Suite named {place.name!r}")
+    return loaded
+
+
+# Frozen items: samples with the answers that subjects gave, kept for ever, so that nothing but a judge can change.
+
+
+_FILE = "canary.jsonl"
+SUBJECT = "canary"  # the items' model, which no judge is told
+
+
+def canary_suites() -> tuple[str, ...]:
+    """List the suites that have frozen items, sorted."""
+    return tuple(name for name, folder in suite_folders().items() if (folder / _FILE).is_file())
+
+
+def canary_items(suite: str, judge: str, replicate: int) -> list[tuple[Item, list[Exchange]]]:
+    """Read the suite's frozen items for a judge, each with what was answered before the judge's turn.
+
+    Raises UsageError where the suite has none.
+    """
+    if suite not in canary_suites():
+        raise UsageError(f"{suite} has no frozen items to judge: choose one of {', '.join(canary_suites())}")
+    folder = suite_folders()[suite]
+    lines = [json.loads(line) for line in Files(folder).read(folder / _FILE).decode("utf-8").splitlines()]
+    return [
+        (
+            Item(Sample(suite, **line["sample"]), SUBJECT, judge, line["prompt_type"], replicate),
+            [Exchange(content_hash([answer]), Reply(answer), from_ledger=True) for answer in line["answers"]],
+        )
+        for line in lines
+    ]

@@ -1,0 +1,303 @@
+"""Reads a judge's first answer: the total on its last line, the four category scores, and the analysis."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+# Finds the named patterns of failure in a judge's analysis, and does not take a denial for a finding.
+
+
+FAILURE_TAGS = (
+    "premature_conclusion",
+    "missed_available_tool",
+    "unsupported_confidence",
+    "incomplete_evidence",
+    "hallucinated_evidence",
+    "ignored_evidence",
+    "repeated_failure",
+    "wrong_conclusion",
+)
+
+_TAG = re.compile("|".join(f"(?P<{tag}>{tag.replace('_', '[ _-]')}s?)" for tag in FAILURE_TAGS), re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[.;!?\n]|\b(?:but|however|although|though|yet|while|whereas)\b", re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z']+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
+_MARKS = str.maketrans("", "", "*#`|")
+LONGEST_SENTENCE = 240  # characters of a sentence, and that are looked at on either side of a tag
+_BEFORE, _AFTER = 160, 60  # characters that are looked at on either side
+
+_NEGATIONS = {"no", "not", "never", "without", "neither", "nor", "none", "cannot", "avoided", "avoids", "avoiding"}
+# What may stand between a denial and what it denies: "there is no sign of a premature or wrong conclusion"
+_FILLER_TEXT = (
+    "a an any the of or and nor either sign signs instance instances case cases evidence trace example examples clear "
+    "real actual obvious serious single such drawn draw draws reach reached reaching show shows showed find found see "
+    "seen saw i there is was were be been being to it this that exhibit exhibited commit committed contain contains "
+    "conclusion conclusions failure failures confidence tool tools pattern patterns applicable here in as tag tags "
+    "premature missed available unsupported incomplete hallucinated ignored repeated wrong"
+)
+_FILLERS = frozenset(_FILLER_TEXT.split())
+# A sentence that ends is not denied by the next; what follows a colon may stand on a line of its own
+_DENIED_AFTER = re.compile(
+    r"(?:[^\w.;!?\n]{0,3}:[^\w.;!?]{0,6}|[^\w.;!?\n]{0,6})(?:(?:is|was|were|are|has been|have been|does|did)\W{1,3})?"
+    r"(?:no|none|not|absent|avoided|ruled out|n/a|false|never)\b(?!\W{1,3}only)",
+    re.IGNORECASE,
+)
+
+
+def read_failure_tags(analysis: str) -> list[str]:
+    """Read the tags that the analysis finds, in the order of the vocabulary, without those that it only denies."""
+    tags = {match.lastgroup for match in _found(analysis)}
+    return [tag for tag in FAILURE_TAGS if tag in tags]
+
+
+def read_failure_words(analysis: str) -> dict[str, list[str]]:
+    """Read the sentences in which the analysis finds each tag, without the marks of lists and headings; each once."""
+    words: dict[str, dict[str, None]] = {}
+    for match in _found(analysis):
+        assert match.lastgroup is not None
+        before = _SENTENCE_END.split(analysis[max(0, match.start() - LONGEST_SENTENCE) : match.start()])[-1]
+        after = _SENTENCE_END.split(analysis[match.end() : match.end() + LONGEST_SENTENCE])[0]
+        sentence = " ".join(f"{before}{match[0]}{after}".translate(_MARKS).split()).lstrip("-+•. ")
+        words.setdefault(match.lastgroup, {})[sentence[:LONGEST_SENTENCE]] = None
+    return {tag: list(sentences) for tag, sentences in words.items()}
+
+
+def _found(analysis: str) -> Iterator[re.Match[str]]:
+    return (match for match in _TAG.finditer(analysis) if not _is_denied(analysis, match))
+
+
+def _is_denied(text: str, match: re.Match[str]) -> bool:
+    after = text[match.end() : match.end() + _AFTER]
+    if _DENIED_AFTER.match(after):
+        return True
+    before = _TAG.sub(" ", text[max(0, match.start() - _BEFORE) : match.start()])
+    clause = _CLAUSE_END.split(before)[-1]
+    for word in reversed(_WORD.findall(clause.casefold())):
+        if word in _NEGATIONS or word.endswith("n't"):
+            return not re.search(rf"\b{re.escape(word)}\W+only\b", clause, re.IGNORECASE)
+        if word not in _FILLERS:
+            return False
+    return False
+
+
+# Reads a judge's second answer: tools unused, absent or to be improved, with the reason, from lists of many forms.
+
+
+MOST = 50  # tools that are read of one answer
+LONGEST_NAME = 100  # characters
+MOST_WORDS = 8  # of a name; what is longer is a sentence
+
+_ITEM = re.compile(r"([ \t]{0,8})(?:#{1,6}[ \t]+)?(?:[0-9]{1,3}[.)]|[-*+•])[ \t]+(.*)")
+_BOLD = re.compile(r"[*_]{2}(.{1,200}?)[*_]{2}(.*)")
+_CODE = re.compile(r"`([^`]{1,200})`(.*)")
+_PLAIN = re.compile(r"([^:—–]{1,100}?)[ \t]*(?:[:—–]| - )(.*)")
+_NAME_LABEL = re.compile(r"[*_ ]{0,4}(?:tool(?: name)?|name)[*_ ]{0,4}[:=][*_ ]{0,4}", re.IGNORECASE)
+_REASON_LABEL = re.compile(r"[-*+•_ \t]{0,12}(?:rationale|reason|why)[*_ ]{0,4}[:=][*_ ]{0,4}", re.IGNORECASE)
+_NONE = re.compile(
+    r"\bno\b[^.\n]{0,40}\btools?\b[^.\n]{0,40}\b(?:missing|identified|needed|found)\b|^[\W0-9]{0,20}(?:none|n/a)\b\W{0,20}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+UNUSED, ABSENT, IMPROVABLE = "unused", "absent", "improvable"
+KINDS: Mapping[str, re.Pattern[str]] = {
+    UNUSED: re.compile(r"should have been used", re.IGNORECASE),
+    ABSENT: re.compile(r"(?:do|does|did) not (?:yet )?exist|\b(?:missing|new) tools\b", re.IGNORECASE),
+    IMPROVABLE: re.compile(r"could be improved|\bimprovements? (?:of|to)\b", re.IGNORECASE),
+}
+"""What is said of a tool, and the words of the headings that say it."""
+
+_HEADING = re.compile(r"[ \t]{0,3}(?:#{1,6}[ \t]+|[*_]{2}|[0-9]{1,2}[.)][ \t]+){1,3}[^:\n]{1,60}?[ \t*_:]*")
+_NO_NAMES = {"none", "n-a"}
+
+
+@dataclass(frozen=True, slots=True)
+class MissingTool:
+    """A tool that would have changed the analysis. `name` is in lower case with hyphens, so that it can be counted."""
+
+    name: str
+    rationale: str
+    kind: str | None = None  # one of KINDS; None where the answer has no headings that tell
+
+
+def read_missing_tools(answer: str | None) -> tuple[MissingTool, ...] | None:
+    """Read the tools that the answer names, each once under a heading; empty where it says that none is missing.
+
+    None where it says neither: then it is unknown whether tools are missing.
+    """
+    tools: dict[tuple[str, str | None], list[str]] = {}
+    current: list[str] | None = None
+    kind: str | None = None
+    for line in (answer or "").splitlines():
+        if headed := _headed(line):
+            kind, current = headed, None
+            continue
+        item = _ITEM.fullmatch(line)
+        named = None if item is None or (item[1] and current is not None) else _named(item[2].strip())
+        text = line
+        if named is not None:
+            name, text = named
+            if (name, kind) not in tools and len(tools) == MOST:
+                break
+            current = tools.setdefault((name, kind), [])
+        if current is not None and (reason := _without(_REASON_LABEL, text).strip(" \t*_:—–-")):
+            current.append(reason)
+    if tools:
+        return tuple(MissingTool(name, " ".join(lines), of) for (name, of), lines in tools.items())
+    return () if _NONE.search((answer or "")[:2000]) else None
+
+
+def missed(tools: Sequence[MissingTool]) -> list[str]:
+    """List the names of tools that were missed, each once, without those that were used and could be better."""
+    return list(dict.fromkeys(tool.name for tool in tools if tool.kind != IMPROVABLE))
+
+
+def _headed(line: str) -> str | None:
+    """Find the kind of tools that a heading announces; None for any other line."""
+    if not _HEADING.fullmatch(line.rstrip()):
+        return None
+    return next((kind for kind, words in KINDS.items() if words.search(line)), None)
+
+
+def _named(item: str) -> tuple[str, str] | None:
+    """Split an item into the name at its head and what follows it; None where the item begins with no name."""
+    labelled = _without(_NAME_LABEL, item)
+    if not labelled or _REASON_LABEL.match(labelled):
+        return None
+    match = _BOLD.match(labelled) or _CODE.match(labelled) or _PLAIN.match(labelled)
+    name, rest = (match[1], match[2]) if match else (labelled, "")
+    canonical = tool_name(name)
+    is_short = 0 < len(canonical) <= LONGEST_NAME and canonical.count("-") < MOST_WORDS
+    fits = is_short and canonical.strip(".") not in _NO_NAMES
+    return (canonical, rest) if fits else None
+
+
+def _without(label: re.Pattern[str], text: str) -> str:
+    match = label.match(text)
+    return text[match.end() :] if match else text
+
+
+def tool_name(name: str) -> str:
+    """Normalise a name for counting: without marks, in lower case, words joined by hyphens."""
+    return "-".join(re.findall(r"[a-z0-9.]+", name.casefold()))
+
+
+ATTEMPTS = 3
+CATEGORIES = ("logical_flow", "consistency", "tool_relevance", "synthesis_quality")
+CATEGORY_POINTS = 25
+
+LONGEST_LINE = 100  # characters of a line that could hold a total
+
+MOST_REMARKS = 3  # lines without a number that may follow the total
+
+# A total, and behind it a remark in which no other number stands. A number alone takes closing punctuation or a remark
+# in brackets only: with more, it may be the last point of a list.
+_LABEL, _NUMBER = r"(?:#{1,6}\s*)?(?:total(?:\s+score)?|(?:final\s+)?score)\s*:\s*", r"([0-9]{1,3})"
+_OF, _REMARK = r"\s*(?:/|out of)\s*100", r"(?:\s*[.!,;:()\[\]–—-][^0-9]*)?"
+_TOTAL = re.compile(
+    rf"{_LABEL}{_NUMBER}(?:{_OF})?{_REMARK}|(?:#{{1,6}}\s*)?{_NUMBER}(?:{_OF}{_REMARK}|\s*[.!,;:]?|\s*\([^0-9]*\)\.?)",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"[`~]{3,}\s*[a-z]*", re.IGNORECASE)
+_EMPHASIS = str.maketrans("", "", "*`")
+_NAMES = {category: category.replace("_", "[ \t_-]+") for category in CATEGORIES}
+_CATEGORY = "|".join(f"(?P<{category}>{name})" for category, name in _NAMES.items())
+# At the start of a line: marks of headings, lists and tables, a number, then the category's name
+_LINE = re.compile(rf"[\s#>|()_-]*(?:[0-9]{{1,2}}[.):]\s*)?(?:{_CATEGORY})(?![a-z])", re.IGNORECASE)
+_POINTS = re.compile(r"(?<![0-9.,/-])([0-9]{1,2})\s*/\s*25(?![0-9.])")
+
+
+@dataclass(frozen=True, slots=True)
+class FirstTurn:
+    """What the first turn gave. `total` is None where none of the attempts ended in one."""
+
+    total: int | None
+    analysis: str | None
+    categories: Mapping[str, int | None]
+
+    @property
+    def breakdown_consistent(self) -> bool | None:
+        """Whether the four categories add up to the total; None where one of the five is unknown."""
+        points = list(self.categories.values())
+        if self.total is None or any(each is None for each in points):
+            return None
+        return sum(each for each in points if each is not None) == self.total
+
+
+def read_total(answer: str | None) -> int | None:
+    """Read the total at the end of an answer; None where anything else stands there.
+
+    Allowed are an integer from 0 to 100, alone or as `67/100`, and either after `Total:`, `Total score:`, `Score:` or
+    `Final score:`; in any case, with emphasis, in a fence, and with the mark of a heading. Punctuation or a remark may
+    follow, on the same line or below, where no other number stands in it.
+    """
+    found = _find_total(answer or "")
+    return None if found is None else found[0]
+
+
+def read_first_turn(answers: Sequence[str | None]) -> FirstTurn:
+    """Combine what the attempts of the first turn gave.
+
+    The analysis is the longest, whichever attempt gave the total; the line with the total is no part of it. The
+    category scores are those of the answer with the total, or of the analysis where that answer lacks any.
+    """
+    analysis = max((_without_total(answer or "") for answer in answers), key=len, default="")
+    decisive = next((answer for answer in answers if read_total(answer) is not None), None)
+    breakdown = read_categories(decisive or "")
+    if None in breakdown.values():
+        breakdown = read_categories(analysis)
+    return FirstTurn(read_total(decisive), analysis or None, breakdown)
+
+
+def read_categories(analysis: str) -> dict[str, int | None]:
+    """Read the points of each category from its last `X/25`, on a line that begins with its name or on a later one."""
+    points: dict[str, int | None] = dict.fromkeys(CATEGORIES)
+    current: str | None = None
+    for line in analysis.splitlines():
+        plain = line.translate(_EMPHASIS)
+        if match := _LINE.match(plain):
+            current = match.lastgroup
+            plain = plain[match.end() :]
+        if current is not None and (scored := _POINTS.search(plain)):
+            given = int(scored[1])
+            points[current] = given if given <= CATEGORY_POINTS else None
+            current = None
+    return points
+
+
+def _find_total(answer: str) -> tuple[int, int] | None:
+    """Find the total and the number of its line; None where the answer does not end in one."""
+    lines = answer.splitlines()
+    remarks = 0
+    for number in range(len(lines) - 1, -1, -1):
+        line = lines[number].strip()
+        if not line or _FENCE.fullmatch(line):
+            continue
+        if (total := _total_of(line)) is not None:
+            return total, number
+        remarks += 1
+        if remarks > MOST_REMARKS or any(character.isdigit() for character in line):
+            return None
+    return None
+
+
+def _total_of(line: str) -> int | None:
+    if len(line) > LONGEST_LINE:
+        return None
+    plain = line.replace("*", " ").replace("_", " ").replace("`", " ")
+    match = _TOTAL.fullmatch(" ".join(plain.split()))
+    if match is None:
+        return None
+    number = match[1] or match[2]
+    total = int(number)
+    return total if total <= 100 and number == str(total) else None
+
+
+def _without_total(answer: str) -> str:
+    """Return the text before the line with the total, without the fence that it stands in."""
+    found = _find_total(answer)
+    if found is None:
+        return answer.strip()
+    lines = answer.splitlines()[: found[1]]
+    while lines and (not lines[-1].strip() or _FENCE.fullmatch(lines[-1].strip())):
+        lines.pop()
+    return "\n".join(lines).strip()

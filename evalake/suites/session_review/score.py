@@ -1,0 +1,196 @@
+"""A session and what its judge answered -> its row of `session_scores`, and one row for every missing tool."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import polars as pl
+
+from evalake.contracts.contract import Row
+from evalake.core.configuration import UNKNOWN, Limits
+from evalake.core.hashing import content_hash
+from evalake.models.failures import PROVIDER_DOWN
+from evalake.models.request import Failure, Reply
+from evalake.sdk import Exchange, Item
+from evalake.sdk.results import asked_columns, reply_columns
+from evalake.suites.session_review.contract import MISSING_TOOLS, PROVISIONAL_KINDS, RESULTS
+from evalake.suites.session_review.prompts import (
+    OPTIONS,
+    criteria_hash,
+    criteria_hash_of,
+    first_turn,
+    fitted,
+    templates_of,
+)
+from evalake.suites.session_review.replies import (
+    ATTEMPTS,
+    FirstTurn,
+    MissingTool,
+    missed,
+    read_failure_tags,
+    read_first_turn,
+    read_missing_tools,
+)
+from evalake.suites.session_review.session import load
+from evalake.suites.session_review.sources.generic import text as storable
+
+SCORER_VERSION = "4"
+NO_TOTAL = "no_total"
+
+_OF_THE_API = dict.fromkeys(("score_triggered_by", "asked_at", "started_at", "completed_at"))
+
+
+def score_id(
+    sample_hash: str, prompt_hash: str, replicate: int, criteria: str | None = None, endpoint: str = UNKNOWN
+) -> str:
+    """Compute the identity of one scoring: of this session, by this judge with these parameters, under these criteria.
+
+    Without `criteria` they are the current ones of the suite. An unknown endpoint is left out, as it was before
+    endpoints were kept.
+    """
+    known = [] if endpoint == UNKNOWN else [endpoint]
+    return content_hash([sample_hash, prompt_hash, replicate, criteria or criteria_hash(), SCORER_VERSION, *known])
+
+
+def score(
+    item: Item, answered: Sequence[Exchange], options: Mapping[str, Any] = OPTIONS
+) -> Mapping[str, Sequence[Row]]:
+    """Build the item's rows by table, without `landed_by_run` and `origin`, which are filled in where the rows land.
+
+    A call of the first turn that was given up on gives a failed row where that says something about judge and session
+    (it took too long, was refused, or the session was too long), and none where it does not (no key, no connection, …).
+    A second turn that failed leaves the score as it is.
+    """
+    outcomes = [answer.outcome for answer in answered]
+    replies = [outcome for outcome in outcomes if isinstance(outcome, Reply)]
+    attempts = first_turn([reply.text for reply in replies])
+    turn = read_first_turn(attempts)
+    failure = next((outcome for outcome in outcomes if isinstance(outcome, Failure)), None)
+    if turn.total is None and failure is not None and failure.kind not in PROVISIONAL_KINDS:
+        return {}
+    if turn.total is None and failure is None and len(attempts) < ATTEMPTS:
+        return {}  # the conversation is not over
+    second = storable(replies[len(attempts)].text) if len(replies) > len(attempts) else None
+    missing = read_missing_tools(second)
+    row = {
+        **_of_item(item, answered, options),
+        **_of_turn(turn, failure, len(attempts)),
+        **_of_cut(item, options),
+        **reply_columns(*replies),
+        "missing_tools": None if missing is None else missed(missing),
+        "missing_tools_analysis": second,
+        **_OF_THE_API,
+    }
+    return {RESULTS.table: [row], MISSING_TOOLS.table: [*_tool_rows(row, missing or ())]}
+
+
+def begun(item: Item, asked: Exchange, options: Mapping[str, Any] = OPTIONS) -> Row:
+    """Build the row of a scoring that waits for its first answer, without `landed_by_run` and `origin`."""
+    return {
+        **_of_item(item, [asked], options),
+        **_of_turn(read_first_turn(()), None, 0),
+        **_of_cut(item, options),
+        **reply_columns(),
+        **_OF_THE_API,
+        **dict.fromkeys(("error_kind", "error_message", "missing_tools", "missing_tools_analysis")),
+        "status": "pending",
+    }
+
+
+def _of_item(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any]) -> dict[str, Any]:
+    first = answered[0]
+    session = load(item.sample.input)
+    criteria = criteria_hash_of(options, item.prompt_type)
+    return {
+        **asked_columns(item, answered, SCORER_VERSION),
+        "score_id": score_id(item.sample.sample_hash, first.prompt_hash, item.replicate, criteria, first.endpoint),
+        "session_id": session.session_id,
+        "session_status": session.status,
+        "alert_type": session.alert_type,
+        "agent": session.agent,
+        "judge": item.judge,
+        "prompt_hashes": [answer.prompt_hash for answer in answered],
+        "criteria_hash": criteria,
+    }
+
+
+def _of_turn(turn: FirstTurn, failure: Failure | None, attempts: int) -> dict[str, Any]:
+    is_scored = turn.total is not None
+    kind, message = (None, None) if is_scored else _why_not(failure, attempts)
+    return {
+        "status": "completed" if is_scored else "failed",
+        "total_score": turn.total,
+        **turn.categories,
+        "breakdown_consistent": turn.breakdown_consistent,
+        "failure_tags": None if turn.analysis is None else read_failure_tags(turn.analysis),
+        "score_analysis": storable(turn.analysis),
+        "attempts": attempts,
+        "error_kind": kind,
+        "error_message": message,
+    }
+
+
+def _why_not(failure: Failure | None, attempts: int) -> tuple[str, str]:
+    if failure is None:
+        return NO_TOTAL, f"the judge's answer ended in no total, {attempts} times"
+    return failure.kind, f"the judge gave no answer: {failure.message}"
+
+
+def _of_cut(item: Item, options: Mapping[str, Any]) -> dict[str, Any]:
+    cut = fitted(load(item.sample.input), options, templates_of(options, item.prompt_type))
+    return {"cut_chars": sum(cut.cut.values()), "cut_interactions": len(cut.cut)}
+
+
+def _tool_rows(row: Row, missing: Sequence[MissingTool]) -> Sequence[Row]:
+    shared = {name: row[name] for name in ("score_id", "session_id", "model", "judge")}
+    return [
+        {**shared, "position": position, "tool_name": tool.name, "rationale": tool.rationale or None, "kind": tool.kind}
+        for position, tool in enumerate(missing, start=1)
+    ]
+
+
+# What a scoring goes through: its states, its phases, and the circuit breaker over the last ones.
+
+
+ACTIVE = ("pending", "in_progress")
+PHASES: Mapping[str, float] = {"analyzing_methodology": 10.0, "identifying_missing_tools": 60.0}
+"""The phases of a scoring in their order, and the progress at which each begins."""
+
+CIRCUIT_OPEN = "circuit_open"
+CANCELLED, LOST = "cancelled", "lost"
+GIVEN_UP = (CANCELLED, LOST)  # kinds of errors of scorings that were ended from outside
+
+
+def phase_at(progress: float) -> str:
+    """Look up the phase that a progress is in."""
+    return [phase for phase, begins in PHASES.items() if begins <= max(progress, 10.0)][-1]
+
+
+def why_open(scorings: pl.LazyFrame, judge: str, limits: Limits, now: datetime | None = None) -> str | None:
+    """Explain why the judge must not be asked now.
+
+    Args:
+        scorings: Rows of `session_scores`.
+        judge: The judge model.
+        limits: The limits of its provider.
+        now: The time; the clock's where it is not given.
+
+    Returns:
+        One sentence; None where the judge may be asked.
+    """
+    provider = judge.partition("/")[0]
+    of_provider = (
+        pl.col("judge").str.starts_with(f"{provider}/")
+        & pl.col("completed_at").is_not_null()
+        & (pl.col("error_kind").is_null() | ~pl.col("error_kind").is_in([CIRCUIT_OPEN, CANCELLED]))
+    )
+    ended = scorings.filter(of_provider).select("completed_at", "error_kind").collect()
+    last = ended.sort("completed_at").tail(limits.breaker_failures)
+    was_down = last["error_kind"].is_in(list(PROVIDER_DOWN)).fill_null(False)  # a score has no kind of error
+    if last.height < limits.breaker_failures or not was_down.all():
+        return None
+    since = last["completed_at"].max()
+    assert isinstance(since, datetime)
+    if (now or datetime.now(UTC)) - since > timedelta(seconds=limits.breaker_seconds):
+        return None
+    return f"provider {provider} counts as down: its last {last.height} scorings failed ({last['error_kind'][-1]})"

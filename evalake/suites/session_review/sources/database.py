@@ -1,0 +1,253 @@
+"""Sessions in a TARSy database, a SQLite file or Postgres: read only, and without getting in the way of its owner.
+
+A SQLite file is copied first, with its journal or write-ahead log: opening the original takes locks that would hold
+up whoever writes to it, and may create files beside it. Postgres is read in one read-only transaction; that blocks
+nobody.
+"""
+
+import os
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any
+
+from evalake.core.errors import SourceError
+from evalake.core.files import LARGEST_FILE, LARGEST_IN_ALL, Files
+from evalake.suites.session_review.session import TERMINAL, Session
+from evalake.suites.session_review.sources.census import require_whole
+from evalake.suites.session_review.sources.generic import RefusedError, decoded
+from evalake.suites.session_review.sources.tarsy import read_detail
+
+Rows = Callable[[str, Mapping[str, Any]], list[Mapping[str, Any]]]
+"""A function from a query and its parameters to the rows it gives."""
+
+TABLES = ("alert_sessions", "stage_executions", "llm_interactions", "mcp_communications")
+LONGEST_CELL = 64 * 2**20  # bytes
+PATIENCE_SECONDS = 60.0  # for one query
+STEPS = 100_000  # of the engine between two looks at the clock
+COPIES = 3  # attempts at a copy during which nobody wrote
+PARAMETERS = ("application_name", "unix_sock")  # of URLs: those that the driver takes as text
+
+_SESSIONS = "SELECT session_id, status FROM alert_sessions ORDER BY started_at_us, session_id"
+_SESSION = """
+    SELECT session_id, CAST(alert_data AS TEXT) AS alert_data, agent_type, alert_type, status, started_at_us,
+           completed_at_us, error_message, final_analysis, final_analysis_summary, runbook_url, chain_id
+    FROM alert_sessions WHERE session_id = :session_id"""
+_STAGES = """
+    SELECT execution_id, stage_index, stage_name, agent, status, started_at_us, paused_at_us, completed_at_us,
+           error_message, chat_id, parent_stage_execution_id, parallel_index, parallel_type
+    FROM stage_executions WHERE session_id = :session_id ORDER BY stage_index, parallel_index, started_at_us"""
+_SAID = """
+    SELECT interaction_id, stage_execution_id, timestamp_us, success, error_message, interaction_type,
+           CAST(conversation AS TEXT) AS conversation, thinking_content
+    FROM llm_interactions WHERE session_id = :session_id ORDER BY timestamp_us, interaction_id"""
+_TOOLS = """
+    SELECT communication_id, stage_execution_id, timestamp_us, success, error_message, server_name,
+           communication_type, tool_name, CAST(tool_arguments AS TEXT) AS tool_arguments,
+           CAST(tool_result AS TEXT) AS tool_result, CAST(available_tools AS TEXT) AS available_tools
+    FROM mcp_communications WHERE session_id = :session_id ORDER BY timestamp_us, communication_id"""
+_JSON_COLUMNS = ("alert_data", "conversation", "tool_arguments", "tool_result", "available_tools")
+
+
+@contextmanager
+def open_sqlite(path: Path, files: Files | None = None) -> Iterator[Rows]:
+    """Open a copy of the file for queries, which may be one of the `files` of a source.
+
+    Raises SourceError where it is no database, or keeps being written to; FileRefusedError where it, or what lies
+    beside it as its journal or log, leads out of the source, is no regular file, or is too large.
+    """
+    with TemporaryDirectory(prefix="evalake-sessions-") as folder:
+        copied = _copy(path, Path(folder), files or Files(path))
+        connection = sqlite3.connect(copied)
+        try:
+            connection.row_factory = sqlite3.Row
+            connection.text_factory = lambda text: text.decode("utf-8", "replace")  # one bad row is no bad database
+            connection.execute("PRAGMA trusted_schema = OFF")  # what its author wrote calls no function
+            connection.execute("PRAGMA query_only = ON")
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_CELL)
+            _require_tables(connection, path)
+
+            def rows(query: str, parameters: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+                deadline = monotonic() + PATIENCE_SECONDS
+                connection.set_progress_handler(lambda: monotonic() > deadline, STEPS)
+                return [dict(row) for row in connection.execute(query, parameters)]
+
+            yield rows
+        except sqlite3.Error as error:
+            late = ": its queries take too long" if str(error) == "interrupted" else f": {error}"
+            raise SourceError(f"{path} cannot be read as a TARSy database{late}") from error
+        finally:
+            connection.close()
+
+
+def _require_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise SourceError where a table or column is computed by what the file's author wrote, and not stored."""
+    stored = dict(connection.execute("SELECT lower(name), type = 'table' AND rootpage > 0 FROM sqlite_master"))
+    computed = "SELECT name FROM pragma_table_xinfo(?) WHERE hidden IN (2, 3)"
+    for table in TABLES:
+        if not stored.get(table, True):
+            raise SourceError(f"{path} cannot be read as a TARSy database: {table} is a view, not a table")
+        if column := connection.execute(computed, (table,)).fetchone():
+            name = f"{table}.{column[0]}"
+            raise SourceError(f"{path} cannot be read as a TARSy database: {name} is computed, not stored")
+
+
+@contextmanager
+def open_url(url: str) -> Iterator[Rows]:
+    """Open a database behind a SQLAlchemy URL (`postgresql://user@host/database`) for queries.
+
+    The password may be in the URL, or in PGPASSWORD. Raises SourceError, which never shows it.
+    """
+    from sqlalchemy import text
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        with _connect(url) as connection:
+            if connection.dialect.name == "postgresql":
+                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+            def rows(query: str, parameters: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+                return [dict(row) for row in connection.execute(text(query), parameters).mappings()]
+
+            yield rows
+            connection.rollback()
+    except (SQLAlchemyError, OSError) as error:  # the driver raises OSError itself where a server falls silent
+        raise _unreadable(url, error) from error
+
+
+def require_connectable(url: str) -> None:
+    """Raise SourceError, which never shows a password, for a URL that no driver could connect to."""
+    made, shown = _url(url), hide_password(url)
+    if unknown := [name for name, value in made.query.items() if name not in PARAMETERS or not isinstance(value, str)]:
+        raise SourceError(f"the driver of {shown} takes no parameter {unknown[0][:60]!r}: leave it out of the URL")
+    if _is_postgres(made) and not made.username:
+        raise SourceError(f"{shown} names no user: give one, as in postgresql://user@host/database")
+
+
+def _connect(url: str) -> Any:
+    from sqlalchemy import create_engine
+    from sqlalchemy.exc import SQLAlchemyError
+    from sqlalchemy.pool import NullPool  # a service reads its sources again and again: each connection is to end
+
+    require_connectable(url)
+    made = _with_driver(url)
+    patience = {"timeout": PATIENCE_SECONDS} if made.drivername == "postgresql+pg8000" else {}
+    try:
+        return create_engine(made, poolclass=NullPool, connect_args=patience).connect()
+    except (SQLAlchemyError, OSError, ValueError, OverflowError) as error:  # hosts and ports that cannot be
+        raise _unreadable(url, error) from error
+
+
+def _unreadable(url: str, error: Exception) -> SourceError:
+    return SourceError(f"{hide_password(url)} cannot be read as a TARSy database: {_reason(error)}")
+
+
+def _reason(error: Exception) -> str:
+    """Extract the database's message, on one line; pg8000 returns Postgres's answer as fields, the message under M."""
+    cause = getattr(error, "orig", None) or error
+    fields = cause.args[0] if cause.args and isinstance(cause.args[0], Mapping) else {}
+    return " ".join(str(fields.get("M") or cause).split())
+
+
+def hide_password(url: str) -> str:
+    """Write the URL as it may be shown and stored: without its password and its parameters, as one may be a password.
+
+    Raises SourceError where it is no URL.
+    """
+    return str(_url(url).set(query={}).render_as_string(hide_password=True))
+
+
+def database_name(url: str) -> str:
+    """Read the name of the database from a URL."""
+    return str(_url(url).database or "sessions")
+
+
+def _url(url: str) -> Any:
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise SourceError("the database URL is not of the form postgresql://user@host:port/database") from error
+
+
+def _with_driver(url: str) -> Any:
+    made = _url(url)
+    if _is_postgres(made):
+        made = made.set(drivername="postgresql+pg8000", password=made.password or os.environ.get("PGPASSWORD"))
+    return made
+
+
+def _is_postgres(made: Any) -> bool:
+    return made.drivername.partition("+")[0] in ("postgres", "postgresql")
+
+
+def read_sessions(rows: Rows) -> Iterator[tuple[str, Session | RefusedError]]:
+    """Yield every session of a database in the order in which they began, or why it is none; one is held at a time."""
+    for row in rows(_SESSIONS, {}):
+        session_id = str(row["session_id"])
+        try:
+            yield session_id, _session(rows, session_id, row["status"])
+        except RefusedError as refused:
+            yield session_id, refused
+
+
+def _session(rows: Rows, session_id: str, status: Any) -> Session:
+    wanted = {"session_id": session_id}
+    if status not in TERMINAL:
+        return read_detail({"session_id": session_id, "status": status, "stages": []})
+    (row,) = rows(_SESSION, wanted)
+    calls: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
+    for kind, key, query in (("llm", "interaction_id", _SAID), ("mcp", "communication_id", _TOOLS)):
+        for call in rows(query, wanted):
+            event = {"id": call[key], "type": kind, "timestamp_us": call["timestamp_us"], "details": _decoded(call)}
+            calls[call["stage_execution_id"]].append(event)
+    stages = [
+        {**stage, "chronological_interactions": calls.pop(stage["execution_id"], [])} for stage in rows(_STAGES, wanted)
+    ]
+    children = defaultdict(list)
+    for stage in stages:
+        children[stage["parent_stage_execution_id"]].append(stage)
+    nested = [{**stage, "parallel_executions": children[stage["execution_id"]]} for stage in children[None]]
+    loose = [event for of_nobody in calls.values() for event in of_nobody]
+    about = {**_decoded(row), "session_level_interactions": loose}
+    session = read_detail({**about, "stages": nested})
+    require_whole({**about, "stages": stages}, session)  # all of them, also one whose parent is gone
+    return session
+
+
+def _decoded(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: decoded(value) if name in _JSON_COLUMNS else value for name, value in row.items()}
+
+
+def _copy(path: Path, folder: Path, files: Files) -> Path:
+    """Copy the database with its sidecar files, while nobody writes to any of them."""
+    for _ in range(COPIES):
+        before = _state(path)
+        beside = Files(path.parent if files.root.is_file() else files.root, LARGEST_FILE, LARGEST_IN_ALL)
+        for file in before:
+            beside.copy(file, folder / file.name, LARGEST_IN_ALL if file == path else None)
+        if _state(path) == before:
+            return folder / path.name
+        for file in before:
+            (folder / file.name).unlink()
+    raise SourceError(f"{path} is being written to: try again when it is quiet, or give a copy of it")
+
+
+def _state(path: Path) -> dict[Path, tuple[int, int]]:
+    """Read size and time of last change of the database file, and of its journal or write-ahead log if there is one."""
+    files = (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-journal"))
+    return {file: (status.st_size, status.st_mtime_ns) for file in files if (status := _status(file))}
+
+
+def _status(file: Path) -> os.stat_result | None:
+    """Read the status of a file, or of a link in its place; None where there is none."""
+    try:
+        return file.lstat()
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,300 @@
+"""Sessions of any system, as JSON: an alert, and the messages of the agent that investigated it.
+
+    {
+      "session_id": "checkout-5xx",          needed
+      "status": "completed",                 completed, failed, cancelled or timed_out; completed where it is left out
+      "alert": {…} or "text",                needed
+      "messages": [                          needed, in time order
+        {"role": "assistant", "content": "what it said", "thinking": "…", "at": "2026-03-01T10:00:00Z",
+         "tool_calls": [{"id": "1", "name": "logs.search", "arguments": {…}}]},
+        {"role": "tool", "tool_call_id": "1", "content": "what came back", "error": "…"},
+        {"role": "event", "content": "paused for two hours"}
+      ],
+      "tools": [{"name": "logs.search", "description": "…"}],
+      "agent": "…", "alert_type": "…", "runbook": "…", "final_analysis": "…", "error": "…"
+    }
+
+Chat completions as OpenAI's API writes them (`tool_calls` with a `function`) are such messages, and so are those of
+Anthropic's, whose content comes in blocks: `text`, `thinking`, `tool_use`, and `tool_result` in messages of the user.
+Of other `system` and `user` messages only the alert matters, and it stands apart. A tool's message belongs to the call
+of its `tool_call_id` (`tool_use_id` in blocks), or to the oldest call without an answer. `purpose` of a message may be
+`forced_conclusion`, where a limit made the agent stop. Without a `final_analysis`, the last thing that the agent said
+is its conclusion. Times are ISO 8601, or microseconds.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from evalake.suites.session_review.session import (
+    TERMINAL,
+    AgentMessage,
+    Event,
+    Interaction,
+    Session,
+    Stage,
+    Status,
+    Tool,
+    ToolCall,
+)
+
+# Values of exported JSON as a session can hold them: storable text, times, and refusals with a reason.
+
+
+DEEPEST = 100  # levels of nested JSON; real sessions have about ten
+
+STILL_RUNNING = "session is not over"
+NO_SESSION = "not a session"
+NO_STATUS = "session without status"
+TOO_DEEP = "nested too deeply"
+NO_ID = "session without session_id"
+
+BLOCKS = ("tool_use", "tool_result", "thinking", "redacted_thinking")  # parts of a message that are not its text
+
+
+class RefusedError(Exception):
+    """This cannot become a session, for one of the fixed reasons; `by_design` where nothing is wrong with it."""
+
+    def __init__(self, reason: str, *, by_design: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.by_design = by_design
+
+
+def text(value: Any) -> str | None:
+    """Convert a value to text that every table can hold: JSON where it is not text; None where there is nothing in it.
+
+    NUL becomes U+FFFD, and half a surrogate pair `?`.
+    """
+    if value is None or value == "":
+        return None
+    text_of_value = value if isinstance(value, str) else as_json(value)
+    return text_of_value.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
+
+
+def as_json(value: Any) -> str:
+    """Write the value as readable JSON on one line."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def decoded(value: Any) -> Any:
+    """Decode a text that is JSON; leave anything else as it is. Raises RefusedError for JSON nested too deeply."""
+    if not isinstance(value, str):
+        return value
+    try:
+        decoded_value = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    require_flat(decoded_value)
+    return decoded_value
+
+
+def result_text(value: Any) -> str | None:
+    """Read a tool's result as the agent read it: the text alone where the export wraps it (`result` or `content`)."""
+    if isinstance(value, Mapping):
+        wrapped = [name for name in ("result", "content") if isinstance(value.get(name), str)]
+        if wrapped and set(value) <= {wrapped[0], "is_error"}:
+            return text(value[wrapped[0]])
+    return text(value) if value not in ({}, []) else None
+
+
+def content_text(content: Any) -> str | None:
+    """Read the text of a message, whose content may come in parts; those of tools and of thoughts are none of it."""
+    if not isinstance(content, list):
+        return text(content)
+    parts = (part for part in content if not isinstance(part, Mapping) or part.get("type") not in BLOCKS)
+    return "\n".join(filter(None, (text(_part_text(part)) for part in parts))) or None
+
+
+def _part_text(part: Any) -> Any:
+    return part.get("text", part) if isinstance(part, Mapping) else part
+
+
+def microseconds(value: Any) -> int | None:
+    """Convert a time (microseconds since 1970, or ISO 8601) to microseconds; None where no table could hold it."""
+    if isinstance(value, str):
+        value = _iso_microseconds(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and 0 <= value < 2**62 else None
+
+
+def _iso_microseconds(value: str) -> float | None:
+    try:
+        at = datetime.fromisoformat(value)
+        return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e6)
+    except (ValueError, OverflowError):
+        return None
+
+
+def objects(value: Any) -> list[Mapping[str, Any]]:
+    """Select the JSON objects in a list; none where it is no list."""
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, Sequence) else []
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Return the value where it is a JSON object, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def status(value: Any) -> Status:
+    """Read the status of a session that is over. Raises RefusedError for any other."""
+    word = str(value).strip().lower().replace("-", "_") if isinstance(value, str) else ""
+    word = {"canceled": "cancelled", "timeout": "timed_out"}.get(word, word)
+    for terminal in TERMINAL:
+        if word == terminal:
+            return terminal
+    if not word:
+        raise RefusedError(NO_STATUS)
+    raise RefusedError(STILL_RUNNING, by_design=True)
+
+
+def identity(value: Any) -> str:
+    """Read the name of a session. Raises RefusedError where there is none."""
+    name = (text(value) or "").strip()
+    if not name:
+        raise RefusedError(NO_ID)
+    return name
+
+
+def require_flat(value: Any) -> None:
+    """Raise RefusedError where JSON is nested so deeply that code working through it could overflow its stack."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            child
+            for node in level
+            if isinstance(node, dict | list)
+            for child in (node.values() if isinstance(node, dict) else node)
+        ]
+        if not level:
+            return
+    raise RefusedError(TOO_DEEP)
+
+
+def read_generic(body: Mapping[str, Any]) -> Session:
+    """Read the session of a generic body. Raises RefusedError where it is none, or not over."""
+    if not isinstance(body.get("messages"), list) or "alert" not in body:
+        raise RefusedError(NO_SESSION)
+    agent = text(body.get("agent")) or "unknown"
+    state = status(body.get("status", "completed"))
+    interactions = _interactions(body)
+    spoken = [each.text for each in interactions if isinstance(each, AgentMessage) and each.text]
+    times = [each.at_us for each in interactions if each.at_us is not None]
+    tools = tuple(_tools(body))
+    return Session(
+        session_id=identity(body.get("session_id")),
+        status=state,
+        agent=agent,
+        alert=text(body.get("alert")) or "",
+        alert_type=text(body.get("alert_type")),
+        runbook=text(body.get("runbook")),
+        final_analysis=text(body.get("final_analysis")) or next(reversed(spoken), None),
+        error=text(body.get("error")),
+        stages=(Stage("investigation", agent, state, interactions, tools),) if interactions else (),
+        started_at_us=min(times, default=None),
+        completed_at_us=max(times, default=None),
+    )
+
+
+@dataclass
+class _Open:
+    """The calls so far that no message has answered, by place in the list of interactions."""
+
+    ids: dict[str, int] = field(default_factory=dict)
+    places: dict[int, None] = field(default_factory=dict)  # ordered
+
+    def add(self, place: int, given: Any) -> None:
+        self.places[place] = None
+        if isinstance(given, str):
+            self.ids[given] = place
+
+    def take(self, given: Any) -> int | None:
+        place = self.ids.pop(given, None) if isinstance(given, str) else next(iter(self.places), None)
+        if place is None or place not in self.places:
+            return None
+        del self.places[place]
+        return place
+
+
+def _interactions(body: Mapping[str, Any]) -> tuple[Interaction, ...]:
+    interactions: list[Interaction] = []
+    unanswered = _Open()
+    for message in objects(body.get("messages")):
+        match message.get("role"):
+            case "assistant":
+                interactions.extend(_said(message))
+                for call, given in _calls(message):
+                    unanswered.add(len(interactions), given)
+                    interactions.append(call)
+            case "tool":
+                place = unanswered.take(message.get("tool_call_id"))
+                _answer(interactions, place, message)
+            case "user":
+                for block in _blocks(message, "tool_result"):
+                    _answer(interactions, unanswered.take(block.get("tool_use_id")), _as_tool_message(block, message))
+            case "event":
+                interactions.append(Event(text(message.get("content")) or "something happened", at_us=_at(message)))
+    return tuple(interactions)
+
+
+def _said(message: Mapping[str, Any]) -> Iterator[AgentMessage]:
+    one = AgentMessage(
+        at_us=_at(message),
+        purpose=text(message.get("purpose")) or "investigation",
+        thinking=text(message.get("thinking")) or _thought(message),
+        text=content_text(message.get("content")),
+        error=text(message.get("error")),
+    )
+    if one.thinking or one.text or one.error:
+        yield one
+
+
+def _calls(message: Mapping[str, Any]) -> Iterator[tuple[ToolCall, Any]]:
+    for call in objects(message.get("tool_calls")):
+        function = mapping(call.get("function")) or call
+        tool, server = text(function.get("name")) or "unknown", text(call.get("server"))
+        arguments = text(function.get("arguments")) or "{}"
+        yield ToolCall(tool, server=server, at_us=_at(message), arguments=arguments), call.get("id")
+    for block in _blocks(message, "tool_use"):
+        tool, arguments = text(block.get("name")) or "unknown", text(block.get("input")) or "{}"
+        yield ToolCall(tool, server=text(block.get("server")), at_us=_at(message), arguments=arguments), block.get("id")
+
+
+def _blocks(message: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
+    """Select the blocks of this kind in a message's content, where that comes in blocks."""
+    content = message.get("content")
+    return [block for block in objects(content) if block.get("type") == kind] if isinstance(content, list) else []
+
+
+def _thought(message: Mapping[str, Any]) -> str | None:
+    return "\n".join(filter(None, (text(block.get("thinking")) for block in _blocks(message, "thinking")))) or None
+
+
+def _as_tool_message(block: Mapping[str, Any], message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Convert a `tool_result` block of a message to a message of the tool."""
+    error = "the tool reported an error" if block.get("is_error") is True else None
+    return {"content": block.get("content"), "error": error, "at": message.get("at")}
+
+
+def _answer(interactions: list[Interaction], place: int | None, message: Mapping[str, Any]) -> None:
+    """Add a tool's message to its call; without one, add a call, for the message shows that one was not recorded."""
+    result, error = result_text(content_text(message.get("content"))), text(message.get("error"))
+    call = interactions[place] if place is not None else None
+    if place is not None and isinstance(call, ToolCall):
+        interactions[place] = replace(call, result=result, error=error)
+    else:
+        tool = text(message.get("name")) or "unknown"
+        interactions.append(ToolCall(tool, at_us=_at(message), result=result, error=error))
+
+
+def _at(message: Mapping[str, Any]) -> int | None:
+    return microseconds(message.get("at"))
+
+
+def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
+    for listed in objects(body.get("tools")):
+        tool = mapping(listed.get("function")) or listed
+        if (name := text(tool.get("name"))) is not None:
+            yield Tool(name, text(tool.get("server")), text(tool.get("description")))

@@ -1,0 +1,294 @@
+"""Where sessions come from: the starter sessions, TARSy's exports and databases, generic JSON.
+
+A source, as `--dataset` takes it, is one of
+
+* `starter`: the sessions that ship with the project;
+* a `.json` file: a session detail or a final analysis as TARSy's API gives them, a generic session (see generic.py), or
+  a list of any of these; a `.jsonl` file has one on each line;
+* a folder: every such file in it and below, and every folder of TARSy's trace files (see tarsy_trace.py). Where two
+  bodies tell of one session, the one that tells more is kept;
+* a SQLite file of TARSy (`.db`, `.sqlite`, `.sqlite3`), or the URL of its Postgres database, `postgresql://…`.
+
+Only sessions that are over become samples. A session without any interaction is left out too, unless `?accept_empty=1`
+follows the source; so is one of which something was not read. Whatever is left out is counted by its reason.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from evalake.core.errors import SourceError
+from evalake.core.files import LARGEST_IN_ALL, FileRefusedError, Files
+from evalake.sdk import Dataset, Sample, Skipped
+from evalake.sdk.dataset import read_whole
+from evalake.sdk.sources import NOT_JSON, NOT_READ, NOT_UTF8, as_payload, read_table
+from evalake.suites.session_review.session import Session, dump
+from evalake.suites.session_review.sources import database
+from evalake.suites.session_review.sources.census import require_whole
+from evalake.suites.session_review.sources.generic import (
+    NO_SESSION,
+    STILL_RUNNING,
+    RefusedError,
+    as_json,
+    read_generic,
+    require_flat,
+)
+from evalake.suites.session_review.sources.tarsy import read_detail, read_final_analysis
+from evalake.suites.session_review.sources.tarsy_trace import is_trace, read_api_detail, read_trace
+
+STARTER = Path(__file__).resolve().parents[1] / "starter"
+SUITE = "session_review"
+LARGEST_JSON = 512 * 1024 * 1024  # bytes: a JSON file is read as a whole
+LINES = (".jsonl", ".ndjson")
+SQLITE = (".db", ".sqlite", ".sqlite3")
+URLS = ("postgres", "postgresql", "postgresql+pg8000")
+
+_CHANGES = """
+    SELECT status, count(*) AS sessions, max(completed_at_us) AS newest FROM alert_sessions
+    GROUP BY status ORDER BY status"""
+
+ANOTHER_BODY = "another body of the same session"
+LINKED_FOLDER = "link to a folder"
+NOTHING_TO_JUDGE = "session in which nothing happened"
+NO_INTERACTION = "session without any interaction"
+ACCEPT_EMPTY = "accept_empty=1"
+FORMS = (
+    "forms that are read: TARSy's session detail (`session_id` or `id`, `stages`), its final analysis (`session_id`, "
+    "`final_analysis`), a folder of its trace files (session.json, trace_list.json, trace_interactions/), and generic "
+    "sessions (`session_id`, `alert`, `messages`)"
+)
+
+Found: TypeAlias = tuple[str, Session | Skipped]  # where it stands, and what it is
+
+
+def read_dataset(source: str, *, may_be_empty: bool = False) -> Dataset:
+    """Read a source whole. Samples are named like their sessions; their input is the session in canonical JSON.
+
+    Raises SourceError where it is missing, unreadable, malformed as a whole, or holds no session that is over though
+    it may not be empty.
+    """
+    source, accepts_empty = _split(source)
+    url = "://" in source
+    shown = database.hide_password(source) if url else source
+
+    def read() -> Dataset:
+        if url:
+            return _dataset(database.database_name(source), _from_url(source), accepts_empty)
+        return _read_path(source, accepts_empty)
+
+    dataset = read_whole(shown, read, "session that can be judged", may_be_empty=True)
+    reasons = {skip.reason for skip in dataset.skipped}
+    takes_empty = f"`?{ACCEPT_EMPTY}` after the source takes those without interactions"
+    hints = [takes_empty] if NO_INTERACTION in reasons else []
+    hints += [FORMS] if NO_SESSION in reasons else []
+    try:
+        return read_whole(shown, lambda: dataset, "session that can be judged", may_be_empty=may_be_empty)
+    except SourceError as error:
+        raise SourceError("; ".join((str(error), *hints))) from error
+
+
+def _split(source: str) -> tuple[str, bool]:
+    """Split `accept_empty` off a source, and read it. Raises SourceError for any other value or parameter of a path."""
+    path, mark, parameters = source.rpartition("?")
+    if not mark or ("://" not in source and _exists(source)):
+        return source, False
+    given = parameters.split("&")
+    rest = [each for each in given if each != ACCEPT_EMPTY]
+    if "://" not in source and rest:
+        raise SourceError(
+            f"the dataset source {source!r} takes no parameter {rest[0]!r}: sessions take `{ACCEPT_EMPTY}`"
+        )
+    return f"{path}?{'&'.join(rest)}" if rest else path, len(rest) < len(given)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # no file can be named so
+        return False
+
+
+def watermark(source: str) -> Any:
+    """Read what changes when a source does: of a database its sessions by state, of files their times and sizes.
+
+    Raises SourceError where the database cannot be asked.
+    """
+    source, _ = _split(source)
+    if "://" in source:
+        require_url(source)
+        with database.open_url(source) as rows:
+            return [dict(row) for row in rows(_CHANGES, {})]
+    path = STARTER if source == "starter" else Path(source)
+    files = path.rglob("*") if path.is_dir() else path.parent.glob(f"{path.name}*")  # a database's log lies beside it
+    return sorted((str(file), *_stamp(file)) for file in files)
+
+
+def require_url(source: str) -> None:
+    """Raise SourceError where a source is a URL that can never be read, whether its database is there or not."""
+    source, _ = _split(source)
+    if "://" not in source:
+        return
+    if source.partition("://")[0] not in URLS:
+        raise SourceError(f"the dataset source {database.hide_password(source)!r} is no postgresql:// URL")
+    database.require_connectable(source)
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    """Read when a file was changed, and its size; zeros for one that has gone."""
+    try:
+        status = file.stat(follow_symlinks=False)
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size
+
+
+def sample_of(session: Session, dataset: str) -> Sample:
+    """Build the sample of a session."""
+    return Sample(SUITE, dataset, session.session_id, dump(session), category=session.alert_type)
+
+
+def read_body(body: Any) -> Session:
+    """Read the session of one decoded JSON body, in any of the known forms. Raises RefusedError otherwise."""
+    require_flat(body)
+    if not isinstance(body, dict):
+        raise RefusedError(NO_SESSION)
+    if "stages" in body and "session_interactions" not in body:  # else a list of calls without its session
+        session = read_detail(body) if "session_id" in body or "id" not in body else read_api_detail(body)
+    elif "messages" in body:
+        session = read_generic(body)
+    elif "final_analysis" in body and "session_id" in body:
+        session = read_final_analysis(body)
+    else:
+        raise RefusedError(NO_SESSION)
+    require_whole(body, session)
+    return session
+
+
+def _read_path(source: str, accepts_empty: bool) -> Dataset:
+    path = STARTER if source == "starter" else Path(source)
+    if not path.exists():
+        raise SourceError(
+            f"there is no dataset source {source!r}: give `starter`, a folder or file of sessions (.json, .jsonl), "
+            f"a TARSy database file ({', '.join(SQLITE)}) or a postgresql:// URL"
+        )
+    if path.is_dir():
+        return _dataset(path.resolve().name, _from_folder(path, Files(path, LARGEST_JSON)), accepts_empty)
+    if path.suffix.lower() not in (".json", *LINES, *SQLITE):
+        raise SourceError(f"the dataset source {source!r} is of no known kind: sessions come as .json, .jsonl or .db")
+    return _dataset(path.stem, _from_file(path, Files(path, LARGEST_JSON)), accepts_empty)
+
+
+def _dataset(name: str, sessions: Iterator[Found], accepts_empty: bool) -> Dataset:
+    """Collect the sessions in the order in which they were found; of two bodies of one session, the fuller one."""
+    kept: dict[str, tuple[str, Session]] = {}
+    skipped: list[Skipped] = []
+    for where, each in sessions:
+        if isinstance(each, Skipped):
+            skipped.append(each)
+        elif not (any(each.interactions) or each.final_analysis or each.error):
+            skipped.append(Skipped(where, NOTHING_TO_JUDGE))
+        else:
+            fuller, lesser = (where, each), kept.get(each.session_id)
+            if lesser is not None and _told(each) <= _told(lesser[1]):
+                fuller, lesser = lesser, fuller
+            kept[each.session_id] = fuller
+            if lesser is not None:
+                skipped.append(Skipped(lesser[0], ANOTHER_BODY))
+    empty = [] if accepts_empty else [found for found in kept.values() if not any(found[1].interactions)]
+    for where, session in empty:
+        skipped.append(Skipped(where, NO_INTERACTION, as_payload(session.session_id)))
+        del kept[session.session_id]
+    dataset = as_payload(name)
+    return Dataset(dataset, tuple(sample_of(session, dataset) for _, session in kept.values()), tuple(skipped))
+
+
+def _told(session: Session) -> tuple[int, int]:
+    return sum(1 for _ in session.tool_calls), sum(1 for _ in session.interactions)
+
+
+def _from_folder(folder: Path, files: Files) -> Iterator[Found]:
+    if is_trace(folder):
+        yield folder.name, _refusable(folder.name, lambda: read_trace(folder, files), None)
+        return
+    for entry in sorted(folder.iterdir()):
+        if entry.is_dir() and not entry.is_symlink():
+            yield from _from_folder(entry, files)
+        elif entry.is_dir():
+            yield entry.name, Skipped(as_payload(entry.name), LINKED_FOLDER, NOT_READ)
+        elif entry.suffix.lower() in (".json", *LINES, *SQLITE):
+            try:
+                yield from _from_file(entry, files)
+            except FileRefusedError as refused:
+                yield entry.name, Skipped(as_payload(entry.name), refused.reason, NOT_READ)
+
+
+def _from_file(path: Path, files: Files) -> Iterator[Found]:
+    kind = path.suffix.lower()
+    if kind in SQLITE:
+        with database.open_sqlite(files.check(path, LARGEST_IN_ALL), files) as rows:
+            yield from _from_rows(path.name, rows)
+    elif kind in LINES:
+        for record in read_table(files.check(path, LARGEST_IN_ALL), ()):
+            yield (record.where, record if isinstance(record, Skipped) else _read(record.where, record.values))
+    else:
+        yield from _from_json(path, files)
+
+
+def _from_json(path: Path, files: Files) -> Iterator[Found]:
+    content = files.read(path)
+    try:
+        document = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        reason = NOT_UTF8 if isinstance(error, UnicodeDecodeError) else NOT_JSON
+        yield path.name, Skipped(path.name, reason, as_payload(content.decode("utf-8", "surrogateescape")))
+    else:
+        bodies = enumerate(document) if isinstance(document, list) else [(None, document)]
+        for number, body in bodies:
+            where = path.name if number is None else f"{path.name}[{number}]"
+            yield where, _read(where, body)
+
+
+def _from_url(url: str) -> Iterator[Found]:
+    require_url(url)
+    with database.open_url(url) as rows:
+        yield from _from_rows(database.database_name(url), rows)
+
+
+def _from_rows(name: str, rows: database.Rows) -> Iterator[Found]:
+    for session_id, session in database.read_sessions(rows):
+        where = f"{name}: {as_payload(session_id)}"
+        yield where, session if isinstance(session, Session) else _left_out(where, session, session_id)
+
+
+def _read(where: str, body: Mapping[str, Any]) -> Session | Skipped:
+    return _refusable(where, lambda: read_body(body), body)
+
+
+def _refusable(where: str, read: Callable[[], Session], body: Any) -> Session | Skipped:
+    try:
+        return read()
+    except RefusedError as refused:
+        return _left_out(where, refused, body)
+    except FileRefusedError as refused:
+        return Skipped(as_payload(where), refused.reason, NOT_READ)
+
+
+def unfinished(dataset: Dataset) -> frozenset[str]:
+    """List the ids of the sessions that were left out because they are not over."""
+    places = (skip.where for skip in dataset.skipped if skip.reason == STILL_RUNNING)
+    return frozenset(place.partition(": ")[2] for place in places)
+
+
+def _left_out(where: str, refused: RefusedError, body: Any) -> Skipped:
+    if refused.reason == STILL_RUNNING and isinstance(body, Mapping):
+        where = f"{where}: {as_payload(str(body.get('session_id')))}"
+    payload = None if refused.by_design else as_payload(_raw(body))
+    return Skipped(where, refused.reason, payload)
+
+
+def _raw(body: Any) -> str:
+    try:
+        return as_json(body)
+    except RecursionError:
+        return "(nested too deeply to be shown)"

@@ -1,0 +1,130 @@
+"""How the viewer shows session_review: the points that a judge gave a session, and its words."""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from evalake.contracts.tables import SAMPLES
+from evalake.core.errors import EvalakeError
+from evalake.sdk import Sample, Viewing
+from evalake.sdk.figures import Answers
+from evalake.sdk.json_in_text import json_object
+from evalake.suites.session_review.metrics import BANDS
+from evalake.suites.session_review.replies import CATEGORIES
+from evalake.suites.session_review.session import AgentMessage, fit, load
+
+MOST_CHARACTERS = 1_000_000
+MOST_OF_A_PART = 110  # characters of alert and first words in a list
+TITLES = ("title", "summary", "message", "description", "name", "alertname")  # of an alert, the first that there is
+
+
+def session_text(sample: Sample, budget: int = MOST_CHARACTERS) -> str:
+    """Write the session as its judge reads it; its JSON where it cannot be read as one."""
+    try:
+        return fit(load(sample.input), budget).text
+    except (EvalakeError, ValueError):
+        return sample.input
+
+
+def in_brief(text: str) -> str:
+    """Describe what was alerted and how the agent began, in a few words; give the JSON if it is no session."""
+    try:
+        session = load(text)
+    except (EvalakeError, ValueError):
+        return text
+    first_words = next(
+        (each.text for each in session.interactions if isinstance(each, AgentMessage) and each.text), None
+    )
+    parts = (session.alert_type, _alert_words(session.alert), first_words)
+    return " · ".join(_beginning(part) for part in parts if part)
+
+
+def _beginning(part: str) -> str:
+    """Shorten a part to its first words, with a mark where there are more."""
+    words = " ".join(part.split())
+    return words if len(words) <= MOST_OF_A_PART else f"{words[:MOST_OF_A_PART].rsplit(' ', 1)[0]} …"
+
+
+def _alert_words(alert: str) -> str:
+    """Extract the words of an alert: of JSON its title or the like, or else all its texts."""
+    fields = json_object(alert) or {}
+    words = {name: value for name, value in fields.items() if isinstance(value, str)}
+    titles = [words[name] for name in TITLES if name in words]
+    return titles[0] if titles else ", ".join(words.values()) or alert
+
+
+VIEWING = Viewing(
+    verdict=pl.when(pl.col("total_score").is_null()).then(pl.col("status")).otherwise(pl.lit("scored")),
+    score=pl.col("total_score").cast(pl.Float64),
+    error=pl.coalesce("error_kind", "error_message"),
+    flags={
+        "below_50": pl.col("total_score") < 50,
+        "tools_missing": pl.col("missing_tools").list.len() > 0,
+        "parts_do_not_add_up": ~pl.col("breakdown_consistent"),
+        "shortened_to_fit": pl.col("cut_interactions") > 0,
+    },
+    shown=(
+        ("total_score", "points of 100"),
+        *((category, category.replace("_", " ")) for category in CATEGORIES),
+        ("failure_tags", "patterns of failure"),
+        ("missing_tools", "tools missed"),
+        ("score_analysis", "the judge's analysis"),
+        ("missing_tools_analysis", "on missing tools"),
+        ("attempts", "answers until a total"),
+        ("cut_chars", "characters cut to fit"),
+        ("error_message", "failed because"),
+    ),
+    details=(("tool_name", "missing tool"), ("rationale", "what it would have changed")),
+    input_text=session_text,
+    input_brief=in_brief,
+)
+
+
+# What a report lists of session_review: every scored session, worst first, with the judge's words.
+
+
+NOT_SCORED = "not scored"
+
+ADDED_COLUMNS = ("band", "session", "failures", "tools")
+
+
+def add_columns(results: pl.DataFrame, tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
+    """Add to the results what each session was about, and what the judge named, in words.
+
+    band      the band of its score, or that it has none
+    session   its alert and how the agent began, in a few words; null where the session is not kept any more
+    failures  the patterns of failure that were found, by comma
+    tools     the tools that were missed, by comma
+    """
+    band = pl.lit(NOT_SCORED)
+    for lowest, highest in BANDS.values():
+        is_within = pl.col("total_score").is_between(lowest, highest)
+        band = pl.when(is_within).then(pl.lit(f"{lowest} to {highest}")).otherwise(band)
+    known = tables[SAMPLES.table].filter(pl.col("sample_hash").is_in(results["sample_hash"].unique().to_list()))
+    in_words = pl.col("input").map_elements(in_brief, pl.String)
+    sessions = known.unique("sample_hash").select("sample_hash", session=in_words).collect()
+    return results.join(sessions, on="sample_hash", how="left", maintain_order="left").with_columns(
+        band=band,
+        failures=pl.col("failure_tags").list.join(", "),
+        tools=pl.col("missing_tools").list.join(", "),
+    )
+
+
+ANSWERS = Answers(
+    title="Sessions",
+    mistake=pl.col("session_id").is_not_null(),  # every one of them
+    sample=("total_score", "session_id", "replicate"),
+    group="band",
+    label=None,
+    shown=(
+        ("session_id", "session"),
+        ("total_score", "points"),
+        ("session", "what it was about"),
+        ("failures", "patterns of failure"),
+        ("tools", "tools missed"),
+        ("score_analysis", "the judge's analysis"),
+        ("error_message", "failed because"),
+    ),
+    add_columns=add_columns,
+    added_columns=ADDED_COLUMNS,
+)

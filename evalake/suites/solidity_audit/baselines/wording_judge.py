@@ -1,0 +1,128 @@
+"""The judge `baseline/wording-judge`: compares the words of an audit with those of the known root cause and attack.
+
+It goes by what is said where `baseline/overlap-judge` goes by what is named: neither the type of a finding nor its
+lines count, and a verdict or a confidence in prose is read from its sentences. So the two disagree where an audit names
+the right thing for a wrong reason, or explains the right thing under another name.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evalake.models.baselines import Messages
+from evalake.suites.solidity_audit.baselines import audits
+
+TARGET_FROM, PART_FROM = 0.3, 0.15  # shares of the known cause's words
+SHORTEST_WORD, STEM = 4, 5  # letters
+MOST_WORDS = 20_000
+REASON = "words of the known cause that the finding says"
+
+_WORD = re.compile(rf"[A-Za-z]{{{SHORTEST_WORD},}}+")
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # of an identifier in camel case
+_CALLED = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]*+)\(")
+_NUMBERED = re.compile(r"^[ \t]*[0-9]{1,3}[.)][ \t]+(.*)$", re.MULTILINE)
+_UNSAFE = re.compile(
+    r"\b(?:is|looks|probably|be)\s+(?:\w+\s+)?(?:vulnerable|exploitable|exploited|unsafe)\b", re.IGNORECASE
+)
+_CONFIDENCE = re.compile(r"\bconfidence[^0-9\n]{0,20}([01](?:\.[0-9]{1,6})?)(?![0-9%]|\.[0-9])", re.IGNORECASE)
+_NO_FINDING = re.compile(r"\b(?:gas|style|comment|naming|event|documentation|NatSpec|test)s?\b", re.IGNORECASE)
+_TRUSTED = re.compile(r"\b(?:owner|admin|operator|centrali[sz]\w*)\b", re.IGNORECASE)
+_ATTACK = re.compile(r"\b(?:attack\w*|anybody|anyone|steal\w*|drain\w*|exploit\w*)\b", re.IGNORECASE)
+
+
+def answer(messages: Messages) -> str:
+    """Write the judgement in the form that the prompt asks for.
+
+    Raises BaselineRefusedError where the prompt holds no audit to judge.
+    """
+    material = audits.read_material(messages)
+    audit = material.audit[: audits.LONGEST_AUDIT]
+    findings, stated = _findings(audit)
+    classes = [_classify(finding, material.known, material.contract) for finding in findings]
+    further = {
+        "overall_verdict": _verdict(audit, stated, findings),
+        "target_assessment": _assess(findings, classes, material.known),
+    }
+    return audits.judgement(material, findings, classes, REASON, further)
+
+
+def _findings(audit: str) -> tuple[list[audits.ClaimedFinding], Mapping[str, Any]]:
+    """Read the findings of an audit, from its numbered list where it has one."""
+    findings, stated = audits.read_findings(audit)
+    numbered = [] if stated else _NUMBERED.findall(audit)[: audits.MOST_FINDINGS]
+    return ([audits.in_prose(text) for text in numbered], {}) if numbered else (findings, stated)
+
+
+def _stems(text: str) -> set[str]:
+    """List the first STEM letters of a text's longer words, parts of identifiers included."""
+    words = (part for word in _WORD.findall(text)[:MOST_WORDS] for part in (word, *_PART.findall(word)))
+    return {word.lower()[:STEM] for word in words if len(word) >= SHORTEST_WORD}
+
+
+def _share(stated: str, known: str) -> float:
+    wanted = _stems(known)
+    return len(wanted & _stems(stated)) / len(wanted) if wanted else 0.0
+
+
+def _cause(known: Mapping[str, Any]) -> str:
+    """Choose the text to compare findings with: root cause or attack, or where neither is known, type and functions."""
+    cause = known.get("root_cause") or known.get("attack_scenario")
+    return str(cause or f"{known.get('vulnerability_type')} {' '.join(known.get('vulnerable_functions') or ())}")
+
+
+def _classify(finding: audits.ClaimedFinding, known: Mapping[str, Any], contract: str) -> str:
+    share = _share(finding.words, _cause(known)) if known.get("is_vulnerable") else 0.0
+    if share >= TARGET_FROM:
+        return "TARGET_MATCH"
+    called = {name for name in _CALLED.findall(finding.words) if len(name) >= SHORTEST_WORD}
+    if called and not any(name in contract for name in called):
+        return "HALLUCINATED"
+    if share >= PART_FROM:
+        return "PARTIAL_MATCH"
+    if _NO_FINDING.search(finding.words):
+        return "INFORMATIONAL"
+    if _TRUSTED.search(finding.words):
+        return "DESIGN_CHOICE"
+    return "MISCHARACTERIZED" if _ATTACK.search(finding.words) else "SECURITY_THEATER"
+
+
+def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[audits.ClaimedFinding]) -> dict[str, Any]:
+    verdict, confidence = audits.stated_verdict(stated), audits.stated_confidence(stated)
+    if verdict is None and not stated:
+        verdict = False if audits.SAFE.search(audit) else True if _UNSAFE.search(audit) or findings else None
+        match = _CONFIDENCE.search(audit)
+        confidence = min(1.0, float(match[1])) if match else None
+    return {"said_vulnerable": verdict, "confidence_expressed": confidence}
+
+
+def _assess(
+    findings: Sequence[audits.ClaimedFinding], classes: Sequence[str], known: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Judge the target by the matching finding that shares most words with the known cause."""
+    targets = [n for n, kind in enumerate(classes, 1) if kind == "TARGET_MATCH"]
+    if not targets:
+        mentioned = "partial" if "PARTIAL_MATCH" in classes else "not_mentioned"
+        return {"found": False, "finding_id": None, "type_match": mentioned, **dict.fromkeys(audits.UNDERSTOOD)}
+    number = max(targets, key=lambda n: (_share(findings[n - 1].words, _cause(known)), -n))
+    finding = findings[number - 1]
+    scores = {name: _score(finding.words, known.get(field)) for name, field in audits.UNDERSTOOD.items()}
+    return {"found": True, "finding_id": number, "type_match": _type_match(finding, known), **scores}
+
+
+def _score(stated: str, true: str | None) -> dict[str, float] | None:
+    """Score by the share of the known words, in the rubric's five levels: a poor proxy for understanding."""
+    return {"score": min(1.0, round(_share(stated, true) * 2 * 4) / 4)} if true else None
+
+
+def _type_match(finding: audits.ClaimedFinding, known: Mapping[str, Any]) -> str:
+    true = str(known.get("vulnerability_type") or "")
+    beginning = re.split(r"[:.]", finding.words, maxsplit=1)[0] if finding.type is None else finding.type
+    if _plain(true) == _plain(beginning):
+        return "exact"
+    if audits.families(beginning) & audits.families(true):
+        return "semantic"
+    return "wrong" if audits.families(beginning) else "not_mentioned"
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"[a-z]+", text.lower()))

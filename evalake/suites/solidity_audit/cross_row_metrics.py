@@ -1,0 +1,302 @@
+"""Metrics across rows: agreement of judges, replicates and people, how judges err, and how firm the ranking is."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any, get_args
+
+import numpy as np
+import polars as pl
+
+from evalake.metrics import agreement
+from evalake.metrics.compute import METRIC_ROWS, Metric, measure, metric_row, values
+from evalake.metrics.estimators import Rate
+from evalake.suites.solidity_audit.metrics import sui
+from evalake.suites.solidity_audit.panels.consensus import NUMBERED, merge
+from evalake.suites.solidity_audit.panels.rows import PREFIX, judge_bias, judge_errors, panel_name
+from evalake.suites.solidity_audit.people import judge_against_people
+from evalake.suites.solidity_audit.truth import (
+    CLASSIFICATIONS,
+    DAWID_SKENE,
+    MAJORITY,
+    SCORES,
+    TypeMatch,
+    calibration_unstated,
+    sui_weight_sets,
+)
+
+ANSWERS = (True, False)
+NOMINAL: Mapping[str, tuple[pl.Expr, Sequence[object]]] = {
+    "target_found": (pl.col("target_found"), ANSWERS),
+    "verdict": (pl.col("said_vulnerable"), ANSWERS),
+    "type_match": (pl.col("type_match"), get_args(TypeMatch)),
+    "location": (pl.col("location_function_hit"), ANSWERS),
+    "bonus": (pl.col("bonus_valid_findings") > 0, ANSWERS),
+}
+"""Decisions that are one of several words; metric names without a decision are about `target_found`."""
+GRADED = ("confidence", *SCORES)
+DECIDED: Mapping[str, pl.Expr] = {name: told for name, (told, _) in NOMINAL.items()} | {g: pl.col(g) for g in GRADED}
+AUDIT = ("sample_hash", "prompt_type", "replicate", "cluster")
+POOLED = "judge_pair_pooled"
+
+
+def cross_row_metrics(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
+    """Compute all cross-row metrics of the result rows, in the columns of `evalake.metrics.compute.measure`."""
+    return pl.concat(
+        [
+            judge_agreement(frame),
+            judge_bias(frame),
+            judge_errors(frame),
+            replicate_agreement(frame),
+            rank_stability(frame, options),
+            judge_against_people(frame),
+        ]
+    )
+
+
+def judge_agreement(frame: pl.DataFrame) -> pl.DataFrame:
+    """Measure the agreement of each panel's judges: of all on target found and scores, of pairs on every decision.
+
+    The slice `judge_pair` covers one model's audits; `judge_pair_pooled` covers those of all models that the panel
+    judged, and is repeated for each of them. Audits that a model did not give are left out: there was nothing to judge.
+    """
+    panels = frame.filter(pl.col("judge").str.starts_with(PREFIX)).select("model", "judge").unique().sort("model")
+    given = frame.filter(pl.col("subject_error").is_null(), ~pl.col("judge").str.starts_with(PREFIX))
+    models_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for model, panel in panels.iter_rows():
+        judges = tuple(sorted(given.filter(pl.col("model") == model)["judge"].unique()))
+        if panel not in (panel_name(judges, aggregated) for aggregated in (MAJORITY, DAWID_SKENE)):
+            continue  # a panel of judges that this run does not have
+        models_of.setdefault((panel, judges), []).append(model)
+    parts = []
+    for (panel, judges), models in models_of.items():
+        together = given.filter(pl.col("model").is_in(panels.filter(judge=panel)["model"].implode()))
+        wide, classes = _wide(together, "judge", judges, DECIDED), _classes(together, judges)
+        one_of_them, all_as_one = pl.col("model").is_in(models), pl.lit("").alias("model")
+        own = _of_judges(wide.filter(one_of_them), classes.filter(one_of_them), judges, "judge_pair")
+        pooled = _of_judges(wide.with_columns(all_as_one), classes.with_columns(all_as_one), judges, POOLED)
+        repeated = pl.DataFrame({"model": models}).join(pooled.drop("model"), how="cross")
+        parts += [part.with_columns(judge=pl.lit(panel)) for part in (own, repeated)]
+    return _stacked(parts).sort("model", maintain_order=True)
+
+
+def _of_judges(wide: pl.DataFrame, classes: pl.DataFrame, judges: Sequence[str], slice_: str) -> pl.DataFrame:
+    """Measure the agreement of a panel's pairs of judges in a slice, and, for each model, that of all its judges."""
+    targets = {judge: pl.col(f"target_found {judge}") for judge in judges}
+    decided = {} if slice_ == POOLED else {("all", "", m.name): m for m in _of_all(list(targets.values()), judges)}
+    classed: dict[tuple[str, str, str], Metric] = {}
+    for a, b in combinations(judges, 2):
+        decided |= {(slice_, f"{a}~{b}", metric.name): metric for metric in _of_pair(a, b, targets)}
+        classed |= {(slice_, f"{a}~{b}", metric.name): metric for metric in _of_findings(a, b)}
+    return pl.concat([_measured(wide, decided), _measured(classes, classed)])
+
+
+def replicate_agreement(frame: pl.DataFrame) -> pl.DataFrame:
+    """Measure each judge's test-retest agreement on target found, by pair of replicates (slice `replicate_pair`)."""
+    parts = []
+    for (_, judge), rows in frame.sort("model", "judge").group_by("model", "judge", maintain_order=True):
+        replicates = sorted(rows["replicate"].unique())
+        if len(replicates) < 2:
+            continue
+        wide = _wide(rows, "replicate", replicates, {"target_found": DECIDED["target_found"]})
+        metrics: dict[tuple[str, str, str], Metric] = {}
+        for a, b in combinations(replicates, 2):
+            first, second = pl.col(f"target_found {a}"), pl.col(f"target_found {b}")
+            for name, estimator in _nominal(first, second):
+                metrics["replicate_pair", f"{a}~{b}", name] = Metric(f"{name} {a}~{b}", estimator)
+        parts.append(_measured(wide, metrics).with_columns(pl.lit(judge, pl.String).alias("judge")))
+    return _stacked(parts)
+
+
+def rank_stability(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
+    """Compute each judge's lowest rank correlation of the models' SUI between two weight sets; n counts its models."""
+    sets = sui_weight_sets(options)
+    unstated = calibration_unstated(options)
+    declared = [Metric(name, sui(weights, unstated)) for name, weights in sets.items()]
+    judged = frame.drop_nulls("detection_correct").select("model", "judge").unique()
+    indices = values(frame, declared, ("model", "judge"))
+    indices = indices.join(judged, on=["model", "judge"], how="semi", nulls_equal=True, maintain_order="left")
+    rows = []
+    for (judge,), of_judge in indices.group_by("judge", maintain_order=True):
+        wide = of_judge.drop_nulls(list(sets)).sort("model")
+        models = wide.height
+        ranks = {name: wide[name].round(12).rank().to_list() for name in sets}
+        varied = models > 1 and all(len({*ranked}) > 1 for ranked in ranks.values())
+        lowest = min(_correlation(a, b) for a, b in combinations(ranks.values(), 2)) if varied else None
+        counts = {"n": models, "units": models}
+        rows += [metric_row(each, judge, "sui_rank_stability", **counts, value=lowest) for each in wide["model"]]
+    return pl.DataFrame(rows, schema=METRIC_ROWS)
+
+
+def _correlation(a: Sequence[float], b: Sequence[float]) -> float:
+    """Compute Pearson's correlation; of ranks it is Spearman's, for which SciPy takes a second to be imported."""
+    return float(np.corrcoef(np.column_stack((a, b)), rowvar=False)[1, 0])
+
+
+def _of_all(targets: Sequence[pl.Expr], judges: Sequence[str]) -> list[Metric]:
+    counts = agreement.votes(targets, ANSWERS)
+    unanimous = pl.any_horizontal(*[count == len(judges) for count in counts])
+    scores = {score: [pl.col(f"{score} {judge}") for judge in judges] for score in SCORES}
+    return [
+        Metric("fleiss_kappa", agreement.fleiss_kappa(counts, len(judges))),
+        Metric("krippendorff_alpha", agreement.krippendorff_alpha(counts)),
+        Metric("unanimous_rate", Rate(unanimous, _all_answered(targets))),
+        *(Metric(f"icc_2_1_{score}", agreement.icc_2_1(given)) for score, given in scores.items()),
+    ]
+
+
+def _of_pair(a: str, b: str, targets: Mapping[str, pl.Expr]) -> list[Metric]:
+    """Declare two judges' agreement metrics; on target found, only for samples that all the panel's judges answered."""
+    answered = _all_answered(list(targets.values()))
+    first, second = (pl.when(answered).then(targets[judge]) for judge in (a, b))
+    given = {score: (pl.col(f"{score} {a}"), pl.col(f"{score} {b}")) for score in GRADED}
+    others = {name: words for name, (_, words) in NOMINAL.items() if name != "target_found"}
+    declared = [
+        *_nominal(first, second),
+        *(
+            (f"{name}_{decision}", estimator)
+            for decision, words in others.items()
+            for name, estimator in _nominal(pl.col(f"{decision} {a}"), pl.col(f"{decision} {b}"), words)
+        ),
+        *((f"icc_2_1_{score}", agreement.icc_2_1(pair)) for score, pair in given.items()),
+        *((f"pearson_{score}", agreement.pearson(*pair)) for score, pair in given.items()),
+    ]
+    return [Metric(f"{name} {a}~{b}", estimator) for name, estimator in declared]
+
+
+def _of_findings(a: str, b: str) -> list[Metric]:
+    """Declare the agreement metrics of two judges on the class of the findings that both saw."""
+    declared = _nominal(pl.col(f"class {a}"), pl.col(f"class {b}"), CLASSIFICATIONS)
+    return [Metric(f"{name}_finding_class {a}~{b}", estimator) for name, estimator in declared]
+
+
+def _classes(rows: pl.DataFrame, judges: Sequence[str]) -> pl.DataFrame:
+    """Build one row per finding, merged as for a panel, with each judge's class; null where a judge did not see it."""
+    index = ("model", *AUDIT)
+    given = rows.drop_nulls("findings") if "findings" in rows.columns else rows.clear()
+    merged = []
+    for (_, _, prompt_type, *_), of_audit in given.group_by(index, maintain_order=True):
+        audit = of_audit.select(index).row(0, named=True)
+        by_judge = of_audit.select("judge", "findings").iter_rows()
+        findings = [{**finding, "judge": judge} for judge, stated in by_judge for finding in stated]
+        for finding in merge(findings, numbered=prompt_type == NUMBERED):
+            merged.append(audit | {f"class {judge}": kind for judge, kind in finding.classes.items()})
+    known = {name: rows.schema[name] for name in index}
+    return pl.DataFrame(merged, schema=known | {f"class {judge}": pl.String() for judge in judges})
+
+
+def _nominal(first: pl.Expr, second: pl.Expr, words: Sequence[object] = ANSWERS) -> list[tuple[str, Any]]:
+    return [
+        ("cohen_kappa", agreement.cohen_kappa(first, second, words)),
+        ("gwet_ac1", agreement.gwet_ac1(first, second, words)),
+        ("percent_agreement", agreement.percent_agreement(first, second)),
+    ]
+
+
+def _all_answered(answers: Sequence[pl.Expr]) -> pl.Expr:
+    return pl.all_horizontal(*[answer.is_not_null() for answer in answers])
+
+
+def _wide(rows: pl.DataFrame, by: str, values: Sequence[Any], columns: Mapping[str, pl.Expr]) -> pl.DataFrame:
+    """Build one row per audit, with a column `NAME VALUE` for each value of `by`; null where there is no answer."""
+    index = [name for name in AUDIT if name != by]
+    answers = [
+        decision.filter(pl.col(by) == value).first().alias(f"{name} {value}")
+        for name, decision in columns.items()
+        for value in values
+    ]
+    return rows.group_by("model", *index, maintain_order=True).agg(*answers)
+
+
+def _measured(wide: pl.DataFrame, metrics: Mapping[tuple[str, str, str], Metric]) -> pl.DataFrame:
+    """Compute the metrics of each model, each renamed to its slice, slice value and name."""
+    measured = measure(wide, list(metrics.values()), groups=("model",), cluster="cluster")
+    keys = pl.DataFrame(
+        [
+            {"metric": metric.name, "slice": name, "slice_value": value, "metric name": metric.name.split(" ")[0]}
+            for (name, value, _), metric in metrics.items()
+        ]
+    )
+    named = measured.drop("slice", "slice_value").join(keys, on="metric", maintain_order="left")
+    return named.drop("metric").rename({"metric name": "metric"})
+
+
+def _stacked(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat([pl.DataFrame(schema=METRIC_ROWS), *(part.select(METRIC_ROWS.keys()) for part in parts)])
+
+
+# What a reader of the metrics must know: judges that judge themselves, panels of one, judgements that failed.
+
+
+def warnings(frame: pl.DataFrame) -> Sequence[str]:
+    """Write one sentence for each thing that makes the numbers less reliable than they look."""
+    rows = frame.filter(~pl.col("judge").str.starts_with(PREFIX))
+    of_judges = [*_self_judging(rows), *_single_judge(rows), *_failed(rows), *_repaired(rows), *_contradictory(rows)]
+    return [*of_judges, *_undecided(frame), *_two_judges(frame), *_unstated(rows)]
+
+
+def _self_judging(rows: pl.DataFrame) -> list[str]:
+    own = rows.filter(pl.col("model") == pl.col("judge"))["model"].unique().sort()
+    return [f"self-judging: {model} judges its own audits, which favours it" for model in own]
+
+
+def _single_judge(rows: pl.DataFrame) -> list[str]:
+    judges = rows["judge"].unique().sort()
+    if len(judges) != 1:
+        return []
+    return [f"a panel of one judge: all judgements are {judges[0]}'s, and no agreement can be measured (--judges a,b)"]
+
+
+def _failed(rows: pl.DataFrame) -> list[str]:
+    given = rows.filter(pl.col("subject_error").is_null())
+    failed = given.group_by("judge").agg(rate=pl.col("judge_error").is_not_null().mean()).sort("judge")
+    return [
+        f"{judge}: {rate:.1%} of its judgements failed; their audits are in no rate"
+        for judge, rate in failed.filter(pl.col("rate") > 0.05).iter_rows()
+    ]
+
+
+def _repaired(rows: pl.DataFrame) -> list[str]:
+    return [
+        f"{judge}: {taken:,} of {judged:,} judgements took a second attempt, for the first could not be used"
+        for judge, taken, judged in _counted(rows, pl.col("repaired"))
+    ]
+
+
+def _contradictory(rows: pl.DataFrame) -> list[str]:
+    return [
+        f"{judge}: {flagged:,} of {judged:,} imported judgements contradict themselves (column contradictions); they "
+        "count as they stand"
+        for judge, flagged, judged in _counted(rows, pl.col("contradictions").is_not_null())
+    ]
+
+
+def _counted(rows: pl.DataFrame, flag: pl.Expr) -> list[tuple[str, int, int]]:
+    """Count each judge's judgements that have the flag, and all of them; judges without a flagged one are left out."""
+    judged = rows.filter(pl.col("subject_error").is_null(), pl.col("judgement_hash").is_not_null())
+    of_judge = judged.group_by("judge").agg(flag.sum(), judged=pl.len())
+    return [(judge, count, judged) for judge, count, judged in of_judge.sort("judge").iter_rows() if count]
+
+
+def _undecided(frame: pl.DataFrame) -> list[str]:
+    panels = frame.group_by("judge").agg(rate=pl.col("panel_undecided").mean()).drop_nulls().sort("judge")
+    return [
+        f"{panel}: undecided on {rate:.1%} of the audits, which are in no rate"
+        for panel, rate in panels.filter(pl.col("rate") > 0).iter_rows()
+    ]
+
+
+def _two_judges(frame: pl.DataFrame) -> list[str]:
+    of_two = frame.filter(pl.col("panel_judges") == 2, pl.col("judge").str.starts_with(f"{PREFIX}{DAWID_SKENE}:"))
+    return [
+        f"{panel}: the words of two judges do not tell which of them errs; ask a third, or take the majority"
+        for panel in of_two["judge"].unique().sort()
+    ]
+
+
+def _unstated(rows: pl.DataFrame) -> list[str]:
+    judged = rows.filter(pl.col("detection_correct").is_not_null())
+    without = judged.group_by("model").agg(known=pl.col("confidence").count()).filter(pl.col("known") == 0)
+    return [
+        f"{model} stated no confidence: calibration in its sui is not measured but set by sui_calibration_unstated"
+        for model in without["model"].sort()
+    ]

@@ -1,0 +1,390 @@
+"""Where contracts come from: the starter data, folders with ground truth, SmartBugs Curated, tables of one's own.
+
+A source, as `--dataset` takes it, is one of
+
+* `starter`: the pairs that ship with the project;
+* a folder of folders that hold `ground_truth.json`, `vulnerable.sol` and, where there is one, its twin `patched.sol`
+  (the starter data's layout; a twin's ground truth is: not vulnerable); a contract of several files is a folder,
+  `vulnerable/` or `patched/`, see pairs.py;
+* a folder that holds `vulnerabilities.json`: a SmartBugs Curated checkout (see smartbugs.py);
+* a table (`.jsonl`, `.csv`, `.tsv`, `.parquet`, or `.json` that is one array) with the fields contract (the source
+  text), is_vulnerable, and of vulnerable ones vulnerability_type, and if wanted severity, vulnerable_functions,
+  vulnerable_lines, difficulty_tier, root_cause, attack_scenario, fix, sample_id, cluster, note; or with a mapping of
+  its columns (see evalake/sdk/sources.py). Lists may be JSON, or text with commas between.
+
+A dataset is called `starter`, `smartbugs_curated`, or like its folder or file. What is left out is counted by reason.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from evalake.core.errors import SourceError
+from evalake.core.files import MEGABYTE, FileRefusedError, Files
+from evalake.sdk import Dataset, sources
+from evalake.sdk.dataset import DUPLICATE, NOT_TEXT, REPEATED_ID, DatasetBuilder, read_whole
+from evalake.sdk.json_in_text import json_object
+from evalake.sdk.results import explain
+from evalake.sdk.sources import NOT_READ, as_payload, is_storable
+from evalake.sdk.tabular import TwoClasses
+from evalake.suites.solidity_audit.baselines.solidity_code import blank, functions
+from evalake.suites.solidity_audit.truth import SEVERITIES, GroundTruth, as_sample, normalised
+
+# What a source gives becomes samples, or is left out for a stated reason; every kind of source goes through here.
+
+
+LONGEST_CONTRACT = 1_000_000  # characters
+
+NO_CONTRACT = "no contract"
+TOO_LONG = "contract too long"
+BAD_TRUTH = "ground truth is not of the form"
+UNKNOWN_SEVERITY = "unknown severity"
+CONTRADICTION = "duplicate with another ground truth"
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a source says of one contract, unchecked. Contracts of one cluster (such as twins) belong together."""
+
+    contract: Any
+    truth: Mapping[str, Any]
+    sample_id: Any
+    cluster: Any = None
+    note: Any = None
+    raw: str = ""
+
+
+@dataclass
+class AuditDatasetBuilder(DatasetBuilder):
+    """Collects one dataset in the order in which its source is read."""
+
+    _targets: dict[str, str | None] = field(default_factory=dict)
+
+    def add_material(self, where: str, material: Material) -> None:
+        """Add a sample, or skip it for a stated reason. Of equal contracts the first is kept."""
+        raw = material.raw or str(material.sample_id)
+        reason = self._flaw(material)
+        if reason is not None:
+            self.skip(where, reason, raw)
+            return
+        try:
+            truth = GroundTruth.model_validate(dict(material.truth))
+            flaw = truth.flaw
+        except ValidationError as error:
+            flaw = explain(error)[0]
+        except RecursionError:
+            flaw = "nested too deeply"
+        if flaw is not None:
+            self.skip(f"{where} ({flaw})", BAD_TRUTH, raw)
+            return
+        if truth.severity is not None and normalised(truth.severity) not in SEVERITIES:
+            self.skip(f"{where} ({truth.severity[:40]})", UNKNOWN_SEVERITY, raw)
+            return
+        if not truth.is_vulnerable:
+            truth = truth.model_copy(update={"severity": None})  # a patched twin has none
+        cluster = material.cluster if isinstance(material.cluster, str) and material.cluster else material.sample_id
+        sample = as_sample(self.dataset, material.sample_id, material.contract, truth, cluster, material.note or None)
+        if sample.input in self._targets:
+            same = self._targets[sample.input] == sample.target
+            self.skip(where, DUPLICATE if same else CONTRADICTION, None if same else raw)
+            return
+        self._targets[sample.input] = sample.target
+        self.add(sample)
+
+    def _flaw(self, material: Material) -> str | None:
+        contract = material.contract
+        if contract is None or (isinstance(contract, str) and not contract.strip()):
+            return NO_CONTRACT
+        texts = (contract, material.sample_id, material.cluster or "", material.note or "")
+        if not all(isinstance(text, str) and is_storable(text) for text in texts) or not material.sample_id.strip():
+            return NOT_TEXT
+        if len(contract) > LONGEST_CONTRACT:
+            return TOO_LONG
+        return REPEATED_ID if material.sample_id in self.ids else None
+
+
+# SmartBugs Curated: contracts as they come with their labels, and as a model may see them.
+
+
+LABELS = "vulnerabilities.json"
+DATASET = "smartbugs_curated"
+NO_SOURCE = "the contract's file is missing or not text"
+LARGEST_COLLECTION_FILE = 64 * MEGABYTE
+NO_LABEL = "entry without path, category or lines"
+
+_TELLING = re.compile(
+    r"reentr|overflow|underflow|insecure|vulnerab|exploit|phish|attack|drain|steal|front_?run|accesscontrol|unprotected"
+    r"|unchecked|shortaddress|honeypot|[a-z]DOS|(?:^|_)dos",
+    re.IGNORECASE,
+)
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*+")
+
+
+def read_smartbugs(folder: Path, builder: AuditDatasetBuilder) -> None:
+    """Read a checkout. Raises SourceError where its labels cannot be read."""
+    files = Files(folder, LARGEST_COLLECTION_FILE)
+    for number, entry in enumerate(_entries(folder / LABELS, files)):
+        where, raw = f"{LABELS}[{number}]", json.dumps(entry)
+        place, categories, lines = _label(entry)
+        if place is None or len(categories) != 1 or not lines:
+            builder.skip(where, NO_LABEL, raw)
+            continue
+        source = _read_source(folder, place, files)
+        if source is None:
+            builder.skip(where, NO_SOURCE, raw)
+            continue
+        shown = neutral(source)
+        truth = {
+            "is_vulnerable": True,
+            "vulnerability_type": categories.pop(),
+            "vulnerable_lines": lines,
+            "vulnerable_functions": enclosing(shown, lines),
+        }
+        sample_id = f"{DATASET}/{place.removeprefix('dataset/').removesuffix('.sol')}"
+        builder.add_material(where, Material(shown, truth, sample_id, note=entry.get("source"), raw=raw))
+
+
+def neutral(source: str) -> str:
+    """Blank the comments of the source, and replace names that give an answer away; every line stays where it is."""
+    text = source.replace("\r\n", "\n").replace("\r", "\n")
+    names: dict[str, str] = {}
+
+    def replaced(match: re.Match[str]) -> str:
+        name = match[0]
+        if name not in names and _TELLING.search(name):
+            names[name] = f"{'Part' if name[0].isupper() else 'part'}{len(names) + 1}"
+        return names.get(name, name)
+
+    return _IDENTIFIER.sub(replaced, "\n".join(line.rstrip() for line in blank(text).split("\n")))
+
+
+def enclosing(code: str, lines: list[int]) -> list[str]:
+    """List the names of the functions that contain the lines, in order."""
+    listed = functions(blank(code, strings=True))
+    return [*dict.fromkeys(f.name for f in listed if any(f.first_line <= line <= f.last_line for line in lines))]
+
+
+def _entries(file: Path, files: Files) -> Iterator[Any]:
+    try:
+        entries = json.loads(files.read(file).decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{file} is not UTF-8 text") from error
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{file} is not valid JSON: {error}") from error
+    if not isinstance(entries, list):
+        raise SourceError(f"{file} is no list of labelled contracts")
+    return iter(entries)
+
+
+def _label(entry: Any) -> tuple[str | None, set[str], list[int]]:
+    """Read path, categories and lines of an entry; empty where they are not of the form."""
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("path"), str):
+        return None, set(), []
+    marks = entry.get("vulnerabilities")
+    marks = [mark for mark in marks if isinstance(mark, Mapping)] if isinstance(marks, list) else []
+    categories = {mark["category"] for mark in marks if isinstance(mark.get("category"), str)}
+    lines = {n for mark in marks if isinstance(mark.get("lines"), list) for n in mark["lines"] if type(n) is int}
+    return entry["path"], categories, sorted(lines)
+
+
+def _read_source(folder: Path, place: str, files: Files) -> str | None:
+    try:
+        return files.read(folder / place).decode("utf-8-sig")
+    except (FileRefusedError, ValueError):  # outside of the checkout, not a file name, or not text
+        return None
+
+
+# Pairs of contracts in folders: a vulnerable one, its patched twin, and what is wrong with the first.
+
+
+TRUTH_FILE, VULNERABLE, PATCHED = "ground_truth.json", "vulnerable", "patched"
+MISSING_TWIN = "no patched.sol"
+LARGEST_FILE = 16 * MEGABYTE
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text of one contract, and by file the number of lines that precede the file's own in the text."""
+
+    text: str
+    lines_before: Mapping[str, int] = field(default_factory=dict)
+
+    def lines_of(self, stated: Any) -> Any:
+        """Convert lines stated by file to lines of the text; leave what is not of the form as it is, to be refused."""
+        if not isinstance(stated, dict):
+            return stated
+        try:
+            return sorted(self.lines_before[file] + line for file, lines in stated.items() for line in lines)
+        except (KeyError, TypeError):
+            return stated
+
+
+def read_pairs(folder: Path, builder: AuditDatasetBuilder) -> AuditDatasetBuilder:
+    """Read every pair in a folder.
+
+    Raises:
+        SourceError: No folder in it has a ground truth.
+    """
+    files = sorted(folder.glob(f"*/{TRUTH_FILE}"))
+    if not files:
+        raise SourceError(f"the folder {str(folder)!r} holds neither {LABELS} nor folders with a {TRUTH_FILE}")
+    guarded = Files(folder, LARGEST_FILE)
+    for file in files:
+        try:
+            _take_pair(file, guarded, builder)
+        except FileRefusedError as refused:
+            builder.skip(as_payload(file.parent.name), refused.reason, NOT_READ)
+    return builder
+
+
+def read_contract(pair: Path, twin: str, guarded: Files | None = None) -> Source | None:
+    """Read one twin of a pair, from its file or its folder of files; None where there is neither.
+
+    Raises:
+        FileRefusedError: One of its files may not be read; `guarded` are those that may, by default those of the pair.
+    """
+    guarded = guarded or Files(pair, LARGEST_FILE)
+    if (pair / f"{twin}.sol").exists():
+        return Source(_text(pair / f"{twin}.sol", guarded))
+    files = sorted((pair / twin).glob("*.sol"))
+    parts, before, count = [], {}, 0
+    for file in files:
+        text = _text(file, guarded)
+        before[file.name] = count + 1
+        parts.append(f"// File: {as_payload(file.name)}\n{text}" + ("" if text.endswith("\n") else "\n"))
+        count += parts[-1].count("\n")
+    return Source("".join(parts), before) if files else None
+
+
+def _text(file: Path, guarded: Files) -> str:
+    return guarded.read(file).decode("utf-8-sig", "surrogateescape")
+
+
+def _take_pair(file: Path, guarded: Files, builder: AuditDatasetBuilder) -> None:
+    pair, name = file.parent, as_payload(file.parent.name)
+    raw = guarded.read(file).decode("utf-8", "backslashreplace")
+    given = json_object(raw)
+    if given is None:
+        builder.skip(f"{name}/{TRUTH_FILE}", BAD_TRUTH, raw)
+        return
+    note = given.get("description")
+    truth = {key: value for key, value in given.items() if key not in ("pair_id", "description")}
+    truth = {"is_vulnerable": True, **truth}
+    safe = {"is_vulnerable": False, "difficulty_tier": truth.get("difficulty_tier")}
+    for twin, of_twin in ((VULNERABLE, truth), (PATCHED, safe)):
+        where = f"{name}/{twin}.sol"
+        try:
+            source = read_contract(pair, twin, guarded)
+        except FileRefusedError as refused:
+            builder.skip(where, refused.reason, NOT_READ)
+            continue
+        if source is None:
+            builder.skip(where, MISSING_TWIN if of_twin is safe else NO_CONTRACT, None if of_twin is safe else raw)
+            continue
+        if "vulnerable_lines" in of_twin:
+            of_twin = of_twin | {"vulnerable_lines": source.lines_of(of_twin["vulnerable_lines"])}
+        sample_id = f"{builder.dataset}/{name}/{twin}"
+        builder.add_material(where, Material(source.text, of_twin, sample_id, cluster=name, note=note, raw=raw))
+
+
+STARTER = Path(__file__).resolve().parents[1] / "starter"
+TRUTH_FIELDS = (
+    *("is_vulnerable", "vulnerability_type", "severity", "vulnerable_functions", "vulnerable_lines"),
+    *("difficulty_tier", "root_cause", "attack_scenario", "fix"),
+)
+LISTS, NUMBERS = ("vulnerable_functions", "vulnerable_lines"), ("difficulty_tier",)
+LABEL = "is_vulnerable"
+CLASSES = TwoClasses(
+    LABEL,
+    "vulnerable",
+    "safe",
+    words={"buggy": "vulnerable", "unsafe": "vulnerable", "secure": "safe", "patched": "safe"},
+    truths={
+        **dict.fromkeys(("vulnerable", "buggy", "unsafe"), "vulnerable"),
+        **dict.fromkeys(("safe", "secure", "patched"), "safe"),
+    },
+)
+FIELDS = ("contract", *TRUTH_FIELDS, "sample_id", "cluster", "note")
+
+
+def read_dataset(source: str) -> Dataset:
+    """Read a source whole.
+
+    Raises SourceError where it is missing, unreadable, malformed as a whole, or gives no contract.
+    """
+    return read_whole(source, lambda: _read(source).result(), "contract that can be used")
+
+
+def _read(source: str) -> AuditDatasetBuilder:
+    if source == "starter":
+        return read_pairs(STARTER, AuditDatasetBuilder("starter"))
+    others = f"a folder of contracts with {TRUTH_FILE}, a SmartBugs Curated checkout"
+    path, mapping_text = sources.find_source(source, others)
+    if mapping_text is not None:
+        return _read_table(path, sources.read_mapping(mapping_text, FIELDS))
+    if path.is_dir() and (path / LABELS).is_file():
+        builder = AuditDatasetBuilder(DATASET)
+        read_smartbugs(path, builder)
+        return builder
+    if path.is_dir():
+        return read_pairs(path, AuditDatasetBuilder(sources.as_payload(path.resolve().name)))
+    raise sources.unknown_kind(source)
+
+
+def _read_table(path: Path, mapping: sources.ColumnMapping) -> AuditDatasetBuilder:
+    builder = AuditDatasetBuilder(sources.as_payload(path.stem))
+    records = list(builder.records(path, mapping.needed(("contract", LABEL))))
+    labels = {record.where: text for record in records if (text := mapping.label_text(record, LABEL))}
+    understood = CLASSES.understand(path.name, mapping.columns[LABEL], labels.values(), mapping.values.get(LABEL))
+    if understood.words:
+        builder.notes.append(understood.words)
+    for record in records:
+        label = understood.classes.get(labels.get(record.where, ""))
+        is_vulnerable = None if label is None else label == CLASSES.positive
+        builder.add_material(record.where, _material(record, mapping, builder.dataset, is_vulnerable))
+    return builder
+
+
+def _material(
+    record: sources.Record, mapping: sources.ColumnMapping, dataset: str, is_vulnerable: bool | None
+) -> Material:
+    values = {name: _value(name, mapping.field(record, name)) for name in TRUTH_FIELDS} | {LABEL: is_vulnerable}
+    contract = mapping.field(record, "contract")
+    digest = hashlib.sha256(str(contract).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return Material(
+        contract,
+        {name: value for name, value in values.items() if value is not None},
+        sources.as_text(mapping.field(record, "sample_id")) or f"{dataset}/{digest}",
+        sources.as_text(mapping.field(record, "cluster")),
+        sources.as_text(mapping.field(record, "note")),
+        record.raw,
+    )
+
+
+def _value(name: str, value: Any) -> Any:
+    """Convert a cell to its type in ground truth: numbers and lists may be text, as they are in CSV."""
+    if not isinstance(value, str):
+        return int(value) if name in NUMBERS and isinstance(value, float) and value.is_integer() else value
+    text = value.strip()
+    if name in LISTS:
+        return _listed(text, name)
+    if name in NUMBERS:
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else (value or None)
+    return value or None
+
+
+def _listed(text: str, name: str) -> Any:
+    if text.startswith("["):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    whole = name == "vulnerable_lines" and all(p.isascii() and p.isdigit() and len(p) < 10 for p in parts)
+    return [int(part) for part in parts] if whole else parts

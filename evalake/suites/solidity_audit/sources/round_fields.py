@@ -1,0 +1,382 @@
+"""What a judgement, a ground truth or a review says in its own field names, read into the suite's fields.
+
+Other spellings and names of a judgement's fields, numbers and truth values as text, a score without its object and
+further fields leave its meaning as it is. Other values are handed on: the strict reading that follows names them.
+A review's question that was not filled in ("high|medium|low"), or that names two classes, is unanswered.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import SequenceMatcher
+from typing import Any
+
+from pydantic import ValidationError
+
+from evalake.core.errors import SourceError
+from evalake.sdk.json_in_text import number_of
+from evalake.sdk.lenient_json import name_of
+from evalake.sdk.results import explain
+from evalake.sdk.sources import storable
+from evalake.suites.solidity_audit.sources.round_files import part_of, text_of
+from evalake.suites.solidity_audit.truth import CLASSIFICATIONS, SCORES, TYPE_MATCHES, GroundTruth
+
+_FINDING: Mapping[str, tuple[str, ...]] = {
+    "finding_id": ("finding_id", "id", "finding_number"),
+    "classification": ("classification", "class"),
+    "matches_target": ("matches_target",),
+    "is_valid_concern": ("is_valid_concern",),
+    "vulnerability_type_claimed": ("vulnerability_type_claimed", "vulnerability_type", "type"),
+    "severity_claimed": ("severity_claimed", "severity"),
+    "location_claimed": ("location_claimed", "location"),
+    "description": ("description", "explanation"),
+    "reason": ("reason", "reasoning"),
+}
+_SCORE: Mapping[str, tuple[str, ...]] = {"score": ("score",), "reason": ("reason", "reasoning")}
+_VERDICT: Mapping[str, tuple[str, ...]] = {
+    "said_vulnerable": ("said_vulnerable", "is_vulnerable"),
+    "confidence_expressed": ("confidence_expressed", "confidence"),
+}
+_TARGET: Mapping[str, tuple[str, ...]] = {
+    "found": ("found", "target_found"),
+    "finding_id": ("finding_id",),
+    "type_match": ("type_match",),
+    "type_match_reason": ("type_match_reason", "type_match_reasoning"),
+    **{name: (name,) for name in SCORES.values()},
+}
+
+_FAILURES = ("error", "judge_error", "parse_error", "evaluation_error")
+_FAILED = frozenset({"error", "failed", "failure"})
+
+
+def stated_failure(value: Mapping[str, Any]) -> str | None:
+    """Find what a file says of a judgement that failed; None where it does not say that it did.
+
+    Evaluation scripts write such files with defaults in all other fields, which are no judgement: "not found" would be
+    taken for the judge's word.
+    """
+    for name in _FAILURES:
+        if (words := _one_line(value.get(name))) is not None:
+            return words
+    status = value.get("status")
+    if value.get("success") is False or (isinstance(status, str) and status.strip().casefold() in _FAILED):
+        return f"the judgement failed (status {status})" if isinstance(status, str) else "the judgement failed"
+    return None
+
+
+def _one_line(said: Any) -> str | None:
+    """Write an error as one line; None for an empty one, and for `false`."""
+    if isinstance(said, Mapping) and isinstance(said.get("message"), str):
+        said = said["message"]
+    if said is True:
+        return "the judgement failed"
+    text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=str) if said else ""
+    return " ".join(text.split()) or None
+
+
+Note = Callable[[str], None]
+"""Takes a note of what was mended, in words."""
+
+_NOTHING = frozenset({"null", "none", "n/a"})
+_JUDGEMENT = ("findings", "overall_verdict", "target_assessment", "summary", "notes")
+_TRUTHS: Mapping[str, bool] = {"true": True, "yes": True, "false": False, "no": False}
+
+
+def in_our_words(value: Mapping[str, Any], note: Note = lambda _: None, *, recorded: bool = True) -> dict[str, Any]:
+    """Translate a judgement into the suite's field names, and drop all other fields.
+
+    Args:
+        value: The judgement as it was written.
+        note: Is told what was mended.
+        recorded: Whether it was made elsewhere, where what is not said of verdict and target is null.
+    """
+    findings, verdict, target = value.get("findings"), value.get("overall_verdict"), value.get("target_assessment")
+    _note_further(value, _JUDGEMENT, note)
+    told = [_finding(f, note) for f in findings] if isinstance(findings, list) else findings
+    kept: dict[str, Any] = {"findings": told}
+    if verdict is not None:
+        known = _known(verdict, _VERDICT, note, every=recorded)
+        kept["overall_verdict"] = _read(known, note, numbers=("confidence_expressed",), truths=("said_vulnerable",))
+    if target is not None:
+        kept["target_assessment"] = _target(target, note, recorded=recorded)
+    if isinstance(summary := value.get("summary"), Mapping):
+        kept["summary"] = summary
+    if isinstance(notes := value.get("notes"), str):
+        kept["notes"] = notes
+    return kept
+
+
+def _finding(value: Any, note: Note) -> Any:
+    known = _known(value, _FINDING, note)
+    kept = _read(known, note, numbers=("finding_id",), truths=("matches_target", "is_valid_concern"))
+    return _spell(kept, "classification", CLASSIFICATIONS, note) if isinstance(kept, dict) else kept
+
+
+def _target(value: Any, note: Note, *, recorded: bool) -> Any:
+    kept = _read(_known(value, _TARGET, note, every=recorded), note, numbers=("finding_id",), truths=("found",))
+    if not isinstance(kept, dict):
+        return kept
+    if kept.get("found") is False:  # then there is nothing to say in the others
+        kept = dict.fromkeys(_TARGET) | kept
+    kept |= {name: _score(kept[name], note, recorded=recorded) for name in SCORES.values() if name in kept}
+    kept = _spell(_read(kept, note, nothings=("type_match",)), "type_match", TYPE_MATCHES, note)
+    return {name: part for name, part in kept.items() if part is not None or name != "type_match_reason"}
+
+
+def _score(value: Any, note: Note, *, recorded: bool) -> Any:
+    if isinstance(value, Mapping):
+        known = _read(_known(value, _SCORE, note), note, numbers=("score",))
+        is_unsaid = known.get("score") is None and (recorded or "score" in known)
+        return None if is_unsaid else {name: part for name, part in known.items() if part is not None}
+    number = _read({"score": value}, note, numbers=("score",))["score"]
+    if not isinstance(number, int | float) or isinstance(number, bool):
+        return number
+    note("a score without its object")
+    return {"score": number}
+
+
+def _spell(value: dict[str, Any], name: str, words: Sequence[str], note: Note) -> dict[str, Any]:
+    """Spell a word of the rubric as the rubric does."""
+    word = value.get(name)
+    spelled = next((each for each in words if isinstance(word, str) and name_of(word) == each.lower()), word)
+    if spelled != word:
+        note(f"the spelling of {name}")
+    return value | {name: spelled} if name in value else value
+
+
+def _read(
+    value: Any, note: Note, numbers: Sequence[str] = (), truths: Sequence[str] = (), nothings: Sequence[str] = ()
+) -> Any:
+    """Convert the given fields that are texts into the numbers, truth values and nulls that they state."""
+    if not isinstance(value, dict):
+        return value
+    read = {name: number_of(nothing_of(value[name])) for name in numbers if name in value}
+    read |= {name: truth_of(nothing_of(value[name])) for name in truths if name in value}
+    read |= {name: nothing_of(value[name]) for name in nothings if name in value}
+    for name, part in read.items():
+        if isinstance(value[name], str) and not isinstance(part, str):
+            note(f"{name} as text")
+    return value | read
+
+
+def nothing_of(value: Any) -> Any:
+    """Convert a text that states nothing into None; leave anything else as it is."""
+    return None if isinstance(value, str) and value.strip().casefold() in _NOTHING else value
+
+
+def truth_of(value: Any) -> Any:
+    """Convert a text into the truth value that it states; leave anything else as it is."""
+    return _TRUTHS.get(value.strip().casefold(), value) if isinstance(value, str) else value
+
+
+def _known(value: Any, names: Mapping[str, tuple[str, ...]], note: Note, *, every: bool = False) -> Any:
+    """Pick the known fields by our names; with `every`, null those that are not stated."""
+    if not isinstance(value, Mapping):
+        return value
+    _note_further(value, [name for theirs in names.values() for name in theirs], note)
+    kept: dict[str, Any] = dict.fromkeys(names) if every else {}
+    for ours, theirs in names.items():
+        stated = [name for name in theirs if name in value]
+        if stated:
+            name = next((name for name in stated if value[name] is not None), stated[0])
+            kept[ours] = value[name]
+            if name != ours:
+                note(f"{name} for {ours}")
+    return kept
+
+
+def _note_further(value: Mapping[str, Any], known: Sequence[str], note: Note) -> None:
+    for name in value:
+        if name not in known:
+            note(f"the further field {name[:60]}")
+
+
+def read_truth(value: Mapping[str, Any]) -> GroundTruth:
+    """Read a recorded ground truth. Raises SourceError where it does not say if the contract is vulnerable."""
+    truth = part_of(value, "ground_truth", value)
+    place, difficulty = part_of(truth, "vulnerable_location"), part_of(value, "difficulty_fields")
+    fields = {
+        "is_vulnerable": truth_of(truth.get("is_vulnerable")),
+        "vulnerability_type": _text(truth.get("vulnerability_type")),
+        "severity": _text(truth.get("severity")),
+        "vulnerable_functions": _texts(
+            truth.get("vulnerable_functions") or place.get("function_names") or place.get("function_name")
+        ),
+        "vulnerable_lines": _lines(truth.get("vulnerable_lines") or place.get("line_numbers")),
+        "difficulty_tier": _whole(
+            truth.get("difficulty_tier", value.get("difficulty_tier", difficulty.get("difficulty_tier")))
+        ),
+        "root_cause": _text(truth.get("root_cause")),
+        "attack_scenario": _text(truth.get("attack_scenario") or truth.get("attack_vector")),
+        "fix": _text(truth.get("fix") or truth.get("correct_fix")),
+    }
+    try:
+        return GroundTruth.model_validate(fields)
+    except ValidationError as error:
+        raise SourceError("; ".join(explain(error))) from error
+
+
+def cluster_of(value: Mapping[str, Any]) -> str | None:
+    """Read what the sample was made of, where the truth states it: variants of one base form a cluster."""
+    return text_of(value.get("cluster") or value.get("base_id") or value.get("original_id"))
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _texts(value: Any) -> list[str]:
+    given = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return [text for text in given if isinstance(text, str) and text.strip()]
+
+
+def _lines(value: Any) -> list[int]:
+    lines = map(_whole, value if isinstance(value, list) else [])
+    return [line for line in lines if line]
+
+
+def _whole(value: Any) -> int | None:
+    number = number_of(value)
+    return number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None
+
+
+ALIKE = 0.8
+"""How alike a claim and a finding's text must be for them to be the same, from 0 to 1: people copy, and cut."""
+
+LONGEST_COMPARED = 2000  # characters of either text
+LONGEST_NOTE = 20_000
+
+CHOICES: Mapping[str, Sequence[str]] = {
+    "target_class": ("found", "partial", "missed"),
+    "reasoning_quality": ("accurate", "partial", "incorrect"),
+    "overall_quality": ("high", "medium", "low"),
+}
+"""The words that a review answers a question with; any other question is answered by yes or no."""
+
+Answer = str | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a review says of one finding: the text by which it is recognised, its class where one is stated."""
+
+    text: str
+    classification: str | None
+    stated: str
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What a review answers about the audit as a whole, by question, and about its findings."""
+
+    annotator: str | None
+    reviewed_at: datetime | None
+    answers: Mapping[str, Answer]
+    note: str | None
+    claims: Sequence[Claim]
+    unanswered: Sequence[str]
+
+
+def read_review(value: Mapping[str, Any]) -> Review:
+    """Read a review. Unstated answers are null; questions answered in unknown words are listed in `unanswered`."""
+    about, target = part_of(value, "evaluation_info"), part_of(value, "target_assessment")
+    summary = part_of(value, "summary")
+    stated = {
+        "target_found": target.get("found", summary.get("target_found")),
+        "target_class": target.get("classification"),
+        "type_correct": target.get("type_correct"),
+        "location_correct": target.get("location_correct"),
+        "reasoning_quality": target.get("reasoning_quality"),
+        "overall_quality": summary.get("overall_quality"),
+    }
+    answers: dict[str, Answer] = {
+        name: _choice(answer, CHOICES[name]) if name in CHOICES else _truth(answer) for name, answer in stated.items()
+    }
+    if stated["target_found"] is None and answers["target_class"] is not None:
+        answers["target_found"] = answers["target_class"] != "missed"
+    unanswered = [name for name, answer in stated.items() if answer not in (None, "") and answers[name] is None]
+    return Review(
+        _words(about.get("evaluator") or about.get("annotator") or about.get("reviewer") or value.get("evaluator")),
+        _day(about.get("date") or value.get("date")),
+        answers,
+        _note(target.get("notes"), part_of(value, "flags").get("notes")),
+        tuple(_claims(value)),
+        unanswered,
+    )
+
+
+def match(claims: Sequence[Claim], findings: Mapping[int, str]) -> list[tuple[Claim, int | None]]:
+    """Match each claim with the finding whose text it repeats; a finding goes to the claim that is most like it."""
+    likeness = sorted(
+        (-_likeness(claim.text, text), number, finding_id)
+        for number, claim in enumerate(claims)
+        for finding_id, text in findings.items()
+    )
+    finding_of: dict[int, int] = {}
+    for distance, number, finding_id in likeness:
+        if -distance >= ALIKE and number not in finding_of and finding_id not in finding_of.values():
+            finding_of[number] = finding_id
+    return [(claim, finding_of.get(number)) for number, claim in enumerate(claims)]
+
+
+def _likeness(claim: str, text: str) -> float:
+    a, b = _compared(claim), _compared(text)
+    if not a or not b:
+        return 0.0
+    shorter, longer = sorted((a, b), key=len)
+    if a == b or (len(shorter) >= 40 and shorter in longer):
+        return 1.0
+    quick = SequenceMatcher(None, a, b, autojunk=False)
+    return quick.ratio() if quick.real_quick_ratio() >= ALIKE and quick.quick_ratio() >= ALIKE else 0.0
+
+
+def _compared(text: str) -> str:
+    return " ".join("".join(c if c.isalnum() else " " for c in text.casefold()).split())[:LONGEST_COMPARED]
+
+
+def _claims(value: Mapping[str, Any]) -> Iterator[Claim]:
+    for name in ("other_findings", "additional_findings", "findings"):
+        given = value.get(name)
+        for finding in given if isinstance(given, list) else ():
+            if isinstance(finding, Mapping):
+                stated = _words(finding.get("classification")) or ""
+                yield Claim(
+                    _words(finding.get("model_claim") or finding.get("claim") or finding.get("description")) or "",
+                    _choice(stated, CLASSIFICATIONS),
+                    stated,
+                    _note(finding.get("reasoning") or finding.get("reason"), finding.get("decision_tree_path")),
+                )
+
+
+def _words(value: Any) -> str | None:
+    """Take a text, or join the texts of a list, without the square brackets that the form puts around them."""
+    if isinstance(value, list):
+        value = " ".join(part for part in value if isinstance(part, str))
+    if not isinstance(value, str):
+        return None
+    text = storable(value).replace("\x00", "?").strip()
+    return text.removeprefix("[").removesuffix("]").strip() or None
+
+
+def _note(*parts: Any) -> str | None:
+    return " | ".join(text for part in parts if (text := _words(part)))[:LONGEST_NOTE] or None
+
+
+def _choice(value: Any, allowed: Sequence[str]) -> str | None:
+    chosen = "_".join((_words(value) or "").replace("-", " ").split()).casefold()
+    return next((word for word in allowed if word.casefold() == chosen), None)
+
+
+def _truth(value: Any) -> bool | None:
+    stated = truth_of(value)
+    return stated if isinstance(stated, bool) else None
+
+
+def _day(value: Any) -> datetime | None:
+    try:
+        day = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return day if day is None or day.tzinfo is not None else day.replace(tzinfo=UTC)

@@ -1,0 +1,251 @@
+"""The JSON files of a recorded round, sorted by what they are, and the names that mean one model or one sample."""
+
+import json
+import re
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from evalake.core.errors import SourceError
+from evalake.core.files import FileRefusedError, Files
+from evalake.sdk import Recorded, Skipped
+from evalake.sdk.sources import NOT_READ, as_payload, is_storable, storable
+from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
+
+MODEL_ALIASES: Mapping[str, str] = {
+    "claude": "claude opus 4.5",
+    "claude opus": "claude opus 4.5",
+    "opus": "claude opus 4.5",
+    "opus 4.5": "claude opus 4.5",
+    "claude 4.5 opus": "claude opus 4.5",
+    "gemini": "gemini 3 pro preview",
+    "gemini 3": "gemini 3 pro preview",
+    "gemini 3 pro": "gemini 3 pro preview",
+    "gemini pro": "gemini 3 pro preview",
+    "deepseek": "deepseek v3.2",
+    "deepseek chat": "deepseek v3.2",
+    "deepseek chat v3.2": "deepseek v3.2",
+    "gpt": "gpt 5.2",
+    "chatgpt 5.2": "gpt 5.2",
+    "grok": "grok 4",
+    "llama": "llama 3.1 405b",
+    "llama 405b": "llama 3.1 405b",
+    "llama 3.1": "llama 3.1 405b",
+    "llama 3.1 405b instruct": "llama 3.1 405b",
+}
+"""Other names of models. Case, spaces, points, `-` and `_` never matter, nor does what stands before a `/`."""
+
+ALIASES_FILE = "model_aliases.json"
+"""In the round's folder: further names of its models, each with the name of the model's folder."""
+
+REVIEWS = "expertreviews"
+_REVIEWS = re.compile(r"[-_ ]*".join(REVIEWS), re.IGNORECASE)
+
+PREFIXES = ("judge_", "review_", "metrics_", "j_", "r_", "m_")
+"""What stands before a sample's name in the name of a file about it."""
+
+
+def plain(name: str) -> str:
+    """Reduce a name to its letters and digits after the last `/`, in lower case."""
+    return "".join(character for character in name.rpartition("/")[2].casefold() if character.isalnum())
+
+
+def aliases(folder: Path) -> dict[str, str]:
+    """Map every alias, plain, to the plain name that it stands for; the round's own file takes precedence.
+
+    Raises SourceError where that file is no JSON object of names.
+    """
+    file = folder / ALIASES_FILE
+    try:
+        own = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    except (OSError, ValueError, RecursionError):
+        own = None
+    if not isinstance(own, dict) or not all(isinstance(name, str) for name in own.values()):
+        raise SourceError(f'{file} must be a JSON object of names: {{"opus": "claude_opus_4.5"}}')
+    return {plain(alias): plain(name) for alias, name in {**MODEL_ALIASES, **own}.items()}
+
+
+def model_named(name: str, models: Collection[str], known: Mapping[str, str]) -> str | None:
+    """Find the model among `models` that the name means; None where it is none of them."""
+    by_name = {plain(model): model for model in models}
+    own = plain(name)
+    meanings = [own, known.get(own), *(alias for alias, model in known.items() if model in (own, known.get(own)))]
+    return next((by_name[meaning] for meaning in meanings if meaning in by_name), None)
+
+
+def folder_name(name: str) -> str:
+    """Strip the name of a folder of `-`, `_`, spaces and case."""
+    return name.replace("-", "").replace("_", "").replace(" ", "").casefold()
+
+
+def is_review_folder(name: str) -> bool:
+    """Tell whether a folder of this name holds experts' reviews."""
+    return REVIEWS in folder_name(name)
+
+
+def expert_of(name: str) -> str | None:
+    """Read whom a folder of expert reviews is named for; None where its name says nothing more."""
+    return _REVIEWS.sub(" ", name).strip(" -_") or None
+
+
+def sample_names(path: Path, stated: Any, prompt_types: Collection[str]) -> tuple[str, ...]:
+    """List the names that a file's sample may have, likeliest first: by the file's name, then as the file states it."""
+    stem = path.stem
+    for prefix in PREFIXES:
+        if stem.casefold().startswith(prefix):
+            stem = stem[len(prefix) :]
+            break
+    names = [stem, *(stem[: -len(kind) - 1] for kind in prompt_types if stem.endswith(f"_{kind}"))]
+    if isinstance(stated, str) and stated.strip():
+        names.append(stated.strip())
+    return tuple(dict.fromkeys(names))
+
+
+JUDGEMENTS, TRUTHS, METRICS = "judgeoutputs", "groundtruth", "samplemetrics"  # as `folder_name` has them
+LARGEST_FILE = 16 * 1024 * 1024  # bytes
+NOT_JSON = "not a JSON object"
+NO_JSON_FILE = "not a JSON file"
+
+AuditKey = tuple[str, str, str]  # sample, model, prompt type
+JudgementKey = tuple[str, str, str | None, str, int]  # sample, model, judge, prompt type, replicate
+
+
+@dataclass(frozen=True, slots=True)
+class RoundFile:
+    """One JSON file: where it is within the round, and what it holds."""
+
+    path: Path
+    where: str
+    value: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A judgement that was read: the audit's item, and its findings' texts by number."""
+
+    where: str
+    recorded: Recorded
+    findings: Mapping[int, str]
+
+
+@dataclass
+class Round:
+    """The files of a round by what they are, and what becomes of them."""
+
+    judgements: list[RoundFile] = field(default_factory=list)
+    truths: dict[str, list[RoundFile]] = field(default_factory=dict)  # by every name of the sample
+    reviews: list[RoundFile] = field(default_factory=list)
+    audits: dict[AuditKey, list[RoundFile]] = field(default_factory=dict)
+    judged: dict[JudgementKey, Judged] = field(default_factory=dict)
+    reviewed: set[str] = field(default_factory=set)  # ids of labels
+    labels: list[Mapping[str, Any]] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+    skipped: list[Skipped] = field(default_factory=list)
+
+    def leave_out(self, file: RoundFile, reason: str, *, refused: bool = False, about: str | None = None) -> None:
+        """Record a file, or something in it, as left out; a refused one goes to quarantine with its content."""
+        payload = as_payload(json.dumps(file.value, ensure_ascii=False)) if refused else None
+        self.skipped.append(Skipped(file.where if about is None else f"{file.where}: {about}", reason, payload))
+
+
+def sort_files(folder: Path, paths: list[Path]) -> Round:
+    """Read the JSON files among the paths, and sort them by the folders that they are in."""
+    round_, files = Round(), Files(folder, LARGEST_FILE)
+    for path in paths:
+        within = path.relative_to(folder)
+        where, names = storable(str(within)), [folder_name(part) for part in (folder.name, *within.parts[:-1])]
+        if METRICS in names:
+            continue
+        is_judgement, is_truth, reviewed = JUDGEMENTS in names, TRUTHS in names, any(map(is_review_folder, names))
+        is_expected = is_judgement or is_truth or reviewed
+        if path.suffix.casefold() != ".json":
+            if is_expected:
+                round_.skipped.append(Skipped(where, NO_JSON_FILE, None))
+            continue
+        file = _read(path, where, files)
+        if isinstance(file, Skipped):
+            if is_expected:
+                round_.skipped.append(file)
+        elif is_judgement:
+            round_.judgements.append(file)
+        elif is_truth:
+            stated = file.value.get("sample_id") or file.value.get("id")
+            for name in sample_names(path, stated, ()):
+                round_.truths.setdefault(name, []).append(file)
+        elif reviewed:
+            round_.reviews.append(file)
+        elif isinstance(file.value.get("prediction"), Mapping):
+            for key in _audit_keys(file):
+                round_.audits.setdefault(key, []).append(file)
+    return round_
+
+
+def _read(path: Path, where: str, files: Files) -> RoundFile | Skipped:
+    text = ""
+    try:
+        content = files.read(path)
+        text = content.decode("utf-8", "surrogateescape")
+        text = content.decode(json.detect_encoding(content), "surrogateescape")
+        value = json.loads(text)
+    except FileRefusedError as refused:
+        return Skipped(where, refused.reason, NOT_READ)
+    except (ValueError, RecursionError):
+        value = None
+    return RoundFile(path, where, value) if isinstance(value, dict) else Skipped(where, NOT_JSON, as_payload(text))
+
+
+def nearest(files: Sequence[RoundFile], file: RoundFile) -> RoundFile | None:
+    """Find the file that shares most outer folders with `file`; of several, the last."""
+    parents = Path(file.where).parts[:-1]
+
+    def shared(other: RoundFile) -> int:
+        pairs = zip(parents, Path(other.where).parts[:-1], strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    return max(reversed(files), key=shared, default=None)
+
+
+def _audit_keys(file: RoundFile) -> Iterator[AuditKey]:
+    """Yield the keys of the audits that a file may be: by every name of its sample, and by the folders it is in."""
+    stated = file.value.get("transformed_id") or file.value.get("sample_id")
+    prompt_type = text_of(file.value.get("prompt_type")) or prompt_folder(file.path) or PROMPT_TYPES[0]
+    for name in sample_names(file.path, stated, PROMPT_TYPES):
+        for parent in file.path.parents[:2]:
+            yield name, parent.name, prompt_type
+
+
+def prompt_of(path: Path, default: str = PROMPT_TYPES[0]) -> str:
+    """Find the prompt type that a file's name ends with, or that a folder of it is named for."""
+    of_name = next((kind for kind in PROMPT_TYPES if path.stem.endswith(f"_{kind}")), None)
+    return of_name or prompt_folder(path) or default
+
+
+def prompt_folder(path: Path) -> str | None:
+    """Find the prompt type that a folder of the file is named for."""
+    return next((parent.name for parent in path.parents[:2] if parent.name in PROMPT_TYPES), None)
+
+
+def part_of(value: Mapping[str, Any], name: str, otherwise: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    """Take a field that is an object; anything else is an empty one, or `otherwise`."""
+    part = value.get(name)
+    return part if isinstance(part, Mapping) else otherwise or {}
+
+
+def text_of(value: Any) -> str | None:
+    """Take a text that is not blank and that a table can hold; None for anything else."""
+    return value if isinstance(value, str) and value.strip() and is_storable(value) else None
+
+
+def whole_of(value: Any) -> int | None:
+    """Take a whole number that a table can hold, from 0 to 2**31 - 1; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else None
+
+
+def number_of(value: Any) -> float | None:
+    """Take a finite number of 0 or more; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
+        return None
+    return float(value)

@@ -1,0 +1,308 @@
+"""Reads rounds of judged audits as they were recorded elsewhere: results, and experts' reviews as labels.
+
+Whatever the depth: JSON files below `<model>/judge_outputs` are judgements, below `ground_truth` truths, below a folder
+of expert reviews reviews, and any other with a `prediction` is the audit that was judged. Metrics, checkpoints and
+reports follow from these, and are not read. A judgement goes with the truth and the audit that are nearest to it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from evalake.contracts.contract import fits_folder
+from evalake.contracts.tables.people import answered
+from evalake.core.errors import SourceError
+from evalake.core.hashing import content_hash
+from evalake.models.request import Reply
+from evalake.sdk import Item, Recorded, RecordedFolder
+from evalake.sdk.sources import as_json, is_storable, storable
+from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
+from evalake.suites.solidity_audit.recorded import DATASET, NO_CONTRACT, asked_of, recorded_hashes
+from evalake.suites.solidity_audit.replies import Judgement, Reading, read_judgement
+from evalake.suites.solidity_audit.sources.round_fields import (
+    Claim,
+    cluster_of,
+    match,
+    read_review,
+    read_truth,
+    stated_failure,
+)
+from evalake.suites.solidity_audit.sources.round_files import (
+    JUDGEMENTS,
+    AuditKey,
+    Judged,
+    Round,
+    RoundFile,
+    aliases,
+    expert_of,
+    folder_name,
+    is_review_folder,
+    model_named,
+    nearest,
+    number_of,
+    prompt_of,
+    sample_names,
+    sort_files,
+    text_of,
+    whole_of,
+)
+from evalake.suites.solidity_audit.truth import SUITE, as_sample
+
+JUDGED_TWICE = "another judgement of the same audit by the same judge"
+NO_TRUTH = "a judgement without a ground truth"
+_UNJUDGED = Judgement(findings=[])
+OTHER_AUDIT = "an audit that is not the one that was judged"
+
+
+def read_judged(file: RoundFile, round_: Round) -> None:
+    """Add a judgement to those that were read, or leave it out."""
+    try:
+        judged = _judged(file, round_)
+    except SourceError as error:
+        round_.leave_out(file, str(error), refused=True)
+        return
+    item = judged.recorded.item
+    first = round_.judged.setdefault(
+        (item.sample.sample_id, item.model, item.judge, item.prompt_type, item.replicate), judged
+    )
+    if first is not judged:
+        round_.leave_out(file, JUDGED_TWICE, refused=first.recorded != judged.recorded)
+
+
+def _judged(file: RoundFile, round_: Round) -> Judged:
+    """Read one judgement. Raises SourceError where it has no ground truth, or is not valid."""
+    value = file.value
+    stated = value.get("transformed_id") or value.get("sample_id")
+    names = sample_names(file.path, stated, PROMPT_TYPES)
+    about = next((nearest(round_.truths[name], file) for name in reversed(names) if name in round_.truths), None)
+    if about is None:
+        raise SourceError(NO_TRUTH)
+    truth, prompt_type = read_truth(about.value), text_of(value.get("prompt_type")) or prompt_of(file.path)
+    of_model = next(parent for parent in file.path.parents if folder_name(parent.name) == JUDGEMENTS).parent
+    sample_id, model = _name_of(stated) or names[-1], of_model.name
+    judge = _name_of(value.get("judge_model") or value.get("judge")) or f"{of_model.parent.name} judge"
+    if not (fits_folder(model) and fits_folder(judge)):
+        raise SourceError("a name of a model that is too long")
+    if not all(map(is_storable, (sample_id, model, judge))):
+        raise SourceError("a name of a file or folder that is not UTF-8")
+    text, failure = as_json(value), stated_failure(value)
+    reading = Reading(_UNJUDGED) if failure is not None else read_judgement(text, asked_of(truth))
+    if reading.judgement is None:
+        raise SourceError(f"judgement: {'; '.join(reading.flaws)}")
+    cluster = cluster_of(about.value) or sample_id
+    sample = as_sample(DATASET, sample_id, NO_CONTRACT, truth, cluster=cluster, note=None)
+    audit = _judged_audit(round_, file, (sample_id, model, prompt_type), reading.judgement)
+    item = Item(sample, model, judge, prompt_type, whole_of(value.get("replicate")) or 0)
+    round_.used |= {about.where, *([audit.where] if audit else [])}
+    return Judged(
+        file.where,
+        Recorded(item, recorded_hashes(item), (_audit_reply(audit), _judges_reply(text, value, failure))),
+        _texts(reading.judgement, audit),
+    )
+
+
+def _judged_audit(round_: Round, file: RoundFile, key: AuditKey, judgement: Judgement) -> RoundFile | None:
+    """Find the audit that was judged; None where its file holds another, none of whose findings the judge repeats."""
+    audit = nearest(round_.audits.get(key, ()), file)
+    if audit is None:
+        return None
+    described = [Claim(finding.description, None, "", None) for finding in judgement.findings if finding.description]
+    claims = {number: text for number, text in enumerate(_explanations(audit)) if text}
+    if described and all(claim is None for _, claim in match(described, claims)):
+        round_.used.add(audit.where)
+        round_.leave_out(audit, OTHER_AUDIT)
+        return None
+    return audit
+
+
+def _explanations(audit: RoundFile) -> list[str | None]:
+    claims = audit.value["prediction"].get("vulnerabilities") or audit.value["prediction"].get("findings")
+    return [
+        text_of(claim.get("explanation")) if isinstance(claim, Mapping) else None
+        for claim in (claims if isinstance(claims, list) else ())
+    ]
+
+
+def _texts(judgement: Judgement, audit: RoundFile | None) -> dict[int, str]:
+    """Collect each finding's text by id: as the judge repeats it, or else as the audit has it at that place."""
+    texts = _explanations(audit) if audit else []
+    return {
+        finding.finding_id: finding.description
+        or (texts[finding.finding_id - 1] if 1 <= finding.finding_id <= len(texts) else None)
+        or ""
+        for finding in judgement.findings
+    }
+
+
+def _audit_reply(file: RoundFile | None) -> Reply:
+    if file is None:
+        return Reply(None)
+    value = file.value
+    try:
+        text = as_json(value["prediction"])
+    except SourceError as error:
+        raise SourceError(f"the audit {file.where} {error}") from error
+    return _reply(text, value)
+
+
+def _judges_reply(text: str, value: Mapping[str, Any], failure: str | None) -> Reply:
+    """Build the judge's reply; of a judgement that failed, none but what went wrong and what it took."""
+    reply = _reply(text, value, "judge_")
+    return reply if failure is None else replace(reply, text=None, error_kind=storable(failure))
+
+
+def _reply(text: str, value: Mapping[str, Any], of: str = "") -> Reply:
+    """Build a reply with what it took, by the fields whose names begin with `of`."""
+    return Reply(
+        text,
+        input_tokens=whole_of(value.get(f"{of}input_tokens")),
+        output_tokens=whole_of(value.get(f"{of}output_tokens")),
+        latency_ms=number_of(value.get(f"{of}latency_ms")),
+        cost_usd=number_of(value.get(f"{of}cost_usd")),
+    )
+
+
+def _name_of(value: Any) -> str | None:
+    return (text_of(value) or "").strip() or None
+
+
+UNKNOWN_EXPERT = "expert"
+REVIEWED_TWICE = "another review of the same audit by the same person"
+NOTHING_SAID = "a review that answers nothing"
+NO_JUDGEMENT = "a review without a judged audit"
+NO_FINDING = "a reviewed claim that is no finding of the audit"
+NO_CLASS = "a reviewed claim without one class"
+NO_ANSWER = "a reviewed question without one answer"
+
+
+def read_labels(file: RoundFile, round_: Round, known: Mapping[str, str]) -> None:
+    """Read the labels of one review: on the audit that it is about, and on its findings as each judge numbered them."""
+    of_audit = _reviewed(file, round_, known)
+    if not of_audit:
+        round_.leave_out(file, NO_JUDGEMENT, refused=True)
+        return
+    review, item = read_review(file.value), of_audit[0].recorded.item
+    who = review.annotator or _expert(file) or UNKNOWN_EXPERT
+    when = review.reviewed_at or datetime.fromtimestamp(file.path.stat().st_mtime, UTC)
+    about = [SUITE, "review", item.sample.sample_hash, item.model, item.prompt_type, item.replicate]
+    word = {
+        "label_id": content_hash([*about, None, None, who]),
+        "suite": SUITE,
+        "sample_id": item.sample.sample_id,
+        "sample_hash": item.sample.sample_hash,
+        "model": item.model,
+        "judge": None,
+        "prompt_type": item.prompt_type,
+        "replicate": item.replicate,
+        "finding_id": None,
+        "annotator": who,
+        "inclusion_probability": None,
+        "draw": None,
+        "labelled_at": when,
+        "note": review.note,
+    }
+    if word["label_id"] in round_.reviewed:
+        round_.leave_out(file, REVIEWED_TWICE, refused=True)
+        return
+    round_.reviewed.add(str(word["label_id"]))
+    if not review.claims and not any(answer is not None for answer in review.answers.values()):
+        round_.leave_out(file, NOTHING_SAID)
+    round_.labels += answered(word, review.answers)
+    for question in review.unanswered:
+        round_.leave_out(file, NO_ANSWER, about=question)
+    for claim in review.claims:
+        if claim.classification is None:
+            round_.leave_out(file, NO_CLASS, about=claim.stated or "none")
+    for judged in of_audit:
+        judge = judged.recorded.item.judge
+        for claim, finding_id in match(review.claims, judged.findings):
+            if finding_id is None:
+                round_.leave_out(file, NO_FINDING, about=f"{judge}, {claim.text[:60]}")
+            elif claim.classification is not None:
+                of_finding = {"judge": judge, "finding_id": finding_id, "note": claim.note}
+                label_id = content_hash([*about, judge, finding_id, who])
+                answers = {"classification": claim.classification}
+                round_.labels += answered({**word, **of_finding, "label_id": label_id}, answers)
+
+
+def _reviewed(file: RoundFile, round_: Round, known: Mapping[str, str]) -> list[Judged]:
+    """Find the judgements of the reviewed audit, one per judge; none where no audit is named, or none was judged."""
+    models = {judged.recorded.item.model for judged in round_.judged.values()}
+    about = file.value.get("evaluation_info")
+    stated = [
+        value.get(name) for value in (file.value, about) if isinstance(value, Mapping) for name in ("model", "model_id")
+    ]
+    folders = [part for part in reversed(Path(file.where).parts[:-1]) if not is_review_folder(part)]
+    candidates = [name for name in (*folders, *stated) if isinstance(name, str)]
+    model = next((named for name in candidates if (named := model_named(name, models, known))), None)
+    by_sample: dict[str, list[Judged]] = {}
+    for judged in round_.judged.values():
+        if judged.recorded.item.model == model:
+            by_sample.setdefault(judged.recorded.item.sample.sample_id, []).append(judged)
+    sample_id = about.get("sample_id") if isinstance(about, Mapping) else file.value.get("sample_id")
+    names = sample_names(file.path, sample_id, PROMPT_TYPES)
+    of_sample = next((by_sample[name] for name in names if name in by_sample), [])
+    prompt_types = {judged.recorded.item.prompt_type for judged in of_sample}
+    named = text_of(file.value.get("prompt_type")) or prompt_of(file.path, default="")
+    prompt_type = named or (next(iter(prompt_types)) if len(prompt_types) == 1 else PROMPT_TYPES[0])
+    return [
+        judged
+        for judged in of_sample
+        if judged.recorded.item.prompt_type == prompt_type and judged.recorded.item.replicate == 0
+    ]
+
+
+def _expert(file: RoundFile) -> str | None:
+    """Find the expert that a folder of the review is named for; None without one."""
+    folders = reversed(Path(file.where).parts[:-1])
+    return next((name for part in folders if is_review_folder(part) and (name := expert_of(part))), None)
+
+
+TRUTH_NOT_JUDGED = "a ground truth without a judgement"
+AUDIT_NOT_JUDGED = "an audit without a judgement"
+
+
+def read_folder(folder: Path) -> RecordedFolder | None:
+    """Read a round; None where the folder holds neither judgements nor reviews, so is no round.
+
+    Raises SourceError where it cannot be listed, or its file of aliases is not valid.
+    """
+    known = aliases(folder)
+    try:
+        paths = sorted(path for path in folder.rglob("*") if not path.is_dir())
+    except OSError as error:
+        raise SourceError(f"cannot read {folder}: {error.strerror}") from error
+    round_ = sort_files(folder, paths)
+    if not round_.judgements and not round_.reviews and not round_.skipped:
+        return None
+    for file in round_.judgements:
+        read_judged(file, round_)
+    for file in round_.reviews:
+        read_labels(file, round_, known)
+    _count_partnerless(round_)
+    lines = tuple((judged.where, judged.recorded) for judged in round_.judged.values())
+    return RecordedFolder(lines, tuple(round_.labels), tuple(round_.skipped), _read_files(round_))
+
+
+def _count_partnerless(round_: Round) -> None:
+    truths, audits = _partners(round_)
+    for reason, files in ((TRUTH_NOT_JUDGED, truths), (AUDIT_NOT_JUDGED, audits)):
+        unused = {file.where: file for file in files if file.where not in round_.used}
+        for _, file in sorted(unused.items()):
+            round_.leave_out(file, reason)
+
+
+def _partners(round_: Round) -> tuple[Iterator[RoundFile], Iterator[RoundFile]]:
+    """Walk through what judgements go with: truths and audits."""
+    return chain.from_iterable(round_.truths.values()), chain.from_iterable(round_.audits.values())
+
+
+def _read_files(round_: Round) -> dict[str, int]:
+    """Count the files that were read, by folder."""
+    unread = {out.where for out in round_.skipped}
+    where = {file.where for file in chain(round_.judgements, round_.reviews, *_partners(round_))} - unread
+    return dict(sorted(Counter(str(Path(file).parent) for file in where).items()))

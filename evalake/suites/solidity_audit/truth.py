@@ -1,0 +1,245 @@
+"""The ground truth of a contract, as a sample's target holds it."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, get_args
+
+import polars as pl
+from pydantic import Field, model_validator
+
+from evalake.core.errors import ConfigurationError
+from evalake.core.hashing import canonical_json
+from evalake.sdk import Index, Sample
+from evalake.sdk.results import Strict
+from evalake.sdk.sources import is_storable
+
+# The words of the suite: what a finding can be, how a type can match, how severe and how hard a vulnerability is.
+
+
+Classification = Literal[
+    "TARGET_MATCH",
+    "PARTIAL_MATCH",
+    "BONUS_VALID",
+    "HALLUCINATED",
+    "MISCHARACTERIZED",
+    "DESIGN_CHOICE",
+    "OUT_OF_SCOPE",
+    "SECURITY_THEATER",
+    "INFORMATIONAL",
+]
+TypeMatch = Literal["exact", "semantic", "partial", "wrong", "not_mentioned"]
+Severity = Literal["critical", "high", "medium", "low"]
+
+SCORES: Mapping[str, str] = {
+    "rcir": "root_cause_identification",
+    "ava": "attack_vector_validity",
+    "fsv": "fix_suggestion_validity",
+}
+"""The reasoning scores: their columns, and their names in a judgement."""
+
+TYPE_MATCHES: tuple[str, ...] = get_args(TypeMatch)
+CLASSIFICATIONS: tuple[str, ...] = get_args(Classification)
+VALID: tuple[str, ...] = CLASSIFICATIONS[:3]
+INVALID: tuple[str, ...] = CLASSIFICATIONS[3:]
+TARGET, PARTIAL, BONUS = VALID
+SEVERITIES: tuple[str, ...] = get_args(Severity)
+
+SEVERITY_WEIGHTS: Mapping[str, float] = {"critical": 3.0, "high": 2.0, "medium": 1.0, "low": 0.5}
+INVALID_COSTS: Mapping[str, float] = {
+    "HALLUCINATED": 1.0,
+    "MISCHARACTERIZED": 1.0,
+    "SECURITY_THEATER": 1.0,
+    "OUT_OF_SCOPE": 0.5,
+    "DESIGN_CHOICE": 0.5,
+    "INFORMATIONAL": 0.25,
+}
+"""What an invalid finding costs its reader, against a hallucinated one."""
+
+
+def count_column(classification: str) -> str:
+    """Name the column of the results that counts the findings of a classification."""
+    return f"{classification.lower()}_findings"
+
+
+def normalised(name: str) -> str:
+    """Normalise a type or severity as tables hold it: lower case, words joined by underscores."""
+    return "_".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
+
+
+SUITE = "solidity_audit"
+
+Text = Annotated[str, Field(max_length=100_000)]
+Line = Annotated[int, Field(ge=1, lt=2**31)]
+
+
+class GroundTruth(Strict):
+    """What is known of a contract: whether it is vulnerable, and how, where and why, as far as anybody said."""
+
+    is_vulnerable: bool
+    vulnerability_type: Text | None = None
+    severity: Text | None = None
+    vulnerable_functions: list[Text] = Field(default_factory=list)
+    vulnerable_lines: list[Line] = Field(default_factory=list)
+    difficulty_tier: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+    root_cause: Text | None = None
+    attack_scenario: Text | None = None
+    fix: Text | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        texts = (self.vulnerability_type, self.severity, *self.vulnerable_functions)
+        if not all(is_storable(text) for text in (*texts, self.root_cause, self.attack_scenario, self.fix) if text):
+            raise ValueError("a text that cannot be stored (half a surrogate pair, or NUL)")
+        return self
+
+    @property
+    def flaw(self) -> str | None:
+        """Why this is not enough to ask a judge about the contract, or None; recorded judgements need less."""
+        if self.is_vulnerable and not normalised(self.vulnerability_type or ""):
+            return "a vulnerable contract needs a vulnerability_type"
+        if not self.is_vulnerable and (self.vulnerability_type or self.vulnerable_functions or self.vulnerable_lines):
+            return "a safe contract has no vulnerability_type, vulnerable_functions or vulnerable_lines"
+        texts = (self.severity, *self.vulnerable_functions, self.root_cause, self.attack_scenario, self.fix)
+        return "a text is blank; leave it out" if "" in texts else None
+
+
+def as_sample(
+    dataset: str, sample_id: str, contract: str, truth: GroundTruth, cluster: str, note: str | None
+) -> Sample:
+    """Build the sample of a contract. Type and severity are normalised, so that slices do not split on spelling."""
+    kind = normalised(truth.vulnerability_type or "") or None
+    severity = normalised(truth.severity or "") or None
+    known = truth.model_copy(update={"vulnerability_type": kind, "severity": severity})
+    return Sample(
+        SUITE,
+        dataset,
+        sample_id,
+        contract,
+        target=canonical_json(known.model_dump()).decode(),
+        label="vulnerable" if truth.is_vulnerable else "safe",
+        category=kind,
+        severity=severity,
+        difficulty=None if truth.difficulty_tier is None else str(truth.difficulty_tier),
+        cluster=cluster,
+        note=note,
+    )
+
+
+def truth_of(sample: Sample) -> GroundTruth:
+    """Read the ground truth that a sample was made with."""
+    return GroundTruth.model_validate_json(sample.target or "")
+
+
+# The suite's section of the configuration: weights of SUI, weight sets that test its ranking, panels.
+
+
+COMPONENTS = ("f2", "target_detection_rate", "finding_precision", "avg_reasoning", "calibration")
+FEWEST_SETS = 5
+
+Weights = Mapping[str, float]
+
+
+def _weights(*values: float) -> dict[str, float]:
+    return dict(zip(COMPONENTS, values, strict=True))
+
+
+DEFAULTS: Mapping[str, Any] = {
+    "sui_weights": _weights(0.25, 0.25, 0.15, 0.25, 0.10),
+    "sui_weight_sets": {
+        "balanced": _weights(0.2, 0.2, 0.2, 0.2, 0.2),
+        "detection": _weights(0.50, 0.20, 0.10, 0.10, 0.10),
+        "target": _weights(0.10, 0.50, 0.10, 0.20, 0.10),
+        "precision": _weights(0.15, 0.20, 0.45, 0.10, 0.10),
+        "reasoning": _weights(0.10, 0.20, 0.10, 0.50, 0.10),
+        "calibration": _weights(0.15, 0.20, 0.10, 0.15, 0.40),
+    },
+    # What calibration counts in SUI where no confidence was stated: a number, or "left_out" to share out its weight.
+    "sui_calibration_unstated": 0.5,
+    # How the answers of a panel's judges become the panel's: MAJORITY where nothing is said, or DAWID_SKENE.
+    "aggregation": None,
+}
+MAJORITY, DAWID_SKENE = "majority", "dawid_skene"
+
+
+def sui_weights(options: Mapping[str, Any]) -> dict[str, float]:
+    """Read the weights of SUI's components. Raises ConfigurationError where they are not valid."""
+    return _checked("sui_weights", options["sui_weights"])
+
+
+def sui_weight_sets(options: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Read the weight sets of `sui_rank_stability`. Raises ConfigurationError where they are too few or not valid."""
+    sets = options["sui_weight_sets"]
+    if not isinstance(sets, Mapping) or len(sets) < FEWEST_SETS:
+        raise ConfigurationError(f"solidity_audit.sui_weight_sets must name at least {FEWEST_SETS} sets of weights")
+    return {str(name): _checked(f"sui_weight_sets.{name}", given) for name, given in sets.items()}
+
+
+def calibration_unstated(options: Mapping[str, Any]) -> float | None:
+    """Read the value of calibration in SUI where no confidence was stated; None where it is left out."""
+    given = options["sui_calibration_unstated"]
+    if given == "left_out":
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+        raise ConfigurationError('solidity_audit.sui_calibration_unstated must be 0 to 1, or "left_out"')
+    return float(given)
+
+
+def aggregation(options: Mapping[str, Any]) -> str:
+    """Read how the answers of a panel's judges become the panel's. Raises ConfigurationError for an unknown way."""
+    given = options.get("aggregation") or MAJORITY
+    if given not in (MAJORITY, DAWID_SKENE):
+        raise ConfigurationError(f'solidity_audit.aggregation must be "{MAJORITY}" or "{DAWID_SKENE}"')
+    return str(given)
+
+
+def _checked(where: str, given: Any) -> dict[str, float]:
+    if not isinstance(given, Mapping) or set(given) != set(COMPONENTS):
+        raise ConfigurationError(f"solidity_audit.{where} must give a weight to each of {', '.join(COMPONENTS)}")
+    numbers = all(not isinstance(w, bool) and isinstance(w, int | float) and 0 <= w < 1e6 for w in given.values())
+    if not numbers or sum(given.values()) <= 0:
+        raise ConfigurationError(f"solidity_audit.{where} must be weights of 0 or more, not all of them 0")
+    return {name: float(given[name]) for name in COMPONENTS}
+
+
+# The parts of SUI as a snapshot has them, so that its weights can be fitted to people's ranking of models.
+
+
+REASONING = ("mean_rcir", "mean_ava", "mean_fsv")
+
+
+def components(metrics: Mapping[str, float | None]) -> Mapping[str, float | None]:
+    """Compute a model's parts of SUI from its metrics by name; None where a part is undefined."""
+    ece = metrics.get("ece")
+    return {
+        "f2": metrics.get("f2"),
+        "target_detection_rate": metrics.get("target_detection_rate"),
+        "finding_precision": metrics.get("finding_precision"),
+        "avg_reasoning": _reasoning(metrics),
+        "calibration": None if ece is None else 1 - ece,
+    }
+
+
+def _reasoning(metrics: Mapping[str, float | None]) -> float | None:
+    """Average the defined means; 0 where vulnerable samples exist and the target was found in none."""
+    defined = [value for name in REASONING if (value := metrics.get(name)) is not None]
+    if defined:
+        return sum(defined) / len(defined)
+    return 0.0 if metrics.get("target_detection_rate") == 0 else None
+
+
+INDEX = Index(components, sui_weights)
+
+
+# The result rows of an auditor that gives every contract the same verdict, with confidence 1 and no finding.
+
+
+def always(*, vulnerable: bool) -> Mapping[str, pl.Expr]:
+    """Build the columns that SUI reads, as any judge would fill them in: there is nothing to judge but the verdict."""
+    truth = pl.col("is_vulnerable")
+    return {
+        "said_vulnerable": pl.lit(vulnerable),
+        "confidence": pl.lit(1.0),
+        "detection_correct": truth if vulnerable else ~truth,
+        "target_found": pl.when(truth).then(False),
+        **dict.fromkeys(("total_findings", "valid_findings", "invalid_findings"), pl.lit(0, pl.Int64)),
+        **dict.fromkeys(("rcir", "ava", "fsv"), pl.lit(None, pl.Float64)),
+    }

@@ -1,0 +1,63 @@
+"""How the viewer shows solidity_audit: an audit's verdict, what its judge said, and each finding as it was classed."""
+
+import polars as pl
+
+from evalake.sdk import Viewing
+
+_called_vulnerable = pl.col("said_vulnerable")
+
+VERDICT_WORD = pl.when(_called_vulnerable).then(pl.lit("vulnerable")).when(~_called_vulnerable).then(pl.lit("safe"))
+"""The audit's verdict; null where it gave none."""
+
+VIEWING = Viewing(
+    verdict=VERDICT_WORD,
+    correct=pl.col("detection_correct"),
+    error=pl.coalesce("subject_error", "judge_error"),
+    flags={
+        "lucky_guess": pl.col("lucky_guess"),
+        "target_missed": pl.col("is_vulnerable") & ~pl.col("target_found"),
+        "false_alarm": ~pl.col("is_vulnerable") & _called_vulnerable,
+        "hallucinated_findings": pl.col("hallucinated_findings") > 0,
+        "panel_undecided": pl.col("panel_undecided"),
+        "repaired_judgement": pl.col("repaired"),
+        "contradictory_judgement": pl.col("contradictions").is_not_null(),
+    },
+    shown=(
+        ("said_vulnerable", "called vulnerable"),
+        ("confidence", "confidence"),
+        ("target_found", "target found"),
+        ("lucky_guess", "lucky guess"),
+        ("type_match", "type of the target"),
+        ("type_match_reason", "the judge on the type"),
+        ("rcir", "root cause"),
+        ("rcir_reason", "the judge on the root cause"),
+        ("ava", "attack vector"),
+        ("ava_reason", "the judge on the attack vector"),
+        ("fsv", "fix"),
+        ("fsv_reason", "the judge on the fix"),
+        ("finding_precision", "finding precision"),
+        ("location_function_hit", "function named"),
+        ("location_line_hit", "line named"),
+        ("repaired", "judged at the second attempt"),
+        ("mended", "mended in the form of the replies"),
+        ("judge_notes", "the judge's notes"),
+        ("contradictions", "the judgement contradicts itself"),
+        ("subject_error", "no audit because of"),
+        ("judge_error", "no judgement because of"),
+        ("panel_judges", "judges of the panel"),
+        ("panel_answers", "of them answered"),
+        ("panel_undecided", "panel undecided"),
+        ("judge_cost_usd", "cost of the judgement (USD)"),
+    ),
+    details=(
+        ("finding_id", "finding"),
+        ("classification", "class"),
+        ("vulnerability_type_claimed", "claimed type"),
+        ("severity_claimed", "claimed severity"),
+        ("location_claimed", "claimed place"),
+        ("matches_target", "is the target"),
+        ("is_valid_concern", "valid concern"),
+        ("reason", "the judge's reason"),
+    ),
+    input_is_code=True,
+)

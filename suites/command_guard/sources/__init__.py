@@ -1,1 +1,0 @@
-"""Where commands come from."""

@@ -1,1 +1,0 @@
-"""What a judge's two answers say, read from their text."""

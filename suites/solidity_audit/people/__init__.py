@@ -1,1 +1,0 @@
-"""What people are asked of an audit, and what their answers become."""

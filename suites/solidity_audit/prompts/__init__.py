@@ -1,1 +1,0 @@
-"""What subjects and judges are asked."""

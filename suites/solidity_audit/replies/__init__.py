@@ -1,1 +1,0 @@
-"""What an audit and a judgement say, read from their text."""

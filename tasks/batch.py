@@ -1,0 +1,224 @@
+"""The Prefect task that makes calls: one batch of items, cached by content, retried where the machine failed."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from prefect import task
+from prefect.cache_policies import CachePolicy
+from prefect.context import TaskRunContext
+from typing_extensions import override
+
+from evalake.contracts.tables import CALLS
+from evalake.core.errors import EvalakeError, LakeError
+from evalake.core.hashing import content_hash
+from evalake.models.endpoints import endpoint_of
+from evalake.models.request import Failure
+from evalake.storage.lake import Lake
+from evalake.storage.ledger import Key, LedgerIndex, index_since
+from evalake.tasks.converse import Conversation, Replay, call, given_up, replay_from_ledger
+from evalake.tasks.failures import FailureCounter, failure_of
+from evalake.tasks.runtime import progress
+from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.logs import redact_logs, show_in_prefect
+from evalake.tasks.runtime.resources import RunOverError
+from evalake.tasks.runtime.runner import spare_profiler
+from evalake.tasks.runtime.suspension import heeding
+
+logger = logging.getLogger("evalake.batches")
+
+RESULT_VERSION = 2
+"""Changes with what a batch returns, so that what Prefect cached of an older version is not taken for it."""
+
+
+class BatchIncompleteError(EvalakeError):
+    """Some calls of a batch were given up on. What was answered is in the ledger.
+
+    It is an error, not a result, so that the batch is never served from Prefect's cache and shows as failed.
+
+    Attributes:
+        failures: By the key of what was asked: why it was given up on.
+    """
+
+    def __init__(self, message: str, failures: Mapping[Key, Failure]) -> None:
+        super().__init__(message, failures)
+        self.failures = failures
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Batch:
+    """Conversations to be walked to their end, the lake's ledger as planning found it, and a name for people.
+
+    Each needs a call to go on, of which the plan found no reply in the ledger.
+
+    Not a dataclass, which Prefect would search for futures, and which takes longer than the task itself.
+    """
+
+    def __init__(
+        self, context: RunContext, conversations: Sequence[Conversation], ledger_id: str, ledger_version: int, name: str
+    ) -> None:
+        self.context = context
+        self.conversations = conversations
+        self.ledger_id = ledger_id
+        self.ledger_version = ledger_version
+        self.name = name
+        self.ended: Sequence[Conversation] | None = None
+        """Where its calls were made in this process: how its conversations ended."""
+
+    @property
+    def content_hash(self) -> str:
+        """What is asked, of whom, for which ledger: never when or by which run."""
+        asked = map(_content, self.conversations)
+        return content_hash(
+            [RESULT_VERSION, self.ledger_id, self.context.suite_name, dict(self.context.options), *asked]
+        )
+
+
+class BatchContentPolicy(CachePolicy):
+    """Keys a batch on its content, and on nothing that differs between processes."""
+
+    @override
+    def compute_key(
+        self, task_ctx: TaskRunContext, inputs: dict[str, Any], flow_parameters: dict[str, Any], **kwargs: Any
+    ) -> str | None:
+        batch = inputs.get("batch")
+        return batch.content_hash if isinstance(batch, Batch) else None
+
+
+def _machine_failed(task: Any, run: Any, state: Any) -> bool:
+    """Tell whether a batch that raised should be tried again.
+
+    Not where its calls had their retries, its run is over, or the lake keeps no reply (a full disk, say): calls made
+    then would be for nothing.
+    """
+    known = BatchIncompleteError, RunOverError, LakeError
+    return not isinstance(state.data, known) and not any(kind.__name__ in (state.message or "") for kind in known)
+
+
+@task(
+    name="call-batch",
+    cache_policy=BatchContentPolicy(),
+    cache_expiration=timedelta(days=1),
+    persist_result=True,
+    result_serializer="json",
+    cache_result_in_memory=False,  # which would keep every batch's result to the end of the run
+    retries=2,
+    retry_delay_seconds=[1, 5],
+    retry_condition_fn=_machine_failed,
+)
+def call_batch(batch: Batch) -> int:
+    """Make the calls of a batch, in whichever process.
+
+    Returns:
+        How many conversations ended. Their replies are in the ledger alone: what is returned here, Prefect keeps.
+
+    Raises:
+        BatchIncompleteError: Some calls were given up on.
+        RunOverError: The run was stopped meanwhile.
+        LakeError: The ledger cannot be reached, or takes no replies.
+    """
+    redact_logs()
+    show_in_prefect()
+    spare_profiler()
+    with batch.context.scope(f"batch {batch.name}", batch=batch.name, model=batch.conversations[0].item.model):
+        return _answer(batch)
+
+
+def _answer(batch: Batch) -> int:
+    context = batch.context
+    require_ledger(context.lake, batch.ledger_id)
+    conversations = [each.again() for each in batch.conversations]
+    require_endpoints(context, conversations)
+    # One scan of the ledger as this process first saw it for the plan serves all its batches.
+    index = index_since(context.lake, batch.ledger_id, batch.ledger_version)
+    to_call: Sequence[Conversation] = conversations
+    # The plan has looked for these calls. From other runs, or this batch's first attempt, replies may have come since.
+    if index.came_later([each.next_key for each in conversations]):
+        to_call = replay_from_ledger(context, conversations, index).unanswered
+
+    def advance() -> None:
+        progress.advance(context.run_id, batch.name)
+
+    for _ in range(len(conversations) - len(to_call)):
+        advance()
+    with heeding(context, _flow_run_id()):
+        call(context, to_call, index, on_end=advance)
+    batch.ended = conversations
+    if failed := [conversation for conversation in conversations if conversation.failed]:
+        counter = FailureCounter(context)
+        for conversation in failed:
+            counter.add(conversation)
+        failures = {
+            Key(last.prompt_hash, each.item.replicate, last.endpoint): failure_of(each)
+            for each in failed
+            if (last := each.answered[-1])
+        }
+        raise BatchIncompleteError(f"{len(failed)} of {len(conversations)} calls were given up on: {counter}", failures)
+    logger.info("%d items answered", len(conversations))
+    return len(conversations)
+
+
+def _flow_run_id() -> UUID | None:
+    task_context = TaskRunContext.get()
+    return task_context.task_run.flow_run_id if task_context else None
+
+
+def replay_batch(batch: Batch, failures: Mapping[Key, Failure], index: LedgerIndex) -> Replay:
+    """Carry the conversations of a batch that was called to where they ended, from the ledger.
+
+    Args:
+        batch: What was called.
+        failures: Calls that were given up on; each ends the conversations that need it.
+        index: The index of the ledger as it is now.
+
+    Returns:
+        The conversations. Of the unanswered ones the ledger lacks a reply, and they are to be asked again.
+    """
+    conversations = [each.again() for each in batch.conversations]
+    replay = replay_from_ledger(batch.context, conversations, index, own_replies=True)
+    unanswered = []
+    for conversation in replay.unanswered:
+        if failure := failures.get(conversation.next_key):
+            conversation.answered.append(given_up(conversation, failure))
+            replay.ended.append(conversation)
+        else:
+            unanswered.append(conversation)
+    return Replay(replay.ended, unanswered)
+
+
+def require_ledger(lake: Lake, ledger_id: str) -> None:
+    """Raise LakeError where this process finds another ledger at the lake's place than the one that was planned for."""
+    if _ledger_id(lake) != ledger_id:
+        _ledger_id.cache_clear()  # the lake may have been deleted and made anew since
+    if _ledger_id(lake) != ledger_id:
+        raise LakeError(
+            f"this process finds another lake at {lake.uri}, or none, than the run that was planned: name a lake that "
+            "all workers reach by one name, on object storage or a shared folder"
+        )
+
+
+def require_endpoints(context: RunContext, conversations: Sequence[Conversation]) -> None:
+    """Raise LakeError where this process would ask a model at another endpoint than the run was planned for."""
+    for model, planned in {(each.next_model, each.next_endpoint) for each in conversations if each.next_model}:
+        if (here := endpoint_of(model, context.configuration).name) != planned:
+            raise LakeError(
+                f"this process would ask {model} at the endpoint {here}, and the run was planned for {planned}: give "
+                "all workers the same API base"
+            )
+
+
+@lru_cache(maxsize=4)
+def _ledger_id(lake: Lake) -> str | None:
+    return str(lake.open(CALLS).metadata().id) if lake.exists(CALLS) else None
+
+
+def _content(conversation: Conversation) -> list[Any]:
+    item = conversation.item
+    # With the next request, too: where a judge is asked otherwise than before, the subject has answered already.
+    asked = [conversation.first_hash, *conversation.next_key, conversation.next_revision]
+    return [*asked, item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate]

@@ -1,0 +1,221 @@
+"""The judge canary: frozen items judged again day after day, and a new version where the judge's answers moved.
+
+The first canary asks a judge REPLICATES times about each item: these answers, and how far they are apart, are what its
+version is known by. Every later day asks once. Only where that looks moved (p <= SUSPICION), the day asks as often as
+the version was asked; and only where all of these answers together have moved (p <= LEVEL), a new version begins with
+them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+import polars as pl
+from prefect.events import emit_event
+
+from evalake.contracts.contract import Contract, Row, scales
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables.metrics import JUDGE_CANARIES, JUDGE_VERSIONS
+from evalake.core.errors import EvalakeError, LakeError
+from evalake.core.hashing import content_hash
+from evalake.core.redaction import redact
+from evalake.metrics.drift import Drift, Given, drift
+from evalake.models.endpoints import endpoint_of
+from evalake.storage.landing import land
+from evalake.storage.ledger import LedgerIndex
+from evalake.suites.registry import canary_items
+from evalake.tasks.converse import Conversation, next_request, recall_or_call, replay_from_ledger
+from evalake.tasks.failures import without_answer
+from evalake.tasks.runtime.context import RunContext
+
+REPLICATES = 5
+SUSPICION = 0.01
+LEVEL = 0.0001
+PER_DAY = 100  # replicates that belong to one day
+
+EVENT = "evalake.judge-version.began"
+
+_MEASURED = ("distance", "noise", "shift", "p_value")  # columns of a day, and fields of Drift
+
+
+class CanaryError(EvalakeError):
+    """A judge could not be judged today: nothing is known of it, and nothing changes."""
+
+
+@dataclass(frozen=True)
+class Canary:
+    """The canary of one judge on one day. The suite is the context's."""
+
+    context: RunContext
+    judge: str
+    day: str  # as 2026-11-22
+    flow_run_id: str | None = None
+
+    @property
+    def first_replicate(self) -> int:
+        """The replicate of the day's first answers: 2026112200 for the 22nd of November 2026.
+
+        No run gets that far, and every day is asked in its own name: a rerun of a day finds its answers in the
+        ledger, and the next day finds none.
+        """
+        return int(self.day.replace("-", "")) * PER_DAY
+
+    def rows(self, contract: Contract) -> pl.DataFrame:
+        """Read a table's rows of the judge for this suite, the newest day first."""
+        mine = (pl.col("suite") == self.context.suite_name) & (pl.col("judge") == self.judge)
+        return self.context.lake.frame(contract).filter(mine).collect().sort("day", descending=True)
+
+
+def watch(canary: Canary) -> Row:
+    """Make the day's row of JUDGE_CANARIES; where there is one already, nothing is asked or tested again.
+
+    Raises CanaryError where calls were given up on, or a later day has been judged already.
+    """
+    known = canary.rows(JUDGE_CANARIES)
+    today = known.filter(day=canary.day)
+    if not today.is_empty():
+        row: Row = today.row(0, named=True)
+    elif known.is_empty() or known["day"][0] < canary.day:
+        row = _judge(canary, known)
+    else:
+        raise CanaryError(f"{canary.judge} was judged for a later day than {canary.day}: the past cannot be asked")
+    if row["moved"]:
+        _announce(canary, row)
+    return row
+
+
+def _judge(canary: Canary, known: pl.DataFrame) -> Row:
+    # A version that an earlier attempt of this day began is left out: it is found again.
+    versions = canary.rows(JUDGE_VERSIONS).filter(pl.col("day") < canary.day)
+    number = 1 if versions.is_empty() else int(versions["version"].max())  # type: ignore[arg-type]
+    current = versions.filter(version=number)
+    under = current.filter(canary_hash=_canary_hash(canary))
+    if under.is_empty():
+        _ask(canary, REPLICATES)
+        _begin(canary, number, datetime.now(UTC) if current.is_empty() else current["since"][0], None)
+        return _land_day(canary, number, REPLICATES)
+    earlier = _recall(canary, under.row(0, named=True))
+    answers, measured = 1, drift(earlier, _ask(canary, 1))
+    if measured.p_value <= SUSPICION:
+        answers, measured = REPLICATES, drift(earlier, _ask(canary, REPLICATES))
+    moved = answers == REPLICATES and measured.p_value <= LEVEL
+    if moved:
+        number += 1
+        # Answers given after the last canary may be of either version: the new one begins at that canary.
+        _begin(canary, number, known["judged_at"].max() or current["since"][0], measured)  # type: ignore[arg-type]
+    return _land_day(canary, number, answers, measured, moved)
+
+
+def _canary_hash(canary: Canary) -> str:
+    requests = [next_request(canary.context, conversation) for conversation in _conversations(canary, 0)]
+    hashes = [request.prompt_hash for request in requests if request is not None]
+    judge = canary.context.configuration.real_model(canary.judge)
+    endpoint = endpoint_of(judge, canary.context.configuration)
+    return content_hash(hashes if endpoint.adopts_unknown else [*hashes, endpoint.name])
+
+
+def _conversations(canary: Canary, replicate: int) -> list[Conversation]:
+    items = canary_items(canary.context.suite_name, canary.judge, replicate)
+    return [Conversation(item, answered=answered) for item, answered in items]
+
+
+def _ask(canary: Canary, times: int) -> list[list[Given]]:
+    """Ask for the day's first answers, `times` to each item; what the ledger has is not asked again."""
+    rounds = [_conversations(canary, canary.first_replicate + number) for number in range(times)]
+    conversations = list(chain.from_iterable(rounds))
+    recall_or_call(canary.context, conversations, LedgerIndex.read(canary.context.lake))
+    if problem := without_answer(conversations, canary.judge, "a retry"):
+        raise CanaryError(problem)
+    return _by_item(canary, rounds)
+
+
+def _recall(canary: Canary, version: Row) -> list[list[Given]]:
+    """Read the answers that a version began with, by item, from the ledger."""
+    first = version["first_replicate"]
+    rounds = [_conversations(canary, first + number) for number in range(version["replicates"])]
+    index = LedgerIndex.read(canary.context.lake)
+    if replay_from_ledger(canary.context, list(chain.from_iterable(rounds)), index).unanswered:
+        raise LakeError(
+            f"the ledger has lost answers of {canary.judge} with which its version {version['version']} began: restore "
+            f"the table calls from a backup, or delete its row of judge_versions, and the next canary begins it anew"
+        )
+    return _by_item(canary, rounds)
+
+
+def _by_item(canary: Canary, rounds: Sequence[Sequence[Conversation]]) -> list[list[Given]]:
+    return [[_given(canary.context, conversation) for conversation in item] for item in zip(*rounds, strict=True)]
+
+
+def _given(context: RunContext, conversation: Conversation) -> Given:
+    """Read a judge's answers: the columns of the result row that hold answers, numbers on a scale from 0 to 1."""
+    results = context.suite.results
+    (row,) = context.suite.scoring.score(conversation.item, conversation.answered, context.options)[results.table]
+    return {
+        name: row[name] if ends is None or row[name] is None else _share(row[name], *ends)
+        for name, ends in scales(results).items()
+        if name in row
+    }
+
+
+def _share(value: float, low: float, high: float) -> float:
+    return min(max((value - low) / (high - low), 0.0), 1.0)
+
+
+def _shared(canary: Canary, version: int) -> dict[str, Any]:
+    """Fill the columns that a version and a day of a judge have in common."""
+    return {
+        "suite": canary.context.suite_name,
+        "judge": canary.judge,
+        "day": canary.day,
+        "canary_hash": _canary_hash(canary),
+        "version": version,
+        "items": len(_conversations(canary, 0)),
+    }
+
+
+def _begin(canary: Canary, version: int, since: datetime, measured: Drift | None) -> None:
+    row = {
+        **_shared(canary, version),
+        "since": since,
+        "first_replicate": canary.first_replicate,
+        "replicates": REPLICATES,
+        "p_value": None if measured is None else measured.p_value,
+    }
+    land(canary.context.lake, JUDGE_VERSIONS, conform([row], JUDGE_VERSIONS))
+
+
+def _land_day(canary: Canary, version: int, answers: int, measured: Drift | None = None, moved: bool = False) -> Row:
+    """Land what the day has found; returns the row."""
+    row = {
+        **_shared(canary, version),
+        "moved": moved,
+        "answers": answers,
+        **({name: getattr(measured, name) for name in _MEASURED} if measured else dict.fromkeys(_MEASURED)),
+        "run_id": canary.context.run_id,
+        "flow_run_id": canary.flow_run_id,
+        "judged_at": datetime.now(UTC),
+    }
+    land(canary.context.lake, JUDGE_CANARIES, conform([row], JUDGE_CANARIES))
+    return row
+
+
+def _announce(canary: Canary, row: Mapping[str, Any]) -> None:
+    """Emit the event of a new version. A rerun emits it again under the same id, and the server keeps one."""
+    suite, lake = canary.context.suite_name, redact(canary.context.lake.uri)
+    emit_event(
+        EVENT,
+        resource={
+            "prefect.resource.id": f"evalake.judge.{suite}.{canary.judge}",
+            "prefect.resource.name": canary.judge,
+            "evalake.suite": suite,
+        },
+        payload={
+            **{name: row[name] for name in ("suite", "judge", "version", *_MEASURED)},
+            "day": canary.day,
+            "lake": lake,
+        },
+        id=uuid5(NAMESPACE_URL, "/".join((EVENT, str(lake), suite, canary.judge, str(row["version"])))),
+    )

@@ -1,0 +1,103 @@
+"""Choose: which samples a run takes: all, the first, a stratified draw, those named, or those that failed."""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from evalake.contracts.tables import RUN_ITEMS, RUNS
+from evalake.core.errors import SourceError, UsageError
+from evalake.sdk import Dataset, Sample, Suite
+from evalake.storage.lake import Lake
+from evalake.tasks.failures import with_failed_calls
+
+DRAW_SEED = "evalake-draw-1"
+
+
+def draw(dataset: Dataset, size: int) -> Dataset:
+    """Draw samples stratified by label and category, the same every time; a larger draw holds every smaller one."""
+    spread = _in_turns(sorted(dataset.samples, key=_chance), lambda sample: (sample.label, sample.category), _chance)
+    drawn = _in_turns(spread, _label, _label)[:size]
+    return _keep(dataset, {sample.sample_id for sample in drawn})
+
+
+def choose(datasets: Sequence[Dataset], sample_ids: Collection[str]) -> tuple[Dataset, ...]:
+    """Keep the samples named, and the datasets that hold some. Raises UsageError for a name that none has."""
+    known = {sample.sample_id for dataset in datasets for sample in dataset.samples}
+    if unknown := sorted(set(sample_ids) - known):
+        raise UsageError(f"no dataset has the sample {unknown[0]!r}: name others with --sample, or other datasets")
+    kept = (_keep(dataset, sample_ids) for dataset in datasets)
+    return tuple(dataset for dataset in kept if dataset.samples)
+
+
+def next_replicate(lake: Lake, suite: str, models: Sequence[str]) -> int:
+    """Find the first number under which no run of the suite has asked these models (without any: any model) yet."""
+    items = lake.frame(RUN_ITEMS).filter(pl.col("suite") == suite)
+    if models:
+        items = items.filter(pl.col("model").is_in(list(models)))
+    highest = items.select(pl.col("replicate").max()).collect().item()
+    return 0 if highest is None else int(highest) + 1
+
+
+def failed_samples(lake: Lake, suite: Suite, run_id: str) -> set[str]:
+    """Find the names of the samples of which a run has items without an answer.
+
+    Raises SourceError where all have one.
+    """
+    listed = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id)
+    items = with_failed_calls(lake, run_id, listed).collect()
+    key = [
+        name
+        for name in ("prompt_hash", "endpoint", "sample_hash", "replicate", "judge")
+        if name in suite.results.column
+    ]
+    results = lake.frame(suite.results).filter(pl.col("scorer_version") == suite.scoring.version).select(key).collect()
+    lacking = items.join(results, on=key, how="anti", nulls_equal=True)
+    names = {*items.drop_nulls("given_up")["sample_id"], *lacking["sample_id"]}
+    if not names:
+        raise SourceError(f"every item of the run {run_id} has an answer: nothing of it failed")
+    return names
+
+
+def parameters_of(lake: Lake, suite: Suite, run_id: str) -> Mapping[str, Any]:
+    """Read the parameters of a run. Raises UsageError where the lake has no such run of the suite."""
+    known = lake.frame(RUNS).filter(pl.col("run_id") == run_id, pl.col("suite") == suite.name).collect()
+    if known.is_empty():
+        raise UsageError(f"the lake {lake.uri} has no run {run_id} of {suite.name}: evalake runs lists them")
+    parameters: Mapping[str, Any] = json.loads(known["parameters"].item())
+    return parameters
+
+
+def _in_turns(
+    samples: Iterable[Sample], stratum: Callable[[Sample], Any], among_equals: Callable[[Sample], str]
+) -> list[Sample]:
+    """Order the samples so that every beginning of the list has about the same share of each stratum.
+
+    Each has a place within its stratum, as a share: strata come in turns, as often as they are frequent.
+    """
+    strata: dict[Any, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        strata[stratum(sample)].append(sample)
+    places = [
+        ((number + 0.5) / len(members), among_equals(sample), sample)
+        for members in strata.values()
+        for number, sample in enumerate(members)
+    ]
+    return [sample for *_, sample in sorted(places, key=lambda place: place[:2])]
+
+
+def _label(sample: Sample) -> str:
+    return str(sample.label)
+
+
+def _chance(sample: Sample) -> str:
+    return hashlib.sha256(f"{DRAW_SEED} {sample.sample_id}".encode("utf-8", "replace")).hexdigest()
+
+
+def _keep(dataset: Dataset, sample_ids: Collection[str]) -> Dataset:
+    wanted = set(sample_ids)
+    return replace(dataset, samples=tuple(sample for sample in dataset.samples if sample.sample_id in wanted))

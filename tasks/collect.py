@@ -1,0 +1,215 @@
+"""Collect: finished conversations become rows, rows are published in few large merges, and everything is counted."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from prefect.futures import PrefectFuture
+from prefect.task_runners import TaskRunner
+from prefect.utilities.annotations import quote
+
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import RUN_ITEMS
+from evalake.core.hashing import content_hash
+from evalake.reports.coverage import Coverage, Tolerance, problems, remarks
+from evalake.sdk import Dataset
+from evalake.storage.landing import land
+from evalake.tasks.converse import Conversation
+from evalake.tasks.count import CallCounter
+from evalake.tasks.coverage import Source, cover, save_coverage
+from evalake.tasks.extract import extract
+from evalake.tasks.failures import FailureCounter, counted, land_failures
+from evalake.tasks.measure import run_results
+from evalake.tasks.plan import write_manifest
+from evalake.tasks.publish import Published, publish_results, score_into
+from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.runs import Tally, versions_of
+
+# Derive: what follows from a run's rows as a whole (a panel's rows) is published and joins the run's manifest.
+
+
+def derive(context: RunContext, origin: str) -> Published:
+    """Publish what the suite derives from the run's rows as they are now; nothing where it derives nothing.
+
+    Doing it again adds what has become derivable since.
+    """
+    suite = context.suite
+    if suite.scoring.derive is None or not context.lake.exists(suite.results):
+        return Published()
+    results = run_results(context.lake, suite, context.run_id, {}).collect()
+    derived = suite.scoring.derive({suite.results.table: results, **_further(context, results)}, context.options)
+    published = publish_results(context, derived.rows, origin)
+    if derived.items:
+        land(context.lake, RUN_ITEMS, conform([_manifest_row(context, item) for item in derived.items], RUN_ITEMS))
+    return published
+
+
+def _further(context: RunContext, results: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Read the rows of the suite's further tables that belong to result rows."""
+    key = context.suite.results.key
+    ours = results.lazy().select(key)
+    return {
+        each.table: context.lake.frame(each).join(ours, on=list(key), how="semi", nulls_equal=True).collect()
+        for each in context.suite.scoring.extra_tables
+    }
+
+
+def _manifest_row(context: RunContext, item: Mapping[str, Any]) -> dict[str, Any]:
+    identity = [item["sample_hash"], item["model"], item["judge"], item["prompt_type"], item["replicate"]]
+    return {**item, "run_id": context.run_id, "suite": context.suite.name, "item_id": content_hash(identity)}
+
+
+PUBLISH_ROWS = 20_000  # at once: a commit and its checks take as long for one row as for many
+
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+@task(
+    name="publish",
+    task_run_name="publish {context.suite_name}",
+    retries=2,
+    retry_delay_seconds=1,
+    cache_policy=NO_CACHE,
+    persist_result=False,
+)
+def publish_rows(
+    context: RunContext, rows: Rows, conversations: Sequence[Conversation], versions: Mapping[str, str]
+) -> Published:
+    """Publish rows by table, and the run items of conversations; doing it again after a failure adds nothing twice."""
+    write_manifest(context, conversations, versions)
+    return publish_results(context, rows, "call")
+
+
+class Collector:
+    """What the conversations of one run have given so far. Used from the flow's own thread only.
+
+    Rows are published by `publisher`, which stays in the flow's process wherever the calls are made.
+    """
+
+    def __init__(self, context: RunContext, publisher: TaskRunner[Any]) -> None:
+        self._context = context
+        self._publisher = publisher
+        self._rows: dict[str, list[Mapping[str, Any]]] = {}
+        self._unlisted: list[Conversation] = []  # whose run items are to land with the rows
+        self._publication: PrefectFuture[Published] | None = None  # under way, while the next rows are collected
+        self._versions: Mapping[str, str] = {}
+        self._unanswered = FailureCounter(context)
+        self._not_asked = 0  # because of the run's ceiling
+        self._skipped: Counter[str] = Counter()
+        self._tally = Tally()
+        self.covered: Sequence[Coverage] = ()
+        self._tolerance = Tolerance()
+        self.calls = CallCounter()
+        self.has_rows = False
+
+    def extract(self, datasets: Sequence[Dataset]) -> None:
+        """Land the samples of the run."""
+        extracted = extract(self._context.lake, self._context.run_id, datasets)
+        self._skipped = extracted.skipped
+        self._versions = versions_of(datasets)
+        self._tally += Tally(rows_quarantined=extracted.quarantined)
+
+    def add_replayed(self, conversations: Sequence[Conversation]) -> None:
+        """Take conversations that the ledger answered to their end."""
+        self._unlisted += conversations
+        self._add(conversations)
+
+    def add(self, conversations: Sequence[Conversation]) -> None:
+        """Take conversations that calls have ended."""
+        # When these were planned, what their judges would be asked was not yet known.
+        self._unlisted += [
+            conversation
+            for conversation in conversations
+            if conversation.answered and not conversation.is_listed and not conversation.is_refused
+        ]
+        self._add(conversations)
+
+    def _add(self, conversations: Sequence[Conversation]) -> None:
+        """Score conversations that have ended, keep their failures, publish once there are enough rows."""
+        self.calls.add(conversations)
+        land_failures(self._context, conversations)
+        refused = sum(conversation.is_refused for conversation in conversations)
+        self._not_asked += refused
+        self._tally += Tally(items_done=len(conversations) - refused)
+        for conversation in conversations:
+            if conversation.is_refused:
+                continue
+            if not score_into(self._rows, self._context, conversation) and conversation.failed:
+                self._unanswered.add(conversation)
+        if sum(map(len, self._rows.values())) >= PUBLISH_ROWS:
+            self._publish()
+
+    def finish(self) -> None:
+        """Publish what is left, and return when all has landed."""
+        self._publish()
+        self._await_publication()
+
+    def derive(self) -> None:
+        """Publish what follows from the run's rows as a whole."""
+        self._tally += derive(self._context, "call").tally
+
+    def cover(self, judges: Sequence[str], sources: Sequence[Source], tolerance: Tolerance) -> None:
+        """Count what came of all items of the run, whoever asked them, and keep it."""
+        context = self._context
+        self.covered = cover(context.lake, context.suite, context.run_id, judges, sources)
+        self._tolerance = tolerance
+        save_coverage(context.lake, context.run_id, self.covered)
+
+    @property
+    def tally(self) -> Tally:
+        """Calls and rows so far."""
+        return self._tally + self.calls.total
+
+    @property
+    def state(self) -> str:
+        """How the run has ended, if it ends now."""
+        if self._unanswered.kinds and not self.has_rows and not self._not_asked:
+            return "failed"
+        lacks = self._not_asked or self.tally.rows_quarantined or problems(self.covered, self._tolerance)
+        return "incomplete" if lacks else "completed"
+
+    @property
+    def message(self) -> str | None:
+        """What a person should know about how the run went; None where there is nothing to say."""
+        sentences = []
+        if self._not_asked:
+            cost = "unknown cost" if self.tally.cost_usd is None else f"{self.tally.cost_usd:.6g} USD"
+            spent = f"{cost} in {self.tally.calls_made} calls"
+            sentences.append(
+                f"the ceiling of {self._context.ceiling} is reached ({spent}), and {self._not_asked} items were not "
+                "asked: raise it and retry, or run again for as much once more"
+            )
+        if kinds := self._unanswered.kinds:
+            sentences.append(f"{kinds.total()} items have no answer: {self._unanswered}")
+        sentences += problems(self.covered, self._tolerance)
+        sentences += remarks(self.covered, self._tolerance)
+        if self.tally.rows_quarantined:
+            sentences.append(f"{self.tally.rows_quarantined} rows are in quarantine")
+        if self._skipped:
+            sentences.append(f"left out of the sources: {counted(self._skipped)}")
+        return "; ".join(sentences) or None
+
+    def _publish(self) -> None:
+        """Begin to publish the rows collected since the last time; one publication at a time bounds memory."""
+        self._await_publication()
+        has_rows = any(self._rows.values())
+        if not has_rows and not self._unlisted:
+            return
+        parameters = {
+            "context": self._context,
+            # Quoted: Prefect would walk through them, which takes longer than the task itself
+            "rows": quote(self._rows),
+            "conversations": quote(self._unlisted),
+            "versions": self._versions,
+        }
+        self._publication = self._publisher.submit(publish_rows, parameters)
+        self._rows, self._unlisted = {}, []
+        self.has_rows = self.has_rows or has_rows
+
+    def _await_publication(self) -> None:
+        if self._publication is not None:
+            self._tally += self._publication.result().tally
+            self._publication = None

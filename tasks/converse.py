@@ -1,0 +1,331 @@
+"""Converse: walk each item's conversation, from the ledger as far as it reaches, and by calls from there on."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from operator import itemgetter
+from typing import Any
+
+from evalake.contracts.contract import Row
+from evalake.contracts.tables import CALLS
+from evalake.core.configuration import Configuration
+from evalake.core.errors import ProviderError
+from evalake.models.attempts import CallsEndedError
+from evalake.models.baselines import revision_of
+from evalake.models.endpoints import endpoint_of
+from evalake.models.limits import WithoutSlot
+from evalake.models.parameters import taken
+from evalake.models.request import Failure, Reply, Request, parameters_of
+from evalake.sdk import Converse, Exchange, Item, Suite
+from evalake.storage.ledger import Key, LedgerIndex
+from evalake.tasks.runtime.attempts import OVERTAKEN
+from evalake.tasks.runtime.budget import Spending
+from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.resources import RunOverError, budget_of, client_of, is_over, lease_of, ledger_writer
+
+# What a judge is asked with: what its suite declares for judges, under what is configured for the model.
+
+
+def judge_parameters(suite: Suite, judge: str, configuration: Configuration) -> dict[str, Any]:
+    """List the parameters of the first request to a judge about an item, beside those that the suite's prompt sets."""
+    configured = configuration.parameters(judge)
+    if not suite.conversation.judge_parameters or not configuration.takes_suite_parameters(judge):
+        return configured
+    return {**taken(configuration.real_model(judge), suite.conversation.judge_parameters, configured), **configured}
+
+
+def seeded_once(item: Item, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Leave the seed out where a judge is asked again: with the same one, repeats would be copies.
+
+    The first request is the same whether or not repeats follow, so that more repeats never pay for it anew. A
+    canary's requests are all repeats: their replicates are numbered by the day.
+    """
+    return parameters if item.replicate == 0 else {name: v for name, v in parameters.items() if name != "seed"}
+
+
+# What the ledger keeps of a reply beside its text
+REPLY_COLUMNS = tuple(name for name in Reply.__dataclass_fields__ if name in CALLS.row.model_fields)
+assert ("text", *REPLY_COLUMNS) == tuple(Reply.__dataclass_fields__)  # in whose order a reply is made of its row
+_of_row = itemgetter("response", *REPLY_COLUMNS)
+
+
+@dataclass(slots=True)
+class Conversation:
+    """An item's conversation so far."""
+
+    item: Item
+    first_hash: str = ""
+    answered: list[Exchange] = field(default_factory=list)
+    next_hash: str = ""  # of the request that `replay_from_ledger` found no reply to
+    next_model: str = ""  # the real one, whom it asks
+    next_endpoint: str = ""  # of that model
+    next_revision: int = 0  # of the reply to it
+    is_listed: bool = False  # whether its row of the manifest names all its calls
+    converse: Converse | None = None  # None: as the suite asks
+    given_by: tuple[str, str] | None = None  # whose replies alone answer the first call, and others
+
+    @property
+    def first_endpoint(self) -> str:
+        """The endpoint of its first call."""
+        return self.answered[0].endpoint if self.answered else self.next_endpoint
+
+    @property
+    def next_key(self) -> Key:
+        """The key of the call that it needs to go on."""
+        return Key(self.next_hash, self.item.replicate, self.next_endpoint)
+
+    def again(self) -> "Conversation":
+        """Copy it as it is, so that the copy goes on."""
+        return replace(self, answered=list(self.answered))
+
+    @property
+    def failed(self) -> bool:
+        """Whether its last call was given up on."""
+        return bool(self.answered) and isinstance(self.answered[-1].outcome, Failure)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it ended because the run's ceiling was reached, and not by any fault."""
+        last = self.answered[-1].outcome if self.answered else None
+        return isinstance(last, Failure) and last.kind == "budget"
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Conversations after all that the ledger holds of them: at their end, or in need of a call to go on."""
+
+    ended: list[Conversation] = field(default_factory=list)
+    unanswered: list[Conversation] = field(default_factory=list)
+
+
+def replay_from_ledger(
+    context: RunContext, conversations: Sequence[Conversation], index: LedgerIndex, *, own_replies: bool = False
+) -> Replay:
+    """Answer what the ledger can answer, wave by wave.
+
+    Args:
+        context: The run that asks.
+        conversations: The conversations, which are carried on in place.
+        index: The index of the ledger.
+        own_replies: Whether a reply that this run bought comes before an earlier one that another bought meanwhile.
+
+    Returns:
+        The conversations, those of each kind in the order of the wave that decided it.
+    """
+    replay = Replay()
+    wave = list(conversations)
+    while wave:
+        asked = [(conversation, _next_keys(context, conversation)) for conversation in wave]
+        rows = index.fetch([key for _, keys in asked for key in keys], context.run_id if own_replies else None)
+        wave = []
+        for conversation, keys in asked:
+            if not keys:
+                replay.ended.append(conversation)
+            elif (row := _first(rows, keys)) is None:
+                conversation.next_revision = index.next_revision(keys[0])
+                replay.unanswered.append(conversation)
+            else:
+                conversation.answered.append(answered_by(row, context))
+                wave.append(conversation)
+    return replay
+
+
+def recall_or_call(context: RunContext, conversations: Sequence[Conversation], index: LedgerIndex) -> None:
+    """Walk every conversation to its end, by the ledger as far as it reaches; raises as `call` does."""
+    call(context, replay_from_ledger(context, conversations, index).unanswered, index)
+
+
+def call(
+    context: RunContext,
+    conversations: Sequence[Conversation],
+    index: LedgerIndex,
+    *,
+    on_end: Callable[[], None] = lambda: None,
+) -> None:
+    """Walk conversations that need a call to their end, all at once; on return each reply is in the ledger.
+
+    A conversation ends early at a call that is given up on. Their next calls are made without a look at the ledger,
+    which was asked for them; what the index holds of those that follow is not called. `on_end` runs for each
+    conversation that has ended. Raises RunOverError where the run is stopped meanwhile, once what was on its way has
+    ended.
+    """
+    writer = ledger_writer(context.lake)
+    asked: dict[Key, asyncio.Future[Exchange]] = {}
+
+    async def answer(request: Request, key: Key) -> Exchange:
+        spending, revision = Spending(request), index.next_revision(key)
+
+        async def admit(failed_cost_usd: float, without_slot: WithoutSlot) -> None:
+            if not await lease.holds():
+                raise CallsEndedError(OVERTAKEN)
+            if budget is not None:
+                await budget.admit(spending, failed_cost_usd, without_slot)
+
+        try:
+            outcome = await client.call(request, key.replicate, admit)
+        except BaseException:
+            if budget is not None:
+                budget.give_up(spending)
+            raise
+        if isinstance(outcome, Reply):
+            writer.put(reply_row(request, key, revision, outcome, context.run_id))
+        if budget is not None:
+            budget.end(spending, outcome)
+        return Exchange(request.prompt_hash, outcome, endpoint=key.endpoint, revision=revision)
+
+    async def recall_or_answer(request: Request, key: Key) -> Exchange:
+        known = await _recall(context, keys_of(context, request, key.replicate), index)
+        return known or await answer(request, key)
+
+    async def walk(conversation: Conversation) -> bool:
+        """Walk a conversation as far as calls are made; returns whether that is to its end."""
+        ask = answer
+        try:
+            while (request := next_request(context, conversation)) is not None:
+                key = keys_of(context, request, conversation.item.replicate)[0]
+                if key not in asked:
+                    asked[key] = asyncio.ensure_future(ask(request, key))
+                conversation.answered.append(await asked[key])
+                ask = recall_or_answer
+        except CallsEndedError:
+            return False
+        on_end()
+        return True
+
+    with client_of(context) as client:
+        budget, lease = budget_of(context), lease_of(context)
+        try:
+            ended = client.run([walk(conversation) for conversation in conversations])
+            if budget is not None:
+                client.run([budget.rest()])
+        except ProviderError as error:
+            if is_over(context):  # what was still on its way has been given up
+                raise RunOverError(f"the run {context.run_id} is over: {error}") from error
+            raise
+        finally:
+            writer.flush()
+    if left := ended.count(False):
+        raise RunOverError(
+            f"the run {context.run_id} was stopped: {left} of {len(conversations)} items are left for later"
+        )
+
+
+def refused(conversation: Conversation) -> Conversation:
+    """End a conversation that needs a call to go on, as one for which the run's ceiling leaves no call."""
+    failure = Failure("budget", "not asked: the run's ceiling is reached", 0)
+    return replace(conversation, answered=[*conversation.answered, given_up(conversation, failure)])
+
+
+def given_up(conversation: Conversation, failure: Failure) -> Exchange:
+    """Build the exchange of a call that a conversation needed to go on, and that was given up on."""
+    return Exchange(conversation.next_hash, failure, endpoint=conversation.next_endpoint)
+
+
+def next_request(context: RunContext, conversation: Conversation) -> Request | None:
+    """Build the conversation's next request, to the real model and with its configuration; None where it is over."""
+    if conversation.failed:
+        return None
+    converse = conversation.converse or context.suite.conversation.next_request
+    request = converse(context.fenced(conversation.item), conversation.answered, context.options)
+    if request is None:
+        return None
+    configured, name, suite = context.configuration, request.model, context.suite
+    revision = configured.revision(name) or revision_of(configured.real_model(name), suite.conversation.baselines)
+    added: Mapping[str, Any] = {}
+    if conversation.item.judge is not None and (conversation.answered or not suite.conversation.asks_subject):
+        added = seeded_once(conversation.item, judge_parameters(suite, name, configured))
+    elif name in configured.models:
+        added = configured.parameters(name)
+    asked_plainly = not added and name not in configured.models and revision is None
+    if asked_plainly and not suite.conversation.streams and not suite.conversation.caches_prompts:
+        return request
+    return replace(
+        request,
+        model=configured.real_model(name),
+        parameters={**request.parameters, **added},
+        revision=revision,
+        stream=configured.streams(name, suite.conversation.streams),
+        cache_prompt=configured.caches_prompts(name, suite.conversation.caches_prompts),
+    )
+
+
+def going_on(request: Request, asked: Mapping[str, Any]) -> Request:
+    """Let a request go on from the one before it as the ledger has that: with its messages and its parameters.
+
+    The suite may write them otherwise now: its prompts have changed, or the fence of the item is not known.
+    """
+    before, turns = tuple(asked.get("messages", ())), request.messages
+    if len(turns) > len(before) and turns[len(before)]["role"] == "assistant":
+        turns = (*before, *turns[len(before) :])
+    return replace(request, messages=turns, parameters=parameters_of(asked), revision=asked.get("revision"))
+
+
+def keys_of(context: RunContext, request: Request, replicate: int) -> list[Key]:
+    """List the keys of the calls whose replies answer a request: first its own, then those that it adopts."""
+    answering = endpoint_of(request.model, context.configuration).answering
+    return [Key(request.prompt_hash, replicate, endpoint) for endpoint in answering]
+
+
+def _next_keys(context: RunContext, conversation: Conversation) -> list[Key]:
+    """List the keys that answer the conversation's next request; none where it is over."""
+    if not conversation.next_model or conversation.answered:  # else made already, as the conversation was planned
+        request = next_request(context, conversation)
+        if request is None:
+            return []
+        conversation.next_hash, conversation.next_model = request.prompt_hash, request.model
+        if not conversation.answered:
+            conversation.first_hash = request.prompt_hash
+    answering = endpoint_of(conversation.next_model, context.configuration).answering
+    if conversation.given_by is not None:
+        answering = (conversation.given_by[bool(conversation.answered)],)
+    conversation.next_endpoint = answering[0]
+    return [Key(conversation.next_hash, conversation.item.replicate, endpoint) for endpoint in answering]
+
+
+def _first(rows: Mapping[Key, Row], keys: Sequence[Key]) -> Row | None:
+    return next((rows[key] for key in keys if key in rows), None)
+
+
+async def _recall(context: RunContext, keys: Sequence[Key], index: LedgerIndex) -> Exchange | None:
+    if not index.known(keys):
+        return None
+    row = _first(await asyncio.to_thread(index.fetch, keys), keys)
+    return None if row is None else answered_by(row, context)
+
+
+def answered_by(row: Row, context: RunContext) -> Exchange:
+    """Build the exchange of a row of the ledger, its request and its reply, as this run sees it."""
+    return exchange_of(row, from_ledger=row["run_id"] != context.run_id)
+
+
+def exchange_of(row: Row, *, from_ledger: bool = True) -> Exchange:
+    """Build the exchange of a row of the ledger."""
+    return Exchange(row["prompt_hash"], reply_of(row), from_ledger, row["endpoint"], row["reply_revision"])
+
+
+def reply_of(row: Row) -> Reply:
+    """Build the reply that a row of the ledger keeps."""
+    return Reply(*_of_row(row))
+
+
+def reply_row(request: Request, key: Key, revision: int, reply: Reply, run_id: str) -> Row:
+    """Build the row of CALLS of a request that was sent, all but the version that its commit gives it."""
+    return call_row(
+        reply, key, request.model, request.canonical.decode(), revision=revision, origin="call", run_id=run_id
+    )
+
+
+def call_row(reply: Reply, key: Key, model: str, request: str, *, revision: int, origin: str, run_id: str) -> Row:
+    """Build a reply's row of CALLS, all but the version that its commit gives it; `request` is in JSON."""
+    return {
+        **{name: getattr(reply, name) for name in REPLY_COLUMNS},
+        **key._asdict(),
+        "reply_revision": revision,
+        "response": reply.text,
+        "model": model,
+        "request": request,
+        "origin": origin,
+        "run_id": run_id,
+        "answered_at": datetime.now(UTC),
+    }

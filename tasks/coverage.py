@@ -1,0 +1,273 @@
+"""Cover: what came of a run's items by model, judge and dataset, counted from the lake and kept in `run_coverage`."""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import polars as pl
+
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import RUN_COVERAGE, RUN_ITEMS, SAMPLES, SNAPSHOTS
+from evalake.contracts.tables.runs import ITEM_KEY
+from evalake.core.configuration import Configuration
+from evalake.reports.coverage import MAX_MISSING, NOT_ASKED, Coverage, Tolerance, from_table, to_table
+from evalake.request import RunRequest
+from evalake.sdk import Dataset, Suite
+from evalake.sdk.sources import is_storable
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
+from evalake.suites.registry import suite as find_suite
+from evalake.tasks.failures import refused_items, with_failed_calls
+from evalake.tasks.measure import run_results
+
+EMPTY_KIND = "empty_kind"
+"""The column by which result rows name an empty reply, in suites that have it."""
+
+_GROUP = ("model", "judge", "dataset")
+
+
+@dataclass(frozen=True)
+class Source:
+    """What became of the rows of one dataset's source before anything was asked."""
+
+    dataset: str
+    rows: int | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    lost_labels: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> "Source":
+        """Count what a dataset, before samples are chosen of it, was read from."""
+        reasons = {
+            is_refused: Counter(each.reason for each in dataset.skipped if (each.payload is not None) is is_refused)
+            for is_refused in (False, True)
+        }
+        there = {sample.label for sample in dataset.samples}
+        lost = {each.label for each in dataset.skipped if each.label is not None} - there
+        rows = len(dataset.samples) + len(dataset.skipped)
+        return cls(dataset.name, rows, reasons[False], reasons[True], frozenset(filter(None, lost)))
+
+
+def cover(
+    lake: Lake, suite: Suite, run_id: str, judges: Sequence[str], sources: Iterable[Source] = ()
+) -> list[Coverage]:
+    """Count what came of a run's items; of what was derived of them, as the rows of panels, nothing is counted.
+
+    Args:
+        lake: The lake.
+        suite: The suite of the run, with the scorer version whose rows count.
+        run_id: The run.
+        judges: The judges that were asked; none where rules judge.
+        sources: What became of the rows of its sources.
+    """
+    items = _with_outcomes(lake, suite, run_id, judges)
+    labels = (
+        lake.frame(SAMPLES).filter(pl.col("suite") == suite.name).select("sample_hash", "label").unique("sample_hash")
+    )
+    counted = (
+        items.join(labels, on="sample_hash", how="left")
+        .group_by(*_GROUP, "label", "missing", "without_verdict")
+        .len()
+        .sort(*_GROUP, "label", "missing", "without_verdict")
+        .collect()
+    )
+    by_source = {source.dataset: source for source in sources}
+    return [
+        _coverage(part, model, judge, by_source.get(dataset, Source(dataset)))
+        for (model, judge, dataset), part in counted.group_by(*_GROUP, maintain_order=True)
+    ]
+
+
+def _with_outcomes(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str]) -> pl.LazyFrame:
+    """Read the items of a run with `missing`, why there is no answer, and `without_verdict`, why it cannot be read."""
+    asked = pl.col("judge").is_in(list(judges)) if judges else pl.col("judge").is_null()
+    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id, asked)
+    results = run_results(lake, suite, run_id, {}).select(
+        *ITEM_KEY,
+        pl.lit(True).alias("has_row"),
+        _word(suite.scoring.outcomes.missing).alias("row_missing"),
+        _unread(suite).alias("without_verdict"),
+    )
+    found = items.join(results, on=ITEM_KEY, how="left", nulls_equal=True)
+    found = with_failed_calls(lake, run_id, found)
+    key = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
+    found = found.join(refused_items(lake, suite, run_id).lazy(), on=list(key), how="left", nulls_equal=True)
+    why = pl.coalesce("given_up", "refused", pl.lit(NOT_ASKED))
+    missing = pl.when(pl.col("has_row").is_null()).then(why).otherwise("row_missing")
+    return found.with_columns(missing=missing).with_columns(
+        without_verdict=pl.when(pl.col("missing").is_null()).then("without_verdict")
+    )
+
+
+def _word(expression: pl.Expr | None) -> pl.Expr:
+    return pl.lit(None, pl.String) if expression is None else expression.cast(pl.String)
+
+
+def _unread(suite: Suite) -> pl.Expr:
+    """Build why a row's reply holds no verdict: the kind of an empty reply where the suite's rows name it."""
+    why = _word(suite.scoring.outcomes.without_verdict)
+    named = EMPTY_KIND in suite.results.column
+    return pl.when(why.is_not_null()).then(pl.coalesce(pl.format("empty ({})", EMPTY_KIND), why)) if named else why
+
+
+def _coverage(counted: pl.DataFrame, model: str, judge: str | None, source: Source) -> Coverage:
+    kinds = {name: _counts(counted, name) for name in ("missing", "without_verdict")}
+    asked, missing = int(counted["len"].sum()), sum(kinds["missing"].values())
+    unanswered = counted.drop_nulls("label").group_by("label").agg(pl.col("missing").is_not_null().all())
+    lost = {label for label, all_missing in unanswered.iter_rows() if all_missing}
+    return Coverage(
+        model=model,
+        judge=judge,
+        dataset=source.dataset,
+        asked=asked,
+        answered=asked - missing,
+        without_verdict=sum(kinds["without_verdict"].values()),
+        missing=missing,
+        without_verdict_kinds=kinds["without_verdict"],
+        missing_kinds=kinds["missing"],
+        left_out=source.left_out,
+        refused=source.refused,
+        source_rows=source.rows,
+        lost_labels=tuple(sorted(lost | source.lost_labels)),
+    )
+
+
+def _counts(counted: pl.DataFrame, kind: str) -> dict[str, int]:
+    sums = counted.drop_nulls(kind).group_by(kind).agg(pl.col("len").sum()).sort("len", kind, descending=[True, False])
+    return {name: int(count) for name, count in sums.iter_rows()}
+
+
+def save_coverage(lake: Lake, run_id: str, rows: Sequence[Coverage]) -> None:
+    """Land what came of a run's items, in place of what was known before."""
+    if rows:
+        land(lake, RUN_COVERAGE, conform([{"run_id": run_id, **to_table(row)} for row in rows], RUN_COVERAGE))
+
+
+def cover_again(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str]) -> None:
+    """Count a run's items again, and keep what was known of its sources."""
+    kept = lake.frame(RUN_COVERAGE).filter(pl.col("run_id") == run_id).collect()
+    before = {(row.model, row.judge, row.dataset): row for row in map(from_table, kept.iter_rows(named=True))}
+    labels = lake.frame(SAMPLES).filter(pl.col("suite") == suite.name).select("sample_hash", "label")
+    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id).select(*_GROUP, "sample_hash")
+    there = {*items.join(labels, on="sample_hash").drop("sample_hash").unique().collect().iter_rows()}
+    rows = []
+    for row in cover(lake, suite, run_id, judges):
+        known = before.get((row.model, row.judge, row.dataset), row)
+        of_source = {label for label in known.lost_labels if (row.model, row.judge, row.dataset, label) not in there}
+        lost = tuple(sorted({*row.lost_labels, *of_source}))
+        rows.append(
+            replace(
+                row,
+                left_out=known.left_out,
+                refused=known.refused,
+                source_rows=known.source_rows,
+                lost_labels=lost,
+            )
+        )
+    save_coverage(lake, run_id, rows)
+
+
+def coverage_of(lake: Lake, run: Mapping[str, Any]) -> list[Coverage]:
+    """Read what came of the items of an ended run; count it where its row of `runs` is older than `run_coverage`.
+
+    Nothing of a run that is under way.
+    """
+    if run["state"] in ("running", "lost"):
+        return []
+    kept = lake.frame(RUN_COVERAGE).filter(pl.col("run_id") == run["run_id"]).sort(*_GROUP).collect()
+    if not kept.is_empty():
+        return [from_table(row) for row in kept.iter_rows(named=True)]
+    return cover(lake, _as_scored(lake, run), run["run_id"], run["judges"])
+
+
+def _as_scored(lake: Lake, run: Mapping[str, Any]) -> Suite:
+    """Find the suite of a run with the scorer version that its snapshot was made with."""
+    suite = find_suite(run["suite"])
+    snapshot = lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == (run["snapshot_id"] or "")).collect()
+    return suite if snapshot.is_empty() else suite.scored_by(snapshot["scorer_version"][0])
+
+
+def tolerance_of(run: Mapping[str, Any]) -> Tolerance:
+    """Read what a run was allowed to lack; the default for runs from before that was asked."""
+    parameters = json.loads(run["parameters"] or "{}")
+    return Tolerance(parameters.get("max_missing", MAX_MISSING), parameters.get("accept_unreadable", False))
+
+
+def tolerance_of_request(configuration: Configuration, request: RunRequest) -> Tolerance:
+    """Build what a run may lack: as it was asked for, or else as configured."""
+    most = configuration.max_missing if request.max_missing is None else request.max_missing
+    return Tolerance(most, request.accept_unreadable or configuration.accept_unreadable)
+
+
+def of_sources(sources: Iterable[Source]) -> list[Coverage]:
+    """Tell what became of the rows of sources of which no model is asked."""
+    return [
+        Coverage(
+            "",
+            None,
+            source.dataset,
+            left_out=source.left_out,
+            refused=source.refused,
+            source_rows=source.rows,
+            lost_labels=tuple(sorted(source.lost_labels)),
+        )
+        for source in sources
+    ]
+
+
+def with_refused(
+    rows: Sequence[Coverage],
+    refused: Iterable[Mapping[str, Any]],
+    reason: str,
+    left_out: Mapping[str, int],
+    labels: Collection[tuple[str, str, str, str | None]] = (),
+) -> list[Coverage]:
+    """Add to the rows of an import the material that was refused, by whose it says it is, and what was left out.
+
+    Args:
+        rows: What came of the items.
+        refused: What could be read of each refused piece; nothing where it was no object.
+        reason: Why these were refused, as a fixed phrase.
+        left_out: What a documented rule left out, by reason.
+        labels: The labels of the items that were read: model, judge, dataset, label.
+    """
+    pieces = [(_group(each), _name(each.get("label")).lower()) for each in refused]
+    counts = Counter(group for group, _ in pieces)
+    stated = {piece for piece in pieces if piece[1]}
+    if left_out:
+        counts[("", "", "")] += 0
+    known = {(row.model, row.judge or "", row.dataset): row for row in rows}
+    for group, count in counts.items():
+        model, judge, dataset = group
+        row = known.get(group, Coverage(model, judge or None, dataset))
+        of_nobody = group == ("", "", "")
+        lost_here = {label for of, label in stated if of == group and not _is_there(group, label, labels)}
+        known[group] = replace(
+            row,
+            refused={reason: count} if count else {},
+            left_out=left_out if of_nobody else row.left_out,
+            lost_labels=tuple(sorted({*row.lost_labels, *lost_here})),
+        )
+    return list(known.values())
+
+
+def _group(piece: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Name the model, the judge and the dataset that a piece says it is of; empty where it does not say."""
+    model, judge, dataset = (_name(piece.get(name)) for name in _GROUP)
+    return model, judge, dataset
+
+
+def _is_there(group: tuple[str, ...], label: str, labels: Iterable[tuple[str, str, str, str | None]]) -> bool:
+    """Tell whether some item has the label, of those that a refused piece may belong to by what it names."""
+    return any(label == known and all(map(_agree, group, of)) for *of, known in labels)
+
+
+def _agree(named: str, known: str) -> bool:
+    return named in ("", known)
+
+
+def _name(value: Any) -> str:
+    return value if isinstance(value, str) and is_storable(value) else ""

@@ -1,0 +1,184 @@
+"""Failures: calls that were given up on become rows of `call_failures`, and are asked again by whoever comes next."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import CALL_FAILURES, RUN_ITEMS
+from evalake.core.redaction import redact
+from evalake.metrics.compare import Bounds, bounds
+from evalake.models.request import Failure
+from evalake.reports.coverage import IN_QUARANTINE, NOT_ASKED
+from evalake.reports.ranking import Missing
+from evalake.sdk import Options, Suite
+from evalake.storage.forget import refused_rows
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
+from evalake.tasks.converse import Conversation
+from evalake.tasks.runtime.context import RunContext
+
+LONGEST_REASON = 200
+
+
+def failure_of(conversation: Conversation) -> Failure:
+    """Find the failure that a failed conversation ended with."""
+    outcome = conversation.answered[-1].outcome
+    assert isinstance(outcome, Failure)
+    return outcome
+
+
+def without_answer(conversations: Sequence[Conversation], judge: str, again: str) -> str | None:
+    """Say how many items got no answer from a judge, and that `again` asks for these; None where all got one."""
+    failed = sorted(failure_of(conversation).kind for conversation in conversations if conversation.failed)
+    if not failed:
+        return None
+    of_all = f"{len(failed)} of {len(conversations)} items got no answer from {judge}"
+    return f"{of_all} ({', '.join(dict.fromkeys(failed))}); {again} asks for these alone"
+
+
+def land_failures(context: RunContext, conversations: Sequence[Conversation]) -> None:
+    """Land a row for each call that ended one of the conversations, once for each call however many share it."""
+    rows = {
+        (conversation.answered[-1].prompt_hash, conversation.item.replicate): _row(context, conversation)
+        for conversation in conversations
+        if conversation.failed and not conversation.is_refused
+    }
+    if rows:
+        land(context.lake, CALL_FAILURES, conform(list(rows.values()), CALL_FAILURES))
+
+
+def with_failed_calls(lake: Lake, run_id: str, items: pl.LazyFrame) -> pl.LazyFrame:
+    """Add to items of a run `given_up`, the kind of the failed call to the model or else the judge, null for none."""
+    failures = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run_id)
+    kinds = failures.select("prompt_hash", "replicate", given_up="kind").unique(["prompt_hash", "replicate"])
+    of_judge = kinds.rename({"prompt_hash": "judge_hash", "given_up": "judge_given_up"})
+    items = items.join(kinds, on=["prompt_hash", "replicate"], how="left")
+    items = items.join(of_judge, on=["judge_hash", "replicate"], how="left")
+    return items.with_columns(given_up=pl.coalesce("given_up", "judge_given_up")).drop("judge_given_up")
+
+
+class FailureCounter:
+    """Counts failures by model and kind, and keeps each model's first reason."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._kinds: dict[str, Counter[str]] = {}
+        self._reasons: dict[str, str] = {}
+
+    def add(self, conversation: Conversation) -> None:
+        """Count the failure that a failed conversation ended with."""
+        failure, model = failure_of(conversation), _called(self._context, conversation)
+        self._kinds.setdefault(model, Counter())[failure.kind] += 1
+        self._reasons.setdefault(model, failure.message)
+
+    @property
+    def kinds(self) -> Counter[str]:
+        """How many failures there are of each kind."""
+        return sum(self._kinds.values(), Counter())
+
+    def __str__(self) -> str:
+        """Name each model, its address where the configuration has one, the kinds, and the first reason."""
+        return "; ".join(
+            f"{self._addressed(model)}: {counted(kinds)} ({self._reasons[model][:LONGEST_REASON]})"
+            for model, kinds in self._kinds.items()
+        )
+
+    def _addressed(self, model: str) -> str:
+        configured = self._context.configuration
+        address = configured.model(configured.real_model(model)).api_base
+        return model if address is None else f"{model} at {redact(address)}"
+
+
+def counted(counts: Counter[str]) -> str:
+    """Write counts in words, the largest first."""
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common())
+
+
+def _called(context: RunContext, conversation: Conversation) -> str:
+    """Find the model whose call ended the conversation: the judge, or the subject."""
+    judged = len(conversation.answered) > 1 or not context.suite.conversation.asks_subject
+    return (conversation.item.judge or conversation.item.model) if judged else conversation.item.model
+
+
+def _row(context: RunContext, conversation: Conversation) -> dict[str, Any]:
+    return {
+        "run_id": context.run_id,
+        "prompt_hash": conversation.answered[-1].prompt_hash,
+        "replicate": conversation.item.replicate,
+        "model": _called(context, conversation),
+        **asdict(failure_of(conversation)),
+        "failed_at": datetime.now(UTC),
+    }
+
+
+# Missing items: how many of each model, why, and what the headline metrics could be if they were known.
+
+
+ASKED = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
+KEY = (*ASKED, "endpoint", "judge_endpoint")
+
+
+def missing_items(
+    lake: Lake, suite: Suite, run_id: str, versions: Mapping[str, int | None], frame: pl.DataFrame, options: Options
+) -> list[Missing]:
+    """Find what a run's manifest lists and its result rows lack, by model and judge; nothing where all is there.
+
+    Args:
+        lake: The lake.
+        suite: The suite of the run.
+        run_id: The run.
+        versions: The table versions that the rows were read at.
+        frame: The run's rows, as the metrics are computed from them.
+        options: The suite's options.
+    """
+    listed = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
+    # Each row is of another item, unless the suite joined others to them.
+    if suite.metrics.join_inputs is None and listed.select(pl.len()).collect().item() == frame.height:
+        return []
+    items = listed.collect()
+    lacking = items.join(frame.select(KEY), on=list(KEY), how="anti", nulls_equal=True)
+    reasons = with_failed_calls(lake, run_id, lacking.lazy()).collect()
+    reasons = reasons.join(refused_items(lake, suite, run_id), on=list(ASKED), how="left", nulls_equal=True)
+    reasons = reasons.with_columns(kind=pl.coalesce("given_up", "refused", pl.lit(NOT_ASKED)))
+    planned = dict(_by(items))
+    return [
+        Missing(
+            model,
+            judge,
+            planned[model, judge].height,
+            part.height,
+            dict(part["kind"].value_counts(sort=True).iter_rows()),
+            dict(_headline(suite, frame, model, judge, part.height, options)),
+        )
+        for (model, judge), part in _by(reasons)
+    ]
+
+
+def refused_items(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
+    """Read which items of a run have rows in quarantine, by key, with why in `refused`."""
+    refused = refused_rows(lake, run_id, [suite.results])
+    rows = [{name: row.get(name) for name in ASKED} for row in refused]
+    schema = {"prompt_hash": pl.String, "judge_hash": pl.String, "sample_hash": pl.String, "replicate": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, strict=False).unique().with_columns(refused=pl.lit(IN_QUARANTINE))
+
+
+def _headline(
+    suite: Suite, frame: pl.DataFrame, model: str, judge: str | None, missing: int, options: Options
+) -> Iterator[tuple[str, Bounds]]:
+    """Yield the bounds of the headline metrics that have any."""
+    rows = frame.filter(pl.col("model") == model, pl.col("judge").eq_missing(judge))
+    for metric in suite.all_metrics(options):
+        if metric.name in suite.metrics.headline and not rows.is_empty():
+            ends = bounds(rows, replace(metric, slices=("all",)), missing)
+            if ends is not None:
+                yield metric.name, ends
+
+
+def _by(rows: pl.DataFrame) -> Iterator[tuple[tuple[str, str | None], pl.DataFrame]]:
+    for (model, judge), part in rows.sort("model", "judge").group_by("model", "judge", maintain_order=True):
+        yield (str(model), None if judge is None else str(judge)), part

@@ -1,1 +1,0 @@
-"""What `evalake forget` does: choose samples, find all that was made of them, remove it."""

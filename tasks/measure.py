@@ -1,0 +1,221 @@
+"""Measure: the metric snapshot of a run, computed from pinned versions of its tables."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from evalake.contracts.contract import Contract
+from evalake.contracts.tables import CALLS, HUMAN_LABELS, JUDGE_VERSIONS, RUN_CALLS, RUN_ITEMS, SAMPLES
+from evalake.contracts.tables.runs import ITEM_KEY
+from evalake.core.errors import LakeError
+from evalake.metrics.compute import Metric, definition_hash
+from evalake.sdk import Options, Suite
+from evalake.sdk.people import measure_people, people_metrics, with_people
+from evalake.storage import ledger
+from evalake.storage.lake import Lake
+from evalake.storage.snapshots import Snapshot, land_snapshot
+from evalake.tasks.calibrate import calibration_notes
+from evalake.tasks.count import USAGE_VERSION, usage_metrics
+from evalake.tasks.failures import missing_items
+from evalake.tasks.judge_versions import version_warnings
+from evalake.tasks.runtime.context import CODE_VERSION, SEED, RunContext
+
+# Clusters: which rows of a run are dependent, as its samples say; the same input in two datasets is one cluster.
+
+
+def with_clusters(rows: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
+    """Give result rows the column `cluster`: what their sample shares with others, and else the sample itself.
+
+    Args:
+        rows: Result rows, by `sample_hash`; one whose sample is not known keeps its own cluster, where it has one.
+        samples: Samples, of which sample_hash, dataset, sample_id, cluster and input are read.
+    """
+    named = _named(samples)
+    shared = named.filter(pl.col("input") != "").select("cluster", "input").unique()
+    shared = shared.filter(pl.len().over("input") > 1).sort("input", "cluster")
+    pairs = shared.group_by("input", maintain_order=True).agg("cluster")["cluster"]
+    merged = _components(pairs.to_list())
+    of_sample = named.select("sample_hash", pl.col("cluster").replace(merged).alias("of sample"))
+    own = pl.col("cluster") if "cluster" in rows.columns else pl.lit(None, pl.String)
+    joined = rows.join(of_sample, on="sample_hash", how="left", maintain_order="left")
+    return joined.with_columns(cluster=pl.coalesce("of sample", own, "sample_hash")).drop("of sample")
+
+
+def shared_inputs(rows: pl.DataFrame, samples: pl.DataFrame) -> list[str]:
+    """Say which datasets of a run have inputs in common, which count as one unit each."""
+    ours = samples.join(rows, on="sample_hash", how="semi").filter(pl.col("input") != "")
+    shared = ours.group_by("input").agg(pl.col("dataset").unique().sort()).filter(pl.col("dataset").list.len() > 1)
+    counts = shared.group_by("dataset").len().sort("dataset")
+    return [
+        f"{count} input{'' if count == 1 else 's'} of {' and '.join(datasets)} are the same: each counts as one unit"
+        for datasets, count in counts.iter_rows()
+    ]
+
+
+def _named(samples: pl.DataFrame) -> pl.DataFrame:
+    inside = pl.coalesce("cluster", "sample_id")
+    name = pl.concat_str("dataset", inside, separator="/").alias("cluster")
+    return samples.select("sample_hash", name, "input").unique("sample_hash", maintain_order=True)
+
+
+def _components(groups: Iterable[list[str]]) -> dict[str, str]:
+    """Map each name in any group to the first of all names that groups connect it with."""
+    parent: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while parent.setdefault(name, name) != name:
+            parent[name] = parent[parent[name]]
+            name = parent[name]
+        return name
+
+    for group in groups:
+        roots = sorted(map(root, group))
+        for other in roots[1:]:
+            parent[other] = roots[0]
+    return {name: root(name) for name in parent}
+
+
+Versions = Mapping[str, int | None]  # table to version; None where the table does not exist yet
+
+
+def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
+    """Compute and land the snapshot of the run from the tables as they are now; returns its id.
+
+    Raises LakeError where the run has no result rows at all.
+    """
+    suite = context.suite
+    pinned = {contract.table: context.lake.version(contract) for contract in inputs(suite)}
+    if pinned[suite.results.table] is None:
+        raise LakeError(
+            f"there is nothing to measure: no row of {suite.results.table} has landed in {context.lake.uri}"
+        )
+    frame = run_frame(context.lake, suite, context.run_id, pinned, suite.metrics.unmeasured)
+    calls = run_calls(context.lake, context.run_id, pinned)
+    missing = missing_items(context.lake, suite, context.run_id, pinned, frame, context.options)
+    datasets = frame["dataset"].n_unique()
+    judges = sorted(frame["judge"].drop_nulls().unique()) if "judge" in frame.columns else []
+    snapshot = Snapshot(
+        run_id=context.run_id,
+        suite=suite.name,
+        pinned_versions=pinned,
+        definition_hash=definition_hash_of(suite, context.options),
+        scorer_version=suite.scoring.version,
+        seed=SEED,
+        options=context.options,
+        code_version=CODE_VERSION,
+        warnings=(
+            *warnings,
+            *(each.sentence for each in missing),
+            *(shared_inputs(frame, run_samples(context.lake, suite, frame, pinned)) if datasets > 1 else ()),
+            *(suite.metrics.warnings(frame) if suite.metrics.warnings else ()),
+            *version_warnings(context.lake, suite, context.run_id),
+            *several_versions(context.lake, context.run_id, pinned),
+            *calibration_notes(context, judges),
+        ),
+    )
+    return land_snapshot(context.lake, snapshot, compute(frame, calls, suite, context.options))
+
+
+def over_all(metrics: Iterable[Metric], name: str | None) -> Metric | None:
+    """Find the metric of this name over all samples; None where it is not computed row by row."""
+    ours = (each for each in metrics if each.name == name and "all" in each.slices)
+    return next((replace(each, slices=("all",)) for each in ours), None)
+
+
+def several_versions(lake: Lake, run_id: str, versions: Versions) -> list[str]:
+    """Say of which models of a run, subjects and judges, replies came from several versions."""
+    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
+    replies = lake.frame(CALLS).select("model", "model_reported", *ledger.KEY).drop_nulls("model_reported")
+    reported = replies.join(ledger.calls_of(items), on=ledger.KEY, how="semi")
+    counts = reported.group_by("model", "model_reported").len().sort("model", "model_reported").collect()
+    several = counts.filter(pl.len().over("model") > 1).group_by("model", maintain_order=True)
+    versions_of = {
+        model: [f"{version} ({count:,} calls)" for version, count in part.select("model_reported", "len").iter_rows()]
+        for (model,), part in several
+    }
+    return [f"{model} was answered by several versions: {', '.join(listed)}" for model, listed in versions_of.items()]
+
+
+def inputs(suite: Suite) -> tuple[Contract, ...]:
+    """List the tables that a snapshot of the suite is computed from."""
+    judged = (JUDGE_VERSIONS,) if suite.is_judged else ()  # no value follows from it, but a warning may
+    people = (HUMAN_LABELS,) if suite.people is not None and HUMAN_LABELS not in suite.metrics.inputs else ()
+    return (RUN_ITEMS, RUN_CALLS, SAMPLES, suite.results, *suite.metrics.inputs, *people, *judged)
+
+
+def compute(frame: pl.DataFrame, calls: pl.DataFrame, suite: Suite, options: Options) -> pl.DataFrame:
+    """Compute the metric values of a run's frame and calls; the same frame, calls and options give the same values."""
+    from evalake.metrics.compute import measure as measure_frame
+    from evalake.metrics.variance import variance_components
+
+    values = [measure_frame(frame, suite.all_metrics(options), cluster="cluster"), usage_metrics(calls)]
+    if suite.metrics.repeated is not None:
+        values.append(variance_components(frame, suite.metrics.repeated))
+    if suite.metrics.across_rows is not None:
+        values.append(suite.metrics.across_rows(frame, options))
+    if suite.people is not None:
+        values.append(measure_people(frame, suite.people))
+    return pl.concat(values)
+
+
+def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions, without: Sequence[str] = ()) -> pl.DataFrame:
+    """Read what the metrics of a run are computed from: its result rows, and what the suite adds to them.
+
+    `dataset_version` is the run's; rows of one `cluster` depend on one another. The columns `without` are left out: of
+    hundreds of thousands of rows, texts take most of the memory.
+    """
+    rows = run_results(lake, suite, run_id, versions).drop(without)
+    if suite.people is not None:
+        rows = _with_people(rows, lake.pinned(HUMAN_LABELS, versions).filter(pl.col("suite") == suite.name), suite)
+    if suite.metrics.join_inputs is not None:
+        read = rows.collect().lazy()  # once: the plan of what follows has its rows in many places
+        rows = suite.metrics.join_inputs(read, {c.table: lake.pinned(c, versions) for c in suite.metrics.inputs})
+    frame = rows.collect()
+    return with_clusters(frame, run_samples(lake, suite, frame, versions))
+
+
+def _with_people(rows: pl.LazyFrame, labels: pl.LazyFrame, suite: Suite) -> pl.LazyFrame:
+    """Add to result rows what people say; where nobody said anything, the same columns without a join of all rows."""
+    assert suite.people is not None
+    answered = with_people(rows, labels, suite.people)
+    if not labels.head(1).collect().is_empty():
+        return answered
+    own = rows.collect_schema()
+    said = {name: kind for name, kind in answered.collect_schema().items() if name not in own}
+    return rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in said.items())
+
+
+def run_samples(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> pl.DataFrame:
+    """Read the samples that result rows are of, as far as clusters follow from them."""
+    columns = ("sample_hash", "dataset", "sample_id", "cluster", "input")
+    ours = pl.col("sample_hash").is_in(frame["sample_hash"].unique().implode())
+    samples = lake.pinned(SAMPLES, versions).filter(pl.col("suite") == suite.name, ours)
+    return samples.select(columns).unique("sample_hash").collect()
+
+
+def run_results(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.LazyFrame:
+    """Read the result rows of the items of a run."""
+    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
+    models = items.select("model").unique().collect()["model"].to_list()
+    results = lake.pinned(suite.results, versions).filter(
+        pl.col("model").is_in(models), pl.col("scorer_version") == suite.scoring.version
+    )
+    key = [name for name in ITEM_KEY if name in suite.results.column]
+    judged_by_rules = [pl.lit(None, pl.String).alias(name) for name in ITEM_KEY if name not in key]
+    found = results.join(items, on=key, how="semi", nulls_equal=True).with_columns(judged_by_rules)
+    datasets = items.select("dataset", "dataset_version").unique("dataset")  # of which a run has one version each
+    return found.join(datasets, on="dataset", how="left")
+
+
+def run_calls(lake: Lake, run_id: str, versions: Versions) -> pl.DataFrame:
+    """Read what the run asked, by subject and judge; nothing where its results were imported."""
+    return lake.pinned(RUN_CALLS, versions).filter(pl.col("run_id") == run_id).collect()
+
+
+def definition_hash_of(suite: Suite, options: Options) -> str:
+    """Compute the SHA-256 over the declared versions of all that decides the suite's values under these options."""
+    people = () if suite.people is None else people_metrics(suite.people)
+    return definition_hash(
+        (*suite.all_metrics(options), *people), USAGE_VERSION, suite.metrics.across_rows_version, dict(options)
+    )

@@ -1,0 +1,210 @@
+"""Audit and publish: rows are held to their contract in memory, good ones land once, bad ones go to quarantine."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from evalake.contracts.audit import RuleResult, audit, require
+from evalake.contracts.contract import Contract, Row
+from evalake.contracts.engines.arrow import NOTHING, conform
+from evalake.contracts.tables import CONTRACT_CHECKS, QUARANTINE
+from evalake.core.hashing import content_hash
+from evalake.core.redaction import REDACTED, KnownKeys
+from evalake.storage.lake import Lake
+from evalake.storage.landing import Landed, land, land_together
+from evalake.tasks.converse import Conversation
+from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.runs import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A row, or the raw text that should have been one, with what is wrong with it."""
+
+    table: str
+    payload: str
+    rules: tuple[str, ...]
+    reason: str
+    origin: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a publication did."""
+
+    landed: Landed = field(default_factory=Landed)
+    quarantined: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows landed, were there already, and are in quarantine."""
+        landed = self.landed.inserted + self.landed.replaced
+        return {"landed": landed, "already_present": self.landed.already_present, "quarantined": self.quarantined}
+
+    @property
+    def tally(self) -> Tally:
+        """What it counts for its run."""
+        return Tally(**{f"rows_{name}": count for name, count in self.counts.items()})
+
+    def __add__(self, other: "Published") -> "Published":
+        return Published(self.landed + other.landed, self.quarantined + other.quarantined)
+
+
+def score_into(rows: dict[str, list[Mapping[str, Any]]], context: RunContext, conversation: Conversation) -> bool:
+    """Score a conversation that has ended, and add its rows by table; returns whether there is a result among them."""
+    scored = context.suite.scoring.score(conversation.item, conversation.answered, context.options)
+    for table, of_table in scored.items():
+        rows.setdefault(table, []).extend(of_table)
+    return bool(scored.get(context.suite.results.table))
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A batch after its audit: the rows that may land, and how many are in quarantine."""
+
+    rows: pl.DataFrame
+    quarantined: int
+
+
+def publish_results(context: RunContext, rows: Mapping[str, Sequence[Mapping[str, Any]]], origin: str) -> Published:
+    """Publish a suite's rows, by table, each with the run that lands it and where its replies came from."""
+    landing = {"landed_by_run": context.run_id, "origin": origin}
+    done = [
+        publish(context.lake, context.run_id, contract, rows[contract.table], landing)
+        for contract in context.suite.contracts
+        if rows.get(contract.table)
+    ]
+    return sum(done, Published())
+
+
+def publish_conversations(context: RunContext, conversations: Iterable[Conversation], origin: str) -> Published:
+    """Score conversations that have ended, and publish their rows."""
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    for conversation in conversations:
+        score_into(rows, context, conversation)
+    return publish_results(context, rows, origin)
+
+
+def publish(
+    lake: Lake, run_id: str, contract: Contract, rows: Sequence[Row] | pl.DataFrame, shared: Row = NOTHING
+) -> Published:
+    """Audit one batch of rows for one table, and publish its good rows (write-audit-publish); see `admit`.
+
+    Raises ContractError, before anything lands, where the batch breaks a critical rule of its table.
+    """
+    if not len(rows):
+        return Published()
+    admitted = admit(lake, run_id, contract, rows, shared)
+    return Published(land(lake, contract, admitted.rows), admitted.quarantined)
+
+
+def admit(
+    lake: Lake,
+    run_id: str,
+    contract: Contract,
+    rows: Sequence[Row] | pl.DataFrame,
+    shared: Row = NOTHING,
+    *,
+    keeps_passed: bool = True,
+) -> Admitted:
+    """Audit one batch of rows for one table: keep what each rule found, and put aside the rows that break one.
+
+    A frame is one that `conform` has made. `shared` are columns that have one value in all rows. Without
+    `keeps_passed`, a batch that breaks no rule leaves no row in `contract_checks`.
+    Raises ContractError where the batch breaks a critical rule of its table.
+    """
+    frame = without_keys(rows if isinstance(rows, pl.DataFrame) else conform(rows, contract, shared))
+    batch_id = content_hash([contract.table, run_id, frame.select(contract.key).rows()])
+    audited = audit(frame, contract)
+    if keeps_passed or not all(result.passed for result in audited.results):
+        record_checks(lake, contract, audited.results, run_id=run_id, batch_id=batch_id)
+    require(audited)
+    refused = [
+        Refused(contract.table, _as_json(row), tuple(row["broken"]), f"breaks {', '.join(row['broken'])}")
+        for row in audited.bad.iter_rows(named=True)
+    ]
+    return Admitted(audited.good, quarantine(lake, run_id, batch_id, refused))
+
+
+def without_keys(frame: pl.DataFrame) -> pl.DataFrame:
+    """Redact our keys in every text of the rows: what a reply spells in one way, a column may hold decoded."""
+    keys = KnownKeys().values
+    if not keys:
+        return frame
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    lists = [name for name, kind in frame.schema.items() if kind == pl.List(pl.String)]
+    return frame.with_columns(
+        pl.col(texts).str.replace_many(keys, [REDACTED]),
+        pl.col(lists).list.eval(pl.element().str.replace_many(keys, [REDACTED])),
+    )
+
+
+def quarantine(lake: Lake, run_id: str, batch_id: str, refused: Iterable[Refused]) -> int:
+    """Put refused rows aside with their reasons; the count is what was refused, landed before or not."""
+    rows = [
+        {
+            "batch_id": batch_id,
+            "row_key": content_hash([row.table, row.origin, row.payload]),
+            "run_id": run_id,
+            "table_name": row.table,
+            "origin": row.origin,
+            "payload": row.payload,
+            "rules": list(row.rules),
+            "reason": row.reason,
+            "quarantined_at": datetime.now(UTC),
+        }
+        for row in refused
+    ]
+    if rows:
+        land(lake, QUARANTINE, conform(rows, QUARANTINE))
+    return len(rows)
+
+
+def record_checks(
+    lake: Lake,
+    contract: Contract,
+    results: Sequence[RuleResult],
+    *,
+    run_id: str | None = None,
+    batch_id: str | None = None,
+    table_version: int | None = None,
+) -> None:
+    """Keep the result of every rule, so that the quality of the data has a history."""
+    rows = check_rows(contract, results, run_id=run_id, batch_id=batch_id, table_version=table_version)
+    land_together(lake, CONTRACT_CHECKS, rows)
+
+
+def check_rows(
+    contract: Contract,
+    results: Sequence[RuleResult],
+    *,
+    run_id: str | None = None,
+    batch_id: str | None = None,
+    table_version: int | None = None,
+    engine: str = "polars",
+) -> pl.DataFrame:
+    """Build the rows of CONTRACT_CHECKS for the results of a table's rules."""
+    rows = [
+        {
+            "check_id": content_hash([contract.table, batch_id, table_version, result.rule_id, engine]),
+            "run_id": run_id,
+            "table_name": contract.table,
+            "table_version": table_version,
+            "batch_id": batch_id,
+            **{name: getattr(result, name) for name in ("rule_id", "passed", "rows_checked", "rows_failed", "message")},
+            "engine": engine,
+            "severity": str(result.severity),
+            "dimension": str(result.dimension),
+            "checked_at": datetime.now(UTC),
+        }
+        for result in results
+    ]
+    return conform(rows, CONTRACT_CHECKS)
+
+
+def _as_json(row: Mapping[str, Any]) -> str:
+    return json.dumps({k: v for k, v in row.items() if k != "broken"}, ensure_ascii=False, default=str)

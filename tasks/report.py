@@ -1,0 +1,104 @@
+"""Report: gather one run's snapshot, its rows and what its suite wants shown."""
+
+import json
+
+import polars as pl
+
+from evalake.metrics.compute import Metric, measure
+from evalake.reports.ranking import Comparison, compare_all
+from evalake.reports.report import MISTAKES_SHOWN, Report
+from evalake.sdk import Options, Suite
+from evalake.sdk.figures import Ranking
+from evalake.storage.lake import Lake
+from evalake.storage.ledger import KEY, Key, LedgerIndex, priced
+from evalake.storage.snapshots import find_snapshot, read_metrics
+from evalake.suites.registry import suite as find_suite
+from evalake.tasks.coverage import coverage_of
+from evalake.tasks.failures import missing_items
+from evalake.tasks.measure import Versions, inputs, over_all, run_frame
+from evalake.tasks.runtime.runs import run_row
+
+
+def build_report(lake: Lake, run_id: str) -> Report:
+    """Build the report of a run's newest snapshot. Raises UsageError where there is no such run, or no snapshot."""
+    run = run_row(lake, run_id)
+    if run["cost_usd"] is None:
+        run |= priced(lake, run_id)
+    snapshot = find_snapshot(lake, run_id=run_id)
+    suite = find_suite(run["suite"])
+    versions, options = json.loads(snapshot["pinned_versions"]), json.loads(snapshot["options"])
+    frame = run_frame(lake, suite.scored_by(snapshot["scorer_version"]), run_id, versions)
+    return Report(
+        title=suite.title,
+        run=run,
+        snapshot=snapshot,
+        metrics=read_metrics(lake, snapshot["snapshot_id"]),
+        figures=suite.presentation.figures,
+        target=options.get("target"),
+        comparisons=_comparisons(suite, frame, options),
+        trivial=_trivial(suite, frame, options),
+        answers=suite.presentation.answers,
+        coverage=coverage_of(lake, run),
+        missing=missing_items(lake, suite, run_id, versions, frame, options),
+        results=_with_added_columns(lake, suite, frame, versions),
+    )
+
+
+def _with_added_columns(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> pl.DataFrame:
+    """Add what the suite wants shown of answers beside the columns of its rows."""
+    results = _with_replies(lake, suite, frame if suite.is_judged else frame.drop("judge", "judge_hash"))
+    if suite.presentation.answers is None or suite.presentation.answers.add_columns is None:
+        return results
+    return suite.presentation.answers.add_columns(
+        results, {each.table: lake.pinned(each, versions) for each in inputs(suite)}
+    )
+
+
+def _with_replies(lake: Lake, suite: Suite, results: pl.DataFrame) -> pl.DataFrame:
+    """Add how the replies that can be listed began, as far as the suite wants it shown and the ledger has them."""
+    if suite.presentation.answers is None or suite.presentation.answers.reply_of is None:
+        return results
+    listed = results.filter(suite.presentation.answers.reply_of).sort(suite.presentation.answers.sample)
+    whose = [name for name in ("model", "judge") if name in listed.columns]
+    keys = [Key(*key) for key in listed.group_by(whose).head(MISTAKES_SHOWN).select(KEY).unique().rows()]
+    replies = LedgerIndex.read(lake).fetch(keys) if keys else {}
+    starts = [
+        (*key, row["response"][: suite.presentation.answers.reply_length])
+        for key, row in replies.items()
+        if row["response"]
+    ]
+    schema = {name: results.schema[name] for name in KEY} | {"reply_start": pl.String()}
+    texts = pl.DataFrame(starts, schema=schema, orient="row")
+    shown = pl.when(suite.presentation.answers.reply_of).then("reply_start").alias("reply_start")
+    return results.join(texts, on=KEY, how="left", maintain_order="left").with_columns(shown)
+
+
+def _comparisons(suite: Suite, frame: pl.DataFrame, options: Options) -> dict[str | None, tuple[Comparison, ...]]:
+    """Compare every pair of models in the quantity that ranks; nothing where it is not computed row by row."""
+    metric = _ranking_metric(suite, options)
+    return {} if metric is None else compare_all(frame, metric)
+
+
+def _trivial(suite: Suite, frame: pl.DataFrame, options: Options) -> dict[str, float]:
+    """Measure what models that answer every sample of the run alike would get in the quantity that ranks."""
+    metric = _ranking_metric(suite, options)
+    if metric is None or frame.is_empty():
+        return {}
+    samples = (
+        frame.drop(suite.metrics.unmeasured)
+        .sort("model", "judge")
+        .unique("sample_hash", keep="first", maintain_order=True)
+    )
+    measured = {
+        name: measure(samples.with_columns(**columns), (metric,), groups=())["value"].item()
+        for name, columns in suite.metrics.trivial.items()
+    }
+    return {name: value for name, value in measured.items() if value is not None}
+
+
+def _ranking_metric(suite: Suite, options: Options) -> Metric | None:
+    """Find the metric that ranks, over all samples; None where it is not computed row by row."""
+    ranking = next(
+        (figure.quantity.metric for figure in suite.presentation.figures if isinstance(figure, Ranking)), None
+    )
+    return over_all(suite.all_metrics(options), ranking)

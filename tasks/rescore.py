@@ -1,0 +1,114 @@
+"""Rescore: derive a run's rows and snapshot again from the ledger, without any call, by the rules as they are now."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from evalake.contracts.tables import CALLS, RUN_ITEMS, SAMPLES
+from evalake.contracts.tables.runs import JUDGE_CALL, SUBJECT_CALL
+from evalake.core.configuration import Configuration
+from evalake.core.errors import LakeError
+from evalake.models.request import Request
+from evalake.sdk import Converse, Exchange, Item, Options
+from evalake.storage.lake import Lake
+from evalake.storage.ledger import LedgerIndex, key_of
+from evalake.tasks.collect import derive
+from evalake.tasks.converse import Conversation, exchange_of, going_on, replay_from_ledger
+from evalake.tasks.coverage import cover_again
+from evalake.tasks.extract import sample_of
+from evalake.tasks.measure import measure
+from evalake.tasks.publish import Published, publish_conversations
+from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.runs import run_row
+
+
+@dataclass(frozen=True, slots=True)
+class Rescored:
+    """What a rescoring did: the new snapshot, the rows it published, and the items the ledger could not answer."""
+
+    snapshot_id: str
+    published: Published
+    items: int
+    unanswered: int
+
+
+def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
+    """Derive the rows and the snapshot of a run again. No model is called.
+
+    Raises UsageError where there is no such run, LakeError where the ledger answers none of its items.
+    """
+    run = run_row(lake, run_id)
+    context = RunContext(run_id, run["suite"], lake, configuration)
+    items = _items(lake, run)
+    index = LedgerIndex.read(lake)
+    if run["origin"] == "import":
+        answered = _recorded(items, index)
+    else:
+        conversations = [
+            Conversation(item, given_by=(row["endpoint"], row["judge_endpoint"] or row["endpoint"]))
+            for item, row in items
+        ]
+        answered = replay_from_ledger(context, conversations, index).ended
+        strange = [pair for pair, each in zip(items, conversations, strict=True) if not each.answered]
+        if strange:
+            answered += replay_from_ledger(context, _as_asked(context, strange, index), index).ended
+    if not answered:
+        raise LakeError(f"the ledger holds no reply to any of the {len(items)} items of the run {run_id}")
+    origin = "import" if run["origin"] == "import" else "call"
+    published = publish_conversations(context, answered, origin) + derive(context, origin)
+    cover_again(lake, context.suite, run_id, run["judges"])
+    unanswered = len(items) - len(answered)
+    warnings = [f"{unanswered} items are missing: the ledger has no reply to them"] if unanswered else []
+    return Rescored(measure(context, warnings), published, len(items), unanswered)
+
+
+def _items(lake: Lake, run: Mapping[str, Any]) -> list[tuple[Item, Mapping[str, Any]]]:
+    """Read the run's items with their manifest rows; items derived from others (a panel's) are left to `derive`."""
+    manifest = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run["run_id"]).collect()
+    asked = manifest.filter(pl.col("judge").is_null() | pl.col("judge").is_in(run["judges"]))
+    versions = manifest["dataset_version"].unique().to_list()
+    samples = lake.frame(SAMPLES).filter(pl.col("dataset_version").is_in(versions)).collect()
+    by_hash = {row["sample_hash"]: sample_of(row) for row in samples.iter_rows(named=True)}
+    return [
+        (Item(by_hash[row["sample_hash"]], row["model"], row["judge"], row["prompt_type"], row["replicate"]), row)
+        for row in asked.sort("item_id").iter_rows(named=True)
+        if row["sample_hash"] in by_hash
+    ]
+
+
+def _as_asked(
+    context: RunContext, items: Sequence[tuple[Item, Mapping[str, Any]]], index: LedgerIndex
+) -> list[Conversation]:
+    """Build the conversations that would begin otherwise now, from what the ledger has of their first requests."""
+    begun = _recorded(items, index)
+    hashes = {conversation.answered[-1].prompt_hash for conversation in begun}
+    calls = context.lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(sorted(hashes)))
+    asked = dict(calls.select("prompt_hash", "request").unique("prompt_hash").collect().iter_rows())
+
+    def after(before: Mapping[str, Any]) -> Converse:
+        def converse(item: Item, answered: Sequence[Exchange], options: Options) -> Request | None:
+            request = context.suite.conversation.next_request(item, answered, options)
+            goes_on = request and context.configuration.real_model(request.model) == before["model"]
+            return going_on(request, before) if request and goes_on else request
+
+        return converse
+
+    return [
+        replace(each, given_by=("", last.endpoint), converse=after(json.loads(asked[last.prompt_hash])))
+        for each in begun
+        for last in each.answered[-1:]
+    ]
+
+
+def _recorded(items: Sequence[tuple[Item, Mapping[str, Any]]], index: LedgerIndex) -> list[Conversation]:
+    """Build imported conversations: their requests were never rendered; the manifest says which replies are theirs."""
+    asked = [[key_of(row, call) for call in (SUBJECT_CALL, JUDGE_CALL) if row[call["prompt_hash"]]] for _, row in items]
+    replies = index.fetch([key for keys in asked for key in keys])
+    return [
+        Conversation(item, keys[0].prompt_hash, [exchange_of(replies[key]) for key in keys])
+        for (item, _), keys in zip(items, asked, strict=True)
+        if all(key in replies for key in keys)
+    ]

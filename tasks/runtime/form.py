@@ -1,0 +1,163 @@
+"""The form of a run in the Prefect UI: what is known is offered as choices, and words stand where types would.
+
+Prefect draws a form from the JSON schemas of a flow's parameters: a list whose items are an enumeration as a choice of
+several, and alternatives as tabs with their titles. It tells them apart by their type, so at most one may be a list of
+texts; the last one takes any list as JSON, which is also how others than people name what the form does not know.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
+from functools import update_wrapper
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Annotated, Any, ParamSpec, TypeVar
+
+from prefect.runtime import flow_run
+from pydantic import BeforeValidator, Field, TypeAdapter, WithJsonSchema
+
+from evalake.core.configuration import Configuration, lake_uri, read_configuration
+from evalake.core.errors import ConfigurationError
+from evalake.core.prompt_files import PROMPTS
+from evalake.core.redaction import NO_PASSWORD
+from evalake.models.routes import find_route
+from evalake.request import OPTIONS, Option, RunRequest, listed
+from evalake.storage.lake import Lake
+from evalake.suites.registry import baselines, suite, suite_names
+from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.logs import redact_logs
+from evalake.tasks.runtime.resources import release_client
+from evalake.tasks.runtime.server import read_secret
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# A run with a URL that holds a password is refused by the server, which would keep it otherwise
+_TEXT = {"type": "string", "pattern": NO_PASSWORD}
+
+
+def _configuration() -> Configuration:
+    """Read the configuration; an empty one where it cannot be read, for a run says what is wrong with it."""
+    try:
+        return read_configuration()
+    except ConfigurationError:
+        return Configuration()
+
+
+def _known() -> Mapping[str, set[str]]:
+    """Find the names that the form offers, by the word with which options ask for them."""
+    suites, configured = [suite(name) for name in suite_names()], _configuration()
+    own_prompts = {name for section in configured.suites.values() for name in section.get(PROMPTS, {})}
+    subjects = {
+        model for each in suites if each.conversation.asks_subject for model in each.conversation.default_models
+    }
+    return {
+        "models": subjects | configured.models.keys(),
+        "judges": {judge for each in suites for judge in each.conversation.default_judges} | configured.models.keys(),
+        "starter": {source for each in suites for source in each.data.starter},
+        "prompt_types": {kind for each in suites for kind in each.prompts.types} | own_prompts,
+    }
+
+
+_KNOWN = _known()
+_SUITE = {"type": "string", "enum": list(suite_names())}
+
+
+def _either(default: str, other: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Build the schema of a field that may keep its default: the words for the default, or another value."""
+    return {"anyOf": [{"type": "null", "title": default}, {"title": other, **schema}]}
+
+
+def _names(option: Option) -> dict[str, Any]:
+    """Build the schema of a list of names: chosen among the known ones, written, or listed as JSON."""
+    choices = {"type": "array", "title": "choose", "items": {"type": "string", "enum": sorted(_KNOWN[option.known])}}
+    written = {**_TEXT, "title": "write, by comma" if option.separator == "," else "write, one a line"}
+    anything = {"title": "JSON", "anyOf": [{"type": "array", "items": _TEXT}, {"type": "null"}]}
+    return {"anyOf": [choices, written, anything]}
+
+
+def _field(option: Option) -> WithJsonSchema:
+    """Build what the form shows of an option: its help, and its value in words."""
+    declared_as: Any = Annotated[option.field.annotation, Field(), *option.field.metadata]
+    declared = TypeAdapter(declared_as).json_schema()
+    value = declared["anyOf"][0] if "anyOf" in declared else declared
+    if option.name == "suite":
+        value = _SUITE
+    elif option.name == "lake":
+        value = _TEXT
+    elif option.known:
+        value = _names(option)
+    given = "so many" if option.type is int else option.metavar
+    schema = _either(option.unset, given, value) if option.unset else value
+    return WithJsonSchema({"description": option.text, **schema})
+
+
+_FIELDS = {name: _field(option) for name, option in OPTIONS.items()}
+
+# For flows that take some of the options of a run
+SuiteName = Annotated[str, _FIELDS["suite"]]
+Judges = Annotated[Sequence[str] | None, BeforeValidator(listed), _FIELDS["judges"]]
+Day = Annotated[date | None, _FIELDS["day"]]
+LakeUri = Annotated[str | None, _FIELDS["lake"]]
+ConfigurationFile = Annotated[str | None, _FIELDS["configuration_file"]]
+Judge = Annotated[str | None, WithJsonSchema(_either("rules", "a model", _TEXT))]
+Suites = Annotated[Sequence[str] | None, WithJsonSchema({"type": "array", "items": _SUITE})]
+
+
+def takes_request(
+    request: Callable[P, RunRequest],
+) -> Callable[[Callable[[RunRequest], R]], Callable[P, R]]:
+    """Give a flow every option of a run as a parameter, with its field in the form; it gets them as one request."""
+
+    def decorate(run: Callable[[RunRequest], R]) -> Callable[P, R]:
+        def with_options(*args: P.args, **options: P.kwargs) -> R:
+            return run(request(*args, **options))
+
+        update_wrapper(with_options, run)
+        del with_options.__wrapped__  # type: ignore[attr-defined]  # whose parameters Prefect would read
+        with_options.__signature__ = Signature(list(map(_parameter, OPTIONS.values())))  # type: ignore[attr-defined]
+        return with_options
+
+    return decorate
+
+
+def _parameter(option: Option) -> Parameter:
+    default = Parameter.empty if option.field.is_required() else option.default
+    annotation = Annotated[Any, _FIELDS[option.name]]
+    return Parameter(option.name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)
+
+
+# What flows begin with: the lake and the configuration that they were given, and a context to ask judges in.
+
+
+def open_lake(lake: str | None) -> Lake:
+    """Open a flow run's lake, and redact what the flow run logs from now on."""
+    redact_logs()
+    return Lake(lake_uri(lake))
+
+
+def opened(lake: str | None, configuration_file: str | None) -> tuple[Lake, Configuration]:
+    """Open a flow run's lake as `open_lake` does, and read its configuration."""
+    return open_lake(lake), read_configuration(Path(configuration_file) if configuration_file else None)
+
+
+def run_id_of(flow_run_id: str) -> str:
+    """Name a run by the random end of its flow run's id, so that a retry of the flow run is the same run."""
+    return flow_run_id.replace("-", "")[-12:]
+
+
+def context_of(suite: str, judges: Iterable[str], lake: Lake, configuration: Configuration) -> RunContext:
+    """Build the context of this flow run. Raises ConfigurationError where one of the judges cannot be asked."""
+    for judge in judges:
+        find_route(judge, configuration, read_secret, baselines())
+    return RunContext(run_id_of(str(flow_run.id)), suite, lake, configuration)
+
+
+@contextmanager
+def asking(suite: str, judges: Iterable[str], lake: Lake, configuration: Configuration) -> Iterator[RunContext]:
+    """Yield a context as `context_of` builds it, and close its client at the end."""
+    context = context_of(suite, judges, lake, configuration)
+    try:
+        yield context
+    finally:
+        release_client(context)

@@ -1,1 +1,0 @@
-"""The way of a row, one module a step."""

@@ -1,0 +1,173 @@
+"""Walk: every item of a run to the end of its conversation, a few batches of every model in flight at a time."""
+
+import queue
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from prefect.exceptions import Pause
+from prefect.futures import PrefectFuture
+
+from evalake.core.errors import LakeError
+from evalake.models.request import Failure
+from evalake.sdk import Item
+from evalake.storage.ledger import Key, LedgerIndex, index_since, newest_index
+from evalake.tasks.batch import Batch, BatchIncompleteError, call_batch, replay_batch
+from evalake.tasks.converse import Conversation, Replay, refused, replay_from_ledger
+from evalake.tasks.plan import cut_batches, segments, write_manifest
+from evalake.tasks.preflight import Plan
+from evalake.tasks.runtime import progress, runs
+from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.resources import RunOverError, is_over, stop_calls
+from evalake.tasks.runtime.runner import processes, saying_when_lost
+
+# For each model and each process that calls: the next ones have begun when the last calls of one are slow.
+BATCHES_IN_FLIGHT = 3
+
+
+class ResultSink(Protocol):
+    """A receiver of the conversations that have ended."""
+
+    def add_replayed(self, conversations: Sequence[Conversation]) -> None:
+        """Take conversations that the ledger answered to their end."""
+
+    def add(self, conversations: Sequence[Conversation]) -> None:
+        """Take conversations that calls have ended."""
+
+
+def walk(context: RunContext, plan: Plan, sink: ResultSink) -> None:
+    """Answer every item of the plan, from the ledger or by calls.
+
+    Items whose request another sample's item is already asking are not asked beside it: they follow in a second
+    pass, and find the reply in the ledger. Raises ClusterError where processes that call batches are lost.
+    """
+    with saying_when_lost():
+        _Walk(context, plan, sink).run()
+
+
+@dataclass(frozen=True)
+class _Submitted:
+    batch: Batch
+    stream: str
+    future: PrefectFuture[Any]
+
+
+class _Walk:
+    def __init__(self, context: RunContext, plan: Plan, sink: ResultSink) -> None:
+        self._context, self._plan, self._sink = context, plan, sink
+        self._ledger_id, self._version, self._planned = newest_index(context.lake)
+        self._asking: dict[tuple[str, int], str] = {}  # first request to the sample whose item asks it
+        self._late: list[Item] = []
+        self._batches: Counter[str] = Counter()  # of each model
+        self._refused: set[str] = set()  # streams of which the run's ceiling has no more to be asked
+
+    def run(self) -> None:
+        self._pipeline({model: self._first_pass(model) for model in self._plan.models})
+        if late := self._late:
+            self._late = []
+            unanswered = self._replay(late, self._now())
+            unanswered.sort(key=lambda conversation: (conversation.first_hash, conversation.item.replicate))
+            self._pipeline({"late": self._cut(unanswered)})
+        if self._late:
+            raise LakeError(
+                f"the ledger of the lake {self._context.lake.uri} lacks replies to {len(self._late)} items that were "
+                "called: run it again, and `evalake check` says whether the table calls is damaged"
+            )
+
+    def _first_pass(self, model: str) -> Iterator[Batch]:
+        """Yield the batches of one model, planned segment after segment as they are taken."""
+        plan = self._plan
+        for segment in segments(plan.datasets, model, plan.judges, plan.prompt_types, plan.replicates):
+            yield from self._cut(self._first_askers(self._replay(segment, self._planned)))
+
+    def _replay(self, items: Sequence[Item], index: LedgerIndex) -> list[Conversation]:
+        """Replay items from the ledger, and put those that need calls on the manifest; returns these."""
+        replay = replay_from_ledger(self._context, [Conversation(item) for item in items], index)
+        unanswered = replay.unanswered
+        write_manifest(self._context, unanswered, runs.versions_of(self._plan.datasets))
+        progress.advance(self._context.run_id, by=len(items) - len(unanswered))
+        self._sink.add_replayed(replay.ended)
+        return unanswered
+
+    def _first_askers(self, conversations: Sequence[Conversation]) -> list[Conversation]:
+        """Select the conversations whose request no other sample of the run asks for yet; the others follow later."""
+        first = []
+        for conversation in conversations:
+            key = (conversation.first_hash, conversation.item.replicate)
+            asking = self._asking.setdefault(key, conversation.item.sample.sample_hash)
+            if asking == conversation.item.sample.sample_hash:
+                first.append(conversation)
+            else:
+                self._late.append(conversation.item)
+        return first
+
+    def _cut(self, conversations: Sequence[Conversation]) -> Iterator[Batch]:
+        for batch in cut_batches(conversations, self._plan.configuration.batch_size):
+            model = batch[0].item.model
+            self._batches[model] += 1
+            yield Batch(self._context, batch, self._ledger_id, self._version, f"{model} #{self._batches[model]}")
+
+    def _pipeline(self, streams: Mapping[str, Iterator[Batch]]) -> None:
+        """Keep a few batches of every stream in flight, and hand each over as it ends.
+
+        Raises RunOverError where the run is stopped meanwhile, once no batch of it is left.
+        """
+        ended: queue.SimpleQueue[_Submitted] = queue.SimpleQueue()
+        in_flight: Counter[str] = Counter()
+
+        def fill(stream: str, up_to: int) -> None:
+            while not is_over(self._context) and in_flight[stream] < up_to:
+                if (batch := next(streams[stream], None)) is None:
+                    return
+                if stream in self._refused:
+                    self._sink.add([refused(conversation) for conversation in batch.conversations])
+                    continue
+                try:
+                    future = call_batch.with_options(task_run_name=batch.name).submit(batch)
+                except Pause:  # Prefect has seen before us that the flow run is suspended
+                    stop_calls(self._context, "the flow run is suspended")
+                    return
+                submitted = _Submitted(batch, stream, future)
+                future.add_done_callback(lambda _, submitted=submitted: ended.put(submitted))  # type: ignore[misc]
+                in_flight[stream] += 1
+
+        for up_to in range(BATCHES_IN_FLIGHT * processes()):
+            for stream in streams:  # in turns, so that no model waits until another has its share
+                fill(stream, up_to + 1)
+        while in_flight.total():
+            done = ended.get()
+            in_flight[done.stream] -= 1
+            try:
+                self._take(done)
+            except (RunOverError, Pause) as error:  # the others are waited for, and nothing is begun any more
+                stop_calls(self._context, str(error) or "the flow run is suspended")
+            fill(done.stream, BATCHES_IN_FLIGHT * processes())
+        if is_over(self._context):
+            raise RunOverError(f"the run {self._context.run_id} was stopped; what was answered is in the ledger")
+
+    def _now(self) -> LedgerIndex:
+        return index_since(self._context.lake, self._ledger_id, self._version)
+
+    def _take(self, done: _Submitted) -> None:
+        failures = _failures(done.future)
+        if done.batch.ended is not None:
+            replay = Replay(list(done.batch.ended))
+        else:  # another process called it, or Prefect's cache knows that it was called before
+            replay = replay_batch(done.batch, failures, self._now())
+        asked = sum(not conversation.is_refused for conversation in replay.ended)
+        if asked < len(replay.ended):
+            self._refused.add(done.stream)
+        progress.ended(self._context.run_id, done.batch.name, asked)
+        self._sink.add(replay.ended)
+        self._late += [conversation.item for conversation in replay.unanswered]
+
+
+def _failures(future: PrefectFuture[Any]) -> Mapping[Key, Failure]:
+    """Find the calls that a batch gave up on. Any other failure of the batch is raised."""
+    outcome = future.result(raise_on_failure=False)
+    if isinstance(outcome, BatchIncompleteError):
+        return outcome.failures
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return {}

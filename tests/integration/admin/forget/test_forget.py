@@ -1,0 +1,202 @@
+"""What is forgotten is in no byte of a lake any more; all else is there, in order, and asked about never again."""
+
+import json
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from evalake.admin import forget as job
+from evalake.admin.check import check_lake
+from evalake.admin.forget import forget
+from evalake.admin.import_results import import_recorded, import_samples
+from evalake.admin.maintain import migrate
+from evalake.admin.prove import verify_snapshots
+from evalake.contracts.tables import CALLS, FORGOTTEN, QUARANTINE, RUNS, SAMPLES
+from evalake.core.errors import LakeError, SourceError, UsageError
+from evalake.storage.forget import erase
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
+from evalake.storage.snapshots import read_metrics
+from evalake.suites.registry import all_contracts, suite
+from tests.integration.admin.forget.byte_search import files_with
+from tests.integration.admin.test_migrate import ARCHIVES, Place
+from tests.integration.cli.command import recorded
+from tests.integration.storage.recorded_lake import AUDITS
+from tests.integration.storage.recorded_lake import SAMPLES as SAMPLES_OF_GUARD
+
+pytestmark = pytest.mark.slow
+
+SECRET = "command number 7"  # of the sample s7, and of no other
+KEPT_BY_FORGETTING = {"forgotten", "contract_checks"}  # which say what was done
+
+
+@pytest.fixture(scope="module")
+def imported(recorded_runs: Lake, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a lake of recorded results; the refused lines hold one of the sample s7."""
+    folder = tmp_path_factory.mktemp("imported")
+    shutil.copytree(Path(recorded_runs.uri).parent, folder, dirs_exist_ok=True)
+    bad = json.dumps({**json.loads(recorded(7)), "label": "neither"})
+    (folder / "bad.jsonl").write_text(f"{recorded(8)}\n{bad}\n")
+    import_recorded(Lake(str(folder / "lake")), suite("command_guard"), [folder / "bad.jsonl"])
+    return folder
+
+
+@pytest.fixture
+def lake(imported: Path, tmp_path: Path) -> Lake:
+    """A copy of it."""
+    shutil.copytree(imported, tmp_path, dirs_exist_ok=True)
+    return Lake(str(tmp_path / "lake"))
+
+
+def rows(lake: Lake) -> dict[str, pl.DataFrame]:
+    """The rows of every table."""
+    return {contract.table: lake.frame(contract).collect() for contract in all_contracts()}
+
+
+def damage(lake: Lake) -> list[Any]:
+    """What `evalake check` finds."""
+    return [finding for table in check_lake(lake) for finding in table.findings]
+
+
+def forgotten_snapshots(lake: Lake) -> set[str]:
+    """The snapshots that cannot be recomputed because of what was forgotten."""
+    return {proof.snapshot_id for proof in verify_snapshots(lake) if "was forgotten" in proof.reason}
+
+
+def hash_of(lake: Lake, sample_id: str) -> str:
+    """The content hash of a sample of recorded commands."""
+    found = lake.frame(SAMPLES).filter(suite="command_guard", sample_id=sample_id).collect()
+    return str(found["sample_hash"].unique().item())
+
+
+def test_a_forgotten_sample_is_in_no_byte_and_every_other_row_is_there(lake: Lake) -> None:
+    before, sample = rows(lake), hash_of(lake, "s7")
+    tables = {file.relative_to(lake.uri).parts[0] for file in files_with(lake, SECRET)}
+    assert tables >= {"samples", "quarantine"}
+    logs = [file for file in files_with(lake, "s7") if file.suffix == ".json"]
+    assert logs  # statistics tell the names of samples
+
+    done = forget(lake, sample=sample)
+
+    assert files_with(lake, SECRET) == []
+    assert not [file for file in files_with(lake, '\\"s7\\"') if file.suffix == ".json"]
+    assert done.rows["command_guard_results"] == 2
+    for table, after in rows(lake).items():
+        if table in KEPT_BY_FORGETTING:
+            continue
+        left = before[table]
+        assert left.height - after.height == done.rows.get(table, 0), table
+        assert left.join(after, on=after.columns[:3], how="semi", nulls_equal=True).height >= after.height, table
+        if "sample_hash" in after.columns:
+            expected = left.filter(pl.col("sample_hash") != sample)
+            assert after.sort(pl.all()).equals(expected.sort(pl.all())), table
+    assert before["quarantine"].height - lake.frame(QUARANTINE).collect().height == 1
+    assert lake.frame(FORGOTTEN).filter(pl.col("first_version").is_null()).collect().is_empty()
+    assert damage(lake) == []
+    guard = lake.frame(RUNS).filter(suite="command_guard").collect()
+    assert set(guard["snapshot_id"]) <= forgotten_snapshots(lake)
+
+
+def test_a_forgotten_sample_is_not_taken_in_again(lake: Lake) -> None:
+    folder, sample = Path(lake.uri).parent, hash_of(lake, "s7")
+    forget(lake, sample=sample)
+    calls = lake.frame(CALLS).collect().height
+    run_id = import_recorded(lake, suite("command_guard"), [folder / "guard.jsonl"])
+    assert files_with(lake, SECRET) == []
+    assert lake.frame(CALLS).collect().height == calls
+    run = lake.frame(RUNS).filter(run_id=run_id).collect().row(0, named=True)
+    assert "2 results are of samples that were forgotten" in run["message"]
+    (folder / "alone.jsonl").write_text(recorded(7) + "\n")
+    with pytest.raises(SourceError, match="was forgotten"):
+        import_recorded(lake, suite("command_guard"), [folder / "alone.jsonl"])
+    with pytest.raises(UsageError, match="forgotten already"):
+        forget(lake, sample=sample)
+    assert damage(lake) == []
+
+
+def test_a_dry_run_changes_nothing_and_wrong_names_are_refused(lake: Lake) -> None:
+    before = {file: file.read_bytes() for file in Path(lake.uri).rglob("*") if file.is_file()}
+    planned = forget(lake, dataset="mine", dry_run=True)
+    assert planned.rows["command_guard_results"] == 80
+    for wrong in ({"sample": "0" * 64}, {"session": "s7"}, {"dataset": "other"}, {}, {"sample": "a", "dataset": "b"}):
+        with pytest.raises(UsageError):
+            forget(lake, **wrong)  # type: ignore[arg-type]
+    assert before == {file: file.read_bytes() for file in Path(lake.uri).rglob("*") if file.is_file()}
+
+
+def test_nothing_is_forgotten_while_a_run_is_under_way(lake: Lake) -> None:
+    row = lake.frame(RUNS).collect().head(1)
+    now = datetime.now(UTC)
+    active = row.with_columns(run_id=pl.lit("under-way"), state=pl.lit("running"), alive_at=now, ended_at=None)
+    land(lake, RUNS, active.cast(row.schema))
+    with pytest.raises(LakeError, match=r"cannot forget while a run is under way \(under-way\)"):
+        forget(lake, dataset="mine")
+    assert files_with(lake, SECRET)
+    assert lake.frame(FORGOTTEN).collect().is_empty()
+
+
+def test_versions_of_before_say_forgotten_and_places_outside_are_listed(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EVALAKE_BACKUP", "s3://elsewhere/copy")
+    runs = {row["samples"]: row for row in lake.frame(RUNS).collect().iter_rows(named=True)}
+    guard, audits = runs[SAMPLES_OF_GUARD], runs[AUDITS]
+    for run in (guard, audits):
+        (tmp_path / "evalake-reports" / run["run_id"]).mkdir(parents=True)
+    numbers = read_metrics(lake, guard["snapshot_id"])
+    before = lake.version(SAMPLES)
+
+    done = forget(lake, sample=hash_of(lake, "s7"))
+
+    assert read_metrics(lake, guard["snapshot_id"]).equals(numbers)
+    with pytest.raises(LakeError, match="forgotten; its metrics are kept"):
+        lake.pinned(SAMPLES, {SAMPLES.table: before})
+    listed = "\n".join(done.look_at)
+    assert "the backup s3://elsewhere/copy" in listed
+    assert f"evalake-reports/{guard['run_id']}" in listed
+    assert audits["run_id"] not in listed
+
+
+def test_what_was_cut_off_is_taken_up_again_however_often(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, sample = erase, hash_of(lake, "s7")
+    for table in ("samples", "calls", "command_guard_results"):  # in the order in which they are gone through
+
+        def cut_off(lake: Lake, name: str, *arguments: Any, last: str = table) -> int:
+            version = whole(lake, name, *arguments)
+            if name == last:
+                raise LakeError("the disk is full")  # it is done, and nobody has written that down
+            return version
+
+        with monkeypatch.context() as patched:
+            patched.setattr(job, "erase", cut_off)
+            with pytest.raises(LakeError, match="disk is full"):
+                forget(lake, sample=sample)
+        assert damage(lake) == []
+    forget(lake, sample=sample)
+    assert files_with(lake, SECRET) == []
+    assert lake.frame(FORGOTTEN).filter(pl.col("first_version").is_null()).collect().is_empty()
+    assert damage(lake) == []
+
+
+def test_a_session_goes_with_the_whole_conversation_about_it(tmp_path: Path, prefect_api: str) -> None:
+    place = Place(tmp_path, ARCHIVES[-1], prefect_api)
+    lake = place.lake
+    migrate(lake)
+    before = lake.frame(CALLS).filter(pl.col("request").str.contains("disk-full")).collect().height
+    assert before > 1  # the judge was asked twice about it
+    done = forget(lake, session="disk-full")
+    assert done.rows["calls"] == before
+    assert files_with(lake, "disk-full") == []
+    assert damage(lake) == []
+    import_samples(lake, suite("session_review"), [str(tmp_path / "sessions.jsonl")])
+    assert files_with(lake, "disk-full") == []
+    ran = json.loads(place.evalake("run", "session_review", "--dataset", "sessions.jsonl", "--json"))
+    assert ran["calls"]["made"] == 4  # about the two other sessions, under criteria that are newer than the archive
+    assert files_with(lake, "disk-full") == []
+    said = place.evalake("forget", "--session", "disk-full", code=2)
+    assert "nothing of that name" in said

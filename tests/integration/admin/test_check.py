@@ -1,0 +1,291 @@
+"""The check of a lake: a healthy one passes, every kind of damage is named with its table, and none stops the check."""
+
+import errno
+import json
+import shutil
+from itertools import count
+from pathlib import Path
+
+import polars as pl
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from evalake.admin.check import check_lake, exit_code
+from evalake.admin.prove import count_outcomes, reasons
+from evalake.contracts.contract import Contract
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS, RUN_ITEMS, RUNS, SAMPLES, SNAPSHOTS
+from evalake.storage import ledger
+from evalake.storage.integrity import Defect
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
+from evalake.storage.maintenance import maintain
+from evalake.storage.migrations import migrate, pending
+from evalake.suites.command_guard.contract import RESULTS
+from tests.integration.storage.foreign_snapshot import foreign_snapshot
+from tests.integration.storage.rows import call
+from tests.integration.storage.test_migrations import FIRST, LONG, killed
+from tests.integration.storage.test_migrations import rows as rows_of
+
+pytestmark = pytest.mark.slow
+
+
+def found(lake: Lake, *contracts: Contract) -> dict[str, list[Defect]]:
+    """What the check finds in these tables, by table; tables that are well are left out."""
+    checked = check_lake(lake, contracts or None)
+    return {table.contract.table: list(table.findings) for table in checked if table.findings}
+
+
+def the_finding(lake: Lake, contract: Contract) -> Defect:
+    """The one finding there is about this table, which says how to mend it."""
+    ((table, (finding,)),) = found(lake, contract).items()
+    assert finding.table == table == contract.table
+    assert finding.mend
+    return finding
+
+
+def entry(lake: Lake, contract: Contract, version: int) -> Path:
+    return Path(lake.location(contract)) / "_delta_log" / f"{version:020}.json"
+
+
+def newest(lake: Lake, contract: Contract) -> int:
+    version = lake.version(contract)
+    assert version is not None
+    return version
+
+
+def data_file(lake: Lake, contract: Contract) -> Path:
+    return Path(sorted(lake.open(contract).file_uris())[0])
+
+
+def around(lake: Lake, contract: Contract, rows: pl.DataFrame) -> None:
+    """Append rows as somebody else's program would."""
+    write_deltalake(lake.location(contract), rows.to_arrow(), mode="append")
+
+
+def test_a_healthy_lake_passes_again_and_again(lake: Lake) -> None:
+    checked = [table.contract.table for table in check_lake(lake) if not table.findings]
+    assert {"samples", "calls", "runs", "run_items", "metric_snapshots", "snapshots"} <= set(checked)
+    maintain(lake, [RUNS, CALLS, RESULTS, CONTRACT_CHECKS], retention_hours=0)
+    assert found(lake, RUNS, CALLS, RESULTS, CONTRACT_CHECKS, METRIC_SNAPSHOTS) == {}
+
+
+@pytest.mark.parametrize("contract", [SAMPLES, CALLS, RUNS, RESULTS, SNAPSHOTS, METRIC_SNAPSHOTS, CONTRACT_CHECKS])
+def test_a_deleted_data_file_is_found(lake: Lake, contract: Contract) -> None:
+    gone = data_file(lake, contract)
+    gone.unlink()
+    findings = found(lake, contract)[contract.table]
+    assert gone.name in findings[0].problem
+    assert "backup" in findings[0].mend
+
+
+def test_a_data_file_that_only_a_pinned_version_needs_is_missed(lake: Lake) -> None:
+    pinned = data_file(lake, RESULTS)
+    lake.open(RESULTS).optimize.compact()
+    assert pinned != data_file(lake, RESULTS)
+    pinned.unlink()
+    assert pinned.name in found(lake, RESULTS)[RESULTS.table][0].problem
+
+
+def test_a_truncated_data_file_is_found(lake: Lake) -> None:
+    cut = data_file(lake, RESULTS)
+    cut.write_bytes(cut.read_bytes()[:500])
+    results, values = check_lake(lake, [RESULTS, METRIC_SNAPSHOTS])
+    assert cut.name in results.findings[0].problem
+    assert "not recomputed" in [proof.outcome for proof in values.proofs]  # and what cannot be proved because of it
+
+
+def test_a_data_file_of_the_right_size_and_wrong_content_is_found(lake: Lake) -> None:
+    file = data_file(lake, SAMPLES)
+    file.write_bytes(b"\0" * file.stat().st_size)
+    assert "cannot be read" in the_finding(lake, SAMPLES).problem
+
+
+def test_a_missing_middle_log_entry_is_found(lake: Lake) -> None:
+    entry(lake, SAMPLES, 1).unlink()
+    assert entry(lake, SAMPLES, 1).name in the_finding(lake, SAMPLES).problem
+
+
+def test_a_missing_log_entry_behind_a_checkpoint_is_found(lake: Lake) -> None:
+    lake.open(RESULTS).create_checkpoint()
+    entry(lake, RESULTS, 2).unlink()
+    assert entry(lake, RESULTS, 2).name in the_finding(lake, RESULTS).problem
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\x00", b"[1]", b"[" * 100_000])
+@pytest.mark.parametrize("place", ["middle", "last"])
+def test_a_truncated_log_entry_is_found(lake: Lake, content: bytes, place: str) -> None:
+    version = 2 if place == "middle" else newest(lake, RUNS)
+    entry(lake, RUNS, version).write_bytes(content)
+    finding = the_finding(lake, RUNS)
+    assert entry(lake, RUNS, version).name in finding.problem
+    assert ("delete this newest entry" in finding.mend) == (place == "last")
+
+
+def test_a_log_cut_in_the_middle_of_an_entry_is_found(lake: Lake) -> None:
+    last = entry(lake, RUN_ITEMS, newest(lake, RUN_ITEMS))
+    last.write_bytes(last.read_bytes()[:-40])
+    assert last.name in found(lake, RUN_ITEMS)[RUN_ITEMS.table][0].problem
+
+
+@pytest.mark.parametrize("contract", [RESULTS, RUN_ITEMS])
+def test_a_missing_last_log_entry_is_found_by_the_snapshot_that_read_it(lake: Lake, contract: Contract) -> None:
+    version = newest(lake, contract)
+    entry(lake, contract, version).unlink()
+    assert f"version {version}" in found(lake, contract)[contract.table][0].problem
+
+
+@pytest.mark.parametrize("contract", [SAMPLES, RUNS, CALLS, METRIC_SNAPSHOTS])
+def test_a_missing_last_log_entry_is_found_by_an_earlier_check(lake: Lake, contract: Contract) -> None:
+    assert found(lake, contract) == {}
+    entry(lake, contract, newest(lake, contract)).unlink()
+    assert "log entries are gone" in found(lake, contract)[contract.table][0].problem
+
+
+def test_a_run_whose_snapshot_was_lost_is_found(lake: Lake) -> None:
+    entry(lake, SNAPSHOTS, newest(lake, SNAPSHOTS)).unlink()
+    assert "snapshot" in the_finding(lake, RUNS).problem
+
+
+def test_a_table_that_lost_its_log_or_is_gone_is_found(lake: Lake) -> None:
+    shutil.rmtree(entry(lake, SAMPLES, 0).parent)
+    shutil.rmtree(lake.location(RESULTS))
+    findings = found(lake, SAMPLES, RESULTS)
+    assert findings[SAMPLES.table][0].problem == "has lost its log"
+    assert findings[RESULTS.table][0].problem == "is gone"
+
+
+def test_a_bad_row_written_around_evalake_is_found(lake: Lake) -> None:
+    row = lake.frame(SAMPLES).head(1).collect()
+    around(lake, SAMPLES, row.with_columns(sample_id=pl.lit("x"), sample_hash=pl.lit("no hash")))
+    finding = the_finding(lake, SAMPLES)
+    assert "1 of 13 rows" in finding.problem
+    assert "sample_hash_is_sha256" in finding.problem
+
+
+def test_bad_rows_are_counted_over_all_of_a_table(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("x", "y"):
+        row = lake.frame(SAMPLES).head(1).collect()
+        around(lake, SAMPLES, row.with_columns(sample_id=pl.lit(name), sample_hash=pl.lit("no hash")))
+    monkeypatch.setattr("evalake.admin.prove.CHUNK_ROWS", 1)
+    assert "2 of 14 rows" in the_finding(lake, SAMPLES).problem
+
+
+def test_a_row_that_breaks_a_constraint_and_the_constraint_taken_away_for_it_are_found(lake: Lake) -> None:
+    lake.open(SAMPLES).alter.drop_constraint("position_not_negative")
+    row = lake.frame(SAMPLES).head(1).collect()
+    around(lake, SAMPLES, row.with_columns(sample_id=pl.lit("x"), position=pl.lit(-1, pl.Int64)))
+    missing, broken = found(lake, SAMPLES)[SAMPLES.table]
+    assert "lacks the constraints position_not_negative" in missing.problem
+    assert "position_not_negative" in broken.problem
+
+
+def test_missing_constraints_are_found_and_the_named_mend_mends_them(lake: Lake) -> None:
+    lake.open(RESULTS).alter.drop_constraint("replicate_not_negative")
+    finding = the_finding(lake, RESULTS)
+    assert "replicate_not_negative" in finding.problem
+    assert "evalake maintain" in finding.mend
+    maintain(lake, [RESULTS])
+    assert found(lake, RESULTS) == {}
+
+
+def test_a_duplicate_key_is_found(lake: Lake) -> None:
+    around(lake, SAMPLES, lake.frame(SAMPLES).head(1).collect())
+    finding = the_finding(lake, SAMPLES)
+    assert "key_unique" in finding.problem
+    assert "delete the later rows" in finding.mend
+
+
+def test_a_changed_metric_value_is_found(lake: Lake) -> None:
+    tampered = "metric = 'malicious_detection_rate' AND slice = 'all'"
+    DeltaTable(lake.location(METRIC_SNAPSHOTS)).update(updates={"value": "0.123"}, predicate=tampered)
+    findings = found(lake, METRIC_SNAPSHOTS)[METRIC_SNAPSHOTS.table]
+    assert len(findings) == 2  # the run's snapshots, one each
+    assert "1 values: malicious_detection_rate of openai/gpt-4o-mini" in findings[0].problem
+
+
+def test_a_changed_result_makes_no_snapshot_wrong_but_a_changed_snapshot_is_found(lake: Lake) -> None:
+    DeltaTable(lake.location(RESULTS)).update(updates={"latency_ms": "1.0"})
+    assert found(lake, METRIC_SNAPSHOTS) == {}  # snapshots read the versions they pin
+    DeltaTable(lake.location(SNAPSHOTS)).update(updates={"seed": "seed + 1"})
+    assert "its id does not follow" in found(lake, SNAPSHOTS)[SNAPSHOTS.table][0].problem
+
+
+def test_a_changed_request_in_the_ledger_is_found(lake: Lake) -> None:
+    ledger.append(lake, [call(1), call(2)])
+    assert found(lake, CALLS) == {}
+    request = json.dumps({"question": 3})
+    DeltaTable(lake.location(CALLS)).update(
+        new_values={"request": request}, predicate=f"prompt_hash = '{call(1)['prompt_hash']}'"
+    )
+    assert "1 requests do not hash" in the_finding(lake, CALLS).problem
+
+
+def test_replies_put_into_the_ledger_around_it_are_found(lake: Lake) -> None:
+    row = conform([{**call(1), "ledger_version": 999}], CALLS)
+    around(lake, CALLS, pl.concat([row, row]))
+    problems = [finding.problem for finding in found(lake, CALLS)[CALLS.table]]
+    assert any("twice in one commit" in problem for problem in problems)
+    assert any("the log has not reached" in problem for problem in problems)
+
+
+def test_damage_of_several_tables_is_found_in_one_check(lake: Lake) -> None:
+    """Among them the tables that the check itself reads and writes."""
+    data_file(lake, SAMPLES).unlink()
+    entry(lake, CALLS, 3).write_text("{")
+    entry(lake, SNAPSHOTS, 1).unlink()
+    entry(lake, CONTRACT_CHECKS, 1).write_text("")
+    checked = {table.contract.table: table.findings for table in check_lake(lake)}
+    damaged = {table for table, findings in checked.items() if findings}
+    assert damaged >= {"samples", "calls", "snapshots", "contract_checks"}
+    assert RESULTS.table in checked
+    assert all(finding.mend for findings in checked.values() for finding in findings)
+
+
+def test_values_that_went_lost_altogether_are_missed_without_an_earlier_check(lake: Lake) -> None:
+    shutil.rmtree(lake.location(METRIC_SNAPSHOTS))
+    assert the_finding(lake, METRIC_SNAPSHOTS).problem == "is gone"
+
+
+def test_a_snapshot_that_could_not_be_recomputed_is_counted_with_its_reason_and_is_not_wrong(lake: Lake) -> None:
+    assert exit_code(list(check_lake(lake, [METRIC_SNAPSHOTS]))) == 0
+    foreign = foreign_snapshot(lake)
+    (checked,) = check_lake(lake, [METRIC_SNAPSHOTS])
+    assert (exit_code([checked]), checked.findings) == (3, [])
+    assert count_outcomes(checked.proofs) == "snapshots: 2 proved, 0 wrong, 1 not recomputed"
+    ((reason, names),) = reasons(checked.proofs).items()
+    assert names == [foreign[:12]]
+    assert "other versions of command_guard's metrics" in reason
+    data_file(lake, SAMPLES).unlink()
+    assert exit_code(list(check_lake(lake, [SAMPLES, METRIC_SNAPSHOTS]))) == 1  # what is wrong goes first
+
+
+def test_a_lake_that_nobody_may_write_to_is_checked_whole_and_that_is_said_once(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    before = newest(lake, CONTRACT_CHECKS)
+    monkeypatch.setattr("evalake.storage.commit.TemporaryFile", refuse)
+    findings = [(table.contract, finding) for table in check_lake(lake) for finding in table.findings]
+    ((contract, finding),) = findings
+    assert contract is CONTRACT_CHECKS
+    assert "what was found is not kept" in finding.problem
+    assert "is not writable (Read-only file system)" in finding.problem
+    assert newest(lake, CONTRACT_CHECKS) == before
+
+
+def test_a_lake_that_is_half_migrated_is_found_and_the_named_mend_mends_it(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    land(lake, FIRST, rows_of(FIRST, ("a", 1)))
+    for number in count(1):
+        if not killed(lake, LONG, number, after=True):
+            break
+        if pending(lake, [LONG]):
+            finding = the_finding(lake, LONG)
+            assert "schema version" in finding.problem
+            assert "evalake maintain --migrate" in finding.mend
+    assert number > 2
+    migrate(lake, [LONG])
+    assert found(lake, LONG) == {}

@@ -1,0 +1,105 @@
+"""The command's entry: a mistake is one clear line that names the thing, with its exit code, and nothing half-done."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli.command import evalake, evalake_here
+
+NO_SERVER = "http://127.0.0.1:9/api"  # no mistake waits for one, or has one started
+MISTAKES = [
+    (("run", "poetry"), 2, "poetry"),
+    (("run", "command_guard", "--dataset", "missing.csv"), 2, "missing.csv"),
+    (("run", "command_guard", "--models", "nowhere/x"), 2, "nowhere/x"),
+    (("run", "command_guard", "--models", "baseline/nope"), 2, "baseline/nope"),
+    (("run", "solidity_audit", "--judges", "baseline/nope"), 2, "baseline/nope"),
+    (("run", "command_guard", "--max-cost", "1", "--models", "ollama/m"), 2, "the price of ollama/m"),
+    (("run", "command_guard", "--models", "openai/gpt-4o-mini"), 2, "OPENAI_API_KEY"),
+    (("run", "command_guard", "--prompt-types", "sung"), 2, "sung"),
+    (("run", "command_guard", "--config", "missing.toml"), 2, "missing.toml"),
+    (("run", "command_guard", "--limit", "0"), 2, "--limit"),
+    (("run", "command_guard", "--lake", "/proc/lake"), 1, "/proc/lake"),
+    (("import", "missing.jsonl", "--suite", "command_guard"), 2, "missing.jsonl"),
+    (("import", "missing.jsonl", "--suite", "poetry"), 2, "poetry"),
+    (("metrics",), 2, "no snapshot"),
+    (("metrics", "--run", "nothing"), 2, "nothing"),
+    (("metrics", "--run", "a", "--snapshot", "b"), 2, "not both"),
+    (("report", "nothing"), 2, "nothing"),
+    (("sql", "select * from nowhere"), 2, "nowhere"),
+    (("sql", "select 1", "--at", "samples"), 2, "TABLE=VERSION"),
+    (("sql", "select 1", "--at", "nowhere=1"), 2, "nowhere"),
+    (("sql", "select 1", "--format", "xml"), 2, "xml"),
+    (("sql", "select 1", "--format", "parquet"), 2, "--out"),
+    (("export", "everything"), 2, "everything"),
+    (("sing",), 2, "sing"),
+    (("run",), 2, "SUITE"),
+    (("runs", "--limit", "3"), 2, "--limit"),
+    (("run", "command_guard", "--models", " , "), 2, "--models"),
+    (("run", "command_guard", "--lake", ""), 2, "--lake"),
+    (("runs", "--lake", "nosuch://bucket/lake"), 1, "nosuch://"),
+    (("runs", "--lake", "s3://bucket/lake?region=x"), 2, "has parameters"),
+    (("runs", "--lake", "/dev/null"), 1, "/dev/null"),
+    (("metrics", "--snapshot", ""), 2, "snapshot"),
+    (("sql", ""), 2, "one query"),
+    (("sql", "select 1", "--out", "no/such/folder/x.csv"), 1, "no/such/folder"),
+    (("sql", "select 1 as x", "--format", "parquet", "--out", "/dev/full"), 2, "/dev/full is no regular file"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "named"), MISTAKES, ids=[" ".join(mistake[0]) for mistake in MISTAKES])
+def test_a_mistake_is_named_in_one_line(tmp_path: Path, arguments: tuple[str, ...], code: int, named: str) -> None:
+    done = evalake_here(*arguments, folder=tmp_path, OPENAI_API_KEY="", PREFECT_API_URL=NO_SERVER)
+    assert done.returncode == code, done.stderr
+    assert named in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("evalake: ")
+    assert done.stderr.count("\n") == 1
+    assert not done.stdout
+    assert not list(tmp_path.iterdir())  # what is refused before it begins leaves nothing
+
+
+def test_debug_shows_where(tmp_path: Path) -> None:
+    assert "Traceback" in evalake("metrics", "--debug", folder=tmp_path).stderr
+
+
+HEAVY = [
+    "prefect",
+    "litellm",
+    "great_expectations",
+    "pandas",
+    "polars",
+    "deltalake",
+    "duckdb",
+    "opentelemetry",
+    "distributed",
+    "scipy",
+    "plotly",
+]
+
+
+def test_help_starts_without_the_heavy_libraries(tmp_path: Path) -> None:
+    code = (
+        "import sys; from cli import main; sys.argv = ['evalake', '--help']\n"
+        "try: main.main()\n"
+        "except SystemExit: pass\n"
+        f"print([m for m in {HEAVY} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[3])
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_empty_lakes_list_nothing_and_say_so(tmp_path: Path) -> None:
+    for listing in ("runs", "snapshots", "tables"):
+        done = evalake_here(listing, "--format", "json", folder=tmp_path)
+        assert (done.returncode, done.stdout) == (0, "[]\n")
+        assert f"the lake {tmp_path}/lake has no {listing}" in done.stderr
+    assert f"the lake {tmp_path}/lake has no tables" in evalake_here("sql", "from runs", folder=tmp_path).stderr
+
+
+def test_a_check_that_finds_no_lake_does_not_pass(tmp_path: Path) -> None:
+    for options in ([], ["--json"]):
+        done = evalake_here("check", "--lake", "misspelt", *options, folder=tmp_path)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == "evalake: the lake misspelt has no tables: there is nothing to check\n"

@@ -1,0 +1,36 @@
+"""`evalake settle`: rounds until the rules are decided, said as they come; exit codes as a gate's."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli.command import evalake
+
+BLOCKS = ("settle", "command_guard", "--model", "baseline/always-block")
+
+
+def test_it_stops_when_the_rules_are_decided(tmp_path: Path) -> None:
+    done = evalake(*BLOCKS, "--rule", "malicious_detection_rate >= 0.5", "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    assert (printed["verdict"], printed["stopped"]) == ("PASS", "every rule is decided")
+    (only,) = printed["rounds"]
+    assert only["samples"] == 40
+    assert "round 1: 40 of " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--rule", "no significant drop in accuracy"), "give --against MODEL"),
+        (("--rule", "timeout_error_count <= 1"), "grows with the samples"),
+        ((), "Missing option '--rule'"),
+    ],
+)
+def test_what_cannot_be_settled_is_wrong_usage(tmp_path: Path, options: tuple[str, ...], reason: str) -> None:
+    done = evalake(*BLOCKS, *options, folder=tmp_path)
+    assert done.returncode == 2
+    assert reason in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list((tmp_path / "lake").rglob("*.parquet"))

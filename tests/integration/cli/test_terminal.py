@@ -1,0 +1,215 @@
+"""What is printed can be read: on narrow terminals, in old encodings, through pipes, and whatever the data holds."""
+
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evalake.core.redaction import visible
+from tests.integration.cli.command import ROOT, evalake, evalake_here, recorded
+from tests.servers.copies import Copy
+
+COMMAND = [sys.executable, "-m", "evalake.cli"]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a lake of one import, whose name a shell would take apart."""
+    folder = tmp_path_factory.mktemp("with spaces, é and 100%#")
+    lines = [recorded(n, command=f"printf '\x1b[31m{n}'") for n in range(4)]
+    (folder / "recorded.jsonl").write_text("\n".join(lines))
+    done = evalake_here("import", "recorded.jsonl", "--suite", "command_guard", "--lake", "my lake", folder=folder)
+    assert done.returncode == 0, done.stderr
+    # What is printed to be copied is taken by a shell as it stands.
+    tried = next(line for line in done.stdout.splitlines() if " sql --lake " in line)
+    assert " --lake 'my lake' " in tried
+    return folder
+
+
+def _on_terminal(folder: Path, width: int, *arguments: str) -> str:
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": str(width), "TERM": "xterm", "NO_COLOR": "1"}
+    with Copy(
+        "evalake.cli", *arguments, cwd=folder, env=environment, stdout=follower, stderr=follower, stdin=follower
+    ) as process:
+        os.close(follower)
+        said = b""
+        while chunk := _read(leader):
+            said += chunk
+    os.close(leader)
+    assert process.returncode == 0
+    shown = said.decode().replace("\x1b[1m", "").replace("\x1b[0m", "")  # bold is ours
+    return re.sub(r"(?m)^.*\r\x1b\[2K", "", shown)  # the line that says what goes on is wiped by the first that stays
+
+
+def _read(leader: int) -> bytes:
+    try:
+        return os.read(leader, 65536)
+    except OSError:  # the other end is closed
+        return b""
+
+
+def test_a_narrow_terminal_shows_a_line_a_run_and_names_what_it_leaves_out(lake: Path) -> None:
+    said = _on_terminal(lake, 80, "runs", "--lake", "my lake")
+    assert max(map(len, said.splitlines())) <= 80
+    heading, run, *rest = said.splitlines()
+    assert heading.split()[:4] == ["run_id", "suite", "state", "done"]
+    assert run.split()[0].startswith("import-")
+    assert run.split()[1:3] == ["command_guard", "completed"]
+    assert "models" not in heading
+    assert "models" in " ".join(rest)
+    assert "--format json" in " ".join(rest)
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_rows_for_machines_steer_no_terminal_either(lake: Path, form: str) -> None:
+    texts = r"'a' || chr(27) || ']52;c;eA==' || chr(7) || chr(155) || '31m' || chr(8238) as x"
+    said = _on_terminal(lake, 80, "sql", f"select {texts}", "--format", form, "--lake", "my lake")
+    assert "]52;c;eA==" in said
+    assert visible(said.replace("\r\n", "\n")) == said.replace("\r\n", "\n")
+
+
+def test_a_listing_keeps_the_last_column_and_cuts_it(lake: Path) -> None:
+    wide = _on_terminal(lake, 200, "tables", "--lake", "my lake").splitlines()
+    narrow = _on_terminal(lake, 60, "tables", "--lake", "my lake").splitlines()
+    assert wide[0].split() == ["table", "rows", "version", "files", "bytes", "description"]
+    assert narrow[0].split()[-1] == "description"
+    assert "bytes" not in narrow[0]
+    assert all(line.endswith("…") for line in narrow if line.startswith("metric_snapshots"))
+
+
+def test_a_row_whose_columns_were_asked_for_shows_all_of_them(lake: Path) -> None:
+    said = _on_terminal(lake, 80, "sql", "from runs", "--lake", "my lake")
+    assert max(map(len, said.splitlines())) <= 80
+    for word in ("run_id", "calls_from_ledger", "rows_quarantined", "command_guard", "openai/gpt-4o-mini"):
+        assert word in said
+
+
+def test_a_pipe_gets_one_line_a_row(lake: Path) -> None:
+    done = evalake_here("runs", "--lake", "my lake", folder=lake)
+    assert [line.split()[0][:7] for line in done.stdout.splitlines()] == ["run_id", "import-"]
+
+
+def test_data_cannot_steer_the_terminal(lake: Path) -> None:
+    query = "select input, chr(27) || ']0;x' as \"\x1b[2Jname\" from samples"
+    for width in (40, 200):
+        said = _on_terminal(lake, width, "sql", query, "--lake", "my lake")
+        assert not [steering for steering in ("\x1b[31m", "\x1b]", "\x1b[2J") if steering in said]
+        assert "\\u001b[31m" in said
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_old_encodings_lose_nothing(lake: Path, encoding: str) -> None:
+    environment = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    shown = evalake("sql", "select null as nothing", "--format", "table", folder=lake, **environment)
+    assert "\\u2013" in shown.stdout
+    told = evalake("sql", "select chr(8211) as dash", "--format", "json", folder=lake, **environment)
+    assert told.stdout == '[{"dash": "\\u2013"}]\n'
+
+
+@pytest.mark.parametrize(
+    "arguments", [["check"], ["--help"], ["sql", "select * from range(100000)", "--format", "csv"]]
+)
+def test_a_reader_that_goes_away_is_no_failure(lake: Path, arguments: list[str]) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "EVALAKE_LAKE": "my lake"}
+    reading, writing = os.pipe()
+    os.close(reading)
+    named = {"cwd": lake, "env": environment, "stderr": subprocess.PIPE, "text": True}
+    with os.fdopen(writing, "wb") as closed, Copy("evalake.cli", *arguments, stdout=closed, **named) as process:
+        said = process.communicate()[1]
+    assert (process.returncode, said) == (0, "")
+
+
+@pytest.mark.parametrize("arguments", ["tables", "sql 'select 1'", "run nothing"])
+def test_a_standard_output_that_is_closed_is_no_failure(lake: Path, arguments: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "EVALAKE_LAKE": "my lake"}
+    line = f"{shlex.join(COMMAND)} {arguments} >&-"
+    done = subprocess.run(["sh", "-c", line], cwd=lake, env=environment, stderr=subprocess.PIPE, text=True)
+    if arguments == "run nothing":
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    else:
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_large_result_takes_no_more_memory_than_a_small_one(lake: Path) -> None:
+    def most_memory(rows: int, style: str) -> int:
+        command = [*COMMAND, "sql", f"select i, repeat('x', 2000) from range({rows}) t(i)", "--format", style]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "EVALAKE_LAKE": "my lake"}
+        started = subprocess.Popen(command, cwd=lake, env=environment, stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(started.pid, 0)  # of the command itself, not of what it started
+        started.returncode = os.waitstatus_to_exitcode(status)
+        assert started.returncode == 0
+        return used.ru_maxrss // 1024
+
+    small = most_memory(1, "csv")
+    assert most_memory(30_000, "csv") < small + 50  # 60 MB of text
+    assert most_memory(30_000, "json") < small + 50
+
+
+@pytest.mark.parametrize(("options", "shown"), [((), False), (("-W", "default"), True)])
+def test_warnings_of_libraries_are_for_those_who_ask(tmp_path: Path, options: tuple[str, ...], shown: bool) -> None:
+    code = "import warnings; from evalake.cli.environment import prepare; prepare(); warnings.warn('of no use')"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
+    done = subprocess.run(
+        [sys.executable, *options, "-c", code],
+        cwd=tmp_path,
+        env={**environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ("of no use" in done.stderr) is shown
+
+
+@pytest.mark.parametrize("character", ["\u202e", "\u2066", "\u200b", "\ufeff", "\u2028", "\U000e0041"])
+def test_what_is_not_seen_or_turns_the_text_is_escaped(character: str) -> None:
+    assert character not in (shown := visible(f"allow{character}ed"))
+    assert f"{ord(character):x}" in shown
+
+
+HOSTILE = "no\nevalake: all is well\r\x1b[2J\t\u2028\u202e"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report", HOSTILE),
+        ("metrics", "--run", HOSTILE),
+        ("metrics", "--snapshot", HOSTILE),
+        ("show", HOSTILE),
+        ("gate", HOSTILE, "--rule", "f1 >= 0.5"),
+        ("sql", "select 1", "--at", HOSTILE),
+        ("sql", f'select * from "{HOSTILE}"'),
+        ("run", HOSTILE),
+        ("run", "command_guard", "--models", HOSTILE),
+        ("run", "command_guard", "--dataset", HOSTILE),
+        ("check", "--lake", HOSTILE),
+        ("runs", "--lake", HOSTILE),
+        ("serve", "--sessions", f"mysql://h/{HOSTILE}"),
+        (HOSTILE,),
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]).partition("\n")[0],
+)
+def test_a_name_that_is_given_begins_no_line_of_its_own(lake: Path, arguments: tuple[str, ...]) -> None:
+    no_server = "http://127.0.0.1:9/api"
+    done = evalake_here(*arguments, folder=lake, EVALAKE_LAKE="my lake", PREFECT_API_URL=no_server)
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.removesuffix("\n").isprintable()
+    assert "all is well" in done.stderr
+
+
+def test_an_unexpected_error_is_one_line_without_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise TypeError("connect(password='hunter2')\ngot it wrong")
+
+    monkeypatch.setattr("evalake.storage.cached_table.inventory", fail)
+    done = evalake_here("tables", folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "evalake: unexpected TypeError: connect(password='[redacted]')\\ngot it wrong (--debug shows where)\n"
+    )

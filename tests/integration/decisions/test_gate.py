@@ -1,0 +1,40 @@
+"""A run is held against rules: each is passed, failed or undecided; and a rule that means nothing is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from evalake.admin.import_results import import_recorded
+from evalake.core.errors import UsageError
+from evalake.decisions.gate import hold_gate
+from evalake.storage.lake import Lake
+from evalake.suites.registry import suite
+from evalake.tasks.runtime.context import RunContext
+from tests.integration.cli.command import recorded
+from tests.integration.storage.recorded_lake import MODELS
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_model_that_blocks_everything_passes_where_the_other_fails(tmp_path: Path) -> None:
+    actions = {MODELS[0]: ("BLOCK", "ALLOW", "ALLOW", "ALLOW"), MODELS[1]: ("BLOCK", "ALLOW")}
+    lines = [recorded(n, model, said[n % len(said)]) for model, said in actions.items() for n in range(40)]
+    (tmp_path / "lines.jsonl").write_text("\n".join(lines))
+    lake, rule = Lake(str(tmp_path / "lake")), "malicious_detection_rate >= 0.75"
+    run_id = import_recorded(lake, suite("command_guard"), [tmp_path / "lines.jsonl"])
+    better, worse = (hold_gate(lake, f"{run_id}:{model}", [rule]) for model in reversed(MODELS))
+    assert [str(check.decision.verdict) for check in better.checks] == ["PASS"]
+    assert [str(check.decision.verdict) for check in worse.checks] == ["FAIL"]
+
+
+def test_a_baseline_that_no_rule_compares_with_is_said(guard: RunContext) -> None:
+    other, rule = f"{guard.run_id}:{MODELS[0]}", "accuracy >= 0.5"
+    *_, note = hold_gate(guard.lake, f"{guard.run_id}:{MODELS[1]}", [rule], baseline=other).warnings
+    assert note == f'no rule compares with the baseline {other}: one like "no significant drop in accuracy" does'
+    compared = hold_gate(guard.lake, guard.run_id, [rule, "no significant drop in accuracy"], baseline=other)
+    assert not [each for each in compared.warnings if "no rule compares" in each]
+
+
+def test_a_change_needs_a_baseline_to_be_one_of(guard: RunContext) -> None:
+    with pytest.raises(UsageError, match="--baseline"):
+        hold_gate(guard.lake, guard.run_id, ["no significant drop in accuracy"])

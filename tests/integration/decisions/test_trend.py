@@ -1,0 +1,110 @@
+"""Values that mean the same are one series, as the view `metric_history` has it; a step is compared pair by pair."""
+
+import json
+from itertools import product
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
+from evalake.contracts.tables.metrics import JUDGE_VERSIONS
+from evalake.decisions.compare import NotComparableError
+from evalake.decisions.trend import Trend, step, trend
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
+from evalake.storage.sql.query import query
+from evalake.suites.registry import all_contracts
+from tests.integration.storage.recorded_lake import MODELS, lake_of_nights
+from tests.integration.storage.rows import day, measured, run, snapshot_of
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(str(tmp_path / "lake"))
+
+
+def read(lake: Lake) -> Trend:
+    snapshots = lake.frame(SNAPSHOTS).select("snapshot_id", "run_id", "created_at", "definition_hash", "scorer_version")
+    runs = lake.frame(RUNS).select("run_id", "origin", "started_at", "ended_at", "dataset_versions", "parameters")
+    joined = lake.frame(METRIC_SNAPSHOTS).join(snapshots, on="snapshot_id").join(runs, on="run_id", how="left")
+    return trend(lake, joined.sort("created_at", "row_key").collect())
+
+
+def test_a_series_is_what_the_view_joins(lake: Lake) -> None:
+    moved = {"suite": "s", "judge": "bob", "version": 2, "canary_hash": "0" * 64, "since": day(13), "day": "2026-11-13"}
+    row = {**moved, "first_replicate": 0, "replicates": 5, "items": 1, "p_value": 0.0}
+    land(lake, JUDGE_VERSIONS, conform([row], JUDGE_VERSIONS))
+    parameters = (
+        {"prompt_types": ["direct"], "replicates": 1},
+        {"prompt_types": ["direct"], "replicates": 5},
+        {"prompts": ["chain_of_thought"], "prompt_types": ["direct"]},
+        {"request_parameters": {"m": '{"seed":1}'}},
+        {"first": 5},
+        {"limit": 5},
+        {"limit": 5, "draw": "stratified"},
+        {"samples": ["a"]},
+    )
+    judges = ("bob", "panel:alice+bob")
+    kinds = list(product(parameters, ({"d": "1" * 64}, {"d": "2" * 64})))
+    runs = []
+    for number, (asked, versions) in enumerate(kinds * 2):
+        texts = {"parameters": json.dumps(asked, sort_keys=True), "dataset_versions": json.dumps(versions)}
+        runs.append(run(f"run{number}", "s", day(1 + number // 2)) | texts)
+    land(lake, RUNS, conform(runs, RUNS))
+    for number in range(len(runs)):
+        snapshot_of(lake, f"run{number}", {judge: 2.0 * number + place for place, judge in enumerate(judges)})
+    sql = "select snapshot_id, judge, previous_value from metric_history"
+    of_view = {(at, judge): value for at, judge, value in query(lake, all_contracts(), sql).iter_rows()}
+    values = read(lake).values
+    value_of = {(at, judge): value for at, judge, value in values.select("snapshot_id", "judge", "value").iter_rows()}
+    assert len(value_of) == 2 * len(kinds) * len(judges)
+    earlier = values.select("snapshot_id", "judge", "previous_id").iter_rows()
+    before = {(at, judge): value_of.get((previous, judge)) for at, judge, previous in earlier}
+    assert before == of_view
+    assert len(value_of) / 4 <= sum(value is not None for value in before.values()) < len(value_of) / 2
+
+
+def test_a_series_says_under_what_its_values_were_measured(lake: Lake) -> None:
+    asked = {"prompt_types": ["direct", "chain_of_thought"], "replicates": 3, "first": 5}
+    texts = {"parameters": json.dumps(asked), "dataset_versions": json.dumps({"d": "1" * 64})}
+    measured(lake, "run", "bob", day(1), 0.5, **texts)
+    (conditions,) = read(lake).conditions.values()
+    assert conditions == {
+        "definitions": "00000000",
+        "scorer": "1",
+        "origin": "run",
+        "datasets": "d 11111111",
+        "samples": "first 5",
+        "prompt types": "chain_of_thought+direct",
+        "replicates": "3",
+        "request parameters": "",
+        "criteria": "",
+        "judge version": "1",
+    }
+
+
+def test_an_unknown_value_is_passed_over_and_a_lost_run_stands_alone(lake: Lake) -> None:
+    for number, value in ((1, 0.1), (2, None), (3, 0.3)):
+        measured(lake, f"run{number}", "bob", day(number), value)
+    whole = read(lake).values.sort("created_at")
+    assert whole["series"].n_unique() == 1
+    assert whole["previous_id"].to_list() == [None, None, whole["snapshot_id"][0]]
+    lost = whole.with_columns(pl.lit(None, dtype=pl.String).alias("dataset_versions"), parameters=pl.lit(None))
+    assert trend(lake, lost.drop("series", "previous_id")).values["previous_id"].to_list() == [None] * 3
+
+
+def test_a_step_is_the_paired_difference_on_the_samples_of_both(tmp_path: Path) -> None:
+    nights = lake_of_nights(tmp_path)
+    first, second, third = nights.frame(SNAPSHOTS).sort("created_at").collect()["snapshot_id"]
+    rows = {(row["slice"], row["slice_value"]): row for row in step(nights, second, first, MODELS[0], "accuracy")}
+    whole = rows["all", ""]
+    assert whole["difference"] == pytest.approx(-5 / 40)
+    assert whole["ci_low"] < -5 / 40 < whole["ci_high"]
+    assert (whole["units"], whole["flips_to_a"], whole["flips_to_b"]) == (40, 0, 5)
+    assert {name for name, _ in rows} >= {"dataset", "prompt_type"}
+    with pytest.raises(NotComparableError, match="versions of mine differ"):
+        step(nights, third, first, MODELS[0], "accuracy")

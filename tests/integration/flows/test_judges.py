@@ -1,0 +1,191 @@
+"""Judges and panels over real HTTP: what a panel adds, what a later judge costs, what rescoring and replicates give."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_ITEMS, RUNS, SNAPSHOTS
+from evalake.core.configuration import read_configuration
+from evalake.flows.evaluate import IncompleteRunError, evaluate
+from evalake.storage.lake import Lake
+from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
+from evalake.tasks.report import build_report
+from evalake.tasks.rescore import rescore
+from evalake.tasks.runtime.form import run_id_of
+from tests.integration.flows.judges import doubting, strict
+from tests.servers.model_server import ModelServer
+
+STRICT, DOUBTING, LATE = "hosted_vllm/strict", "hosted_vllm/doubting", "hosted_vllm/late"
+SUBJECT = "hosted_vllm/subject"
+PANEL = f"panel:{DOUBTING}+{STRICT}"
+AUDITS = 8
+
+
+class Bench:
+    """A lake, and a server at which the judges sit; the subject is embedded unless it is asked for there."""
+
+    def __init__(
+        self, folder: Path, server: ModelServer, names: Sequence[str] = (STRICT, DOUBTING, LATE, SUBJECT)
+    ) -> None:
+        self.server, self.lake = server, Lake(str(folder / "lake"))
+        self.configuration = folder / "evalake.toml"
+        places = [f'[models."{name}"]\napi_base = "{server.api_base}"\n' for name in names]
+        self.configuration.write_text("".join(places))
+
+    def run(self, *judges: str, models: Sequence[str] = (), first: int | None = AUDITS, **more: Any) -> str:
+        """Run the first audits of the starter data to the end, complete or not; returns the run's id."""
+        state = evaluate(
+            suite="solidity_audit",
+            models=list(models) or ["baseline/solidity-patterns"],
+            judges=list(judges),
+            first=first,
+            lake=self.lake.uri,
+            configuration_file=str(self.configuration),
+            return_state=True,
+            **more,
+        )
+        outcome = state.result(raise_on_failure=False)
+        if isinstance(outcome, Exception) and not isinstance(outcome, IncompleteRunError):
+            raise outcome
+        return run_id_of(str(state.state_details.flow_run_id))
+
+    def metrics(self, run_id: str) -> pl.DataFrame:
+        """The metrics of the run's last snapshot."""
+        snapshot = self.lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()["snapshot_id"][0]
+        return self.lake.frame(METRIC_SNAPSHOTS).filter(pl.col("snapshot_id") == snapshot).collect()
+
+    def warnings(self, run_id: str) -> str:
+        """What its snapshots warn of."""
+        rows = self.lake.frame(SNAPSHOTS).filter(pl.col("run_id") == run_id).collect()
+        return " ".join(said for warned in rows["warnings"].to_list() for said in warned)
+
+    def asked(self, model: str) -> int:
+        """How many requests the server has had for a model."""
+        return len(self.server.requests(model=model.partition("/")[2]))
+
+
+@pytest.fixture
+def bench(tmp_path: Path, model_server: ModelServer) -> Bench:
+    model_server.rule(model="strict", reply=strict)
+    model_server.rule(model="doubting", reply=doubting)
+    model_server.rule(model="late", reply=strict)
+    model_server.rule(model="subject", reply=json.dumps({"verdict": "safe", "confidence": 0.9, "findings": []}))
+    return Bench(tmp_path, model_server)
+
+
+def test_a_judge_with_other_parameters_is_asked_again_and_not_answered_from_a_cache(bench: Bench) -> None:
+    bench.run(STRICT)
+    configured = bench.configuration.read_text()
+    bench.configuration.write_text(configured + f'[models."{STRICT}".parameters]\ntemperature = 0.5\n')
+    bench.run(STRICT)
+    assert bench.asked(STRICT) == 2 * AUDITS
+    assert bench.lake.frame(RESULTS).collect()["judge_hash"].n_unique() == 2 * AUDITS
+
+
+def test_a_panel_lands_beside_its_judges_and_a_later_judge_costs_its_own_calls_only(bench: Bench) -> None:
+    first = bench.run(STRICT, DOUBTING)
+    assert (bench.asked(STRICT), bench.asked(DOUBTING)) == (AUDITS, AUDITS)
+    results = bench.lake.frame(RESULTS).collect()
+    assert dict(results.group_by("judge").len().iter_rows()) == dict.fromkeys((STRICT, DOUBTING, PANEL), AUDITS)
+    panel = results.filter(judge=PANEL)
+    agreed = results.filter(pl.col("judge") != PANEL).group_by("sample_id").agg(pl.col("target_found").n_unique() == 1)
+    undecided = dict(panel.select("sample_id", "panel_undecided").iter_rows())
+    vulnerable = {*panel.filter("is_vulnerable")["sample_id"]}
+    assert {name: not same for name, same in agreed.iter_rows() if name in vulnerable} == {
+        name: undecided[name] for name in vulnerable
+    }
+    assert any(undecided.values())
+    assert {*bench.lake.frame(FINDINGS).collect()["judge"]} <= {STRICT, DOUBTING, PANEL}
+
+    metrics = bench.metrics(first)
+    pair = metrics.filter(slice="judge_pair", slice_value=f"{DOUBTING}~{STRICT}", metric="percent_agreement")
+    found = results.filter("is_vulnerable").pivot("judge", index="sample_id", values="target_found")
+    assert pair["value"].to_list() == [pytest.approx((found[STRICT] == found[DOUBTING]).mean())]
+    of_panel = dict(metrics.filter(judge=PANEL, slice="all").select("metric", "value").iter_rows())
+    assert of_panel["sui"] is not None
+    assert (of_panel["finding_precision"] is None) == (panel["total_findings"].sum() == 0)
+    assert {"fleiss_kappa", "krippendorff_alpha", "unanimous_rate"} <= {*metrics.filter(judge=PANEL)["metric"]}
+
+    second = bench.run(STRICT, DOUBTING, LATE)
+    assert [bench.asked(name) for name in (STRICT, DOUBTING, LATE)] == [AUDITS, AUDITS, AUDITS]
+    decided = bench.metrics(second).filter(
+        judge=f"panel:{DOUBTING}+{LATE}+{STRICT}", metric="panel_undecided_rate", slice="all"
+    )
+    assert decided["value"].to_list() == [0.0]  # of three answers, two agree
+
+
+def test_rescoring_derives_rows_and_snapshot_without_a_call(bench: Bench) -> None:
+    run = bench.run(STRICT, DOUBTING)
+    before = bench.lake.frame(RESULTS).collect()
+    asked = len(bench.server.requests())
+    done = rescore(bench.lake, run, read_configuration(bench.configuration))
+    assert len(bench.server.requests()) == asked
+    assert (done.items, done.unanswered) == (2 * AUDITS, 0)
+    landed, findings = done.published.landed, bench.lake.frame(FINDINGS).collect().height
+    assert (landed.inserted, landed.replaced, landed.already_present) == (0, 0, before.height + findings)
+    snapshots = bench.lake.frame(SNAPSHOTS).filter(pl.col("run_id") == run).collect()
+    assert done.snapshot_id in {*snapshots["snapshot_id"]}
+
+
+def test_replicates_tell_how_a_judge_agrees_with_itself(bench: Bench) -> None:
+    run = bench.run(STRICT, replicates=2)
+    assert bench.asked(STRICT) == 2 * AUDITS
+    again = bench.metrics(run).filter(metric="cohen_kappa", slice="replicate_pair")
+    assert again.select("judge", "slice_value", "value").rows() == [(STRICT, "0~1", 1.0)]
+
+
+def test_judging_oneself_and_being_the_only_judge_is_said(bench: Bench) -> None:
+    run = bench.run(SUBJECT, models=[SUBJECT])
+    warned = bench.warnings(run)
+    assert f"self-judging: {SUBJECT}" in warned
+    assert "a panel of one judge" in warned
+
+
+def test_an_audit_that_the_model_refuses_is_wrong_and_not_missing(bench: Bench) -> None:
+    bench.server.rule(model="subject", faults=[{"kind": "content_policy", "times": 0}])
+    run = bench.run(STRICT, DOUBTING, models=[SUBJECT], accept_unreadable=True)
+    rows = bench.lake.frame(RESULTS).collect()
+    assert dict(rows.group_by("judge").len().iter_rows()) == dict.fromkeys((STRICT, DOUBTING, PANEL), AUDITS)
+    assert {*rows["subject_error"]} == {"content_policy"}
+    assert {seen.model for seen in bench.server.seen} == {"subject"}, "there is nothing to judge"
+    items = bench.lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run).collect()
+    assert items["judge_hash"].null_count() == 0
+    values = bench.metrics(run).filter(judge=STRICT, slice="all")
+    of = dict(values.select("metric", "value").iter_rows())
+    assert (of["subject_error_rate"], of["accuracy"], of["target_detection_rate"]) == (1.0, 0.0, 0.0)
+    assert of["judge_error_rate"] is None
+    assert "missing" not in bench.warnings(run)
+    state = bench.lake.frame(RUNS).filter(pl.col("run_id") == run).collect()["state"][0]
+    assert state == "completed"
+
+
+EMBEDDED = ("baseline/overlap-judge", "baseline/wording-judge")
+
+
+def test_the_embedded_judges_are_a_panel_that_agrees_and_disagrees_without_a_key(bench: Bench) -> None:
+    run_id = bench.run(*EMBEDDED, models=["baseline/solidity-patterns", "baseline/always-safe"])
+    metrics = bench.metrics(run_id)
+    panel = "panel:" + "+".join(EMBEDDED)
+    assert {*EMBEDDED, panel} == {judge for judge in metrics["judge"].unique() if judge is not None}
+    agreement = metrics.filter(
+        pl.col("metric") == "percent_agreement",
+        pl.col("slice") == "judge_pair",
+        pl.col("model") == "baseline/solidity-patterns",
+    )
+    assert agreement["n"].to_list() == [AUDITS / 2]
+    assert "no agreement can be measured" not in bench.warnings(run_id)
+    assert "no agreement can be measured (--judges a,b)" in bench.warnings(bench.run(EMBEDDED[0]))
+
+
+def test_a_report_says_what_trivial_models_get_whether_or_not_they_ran(bench: Bench) -> None:
+    trivial = {"always vulnerable": "baseline/always-vulnerable", "always safe": "baseline/always-safe"}
+    asked = bench.run(EMBEDDED[0], models=list(trivial.values()))
+    sui = bench.metrics(asked).filter(pl.col("metric") == "sui", pl.col("slice") == "all")
+    got = dict(sui.select("model", "value").iter_rows())
+    without = build_report(bench.lake, bench.run(EMBEDDED[0])).trivial
+    assert without == {name: pytest.approx(got[model]) for name, model in trivial.items()}
+    assert without["always vulnerable"] > without["always safe"] > 0

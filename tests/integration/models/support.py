@@ -1,0 +1,46 @@
+"""Short ways to say what the tests of the client ask, and of whom."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from evalake.core.configuration import Configuration, Limits, ModelOptions
+from evalake.models.client import Client, Outcome
+from evalake.models.request import Failure, Request
+from tests.servers.model_server import ModelServer
+
+PROVIDERS = ("openai", "hosted_vllm")  # LiteLLM's two ways: the vendor's SDK, and its own HTTP client
+QUICK = 0.001  # seconds of backoff
+
+
+def request(text: str, model: str = "hosted_vllm/m", **parameters: object) -> Request:
+    """A request with one user message."""
+    return Request(model, ({"role": "user", "content": text},), parameters)
+
+
+def configuration(server: ModelServer, *models: str, **limits: float) -> Configuration:
+    """Models at the local server, all providers with the same limits."""
+    return Configuration(
+        models={model: ModelOptions(api_base=server.api_base) for model in models or ("hosted_vllm/m", "openai/m")},
+        providers={provider: Limits.model_validate(limits) for provider in PROVIDERS},
+    )
+
+
+def answers(client: Client, requests: Sequence[Request]) -> dict[str, Outcome]:
+    """The outcome of each request by the text of its last message."""
+    outcomes: dict[str, Outcome] = {}
+
+    def keep(request: Request, _: int, outcome: Outcome) -> None:
+        outcomes[request.messages[-1]["content"]] = outcome
+
+    client.answer([(each, 0) for each in requests], keep)
+    return outcomes
+
+
+def answer(client: Client, asked: Request) -> Outcome:
+    """The outcome of one request."""
+    return answers(client, [asked])[asked.messages[-1]["content"]]
+
+
+def kinds(outcomes: dict[str, Outcome]) -> Counter[str]:
+    """How many calls ended in which kind of failure, or in a reply."""
+    return Counter(outcome.kind if isinstance(outcome, Failure) else "reply" for outcome in outcomes.values())

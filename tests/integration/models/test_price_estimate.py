@@ -1,0 +1,41 @@
+"""What a call may cost: its tokens and the longest reply that it may get, and nothing for what is free or unknown."""
+
+import pytest
+
+from evalake.core.configuration import Price
+from evalake.models.cost import ASSUMED_OUTPUT_TOKENS, input_tokens, is_priced, most_usd, output_limit
+from tests.integration.models.support import request
+
+PRICE = Price(input=1_000_000.0, output=1_000_000.0)  # a dollar a token
+MODEL = "hosted_vllm/m"
+
+
+def test_a_longer_prompt_has_more_tokens_and_a_baseline_none() -> None:
+    short, long = input_tokens(request("one")), input_tokens(request("one " * 100))
+    assert 0 < short < 100 < long < 110
+    assert input_tokens(request("one " * 100, "baseline/always-block")) == 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "limit"),
+    [({}, None), ({"max_tokens": 7}, 7), ({"max_tokens": 9, "max_completion_tokens": 7}, 7), ({"max_tokens": 0}, None)],
+)
+def test_the_smallest_limit_of_a_reply_counts(parameters: dict[str, int], limit: int | None) -> None:
+    assert output_limit(parameters) == limit
+
+
+def test_a_reply_is_as_long_as_is_allowed_or_twice_the_longest_known() -> None:
+    asked = request("one")
+    tokens = input_tokens(asked)
+    assert most_usd(asked, None, PRICE) == tokens + ASSUMED_OUTPUT_TOKENS
+    assert most_usd(asked, 30, PRICE) == tokens + 60
+    assert most_usd(request("one", max_tokens=7), 30, PRICE) == tokens + 7
+    assert most_usd(asked, 30, PRICE, provider_counts=1.5) == pytest.approx(tokens * 1.5 + 60, abs=1)
+
+
+def test_what_is_free_costs_nothing_and_what_is_unknown_is_not_known() -> None:
+    assert most_usd(request("one", "baseline/always-block"), None, None) == 0.0
+    assert most_usd(request("one"), None, None) is None
+    assert is_priced(MODEL, PRICE)
+    assert is_priced("openai/gpt-4o-mini", None)
+    assert not is_priced(MODEL, None)

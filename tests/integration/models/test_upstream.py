@@ -1,0 +1,142 @@
+"""What an upstream says went wrong inside an answer of status 200 is a failure with its kind and its words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from evalake.models.client import Client, Outcome
+from evalake.models.direct import SWITCH
+from evalake.models.request import Failure, Reply
+from tests.integration.models.support import PROVIDERS, QUICK, answer, configuration, request
+from tests.servers.model_server import ModelServer
+
+SAID = '{"action": "BLOCK"}'
+
+
+def choice(message: Mapping[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+    return {
+        "index": 0,
+        "message": {"role": "assistant", "content": "", **(message or {})},
+        "finish_reason": "stop",
+        **fields,
+    }
+
+
+def body(*choices: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    base = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": list(choices)}
+    return {**base, "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}, **fields}
+
+
+@pytest.fixture(params=["1", "0"], ids=["direct", "litellm"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv(SWITCH, request.param)
+    return str(request.param)
+
+
+def ask(server: ModelServer, provider: str, said: Any, attempts: int = 2) -> Outcome:
+    server.rule(contains="asked", faults=[{"kind": "body", "body": said, "times": 0}])
+    with Client(configuration(server, attempts=attempts), backoff_seconds=QUICK) as client:
+        return answer(client, request("asked", f"{provider}/m"))
+
+
+FAILED = {
+    "choice with error": (body(choice(finish_reason="error", error={"message": "timed out", "code": 504})), "server"),
+    "choice that says error": (body(choice(finish_reason="error")), "server"),
+    "network error": (body(choice(finish_reason="network_error")), "server"),
+    "rate": ({"id": None, "choices": None, "error": {"message": "not now", "code": 429}}, "rate_limit"),
+    "rate as text": ({"error": {"message": "not now", "code": "429"}}, "rate_limit"),
+    "broken": ({"error": {"message": "not now", "code": 502}}, "server"),
+    "text": ({"error": "not now"}, "server"),
+}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(("said", "kind"), FAILED.values(), ids=FAILED)
+@pytest.mark.usefixtures("way")
+def test_a_failure_inside_200_is_tried_again_and_given_up(
+    model_server: ModelServer, provider: str, said: Any, kind: str
+) -> None:
+    failure = ask(model_server, provider, said)
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.attempts) == (kind, 2)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_name_tells_the_kind_as_a_number_does(model_server: ModelServer, provider: str) -> None:
+    failure = ask(model_server, provider, {"error": {"message": "not now", "type": "rate_limit_error"}})
+    assert isinstance(failure, Failure)
+    assert failure.kind == "rate_limit"
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("code", [401, "401", "invalid_api_key"])
+def test_a_wrong_key_inside_200_stops_the_model(model_server: ModelServer, provider: str, code: object) -> None:
+    failure = ask(model_server, provider, {"error": {"message": "no credentials", "code": code}})
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.attempts) == ("authentication", 1)
+    assert "no credentials" in failure.message
+
+
+WORDS = {
+    "router": ({"error": {"message": "refused", "code": 429, "metadata": {"raw": "too many requests"}}}, "too many"),
+    "vllm": ({"object": "error", "message": "the engine died", "code": 500}, "the engine died"),
+    "anthropic": ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "Overloaded"),
+    "fastapi": ({"detail": "worker lost"}, "worker lost"),
+    "no choices": (body(), "the reply holds no choice"),
+    "something else": ({"hello": "world"}, '{"hello": "world"}'),
+}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(("said", "words"), WORDS.values(), ids=WORDS)
+def test_the_upstreams_own_words_are_shown(model_server: ModelServer, provider: str, said: Any, words: str) -> None:
+    failure = ask(model_server, provider, said)
+    assert isinstance(failure, Failure)
+    assert words in failure.message
+    assert "Exception" not in failure.message
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_failed_piece_is_no_end_of_a_stream(model_server: ModelServer, provider: str) -> None:
+    piece = {"index": 0, "delta": {"content": ""}, "finish_reason": "error"}
+    model_server.rule(contains="asked", faults=[{"kind": "body", "body": [body(piece)], "times": 0}])
+    with Client(configuration(model_server, attempts=1), backoff_seconds=QUICK) as client:
+        asked = request("asked", f"{provider}/m")
+        failure = answer(client, type(asked)(asked.model, asked.messages, {}, stream=True))
+    assert isinstance(failure, Failure)
+    assert (failure.kind, "in the middle of the answer" in failure.message) == ("server", True)
+
+
+def replied(server: ModelServer, provider: str, said: Any) -> Reply:
+    outcome = ask(server, provider, said)
+    assert isinstance(outcome, Reply), outcome
+    return outcome
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_a_reply_consists_of_is_kept_apart(model_server: ModelServer, provider: str) -> None:
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "perhaps ALLOW"}]}
+    parts = [thought, {"type": "text", "text": SAID[:5]}, {"type": "text", "text": SAID[5:]}]
+    of_parts = replied(model_server, provider, body(choice({"content": parts})))
+    assert (of_parts.text, of_parts.reasoning, of_parts.empty_kind) == (SAID, "perhaps ALLOW", None)
+    for name in ("reasoning", "reasoning_content"):
+        only_thought = replied(model_server, provider, body(choice({"content": None, name: "BLOCK it"})))
+        assert (only_thought.text, only_thought.reasoning) == (None, "BLOCK it")
+        assert only_thought.empty_kind == "reasoning_only"
+    call = {"id": "c1", "type": "function", "function": {"name": "verdict", "arguments": SAID}}
+    called = replied(model_server, provider, body(choice({"content": None, "tool_calls": [call]})))
+    assert called.tool_calls is not None
+    assert (called.empty_kind, '"verdict"' in called.tool_calls) == ("tool_call_only", True)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_was_not_counted_is_unknown(model_server: ModelServer, provider: str) -> None:
+    said = choice({"content": SAID})
+    partial = replied(model_server, provider, body(said, usage={"prompt_tokens": 100}))
+    assert (partial.input_tokens, partial.output_tokens, partial.cost_usd) == (100, None, None)
+    counts = {"prompt_tokens": 100.0, "completion_tokens": 20.5, "total_tokens": 120.5}
+    fraction = replied(model_server, provider, body(said, usage=counts))
+    assert (fraction.text, fraction.input_tokens, fraction.output_tokens) == (SAID, 100, None)
+    alone = replied(model_server, provider, {"choices": [{"message": {"content": SAID}}]})
+    assert (alone.text, alone.finish_reason, alone.input_tokens) == (SAID, None, None)

@@ -1,0 +1,42 @@
+"""`import evalake`: what a lake holds, as frames."""
+
+from pathlib import Path
+
+import pytest
+
+import evalake
+from tests.integration.storage.recorded_lake import MODELS, SAMPLES
+
+pytestmark = pytest.mark.slow
+
+
+def test_runs_are_listed_newest_first_and_found_by_name(lake: evalake.Lake) -> None:
+    runs = lake.runs("command_guard")
+    assert runs.height == 2
+    assert lake.find(suite="command_guard").run_id == runs["run_id"][0]
+    assert lake.find(runs["run_id"][1]).row["samples"] == SAMPLES // 2
+    with pytest.raises(evalake.UsageError, match="has no run nothing"):
+        lake.find("nothing")
+
+
+def test_runs_are_found_by_a_tag(lake: evalake.Lake) -> None:
+    (tagged,) = lake.runs(tag="pilot").iter_rows(named=True)
+    assert (tagged["tags"], tagged["note"], tagged["samples"]) == (["pilot"], None, SAMPLES // 2)
+    assert lake.find(tag="pilot").run_id == tagged["run_id"]
+    with pytest.raises(evalake.UsageError, match="has no run of command_guard tagged night"):
+        lake.find(suite="command_guard", tag="night")
+
+
+def test_models_are_compared_and_tables_asked(lake: evalake.Lake) -> None:
+    run = lake.find(suite="command_guard")
+    compared = lake.compare(MODELS[1], MODELS[0], run=run.run_id)
+    assert compared.row(0, named=True)["difference"] == pytest.approx(0.25)
+    counted = lake.sql("select count(*) as n from samples where suite = 'command_guard' and dataset = 'mine'")
+    assert counted["n"][0] > 0
+    with pytest.raises(evalake.EvalakeError, match="nosuchtable"):
+        lake.sql("select * from nosuchtable")
+
+
+def test_a_lake_without_runs_says_so(tmp_path: Path) -> None:
+    with pytest.raises(evalake.UsageError, match="has no run yet"):
+        evalake.open(tmp_path / "empty").find()

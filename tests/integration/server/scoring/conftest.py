@@ -1,0 +1,38 @@
+"""Sessions of every score, which tests of what the API reads share."""
+
+import pytest
+
+from tests.integration.server.services import Place, Service
+
+SESSIONS = ("lists-red", "lists-yellow", "lists-green", "lists-failed", "lists-none")
+
+
+@pytest.fixture(scope="package")
+def listed(services: tuple[Service, Service], place: Place) -> Service:
+    """A service with a session of every score, and one that was never scored; told from others by their search word."""
+    service = services[0]
+    for day, session in enumerate(SESSIONS, start=1):
+        at = f"2026-04-0{day}T10:00:00Z"
+        said = {"role": "assistant", "content": "<b>the disk</b> is full", "at": at}
+        call = {"id": "1", "name": "df", "arguments": {"path": "/"}}
+        asked = {"role": "assistant", "content": "let me look", "tool_calls": [call], "at": at}
+        place.write(session, agent="lister", alert={"about": "needle in a haystack"}, messages=[asked, said])
+    place.write("lists-old")
+    _known(service)
+    for session, total in zip(SESSIONS[:3], (20, 60, 90), strict=True):
+        complete(place, service, session, total)
+    place.set(service.ask("lists-failed").json()["score_id"], "failed")
+    return service
+
+
+def _known(service: Service) -> None:
+    """Ask until the sessions are read: sources are not read more than once in a while."""
+    while service.ask(SESSIONS[0]).status_code == 404:
+        pass
+
+
+def complete(place: Place, service: Service, session: str, total: int) -> None:
+    """Ask for a score where there is none, and have it completed."""
+    score = service.ask(session).json()
+    if score["status"] == "pending":
+        place.set(score["score_id"], "completed", total)

@@ -1,0 +1,166 @@
+"""Scorings as flow runs: many at once in the service's process, in few commits, and a reason where Prefect is away."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+
+from evalake.server.app import create_app
+from evalake.server.scoring.scorings import ScoringSettings
+from tests.e2e.processes import PrefectStack, wait_until
+from tests.integration.server.services import JUDGE, SERVICE, Place, Service, count_commits, start
+from tests.servers.model_server import ModelServer
+
+NAMES = [f"session-{number}" for number in range(20)]
+SLOW_SECONDS = 600.0  # longer than the test waits: what ends such an answer ends it from outside
+WHY_CANCELLED = "it was cancelled by api-client"
+WHY_ENDED = "its process was told to end before the judge had answered: ask for it again"
+
+
+@pytest.mark.e2e
+def test_one_scoring_through_the_api_takes_few_commits(tmp_path: Path) -> None:
+    with PrefectStack(tmp_path / "prefect") as stack, ModelServer() as judge:
+        place = Place(tmp_path, judge)
+        place.write("first", "second")
+        service = start(stack, place)
+        service.ask("first")  # which makes the tables
+        service.wait_for("first", "completed", "failed")
+        wait_until(lambda: not running(stack), "the end of the first flow run")
+        before = count_commits(place.lake)
+        service.ask("second")
+        assert service.wait_for("second", "completed", "failed")["total_score"] == 60
+        wait_until(lambda: not running(stack), "the end of the second flow run")
+        added = count_commits(place.lake) - before
+        assert added.pop("calls") <= 2  # one where both answers come within half a second
+        assert added == {"session_scores": 2, "session_missing_tools": 1}
+        service.stop()
+
+
+@pytest.mark.e2e
+def test_what_waits_as_a_service_dies_is_scored_by_the_next(tmp_path: Path) -> None:
+    with PrefectStack(tmp_path / "prefect") as stack, ModelServer() as judge:
+        place = Place(tmp_path, judge, f"{SERVICE}scorings_at_once = 1\n")
+        place.write("first", "second")
+        place.answer(latency=SLOW_SECONDS)
+        service = start(stack, place)
+        service.ask("first")
+        wait_until(judge.requests, "the judge to be asked about the first")
+        waits = service.ask("second").json()["score_id"]
+        service.kill()
+        place.answer()
+        service = start(stack, place)
+        done = service.wait_for("second", "completed", "failed")
+        assert (done["status"], done["score_id"]) == ("completed", waits)
+        service.stop()
+
+
+@pytest.mark.e2e
+def test_twenty_are_asked_at_once_by_one_process_and_each_can_be_ended(tmp_path: Path) -> None:
+    with PrefectStack(tmp_path / "prefect") as stack, ModelServer() as judge:
+        place = Place(tmp_path, judge)
+        place.configuration.write_text(
+            place.configuration.read_text().replace("drain_seconds = 30", "drain_seconds = 0")
+        )
+        place.write(*NAMES)
+        place.answer(latency=SLOW_SECONDS)
+        service = start(stack, place)
+        family = psutil.Process(service.process.popen.pid).children(recursive=True)
+        service.http.post("/api/v1/scoring/batch", json={"session_ids": NAMES}).raise_for_status()
+        wait_until(lambda: len(judge.requests()) == len(NAMES), "the judge to be asked about all")
+        assert psutil.Process(service.process.popen.pid).children(recursive=True) == family  # none was started
+
+        by_api, in_prefect = NAMES[:2]
+        runs = {name: _run_of(stack, service, name) for name in (by_api, in_prefect)}
+        service.http.post(f"/api/v1/scoring/sessions/{by_api}/cancel").raise_for_status()
+        stack.set_state(runs[in_prefect], "CANCELLING", "Cancelling")
+        assert service.wait_for(by_api, "failed")["error_message"] == WHY_CANCELLED
+        service.wait_for(in_prefect, "failed")
+        for run in runs.values():
+            stack.wait_for(run, "Cancelled")
+        others = [service.score(name).json()["status"] for name in NAMES[2:]]
+        assert others == ["in_progress"] * len(others)
+
+        service.stop()
+        assert not psutil.wait_procs(family, timeout=60)[1]
+        for name in NAMES[2:]:
+            (row,) = place.scores(name)
+            assert (row["status"], row["error_message"]) == ("failed", WHY_ENDED)
+
+
+def running(stack: PrefectStack) -> list[Any]:
+    """List the flow runs that Prefect says are running."""
+    found: list[Any] = stack.post("/flow_runs/filter", {"flow_runs": {"state": {"type": {"any_": ["RUNNING"]}}}})
+    return found
+
+
+def _run_of(stack: PrefectStack, service: Service, session: str) -> str:
+    """The flow run of a session's scoring, once it is under way."""
+    score_id = service.wait_for(session, "in_progress")["score_id"]
+    (run,) = [run["id"] for run in running(stack) if run["parameters"]["score_id"] == score_id]
+    return str(run)
+
+
+@pytest.fixture
+def place(tmp_path: Path, model_server: ModelServer) -> Place:
+    place = Place(tmp_path, model_server)
+    place.write("first", "second")
+    return place
+
+
+@pytest.fixture(autouse=True)
+def nobody_serves_prefect() -> Iterator[None]:
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api", PREFECT_CLIENT_MAX_RETRIES: 0}):
+        yield
+
+
+def ask(place: Place, *requests: tuple[str, str, Any]) -> list[httpx.Response]:
+    """What the application answers to requests, one after another, without a server around it."""
+    settings = ScoringSettings(
+        lake=place.lake, judge=JUDGE, sources=(str(place.sessions),), configuration_file=str(place.configuration)
+    )
+    transport = httpx.ASGITransport(create_app(settings), raise_app_exceptions=False)
+
+    async def send() -> list[httpx.Response]:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return [await client.request(method, path, json=body) for method, path, body in requests]
+
+    return asyncio.run(send())
+
+
+def test_a_scoring_that_cannot_be_submitted_has_failed_and_can_be_asked_for_again(place: Place) -> None:
+    score = "/api/v1/scoring/sessions/first/score"
+    asked, told, existing, again = ask(
+        place,
+        ("POST", score, None),
+        ("GET", score, None),
+        ("POST", score, None),
+        ("POST", score, {"force_rescore": True}),
+    )
+    assert (asked.status_code, again.status_code) == (500, 500)
+    assert "Prefect did not let the service submit a scoring" in asked.json()["detail"]
+    assert (told.status_code, told.json()["status"]) == (200, "failed")
+    assert told.json()["error_message"] == asked.json()["detail"]
+    assert (existing.status_code, existing.json()["score_id"]) == (200, told.json()["score_id"])
+    assert [row["status"] for row in place.scores("first")] == ["failed", "failed"]
+
+
+def test_a_batch_that_cannot_be_submitted_has_failed_whole(place: Place) -> None:
+    (answer,) = ask(place, ("POST", "/api/v1/scoring/batch", {"session_ids": ["first", "second"]}))
+    assert answer.status_code == 500
+    assert {row["status"] for session in ("first", "second") for row in place.scores(session)} == {"failed"}
+
+
+def test_a_broken_table_is_a_reason_and_nothing_of_the_inside(place: Place) -> None:
+    (answer,) = ask(place, ("GET", "/api/v1/sessions/first", None))
+    assert answer.status_code == 200
+    log = next((Path(place.lake.uri) / "samples" / "_delta_log").glob("*.json"))
+    log.write_text("{")
+    (answer,) = ask(place, ("GET", "/api/v1/sessions/first", None))
+    assert answer.status_code == 500
+    assert "samples" in answer.json()["detail"]
+    assert "Traceback" not in answer.text

@@ -1,0 +1,125 @@
+"""Sessions that were read once are known to whoever opens the lake."""
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from evalake.sdk import Dataset
+from evalake.server.errors import NotFoundError, NotOverError
+from evalake.server.scoring import sessions as module
+from evalake.server.scoring.sessions import Sessions
+from evalake.storage.lake import Lake
+from evalake.suites.session_review.sources import database
+from tests.integration.server.services import Place
+from tests.servers.model_server import ModelServer
+
+
+def test_a_session_of_a_source_is_in_the_lake_from_then_on(tmp_path: Path, model_server: ModelServer) -> None:
+    place = Place(tmp_path, model_server)
+    place.write("first", "second")
+    assert Sessions(place.lake, [str(place.sessions)]).read_sources() == ["first", "second"]
+    again = Sessions(place.lake)
+    assert not again.has_sources
+    assert set(again.all()) == {"first", "second"}
+    known = again.find("second")
+    ((found, sample),) = again.samples([known])
+    assert (found, sample.sample_hash) == (known, known.sample_hash)
+    with pytest.raises(NotFoundError):
+        again.find("third")
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "READ_AGAIN_SECONDS", 0.0)
+
+
+@pytest.fixture
+def place(tmp_path: Path, model_server: ModelServer) -> Place:
+    return Place(tmp_path, model_server)
+
+
+def test_a_source_that_is_away_is_a_state_until_it_is_back(place: Place) -> None:
+    sessions = Sessions(place.lake, [str(place.sessions)])
+    assert [source.state for source in sessions.sources] == ["unread"]
+    assert sessions.read_sources() == []
+    (away,) = sessions.sources
+    assert away.state == "away"
+    assert "there is no dataset source" in str(away.detail)
+    with pytest.raises(NotFoundError):
+        sessions.find("first")
+    place.write("first")
+    assert sessions.read_sources() == ["first"]
+    assert [(source.state, source.detail) for source in sessions.sources] == [("read", None)]
+    place.sessions.unlink()
+    assert sessions.read_sources() == []
+    assert [source.state for source in sessions.sources] == ["away"]
+    assert sessions.find("first").session_id == "first"
+
+
+def test_a_source_without_a_session_that_is_over_is_a_state(place: Place) -> None:
+    place.write("running", status="in_progress")
+    sessions = Sessions(place.lake, [str(place.sessions)])
+    assert sessions.read_sources() == []
+    assert [source.state for source in sessions.sources] == ["empty"]
+    with pytest.raises(NotOverError):
+        sessions.find("running")
+
+
+def test_only_what_has_changed_is_read_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.write("first")
+    reads: list[str] = []
+    _read_by(monkeypatch, lambda name: reads.append(name))
+    sessions = Sessions(place.lake, [str(place.sessions)])
+    for _ in range(3):
+        sessions.read_sources()
+    assert len(reads) == 1
+    place.write("second")
+    assert sessions.read_sources() == ["second"]
+    assert len(reads) == 2
+
+
+def test_a_mistyped_id_waits_for_no_source_and_holds_nobody_up(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.write("first")
+    sessions = Sessions(place.lake, [str(place.sessions)])
+    sessions.read_sources()
+    place.write("second")
+    reading, go_on = threading.Event(), threading.Event()
+    _read_by(monkeypatch, lambda _: (reading.set(), go_on.wait(60)))
+    reader = threading.Thread(target=sessions.read_sources)
+    reader.start()
+    assert reading.wait(60)
+    with pytest.raises(NotFoundError):
+        sessions.find("mistyped")
+    assert sessions.find("first").session_id == "first"
+    go_on.set()
+    reader.join()
+    assert sessions.find("second").session_id == "second"
+
+
+def test_a_database_that_cannot_be_reached_is_away(tmp_path: Path) -> None:
+    sessions = Sessions(Lake(str(tmp_path / "lake")), ["postgresql://reader@127.0.0.1:9/tarsy"])
+    sessions.read_sources()
+    assert [source.state for source in sessions.sources] == ["away"]
+
+
+def test_a_database_that_never_answers_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "PATIENCE_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        sessions = Sessions(Lake(str(tmp_path / "lake")), [f"postgresql://reader@127.0.0.1:{port}/tarsy"])
+        assert sessions.read_sources() == []
+    assert [source.state for source in sessions.sources] == ["away"]
+
+
+def _read_by(monkeypatch: pytest.MonkeyPatch, first: object) -> None:
+    """Have something done before each reading of a source."""
+    read = module.read_dataset
+
+    def reading(name: str, *, may_be_empty: bool = False) -> Dataset:
+        assert callable(first)
+        first(name)
+        return read(name, may_be_empty=may_be_empty)
+
+    monkeypatch.setattr(module, "read_dataset", reading)

@@ -1,0 +1,66 @@
+"""Figures over all scorings."""
+
+from pathlib import Path
+
+from evalake.admin.roadmap import make_roadmap
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import ROADMAP_MENTIONS
+from evalake.core.configuration import Configuration
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
+from evalake.suites.session_review.metrics import BANDS
+from evalake.tasks.runtime.context import RunContext
+from tests.integration.admin.roadmap.scored import absent, land_scores
+from tests.integration.server.scoring.conftest import complete
+from tests.integration.server.services import Place, Service
+
+
+def test_statistics_add_up(listed: Service, place: Place) -> None:
+    complete(place, listed, "lists-green", 90)
+    found = listed.http.get("/api/v1/scoring/statistics").json()
+    counts = found["sessions"]
+    assert counts["total"] == sum(count for name, count in counts.items() if name != "total")
+    assert sum(bucket["count"] for bucket in found["distribution"]) == found["scores"]["n"] == counts_of(found["bands"])
+    assert found["bands"].keys() == BANDS.keys()
+    assert [bucket["low"] for bucket in found["distribution"]] == list(range(0, 100, 10))
+    assert sum(point["n"] for point in found["trend"]) >= found["scores"]["n"]
+    assert any(point["current"] for point in found["trend"])
+
+
+def counts_of(bands: dict[str, int]) -> int:
+    return sum(bands.values())
+
+
+def test_people_rate_what_was_scored_and_agreement_is_counted(listed: Service) -> None:
+    path = "/api/v1/scoring/sessions/{}/human-rating"
+    before = listed.http.get("/api/v1/scoring/statistics").json()["agreement"]["n"]
+    assert listed.http.put(path.format("lists-none"), json={"score": 50}).status_code == 404
+    for wrong in ({"score": 101}, {"score": -1}, {"score": "x"}, {"score": None}, {}, {"score": 50, "by": "me"}):
+        assert listed.http.put(path.format("lists-red"), json=wrong).status_code == 422
+    for given in (80, 30):  # the second replaces the first
+        rated = listed.http.put(path.format("lists-red"), json={"score": given, "note": "<i>too kind</i>"})
+        assert rated.status_code == 200
+    ratings = listed.http.get(path.format("lists-red")).json()["ratings"]
+    assert [(rating["score"], rating["rated_by"]) for rating in ratings] == [(30.0, "api-client")]
+    assert listed.http.get("/api/v1/sessions/lists-red").json()["human_ratings"] == ratings
+    agreement = listed.http.get("/api/v1/scoring/statistics").json()["agreement"]
+    assert agreement["n"] == before + 1
+    if before == 0:
+        assert (agreement["mean_difference"], agreement["mean_absolute_difference"]) == (-10.0, 10.0)
+        assert agreement["correlation"] is None
+
+
+def test_the_roadmap_is_the_last_one_that_was_made_with_the_sessions_behind_it(
+    listed: Service, place: Place, tmp_path: Path
+) -> None:
+    none = listed.http.get("/api/v1/scoring/roadmap").json()
+    assert (none["roadmap_id"], none["sessions"], none["kinds"]) == (None, 0, [])
+    elsewhere = Lake(str(tmp_path / "lake"))
+    land_scores(elsewhere, ("wanting", 40, absent("x-ray", because="it would have shown it")))
+    made = make_roadmap(RunContext("roadmap", "session_review", elsewhere, Configuration()), None)
+    land(place.lake, ROADMAP_MENTIONS, conform(made.to_dicts(), ROADMAP_MENTIONS))
+    found = listed.http.get("/api/v1/scoring/roadmap").json()
+    assert (found["roadmap_id"], found["judge"], found["sessions"]) == (made["roadmap_id"][0], None, 1)
+    (theme,) = (each for kind in found["kinds"] for each in kind["themes"])
+    assert (theme["theme"], theme["sessions"], theme["mean_score"], theme["points_lost"]) == ("x-ray", 1, 40.0, 60.0)
+    assert theme["mentions"] == [{"session_id": "wanting", "name": "x-ray", "text": "it would have shown it"}]

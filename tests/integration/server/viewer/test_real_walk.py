@@ -1,0 +1,145 @@
+"""The viewer over a lake of three suites with real recorded results, walked from the runs to an export's pages."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from evalake.admin.import_results import import_recorded, import_samples
+from evalake.server.settings import Settings
+from evalake.server.viewer.export import export_run
+from evalake.server.viewer.run_index import RunIndexes
+from evalake.storage.lake import Lake
+from evalake.suites.registry import suite
+from tests.integration.server.viewer.conftest import Open, served
+
+SUITES = ("command_guard", "solidity_audit", "session_review")
+WIDER = "all => all.filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.ariaLabel ?? e.className)"
+OVERLAPPING = """all => {
+  const boxes = all.map((e) => [e.textContent, e.getBoundingClientRect()]);
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  const after = (i) => boxes.slice(i + 1);
+  return boxes.flatMap(([one, a], i) => after(i).filter(([, b]) => meet(a, b)).map(([other]) => `${one} on ${other}`));
+}"""
+LOOKS = ((1440, "light"), (1024, "dark"), (390, "light"))
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A lake of real results, where it is served, and its runs by suite."""
+
+    lake: Lake
+    address: str
+    runs: Mapping[str, str]
+
+
+@pytest.fixture(scope="module")
+def recorded(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+    lake = Lake(str(tmp_path_factory.mktemp("real") / "lake"))
+    oracles = real_data.parent / "oracles"
+    guard, audit, review = (suite(name) for name in SUITES)
+    runs = {
+        guard.name: import_recorded(lake, guard, [oracles / "command_guard" / "results.jsonl"]),
+        audit.name: import_recorded(lake, audit, [oracles / "solidity_audit_panel" / "ds_tier1.judgements.jsonl"]),
+        review.name: import_samples(lake, review, [str(real_data / "tarsy" / "py_sessions")]),
+    }
+    with served(Settings(lake=lake)) as address:
+        yield Recorded(lake, address, runs)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("name", SUITES)
+def test_from_the_runs_to_an_item_and_the_next(look: Open, recorded: Recorded, name: str) -> None:
+    run = recorded.runs[name]
+    page = look(f"{recorded.address}/runs").page
+    page.get_by_label("Suite", exact=True).select_option(name)
+    page.get_by_role("link", name=run).click()
+    page.get_by_role("link", name="Read its").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(_walked(page))
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("name", SUITES[:2])
+def test_wrong_answers_are_filtered_and_two_models_compared(look: Open, recorded: Recorded, name: str) -> None:
+    page = look(f"{recorded.address}/runs/{recorded.runs[name]}").page
+    page.get_by_role("link", name="Read its").click()
+    page.get_by_label("Answer is", exact=True).select_option("false")
+    expect(page.locator("tbody a.id").first).to_be_visible()
+    expect(page.locator("tbody .chip").filter(has_text="✗").first).to_be_visible()
+    page.reload()
+    expect(page.get_by_label("Answer is", exact=True)).to_have_value("false")
+    page.get_by_role("link", name=recorded.runs[name]).click()
+    page.get_by_role("link", name="Compare models").click()
+    expect(page.get_by_role("heading", name="Difference, A − B")).to_be_visible()
+    page.get_by_role("button", name="Compare", exact=True).first.click()
+    expect(page.locator(".sides").first).to_be_visible()
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("name", SUITES)
+def test_an_export_is_walked_without_a_server(look: Open, recorded: Recorded, name: str, tmp_path: Path) -> None:
+    exported = export_run(RunIndexes(recorded.lake), recorded.runs[name], tmp_path / "run", lambda *_: None)
+    page = look(exported.as_uri()).page
+    page.get_by_role("link", name="Read its").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(_walked(page))
+
+
+@pytest.mark.real_data
+def test_every_page_is_readable_and_fits(look: Open, recorded: Recorded) -> None:
+    visit = look(recorded.address + "/runs")
+    obstacles = {"/runs": visit.obstacles_of(LOOKS, _cut)}
+    for run in recorded.runs.values():
+        for path in (f"/runs/{run}", f"/runs/{run}/items"):
+            visit.page.goto(recorded.address + path)
+            visit.settled()
+            obstacles[path] = visit.obstacles_of(LOOKS, _cut)
+        visit.page.locator("tbody a.id").first.click()
+        expect(visit.page.get_by_role("heading", level=2).first).to_be_visible()
+        visit.settled()
+        obstacles[f"item of {run}"] = visit.obstacles_of(LOOKS, _cut)
+    assert obstacles == {path: [] for path in obstacles}
+
+
+@pytest.mark.real_data
+def test_of_many_judges_one_is_looked_at_and_its_models_names_stand_apart(look: Open, recorded: Recorded) -> None:
+    page = look(f"{recorded.address}/metrics?run={recorded.runs['solidity_audit']}").page
+    judge = page.get_by_label("Judge", exact=True)
+    expect(judge).to_have_value(re.compile("^panel:"))
+    names = page.locator(".plot").first.locator("text.name")
+    expect(names).to_contain_text(["claude-opus-4-5"])
+    assert names.evaluate_all(OVERLAPPING) == []
+    judge.select_option("all")
+    page.reload()
+    expect(judge).to_have_value("all")
+
+
+@pytest.mark.real_data
+def test_where_no_input_was_recorded_no_column_is_kept_for_it(look: Open, recorded: Recorded) -> None:
+    run = recorded.runs["solidity_audit"]
+    page = look(f"{recorded.address}/compare?run={run}&a=claude-opus-4-5&b=gpt-5.2").page
+    expect(page.get_by_role("columnheader", name="Words")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Input")).to_have_count(0)
+    page.get_by_role("button", name="Compare", exact=True).first.click()
+    expect(page.locator(".sides").first).to_be_visible()
+
+
+def _cut(page: Page) -> list[str]:
+    """The tables of texts that are wider than their place."""
+    tables = page.locator("main :is(.scroll:has(.texts), .listing)")
+    return [f"cut: {table}" for table in tables.evaluate_all(WIDER)]
+
+
+def _walked(page: Page) -> str:
+    """From a list of items to the first, on to the next, and back; returns the name of the first."""
+    names = page.locator("tbody a.id")
+    expect(names.first).to_be_visible()
+    first, second = names.all_text_contents()[:2]
+    names.first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(first)
+    page.keyboard.press("j")
+    expect(page.get_by_role("heading", level=1)).to_have_text(second)
+    page.keyboard.press("k")
+    return first

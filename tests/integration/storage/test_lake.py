@@ -1,0 +1,123 @@
+"""The lake: created from contracts, refused where it is foreign, read-only or absent."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from deltalake import DeltaTable
+
+from evalake.contracts.contract import Contract
+from evalake.contracts.tables import CALLS, CORE_CONTRACTS
+from evalake.core.errors import LakeError, SchemaMismatchError, UsageError
+from evalake.storage import ledger
+from evalake.storage.integrity import inspect
+from evalake.storage.lake import Lake, constraints
+from evalake.storage.landing import land
+from evalake.storage.maintenance import maintain
+from evalake.storage.sql.query import query
+from evalake.suites.registry import all_contracts
+from tests.integration.storage.rows import TOYS, call, key_of, toy
+from tests.integration.storage.test_landing import frame
+
+
+@pytest.mark.parametrize("contract", CORE_CONTRACTS, ids=lambda contract: contract.table)
+def test_every_table_is_readable_by_every_delta_engine(lake: Lake, contract: Contract) -> None:
+    protocol = lake.ensure(contract).protocol()
+    assert (protocol.min_reader_version, protocol.min_writer_version <= 4) == (1, True)
+    assert not protocol.reader_features
+    assert not protocol.writer_features
+
+
+def test_a_table_has_the_constraints_of_its_contract(lake: Lake) -> None:
+    table = lake.ensure(TOYS)
+    assert "size_not_negative" in constraints(table)
+    # By them a table could be made with its constraints, but Spark takes no such metadata.
+    assert not {"delta.minReaderVersion", "delta.minWriterVersion"} & table.metadata().configuration.keys()
+
+
+def test_ensuring_twice_changes_nothing(lake: Lake) -> None:
+    version = lake.ensure(TOYS).version()
+    assert lake.ensure(TOYS).version() == version
+
+
+def test_a_table_that_does_not_exist_reads_as_empty_and_opens_as_an_error(lake: Lake) -> None:
+    assert lake.frame(TOYS).collect().is_empty()
+    assert lake.frame(TOYS).collect_schema().names() == ["key", "model", "state", "size"]
+    assert lake.version(TOYS) is None
+    with pytest.raises(LakeError, match="no table toys"):
+        lake.open(TOYS)
+
+
+def test_a_foreign_table_of_the_same_name_is_refused(lake: Lake) -> None:
+    pl.DataFrame({"key": ["a"], "colour": ["red"]}).write_delta(lake.location(TOYS))
+    with pytest.raises(SchemaMismatchError, match=r"toys.*colour"):
+        lake.ensure(TOYS)
+
+
+def test_a_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(LakeError, match=r"cannot read.*--lake"):
+        Lake(str(tmp_path / "file")).ensure(TOYS)
+
+
+def test_a_version_that_does_not_exist_is_named(lake: Lake) -> None:
+    lake.ensure(TOYS)
+    with pytest.raises(LakeError, match="toys at version 99"):
+        lake.frame(TOYS, version=99)
+
+
+def test_partition_columns_are_those_of_the_contract(lake: Lake) -> None:
+    lake.ensure(TOYS)
+    assert DeltaTable(lake.location(TOYS)).metadata().partition_columns == ["model"]
+
+
+def test_all_suites_tables_can_be_created(lake: Lake) -> None:
+    for contract in all_contracts():
+        assert lake.ensure(contract).schema().to_arrow().names == [column.name for column in contract.columns]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["my lake", "é日", "a#b", "50%", "what?", "a&b+c", "'quoted' \"twice\"", "*", "{x}", "~"]
+)
+def test_a_lake_may_have_any_usual_name(tmp_path: Path, name: str) -> None:
+    lake = Lake(str(tmp_path / name))
+    land(lake, TOYS, frame(toy("a", model="some model/é")))
+    land(lake, TOYS, frame(toy("b")))
+    assert lake.frame(TOYS).collect()["key"].sort().to_list() == ["a", "b"]
+    assert all(Path(file).is_file() for file in lake.open(TOYS).file_uris())
+    ledger.append(lake, [call(1)])
+    assert ledger.LedgerIndex.read(lake).fetch([key_of(call(1))])
+    assert query(lake, (TOYS,), "select count(*) as n from toys").item() == 2
+    assert not inspect(lake, TOYS).damage
+    assert [done.files_after for done in maintain(lake, [TOYS, CALLS])] == [2, 1]
+
+
+@pytest.mark.parametrize("name", ["a[1]", "a=b", "a|b", "a^b", "a\\b", "a%20b", "a\nb"])
+def test_a_name_that_the_engine_cannot_read_is_refused_before_anything_is_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(LakeError, match="engines cannot read"):
+        Lake(str(tmp_path / name)).ensure(TOYS)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_reached_is_not_taken_for_an_empty_lake(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for uri in (str(tmp_path / "file"), "nosuch://bucket/lake"):
+        with pytest.raises(LakeError, match=r"cannot (read|open) the lake"):
+            Lake(uri).frame(TOYS)
+
+
+@pytest.mark.parametrize("sign", ["?", "#"])
+def test_an_address_with_parameters_is_refused_for_all_tables_would_be_one(tmp_path: Path, sign: str) -> None:
+    for uri in (f"file://{tmp_path}/lake{sign}region=x", f"s3://bucket/lake{sign}region=x"):
+        with pytest.raises(UsageError, match="has parameters, which no store takes") as refused:
+            Lake(uri).ensure(TOYS)
+        assert "region" not in str(refused.value)
+    assert not list(tmp_path.iterdir())
+    assert Lake(str(tmp_path / f"lake{sign}x")).ensure(TOYS).version() >= 0  # in the name of a folder it is a letter
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_lake_without_a_name_is_not_the_root_folder(blank: str) -> None:
+    with pytest.raises(UsageError, match="no name"):
+        Lake(blank)

@@ -1,0 +1,106 @@
+"""The CHECK constraints, held by a real Delta table, refuse what the audit refuses and let its good rows in."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from deltalake.exceptions import DeltaError
+from hypothesis import HealthCheck, given, settings
+
+from evalake.contracts.audit import audit, keeps
+from evalake.contracts.contract import Contract
+from evalake.contracts.engines.arrow import arrow_schema, conform
+from evalake.contracts.engines.sql import check_constraints
+from evalake.contracts.rule import Kind, Severity
+from evalake.contracts.tables import SAMPLES
+from evalake.suites.registry import all_contracts
+from tests.unit.contracts.examples import EDGES, EXAMPLE, edge_frame, row
+from tests.unit.contracts.strategies import frames
+
+
+def create(path: Path, contract: Contract) -> DeltaTable:
+    table = DeltaTable.create(str(path), schema=arrow_schema(contract))
+    if constraints := dict(check_constraints(contract)):
+        table.alter.add_constraint(constraints)
+    return table
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    write_deltalake(str(path), conform(rows, EXAMPLE).to_arrow().cast(arrow_schema(EXAMPLE)), mode="append")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("delta") / "example"
+    create(path, EXAMPLE)
+    return path
+
+
+def test_exactly_these_rules_are_left_to_others() -> None:
+    left_out = {rule.id for rule in EXAMPLE.rules} - check_constraints(EXAMPLE).keys()
+    assert left_out == {
+        rule.id
+        for rule in EXAMPLE.rules
+        if rule.kind in (Kind.PRESENT, Kind.MATCHES) or rule.severity is Severity.WARNING
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule_id", check_constraints(EXAMPLE))
+def test_a_real_table_refuses_each_broken_edge_and_takes_each_kept_one(table: Path, rule_id: str) -> None:
+    kept, broken = EDGES.get(rule_id, ([], []))
+    column = EXAMPLE.column[next(rule.column for rule in EXAMPLE.rules if rule.id == rule_id)].name
+    broken = broken or [{column: float("nan")}]
+    before = DeltaTable(str(table)).version()
+    for values in broken:
+        with pytest.raises(DeltaError, match="validation"):
+            write(table, [row(**values)])
+    assert DeltaTable(str(table)).version() == before
+    good = audit(conform([row(**values) for values in kept], EXAMPLE), EXAMPLE).good
+    write(table, good.to_dicts())
+
+
+@pytest.mark.parametrize("contract", all_contracts(), ids=lambda contract: contract.table)
+def test_every_table_can_be_created_with_its_constraints(tmp_path: Path, contract: Contract) -> None:
+    table = create(tmp_path / contract.table, contract)
+    configured = table.metadata().configuration
+    assert {f"delta.constraints.{rule_id}" for rule_id in check_constraints(contract)} <= configured.keys()
+    assert (table.protocol().min_reader_version, table.protocol().min_writer_version) <= (1, 4)
+    assert pa.schema(table.schema().to_arrow()).equals(arrow_schema(contract), check_metadata=True)
+
+
+def test_a_null_where_none_may_be_is_refused_by_the_schema(tmp_path: Path) -> None:
+    path = tmp_path / "samples"
+    table = create(path, SAMPLES)
+    nullable = pa.schema([field.with_nullable(True) for field in arrow_schema(SAMPLES)])
+    nulls = pa.Table.from_pylist([dict.fromkeys(nullable.names)], schema=nullable)
+    with pytest.raises(DeltaError, match="validation"):
+        write_deltalake(table, nulls, mode="append")
+    assert DeltaTable(str(path)).version() == table.version()
+
+
+@given(frames(max_rows=40))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+def test_constraints_and_masks_agree_on_random_rows(
+    tmp_path_factory: pytest.TempPathFactory, frame: pl.DataFrame
+) -> None:
+    constraints = check_constraints(EXAMPLE)
+    numbered = frame.with_row_index("came").cast({"came": pl.Int64})
+    path = str(tmp_path_factory.mktemp("rows"))
+    write_deltalake(path, numbered.to_arrow())
+    selected = ", ".join(f"({sql}) AS {rule_id}" for rule_id, sql in constraints.items())
+    query = QueryBuilder().register("rows", DeltaTable(path)).execute(f"SELECT {selected} FROM rows ORDER BY came")
+    by_delta = pl.DataFrame(query.read_all())
+    by_masks = frame.select(keeps(rule, EXAMPLE).alias(rule.id) for rule in EXAMPLE.rules if rule.id in constraints)
+    assert by_delta.to_dict(as_series=False) == by_masks.to_dict(as_series=False)
+
+
+def test_every_good_row_of_the_audit_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "example"
+    create(path, EXAMPLE)
+    good = audit(edge_frame(), EXAMPLE).good
+    write(path, good.to_dicts())
+    assert DeltaTable(str(path)).to_pyarrow_table().num_rows == good.height

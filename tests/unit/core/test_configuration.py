@@ -1,0 +1,156 @@
+"""`evalake.toml`: what it says is read, and what it cannot mean is refused in one line that names file and entry."""
+
+from pathlib import Path
+
+import pytest
+
+from evalake.core.configuration import Configuration, Limits, ModelOptions, Price, read_configuration
+from evalake.core.errors import ConfigurationError
+
+
+def written(folder: Path, text: str | bytes) -> Path:
+    path = folder / "evalake.toml"
+    path.write_bytes(text.encode("utf-8") if isinstance(text, str) else text)
+    return path
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        read_configuration(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(path) in message
+    return message
+
+
+def test_everything_it_may_say(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        """
+        batch_size = 100
+        [models."hosted_vllm/qwen"]
+        api_base = "http://localhost:8000/v1"
+        api_key_env = "QWEN_KEY"
+        parameters = { temperature = 0.0, max_tokens = 512 }
+        price = { input = 0.5, output = 1, cached_input = 0 }
+        [providers.openai]
+        concurrency = 64
+        requests_per_minute = 500
+        [suites.command_guard]
+        target = 0.9
+        """,
+    )
+    configuration = read_configuration(path)
+    assert configuration.batch_size == 100
+    model = configuration.model("hosted_vllm/qwen")
+    assert model.api_base == "http://localhost:8000/v1"
+    assert model.parameters == {"temperature": 0.0, "max_tokens": 512}
+    assert model.price == Price(input=0.5, output=1.0, cached_input=0.0)
+    assert configuration.limits("openai") == Limits(concurrency=64, requests_per_minute=500.0)
+    assert configuration.suites == {"command_guard": {"target": 0.9}}
+
+
+def test_what_it_does_not_name_has_the_defaults(tmp_path: Path) -> None:
+    configuration = read_configuration(written(tmp_path, ""))
+    assert configuration == Configuration()
+    assert configuration.model("openai/any") == ModelOptions()
+    assert configuration.model("openai/any").price is None
+    assert configuration.limits("any") == Limits()
+
+
+def test_the_file_of_the_working_directory_is_read_if_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_configuration() == Configuration()
+    written(tmp_path, "batch_size = 7")
+    assert read_configuration().batch_size == 7
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a configuration that nobody named."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (work := tmp_path / "work").mkdir()
+    monkeypatch.chdir(work)
+    written(work, "batch_size = 7")
+    return work
+
+
+def test_a_file_that_only_lies_there_is_not_trusted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not read_configuration().trusted
+    assert read_configuration(Path("evalake.toml")).trusted
+    monkeypatch.setenv("EVALAKE_HOME", str(folder.parent))
+    assert not read_configuration().trusted
+    monkeypatch.setenv("EVALAKE_HOME", str(folder))
+    assert read_configuration().trusted
+
+
+def test_the_file_that_the_environment_names_goes_before_the_folders(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVALAKE_CONFIG", str(folder / "evalake.toml"))
+    assert read_configuration().trusted
+    monkeypatch.setenv("EVALAKE_CONFIG", str(folder / "absent.toml"))
+    with pytest.raises(ConfigurationError, match=r"absent\.toml"):
+        read_configuration()
+
+
+def test_the_users_own_file_is_read_where_the_folder_has_none(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "config" / "evalake").mkdir(parents=True)
+    written(tmp_path / "config" / "evalake", "batch_size = 9")
+    assert read_configuration().batch_size == 7
+    (folder / "evalake.toml").unlink()
+    assert read_configuration().batch_size == 9
+    assert read_configuration().trusted
+
+
+def test_the_folder_may_not_say_whom_the_service_believes(folder: Path) -> None:
+    text = '[service]\ntrusted_proxies = ["0.0.0.0/0"]'
+    written(folder, text)
+    with pytest.raises(ConfigurationError, match=r"service\.trusted_proxies may not be set by evalake\.toml .*--trust"):
+        read_configuration()
+    assert read_configuration(folder / "evalake.toml").service.trusted_proxies
+    written(folder, "trusted = true")
+    with pytest.raises(ConfigurationError, match="there is no such setting"):
+        read_configuration()
+
+
+@pytest.mark.parametrize(
+    ("text", "entry"),
+    [
+        ("batch_size = 0", "batch_size"),
+        ("batch_size = 'many'", "batch_size"),
+        ("batchsize = 5", "batchsize"),
+        ("[providers.openai]\nconcurrency = 0", "providers.openai.concurrency"),
+        ("[providers.openai]\nconcurrency = true", "providers.openai.concurrency"),
+        ("[providers.openai]\ntimeout_seconds = true", "providers.openai.timeout_seconds"),
+        ("[providers.openai]\nrequests_per_minute = '60'", "providers.openai.requests_per_minute"),
+        ("[providers.openai]\ntimeout_seconds = inf", "providers.openai.timeout_seconds"),
+        ("[providers.openai]\nretries = 3", "providers.openai.retries"),
+        ("[models.\"openai/x\"]\napi_key = 'sk-secret'", "models.openai/x.api_key"),
+        ("[models.x.price]\ninput = -1\noutput = 1", "models.x.price.input"),
+        ("[models.x.price]\ninput = 1", "models.x.price.output"),
+        ("[models.x.price]\ninput = nan\noutput = 1", "models.x.price.input"),
+        ("models = 3", "models"),
+        ("suites = ['command_guard']", "suites"),
+    ],
+)
+def test_an_entry_that_cannot_be_is_named(tmp_path: Path, text: str, entry: str) -> None:
+    message = refused(written(tmp_path, text))
+    assert f", {entry}: " in message
+    assert "sk-secret" not in message
+
+
+def test_a_misspelt_setting_is_told_in_plain_words(tmp_path: Path) -> None:
+    assert refused(written(tmp_path, "batch_sise = 5")).endswith("batch_sise: there is no such setting")
+
+
+@pytest.mark.parametrize("text", ["batch_size = ", "[models", "a = 1\na = 2", b"\xff\xfe", b"a = '\xe9'", "\x00"])
+def test_a_file_that_is_not_toml_is_named(tmp_path: Path, text: str | bytes) -> None:
+    assert "is not valid TOML" in refused(written(tmp_path, text))
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    assert "there is none" in refused(tmp_path / "absent.toml")
+    assert "no regular file" in refused(tmp_path)

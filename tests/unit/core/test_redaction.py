@@ -1,0 +1,269 @@
+"""No key leaves in a message or a log, whatever the provider echoes."""
+
+import io
+import logging
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalake.core.configuration import Configuration, ModelOptions
+from evalake.core.redaction import REDACTED, SHAPES, RedactionFilter, redact
+from evalake.models.client import Client
+from evalake.models.request import Failure
+from tests.integration.models.support import PROVIDERS, QUICK, answer, configuration, request
+from tests.servers.model_server import ModelServer
+
+SECRETS = {
+    "Incorrect API key provided: sk-proj-AbCd1234EfGh5678": "sk-proj-AbCd1234EfGh5678",
+    "Incorrect API key provided: sk-abcd****************wxyz.": "sk-abcd",
+    "Authorization: Bearer abc.DEF-123_456": "abc.DEF-123_456",
+    "headers {'authorization': 'Basic dXNlcjpwYXNz'}": "dXNlcjpwYXNz",
+    "AKIAIOSFODNN7EXAMPLE was not found": "AKIAIOSFODNN7EXAMPLE",
+    "ASIAIOSFODNN7EXAMPLE has expired": "ASIAIOSFODNN7EXAMPLE",
+    'x-api-key: "9f8e7d6c5b4a"': "9f8e7d6c5b4a",
+    "{'x-api-key': 'ant-9f8e7d6c5b4a'}": "ant-9f8e7d6c5b4a",
+    "POST https://host/v1?key=AIzaSyA1234567890abcdefghijk&alt=json": "AIzaSyA1234567890abcdefghijk",
+    "GET https://host/v1?alt=json&key=short123": "short123",
+    "cannot reach https://user:hunter2secret@host/v1": "hunter2secret",
+    "api_key=deadbeefcafe rejected": "deadbeefcafe",
+    "token ghp_ABCDEFGHIJKLMNOPQRST expired": "ghp_ABCDEFGHIJKLMNOPQRST",
+    "jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl": "c2lnbmF0dXJl",
+}
+INNOCENT = (
+    "HTTP 429: Rate limit reached for gpt-4o-mini in organization org-abc on tokens per min",
+    "This model's maximum context length is 8192 tokens",
+    "GET http://127.0.0.1:8080/icons@2x.png and http://[::1]/me@home: a password is missing",
+    "https://docs.example.org/errors#key: see the task-list, ask-me-anything",
+)
+
+
+@pytest.mark.parametrize(("text", "secret"), SECRETS.items())
+def test_keys_by_shape(text: str, secret: str) -> None:
+    assert secret not in redact(text)
+
+
+@pytest.mark.parametrize("text", INNOCENT)
+def test_other_text_is_left_alone(text: str) -> None:
+    assert redact(text) == text
+
+
+@given(st.text(alphabet="abcXYZ019", min_size=8, max_size=40), st.text(max_size=30), st.text(max_size=30))
+def test_keys_of_the_environment_by_value(key: str, before: str, after: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOMEONES_API_KEY", key)
+        assert key not in redact(f"{before} {key} {after}")
+
+
+def test_a_key_that_is_part_of_another_leaves_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHORT_API_KEY", "swordfish")
+    monkeypatch.setenv("LONG_API_KEY", "swordfish-and-more")
+    assert redact("with swordfish-and-more") == "with [redacted]"
+
+
+def test_blanks_around_a_key_are_no_part_of_it_and_short_values_are_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOMEONES_API_KEY", " swordfish\n")
+    monkeypatch.setenv("SOMEONES_TOKEN", "cat")
+    assert redact("no cat is a swordfish.") == "no cat is a [redacted]."
+
+
+PIECES = (
+    *("eyJ-", "a://", "a://b:", "sk-", "Bearer ", "api_key: ", "?key=", 'password="', "-----BEGIN PRIVATE KEY-----"),
+    *("token=", "secret: a ", "--a-", "--password ", "sshpass ", "curl -u a", "cookie: a", "Cookie: a=; "),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("piece", PIECES)
+def test_a_key_behind_much_that_resembles_one_is_found(piece: str) -> None:
+    # Shapes that took quadratic time would take minutes here.
+    assert "hunter2secret" not in redact(piece * 20_000 + "\nhttps://user:hunter2secret@host/v1")
+
+
+def test_a_megabyte_of_all_that_resembles_keys_takes_a_megabytes_time() -> None:
+    """Repetitions without end stand where a shape ends, so that what they have passed is never looked at again."""
+    assert not [shape.pattern for shape in SHAPES if any(_endless(re._parser.parse(shape.pattern)))]  # type: ignore[attr-defined]
+    pieces = "".join(PIECES)
+    text = pieces * (2**20 // len(pieces))
+    assert "hunter2secret" not in redact(f"{text}\ntoken=hunter2secret")
+
+
+@pytest.mark.parametrize("quadratic", ["a*b", "(a+)+", "(?:a|b*)c", "(?=a*)b", "a*?b"])
+def test_an_endless_repetition_before_the_end_is_noticed(quadratic: str) -> None:
+    assert list(_endless(re._parser.parse(quadratic)))  # type: ignore[attr-defined]
+
+
+def _endless(parsed: Any, *, at_end: bool = True) -> Iterator[str]:
+    """The repetitions without end behind which an expression goes on."""
+    for number, (kind, what) in enumerate(parsed, start=1):
+        is_last = at_end and number == len(parsed)
+        match str(kind):
+            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+                if str(what[1]) == "MAXREPEAT" and not is_last:
+                    yield str(what)
+                yield from _endless(what[2], at_end=False)
+            case "SUBPATTERN":
+                yield from _endless(what[3], at_end=is_last)
+            case "BRANCH":
+                for branch in what[1]:
+                    yield from _endless(branch, at_end=is_last)
+            case "ASSERT" | "ASSERT_NOT":
+                yield from _endless(what[1], at_end=False)
+            case "ATOMIC_GROUP":
+                yield from _endless(what, at_end=is_last)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("fault", ["unauthorized", "server_error", "bad_request"])
+def test_keys_a_provider_echoes_are_not_in_failures_or_logs(
+    model_server: ModelServer,
+    provider: str,
+    fault: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("ODDLY_NAMED_PASS", "swordfish-1234")
+    monkeypatch.setenv("OPENAI_API_KEY", "plain-env-key-5678")
+    message = "bad key swordfish-1234, not plain-env-key-5678; header Authorization: Bearer tok-9012-abcd"
+    model_server.rule(faults=[{"kind": fault, "times": 0, "message": message}])
+    model = f"{provider}/m"
+    options = ModelOptions(api_base=model_server.api_base, api_key_env="ODDLY_NAMED_PASS")
+    caplog.set_level(logging.DEBUG)
+    with Client(Configuration(models={model: options}), backoff_seconds=QUICK) as client:
+        outcome = answer(client, request("x", model))
+    assert isinstance(outcome, Failure)
+    assert "bad key [redacted], not [redacted]" in outcome.message
+    assert model_server.seen[0].authorization == "Bearer swordfish-1234"
+    everything = outcome.message + caplog.text + "".join(capfd.readouterr())
+    assert not [secret for secret in ("swordfish", "env-key", "tok-9012") if secret in everything]
+
+
+@pytest.mark.slow
+def test_litellm_prints_nothing(model_server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
+    model_server.rule(faults=[{"kind": "server_error", "times": 0}])
+    with Client(configuration(model_server, attempts=1), backoff_seconds=QUICK) as client:
+        answer(client, request("x", "openai/m"))
+    printed = "".join(capfd.readouterr()).splitlines()
+    assert [line for line in printed if "evalake.calls" not in line] == []  # our own log may go to the console
+
+
+def test_the_log_filter_covers_arguments_and_tracebacks() -> None:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.addFilter(RedactionFilter())
+    logger = logging.Logger("someone")
+    logger.addHandler(handler)
+    try:
+        raise RuntimeError("with sk-live-abcdefgh12345678")
+    except RuntimeError:
+        logger.exception("calling with %s", "Bearer abcdefgh12345678")
+    assert "abcdefgh12345678" not in stream.getvalue()
+    assert "calling with Bearer [redacted]" in stream.getvalue()
+    assert "RuntimeError: with [redacted]" in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("DefaultEndpointsProtocol=https;AccountKey=c3RvcmFnZQ==x;EndpointSuffix=core", "c3RvcmFnZQ==x"),
+        ("PREFECT_API_AUTH_STRING='admin:hunter2'", "hunter2"),
+        (
+            '{"private_key": "-----BEGIN PRIVATE KEY-----\\nMIIEvQIBADANBgkqh+kiG9w0"}',
+            "MIIEvQ",
+        ),
+        ("postgresql://me:p@ss@word@host/lake", "ss@word"),
+        ("host=h password=hunter2 dbname=d", "hunter2"),
+        ("q?password%3Dhunter2&x=1", "hunter2"),
+        ("password%22%3A%22hunter2%22", "hunter2"),
+        ('{"error": "{\\"password\\": \\"hunter2\\"}"}', "hunter2"),
+        ('password = "correct horse hunter2"', "hunter2"),
+        ("Server=db;Uid=me;Pwd=hunter2;", "hunter2"),
+        ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG", "wJalr"),
+        ('"refresh_token": "hunter2"', "hunter2"),
+        ("postgresql://me:hunt/er2#word@host/lake", "er2"),
+        ("GET https://bucket/k?X-Amz-Signature=fe5f80f77d5fa3be", "fe5f80f77d5fa3be"),
+        ("Authorization: Token hunter2hunter2", "hunter2"),
+        ('Authorization: Digest username="me", response="6629fae49393a053"', "6629fae49393a053"),
+        ("pushing with glpat-hunter2hunter2", "hunter2"),
+        ("posting with xoxb-123456789012-hunter2", "hunter2"),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,AB\n\nMIIEvQIBADAN\n",
+            "MIIEvQ",
+        ),
+        ("-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQOYBGVvQIBADAN\n-----END PGP PRIVATE KEY BLOCK-----", "lQOYBG"),
+    ],
+)
+def test_shapes_of_storage_and_database_secrets(text: str, secret: str) -> None:
+    assert secret not in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the server said token=hunter2 is old",
+        "token=swordfish",
+        'token = "hunter2"',
+        '{"token": "hunter2"}',
+        "GITHUB_TOKEN=hunter2",
+        "X-Auth-Token: swordfish",
+        "secret: hunter2",
+        "secret: swordfish",
+        'secret: "correct horse hunter2"',
+        '{"error": "{\\"secret\\": \\"hunter2\\"}"}',
+        "?a=1%26secret%3Dhunter2",
+        "mysqldump --password hunter2 --host db",
+        "deploy --token=swordfish --verbose",
+        "login --password 'correct horse hunter2'",
+        "keytool -storepass x --client-secret swordfish",
+        "Command '['login', '--password', 'hunter2']' returned non-zero exit status 1",
+        "sshpass -p hunter2 ssh -p 22 host",
+        "docker login -u me -p swordfish registry.example.org",
+        "mysql -u root -phunter2 db",
+        "curl -u me:hunter2 https://example.org",
+        "Cookie: a=hunter2; c=swordfish",
+        'Cookie: a="hunter2"; c=swordfish',
+        "Set-Cookie: session=hunter2; Path=/; HttpOnly",
+        "{'cookie': 'session=hunter2; other=swordfish', 'accept': '*/*'}",
+        "(b'cookie', b'session=hunter2')",
+        "curl --header 'Cookie: a=hunter2; c=swordfish' https://example.org",
+    ],
+)
+def test_secrets_of_settings_command_lines_and_cookies(text: str) -> None:
+    shown = redact(text)
+    assert REDACTED in shown
+    assert not [word for word in ("hunter2", "swordfish", "correct") if word in shown]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "token=5 max_tokens=100 max_token=128000 --max-tokens 100",
+        "secret: true, token: null, secret=None",
+        "input_tokens: 12, output_tokens: 345",
+        "cost per token: $0.000015, time per token: 12.5ms",
+        "Unexpected token: identifier",
+        "a bad token: expected value at line 1 column 1",
+        "eos_token='<|endoftext|>' pad_token='[PAD]'",
+        "{'token': ' the', 'logprob': -0.1}",
+        "invalid_token: the access has expired",
+        "a secret: nobody knows it",
+        "the option --token is missing: give --password or --token-file FILE",
+        "--password <PASSWORD>",
+        "mkdir -p one/two && ssh -p 2222 host && docker run -p 8080:80 -u 1000:1000 image",
+        "evalake prefect worker start -p evalake",
+        "Cookie: the header is missing",
+    ],
+)
+def test_words_and_numbers_that_only_stand_like_secrets_stay(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_a_known_secret_is_found_as_a_url_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_PASSWORD", "sl/ash and@more")
+    for written in ("sl/ash and@more", "sl%2Fash%20and%40more", "sl/ash%20and%40more", "sl%2Fash+and%40more"):
+        assert redact(f"at {written} it failed") == "at [redacted] it failed"

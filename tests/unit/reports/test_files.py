@@ -1,0 +1,34 @@
+"""Files of a report are written whole, in a folder that is made, or the folder is named."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evalake.core.errors import UsageError
+from evalake.reports.page import as_json, write_files
+
+
+def test_the_folder_is_made_and_an_earlier_report_is_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    for text in ("first, and longer", "second"):
+        assert write_files(folder, {"data.json": "{}", "page.html": text}) == folder / "page.html"
+        assert (folder / "page.html").read_text() == text
+    assert sorted(path.name for path in folder.iterdir()) == ["data.json", "page.html"]
+
+
+def test_a_place_where_nothing_can_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UsageError, match=r"cannot write the report to .*file/report: "):
+        write_files(tmp_path / "file" / "report", {"page.html": ""})
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_halves_of_characters_are_written_as_escapes(tmp_path: Path) -> None:
+    assert write_files(tmp_path, {"page.html": "a\udcff"}).read_text() == "a\\udcff"
+
+
+def test_data_is_json_that_every_reader_takes() -> None:
+    assert json.loads(as_json({"µ": [1, None]})) == {"µ": [1, None]}
+    with pytest.raises(ValueError, match="JSON"):
+        as_json({"value": float("nan")})

@@ -1,0 +1,44 @@
+"""The report for machines: whole, plain JSON, and null where a number is unknown."""
+
+import json
+import math
+from dataclasses import asdict
+from datetime import date
+
+from evalake.reports.page import as_json
+from evalake.reports.ranking import Missing
+from evalake.reports.report import as_data
+from tests.unit.reports.samples import guard_metrics, metric, report, two_models
+
+
+def test_it_is_json_and_holds_all_that_the_page_says() -> None:
+    data = as_data(two_models())
+    assert json.loads(as_json(data)) == data
+    assert [place["model"] for place in data["ranking"]] == ["a/good", "b/bad"]
+    assert data["target"] == {"metric": "score", "value": 0.85}
+    assert data["comparisons"][0]["judge"] is None
+    assert (data["comparisons"][0]["first"], data["comparisons"][0]["second"]) == ("a/good", "b/bad")
+    assert len(data["metrics"]) == two_models().metrics.height
+
+
+def test_unknown_and_infinite_numbers_are_null() -> None:
+    rows = [metric("a", "score", math.nan), metric("a", "detection", math.inf)]
+    data = as_data(report(rows, run={"cost_usd": -math.inf}))
+    assert [row["value"] for row in data["metrics"]] == [None, None]
+    assert data["run"]["cost_usd"] is None
+    assert data["ranking"][0]["value"] is None
+    assert data["ranking"][0]["decision"] is None
+
+
+def test_without_a_target_or_comparisons_nothing_is_decided() -> None:
+    data = as_data(report(guard_metrics("a", 0.9, 0.9), target=None))
+    assert (data["target"], data["comparisons"], data["missing"]) == (None, [], [])
+    assert (data["ranking"][0]["band"], data["ranking"][0]["decision"]) == (None, None)
+
+
+def test_moments_are_written_as_iso_and_what_is_missing_with_its_bounds() -> None:
+    missing = Missing("a", None, 10, 2, {"timeout": 2}, {"score": (0.5, 0.75)})
+    built = report(guard_metrics("a", 0.9, 0.9), missing=(missing,), run={"day": date(2026, 3, 1)})
+    data = as_data(built)
+    assert (data["run"]["started_at"], data["run"]["day"]) == ("2025-01-01T00:00:00+00:00", "2026-03-01")
+    assert data["missing"] == [{**asdict(missing), "bounds": {"score": [0.5, 0.75]}}]

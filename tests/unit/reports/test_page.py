@@ -1,0 +1,244 @@
+"""The page and the JSON beside it: numbers, hostile text, no network, edges."""
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from evalake.core.errors import UsageError
+from evalake.reports.page import library_name, render, write_page
+from evalake.reports.report import Report
+from tests.unit.reports.samples import answers, guard_metrics, metric, report, two_models
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '</script><img src=x onerror="alert(1)">',
+    '<b>x</b><a href="javascript:alert(1)">y</a>',
+    "{{ 7 * 7 }}",
+    "\" onmouseover=alert(1) x='",
+)
+FETCHING = {"src", "href", "srcset", "action", "formaction", "data", "poster", "background", "xlink:href"}
+
+
+class Page(HTMLParser):
+    """What a browser would make of the page: elements, attributes, text outside scripts, and each script."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.texts: list[str] = []
+        self._raw: str | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._raw = tag if tag in ("script", "style") else None
+
+    def handle_endtag(self, tag: str) -> None:
+        self._raw = None
+
+    def handle_data(self, data: str) -> None:
+        if self._raw == "script":
+            self.scripts.append(data)
+        elif self._raw is None:
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.texts)
+
+    @property
+    def plots(self) -> list[dict[str, Any]]:
+        kinds = [attrs.get("type") for tag, attrs in self.elements if tag == "script" and "src" not in attrs]
+        return [json.loads(s) for s, kind in zip(self.scripts, kinds, strict=True) if kind == "application/json"]
+
+
+def strings(value: Any) -> list[str]:
+    """Every text of a plot."""
+    if isinstance(value, dict):
+        return [s for inner in value.values() for s in strings(inner)]
+    if isinstance(value, list):
+        return [s for inner in value for s in strings(inner)]
+    return [value] if isinstance(value, str) else []
+
+
+def test_the_numbers_are_on_the_page() -> None:
+    text = Page(render(two_models())).text
+    for shown in ("92.5%", "[87.5–97.5]", "PASS", "FAIL", "1.5 s", "$1.50", "250 ms", "run-1", "guard_results: 3"):
+        assert shown in text
+
+
+def test_every_plot_has_its_numbers_as_a_table_and_says_what_it_shows() -> None:
+    page = Page(render(two_models()))
+    images = [attrs for _, attrs in page.elements if attrs.get("role") == "img"]
+    assert len(images) == len(page.plots) == 4
+    assert all("one point a model" in (i["aria-label"] or "") or "model" in (i["aria-label"] or "") for i in images)
+    tables = sum(tag == "table" for tag, _ in page.elements)
+    assert sum(tag == "caption" for tag, _ in page.elements) == tables
+    assert tables >= 5
+
+
+def test_what_rests_on_few_samples_is_marked_in_tables_and_plots() -> None:
+    page = Page(render(two_models()))
+    marks = [attrs for tag, attrs in page.elements if tag == "sup"]
+    assert [attrs["title"] for attrs in marks] == ["n = 4: unreliable"]
+    assert "25%*" in [s for plot in page.plots for s in strings(plot)]
+    few = Page(render(report(guard_metrics("a", 0.9, 0.9, n=7, latency=10.0))))
+    assert "circle-open" in [s for plot in few.plots for s in strings(plot)]
+    assert "/" in [s for plot in few.plots for s in strings(plot)], "the bar is hatched"
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_stay_text(name: str) -> None:
+    rows = guard_metrics(name, 0.9, 0.9, cost=1.0, latency=5.0, categories={name: 0.5})
+    results = answers(name, 3, 5, category=name, command=name, reason=name)
+    hostile = Page(render(report(rows, results, run={"run_id": name, "message": name}, snapshot={"warnings": [name]})))
+    same = re.sub("[^/]", "m", name)
+    benign = Page(render(report(
+        guard_metrics(same, 0.9, 0.9, cost=1.0, latency=5.0, categories={same: 0.5}),
+        answers(same, 3, 5, category=same, command=same, reason=same),
+        run={"run_id": same, "message": same},
+        snapshot={"warnings": [same]},
+    )))  # fmt: skip
+    assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in benign.elements]
+    assert [sorted(attrs) for _, attrs in hostile.elements] == [sorted(attrs) for _, attrs in benign.elements]
+    assert name in hostile.text
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_plotly_gets_no_tags_but_ours(name: str) -> None:
+    rows = guard_metrics(name, 0.9, 0.9, cost=1.0, latency=5.0, categories={name: 0.5})
+    found = [s for plot in Page(render(report(rows))).plots for s in strings(plot)]
+    tags = {tag for s in found for tag in re.findall(r"<[^>]*>", s)}
+    assert tags <= {"<b>", "</b>", "<br>"}
+    assert any("&lt;" in s for s in found) == ("<" in name)
+
+
+def test_nothing_is_fetched_and_only_our_scripts_may_run() -> None:
+    page = Page(render(two_models()))
+    assert not [attrs for tag, attrs in page.elements if FETCHING & set(attrs) and tag not in ("script", "a")]
+    assert not {"link", "iframe", "img", "object", "embed", "base", "form"} & {tag for tag, _ in page.elements}
+    (policy,) = [str(a["content"]) for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'")
+    assert "http" not in policy
+    running = [attrs for tag, attrs in page.elements if tag == "script" and "type" not in attrs]
+    library, own = running
+    assert str(library["src"]) == f"../{library_name()}"
+    assert "src" not in own
+    allowed = re.search(r"script-src ([^;]*)", policy)
+    assert allowed is not None
+    digest = base64.b64encode(hashlib.sha256(page.scripts[-1].encode()).digest()).decode()
+    assert allowed[1].split() == [f"'nonce-{library['nonce']}'", f"'sha256-{digest}'"]
+    assert library["nonce"] not in render(two_models()), "nobody who writes into a report can know it"
+
+
+def test_the_style_names_no_address() -> None:
+    style = re.search(r"<style>(.*?)</style>", render(two_models()), re.DOTALL)
+    assert style is not None
+    assert "url(" not in style[1]
+    assert "@import" not in style[1]
+
+
+def test_what_is_unknown_is_left_out_of_the_plot_and_named() -> None:
+    rows = guard_metrics("known", 0.9, 0.9, cost=1.0) + guard_metrics("priceless", 0.8, 0.8)
+    page = Page(render(report(rows)))
+    assert "Left out, as cost is unknown: priceless." in page.text
+    points = [trace for trace in page.plots[1]["data"] if trace["mode"] == "markers+text"]
+    assert points[0]["text"] == ["known"]
+    assert points[0]["x"] == [1.0]
+
+
+def test_nothing_known_leaves_no_plot_and_says_so() -> None:
+    page = Page(render(report([metric("m", name, None, 0) for name in ("score", "detection", "cost", "latency")])))
+    assert page.plots == []
+    assert "Nothing to draw: unknown for every model." in page.text
+
+
+@pytest.mark.parametrize("count", [1, 9, 30])
+def test_any_number_of_models(count: int) -> None:
+    rows = [r for i in range(count) for r in guard_metrics(f"m{i}", i / 30, i / 30, cost=2.0**i, latency=i + 1.0)]
+    page = Page(render(report(rows)))
+    points = [t for plot in page.plots[:2] for t in plot["data"] if t.get("mode") == "markers+text"]
+    assert all(len(trace["x"]) == count for trace in points)
+
+
+def test_a_report_without_any_metric_is_a_page() -> None:
+    assert "0 models" in render(report([]))
+
+
+def test_mistakes_are_listed_by_group_up_to_a_limit() -> None:
+    rows = guard_metrics("m", 0.5, 0.5)
+    results = pl.concat(
+        [answers("m", 0, 250, category="file-read"), answers("m", 30, 40, label="harmless", command="ls")]
+    )
+    text = Page(render(report(rows, results))).text
+    assert "260" in text
+    assert "of which the first 200 are shown" in text
+    assert text.count("rm -rf /") + text.count(" ls ") == 200
+    assert "file-read (" in text
+    assert "harmless (" in text
+
+
+def test_a_mistake_leads_to_its_item_in_the_viewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def addresses() -> set[str | None]:
+        built = report(guard_metrics("m/a b", 0.5, 0.5), answers("m/a b", 39), run={"run_id": "run 1"})
+        return {attrs["href"] for tag, attrs in Page(render(built)).elements if tag == "a"}
+
+    here = "http://127.0.0.1:8601/runs/run%201/items"
+    assert addresses() == {here, f"{here}?model=m%2Fa+b", f"{here}/hash-malicious-39"}
+    monkeypatch.setenv("EVALAKE_VIEWER_URL", "https://evals.example.org/")
+    assert "https://evals.example.org/runs/run%201/items/hash-malicious-39" in addresses()
+
+
+def test_without_a_mistake_it_says_none() -> None:
+    assert "None." in Page(render(report(guard_metrics("m", 1.0, 1.0), answers("m", 5, 5)))).text
+
+
+def test_judges_are_told_apart_and_ranked_apart() -> None:
+    rows = [metric("m", "score", value, judge=judge) for judge, value in (("j1", 0.9), ("j2", 0.4))]
+    built = report(rows)
+    assert [built.standings[s].rank for s in built.subjects] == [1, 1]
+    assert "m · j1" in render(built)
+    assert "m · j2" in render(built)
+
+
+def test_the_files_stand_where_asked_and_the_data_is_plain_json(tmp_path: Path) -> None:
+    page = write_page(two_models(), tmp_path / "a" / "b")
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert {path.name for path in page.parent.iterdir()} == {"report.html", "report.json"}
+    other = write_page(two_models(), tmp_path / "a" / "c")
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {"b", "c", library_name()}
+    assert other.stat().st_size < 100_000, "the script that draws is shared"
+    data = json.loads((page.parent / "report.json").read_text(encoding="utf-8"))
+    assert [(r["model"], r["rank"], r["band"], r["decision"]) for r in data["ranking"]] == [
+        ("a/good", 1, 1, "PASS"),
+        ("b/bad", 2, 2, "FAIL"),
+    ]
+    assert data["target"] == {"metric": "score", "value": 0.85}
+    assert data["comparisons"][0]["p_adjusted"] < 0.05
+    assert len(data["metrics"]) == two_models().metrics.height
+    assert data["run"]["started_at"].startswith("2025-01-01")
+
+
+def test_text_that_is_not_unicode_reaches_the_file_as_an_escape(tmp_path: Path) -> None:
+    built = report(guard_metrics("m", 0.9, 0.9), run={"message": "half a pair: \ud800"})
+    assert "half a pair: \\ud800" in write_page(built, tmp_path / "run").read_text(encoding="utf-8")
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="file"):
+        write_page(two_models(), tmp_path / "file" / "report")
+
+
+def test_bands_need_results() -> None:
+    built: Report = report(guard_metrics("m", 0.9, 0.9))
+    assert built.comparisons == {}
+    assert "band" not in Page(render(built)).text

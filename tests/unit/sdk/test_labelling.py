@@ -1,0 +1,63 @@
+"""Labelling as a suite declares it: headings, what is shown, and answers in the words of the questions."""
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from evalake.sdk import Labelling, Question, Stage
+from evalake.sdk.people import YES_NO, Seen, of_result, yes_no
+from evalake.suites.registry import suite, suite_names
+from tests.unit.sdk.quiz import LABELLING, POINTS, TRUE
+
+LABELLED = [(name, labelling) for name in suite_names() if (labelling := suite(name).people) is not None]
+
+
+def test_a_question_is_a_column_of_its_own_name_unless_it_has_another() -> None:
+    assert (TRUE.heading, POINTS.heading) == ("true", "p")
+    assert LABELLING.questions == (POINTS, TRUE)
+    assert [stage.fill_in for stage in LABELLING.stages] == ["p", "true"]
+
+
+@pytest.mark.parametrize(("near", "most", "tolerance"), [(None, 20.0, 2.0), (0.25, 1.0, 0.25), (0.0, 5.0, 0.0)])
+def test_numbers_agree_within_a_tenth_of_the_most_unless_it_is_said(
+    near: float | None, most: float, tolerance: float
+) -> None:
+    assert Question("q", "?", most=most, near=near).tolerance == tolerance
+
+
+def test_texts_that_several_stages_show_are_one_column() -> None:
+    assert LABELLING.material == ("question", "answer")
+
+
+def test_a_column_of_the_result_is_shown_as_text_and_an_unknown_stays_unknown() -> None:
+    seen = Seen({"answer": 7, "reason": None}, {}, None)
+    assert (of_result("answer")(seen), of_result("reason")(seen)) == ("7", None)
+
+
+def test_a_condition_is_told_in_words_and_an_unknown_in_none() -> None:
+    frame = pl.DataFrame({"is": [True, False, None]})
+    assert frame.select(yes_no(pl.col("is"))).to_series().to_list() == [*YES_NO, None]
+
+
+def test_without_a_stage_nothing_is_asked_or_shown() -> None:
+    nothing = replace(LABELLING, stages=())
+    assert (nothing.questions, nothing.material) == ((), ())
+
+
+@pytest.mark.parametrize(("name", "labelling"), LABELLED, ids=[name for name, _ in LABELLED])
+def test_what_a_suite_asks_has_a_column_each_that_no_text_has(name: str, labelling: Labelling) -> None:
+    headings = [question.heading for question in labelling.questions]
+    assert labelling.suite == name
+    assert len(set(headings)) == len(headings)
+    assert not set(headings) & set(labelling.material)
+    assert all(question.title.endswith("?") for question in labelling.questions)
+
+
+@pytest.mark.parametrize(("name", "labelling"), LABELLED, ids=[name for name, _ in LABELLED])
+def test_answers_are_told_from_columns_of_the_results(name: str, labelling: Labelling) -> None:
+    results = pl.DataFrame(schema=dict.fromkeys(suite(name).results.column, pl.Null))
+    stages: list[Stage] = [stage for stage in labelling.stages if stage.each is None]
+    for question in (question for stage in stages for question in stage.questions):
+        for answer in question.told.values():
+            assert {*answer.meta.root_names()} <= {*results.columns}

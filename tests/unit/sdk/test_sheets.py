@@ -1,0 +1,59 @@
+"""Sheets go out and come back whole, run nothing in a spreadsheet, and tell what cannot be read."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evalake.core.errors import SourceError
+from evalake.sdk.sheets import SheetFormat, read_sheet, write_sheet
+
+CELLS = st.text(alphabet=st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), min_size=1, max_size=12)
+TRICKY = st.text(alphabet="=+-@'\",;\t\r\n \u2028a", min_size=1, max_size=6)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@settings(deadline=None)
+@given(st.lists(st.tuples(CELLS | TRICKY, CELLS | TRICKY), min_size=1, max_size=5))
+def test_what_is_written_is_read_again(form: SheetFormat, cells: list[tuple[str, str]]) -> None:
+    lines = [{"first": first, "second": second} for first, second in cells]
+    read = list(read_sheet(write_sheet(lines, ("first", "second"), form), form, ("first",)))
+    assert [line for _, line in read] == lines
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "'quoted"])
+def test_a_cell_that_a_spreadsheet_would_run_is_marked(text: str) -> None:
+    written = write_sheet([{"a": text}], ("a",), "csv")
+    assert f"'{text}" in written
+    ((_, line),) = read_sheet(written, "csv", ("a",))
+    assert line == {"a": text}
+
+
+def test_numbers_and_nothing_are_cells_too() -> None:
+    assert write_sheet([{"a": -1, "b": None, "c": 0.5}], ("a", "b", "c"), "csv") == "a,b,c\r\n-1,,0.5\r\n"
+
+
+def test_a_file_without_the_columns_of_a_sheet_is_none() -> None:
+    for text in ("", "x,y\n1,2\n"):
+        with pytest.raises(SourceError, match="this is no sheet of labels: it has no column sample_hash"):
+            list(read_sheet(text, "csv", ("sample_hash",)))
+
+
+def test_lines_have_their_numbers_and_one_that_cannot_be_read_says_why() -> None:
+    table = list(read_sheet('\ufeffa,b\n1,2\n\n3\n"4\n",5\n', "csv", ("a",)))
+    assert table == [
+        (2, {"a": "1", "b": "2"}),
+        (4, "it has more or fewer cells than columns"),
+        (6, {"a": "4\n", "b": "5"}),
+    ]
+    lines = list(read_sheet('{"a": 1}\n\nnonsense\n[1]\n' + "[" * 100_000, "jsonl", ()))
+    told: list[tuple[int, Any]] = [
+        (1, {"a": 1}), (3, "it is not JSON"), (4, "it is not a JSON object"), (5, "it is not JSON")
+    ]  # fmt: skip
+    assert lines == told
+
+
+def test_a_table_that_breaks_off_is_named_by_its_line() -> None:
+    with pytest.raises(SourceError, match="cannot be read as CSV in line 2"):
+        list(read_sheet('a,b\n"1"x,2\n', "csv", ("a",)))

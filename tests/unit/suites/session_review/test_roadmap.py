@@ -1,0 +1,88 @@
+"""What scored sessions lack: tools by kind and patterns of failure in the judge's words, once for each session."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+import pytest
+
+from evalake.contracts.engines.arrow import conform
+from evalake.sdk.suite import MENTIONS
+from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
+from evalake.suites.session_review.replies import FAILURE_TAGS
+from evalake.suites.session_review.roadmap import FAILURE, ROADMAP, labelled, mentions, pattern_of, scored
+from tests.unit.suites.session_review.scored import LANDED
+from tests.unit.suites.session_review.scored import scored as scoring
+from tests.unit.suites.session_review.support import session
+
+LISTS = "## Should have been used\n1. **logs**: x\n## Do not exist\n1. **heap**: y\n## Could be improved\n1. **df**: z"
+
+
+def tables(*scorings: tuple[dict[str, Any], list[dict[str, Any]]]) -> Mapping[str, pl.LazyFrame]:
+    """The tables that scorings land in."""
+    rows = [{**row, **LANDED} for row, _ in scorings]
+    tools = [{**tool, **LANDED} for _, each in scorings for tool in each]
+    return {RESULTS.table: conform(rows, RESULTS).lazy(), MISSING_TOOLS.table: conform(tools, MISSING_TOOLS).lazy()}
+
+
+def named(given: Mapping[str, pl.LazyFrame]) -> list[tuple[str, str]]:
+    found = mentions(given)
+    assert found.schema == MENTIONS
+    assert set(found["kind"]) <= ROADMAP.kinds.keys()
+    return list(found.select("kind", "name").iter_rows())
+
+
+def test_tools_are_of_the_kind_that_their_heading_says() -> None:
+    given = tables(scoring("67", LISTS))
+    assert named(given) == [("absent", "heap"), ("improvable", "df"), ("unused", "logs")]
+    assert mentions(given)["text"].to_list() == ["y", "z", "x"]
+
+
+def test_an_answer_that_tells_no_kinds_names_tools_that_do_not_exist() -> None:
+    assert named(tables(scoring("67", "1. **heap**: y"))) == [("absent", "heap")]
+
+
+def test_a_pattern_is_named_in_each_sentence_in_which_it_was_found() -> None:
+    analysis = "It was a premature_conclusion. Later, a premature conclusion at 7.\nNo wrong_conclusion.\n67"
+    assert named(tables(scoring(analysis, "None."))) == [
+        (FAILURE, "premature_conclusion: It was a premature_conclusion."),
+        (FAILURE, "premature_conclusion: Later, a premature conclusion at 7."),
+    ]
+
+
+def test_a_pattern_whose_words_are_lost_is_named_alone() -> None:
+    row, tools = scoring("A wrong_conclusion.\n67", "None.")
+    assert named(tables(({**row, "score_analysis": None}, tools))) == [(FAILURE, "wrong_conclusion")]
+
+
+def test_several_scorings_of_a_session_name_a_thing_once_and_its_score_is_their_mean() -> None:
+    given = tables(
+        scoring("60", "1. **heap**: y"),
+        scoring("70", "1. **heap**: another reason", judge="judge-b"),
+        scoring("20", "1. **heap**: y", of=session(alert="another")),
+    )
+    found = mentions(given).sort("score")
+    assert found.select("name", "score").rows() == [("heap", 20.0), ("heap", 65.0)]
+    assert found["sample_hash"].n_unique() == scored(given) == 2
+
+
+def test_a_scoring_that_failed_names_nothing_and_counts_nowhere() -> None:
+    given = tables(scoring("one", "two", "three"))
+    assert (named(given), scored(given)) == ([], 0)
+
+
+def test_a_theme_by_rule_is_the_pattern_before_the_judges_words() -> None:
+    assert pattern_of("wrong_conclusion: it was: the disk") == pattern_of("wrong_conclusion") == "wrong_conclusion"
+    assert ROADMAP.kinds[FAILURE].rule is pattern_of
+
+
+@pytest.mark.parametrize("kind", labelled())
+def test_labelled_names_have_themes_in_common_and_some_are_held_out(kind: str) -> None:
+    known = labelled()[kind]
+    assert kind in ROADMAP.kinds
+    assert len({each.name for each in known}) == len(known)
+    themes = [each.theme for each in known]
+    assert 1 < len(set(themes)) < len(themes)
+    assert any(each.held_out for each in known)
+    if kind == FAILURE:
+        assert {pattern_of(each.name) for each in known} <= set(FAILURE_TAGS)

@@ -1,0 +1,61 @@
+"""The suite as one object: by its own baselines starter sessions become rows that keep their contracts."""
+
+import polars as pl
+import pytest
+
+from evalake.contracts.audit import audit
+from evalake.contracts.engines.arrow import conform
+from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
+from evalake.suites.session_review.suite import SUITE
+from tests.unit.suites.declared import converse_with_baselines
+from tests.unit.suites.session_review.support import item, talk
+from tests.unit.suites.session_review.test_metrics import frame, row
+
+STARTER = {sample.sample_id: sample for sample in SUITE.data.read(*SUITE.data.starter).samples}
+
+
+@pytest.mark.parametrize("name", STARTER)
+def test_starter_sessions_come_to_rows_that_keep_their_contracts(name: str) -> None:
+    asked, answered = converse_with_baselines(
+        SUITE, STARTER[name], *SUITE.conversation.default_models, *SUITE.conversation.default_judges
+    )
+    rows = SUITE.scoring.score(asked, answered, SUITE.options)
+    for contract in SUITE.contracts:
+        landed = conform([{**each, "landed_by_run": "r", "origin": "call"} for each in rows[contract.table]], contract)
+        assert audit(landed, contract).bad.is_empty()
+    (scoring,) = rows[RESULTS.table]
+    assert (scoring["session_id"], scoring["status"], scoring["model"]) == (name, "completed", "agents")
+    tools = [tool["tool_name"] for tool in rows[MISSING_TOOLS.table] if tool["kind"] != "improvable"]
+    assert scoring["missing_tools"] == list(dict.fromkeys(tools))
+
+
+def test_usual_replies_take_a_conversation_its_usual_way() -> None:
+    """By them calls are counted before any is made: one review, one question for tools."""
+    requests, answered = talk(item(), *SUITE.conversation.usual_replies, "never asked")
+    assert len(requests) == len(answered) == len(SUITE.conversation.usual_replies) == 2
+    assert SUITE.scoring.score(item(), answered, SUITE.options)[RESULTS.table][0]["status"] == "completed"
+
+
+def test_nobody_is_asked_before_the_judge() -> None:
+    assert not SUITE.conversation.asks_subject
+    request = SUITE.conversation.next_request(item(judge="judge-b"), [], SUITE.options)
+    assert request is not None
+    assert request.model == "judge-b"
+    assert {
+        name.removeprefix("baseline/") for name in SUITE.conversation.default_judges
+    } <= SUITE.conversation.baselines.keys()
+
+
+def test_across_rows_each_missing_tool_is_counted_by_session() -> None:
+    assert SUITE.metrics.across_rows is not None
+    rows = frame(row(missing_tools=["heap"]), row(sample_id="t", missing_tools=["heap", "df"]))
+    measured = SUITE.metrics.across_rows(rows, SUITE.options)
+    assert measured.select("metric", "slice_value", "value").sort("slice_value").rows() == [
+        ("missing_tool_count", "df", 1.0),
+        ("missing_tool_count", "heap", 2.0),
+    ]
+
+
+def test_what_a_run_repeats_is_the_score() -> None:
+    assert SUITE.metrics.repeated is not None
+    assert frame(row(total_score=40)).select(SUITE.metrics.repeated).to_series().equals(pl.Series("total_score", [40]))

@@ -1,0 +1,53 @@
+"""What a trivial auditor gets follows from the truth alone, whoever was asked."""
+
+import polars as pl
+import pytest
+
+from evalake.suites.solidity_audit.baselines import BASELINES
+from evalake.suites.solidity_audit.contract import RESULTS
+from evalake.suites.solidity_audit.score import score
+from evalake.suites.solidity_audit.truth import GroundTruth, always
+from tests.unit.suites.solidity_audit.support import (
+    SAFE,
+    TRUTH,
+    conversation,
+    found,
+    frame_of,
+    judgement,
+    landed,
+    line,
+    sample,
+    target,
+    values_of,
+)
+
+
+def trivial(vulnerable: bool, safe_contracts: int = 1) -> pl.DataFrame:
+    """The rows of one vulnerable contract and some safe ones, as an auditor that always says the same has them."""
+    lines = [line(0, TRUTH, found()), *(line(1 + n, SAFE, judgement(said=True)) for n in range(safe_contracts))]
+    return frame_of(lines).with_columns(**always(vulnerable=vulnerable))
+
+
+def measured(rows: pl.DataFrame) -> list[float | None]:
+    names = ("recall", "accuracy", "target_detection_rate", "finding_precision")
+    values = values_of(rows, *names)
+    return [values[name]["value"] for name in names]
+
+
+def test_who_calls_everything_vulnerable_misses_nothing_and_clears_nobody() -> None:
+    assert measured(trivial(vulnerable=True, safe_contracts=3)) == [1.0, 0.25, 0.0, None]
+
+
+def test_who_calls_everything_safe_finds_nothing() -> None:
+    assert measured(trivial(vulnerable=False)) == [0.0, 0.5, 0.0, None]
+
+
+@pytest.mark.parametrize("vulnerable", [True, False])
+@pytest.mark.parametrize("truth", [TRUTH, SAFE])
+def test_the_columns_are_those_of_the_baseline_that_says_so(vulnerable: bool, truth: GroundTruth) -> None:
+    audit = BASELINES["always-vulnerable" if vulnerable else "always-safe"]([])
+    judged = {"findings": []} | ({"target_assessment": target(found=False)} if truth.is_vulnerable else {})
+    item, answered = conversation([judged], audit, prompt_type="direct", sample=sample(truth))
+    row = landed(score(item, answered, {})[RESULTS.table])
+    columns = always(vulnerable=vulnerable)
+    assert row.with_columns(**columns).select(columns.keys()).equals(row.select(columns.keys()))

@@ -1,0 +1,51 @@
+"""Suites are found by their folders, imported by name, and hold together."""
+
+import subprocess
+import sys
+
+import pytest
+
+from evalake.core.errors import UsageError
+from evalake.metrics.compute import definition_hash
+from evalake.suites.registry import all_contracts, suite, suite_names
+
+
+def test_every_suite_is_found_by_its_name() -> None:
+    assert "command_guard" in suite_names()
+    for name in suite_names():
+        found = suite(name)
+        assert found.name == name
+        assert suite(name) is found
+
+
+@pytest.mark.parametrize("name", ["", "nothing", "../command_guard", "command_guard.suite"])
+def test_an_unknown_suite_is_refused_with_the_known_ones(name: str) -> None:
+    with pytest.raises(UsageError, match=r"choose one of .*command_guard"):
+        suite(name)
+
+
+def test_every_table_has_one_contract() -> None:
+    tables = [contract.table for contract in all_contracts()]
+    assert len(set(tables)) == len(tables)
+    assert {"calls", "samples", "command_guard_results"} <= set(tables)
+
+
+def test_what_suites_say_of_themselves_fits_together() -> None:
+    for found in map(suite, suite_names()):
+        names = [metric.name for metric in found.all_metrics(found.options)]
+        assert len(set(names)) == len(names)
+        assert set(found.metrics.headline) <= set(names)
+        assert set(found.results.partition_by) <= {column.name for column in found.results.columns}
+        used = {"cost_usd": "cost_usd_total", "input_tokens": "input_tokens", "output_tokens": "output_tokens"}
+        assert {metric for column, metric in used.items() if column in found.results.column} <= set(names)
+        assert definition_hash(found.all_metrics(found.options))
+        assert all(found.data.read(source).samples for source in found.data.starter)
+
+
+def test_listing_suites_imports_none() -> None:
+    code = (
+        "import sys; from evalake.suites.registry import suite_names; suite_names(); "
+        "print([name for name in sys.modules if name.startswith('suites.command_guard')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
