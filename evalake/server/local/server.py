@@ -1,8 +1,8 @@
 """A Prefect server at a listening socket that its parent has bound, as a process that ends with its parent.
 
 `python -m evalake.server.local.server SOCKET` is the server of `evalake up` and `evalake serve`. `--temporary` behind
-it makes that of one command, `TemporaryServer`: it starts while the command looks at what it has to do, and ends after the
-last logs and events of the command.
+it makes that of one command, `TemporaryServer`: it starts while the command looks at what it has to do, and ends after
+the last logs and events of the command.
 """
 
 import os
