@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evalake.core.errors import EvalakeError, UsageError
     from evalake.lake import Lake, open_lake
+    from evalake.request import RunRequest
     from evalake.run import Run
 
     open = open_lake
@@ -23,11 +24,12 @@ _MODULES = {
     "EvalakeError": ("evalake.core.errors", "EvalakeError"),
     "Lake": ("evalake.lake", "Lake"),
     "Run": ("evalake.run", "Run"),
+    "RunRequest": ("evalake.request", "RunRequest"),
     "UsageError": ("evalake.core.errors", "UsageError"),
     "open": ("evalake.lake", "open_lake"),
 }
 
-__all__ = ["EvalakeError", "Lake", "Run", "UsageError", "open"]
+__all__ = ["EvalakeError", "Lake", "Run", "RunRequest", "UsageError", "open"]
 
 
 def __getattr__(name: str) -> Any:
