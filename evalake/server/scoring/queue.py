@@ -90,20 +90,20 @@ class Queue:
 
     def submit(self, rows: Sequence[Row]) -> None:
         """Make a flow run of each scoring; on failure `has` tells which will run."""
-        with self._client("submit a scoring") as client:
-            pool = self._deployment(client)
-            for row in rows:
-                parameters = {**self._parameters, "score_id": row["score_id"]}
-                name, tags = run_name(row), ["evalake", "session_review"]
-                if pool is not None:
-                    key = f"{row['landed_by_run']} {row['score_id']}"
-                    run = client.create_flow_run_from_deployment(
-                        pool.id, parameters=parameters, idempotency_key=key, name=name, tags=tags
-                    )
-                else:
-                    run = client.create_flow_run(score_session, name, parameters, tags=tags, state=Scheduled())
-                    self.take(row["score_id"], run)
-                self._runs[row["score_id"]] = str(run.id)
+        made: list[tuple[str, FlowRun]] = []
+        ids = {row["score_id"] for row in rows}
+        self._known |= ids  # begun together: a Prefect server on SQLite lets its clients wait where two write at once
+        try:
+            with self._client("submit a scoring") as client:
+                pool = self._deployment(client)
+                for row in rows:
+                    run = self._make_run(client, pool, row)
+                    self._runs[row["score_id"]] = str(run.id)
+                    made.append((row["score_id"], run))
+        finally:
+            self._known -= ids
+            for score_id, run in made:
+                self.take(score_id, run)
 
     def take(self, score_id: str, run: FlowRun) -> None:
         """Queue a scheduled flow run here, unless it is of a pool, or here already.
@@ -192,6 +192,16 @@ class Queue:
                 return None
             pool = client.read_work_pool(deployment.work_pool_name)
         return pool.name if pool.status is not None and pool.status.value != "READY" else None
+
+    def _make_run(self, client: SyncPrefectClient, pool: DeploymentResponse | None, row: Row) -> FlowRun:
+        parameters = {**self._parameters, "score_id": row["score_id"]}
+        name, tags = run_name(row), ["evalake", "session_review"]
+        if pool is None:
+            return client.create_flow_run(score_session, name, parameters, tags=tags, state=Scheduled())
+        key = f"{row['landed_by_run']} {row['score_id']}"
+        return client.create_flow_run_from_deployment(
+            pool.id, parameters=parameters, idempotency_key=key, name=name, tags=tags
+        )
 
     def _work(self) -> None:
         while True:
