@@ -20,7 +20,7 @@ from tests.e2e.processes import PLAIN, ROOT, have_ended, wait_until
 # Prints the id of each process of its charge that it knows, and ends when its input does.
 PARENT = """
 import signal, sys
-from service import processes
+from evalake.server import processes
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which `nohup make test` has all ignore
 processes.SETTLED_SECONDS = float(sys.argv[1])
 child = processes.Supervised("evalake.server.processes", "charge")
