@@ -188,7 +188,7 @@ class Configuration(_Section):
     service: Service = Field(default_factory=Service)
     alarms: Alarms = Field(default_factory=Alarms)
     retention: Retention = Field(default_factory=Retention)
-    suite_paths: tuple[Path, ...] = Field(default=(), json_schema_extra=ONLY_TRUSTED)  # folders and files of suites: code
+    suite_paths: tuple[Path, ...] = Field(default=(), json_schema_extra=ONLY_TRUSTED)  # of suites: code
     batch_size: Annotated[Count, Field(le=10_000)] = 250
     max_cost_usd: Annotated[Number, Field(gt=0)] | None = None  # what one run may spend; None: whatever it costs
     max_calls: Count | None = None  # how many calls one run may make
@@ -379,7 +379,7 @@ def suite_paths() -> tuple[Path, ...]:
         for entry in read_configuration(file).suite_paths:
             folder = (file.parent / entry.expanduser()).resolve()
             if not (folder.is_dir() or (folder.is_file() and folder.suffix in SUITE_SUFFIXES)):
-                raise ConfigurationError(f"suite_paths of {file} names {folder}, which is no folder and no suite's file")
+                raise ConfigurationError(f"suite_paths of {file} names {folder}: no folder, and no suite's file")
             folders[folder] = None
     return tuple(folders)
 

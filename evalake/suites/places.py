@@ -28,7 +28,7 @@ DECLARED = tuple(f"suite{suffix}" for suffix in SUITE_SUFFIXES)
 """The names of a file that declares a suite in its folder."""
 
 FILES_VARIABLE = "EVALAKE_SUITE_FILES"
-"""Names files of suites that commands were given by path, which the user trusts: processes that they start know them."""
+"""Names trusted files of suites that commands were given by path, for the processes that they start."""
 
 _FILE, _MANIFEST = "suite.py", "suite.toml"
 

@@ -20,7 +20,6 @@ from evalake.models.request import Reply
 from evalake.sdk import Exchange, Item, Sample, Suite
 from evalake.suites.places import FOLDER, Place, places
 
-
 logger = logging.getLogger("evalake.suites")
 _told: set[str] = set()  # broken suites that this process has named
 
@@ -65,7 +64,7 @@ def all_contracts() -> tuple[Contract, ...]:
 
 def _usable() -> Iterator[Suite]:
     """Yield every suite that can be used; one that is broken is named once, and the others are there without it."""
-    for name, place in sorted(places().items()):
+    for _, place in sorted(places().items()):
         try:
             yield _load(place)
         except SuiteError as error:

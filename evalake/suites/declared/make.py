@@ -32,6 +32,7 @@ from evalake.sdk import (
     Recorded,
     ReplyColumns,
     ResultRow,
+    Sample,
     Scoring,
     Stage,
     Suite,
@@ -44,7 +45,7 @@ from evalake.sdk.figures import Answers, Bars, Figure, HeatMap, Quantity, Rankin
 from evalake.sdk.people import ANSWER, YES_NO, of_result, yes_no
 from evalake.sdk.results import read_recorded
 from evalake.sdk.sources import as_text, storable
-from evalake.suites.declared.file import FIELDS, Scorer, SuiteFile, read_suite_file
+from evalake.suites.declared.file import Scorer, SuiteFile, read_suite_file
 from evalake.suites.declared.judge import UNREADABLE, question, read_form
 from evalake.suites.declared.prompts import Prompter
 from evalake.suites.declared.replies import read_answer
@@ -55,7 +56,7 @@ from evalake.suites.declared.scorers import Case, Scored, applies, expected_of, 
 class _Columns(ReplyColumns):
     """What an answer is worth."""
 
-    input: str = Field(description="The sample, as people read it.")
+    input: str = Field(description="What was asked, without system text and examples.")
     target: str | None = Field(description="What is expected, as text; null where the sample has no target.")
     label: str | None = Field(description="The sample's label.")
     category: str | None = Field(description="The sample's category.")
@@ -112,7 +113,7 @@ def make(file: SuiteFile) -> Suite:
             outcomes=Outcomes(without_verdict=pl.col("unreadable")),
         ),
         metrics=_metrics(file),
-        presentation=_presentation(file),
+        presentation=_presentation(file, talk),
         options={} if file.target is None else {"target": file.target},
         people=_labelling(file),
     )
@@ -154,12 +155,23 @@ class Talk:
         left = self.judging(columns, answered)[len(answered) - 1 :]
         if not left:
             return None
-        answer = _text_of(answered[0])
-        return Request(item.judge, question(left[0], columns, shown_input(item.sample), answer), {})
+        asked = self.asked(item.prompt_type, columns)
+        return Request(item.judge, question(left[0], columns, asked, _text_of(answered[0])), {})
 
     def messages(self, item: Item, columns: Mapping[str, Any]) -> tuple[Mapping[str, str], ...]:
         """Write the messages to the model."""
         return self._prompter.messages(item.prompt_type, columns)
+
+    def asked(self, prompt_type: str, columns: Mapping[str, Any]) -> str:
+        """Write what is asked about a sample."""
+        return self._prompter.asked(prompt_type, columns)
+
+    def shown(self, sample: Sample) -> str:
+        """Write a sample for people: as the first prompt asks about it, or its columns where that cannot be written."""
+        try:
+            return self.asked(next(iter(self.file.prompts)), row_of(sample, self.file))
+        except SuiteError:
+            return shown_input(sample)
 
     def judging(self, columns: Mapping[str, Any], answered: Sequence[Exchange]) -> list[Scorer]:
         """List the scorers that ask a judge about this answer; an empty one is not judged."""
@@ -186,7 +198,7 @@ def _score(
     judged = any(each.why == UNREADABLE for each in scored.values())
     row = {
         **identity_columns(item, answered, version),
-        "input": storable(shown_input(sample)) or sample.sample_id,
+        "input": storable(talk.asked(item.prompt_type, columns)),
         "target": as_text(target_of(sample)),
         **{name: getattr(sample, name) for name in ("label", "category", "severity", "difficulty")},
         "answer": None if answer.text is None else storable(answer.text),
@@ -345,7 +357,7 @@ def _quantity(name: str) -> Quantity:
     return known.get(name) or Quantity(shown, name.replace("_", " "), Unit.SCORE if "score" in name else Unit.SHARE)
 
 
-def _presentation(file: SuiteFile) -> Presentation:
+def _presentation(file: SuiteFile, talk: Talk) -> Presentation:
     first, *others = map(_quantity, file.metrics)
     figures: list[Figure] = [Ranking("Ranking", first, tuple(others))]
     scorers = [Quantity(f"accuracy_{each.called}", each.called) for each in file.scorers]
@@ -363,7 +375,7 @@ def _presentation(file: SuiteFile) -> Presentation:
             score=pl.col("score"),
             error=pl.col("unreadable"),
             shown=(("answer", "answer"), ("target", "expected"), ("scores", "scores"), ("reasons", "why")),
-            input_text=shown_input,
+            input_text=talk.shown,
         ),
         queries=(
             f"select model, input, answer, target from {file.called}_run_results where run_id = $run and not correct",
@@ -376,8 +388,3 @@ def _labelling(file: SuiteFile) -> Labelling:
     asked = Question("right", "Is the answer right?", YES_NO, told={teller: yes_no(pl.col("correct"))})
     shown = {name: of_result(name) for name in ("input", "target", "answer")}
     return Labelling(file.called, (Stage((asked,), shown),), unit=ANSWER)
-
-
-def fields_told() -> str:
-    """List the fields that columns can fill."""
-    return ", ".join(FIELDS)

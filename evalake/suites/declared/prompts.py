@@ -68,12 +68,7 @@ class Prompter:
 
     def messages(self, prompt_type: str, columns: Mapping[str, Any]) -> tuple[Mapping[str, str], ...]:
         """Write the messages about a sample. Raises SuiteError where a template cannot be filled."""
-        prompt = self._file.prompts.get(prompt_type)
-        if prompt is None:
-            raise SuiteError(f"{self._file.path} has no prompt {prompt_type} any more")
-        if prompt_type not in self._texts:
-            self._texts[prompt_type] = text_of(self._file, prompt)
-        text = self._texts[prompt_type]
+        prompt, text = self._prompt(prompt_type)
         messages = []
         if prompt.system is not None:
             messages.append({"role": "system", "content": rendered(prompt.system, columns)})
@@ -82,6 +77,18 @@ class Prompter:
             messages.append({"role": "assistant", "content": rendered(prompt.answer, example)})
         messages.append({"role": "user", "content": rendered(text, columns)})
         return tuple(messages)
+
+    def asked(self, prompt_type: str, columns: Mapping[str, Any]) -> str:
+        """Write the last message about a sample, without system text and examples: what is asked of it."""
+        return rendered(self._prompt(prompt_type)[1], columns)
+
+    def _prompt(self, prompt_type: str) -> tuple[Prompt, str]:
+        prompt = self._file.prompts.get(prompt_type)
+        if prompt is None:
+            raise SuiteError(f"{self._file.path} has no prompt {prompt_type} any more")
+        if prompt_type not in self._texts:
+            self._texts[prompt_type] = text_of(self._file, prompt)
+        return prompt, self._texts[prompt_type]
 
     def _of(self, prompt_type: str, prompt: Prompt, columns: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Choose the examples; one that is the sample itself would give its answer away."""
