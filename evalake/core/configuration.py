@@ -274,7 +274,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
     if entry := next(chain(_only_trusted(configuration), _prompts(configuration)), None):
         raise ConfigurationError(
             f"{entry} may not be set by {file} of the working directory, but by a file that you name: if you trust "
-            f"this one, give {TRUST_OPTION} or --config {file}"
+            f"this one, run `evalake trust`, or give {TRUST_OPTION} or --config {file}"
         )
     return configuration
 
@@ -379,7 +379,7 @@ def suite_paths() -> tuple[Path, ...]:
         for entry in read_configuration(file).suite_paths:
             folder = (file.parent / entry.expanduser()).resolve()
             if not (folder.is_dir() or (folder.is_file() and folder.suffix in SUITE_SUFFIXES)):
-                raise ConfigurationError(f"suite_paths of {file} names {folder}: no folder, and no suite's file")
+                raise ConfigurationError(f"suite_paths of {file} names {folder}, which is no folder or file")
             folders[folder] = None
     return tuple(folders)
 

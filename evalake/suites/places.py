@@ -96,9 +96,9 @@ def _told(file: Path) -> Manifest:
         read = read_suite_file(file)
     except SuiteError:
         return Manifest(asks="its file has mistakes: `evalake suite check` names them")
-    own = tuple(f"baseline/{read.called}-{name}" for name in read.baselines)
-    models = tuple(dict.fromkeys((*read.models, *(name for name in own if name not in read.judges))))
-    return Manifest(asks=read.asks or read.title, prompt_types=tuple(read.prompts), models=models, judges=read.judges)
+    judges = read.full_names(read.judges)
+    asks = read.asks or read.title
+    return Manifest(asks=asks, prompt_types=tuple(read.prompts), models=read.default_models, judges=judges)
 
 
 def _given_files() -> tuple[Path, ...]:

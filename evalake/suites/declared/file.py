@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 
 from evalake.core.configuration import SUITE_SUFFIXES
 from evalake.core.errors import SuiteError
@@ -45,7 +54,24 @@ def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _a_field(name: str) -> str:
+    if name not in FIELDS:
+        raise ValueError(f"a sample has no field {name!r}; its fields are {', '.join(FIELDS)}")
+    return name
+
+
+def _a_metric(name: str) -> str:
+    if not METRIC.fullmatch(name):
+        raise ValueError(
+            f"{name!r} is no metric: there are accuracy, mean_score, unreadable_rate, score_SCORER, accuracy_SCORER, "
+            "pass@K and pass^K"
+        )
+    return name
+
+
 Texts = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+FieldName = Annotated[str, AfterValidator(_a_field)]
+MetricName = Annotated[str, AfterValidator(_a_metric)]
 
 
 class Prompt(_Part):
@@ -251,15 +277,17 @@ class SuiteFile(_Part):
     asks: str = ""  # what it is about, for `evalake run --help`
     version: Annotated[str, Field(pattern=r"^[0-9A-Za-z._]{1,20}$")] = "1"
     dataset: Texts
-    columns: dict[str, str] = Field(default_factory=dict)  # field of a sample -> column
+    columns: dict[FieldName, str] = Field(default_factory=dict)  # field of a sample -> column
     prompts: dict[Name, Prompt]
     parameters: dict[str, Any] = Field(default_factory=dict)  # of requests to the model that is evaluated
     reply: Reply = Reply()
     scorers: tuple[Scorer, ...]
     slices: Texts = ()
-    metrics: Texts = ("accuracy", "mean_score", "unreadable_rate")
+    metrics: Annotated[tuple[MetricName, ...], BeforeValidator(_listed)] = ("accuracy", "mean_score", "unreadable_rate")
     target: Share | None = None  # the accuracy to be reached
-    baselines: dict[str, str] = Field(default_factory=dict)  # name -> the text that it always replies
+    baselines: dict[Annotated[str, Field(pattern="^[a-z0-9_-]{1,60}$")], str] = Field(
+        default_factory=dict
+    )  # name -> the text that it always replies
     models: Texts = ()  # that a run without --models asks
     judges: Texts = ()
 
@@ -302,21 +330,11 @@ class SuiteFile(_Part):
         for name, times in Counter(scorer.called for scorer in self.scorers).items():
             if times > 1:
                 raise ValueError(f"scorers: {times} are called {name}: give each a name of its own")
-        for field in self.columns.keys() - {*FIELDS}:
-            raise ValueError(f"columns: a sample has no field {field!r}; its fields are {', '.join(FIELDS)}")
         for metric in self.metrics:
             self._check_metric(metric)
-        for name in self.baselines:
-            if not re.fullmatch(r"[a-z0-9_-]{1,60}", name):
-                raise ValueError(f"baselines: {name!r} is no name: write it in a-z, 0-9, _ and -")
         return self
 
     def _check_metric(self, metric: str) -> None:
-        if not METRIC.fullmatch(metric):
-            raise ValueError(
-                f"metrics: {metric!r} is none: there are accuracy, mean_score, unreadable_rate, score_SCORER, "
-                "accuracy_SCORER, pass@K and pass^K"
-            )
         kind, _, scorer = metric.partition("_")
         if kind in ("score", "accuracy") and scorer and scorer not in {each.called for each in self.scorers}:
             raise ValueError(f"metrics: {metric!r} names no scorer: there are {self.scorer_names}")
@@ -340,6 +358,15 @@ class SuiteFile(_Part):
     def called(self) -> str:
         """Its name."""
         return self.name or name_of(self._path)
+
+    def full_names(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Write models by their full names: one of the file's own baselines is a model named after the suite, too."""
+        return tuple(f"baseline/{self.called}-{name}" if name in self.baselines else name for name in names)
+
+    @property
+    def default_models(self) -> tuple[str, ...]:
+        """The models that a run without --models asks: those it names, else its baselines but the judges."""
+        return self.full_names(self.models or [name for name in self.baselines if name not in self.judges])
 
     @property
     def judges_by_model(self) -> tuple[Scorer, ...]:
@@ -411,7 +438,7 @@ def content(path: Path) -> tuple[Any, Mapping[tuple[str, ...], int]]:
 
 def _mistakes(error: ValidationError, path: Path, lines: Mapping[tuple[str, ...], int]) -> Iterator[str]:
     for flaw in error.errors(include_url=False):
-        where = tuple(map(str, flaw["loc"]))
+        where = tuple(str(part) for part in flaw["loc"] if part != "[key]")
         message = flaw["msg"].removeprefix("Value error, ")
         if flaw["type"] == "extra_forbidden":
             message = "there is no such field"
@@ -421,8 +448,8 @@ def _mistakes(error: ValidationError, path: Path, lines: Mapping[tuple[str, ...]
             message += f", not {flaw['input']!r}"
         elif flaw["type"] == "string_pattern_mismatch":
             message = f"{flaw['input']!r} is no name: write it in a-z, 0-9 and _, beginning with a letter"
-        if not where and (named := re.match(r"([a-z]+): ", message)):
-            where, message = (named[1],), message[named.end() :]
+        if named := re.match(r"([a-z_]+): ", message):
+            where, message = (*where, named[1]), message[named.end() :]
         place = f"{path}:{line}" if (line := _line_of(where, lines)) else str(path)
         yield f"{place}: {'.'.join(where)}: {message}" if where else f"{place}: {message}"
 

@@ -92,8 +92,6 @@ def make(file: SuiteFile) -> Suite:
     results = _contract(file)
     version = f"{file.version}-{scoring_hash(file)}"
     own = {f"{file.called}-{name}": text for name, text in file.baselines.items()}
-    own_names = tuple(f"baseline/{name}" for name in own)
-    judges = tuple(file.judges)
     return Suite(
         name=file.called,
         title=file.title or file.called.replace("_", " ").capitalize(),
@@ -101,8 +99,8 @@ def make(file: SuiteFile) -> Suite:
         conversation=Conversation(
             next_request=talk.next_request,
             baselines={name: _always(text) for name, text in own.items()},
-            default_models=tuple(file.models) or tuple(name for name in own_names if name not in judges),
-            default_judges=judges,
+            default_models=file.default_models,
+            default_judges=file.full_names(file.judges),
             judge_parameters={"temperature": 0.0} if file.judges_by_model else {},
         ),
         prompts=Prompts(types=tuple(file.prompts)),
@@ -143,13 +141,13 @@ class Talk:
 
     def __init__(self, file: SuiteFile) -> None:
         self.file = file
-        self._prompter = Prompter(file)
+        self.prompter = Prompter(file)
 
     def next_request(self, item: Item, answered: Sequence[Exchange], options: Options) -> Request | None:
         """Build the next request; None at the end."""
         columns = row_of(item.sample, self.file)
         if not answered:
-            return Request(item.model, self.messages(item, columns), self.file.parameters)
+            return Request(item.model, self.prompter.messages(item.prompt_type, columns), self.file.parameters)
         if item.judge is None or not isinstance(answered[-1].outcome, Reply):
             return None
         left = self.judging(columns, answered)[len(answered) - 1 :]
@@ -158,13 +156,9 @@ class Talk:
         asked = self.asked(item.prompt_type, columns)
         return Request(item.judge, question(left[0], columns, asked, _text_of(answered[0])), {})
 
-    def messages(self, item: Item, columns: Mapping[str, Any]) -> tuple[Mapping[str, str], ...]:
-        """Write the messages to the model."""
-        return self._prompter.messages(item.prompt_type, columns)
-
     def asked(self, prompt_type: str, columns: Mapping[str, Any]) -> str:
         """Write what is asked about a sample."""
-        return self._prompter.asked(prompt_type, columns)
+        return self.prompter.asked(prompt_type, columns)
 
     def shown(self, sample: Sample) -> str:
         """Write a sample for people: as the first prompt asks about it, or its columns where that cannot be written."""

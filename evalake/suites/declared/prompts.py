@@ -82,6 +82,10 @@ class Prompter:
         """Write the last message about a sample, without system text and examples: what is asked of it."""
         return rendered(self._prompt(prompt_type)[1], columns)
 
+    def text(self, prompt_type: str) -> str:
+        """Find the template of the last message."""
+        return self._prompt(prompt_type)[1]
+
     def _prompt(self, prompt_type: str) -> tuple[Prompt, str]:
         prompt = self._file.prompts.get(prompt_type)
         if prompt is None:

@@ -1,7 +1,6 @@
 """The scorers of a declared suite: what an answer is worth by rules, by a user's function, or by a judge's form."""
 
 import difflib
-import importlib.util
 import json
 import re
 import string
@@ -12,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from evalake.core.errors import SuiteError
@@ -202,13 +202,11 @@ def function_of(file: SuiteFile, scorer: Scorer) -> Callable[..., Any]:
 @lru_cache(maxsize=64)
 def _imported(path: Path, name: str, digest: str) -> Callable[..., Any]:
     module_name = f"evalake_scorer_{content_hash([str(path), digest])[:12]}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(module_name)
+    module.__file__ = str(path)
     sys.modules[module_name] = module
     try:
-        spec.loader.exec_module(module)
+        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)  # no byte code of the folder is read
     except Exception as error:
         del sys.modules[module_name]
         line = f":{error.lineno}" if isinstance(error, SyntaxError) else ""
