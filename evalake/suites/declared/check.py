@@ -7,7 +7,7 @@ from typing import Any
 from evalake.core.errors import EvalakeError, SuiteError
 from evalake.models.request import Reply
 from evalake.sdk.sources import as_text, summary
-from evalake.suites.declared.file import Kind, MistakesError, Scorer, SuiteFile, read_suite_file
+from evalake.suites.declared.file import Kind, MistakesError, Scorer, SuiteFile, placed, read_suite_file
 from evalake.suites.declared.judge import question
 from evalake.suites.declared.make import Talk, make, right, scores_of, totals
 from evalake.suites.declared.prompts import template
@@ -20,7 +20,7 @@ def lines_of(path: Path) -> Iterator[str]:
     """Say what a suite's file declares. Raises SuiteError where the file, its dataset or its prompts are wrong."""
     file = read_suite_file(path)
     if mistakes := list(_mistakes(file)):
-        raise MistakesError([f"{path}: {mistake}" for mistake in mistakes])
+        raise MistakesError(mistakes)
     suite = make(file)
     datasets = [suite.data.read(source) for source in file.dataset]
     for dataset in datasets:
@@ -30,10 +30,10 @@ def lines_of(path: Path) -> Iterator[str]:
     sample = datasets[0].samples[0]
     columns = row_of(sample, file)
     yield f"columns: {', '.join(name for name, value in columns.items() if value is not None)}"
-    if lost := [
-        name for name in file.slices if all(row_of(each, file).get(name) is None for each in datasets[0].samples)
-    ]:
-        raise MistakesError([f"{path}: slices: no sample has a column {lost[0]!r}"])
+    rows = [row_of(each, file) for each in datasets[0].samples]
+    if lost := [name for name in file.slices if all(row.get(name) is None for row in rows)]:
+        there = ", ".join(columns)
+        raise MistakesError([f"{placed(path, 'slices')}: no sample has a column {lost[0]!r}; there are {there}"])
     talk = Talk(file)
     for prompt_type in file.prompts:
         yield f"\nprompt {prompt_type} of the sample {sample.sample_id}:"
@@ -49,21 +49,20 @@ def _mistakes(file: SuiteFile) -> Iterator[str]:
         try:
             template(talk.prompter.text(name))
         except SuiteError as error:
-            yield f"prompts.{name}: {error}"
-    for scorer in file.scorers:
+            yield f"{placed(file.path, 'prompts', name)}: {error}"
+    for number, scorer in enumerate(file.scorers):
         try:
             if scorer.kind == "python":
                 function_of(file, scorer)
             for text in (scorer.rubric, scorer.expected):
                 template(text or "")
         except SuiteError as error:
-            yield f"scorers.{scorer.called}: {error}"
+            yield f"{placed(file.path, 'scorers', str(number))}: {error}"
     for source in file.dataset:
         try:
             make(file).data.read(source)
         except EvalakeError as error:
-            yield f"dataset: {error}"
-            return
+            yield f"{placed(file.path, 'dataset')}: {error}"
 
 
 def _scored(file: SuiteFile, talk: Talk, columns: dict[str, Any]) -> Iterator[str]:

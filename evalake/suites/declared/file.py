@@ -436,6 +436,12 @@ def content(path: Path) -> tuple[Any, Mapping[tuple[str, ...], int]]:
         raise SuiteError(f"{path}: no valid {path.suffix[1:].upper()}: {' '.join(str(error).split())[:200]}") from error
 
 
+def placed(path: Path, *where: str) -> str:
+    """Write a field of a suite's file with its line, as mistakes are told."""
+    line = _line_of(where, content(path)[1])
+    return f"{path}:{line}: {'.'.join(where)}" if line else f"{path}: {'.'.join(where)}"
+
+
 def _mistakes(error: ValidationError, path: Path, lines: Mapping[tuple[str, ...], int]) -> Iterator[str]:
     for flaw in error.errors(include_url=False):
         where = tuple(str(part) for part in flaw["loc"] if part != "[key]")

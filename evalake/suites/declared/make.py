@@ -95,7 +95,11 @@ def make(file: SuiteFile) -> Suite:
     return Suite(
         name=file.called,
         title=file.title or file.called.replace("_", " ").capitalize(),
-        data=Data(read=Samples(file), starter=tuple(file.dataset), read_recorded=partial(_read_recorded, file)),
+        data=Data(
+            read=Samples(file, talk.prompter.flaw),
+            starter=tuple(file.dataset),
+            read_recorded=partial(_read_recorded, file),
+        ),
         conversation=Conversation(
             next_request=talk.next_request,
             baselines={name: _always(text) for name, text in own.items()},
@@ -160,10 +164,10 @@ class Talk:
         """Write what is asked about a sample."""
         return self.prompter.asked(prompt_type, columns)
 
-    def shown(self, sample: Sample) -> str:
-        """Write a sample for people: as the first prompt asks about it, or its columns where that cannot be written."""
+    def shown(self, sample: Sample, prompt_type: str | None = None) -> str:
+        """Write a sample for people: as a prompt asks about it, or its columns where that cannot be written."""
         try:
-            return self.asked(next(iter(self.file.prompts)), row_of(sample, self.file))
+            return self.asked(prompt_type or next(iter(self.file.prompts)), row_of(sample, self.file))
         except SuiteError:
             return shown_input(sample)
 
@@ -192,7 +196,7 @@ def _score(
     judged = any(each.why == UNREADABLE for each in scored.values())
     row = {
         **identity_columns(item, answered, version),
-        "input": storable(talk.asked(item.prompt_type, columns)),
+        "input": storable(talk.shown(sample, item.prompt_type)) or sample.sample_id,
         "target": as_text(target_of(sample)),
         **{name: getattr(sample, name) for name in ("label", "category", "severity", "difficulty")},
         "answer": None if answer.text is None else storable(answer.text),

@@ -13,7 +13,9 @@ from evalake.core.files import MEGABYTE, FileRefusedError, Files
 from evalake.suites.declared.file import Prompt, SuiteFile
 from evalake.suites.declared.samples import example_rows
 
-_ENVIRONMENT = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=False)
+_ENVIRONMENT = ImmutableSandboxedEnvironment(
+    undefined=StrictUndefined, autoescape=False, finalize=lambda value: "" if value is None else value
+)
 
 
 @lru_cache(maxsize=256)
@@ -31,8 +33,7 @@ def rendered(text: str, columns: Mapping[str, Any]) -> str:
     try:
         return template(text).render(columns)
     except UndefinedError as error:
-        there = ", ".join(sorted(columns))
-        raise SuiteError(f"the template cannot be filled: {error}; the columns are {there}") from error
+        raise SuiteError(f"the template cannot be filled: {error}") from error
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, OverflowError) as error:
         raise SuiteError(f"the template cannot be filled: {type(error).__name__}: {error}") from error
 
@@ -77,6 +78,15 @@ class Prompter:
             messages.append({"role": "assistant", "content": rendered(prompt.answer, example)})
         messages.append({"role": "user", "content": rendered(text, columns)})
         return tuple(messages)
+
+    def flaw(self, columns: Mapping[str, Any]) -> str | None:
+        """Say why no prompt can be written about a sample; None where all can."""
+        try:
+            for prompt_type in self._file.prompts:
+                self.messages(prompt_type, columns)
+        except SuiteError as error:
+            return f"its prompt cannot be written: {error}"
+        return None
 
     def asked(self, prompt_type: str, columns: Mapping[str, Any]) -> str:
         """Write the last message about a sample, without system text and examples: what is asked of it."""

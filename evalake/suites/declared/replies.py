@@ -12,7 +12,7 @@ from evalake.suites.declared.file import Kind, Reply
 
 LONGEST = 400_000  # characters of a reply that are read
 _NUMBER = re.compile(r"(?<![\w.])[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?<=\d)(?:[eE][-+]?\d{1,3})?(?![\d])")
-_FINAL = re.compile(r"(?:final\s+)?(?:answer|choice|option)(?:\s+is)?\b|####", re.IGNORECASE)
+_FINAL = re.compile(rf"(?:\banswer\s*(?:is|[:=])|####)[\s:=*$€£(]*({_NUMBER.pattern})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,9 @@ def _matched(said: str, reading: Reply) -> str | None:
 
 
 def _number(said: str, _: Reply) -> str | None:
-    """Find the last number, after the last "answer" where there is one."""
-    for part in (said[list(_FINAL.finditer(said))[-1].end() :] if _FINAL.search(said) else "", said):
-        if numbers := [match[0] for match in _NUMBER.finditer(part)]:
-            return numbers[-1].replace(",", "").replace("−", "-")
-    return None
+    """Find the number that a reply calls its answer, the last one, or else the last number in it."""
+    numbers = _FINAL.findall(said) or [match[0] for match in _NUMBER.finditer(said)]
+    return numbers[-1].replace(",", "").replace("−", "-") if numbers else None
 
 
 def number_of(text: str) -> float | None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ class Samples:
     """Reads the datasets of a suite's file; call it with a source, as `--dataset` takes it."""
 
     file: SuiteFile
+    flaw: Callable[[Mapping[str, Any]], str | None] = lambda columns: None  # why a sample with these is none
 
     def __call__(self, source: str) -> Dataset:
         """Read a source whole. Raises SourceError where it is missing, unreadable, or gives no sample."""
@@ -50,7 +51,7 @@ class Samples:
 
     def _take(self, record: Record, fields: Mapping[str, Any], builder: DatasetBuilder) -> None:
         own = {self.column(field) for field in FIELDS}
-        others = {name: value for name, value in record.values.items() if name not in own and value is not None}
+        others = {name: value for name, value in record.values.items() if name not in own}
         text = as_text(fields["input"]) or ""
         try:
             packed = packed_input(text, others)
@@ -62,16 +63,18 @@ class Samples:
         sample_id = texts["sample_id"] or hashlib.sha256(packed.encode("utf-8", "replace")).hexdigest()[:16]
         reason = self._flaw(text, others, fields["target"], [packed, target, *texts.values()])
         reason = reason or (REPEATED_ID if sample_id in builder.ids else None)
+        given: dict[str, Any] = texts | {"sample_id": sample_id}
+        sample = Sample(self.file.called, builder.dataset, input=packed, target=target, **given)
+        reason = reason or self.flaw(row_of(sample, self.file))
         if reason is not None:
             builder.skip(record.where, reason, record.raw)
             return
-        given: dict[str, Any] = texts | {"sample_id": sample_id}
-        builder.add(Sample(self.file.called, builder.dataset, input=packed, target=target, **given))
+        builder.add(sample)
 
     def _flaw(self, text: str, others: Mapping[str, Any], target: Any, kept: list[str | None]) -> str | None:
         if "input" in self.file.columns and not text.strip():
             return f"no {self.column('input')}"
-        if not text.strip() and not others:
+        if not text.strip() and all(value is None for value in others.values()):
             return "nothing in it"
         if "target" in self.file.columns and (target is None or target == ""):
             return f"no {self.column('target')}"
