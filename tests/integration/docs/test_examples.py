@@ -57,7 +57,7 @@ def place(tmp_path: Path, prefect_api: str) -> Place:
 
 
 def test_they_are_six_and_short() -> None:
-    assert NAMES == sorted(OFFLINE)
+    assert sorted(OFFLINE) == NAMES
     lines = {name: len(next((EXAMPLES / name).glob("suite.*")).read_text().split("\n")) - 1 for name in NAMES}
     assert lines["capitals"] <= 15
     assert lines["mails"] <= 25
@@ -67,7 +67,7 @@ def test_they_are_six_and_short() -> None:
 def test_offline_it_gives_what_a_reader_counts(name: str, place: Place) -> None:
     assert "correct: " in place("suite", "check", f"suites/{name}")
     place("run", name)
-    table = f"select model, sum(correct::int) as right, count(*) as n from {name}_run_results group by all"
+    table = f"select model, sum(correct::int)::int as right, count(*) as n from {name}_run_results group by all"
     counted = {row["model"].removeprefix(f"baseline/{name}-"): (row["right"], row["n"]) for row in place.rows(table)}
     assert counted == OFFLINE[name]
     values = place.rows("select model, value from latest_metrics where metric = 'accuracy' and slice = 'all'")

@@ -101,7 +101,7 @@ def test_a_sample_that_no_prompt_can_be_written_about_is_left_out_and_counted(fo
     assert len(dataset.samples) == 1
     assert "'hint' is undefined" in dataset.skipped[0].reason
     (folder / "suite.toml").write_text(QUIZ.replace("hint", "nothing"))
-    with pytest.raises(SourceError, match="2 x its prompt cannot be written.*'nothing' is undefined"):
+    with pytest.raises(SourceError, match=r"2 x its prompt cannot be written.*'nothing' is undefined"):
         load(folder / "suite.toml").data.read("quiz.csv")
 
 
