@@ -21,6 +21,7 @@ from evalake.sdk import Exchange, Item, Sample, Suite
 from evalake.suites.places import FOLDER, Place, places
 
 logger = logging.getLogger("evalake.suites")
+_OF_A_SUITE = (".py", ".md", ".txt", ".jinja", ".jsonl", ".json", ".csv")  # files that a suite's file may name
 _told: set[str] = set()  # broken suites that this process has named
 
 
@@ -77,12 +78,18 @@ def _load(place: Place) -> Suite:
     """Load a suite, from its file as it is now, or from its code, once."""
     if place.file is None:
         return _import(place)
-    status = place.file.stat()
-    return _declared(place, status.st_mtime_ns, status.st_size)
+    beside = sorted(file for file in place.file.parent.iterdir() if file == place.file or file.suffix in _OF_A_SUITE)
+    return _declared(place, tuple((file.name, *_state(file)) for file in beside))
+
+
+def _state(file: Path) -> tuple[int, int]:
+    status = file.stat()
+    return status.st_mtime_ns, status.st_size
 
 
 @lru_cache(maxsize=256)
-def _declared(place: Place, modified: int, size: int) -> Suite:
+def _declared(place: Place, files: tuple[tuple[str, int, int], ...]) -> Suite:
+    """Make the suite of a file; `files` are those beside it as they are now: changed ones make it again."""
     from evalake.suites.declared.make import load
 
     assert place.file is not None

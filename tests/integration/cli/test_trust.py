@@ -72,7 +72,8 @@ def test_a_file_behind_a_link_counts_and_a_link_to_a_folder_is_refused(folder: P
     before = folder_hash(folder)
     outside.write_text("2")
     assert folder_hash(folder) != before
-    (folder / "more").symlink_to(tmp_path / "state")
+    (tmp_path / "other").mkdir()
+    (folder / "more").symlink_to(tmp_path / "other")
     with pytest.raises(UsageError, match="is a link to a folder"):
         folder_hash(folder)
 
