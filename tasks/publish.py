@@ -1,9 +1,12 @@
 """Audit and publish: rows are held to their contract in memory, good ones land once, bad ones go to quarantine."""
 
 import json
+import logging
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -12,13 +15,18 @@ from evalake.contracts.audit import RuleResult, audit, require
 from evalake.contracts.contract import Contract, Row
 from evalake.contracts.engines.arrow import NOTHING, conform
 from evalake.contracts.tables import CONTRACT_CHECKS, QUARANTINE
+from evalake.core.errors import EvalakeError
 from evalake.core.hashing import content_hash
 from evalake.core.redaction import REDACTED, KnownKeys
+from evalake.sdk.results import identity_columns
 from evalake.storage.lake import Lake
 from evalake.storage.landing import Landed, land, land_together
+from evalake.suites.registry import suite_folders
 from evalake.tasks.converse import Conversation
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.runs import Tally
+
+logger = logging.getLogger("evalake.scores")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +63,37 @@ class Published:
 
 
 def score_into(rows: dict[str, list[Mapping[str, Any]]], context: RunContext, conversation: Conversation) -> bool:
-    """Score a conversation that has ended, and add its rows by table; returns whether there is a result among them."""
-    scored = context.suite.scoring.score(conversation.item, conversation.answered, context.options)
+    """Score a conversation that has ended, and add its rows by table; returns whether there is a result among them.
+
+    Where the scorer raises, the item goes to quarantine with file, line and sample.
+    """
+    try:
+        scored = context.suite.scoring.score(conversation.item, conversation.answered, context.options)
+    except Exception as error:  # noqa: BLE001 - a suite's code may raise anything, and other items are scored
+        refused = _unscored(context, conversation, error)
+        logger.error("%s", refused["reason"])
+        rows.setdefault(QUARANTINE.table, []).append(refused)
+        return False
     for table, of_table in scored.items():
         rows.setdefault(table, []).extend(of_table)
     return bool(scored.get(context.suite.results.table))
+
+
+def _unscored(context: RunContext, conversation: Conversation, error: Exception) -> Row:
+    """Describe an item whose scorer raised, as `Refused` has it."""
+    item, suite = conversation.item, context.suite
+    frames = traceback.extract_tb(error.__traceback__)
+    folder = suite_folders().get(suite.name)
+    own = [frame for frame in frames if folder and Path(frame.filename).resolve().is_relative_to(folder.resolve())]
+    last = (own or frames)[-1]
+    what = str(error) if isinstance(error, EvalakeError) else f"{type(error).__name__}: {error}"
+    where = "" if isinstance(error, EvalakeError) and not own else f"{last.filename}:{last.lineno}: "
+    return {
+        "table": suite.results.table,
+        "payload": _as_json(identity_columns(item, conversation.answered, suite.scoring.version)),
+        "rules": ("scorer_raised",),
+        "reason": f"{where}the scorer of {suite.name} failed at the sample {item.sample.sample_id}: {what}",
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +112,10 @@ def publish_results(context: RunContext, rows: Mapping[str, Sequence[Mapping[str
         for contract in context.suite.contracts
         if rows.get(contract.table)
     ]
+    if unscored := rows.get(QUARANTINE.table):
+        refused = [Refused(**row) for row in unscored]
+        batch_id = content_hash([context.run_id, *(each.payload for each in refused)])
+        done.append(Published(quarantined=quarantine(context.lake, context.run_id, batch_id, refused)))
     return sum(done, Published())
 
 

@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from evalake.cli.suite import TEMPLATES
 from evalake.cli.terminal import say
 
 TEMPLATE = Path(__file__).with_name("project")
+SUITE = Path("my_suites", "questions")
 RENAMED = {"gitignore": ".gitignore"}  # which packaging tools would take for their own
 
 
@@ -18,8 +20,10 @@ def init(
     """Write a project: settings, deployments, a Makefile, and a suite to begin with."""
     from evalake.core.errors import EvalakeError, UsageError
     from evalake.core.files import make_folder, write_file
+    from evalake.core.folder_trust import remember
 
     files = {folder / _place(file): file for file in sorted(TEMPLATE.rglob("*")) if _is_template(file)}
+    files |= {folder / SUITE / file.name: file for file in sorted((TEMPLATES / "exact").iterdir())}
     if there := next((target for target in files if os.path.lexists(target)), None):
         raise UsageError(f"{there} is there already, and init overwrites nothing: name another folder")
     try:
@@ -29,9 +33,10 @@ def init(
             write_file(target, file.read_bytes())
     except OSError as error:
         raise EvalakeError(f"cannot write {error.filename} ({error.strerror}): name another folder") from error
+    remember(folder, trusted=True)  # every file in it is evalake's own, until one changes
     for target in files:
         typer.echo(target)
-    say(f"next: make -C {folder} run")
+    say(f"next: cd {folder} && evalake run questions (or make -C {folder} run); docs/first-suite.md goes on")
 
 
 def _is_template(file: Path) -> bool:

@@ -8,15 +8,15 @@ from typing import Annotated
 
 import typer
 
-from evalake.cli import configuration, environment
+from evalake.cli import configuration, environment, trust
 from evalake.cli.help import App
 from evalake.cli.terminal import INTERRUPTED, say_error, say_what_is_done, write_anything
 
 # In the order in which help lists their commands
 MODULES = (
-    "run", "import_results", "init", "rescore", "label", "calibrate", "roadmap", "fit_weights", "sql", "metrics",
-    "compare", "gate", "settle", "explain", "power", "report", "runs", "snapshots", "tables", "maintain", "check",
-    "forget", "doctor", "prefect", "export", "serve", "show", "view", "up",
+    "run", "import_results", "init", "suite", "trust", "rescore", "label", "calibrate", "roadmap", "fit_weights", "sql",
+    "metrics", "compare", "gate", "settle", "explain", "power", "report", "runs", "snapshots", "tables", "maintain",
+    "check", "forget", "doctor", "prefect", "export", "serve", "show", "view", "up",
 )  # fmt: skip
 
 app = App(
@@ -50,6 +50,9 @@ def _options(
     """Take the options that stand before every command."""
     if trust_folder:
         configuration.trust_folder()
+        trust.add_given()
+    else:
+        trust.meet_folder(context.invoked_subcommand or "")
     say_what_is_done(context.invoked_subcommand or "")
 
 

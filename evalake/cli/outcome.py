@@ -10,7 +10,7 @@ import typer
 from evalake.cli import output as show
 from evalake.cli.configuration import command, trusting
 from evalake.cli.terminal import say_error
-from evalake.contracts.tables import RUNS
+from evalake.contracts.tables import QUARANTINE, RUNS
 from evalake.core.errors import EvalakeError
 from evalake.core.files import place_in
 from evalake.reports.coverage import Coverage, as_objects, lines
@@ -19,6 +19,8 @@ from evalake.storage.lake import Lake
 from evalake.storage.ledger import priced
 from evalake.tasks.coverage import coverage_of
 from evalake.tasks.runtime.runs import counts_of
+
+MOST_REASONS = 3  # for which results are in quarantine, that are said
 
 
 def finish(state: Any, run_id: str, request: RunRequest, out: Path, *, as_json: bool) -> None:
@@ -30,6 +32,8 @@ def finish(state: Any, run_id: str, request: RunRequest, out: Path, *, as_json: 
     if run["state"] != "completed":
         why = f": {run['message']}" if as_json or run["snapshot_id"] is None else ""  # else the summary has said it
         say_error(f"run {run_id} is {run['state']}{why}")
+        for reason in reasons_of(Lake(request.lake), run_id):
+            say_error(f"in quarantine: {reason}")
         say_error(f"to go on, paying only for what is missing: {trusting(request.command)}")
         raise typer.Exit(1)
 
@@ -46,6 +50,14 @@ def finish_import(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: boo
                 f"{trusting(why)} \"select origin, reason from quarantine where run_id = '{run['run_id']}'\""
             )
         raise typer.Exit(1)
+
+
+def reasons_of(lake: Lake, run_id: str) -> list[str]:
+    """List the first reasons for which results of a run are in quarantine, each once."""
+    if not lake.exists(QUARANTINE):
+        return []
+    ours = lake.frame(QUARANTINE).filter(pl.col("run_id") == run_id, pl.col("table_name").str.ends_with("_results"))
+    return ours.select(pl.col("reason").unique().sort().head(MOST_REASONS)).collect()["reason"].to_list()
 
 
 def find_run(lake: Lake, run_id: str) -> dict[str, Any] | None:

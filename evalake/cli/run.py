@@ -37,8 +37,10 @@ def run(
 ) -> None:
     """Evaluate models on a suite: only what the ledger does not know yet is asked."""
     from evalake.cli.configuration import read
+    from evalake.cli.trust import is_path, suite_at
     from evalake.models.routes import require_usual_keys
 
+    suite = suite_at(suite) if is_path(suite) else suite
     request = RunRequest(suite, **asked)
     configuration = read(request.configuration_file)
     if not dry_run:

@@ -59,6 +59,7 @@ WORDS = (PROVIDER, IN_PROCESS, IMPORT, UNKNOWN, UNSET)
 
 CONFIGURATION_FILE = "evalake.toml"
 LARGEST_FILE = MEGABYTE
+SUITE_SUFFIXES = (".toml", ".yaml", ".yml")  # of files that declare a suite
 FILE_VARIABLE = "EVALAKE_CONFIG"  # names the file that is read where no other is named
 HOME_VARIABLE = "EVALAKE_HOME"  # a worker's folder, whose owner chose it: what lies there is trusted
 TRUST_OPTION = "--trust-folder"
@@ -187,7 +188,7 @@ class Configuration(_Section):
     service: Service = Field(default_factory=Service)
     alarms: Alarms = Field(default_factory=Alarms)
     retention: Retention = Field(default_factory=Retention)
-    suite_paths: tuple[Path, ...] = Field(default=(), json_schema_extra=ONLY_TRUSTED)  # folders of suites: code
+    suite_paths: tuple[Path, ...] = Field(default=(), json_schema_extra=ONLY_TRUSTED)  # of suites: code
     batch_size: Annotated[Count, Field(le=10_000)] = 250
     max_cost_usd: Annotated[Number, Field(gt=0)] | None = None  # what one run may spend; None: whatever it costs
     max_calls: Count | None = None  # how many calls one run may make
@@ -273,7 +274,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
     if entry := next(chain(_only_trusted(configuration), _prompts(configuration)), None):
         raise ConfigurationError(
             f"{entry} may not be set by {file} of the working directory, but by a file that you name: if you trust "
-            f"this one, give {TRUST_OPTION} or --config {file}"
+            f"this one, run `evalake trust`, or give {TRUST_OPTION} or --config {file}"
         )
     return configuration
 
@@ -367,18 +368,18 @@ def _parsed(file: Path) -> Configuration:
 
 
 def suite_paths() -> tuple[Path, ...]:
-    """List the folders of `suite_paths` in the user's own configuration, and in a file that the user named.
+    """List folders and files of `suite_paths` in the user's own configuration, and in a file that the user named.
 
     A file that merely lies in the working directory is not read: its suites are code, which any command would run.
 
-    Raises ConfigurationError where an entry is no folder.
+    Raises ConfigurationError where an entry is neither a folder nor a suite's file.
     """
     folders: dict[Path, None] = {}
     for file in _trusted_files():
         for entry in read_configuration(file).suite_paths:
             folder = (file.parent / entry.expanduser()).resolve()
-            if not folder.is_dir():
-                raise ConfigurationError(f"suite_paths of {file} names {folder}, which is no folder")
+            if not (folder.is_dir() or (folder.is_file() and folder.suffix in SUITE_SUFFIXES)):
+                raise ConfigurationError(f"suite_paths of {file} names {folder}, which is no folder or file")
             folders[folder] = None
     return tuple(folders)
 

@@ -1,9 +1,13 @@
-"""Where suites are, and the manifest (`suite.toml`) of each; no suite is imported for it.
+"""Where suites are, and what each says of itself; no suite is imported for it.
 
-A suite is a folder with a `suite.py` that holds a SUITE, in suites/ or in a folder that the user's configuration lists,
-or an entry point of the group `evalake.suites`.
+A suite is a folder with a `suite.py` that holds a SUITE, or with a `suite.toml` (or `.yaml`) alone that declares it: in
+suites/, in a folder that the user's configuration lists, or as an entry point of the group `evalake.suites`. A single
+file declares a suite, too, where the configuration lists it or a command was given its path. Beside a `suite.py`,
+`suite.toml` is a manifest, and says what help tells of the suite.
 """
 
+import os
+import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,12 +17,18 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from evalake.core.configuration import suite_paths
+from evalake.core.configuration import SUITE_SUFFIXES, suite_paths
 from evalake.core.errors import ConfigurationError, SuiteError
 from evalake.core.hashing import content_hash
 
 ENTRY_POINTS = "evalake.suites"
 FOLDER = Path(__file__).resolve().parent
+
+DECLARED = tuple(f"suite{suffix}" for suffix in SUITE_SUFFIXES)
+"""The names of a file that declares a suite in its folder."""
+
+FILES_VARIABLE = "EVALAKE_SUITE_FILES"
+"""Names trusted files of suites that commands were given by path, for the processes that they start."""
 
 _FILE, _MANIFEST = "suite.py", "suite.toml"
 
@@ -32,6 +42,7 @@ class Place:
     module: str
     attribute: str = "SUITE"
     folder: Path | None = None  # to import it from, where that is not on Python's path
+    file: Path | None = None  # that declares it; None: it is code
 
 
 class Manifest(BaseModel):
@@ -49,8 +60,11 @@ class Manifest(BaseModel):
 def places() -> dict[str, Place]:
     """Find every suite's place, by its name. Raises ConfigurationError where two suites have one name."""
     by_name: dict[str, Place] = {}
-    for place in (*_in_folder(FOLDER), *_installed(), *(each for path in suite_paths() for each in _in_folder(path))):
-        if other := by_name.get(place.name):
+    own = (each for path in suite_paths() for each in (_in_folder(path) if path.is_dir() else _in_file(path)))
+    given = (each for path in _given_files() for each in _in_file(path))
+    for place in (*_in_folder(FOLDER), *_installed(), *own, *given):
+        other = by_name.get(place.name)
+        if other is not None and (place.file is None or other.file != place.file):
             raise ConfigurationError(
                 f"two suites are called {place.name}: rename {other.description} or {place.description}"
             )
@@ -60,6 +74,8 @@ def places() -> dict[str, Place]:
 
 def manifest(place: Place) -> Manifest:
     """Read the manifest of a suite, empty where it has none. Raises SuiteError where its `suite.toml` is wrong."""
+    if place.file is not None:
+        return _told(place.file)
     file = None if place.folder is None else place.folder / _MANIFEST
     if file is None or not file.is_file():
         return Manifest()
@@ -72,7 +88,41 @@ def manifest(place: Place) -> Manifest:
         raise SuiteError(f"{file} cannot be read: {error}") from error
 
 
+def _told(file: Path) -> Manifest:
+    """Read what a declared suite says of itself; nothing where it is broken, which its run will say."""
+    from evalake.suites.declared.file import read_suite_file
+
+    try:
+        read = read_suite_file(file)
+    except SuiteError:
+        return Manifest(asks="its file has mistakes: `evalake suite check` names them")
+    judges = read.full_names(read.judges)
+    asks = read.asks or read.title
+    return Manifest(asks=asks, prompt_types=tuple(read.prompts), models=read.default_models, judges=judges)
+
+
+def _given_files() -> tuple[Path, ...]:
+    return tuple(Path(name) for name in os.environ.get(FILES_VARIABLE, "").split(os.pathsep) if name)
+
+
+def _in_file(file: Path) -> Iterator[Place]:
+    """Find the suite that a file declares, under the name that it says, or else its own."""
+    from evalake.suites.declared.file import NAME, content, name_of
+
+    try:
+        given = content(file)[0]
+    except SuiteError:
+        given = None
+    said = given.get("name") if isinstance(given, dict) else None
+    name = said if isinstance(said, str) and re.fullmatch(NAME, said) else name_of(file)
+    yield Place(name, str(file), "", folder=file.parent, file=file)
+
+
 def _in_folder(folder: Path) -> Iterator[Place]:
+    for name in DECLARED:
+        for file in sorted(folder.glob(f"*/{name}")):
+            if not (file.parent / _FILE).exists():
+                yield from _in_file(file)
     for file in sorted(folder.glob(f"*/{_FILE}")):
         name = file.parent.name
         package = "evalake.suites" if folder == FOLDER else f"evalake_suites_{content_hash([str(folder)])[:12]}"

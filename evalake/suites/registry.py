@@ -1,9 +1,11 @@
 """The suites: each is imported when it is asked for, from where `evalake.suites.places` finds it."""
 
 import json
+import logging
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +20,10 @@ from evalake.models.request import Reply
 from evalake.sdk import Exchange, Item, Sample, Suite
 from evalake.suites.places import FOLDER, Place, places
 
+logger = logging.getLogger("evalake.suites")
+_OF_A_SUITE = (".py", ".md", ".txt", ".jinja", ".jsonl", ".json", ".csv")  # files that a suite's file may name
+_told: set[str] = set()  # broken suites that this process has named
+
 
 def suite_names() -> tuple[str, ...]:
     """List the names of all suites, sorted; none is imported for it."""
@@ -25,7 +31,7 @@ def suite_names() -> tuple[str, ...]:
 
 
 def suite(name: str) -> Suite:
-    """Load the suite of this name.
+    """Load the suite of this name, from its code or from the file that declares it.
 
     Raises UsageError where there is none, naming the known ones, and SuiteError where its code cannot be used.
     """
@@ -42,11 +48,7 @@ def suite_folders() -> Mapping[str, Path]:
 
 def baselines() -> Mapping[str, Baseline]:
     """Collect the rule-based models of all suites, by name."""
-    return {
-        baseline: function
-        for name in suite_names()
-        for baseline, function in suite(name).conversation.baselines.items()
-    }
+    return {baseline: function for each in _usable() for baseline, function in each.conversation.baselines.items()}
 
 
 def all_contracts() -> tuple[Contract, ...]:
@@ -54,14 +56,47 @@ def all_contracts() -> tuple[Contract, ...]:
 
     Raises SuiteError where two suites have a table of one name.
     """
-    own = [contract for name in suite_names() for contract in suite(name).contracts]
+    own = [contract for each in _usable() for contract in each.contracts]
     contracts = (*CORE_CONTRACTS, *own)
     if twice := [table for table, times in Counter(contract.table for contract in contracts).items() if times > 1]:
         raise SuiteError(f"there are two tables {twice[0]}: name those of a suite after the suite")
     return contracts
 
 
+def _usable() -> Iterator[Suite]:
+    """Yield every suite that can be used; one that is broken is named once, and the others are there without it."""
+    for _, place in sorted(places().items()):
+        try:
+            yield _load(place)
+        except SuiteError as error:
+            if str(error) not in _told:
+                _told.add(str(error))
+                logger.warning("left out: %s", error)
+
+
 def _load(place: Place) -> Suite:
+    """Load a suite, from its file as it is now, or from its code, once."""
+    if place.file is None:
+        return _import(place)
+    beside = sorted(file for file in place.file.parent.iterdir() if file == place.file or file.suffix in _OF_A_SUITE)
+    return _declared(place, tuple((file.name, *_state(file)) for file in beside))
+
+
+def _state(file: Path) -> tuple[int, int]:
+    status = file.stat()
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=256)
+def _declared(place: Place, files: tuple[tuple[str, int, int], ...]) -> Suite:
+    """Make the suite of a file; `files` are those beside it as they are now: changed ones make it again."""
+    from evalake.suites.declared.make import load
+
+    assert place.file is not None
+    return load(place.file)
+
+
+def _import(place: Place) -> Suite:
     """Import a suite. A folder outside Python's path is a package of its own, so that its modules import each other."""
     package = place.module.rpartition(".")[0]
     if place.folder is not None and place.folder.parent != FOLDER:

@@ -20,7 +20,7 @@ COMMANDS = (f"EVALAKE={sys.executable} -m cli", f"PREFECT={sys.executable} -m pr
 def project(tmp_path: Path) -> Path:
     done = evalake("init", "mine", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "make -C mine run" in done.stderr
+    assert "cd mine && evalake run questions" in done.stderr
     return tmp_path / "mine"
 
 

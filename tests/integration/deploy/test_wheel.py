@@ -36,7 +36,7 @@ def test_it_holds_what_a_user_needs(wheel: Path) -> None:
         "evalake/cli/py.typed",
         "evalake/cli/project/prefect.yaml",
         "evalake/cli/project/gitignore",
-        "evalake/cli/project/my_suites/questions/suite.py",
+        "evalake/cli/suites/exact/suite.toml",
         "evalake/docs/sql.md",
         "evalake/suites/py.typed",
     } <= names

@@ -1,0 +1,120 @@
+"""Which folders the user trusts: remembered in the user's own state, with a hash of their Python, TOML and YAML files.
+
+A change of any of these files, or another one, ends the trust. The environment that this process runs from is left out:
+its code runs already.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evalake.core.errors import UsageError
+from evalake.core.files import is_ours, make_private, read_file, write_file
+
+STATE = "XDG_STATE_HOME"
+SUFFIXES = frozenset({".py", ".pyc", ".so", ".toml", ".yaml", ".yml"})
+MOST_FILES = 20_000
+_LARGEST = 64 * 1024 * 1024
+
+
+def is_trusted(folder: Path) -> bool:
+    """Tell whether the user trusts the folder as it is now."""
+    return _of(folder).get("trusted") is not None and _of(folder)["trusted"] == folder_hash(folder)
+
+
+def was_trusted(folder: Path) -> bool:
+    """Tell whether the user trusted the folder, as it is or as it was."""
+    return _of(folder).get("trusted") is not None
+
+
+def is_refused(folder: Path) -> bool:
+    """Tell whether the user has refused to trust the folder as it is now."""
+    return _of(folder).get("refused") is not None and _of(folder)["refused"] == folder_hash(folder)
+
+
+def remember(folder: Path, *, trusted: bool) -> None:
+    """Remember what the user said of the folder as it is now."""
+    _write(folder, {"trusted" if trusted else "refused": folder_hash(folder)}, {"trusted", "refused"})
+
+
+def forget(folder: Path) -> None:
+    """Forget what the user said of the folder."""
+    _write(folder, {}, {"trusted", "refused", "suites"})
+
+
+def suites_of(folder: Path) -> tuple[Path, ...]:
+    """List the suites' files that commands in this folder were given by path, as far as they are there."""
+    return tuple(path for name in _of(folder).get("suites", ()) if (path := Path(name)).is_file())
+
+
+def remember_suite(folder: Path, file: Path) -> None:
+    """Remember a suite's file that a command in this folder was given by path."""
+    known = [str(path) for path in suites_of(folder)]
+    if str(file) not in known:
+        _write(folder, {"suites": [*known, str(file)]}, set())
+
+
+def folder_hash(folder: Path) -> str:
+    """Hash the names and contents of the folder's Python, TOML and YAML files, links to files included.
+
+    Raises UsageError where they are too many to be looked at, or one cannot be read.
+    """
+    digest = hashlib.sha256()
+    for number, path in enumerate(_files(folder)):
+        if number >= MOST_FILES:
+            raise UsageError(f"{folder} has more than {MOST_FILES} files of code and settings: use a folder of its own")
+        name = str(path.relative_to(folder)).encode("utf-8", "surrogateescape")
+        content = hashlib.sha256(read_file(path.resolve(), _LARGEST)).digest()
+        digest.update(len(name).to_bytes(4, "big") + name + content)
+    return digest.hexdigest()
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    environment = Path(sys.prefix).resolve()
+    for root, folders, names in os.walk(folder, followlinks=False):
+        here = Path(root)
+        links = [name for name in folders if (here / name).is_symlink()]
+        if links:
+            raise UsageError(f"{here / links[0]} is a link to a folder, which trust does not cover: remove it")
+        folders[:] = sorted(
+            name for name in folders if (here / name).resolve() != environment and name != "__pycache__"
+        )
+        yield from (here / name for name in sorted(names) if Path(name).suffix in SUFFIXES and (here / name).is_file())
+
+
+def _state() -> Path:
+    named = os.environ.get(STATE, "")
+    home = Path(named) if Path(named).is_absolute() else Path.home() / ".local" / "state"
+    return home / "evalake" / "trusted_folders.json"
+
+
+def _read() -> dict[str, Any]:
+    """Read the user's state; one that is not the user's, or is none, says nothing."""
+    file = _state()
+    try:
+        if not file.is_file() or not is_ours(file):
+            return {}
+        read = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def _of(folder: Path) -> dict[str, Any]:
+    said = _read().get(str(folder.resolve()), {})
+    return said if isinstance(said, dict) else {}
+
+
+def _write(folder: Path, said: dict[str, Any], instead_of: set[str]) -> None:
+    file, state = _state(), _read()
+    kept = {name: value for name, value in _of(folder).items() if name not in instead_of}
+    state[str(folder.resolve())] = {**kept, **said}
+    try:
+        make_private(file.parent)
+        write_file(file, json.dumps(state, indent=1))
+    except OSError as error:
+        raise UsageError(f"cannot remember it in {file}: {error.strerror}; give --trust-folder instead") from error

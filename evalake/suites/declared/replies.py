@@ -1,0 +1,141 @@
+"""How an answer is read from a reply: text, last line, JSON, regular expression, letter of a choice, number."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evalake.sdk.json_in_text import split_thinking
+from evalake.sdk.lenient_json import find_object
+from evalake.suites.declared.file import Kind, Reply
+
+LONGEST = 400_000  # characters of a reply that are read
+_NUMBER = re.compile(r"(?<![\w.])[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?<=\d)(?:[eE][-+]?\d{1,3})?(?![\d])")
+_FINAL = re.compile(rf"(?:\banswer\s*(?:is|[:=])|####)[\s:=*$€£(]*({_NUMBER.pattern})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was read of a reply: text, with a number or decoded JSON where it was read as that."""
+
+    text: str | None
+    value: Any = None
+    unreadable: str | None = None  # why nothing was read, as a word
+    mended: tuple[str, ...] = ()
+
+
+def read_answer(reply: str | None, reading: Reply) -> Answer:
+    """Read the answer from the text of a reply, outside of its thinking."""
+    said = split_thinking((reply or "")[:LONGEST])[0].strip()
+    if not said:
+        return Answer(None, unreadable="empty")
+    if reading.read == "json":
+        return _json(said, reading)
+    text = _READ[reading.read](said, reading)
+    if text is None:
+        return Answer(None, unreadable=f"no_{reading.read}")
+    return Answer(text, number_of(text) if reading.read == "number" else text)
+
+
+def _last_line(said: str, _: Reply) -> str | None:
+    return said.splitlines()[-1].strip()
+
+
+def _matched(said: str, reading: Reply) -> str | None:
+    found = list(re.finditer(reading.pattern or "", said))
+    if not found:
+        return None
+    text = found[-1][1] if found[-1].re.groups else found[-1][0]
+    return None if text is None else text.strip()
+
+
+def _number(said: str, _: Reply) -> str | None:
+    """Find the number that a reply calls its answer, the last one, or else the last number in it."""
+    numbers = _FINAL.findall(said) or [match[0] for match in _NUMBER.finditer(said)]
+    return numbers[-1].replace(",", "").replace("−", "-") if numbers else None
+
+
+def number_of(text: str) -> float | None:
+    """Read a text that is a number, perhaps with a currency, a percent sign, or commas between thousands."""
+    plain = text.strip().strip("$€£%").strip().replace(",", "").replace("−", "-")
+    try:
+        number = float(plain)
+    except ValueError:
+        return None
+    return number if abs(number) < float("inf") else None
+
+
+def _choice(said: str, reading: Reply) -> str | None:
+    return choice_of(said, reading.choices)
+
+
+def choice_of(said: str, choices: Sequence[str]) -> str | None:
+    """Find the one choice that a reply names: alone, after "answer", at the start of the reply, or anywhere once."""
+    one = "|".join(re.escape(choice) for choice in sorted(choices, key=len, reverse=True))
+    spelled = {choice.casefold(): choice for choice in choices}
+    bounded = rf"[\s*_`\"'(\[]*({one})(?![\w'’])"
+    alone = re.fullmatch(rf"{bounded}[\s*_`\"')\].:]*", said, re.IGNORECASE)
+    if alone:
+        return spelled[alone[1].casefold()]
+    named = re.findall(rf"(?:answer|choice|option)(?:\s+is)?\s*[:=]?{bounded}", said, re.IGNORECASE)
+    if named:
+        return spelled[named[-1].casefold()]
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    for line in (lines[-1], lines[0]):
+        if begins := re.match(rf"{bounded}[*_`]*\s*(?:[).:\]]|$)", line, re.IGNORECASE):
+            return spelled[begins[1].casefold()]
+    standing = {*re.findall(rf"(?<![\w'’])({one})(?![\w'’])", said)}
+    standing -= {"A", "I"} if len(said.split()) > 3 else set()  # words of English, too
+    return standing.pop() if len(standing) == 1 else None
+
+
+def _json(said: str, reading: Reply) -> Answer:
+    keys = [*reading.form, *([reading.field.split(".")[0]] if reading.field else [])]
+    found = find_object(said, keys) if keys else None
+    value: Any = found.value if found else None
+    if not keys:
+        value = any_json(said)
+    if value is None:
+        return Answer(None, unreadable="no_json")
+    for name, kind in reading.form.items():
+        if Kind.of(kind).value(value.get(name)) is None:
+            return Answer(None, unreadable=f"no_{name}")
+    if reading.field:
+        value = at(value, reading.field)
+        if value is None:
+            return Answer(None, unreadable="no_json")
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return Answer(text, value, mended=found.mended if found else ())
+
+
+def any_json(said: str) -> Any:
+    """Decode a text that is JSON, perhaps in a fence; None where it is none."""
+    fenced = re.search(r"```(?:json)?\s*(.*?)```", said, re.DOTALL)
+    for text in (said, fenced[1] if fenced else ""):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def at(value: Any, path: str) -> Any:
+    """Look up a value by its path, whose parts are separated by dots; None where there is none."""
+    for part in path.split("."):
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value
+
+
+_READ = {
+    "text": lambda said, _: said,
+    "last_line": _last_line,
+    "regex": _matched,
+    "number": _number,
+    "choice": _choice,
+}

@@ -1,0 +1,231 @@
+"""The scorers of a declared suite: what an answer is worth by rules, by a user's function, or by a judge's form."""
+
+import difflib
+import json
+import re
+import string
+import sys
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from evalake.core.errors import SuiteError
+from evalake.core.hashing import content_hash
+from evalake.suites.declared.file import Scorer, SuiteFile, tolerance_of
+from evalake.suites.declared.prompts import inside, rendered
+from evalake.suites.declared.replies import Answer, any_json, at, choice_of, number_of
+
+VERSION = 1
+"""Changes whenever a scorer or a reader of replies can give another value for the same reply."""
+
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_PUNCTUATION = re.compile(f"[{re.escape(string.punctuation)}“”‘’…–—]")
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What a scorer says of an answer: a value from 0 to 1, None where it cannot say, and why."""
+
+    value: float | None
+    why: str | None = None
+    form: Mapping[str, Any] | None = None  # what a judge filled in
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a scorer looks at: the answer, the whole reply, the columns of the sample, and the expected values."""
+
+    answer: Answer
+    reply: str
+    columns: Mapping[str, Any]
+    expected: Sequence[Any]
+
+    @property
+    def text(self) -> str:
+        """The answer as text."""
+        return self.answer.text or ""
+
+    @property
+    def texts(self) -> list[str]:
+        """The expected values as text."""
+        return [each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in self.expected]
+
+
+def applies(scorer: Scorer, columns: Mapping[str, Any]) -> bool:
+    """Tell whether a scorer scores a sample with these columns."""
+    return all(str(columns.get(name)) == str(value) for name, value in scorer.where.items())
+
+
+def score_by_rules(scorer: Scorer, file: SuiteFile, case: Case) -> Scored:
+    """Score an answer by any scorer but a judge. Raises SuiteError where the sample gives it nothing to compare with.
+
+    What a user's function raises is raised as it is.
+    """
+    if not case.expected and scorer.kind != "python" and not (scorer.kind == "regex" and scorer.pattern):
+        raise SuiteError(f"the scorer {scorer.called} has nothing to compare with: the sample has no target")
+    scored = _function(scorer, file, case) if scorer.kind == "python" else _SCORERS[scorer.kind](scorer, case)
+    if scorer.negate and scored.value is not None:
+        return Scored(1.0 - scored.value, scored.why)
+    return scored
+
+
+def expected_of(scorer: Scorer, columns: Mapping[str, Any]) -> list[Any]:
+    """List what a scorer compares with: its own template, or the target, of which a list holds several."""
+    value = columns.get("target") if scorer.expected is None else rendered(scorer.expected, columns)
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def scoring_hash(file: SuiteFile) -> str:
+    """Hash all that decides a score: readers, scorers, and the bytes of users' functions."""
+    functions = [_source(file, each)[0].read_bytes().hex() for each in file.scorers if each.kind == "python"]
+    parts = [file.reply.model_dump(mode="json"), [each.model_dump(mode="json") for each in file.scorers]]
+    return content_hash([VERSION, *parts, functions])[:8]
+
+
+def _any(scorer: Scorer, case: Case, equal: Callable[[str, str], bool]) -> Scored:
+    return Scored(float(any(equal(case.text, text) for text in case.texts)))
+
+
+def _exact(scorer: Scorer, case: Case) -> Scored:
+    fold = str.casefold if scorer.ignore_case else str
+    return _any(scorer, case, lambda said, text: fold(said.strip()) == fold(text.strip()))
+
+
+def normalised(text: str) -> str:
+    """Fold case, and leave out punctuation, articles of English, and further spaces."""
+    plain = _PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(_ARTICLES.sub(" ", plain).split())
+
+
+def _normalised(scorer: Scorer, case: Case) -> Scored:
+    return _any(scorer, case, lambda said, text: normalised(said) == normalised(text))
+
+
+def _includes(scorer: Scorer, case: Case) -> Scored:
+    fold = str.casefold if scorer.ignore_case else str
+    return _any(scorer, case, lambda said, text: bool(text) and fold(text) in fold(said))
+
+
+def _regex(scorer: Scorer, case: Case) -> Scored:
+    flags = re.IGNORECASE if scorer.ignore_case else 0
+    patterns = [scorer.pattern] if scorer.pattern else case.texts
+    try:
+        return Scored(float(any(re.search(pattern, case.text, flags) for pattern in patterns)))
+    except re.error as error:
+        raise SuiteError(f"the target is no regular expression for the scorer {scorer.called}: {error}") from error
+
+
+def _number(scorer: Scorer, case: Case) -> Scored:
+    given = case.answer.value if isinstance(case.answer.value, int | float) else number_of(case.text)
+    wanted = [number_of(text) for text in case.texts]
+    if None in wanted:
+        raise SuiteError(f"the scorer {scorer.called} needs a number as target, not {case.texts[wanted.index(None)]!r}")
+    if given is None or isinstance(given, bool):
+        return Scored(0.0, "the answer is no number")
+    size, of_target = tolerance_of(scorer.tolerance)
+    apart = [
+        (abs(given - number), size * abs(number) if of_target else size) for number in wanted if number is not None
+    ]
+    return Scored(float(any(far <= near or far <= 1e-12 * near for far, near in apart)))
+
+
+def _json_field(scorer: Scorer, case: Case) -> Scored:
+    value = any_json(case.text) if not isinstance(case.answer.value, dict | list) else case.answer.value
+    found = at(value, scorer.field or "")
+    if found is None:
+        return Scored(0.0, f"the answer has no field {scorer.field}")
+    fold = str.casefold if scorer.ignore_case else str
+    said = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+    return Scored(float(any(found == each or fold(said) == fold(text) for each, text in _pairs(case))))
+
+
+def _pairs(case: Case) -> list[tuple[Any, str]]:
+    return list(zip(case.expected, case.texts, strict=True))
+
+
+def _choice(scorer: Scorer, case: Case) -> Scored:
+    letters = [chr(65 + index) for index in range(26)]
+    said = case.text if len(case.text) == 1 else choice_of(case.text, letters) or case.text
+    return _any(scorer, case, lambda _, text: said.strip().casefold() == text.strip().strip("().").casefold())
+
+
+def _similarity(scorer: Scorer, case: Case) -> Scored:
+    return Scored(max(similarity(normalised(case.text), normalised(text)) for text in case.texts))
+
+
+def similarity(one: str, other: str) -> float:
+    """Compute how alike two texts are, from 0 to 1: the higher of the F1 of their words and the ratio of their letters.
+
+    The ratio is that of `difflib`, of the first 2,000 letters.
+    """
+    if one == other:
+        return 1.0
+    words, others = Counter(one.split()), Counter(other.split())
+    common = sum((words & others).values())
+    f1 = 2 * common / (words.total() + others.total()) if common else 0.0
+    return max(f1, difflib.SequenceMatcher(None, one[:2000], other[:2000], autojunk=False).ratio())
+
+
+_SCORERS: Mapping[str, Callable[[Scorer, Case], Scored]] = {
+    "exact": _exact,
+    "normalised": _normalised,
+    "includes": _includes,
+    "regex": _regex,
+    "number": _number,
+    "json_field": _json_field,
+    "choice": _choice,
+    "similarity": _similarity,
+}
+
+
+# A user's function: `file.py:name`, called with the answer, the target and the columns of the sample.
+
+
+def _source(file: SuiteFile, scorer: Scorer) -> tuple[Path, str]:
+    name, _, function = (scorer.function or "").partition(":")
+    if not name.endswith(".py") or not function.isidentifier():
+        raise SuiteError(f"{file.path}: the scorer {scorer.called}: function is written file.py:name")
+    return inside(file, name), function
+
+
+def function_of(file: SuiteFile, scorer: Scorer) -> Callable[..., Any]:
+    """Import the function of a scorer. Raises SuiteError where it cannot be imported."""
+    path, name = _source(file, scorer)
+    return _imported(path, name, content_hash(path.read_bytes().hex()))
+
+
+@lru_cache(maxsize=64)
+def _imported(path: Path, name: str, digest: str) -> Callable[..., Any]:
+    module_name = f"evalake_scorer_{content_hash([str(path), digest])[:12]}"
+    module = ModuleType(module_name)
+    module.__file__ = str(path)
+    sys.modules[module_name] = module
+    try:
+        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)  # no byte code of the folder is read
+    except Exception as error:
+        del sys.modules[module_name]
+        line = f":{error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise SuiteError(f"{path}{line} cannot be imported: {type(error).__name__}: {error}") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise SuiteError(f"{path} has no function {name}")
+    return function  # type: ignore[no-any-return]
+
+
+def _function(scorer: Scorer, file: SuiteFile, case: Case) -> Scored:
+    given = function_of(file, scorer)(case.text, case.columns.get("target"), dict(case.columns))
+    why = None
+    if isinstance(given, tuple) and len(given) == 2:
+        given, why = given
+    if given is None:
+        return Scored(None, why)
+    if isinstance(given, bool | int | float) and 0 <= given <= 1:
+        return Scored(float(given), None if why is None else str(why))
+    raise TypeError(
+        f"{scorer.function} returned {given!r}: return True, False, a number from 0 to 1, None, or such a value and why"
+    )

@@ -1,0 +1,151 @@
+"""A suite's file: short, in TOML or YAML, with every mistake by line and field; its samples and prompts."""
+
+from pathlib import Path
+
+import pytest
+
+from evalake.contracts.contract import Contract
+from evalake.core.errors import SourceError, SuiteError
+from evalake.sdk import Item
+from evalake.suites.declared.check import lines_of
+from evalake.suites.declared.file import MistakesError, read_suite_file
+from evalake.suites.declared.make import load
+
+QUIZ = """\
+dataset = "quiz.csv"
+columns = { target = "answer" }
+prompt = "{{ question }} {{ hint }}"
+score = "exact"
+"""
+ROWS = "question,answer,hint\nCapital of France?,Paris,\nCapital of Italy?,Rome,boot\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "quiz").mkdir()
+    (tmp_path / "quiz" / "quiz.csv").write_text(ROWS)
+    (tmp_path / "quiz" / "suite.toml").write_text(QUIZ)
+    return tmp_path / "quiz"
+
+
+def mistakes(file: Path, text: str) -> list[str]:
+    file.write_text(text)
+    with pytest.raises(MistakesError) as raised:
+        list(lines_of(file))
+    return [each.removeprefix(f"{file}:") for each in raised.value.mistakes]
+
+
+def test_every_mistake_is_named_by_line_and_field(folder: Path) -> None:
+    text = """\
+dataset = "quiz.csv"
+colour = 1
+columns = { target = "answer", foo = "x" }
+prompt = '''
+reply = "this is no field"
+'''
+reply = "choyce"
+metrics = ["accuracy", "f2"]
+[[scorers]]
+kind = "exact"
+[[scorers]]
+kind = "number"
+tolerance = "many"
+[[scorers]]
+kind = "judge"
+rubric = "?"
+form = { score = "1..5" }
+"""
+    said = mistakes(folder / "suite.toml", text)
+    assert [each.split(": ")[:2] for each in sorted(said, key=lambda each: int(each.split(":")[0]))] == [
+        ["2", "colour"],
+        ["3", "columns.foo"],
+        ["7", "reply.read"],
+        ["8", "metrics.1"],
+        ["13", "scorers.1.tolerance"],
+        ["14", "scorers.2"],
+    ]
+
+
+def test_the_same_as_yaml_is_the_same_suite(folder: Path) -> None:
+    (folder / "suite.yaml").write_text(
+        'dataset: quiz.csv\ncolumns: {target: answer}\nprompt: "{{ question }} {{ hint }}"\nscore: exact\n'
+    )
+    one, other = read_suite_file(folder / "suite.toml"), read_suite_file(folder / "suite.yaml")
+    assert one.model_dump() == other.model_dump()
+    assert load(folder / "suite.toml").scoring.version == load(folder / "suite.yaml").scoring.version
+    assert mistakes(folder / "suite.yaml", "dataset: quiz.csv\nprompt: x\nscore:\n  - kind: exact\n  - kind: nix\n")[
+        0
+    ].startswith("5: scorers.1.kind: ")
+    (folder / "suite.yaml").write_text("a: [")
+    with pytest.raises(SuiteError, match=r"suite.yaml:\d: no valid YAML"):
+        read_suite_file(folder / "suite.yaml")
+
+
+def test_all_columns_reach_the_prompt_and_an_empty_cell_is_nothing(folder: Path) -> None:
+    suite = load(folder / "suite.toml")
+    samples = suite.data.read("quiz.csv").samples
+    asked = [suite.conversation.next_request(Item(each, "openai/m"), [], {}) for each in samples]
+    said = [each.messages[-1]["content"] for each in asked if each]
+    assert said == ["Capital of France? ", "Capital of Italy? boot"]
+    assert suite.name == "quiz"
+    assert isinstance(suite.results, Contract)
+    assert suite.results.table == "quiz_results"
+    assert not suite.is_judged
+
+
+def test_a_sample_that_no_prompt_can_be_written_about_is_left_out_and_counted(folder: Path) -> None:
+    (folder / "quiz.jsonl").write_text(
+        '{"question": "?", "answer": "1", "hint": ""}\n{"question": "?", "answer": "2"}\n'
+    )
+    dataset = load(folder / "suite.toml").data.read(str(folder / "quiz.jsonl"))
+    assert len(dataset.samples) == 1
+    assert "'hint' is undefined" in dataset.skipped[0].reason
+    (folder / "suite.toml").write_text(QUIZ.replace("hint", "nothing"))
+    with pytest.raises(SourceError, match=r"2 x its prompt cannot be written.*'nothing' is undefined"):
+        load(folder / "suite.toml").data.read("quiz.csv")
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["{{ question.__class__.__mro__ }}", "{{ ''.__class__.__base__.__subclasses__() }}", "{% include '/etc/passwd' %}"],
+)
+def test_a_template_reaches_nothing_but_the_columns(folder: Path, template: str) -> None:
+    (folder / "suite.toml").write_text(QUIZ.replace("{{ question }}", template))
+    with pytest.raises(SourceError, match="its prompt cannot be written"):
+        load(folder / "suite.toml").data.read("quiz.csv")
+
+
+def test_text_of_a_dataset_is_never_a_template(folder: Path) -> None:
+    (folder / "quiz.csv").write_text("question,answer,hint\n{{ 7 * 7 }},x,{% for %}\n")
+    suite = load(folder / "suite.toml")
+    request = suite.conversation.next_request(Item(suite.data.read("quiz.csv").samples[0], "m"), [], {})
+    assert request is not None
+    assert request.messages[0]["content"] == "{{ 7 * 7 }} {% for %}"
+
+
+def test_worked_examples_come_first_and_the_sample_itself_is_none_of_them(folder: Path) -> None:
+    prompt = 'prompt = { user = "{{ question }}", examples = "quiz.csv", answer = "It is {{ answer }}." }'
+    (folder / "suite.toml").write_text(QUIZ.replace('prompt = "{{ question }} {{ hint }}"', prompt))
+    suite = load(folder / "suite.toml")
+    request = suite.conversation.next_request(Item(suite.data.read("quiz.csv").samples[0], "m"), [], {})
+    assert request is not None
+    assert [(each["role"], each["content"]) for each in request.messages] == [
+        ("user", "Capital of Italy?"),
+        ("assistant", "It is Rome."),
+        ("user", "Capital of France?"),
+    ]
+
+
+def test_files_outside_of_the_folder_are_not_read(folder: Path) -> None:
+    (folder.parent / "secret.md").write_text("x")
+    (folder / "suite.toml").write_text(QUIZ.replace('"{{ question }} {{ hint }}"', '{ file = "../secret.md" }'))
+    said = mistakes(folder / "suite.toml", (folder / "suite.toml").read_text())
+    assert said[0].startswith("3: prompts.direct: ")
+    assert "outside of the folder" in said[0]
+
+
+def test_a_check_shows_a_prompt_and_how_the_first_sample_is_scored(folder: Path) -> None:
+    shown = list(lines_of(folder / "suite.toml"))
+    assert "[user] Capital of France? " in shown
+    assert "exact: 1, right" in shown
+    assert mistakes(folder / "suite.toml", QUIZ + 'slices = ["colour"]\n')[0].startswith("5: slices: no sample has")

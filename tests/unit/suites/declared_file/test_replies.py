@@ -1,0 +1,73 @@
+"""What is read of a reply: the answer a reader would take, or why there is none."""
+
+import pytest
+
+from evalake.suites.declared.file import Reply
+from evalake.suites.declared.replies import read_answer
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("B", "B"),
+        ("b", "B"),
+        ("(C)", "C"),
+        ("**D**", "D"),
+        ("B) Rome", "B"),
+        ("The answer is C.", "C"),
+        ("A is wrong, and so is B. Answer: D", "D"),
+        ("Let me think about A and B.\n\nC", "C"),
+        ("<think>A or B?</think> The correct choice is (B).", "B"),
+        ("I would take C because a map says so", "C"),
+        ("A good question; I do not know.", None),
+        ("either B or C", None),
+        ("Because", None),
+        ("E", None),
+        ("", None),
+    ],
+)
+def test_a_letter(reply: str, letter: str | None) -> None:
+    read = read_answer(reply, Reply(read="choice"))
+    assert read.text == letter
+    assert (read.unreadable is None) == (letter is not None)
+
+
+@pytest.mark.parametrize(
+    ("reply", "number"),
+    [
+        ("7", 7.0),
+        ("It is 1,234.5 in all.", 1234.5),
+        ("3 + 4 = 7", 7.0),
+        ("Answer: **12**. I used 3 steps", 12.0),
+        ("The answer to 3 + 4 is 7.", 7.0),
+        ("The answer is -3.", -3.0),
+        ("#### -5", -5.0),
+        ("about -2.5e3", -2500.0),
+        ("$1,000", 1000.0),
+        ("42%", 42.0),
+        ("no number, v2beta", None),
+    ],
+)
+def test_a_number(reply: str, number: float | None) -> None:
+    assert read_answer(reply, Reply(read="number")).value == number
+
+
+def test_a_line_a_pattern_and_a_text() -> None:
+    assert read_answer("so:\n\n Paris \n", Reply(read="last_line")).text == "Paris"
+    last = Reply(read="regex", pattern=r"final: (\w+)")
+    assert read_answer("final: one\nfinal: two", last).text == "two"
+    assert read_answer("nothing", last).unreadable == "no_regex"
+    assert read_answer("<think>x</think> y ", Reply()).text == "y"
+    assert read_answer(" \n", Reply()).unreadable == "empty"
+    assert read_answer(None, Reply()).unreadable == "empty"
+
+
+def test_json_by_its_form_is_read_leniently_and_strictly_in_what_it_means() -> None:
+    scaled = Reply(read="json", form={"label": "spam|ham", "sure": "0.0..1.0"}, field="label")
+    read = read_answer('Well:\n```json\n{"Label": "Spam", "sure": "0.5",}\n```', scaled)
+    assert (read.text, read.unreadable) == ("Spam", None)
+    assert read.mended
+    assert read_answer('{"label": "eggs", "sure": 0.5}', scaled).unreadable == "no_label"
+    assert read_answer("no JSON at all", scaled).unreadable == "no_json"
+    assert read_answer('[{"a": [1, 2]}]', Reply(read="json", field="0.a.1")).unreadable is not None
+    assert read_answer('{"a": [1, {"b": 2}]}', Reply(read="json", field="a.1.b")).value == 2

@@ -1,0 +1,137 @@
+"""What scorers make of answers, judges' forms, and a user's function that raises."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalake.core.errors import SuiteError
+from evalake.models.request import Reply
+from evalake.suites.declared.file import Scorer, SuiteFile, checked
+from evalake.suites.declared.judge import UNREADABLE, read_form
+from evalake.suites.declared.make import make, scores_of, totals
+from evalake.suites.declared.scorers import similarity
+
+
+def declared(folder: Path, *scorers: dict[str, Any], **more: Any) -> SuiteFile:
+    given = {"dataset": "x.csv", "prompt": "{{ input }}", "score": list(scorers), "name": "quiz", **more}
+    return checked(given, folder / "suite.toml", {})
+
+
+def value(reply: str, target: Any, folder: Path, **scorer: Any) -> float | None:
+    file = declared(folder, scorer)
+    (scored,) = scores_of(file, {"target": target, "topic": "x"}, [Reply(reply)]).values()
+    return scored.value
+
+
+@pytest.mark.parametrize(
+    ("scorer", "reply", "target", "expected"),
+    [
+        ({"kind": "exact"}, " Paris\n", "Paris", 1),
+        ({"kind": "exact"}, "paris", "Paris", 0),
+        ({"kind": "exact", "ignore_case": True}, "paris", ["Rome", "Paris"], 1),
+        ({"kind": "exact"}, "7", 7, 1),
+        ({"kind": "normalised"}, "The  Hague!", "hague", 1),
+        ({"kind": "includes"}, "It is Paris.", "Paris", 1),
+        ({"kind": "includes", "negate": True}, "It is Paris.", "Paris", 0),
+        ({"kind": "includes", "expected": "{{ topic }}"}, "x", None, 1),
+        ({"kind": "regex", "pattern": "^P.*s$"}, "Paris", None, 1),
+        ({"kind": "regex"}, "Rome", "^P", 0),
+        ({"kind": "number"}, "7.0", 7, 1),
+        ({"kind": "number", "tolerance": 0.5}, "7.6", 7, 0),
+        ({"kind": "number", "tolerance": "10%"}, "1,099", "1000", 1),
+        ({"kind": "number"}, "seven", 7, 0),
+        ({"kind": "json_field", "field": "a.b"}, '```json\n{"a": {"b": 3}}\n```', 3, 1),
+        ({"kind": "json_field", "field": "a"}, '{"b": 3}', 3, 0),
+        ({"kind": "choice"}, "The answer is b", "B", 1),
+        ({"kind": "similarity", "threshold": 0.5}, "one two", "three", similarity("one two", "three")),
+    ],
+)
+def test_a_rule(scorer: dict[str, Any], reply: str, target: Any, expected: float, tmp_path: Path) -> None:
+    assert value(reply, target, tmp_path, **scorer) == expected
+
+
+def test_similarity_is_a_share_that_knows_words_and_letters() -> None:
+    assert similarity("a b c", "c b a") == 1.0
+    assert similarity("colour", "color") > 0.9
+    assert similarity("", "word") == 0.0
+
+
+def test_without_a_target_there_is_nothing_to_say(tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match="exact has nothing to compare with"):
+        value("Paris", None, tmp_path, kind="exact")
+
+
+def test_several_scorers_make_one_verdict_and_one_score(tmp_path: Path) -> None:
+    scorers = (
+        {"kind": "includes"},
+        {"kind": "exact", "weight": 3},
+        {"kind": "regex", "pattern": "x", "where": {"a": 1}},
+    )
+    file = declared(tmp_path, *scorers)
+    assert totals(file, scores_of(file, {"target": "Rome", "a": 2}, [Reply("in Rome")])) == {
+        "correct": False,
+        "score": 0.25,
+    }
+    assert totals(file, scores_of(file, {"target": "Rome", "a": 1}, [Reply("Rome x")]))["score"] == 2 / 5
+    empty = totals(file, scores_of(file, {"target": "Rome", "a": 2}, [Reply(None)]))
+    assert empty == {"correct": False, "score": 0.0}
+
+
+TONE = Scorer(kind="judge", name="tone", rubric="Is it kind?", form={"score": "1..5", "reason": "text"}, pass_from=4)
+
+
+@pytest.mark.parametrize(
+    ("form", "share"),
+    [
+        ('{"score": 4, "reason": "kind"}', 0.75),
+        ('Sure! {"Score": "5", "reason": "a\nb",}', 1.0),
+        ('{"result": {"score": 1}}', 0.0),
+        ('{"score": 6}', None),
+        ('{"score": 3.5}', None),
+        ('{"score": true}', None),
+        ("4", None),
+        (None, None),
+    ],
+)
+def test_a_judges_form(form: str | None, share: float | None) -> None:
+    read = read_form(TONE, form)
+    assert read.value == share
+    assert (share is not None) or read.why == UNREADABLE
+
+
+def test_a_judge_that_cannot_be_read_leaves_the_verdict_open_unless_a_rule_says_no(tmp_path: Path) -> None:
+    judged = {"kind": "judge", "rubric": "?", "form": {"good": "yes/no"}}
+    file = declared(tmp_path, judged, {"kind": "exact"})
+    said = [Reply("Rome"), Reply("hm")]
+    assert totals(file, scores_of(file, {"target": "Rome"}, said)) == {"correct": None, "score": None}
+    assert totals(file, scores_of(file, {"target": "Oslo"}, said)) == {"correct": False, "score": None}
+
+
+def test_a_function_is_given_all_columns_and_what_it_returns_is_checked(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def f(answer, target, row):\n    return row['give']\n")
+    scorer = {"kind": "python", "function": "mine.py:f"}
+    file = declared(tmp_path, scorer)
+    for given, expected in ((True, 1.0), (0.25, 0.25), ((False, "why"), 0.0), (None, None)):
+        (scored,) = scores_of(file, {"give": given, "target": None}, [Reply("x")]).values()
+        assert scored.value == expected
+    with pytest.raises(TypeError, match=r"mine.py:f returned 7"):
+        scores_of(file, {"give": 7, "target": None}, [Reply("x")])
+    for wrong, why in (
+        ("../mine.py:f", "outside"),
+        ("mine.py:g", "no function g"),
+        ("mine.py", "written file.py:name"),
+    ):
+        with pytest.raises(SuiteError, match=why):
+            scores_of(declared(tmp_path, {**scorer, "function": wrong}), {"target": None}, [Reply("x")])
+
+
+def test_a_changed_scorer_has_another_version(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def f(answer, target, row):\n    return True\n")
+    scorer = {"kind": "python", "function": "mine.py:f"}
+    before = make(declared(tmp_path, scorer)).scoring.version
+    assert make(declared(tmp_path, scorer, title="Other")).scoring.version == before
+    (tmp_path / "mine.py").write_text("def f(answer, target, row):\n    return False\n")
+    changed = make(declared(tmp_path, scorer)).scoring.version
+    assert changed != before
+    assert make(declared(tmp_path, {**scorer, "weight": 2.0})).scoring.version != changed
