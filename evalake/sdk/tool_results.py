@@ -79,6 +79,15 @@ class ToolResults:
     left_over: Mapping[str, int] = field(default_factory=Counter)  # what has no place here, by kind
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer with where it comes from, among all that are imported together."""
+
+    sample: ToolSample  # its repeat is that among all evaluations of its task
+    results: ToolResults
+    evaluation: str  # of those that were merged the first
+
+
 def mean(values: Sequence[float]) -> float | None:
     """Compute the mean; None of nothing."""
     return sum(values) / len(values) if values else None
