@@ -30,7 +30,7 @@ def import_(
     files: Annotated[
         list[str],
         typer.Argument(
-            help="Results of another tool, recorded results (JSON Lines, or a folder of a round), or sources of samples.",
+            help="Results of another tool; recorded results (JSON Lines, a folder of a round); or sources of samples.",
             metavar="FILE",
         ),
     ],

@@ -47,7 +47,9 @@ def suite_of_task(task: str) -> Suite:
     if known is None:
         remember_imported(name)
     elif known.module != IMPORTED:
-        raise UsageError(f"the task {task} would be the suite {name}, which is another ({known.description}): use --suite")
+        raise UsageError(
+            f"the task {task} would be the suite {name}, which is another ({known.description}): use --suite"
+        )
     return suite(name)
 
 

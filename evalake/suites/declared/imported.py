@@ -100,7 +100,6 @@ def imported_suite(name: str) -> Suite:
         metrics=Metrics(
             own=lambda options: _METRICS,
             headline=("accuracy", "score"),
-            repeated=pl.col("score"),
             unmeasured=("input", "target", "metadata", "reply", "value", "answer", "explanation", "error"),
         ),
         presentation=Presentation(
@@ -141,7 +140,9 @@ def recorded(name: str, answers: Sequence[Answered]) -> Iterator[tuple[str, Reco
             as_json(_finite({"target": sample.target, "metadata": sample.metadata})),
             category=category if isinstance(category := sample.metadata.get("category"), str) else None,
         )
-        asked = content_hash(["imported", name, each.evaluation, about.sample_hash, sample.model, sample.prompt_variant])
+        asked = content_hash(
+            ["imported", name, each.evaluation, about.sample_hash, sample.model, sample.prompt_variant]
+        )
         for scored in sample.scores:
             item = Item(about, sample.model, storable(scored.scorer), sample.prompt_variant, sample.repeat)
             yield (
@@ -161,8 +162,13 @@ def request_of(sample: ToolSample) -> str:
 
 
 def _answer(sample: ToolSample, scored: Scored) -> Reply:
-    texts = {n: storable(v) for n in ("text", "reasoning", "tool_calls") if (v := getattr(sample.reply, n)) is not None}
-    return replace(sample.reply, **texts, error_kind="error" if sample.error is not None and scored.score is None else None)
+    reply, failed = sample.reply, sample.error is not None and scored.score is None
+    return replace(
+        reply,
+        text=None if reply.text is None else storable(reply.text),
+        reasoning=None if reply.reasoning is None else storable(reply.reasoning),
+        error_kind="error" if failed else None,
+    )
 
 
 def _said(sample: ToolSample, scored: Scored) -> dict[str, Any]:

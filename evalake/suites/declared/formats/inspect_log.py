@@ -45,6 +45,9 @@ _HEADER, _START, _SAMPLES = "header.json", "_journal/start.json", "samples/"
 _ATTACHMENT = "attachment://"
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 _MEANS = ("accuracy", "mean")
+# Events that hold nothing but what samples and their messages hold, or say where others begin and end
+_KEPT = frozenset({"model", "tool", "score", "sample_init", "state", "span_begin", "span_end", "step"})
+_FINISHES: Mapping[str | None, str] = {"max_tokens": "length", "model_length": "length"}  # as providers say it
 # Parameters of Inspect's requests that are part of nothing that is asked
 _TRANSPORT = frozenset({"messages", "model", "extra_headers", "stream", "timeout", "extra_body"})
 
@@ -57,11 +60,9 @@ def read_archive(content: bytes, name: str) -> ToolResults:
             header = members.read(_HEADER) if _HEADER in members else members.read(_START)
             samples = (members.read(each) for each in members if each.startswith(_SAMPLES))
             return _read_log(header, samples, name)
-    except (zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError, RuntimeError) as error:
-        raise SourceError(f"{name} is a damaged .eval file: {error}") from error
-    except Exception as error:  # zlib and zstandard have exceptions of their own
-        if isinstance(error, SourceError):
-            raise
+    except SourceError:
+        raise
+    except Exception as error:  # zip, zlib and zstandard each have exceptions of their own
         raise SourceError(f"{name} is a damaged .eval file: {type(error).__name__}: {error}") from error
 
 
@@ -224,7 +225,7 @@ def _reply(
         sent = whole
     return Reply(
         text=text,
-        finish_reason=as_text(choice.get("stop_reason")),
+        finish_reason=_FINISHES.get(stop := as_text(choice.get("stop_reason")), stop),
         model_reported=as_text(output.get("model")),
         input_tokens=sent,
         cached_input_tokens=cached if cached is None or sent is None else min(cached, sent),
@@ -255,7 +256,7 @@ def _scores(scorer: str, given: Any) -> Iterator[Scored]:
 
 
 def _whole_call(turn: Mapping[str, Any], logged: Mapping[str, Any], address: str | None) -> WholeCall | None:
-    """Build the call of a turn; None where its request is not whole, or uses tools, which requests here have none of."""
+    """Build the call of a turn; None where its request is not whole, or has tools, which no request here has."""
     call, output = as_mapping(turn.get("call")), as_mapping(turn.get("output"))
     asked = as_mapping(call.get("request"))
     key = as_text(call.get("call_key")) or "messages"
@@ -284,10 +285,8 @@ def _referred(references: Any, logged: Mapping[str, Any], kind: str) -> list[Any
     return [part for start, end in ranges for part in shared[start:end]]
 
 
-def _count_left_over(
-    logged: Mapping[str, Any], events: Sequence[Mapping[str, Any]], left_over: Counter[str]
-) -> None:
-    left_over.update(f"{each.get('event')} events" for each in events if each.get("event") != "model")
+def _count_left_over(logged: Mapping[str, Any], events: Sequence[Mapping[str, Any]], left_over: Counter[str]) -> None:
+    left_over.update(f"{each.get('event')} events" for each in events if each.get("event") not in _KEPT)
     left_over.update({"attempts before a retry": len(as_list(logged.get("error_retries")))})
     left_over.update({"stores": 1} if logged.get("store") else {})
     for count in [kind for kind, number in left_over.items() if not number]:

@@ -89,7 +89,9 @@ def _sample(line: Mapping[str, Any], model: str, names_filter: bool) -> ToolSamp
 
 def _is_choice(line: Mapping[str, Any]) -> bool:
     """Tell whether likelihoods of given continuations were asked for, and no text."""
-    return len(as_mapping(line.get("arguments"))) > 1 or isinstance(next(iter(as_list(line["filtered_resps"])), ""), list)
+    return len(as_mapping(line.get("arguments"))) > 1 or isinstance(
+        next(iter(as_list(line["filtered_resps"])), ""), list
+    )
 
 
 def _first_text(replies: Any) -> str | None:
@@ -101,7 +103,9 @@ def _first_text(replies: Any) -> str | None:
 def _messages(line: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Read what was asked: the messages of a chat, or the whole prompt as the user's."""
     arguments = line.get("arguments")
-    first = next(iter(arguments.values()), None) if isinstance(arguments, dict) else next(iter(as_list(arguments)), None)
+    first = (
+        next(iter(arguments.values()), None) if isinstance(arguments, dict) else next(iter(as_list(arguments)), None)
+    )
     asked = as_mapping(first).get("arg_0") if isinstance(first, dict) else next(iter(as_list(first)), None)
     if isinstance(asked, list):
         asked = next(iter(asked), None)

@@ -35,7 +35,9 @@ def read_document(document: Mapping[str, Any], name: str) -> ToolResults:
     names = _test_names(rows)
     seen: Counter[Any] = Counter()
     samples = []
-    for row in sorted(rows, key=lambda each: (as_count(each.get("testIdx")) or 0, as_count(each.get("promptIdx")) or 0)):
+    for row in sorted(
+        rows, key=lambda each: (as_count(each.get("testIdx")) or 0, as_count(each.get("promptIdx")) or 0)
+    ):
         sample_id, variant, model = names[_test(row)], variants[_prompt(row)], _model(row)
         repeat = seen[sample_id, variant, model]
         seen[sample_id, variant, model] += 1
@@ -72,7 +74,7 @@ def _variants(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Name the prompt variants: by a short label of the user's, else by number."""
     prompts = dict.fromkeys(_prompt(row) for row in sorted(rows, key=lambda r: as_count(r.get("promptIdx")) or 0))
     if len(prompts) == 1:
-        return {prompt: "direct" for prompt in prompts}
+        return dict.fromkeys(prompts, "direct")
     return {
         prompt: prompt if 0 < len(prompt) <= _LONGEST_NAME and " " not in prompt.strip() else f"prompt_{number}"
         for number, prompt in enumerate(prompts, start=1)
