@@ -47,9 +47,7 @@ def suite_of_task(task: str) -> Suite:
     if known is None:
         remember_imported(name)
     elif known.module != IMPORTED:
-        raise UsageError(
-            f"the task {task} would be the suite {name}, which is another ({known.description}): use --suite"
-        )
+        raise UsageError(f"the task {task} has the name of another suite, {known.description}: name one with --suite")
     return suite(name)
 
 
