@@ -75,7 +75,8 @@ def suite_name(task: str) -> str:
     name = re.sub(r"[^a-z0-9]+", "_", task.lower()).strip("_")[:LONGEST_NAME].strip("_")
     if not name:
         raise SourceError(f"the task {task!r} gives no name for a suite: name one with --suite")
-    return name if name[0].isalpha() else f"task_{name}"
+    name = name if name[0].isalpha() else f"task_{name}"
+    return f"{name}_task" if name.split("_")[-1] == "run" else name  # views of results end with `run_results`
 
 
 @cache
