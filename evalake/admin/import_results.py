@@ -9,20 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from evalake.core.configuration import IMPORT, UNKNOWN, Configuration
-from evalake.core.errors import SourceError
+from evalake.core.errors import SourceError, UsageError
 from evalake.core.files import LARGEST_IN_ALL, FileRefusedError, Files
 from evalake.core.hashing import canonical_json, content_hash
 from evalake.core.redaction import redact
 from evalake.labels.sheets import land_labels
 from evalake.models.cost import Tokens, cost_usd
+from evalake.models.endpoints import endpoint_at
 from evalake.models.request import Reply
 from evalake.reports.coverage import DEFAULT, Coverage, Tolerance, problems, remarks
 from evalake.sdk import Dataset, Labels, Recorded, RecordedFolder, Suite
 from evalake.sdk.json_in_text import json_object
+from evalake.sdk.tool_results import ToolResults, WholeCall
 from evalake.storage import ledger
 from evalake.storage.forget import forgotten_samples
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import Key, LedgerIndex
+from evalake.suites.declared.formats.merge import merge
+from evalake.suites.registry import suite as find_suite
+from evalake.suites.registry import suite_of_task
 from evalake.tasks.collect import derive
 from evalake.tasks.converse import Conversation, call_row, exchange_of
 from evalake.tasks.coverage import Source, cover, of_sources, save_coverage, with_refused
@@ -92,18 +97,32 @@ def import_recorded(
     one good line, OlderLakeError where the lake is to be migrated. The run is incomplete where anything was refused, or
     more is missing than `tolerance` allows.
     """
-    started = datetime.now(UTC)
     require_tables(lake, suite)
-    read = _without_forgotten(lake, _read(suite, files))
+    said = {"files": [file.name for file in files]}
+    return _land(lake, suite, _read(suite, files), configuration or Configuration(), {**said, **labels}, tolerance)
+
+
+def _land(
+    lake: Lake,
+    suite: Suite,
+    read: _Read,
+    configuration: Configuration,
+    parameters: Mapping[str, Any],
+    tolerance: Tolerance,
+    calls: Sequence[tuple[int, WholeCall]] = (),
+) -> str:
+    """Land what was read as one run, and its whole calls, each with its replicate; returns the run's id."""
+    started = datetime.now(UTC)
+    read = _without_forgotten(lake, read)
     datasets = _datasets(read.recorded)
     content = [[_identity(line) for line in read.recorded], [line.payload for line in read.refused]]
     run_id = f"import-{content_hash([suite.name, *content])[:12]}"
-    context = RunContext(run_id, suite.name, lake, configuration or Configuration())
+    context = RunContext(run_id, suite.name, lake, configuration)
     run = Run(
         run_id=run_id,
         suite=suite.name,
         origin="import",
-        parameters={"files": [file.name for file in files], **_of_folders(read), **labels, **asdict(tolerance)},
+        parameters={**_of_folders(read), **parameters, **asdict(tolerance)},
         dataset_versions=runs.versions_of(datasets),
         models=sorted({line.item.model for line in read.recorded}),
         judges=sorted({line.item.judge for line in read.recorded if line.item.judge}),
@@ -115,6 +134,7 @@ def import_recorded(
     refused = quarantine(lake, run_id, run_id, read.refused)
     refused += extract(lake, run_id, datasets).quarantined
     conversations = _keep_replies(context, read.recorded)
+    _keep_calls(context, calls)
     write_manifest(context, conversations, run.dataset_versions)
     published = publish_conversations(context, conversations, "import") + derive(context, "import")
     replies = sum(len(conversation.answered) for conversation in conversations)
@@ -129,6 +149,61 @@ def import_recorded(
     state = "incomplete" if lacks or tally.rows_quarantined else "completed"
     runs.save(lake, run.ended(state, tally=tally, snapshot_id=snapshot_id, message=message))
     return run_id
+
+
+def import_tool_results(
+    lake: Lake,
+    results: Sequence[ToolResults],
+    suite: Suite | None = None,
+    configuration: Configuration | None = None,
+    labels: Mapping[str, Any] = runs.NO_LABELS,
+    tolerance: Tolerance = DEFAULT,
+) -> list[str]:
+    """Import results of other tools, as one run of the suite, or one of each task's own; returns their ids.
+
+    Raises UsageError where the suite takes no such results, SourceError where nothing can be imported.
+    """
+    by_suite: dict[str, list[ToolResults]] = {}
+    for each in results:
+        by_suite.setdefault((suite or suite_of_task(each.task)).name, []).append(each)
+    return [
+        _import_answers(lake, suite or find_suite(name), own, configuration or Configuration(), labels, tolerance)
+        for name, own in by_suite.items()
+    ]
+
+
+def _import_answers(
+    lake: Lake,
+    suite: Suite,
+    results: Sequence[ToolResults],
+    configuration: Configuration,
+    labels: Mapping[str, Any],
+    tolerance: Tolerance,
+) -> str:
+    if suite.data.read_answers is None:
+        raise UsageError(f"{suite.name} takes no results of {results[0].tool}: leave out --suite")
+    require_tables(lake, suite)
+    answers, merged = merge(results)
+    read, contents = _Read(), _Contents()
+    for where, recorded in suite.data.read_answers(answers):
+        try:
+            _add(recorded, where, read, contents)
+        except SourceError as error:
+            reply = recorded.replies[0].text or ""
+            read.refused.append(Refused(suite.results.table, reply, ("recorded_line",), f"{where}: {error}", where))
+    if not read.recorded:
+        raise SourceError(f"{', '.join(sorted({each.task for each in results}))} holds no answer to import")
+    left_over = sum((Counter(each.left_over) for each in results), merged)
+    headlines = [asdict(headline) for each in results for headline in each.headlines]
+    parameters = {
+        "tools": sorted({each.tool for each in results}),
+        "evaluations": [each.evaluation for each in results],
+        "headlines": headlines,
+        "left_over": dict(left_over),
+        **labels,
+    }
+    calls = [(each.sample.repeat, call) for each in answers for call in each.sample.calls]
+    return _land(lake, suite, read, configuration, parameters, tolerance, calls)
 
 
 def _read(suite: Suite, files: Sequence[Path]) -> _Read:
@@ -306,6 +381,31 @@ def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Con
     ]
 
 
+def _keep_calls(context: RunContext, calls: Sequence[tuple[int, WholeCall]]) -> None:
+    """Put calls whose requests are whole into the ledger, as those that a run would make; what it holds stands."""
+    index = LedgerIndex.read(context.lake)
+    asked = {
+        Key(call.request.prompt_hash, replicate, endpoint_at(call.request.model, call.address)): call
+        for replicate, call in reversed(calls)
+    }
+    known = index.fetch(list(asked))
+    fresh = [
+        call_row(
+            call.reply,
+            key,
+            call.request.model,
+            call.request.canonical.decode(),
+            revision=index.next_revision(key),
+            origin="import",
+            run_id=context.run_id,
+        )
+        for key, call in reversed(asked.items())
+        if key not in known
+    ]
+    if fresh:
+        ledger.append(context.lake, fresh)
+
+
 def _overruled(recorded: Sequence[Recorded], conversations: Sequence[Conversation]) -> list[str]:
     """Warn readers of the metrics where lines say otherwise than the lake did before them."""
     pairs = [
@@ -326,7 +426,7 @@ def _row(context: RunContext, line: Recorded, place: int, key: Key, index: Ledge
     reply = line.replies[place]
     asked = line.item.judge if place and line.item.judge else line.item.model
     identity = {"dataset": line.item.sample.dataset, "sample_id": line.item.sample.sample_id, "model": asked}
-    request = canonical_json(identity).decode()
+    request = line.requests[place] if line.requests else canonical_json(identity).decode()
     revision = index.next_revision(key)
     row = call_row(reply, key, asked, request, revision=revision, origin="import", run_id=context.run_id)
     return {**row, "cost_usd": _cost(asked, reply)}

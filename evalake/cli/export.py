@@ -1,35 +1,108 @@
-"""`evalake export`: contracts as Open Data Contract Standard documents."""
+"""`evalake export`: contracts as Open Data Contract Standard documents, a run's results as a file."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from evalake.cli.options import JsonOption
+from evalake.cli.options import LAKE, JsonOption, LakeOption
+
+CONTRACTS, RESULTS = "contracts", "results"
+
+
+class ResultsFormat(StrEnum):
+    """Forms in which results are written."""
+
+    parquet = "parquet"
+    csv = "csv"
+    junit = "junit"
+
+
+ENDINGS = {ResultsFormat.parquet: ".parquet", ResultsFormat.csv: ".csv", ResultsFormat.junit: ".junit.xml"}
 
 
 def export(
-    format_: Annotated[str, typer.Argument(help="contracts: one ODCS YAML a table.", metavar="FORMAT")],
-    out: Annotated[Path, typer.Option(help="The folder it goes into.", metavar="DIR")] = Path("contracts-odcs"),
+    what: Annotated[
+        str, typer.Argument(help="contracts: one ODCS YAML a table; results: the rows of a run.", metavar="WHAT")
+    ],
+    run: Annotated[str | None, typer.Argument(help="The run whose results are written.", metavar="RUN")] = None,
+    style: Annotated[ResultsFormat, typer.Option("--format", help="Of results.")] = ResultsFormat.parquet,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder of contracts, or the file of results.", metavar="PATH")
+    ] = None,
+    lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
-    """Write the data contracts of all tables as Open Data Contract Standard documents."""
+    """Write the data contracts of all tables, or the results of a run for other tools."""
+    from evalake.core.errors import UsageError
+
+    if what == RESULTS and run is not None:
+        _export_results(lake, run, style, out or Path(f"{run}{ENDINGS[style]}"), as_json=json)
+    elif what == RESULTS:
+        raise UsageError("name the run whose results are written; `evalake runs` lists them")
+    elif what == CONTRACTS and run is None:
+        _export_contracts(out or Path("contracts-odcs"), as_json=json)
+    elif what == CONTRACTS:
+        raise UsageError(f"contracts are of no run: leave out {run}")
+    else:
+        raise UsageError(f"there is no export of {what}; there is: {CONTRACTS}, {RESULTS} RUN")
+
+
+def _export_contracts(out: Path, *, as_json: bool) -> None:
+    from evalake.cli import output as show
     from evalake.contracts.engines.odcs import odcs_yaml
-    from evalake.core.errors import LakeError, UsageError
+    from evalake.core.errors import LakeError
     from evalake.core.files import make_folder, write_file
     from evalake.suites.registry import all_contracts
 
-    if format_ != "contracts":
-        raise UsageError(f"there is no export format {format_}; there is: contracts")
+    contracts = all_contracts()
     try:
         make_folder(out)
-        for contract in all_contracts():
+        for contract in contracts:
             write_file(out / f"{contract.table}.yaml", odcs_yaml(contract))
     except OSError as error:
         raise LakeError(f"cannot write the contracts to {out}: {error.strerror}") from error
-    if json:
-        from evalake.cli import output as show
+    if as_json:
+        show.as_json({"out": str(out), "contracts": [contract.table for contract in contracts]})
+    else:
+        typer.echo(f"{len(contracts)} contracts in {out}")
 
-        show.as_json({"out": str(out), "contracts": [contract.table for contract in all_contracts()]})
-        return
-    typer.echo(f"{len(all_contracts())} contracts in {out}")
+
+def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, as_json: bool) -> None:
+    """Write the result rows of a run, by sample, model and replicate."""
+    from evalake.cli import output as show
+    from evalake.cli.outcome import find_run
+    from evalake.core.errors import LakeError, UsageError
+    from evalake.core.files import output_file
+    from evalake.reports.results import as_junit
+    from evalake.storage.lake import Lake
+    from evalake.storage.sql.query import write_csv, write_parquet
+    from evalake.suites.registry import suite as find_suite
+    from evalake.tasks.measure import run_results
+
+    where = Lake(lake)
+    run = find_run(where, run_id)
+    if run is None:
+        raise UsageError(f"there is no run {run_id} in {where.uri}; `evalake runs` lists them")
+    suite = find_suite(run["suite"])
+    rows = run_results(where, suite, run_id, {}).collect()
+    if rows.is_empty():
+        raise LakeError(f"the run {run_id} has no results")
+    rows = rows.sort(
+        "dataset", "sample_id", "model", *(["judge"] if suite.is_judged else []), "prompt_type", "replicate"
+    )
+    try:
+        with output_file(out) as file:
+            if style is ResultsFormat.parquet:
+                write_parquet([rows], file)
+            elif style is ResultsFormat.csv:
+                write_csv([rows], file, spreadsheet_safe=True)
+            else:
+                file.write(as_junit(run_id, suite, rows).encode())
+    except OSError as error:
+        raise LakeError(f"cannot write the results to {out}: {error.strerror}") from error
+    if as_json:
+        show.as_json({"out": str(out), "rows": rows.height})
+    else:
+        typer.echo(f"{rows.height} rows in {out}")

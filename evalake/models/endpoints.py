@@ -55,6 +55,11 @@ def endpoint_of(model: str, configuration: Configuration) -> Endpoint:
     return Endpoint(name, options.adopt_unknown_endpoint or name == PROVIDER)
 
 
+def endpoint_at(model: str, address: str | None) -> str:
+    """Name the endpoint of a call that another tool made to this address; None is the provider's own."""
+    return _address(address, _provider_of(model))
+
+
 def _base_of(provider: str) -> str | None:
     """Find the address that the environment, or LiteLLM's own default for local servers, gives a provider."""
     prefixes = dict.fromkeys((provider.upper(), provider.upper().replace("_", ""), provider.upper().split("_")[0]))

@@ -114,6 +114,7 @@ class Recorded:
     item: Item
     prompt_hashes: tuple[str, ...]
     replies: tuple[Reply, ...]
+    requests: tuple[str, ...] = ()  # JSON of what was asked, for each reply; none where that was not recorded
 
 
 @dataclass(frozen=True)

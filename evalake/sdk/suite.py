@@ -23,6 +23,7 @@ from evalake.sdk.json_in_text import json_object
 from evalake.sdk.people import Labelling
 from evalake.sdk.results import read_recorded
 from evalake.sdk.sample import Converse, Dataset, Exchange, Item, Options, Recorded, RecordedFolder, Sample, Score
+from evalake.sdk.tool_results import Answered
 
 # A roadmap: what results name as missing, to be grouped by meaning, counted and ranked over many results.
 
@@ -206,6 +207,8 @@ class Data:
     read_recorded: Callable[[Mapping[str, Any]], Recorded] | None = None
     # A folder of `evalake import`; gives None where it holds nothing of the suite's own form.
     read_folder: Callable[[Path], RecordedFolder | None] | None = None
+    # Answers that another tool recorded, each with its place; None: this suite takes none.
+    read_answers: Callable[[Sequence[Answered]], Iterator[tuple[str, Recorded]]] | None = None
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from evalake.core.configuration import SUITE_SUFFIXES, suite_paths
+from evalake.core.configuration import SUITE_SUFFIXES, suite_paths, users_file
 from evalake.core.errors import ConfigurationError, SuiteError
+from evalake.core.files import make_folder, write_file
 from evalake.core.hashing import content_hash
 
 ENTRY_POINTS = "evalake.suites"
@@ -62,7 +63,7 @@ def places() -> dict[str, Place]:
     by_name: dict[str, Place] = {}
     own = (each for path in suite_paths() for each in (_in_folder(path) if path.is_dir() else _in_file(path)))
     given = (each for path in _given_files() for each in _in_file(path))
-    for place in (*_in_folder(FOLDER), *_installed(), *own, *given):
+    for place in (*_in_folder(FOLDER), *_installed(), *own, *given, *_imported()):
         other = by_name.get(place.name)
         if other is not None and (place.file is None or other.file != place.file):
             raise ConfigurationError(
@@ -127,6 +128,28 @@ def _in_folder(folder: Path) -> Iterator[Place]:
         name = file.parent.name
         package = "evalake.suites" if folder == FOLDER else f"evalake_suites_{content_hash([str(folder)])[:12]}"
         yield Place(name, str(file), f"{package}.{name}.suite", folder=file.parent)
+
+
+# Suites of imported results: the user's own folder remembers their names.
+
+IMPORTED = "evalake.suites.declared.imported"
+
+
+def remember_imported(name: str) -> None:
+    """Remember the name of a suite of imported results. Raises ConfigurationError where it cannot be written."""
+    try:
+        write_file(make_folder(_imported_folder()) / f"{name}.imported", "")
+    except OSError as error:
+        raise ConfigurationError(f"cannot write into {_imported_folder()}: {error.strerror}") from error
+
+
+def _imported() -> Iterator[Place]:
+    for file in sorted(_imported_folder().glob("*.imported")):
+        yield Place(file.stem, f"the imported results that {file} names", IMPORTED)
+
+
+def _imported_folder() -> Path:
+    return users_file().parent / "suites"
 
 
 @cache

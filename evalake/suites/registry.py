@@ -18,7 +18,7 @@ from evalake.core.hashing import content_hash
 from evalake.models.baselines import Baseline
 from evalake.models.request import Reply
 from evalake.sdk import Exchange, Item, Sample, Suite
-from evalake.suites.places import FOLDER, Place, places
+from evalake.suites.places import FOLDER, IMPORTED, Place, places, remember_imported
 
 logger = logging.getLogger("evalake.suites")
 _OF_A_SUITE = (".py", ".md", ".txt", ".jinja", ".jsonl", ".json", ".csv")  # files that a suite's file may name
@@ -39,6 +39,22 @@ def suite(name: str) -> Suite:
     if name not in known:
         raise UsageError(f"there is no suite {name!r}: choose one of {', '.join(sorted(known))}")
     return _load(known[name])
+
+
+def suite_of_task(task: str) -> Suite:
+    """Load the suite of imported results of a task; a new one is remembered.
+
+    Raises UsageError where the name that the task gives is another suite's.
+    """
+    from evalake.suites.declared.imported import suite_name
+
+    name = suite_name(task)
+    known = places().get(name)
+    if known is None:
+        remember_imported(name)
+    elif known.module != IMPORTED:
+        raise UsageError(f"the task {task} has the name of another suite, {known.description}: name one with --suite")
+    return suite(name)
 
 
 def suite_folders() -> Mapping[str, Path]:
@@ -98,6 +114,10 @@ def _declared(place: Place, files: tuple[tuple[str, int, int], ...]) -> Suite:
 
 def _import(place: Place) -> Suite:
     """Import a suite. A folder outside Python's path is a package of its own, so that its modules import each other."""
+    if place.module == IMPORTED:
+        from evalake.suites.declared.imported import imported_suite
+
+        return imported_suite(place.name)
     package = place.module.rpartition(".")[0]
     if place.folder is not None and place.folder.parent != FOLDER:
         for name, folder in ((package.rpartition(".")[0], place.folder.parent), (package, place.folder)):

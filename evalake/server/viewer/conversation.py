@@ -246,7 +246,13 @@ def _messages(request: Mapping[str, Any]) -> list[Message]:
     messages = request.get("messages")
     if not isinstance(messages, list):
         return []
-    return [Message(role=str(each.get("role", "")), content=_text(each.get("content"))) for each in messages]
+    return [Message(role=str(each.get("role", "")), content=_whole(each)) for each in messages]
+
+
+def _whole(message: Mapping[str, Any]) -> str:
+    """Write the content of a message, and its calls of tools below."""
+    parts = [message.get("content"), message.get("tool_calls")]
+    return "\n\n".join(_text(part) for part in parts if part) or _text(parts[0])
 
 
 def _text(content: Any) -> str:

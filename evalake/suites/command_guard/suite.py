@@ -11,13 +11,13 @@ from evalake.suites.command_guard.people import LABELLING
 from evalake.suites.command_guard.prompts import PARTS, PROMPT_TYPES, check_prompt
 from evalake.suites.command_guard.score import SCORER_VERSION, converse, score
 from evalake.suites.command_guard.sources import SUITE as NAME
-from evalake.suites.command_guard.sources import read_dataset, read_recorded
+from evalake.suites.command_guard.sources import read_answers, read_dataset, read_recorded
 from evalake.suites.command_guard.viewing import VIEWING
 
 SUITE = Suite(
     name=NAME,
     title="Shell command guard",
-    data=Data(read=read_dataset, starter=("starter",), read_recorded=read_recorded),
+    data=Data(read=read_dataset, starter=("starter",), read_recorded=read_recorded, read_answers=read_answers),
     conversation=Conversation(
         next_request=converse,
         baselines=BASELINES,

@@ -1,0 +1,1 @@
+"""Suites that are declared in files or by results of other tools."""

@@ -1,0 +1,100 @@
+"""Find out which tool wrote a file of results, and read it."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evalake.core.errors import SourceError
+from evalake.core.files import read_file
+from evalake.sdk.tool_results import ToolResults
+from evalake.suites.declared.formats import inspect_log, lm_eval, promptfoo
+from evalake.suites.declared.formats.values import read_json
+
+KNOWN = "Inspect .eval and .json, lm-eval samples_*.jsonl with results_*.json, promptfoo results JSON"
+_ZIP = b"PK\x03\x04"
+_BEGINNING = 4096  # bytes by which a file is told from recorded results
+
+
+def read_tool_results(files: Sequence[Path]) -> list[ToolResults]:
+    """Read the results of other tools in files and folders; [] where every one is of no known tool.
+
+    Raises SourceError where one is of a known tool and another is not, or one of a known tool cannot be read.
+    """
+    read: list[ToolResults] = []
+    unknown: list[Path] = []
+    for file in _files(files):
+        results = read_one(file)
+        if results is None:
+            unknown.append(file)
+        else:
+            read += results
+    if read and unknown:
+        raise SourceError(f"{unknown[0]} is of no known tool; known are {KNOWN}: import it apart")
+    return read
+
+
+def read_one(file: Path) -> list[ToolResults] | None:
+    """Read a file; [] for a results file of lm-eval, which its samples files need; None for one of no known tool."""
+    content = read_file(file)
+    if content.startswith(_ZIP):
+        return [inspect_log.read_archive(content, file.name)] if inspect_log.is_archive(content) else None
+    if not content[:_BEGINNING].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return None
+    first = content.partition(b"\n")[0]
+    try:
+        line = json.loads(first.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        line = None
+    if lm_eval.is_sample(line):
+        return [_read_samples(file, content)]
+    if line is not None and content.strip() != first.strip():
+        return None  # JSON Lines
+    try:
+        document = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return None
+    if inspect_log.is_document(document):
+        return [inspect_log.read_document(document, file.name)]
+    if promptfoo.is_document(document):
+        return [promptfoo.read_document(document, file.name)]
+    return [] if lm_eval.is_results(document) else None
+
+
+def _files(files: Sequence[Path]) -> Iterator[Path]:
+    for file in files:
+        if file.is_dir():
+            yield from sorted(each for each in file.rglob("*.eval") if each.is_file())
+            yield from sorted(each for each in file.rglob("samples_*.jsonl") if each.is_file())
+        else:
+            yield file
+
+
+def _read_samples(file: Path, content: bytes) -> ToolResults:
+    try:
+        lines = content.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{file} is not UTF-8 text: byte {error.start} cannot be read") from error
+    results, task = _results_of(file)
+    return lm_eval.read(lines, results, task, file.name)
+
+
+def _results_of(file: Path) -> tuple[Mapping[str, Any], str]:
+    """Find the results file of a samples file: of those beside it the one that shares most of its name's ending."""
+    found = []
+    for other in sorted(file.parent.glob("*results*.json")):
+        document = read_json(read_file(other), str(other))
+        if lm_eval.is_results(document) and (task := lm_eval.task_of(file.stem, document)):
+            found.append((_common_ending(file.stem, other.stem), len(task), document, task))
+    if not found:
+        raise SourceError(f"{file} has no results file of its task beside it: lm-eval writes results_*.json; keep both")
+    best = max(found, key=lambda each: each[:2])
+    return best[2], best[3]
+
+
+def _common_ending(one: str, other: str) -> int:
+    """Count the characters that two names end with alike: the date of one evaluation."""
+    count = 0
+    while count < min(len(one), len(other)) and one[-1 - count] == other[-1 - count]:
+        count += 1
+    return count

@@ -1,0 +1,319 @@
+"""Read a log of Inspect: `.eval`, a zip whose members are deflated or zstandard-compressed, or `.json`."""
+
+import io
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from evalake.core.errors import SourceError
+from evalake.models.request import Reply, Request
+from evalake.sdk.tool_results import (
+    Headline,
+    Scored,
+    ToolResults,
+    ToolSample,
+    WholeCall,
+    as_score,
+    decide,
+    mean,
+    standard_error,
+)
+from evalake.suites.declared.formats.values import (
+    address_of,
+    as_count,
+    as_list,
+    as_mapping,
+    as_text,
+    chat_message,
+    content_text,
+    read_json,
+)
+
+if sys.version_info >= (3, 14):
+    import zipfile
+else:
+    from backports.zstd import zipfile
+
+LARGEST_MEMBER = 256 * 2**20  # bytes of a member when unpacked
+LARGEST_IN_ALL = 2 * 2**30  # bytes of all members that are read
+MOST_MEMBERS = 200_000
+
+_HEADER, _START, _SAMPLES = "header.json", "_journal/start.json", "samples/"
+_ATTACHMENT = "attachment://"
+_LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
+_MEANS = ("accuracy", "mean")
+# Events that hold nothing but what samples and their messages hold, or say where others begin and end
+_KEPT = frozenset({"model", "tool", "score", "sample_init", "state", "span_begin", "span_end", "step"})
+_FINISHES: Mapping[str | None, str] = {"max_tokens": "length", "model_length": "length"}  # as providers say it
+# Parameters of Inspect's requests that are part of nothing that is asked
+_TRANSPORT = frozenset({"messages", "model", "extra_headers", "stream", "timeout", "extra_body"})
+
+
+def read_archive(content: bytes, name: str) -> ToolResults:
+    """Read a `.eval` file. Raises SourceError where it is no whole log, or unpacks to more than the bounds."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = _Members(archive, name)
+            header = members.read(_HEADER) if _HEADER in members else members.read(_START)
+            samples = (members.read(each) for each in members if each.startswith(_SAMPLES))
+            return _read_log(header, samples, name)
+    except SourceError:
+        raise
+    except Exception as error:  # zip, zlib and zstandard each have exceptions of their own
+        raise SourceError(f"{name} is a damaged .eval file: {type(error).__name__}: {error}") from error
+
+
+def is_archive(content: bytes) -> bool:
+    """Tell whether a zip file is a log of Inspect, by the names of its members."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            return not {_HEADER, _START}.isdisjoint(archive.NameToInfo)
+    except (zipfile.BadZipFile, OSError, ValueError):
+        return False
+
+
+def read_document(document: Mapping[str, Any], name: str) -> ToolResults:
+    """Read a decoded `.json` log."""
+    samples = as_list(document.get("samples"))
+    return _read_log(document, (as_mapping(each) for each in samples), name)
+
+
+def is_document(document: Any) -> bool:
+    """Tell whether a decoded JSON document is a log of Inspect."""
+    return isinstance(document, dict) and isinstance(document.get("eval"), dict) and "task" in document["eval"]
+
+
+@dataclass
+class _Members:
+    """The members of an archive, each read once and no further than the bounds."""
+
+    archive: Any
+    name: str
+    left: int = LARGEST_IN_ALL
+
+    def __post_init__(self) -> None:
+        if len(self.archive.NameToInfo) > MOST_MEMBERS:
+            raise SourceError(f"{self.name} has more than {MOST_MEMBERS} members")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.archive.NameToInfo)  # of several members of one name the last: a sample that was retried
+
+    def __contains__(self, member: str) -> bool:
+        return member in self.archive.NameToInfo
+
+    def read(self, member: str) -> Mapping[str, Any]:
+        """Read and decode a member. Raises SourceError where it is too large or no JSON object."""
+        most = min(LARGEST_MEMBER, self.left)
+        with self.archive.open(member) as stream:
+            content = stream.read(most + 1)
+        if len(content) > most:
+            raise SourceError(f"{self.name}: {member} unpacks to more than {most} bytes")
+        self.left -= len(content)
+        decoded = read_json(content, f"{self.name}: {member}")
+        if not isinstance(decoded, dict):
+            raise SourceError(f"{self.name}: {member} is no JSON object")
+        return decoded
+
+
+def _read_log(header: Mapping[str, Any], logged: Iterator[Mapping[str, Any]], name: str) -> ToolResults:
+    evaluation = as_mapping(header.get("eval"))
+    task, model = as_text(evaluation.get("task")), as_text(evaluation.get("model"))
+    if not task or not model:
+        raise SourceError(f"{name} is no log of Inspect: it names no task or no model")
+    left_over: Counter[str] = Counter()
+    address = as_text(evaluation.get("model_base_url"))
+    expected = [as_text(as_mapping(each).get("name")) for each in as_list(evaluation.get("scorers"))]
+    samples = decide([_sample(each, model, address, [e for e in expected if e], left_over, name) for each in logged])
+    if status := as_text(header.get("status")):
+        left_over.update({f"status {status} of the log": 1} if status != "success" else {})
+    dataset = as_mapping(evaluation.get("dataset"))
+    reducers = as_list(as_mapping(evaluation.get("config")).get("epochs_reducer"))
+    return ToolResults(
+        tool=f"Inspect {as_mapping(evaluation.get('packages')).get('inspect_ai', '')}".strip(),
+        task=task.rpartition("/")[2],
+        evaluation=as_text(evaluation.get("eval_id")) or as_text(evaluation.get("run_id")) or "",
+        began=as_text(evaluation.get("created")) or "",
+        task_id=as_text(evaluation.get("task_id")) or "",
+        dataset=as_text(dataset.get("name")) or task.rpartition("/")[2],
+        samples=samples,
+        headlines=_headlines(as_mapping(header.get("results")), samples, model, reducers),
+        left_over=left_over,
+    )
+
+
+def _sample(
+    logged: Mapping[str, Any],
+    model: str,
+    address: str | None,
+    scorers: Sequence[str],
+    left_over: Counter[str],
+    name: str,
+) -> ToolSample:
+    attached = as_mapping(logged.get("attachments"))
+    logged = cast(Mapping[str, Any], _attached({k: v for k, v in logged.items() if k != "attachments"}, attached))
+    if logged.get("id") is None:
+        raise SourceError(f"{name} has a sample without an id")
+    events = [as_mapping(each) for each in as_list(logged.get("events"))]
+    turns = [each for each in events if each.get("event") == "model" and each.get("model") == model]
+    output = as_mapping(logged.get("output"))
+    messages = [chat_message(as_mapping(each)) for each in as_list(logged.get("messages"))]
+    asked = messages[:-1] if messages and messages[-1]["role"] == "assistant" else messages
+    error = as_text(as_mapping(logged.get("error")).get("message")) or _limit(logged)
+    answer = _reply(output, logged, turns, model)
+    scores = [each for named in as_mapping(logged.get("scores")).items() for each in _scores(*named)]
+    if not scores and answer.text is not None and error is None:
+        error = "no scorer has scored it"
+    if not scores:
+        scores = [Scored(scorer, None, None, None) for scorer in scorers or ("none",)]
+    _count_left_over(logged, events, left_over)
+    return ToolSample(
+        sample_id=str(logged["id"]),
+        input=_input(logged.get("input")),
+        target={"target": logged.get("target"), **({"choices": c} if (c := logged.get("choices")) else {})},
+        model=model,
+        messages=asked,
+        reply=answer,
+        scores=scores,
+        repeat=max(0, (as_count(logged.get("epoch")) or 1) - 1),
+        metadata=as_mapping(logged.get("metadata")),
+        error=error,
+        calls=[call for turn in turns if (call := _whole_call(turn, logged, address)) is not None],
+    )
+
+
+def _attached(value: Any, attached: Mapping[str, Any]) -> Any:
+    """Put the attachments of a sample where it refers to them."""
+    if isinstance(value, str):
+        return attached.get(value.removeprefix(_ATTACHMENT), value) if value.startswith(_ATTACHMENT) else value
+    if isinstance(value, dict):
+        return {name: _attached(each, attached) for name, each in value.items()}
+    return [_attached(each, attached) for each in value] if isinstance(value, list) else value
+
+
+def _limit(logged: Mapping[str, Any]) -> str | None:
+    limit = as_mapping(logged.get("limit"))
+    reached = limit and not as_mapping(logged.get("scores"))
+    return f"the {limit.get('type')} limit of {limit.get('limit')} was reached" if reached else None
+
+
+def _input(given: Any) -> str:
+    """Write a sample's input as text: as it is, or the last message of a conversation with those before it."""
+    if isinstance(given, str):
+        return given
+    messages = [chat_message(as_mapping(each)) for each in as_list(given)]
+    if len(messages) == 1:
+        return str(messages[0]["content"])
+    return "\n\n".join(f"{each['role']}: {each['content']}" for each in messages)
+
+
+def _reply(
+    output: Mapping[str, Any], logged: Mapping[str, Any], turns: Sequence[Mapping[str, Any]], model: str
+) -> Reply:
+    choice = as_mapping(next(iter(as_list(output.get("choices"))), None))
+    message = as_mapping(choice.get("message"))
+    text, reasoning = content_text(message.get("content")) if message else (None, None)
+    usage = as_mapping(as_mapping(logged.get("model_usage")).get(model)) or as_mapping(output.get("usage"))
+    times = [as_score(as_mapping(turn.get("output")).get("time")) for turn in turns]
+    tokens = [as_count(usage.get(n)) for n in ("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write")]
+    sent, cached, written = tokens
+    answered, total = as_count(usage.get("output_tokens")), as_count(usage.get("total_tokens"))
+    whole = (sent or 0) + (cached or 0) + (written or 0)
+    if sent is not None and total == whole + (answered or 0):  # the cached ones are counted apart
+        sent = whole
+    return Reply(
+        text=text,
+        finish_reason=_FINISHES.get(stop := as_text(choice.get("stop_reason")), stop),
+        model_reported=as_text(output.get("model")),
+        input_tokens=sent,
+        cached_input_tokens=cached if cached is None or sent is None else min(cached, sent),
+        output_tokens=answered,
+        reasoning_tokens=as_count(usage.get("reasoning_tokens")),
+        cost_usd=as_score(usage.get("total_cost")),
+        latency_ms=sum(t for t in times if t is not None) * 1000 if times and None not in times else None,
+        reasoning=reasoning,
+        tool_calls=json.dumps(chat_message(message)["tool_calls"]) if message.get("tool_calls") else None,
+    )
+
+
+def _scores(scorer: str, given: Any) -> Iterator[Scored]:
+    """Yield the values of one scorer: several where its value has parts."""
+    score = as_mapping(given)
+    value = score.get("value")
+    parts = [(scorer, value)]
+    if isinstance(value, dict):
+        parts = [(f"{scorer}.{part}", each) for part, each in value.items()]
+    elif isinstance(value, list):
+        parts = [(f"{scorer}.{part}", each) for part, each in enumerate(value)]
+    for named, each in parts:
+        letter = _LETTERS.get(each) if isinstance(each, str) else None
+        number = as_score(each) if letter is None else letter
+        correct = number == 1.0 if letter is not None or isinstance(each, bool) else None
+        answer, explanation = as_text(score.get("answer")), as_text(score.get("explanation"))
+        yield Scored(named, each, number, correct, answer, explanation)
+
+
+def _whole_call(turn: Mapping[str, Any], logged: Mapping[str, Any], address: str | None) -> WholeCall | None:
+    """Build the call of a turn; None where its request is not whole, or has tools, which no request here has."""
+    call, output = as_mapping(turn.get("call")), as_mapping(turn.get("output"))
+    asked = as_mapping(call.get("request"))
+    key = as_text(call.get("call_key")) or "messages"
+    messages = as_list(asked.get(key)) or _referred(call.get("call_refs"), logged, "calls")
+    parameters = {n: v for n, v in asked.items() if n not in (*_TRANSPORT, key) and v is not None}
+    plain = [
+        {"role": each["role"], "content": each["content"]}
+        for each in map(as_mapping, messages)
+        if each.keys() == {"role", "content"} and isinstance(each["content"], str) and isinstance(each["role"], str)
+    ]
+    choices = as_list(output.get("choices"))
+    if not plain or len(plain) < len(messages) or "tools" in parameters or asked.get("extra_body") or len(choices) != 1:
+        return None
+    if turn.get("error") or as_mapping(call).get("error"):
+        return None
+    reply = _reply(output, {}, [turn], "")
+    if reply.text is None or reply.tool_calls is not None:
+        return None
+    return WholeCall(Request(str(turn["model"]), tuple(plain), parameters), address_of(address), reply)
+
+
+def _referred(references: Any, logged: Mapping[str, Any], kind: str) -> list[Any]:
+    """List the parts of a sample's shared data that ranges refer to."""
+    shared = as_list(as_mapping(logged.get("events_data")).get(kind))
+    ranges = [each for each in as_list(references) if isinstance(each, list) and len(each) == 2]
+    return [part for start, end in ranges for part in shared[start:end]]
+
+
+def _count_left_over(logged: Mapping[str, Any], events: Sequence[Mapping[str, Any]], left_over: Counter[str]) -> None:
+    left_over.update(f"{each.get('event')} events" for each in events if each.get("event") not in _KEPT)
+    left_over.update({"attempts before a retry": len(as_list(logged.get("error_retries")))})
+    left_over.update({"stores": 1} if logged.get("store") else {})
+    for count in [kind for kind, number in left_over.items() if not number]:
+        del left_over[count]
+
+
+def _headlines(
+    results: Mapping[str, Any], samples: Sequence[ToolSample], model: str, reducers: Sequence[Any]
+) -> list[Headline]:
+    """Recompute the mean and its standard error by scorer, over samples whose epochs are averaged."""
+    headlines = []
+    for entry in map(as_mapping, as_list(results.get("scores"))):
+        scorer, name = str(entry.get("scorer")), str(entry.get("name"))
+        averaged = (entry.get("reducer") or next(iter(reducers), "mean")) == "mean"
+        values = _by_sample(samples, scorer if name == scorer else f"{scorer}.{name}") if averaged else []
+        for metric in map(as_mapping, as_mapping(entry.get("metrics")).values()):
+            said, what = as_score(metric.get("value")), str(metric.get("name")).rpartition("/")[2]
+            ours = mean(values) if what in _MEANS else standard_error(values) if what == "stderr" else None
+            if said is not None:
+                headlines.append(Headline(f"{what} of {name} by {model}", said, None if metric.get("params") else ours))
+    return headlines
+
+
+def _by_sample(samples: Sequence[ToolSample], scorer: str) -> list[float]:
+    values: dict[str, list[float]] = {}
+    for sample in samples:
+        for each in sample.scores:
+            if each.scorer == scorer and each.score is not None:
+                values.setdefault(sample.sample_id, []).append(each.score)
+    return [sum(each) / len(each) for each in values.values()]

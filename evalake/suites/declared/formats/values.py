@@ -1,0 +1,81 @@
+"""Values of JSON that others wrote: typed as they are expected, else empty; chat messages in one form."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from evalake.core.errors import SourceError
+
+
+def read_json(content: bytes | str, where: str) -> Any:
+    """Decode JSON in UTF-8. Raises SourceError where it is none."""
+    try:
+        return json.loads(content.decode("utf-8-sig") if isinstance(content, bytes) else content)
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{where} is not UTF-8 text: byte {error.start} cannot be read") from error
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{where} is not valid JSON: {error}") from error
+
+
+def as_mapping(value: Any) -> dict[str, Any]:
+    """Take an object as it is, and anything else as an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Take a list as it is, and anything else as an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def as_text(value: Any) -> str | None:
+    """Take a text as it is, and anything else but null as JSON."""
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def as_count(value: Any) -> int | None:
+    """Take a number from 0 that is whole; None for anything else."""
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return int(value) if whole and not isinstance(value, bool) and 0 <= value < 2**63 else None
+
+
+def address_of(url: str | None) -> str | None:
+    """Take the base URL that was asked; None for a provider's own."""
+    return url.rstrip("/") if url else None
+
+
+def content_text(content: Any) -> tuple[str | None, str | None]:
+    """Split the content of a message into its text and its reasoning; parts that are neither stay as JSON."""
+    if not isinstance(content, list):
+        return as_text(content), None
+    texts, thoughts = [], []
+    for part in content:
+        match as_mapping(part):
+            case {"type": "text", "text": str(text)}:
+                texts.append(text)
+            case {"type": "reasoning", "reasoning": str(thought)}:
+                thoughts.append(thought)
+            case _:
+                texts.append(as_text(part) or "")
+    return "\n".join(texts), "\n".join(thoughts) or None
+
+
+def chat_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a message as chat completions have it, with its calls of tools, or the call it is a result of."""
+    text, reasoning = content_text(message.get("content"))
+    written: dict[str, Any] = {"role": str(message.get("role", "")), "content": text or ""}
+    if reasoning:
+        written["reasoning"] = reasoning
+    if calls := as_list(message.get("tool_calls")):
+        written["tool_calls"] = [_tool_call(as_mapping(call)) for call in calls]
+    for name in ("tool_call_id", "name", "error"):
+        if message.get(name) is not None:
+            written[name] = as_text(message[name])
+    return written
+
+
+def _tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call.get("function")
+    if isinstance(function, dict):
+        return dict(call)
+    arguments = as_text(call.get("arguments"))
+    return {"id": call.get("id"), "type": "function", "function": {"name": function, "arguments": arguments}}

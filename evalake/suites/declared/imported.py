@@ -1,0 +1,251 @@
+"""The suite of results that another tool scored: one for each task, all of one shape.
+
+A result row is what one scorer said of one answer; the scorer stands where other suites have a judge. Nothing is asked.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, Literal
+
+import polars as pl
+from pydantic import Field
+
+from evalake.contracts.rule import Kind, Rule
+from evalake.core.errors import SourceError
+from evalake.core.hashing import content_hash
+from evalake.metrics.compute import Metric
+from evalake.metrics.estimators import Mean, Rate, Total
+from evalake.models.request import Reply, Request
+from evalake.sdk import (
+    Conversation,
+    Data,
+    Dataset,
+    Exchange,
+    Item,
+    JudgedRow,
+    Labelling,
+    Metrics,
+    Options,
+    Presentation,
+    Question,
+    Recorded,
+    ReplyColumns,
+    Sample,
+    Scoring,
+    Stage,
+    Suite,
+    Viewing,
+)
+from evalake.sdk.figures import Answers, ByJudge, HeatMap, Quantity, Ranking, Unit
+from evalake.sdk.people import YES_NO, of_result, people_figures, yes_no
+from evalake.sdk.results import identity_columns, reply_columns, result_contract
+from evalake.sdk.sources import as_json, storable
+from evalake.sdk.suite import Outcomes
+from evalake.sdk.tool_results import Answered, Scored, ToolSample
+
+SCORER_VERSION = "1"
+LONGEST_NAME = 60
+UNSCORED = ("error", "unscored")
+
+_SLICES = ("all", "dataset", "prompt_type", "category")
+
+
+class ImportedResult(JudgedRow, ReplyColumns):
+    """What one scorer of another tool said of one answer."""
+
+    category: str | None = Field(description="The sample's category in its metadata; null where it has none.")
+    input: str = Field(description="What was asked.")
+    target: str | None = Field(description="JSON: the expected answer, with choices or assertions.")
+    metadata: str | None = Field(description="JSON: what the tool knew of the sample.")
+    reply: str | None = Field(description="The model's last answer; null where none came.")
+    correct: bool | None = Field(description="Whether the scorer calls it right; null where its score is no yes or no.")
+    score: float | None = Field(description="The scorer's value as a number; null where it is none.")
+    value: str | None = Field(description="The scorer's value as the tool wrote it.")
+    answer: str | None = Field(description="The answer as the scorer read it.")
+    explanation: str | None = Field(description="The scorer's explanation.")
+    error_kind: Literal["error", "unscored"] | None = Field(description="Why there is no score; null where there is.")
+    error: str | None = Field(description="What went wrong, in the tool's words.")
+
+
+def suite_name(task: str) -> str:
+    """Name the suite of a task: in lower-case letters, digits and underscores."""
+    name = re.sub(r"[^a-z0-9]+", "_", task.lower()).strip("_")[:LONGEST_NAME].strip("_")
+    if not name:
+        raise SourceError(f"the task {task!r} gives no name for a suite: name one with --suite")
+    name = name if name[0].isalpha() else f"task_{name}"
+    return f"{name}_task" if name.split("_")[-1] == "run" else name  # views of results end with `run_results`
+
+
+@cache
+def imported_suite(name: str) -> Suite:
+    """Make the suite of imported results of this name."""
+    labelling = _labelling(name)
+    return Suite(
+        name=name,
+        title=f"Imported: {name}",
+        data=Data(read=_no_source, read_answers=lambda answers: recorded(name, answers)),
+        conversation=Conversation(next_request=_ask_nothing),
+        scoring=Scoring(
+            score=lambda item, answered, options: {f"{name}_results": [_row(item, answered)]},
+            version=SCORER_VERSION,
+            results=result_contract(
+                f"{name}_results",
+                ImportedResult,
+                (Rule("no_score_in_error", "score", Kind.ABSENT_WHEN, {"other": "error_kind", "values": UNSCORED}),),
+            ),
+            outcomes=Outcomes(missing=pl.col("error_kind")),
+        ),
+        metrics=Metrics(
+            own=lambda options: _METRICS,
+            headline=("accuracy", "score"),
+            unmeasured=("input", "target", "metadata", "reply", "value", "answer", "explanation", "error"),
+        ),
+        presentation=Presentation(
+            figures=(
+                Ranking("Ranking", _ACCURACY, (_SCORE,), note="By scorer: the rate of right answers, the mean score."),
+                ByJudge("Right answers by scorer", _ACCURACY),
+                HeatMap("Right answers by category", _ACCURACY, "category", counted=True, of_several=True),
+                HeatMap("Right answers by prompt", _ACCURACY, "prompt_type", counted=True, of_several=True),
+                *people_figures(labelling),
+            ),
+            answers=Answers(label=None, group="category", shown=(("input", "input"), ("reply", "reply"))),
+            viewing=Viewing(
+                verdict=pl.coalesce("value", "error_kind"),
+                correct=pl.col("correct"),
+                score=pl.col("score"),
+                error=pl.coalesce("error", "error_kind"),
+                shown=tuple((n, n) for n in ("value", "answer", "explanation", "target", "metadata", "error")),
+            ),
+            queries=(
+                f"select model, judge as scorer, avg(score) as score, count(*) as n from {name}_run_results "
+                "where run_id = $run group by all order by all",
+            ),
+        ),
+        people=labelling,
+    )
+
+
+def recorded(name: str, answers: Sequence[Answered]) -> Iterator[tuple[str, Recorded]]:
+    """Yield a recorded result for each scorer of each answer, with a place by which it is named."""
+    for each in answers:
+        sample = each.sample
+        where = f"{each.results.tool} {each.results.task} {sample.sample_id}"
+        about = Sample(
+            name,
+            each.results.dataset,
+            storable(sample.sample_id),
+            storable(sample.input),
+            as_json(_finite({"target": sample.target, "metadata": sample.metadata})),
+            category=category if isinstance(category := sample.metadata.get("category"), str) else None,
+        )
+        asked = content_hash(
+            ["imported", name, each.evaluation, about.sample_hash, sample.model, sample.prompt_variant]
+        )
+        for scored in sample.scores:
+            item = Item(about, sample.model, storable(scored.scorer), sample.prompt_variant, sample.repeat)
+            yield (
+                where,
+                Recorded(
+                    item,
+                    (asked, content_hash([asked, scored.scorer])),
+                    (_answer(sample, scored), Reply(as_json(_finite(_said(sample, scored))))),
+                    (request_of(sample), as_json({"scorer": scored.scorer, "tool": each.results.tool})),
+                ),
+            )
+
+
+def request_of(sample: ToolSample) -> str:
+    """Write the conversation before the last answer as a request, with the calls of tools in it."""
+    return as_json(_finite({"model": sample.model, "messages": list(sample.messages)}))
+
+
+def _answer(sample: ToolSample, scored: Scored) -> Reply:
+    reply, failed = sample.reply, sample.error is not None and scored.score is None
+    return replace(
+        reply,
+        text=None if reply.text is None else storable(reply.text),
+        reasoning=None if reply.reasoning is None else storable(reply.reasoning),
+        error_kind="error" if failed else None,
+    )
+
+
+def _said(sample: ToolSample, scored: Scored) -> dict[str, Any]:
+    return {
+        "value": scored.value,
+        "score": scored.score,
+        "correct": scored.correct,
+        "answer": scored.answer,
+        "explanation": scored.explanation,
+        "error": sample.error if scored.score is None else None,
+    }
+
+
+def _row(item: Item, answered: Sequence[Exchange]) -> dict[str, Any]:
+    reply, said = answered[0].outcome, _decoded(answered[1])
+    assert isinstance(reply, Reply)
+    given = json.loads(item.sample.target or "{}")
+    value, scored = said.get("value"), said.get("score") is not None or said.get("value") is not None
+    return {
+        **identity_columns(item, answered, SCORER_VERSION),
+        "category": item.sample.category,
+        "input": item.sample.input,
+        "target": as_json(given.get("target")),
+        "metadata": as_json(given.get("metadata")),
+        "reply": reply.text,
+        "correct": said.get("correct"),
+        "score": said.get("score"),
+        "value": value if value is None or isinstance(value, str) else as_json(value),
+        "answer": said.get("answer"),
+        "explanation": said.get("explanation"),
+        "error_kind": reply.error_kind or (None if scored else "unscored"),
+        "error": said.get("error"),
+        **reply_columns(reply),
+    }
+
+
+def _decoded(exchange: Exchange) -> dict[str, Any]:
+    outcome = exchange.outcome
+    decoded = json.loads(outcome.text or "{}") if isinstance(outcome, Reply) else {}
+    return decoded if isinstance(decoded, dict) else {}
+
+
+def _finite(value: Any) -> Any:
+    """Put null in place of numbers that are not finite, which JSON has no form for."""
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, Mapping):
+        return {str(name): _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _no_source(source: str) -> Dataset:
+    raise SourceError(f"this suite has results of another tool and asks nothing: {source} cannot be its dataset")
+
+
+def _ask_nothing(item: Item, answered: Sequence[Exchange], options: Options) -> Request | None:
+    raise SourceError(f"{item.sample.suite} has results of another tool, and no prompt: it cannot be run")
+
+
+_METRICS = (
+    Metric("accuracy", Rate(pl.col("correct"), pl.col("correct").is_not_null()), slices=_SLICES),
+    Metric("score", Mean(pl.col("score")), slices=_SLICES, description="Mean of the scorer's values."),
+    Metric("cost_usd_total", Total(pl.col("cost_usd")), description="Null if any price is unknown."),
+    Metric("latency_ms_mean", Mean(pl.col("latency_ms"), low=0)),
+)
+_ACCURACY = Quantity("accuracy", "right answers")
+_SCORE = Quantity("score", "mean score", Unit.SCORE)
+
+
+def _labelling(name: str) -> Labelling:
+    right = Question(
+        "answer_right",
+        "Is the answer right?",
+        YES_NO,
+        help="Leave it empty where nobody can say.",
+        told={"judge": yes_no(pl.col("correct"))},
+    )
+    shown = {column: of_result(column) for column in ("input", "target", "reply")}
+    return Labelling(name, (Stage((right,), shown, words="One answer of a model."),))

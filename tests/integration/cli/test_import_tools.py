@@ -1,0 +1,207 @@
+"""`evalake import` of other tools' results: each task is a suite, on which every command works."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from evalake.models.endpoints import endpoint_at
+from evalake.models.request import Request
+from evalake.storage.lake import Lake
+from evalake.storage.ledger import Key, LedgerIndex
+from tests.integration.cli.command import evalake_here
+from tests.integration.cli.conftest import Imported
+from tests.unit.suites.formats.logs import (
+    ZSTANDARD,
+    archive,
+    header,
+    lm_eval_line,
+    lm_eval_results,
+    promptfoo_results,
+    promptfoo_row,
+    sample,
+)
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("config")
+
+
+@pytest.fixture(autouse=True)
+def own_configuration(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's folder of its own, which remembers the suites."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(config))
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory, config: Path) -> Imported:
+    """A lake with logs of two models, each of two samples in two epochs."""
+    folder = tmp_path_factory.mktemp("tools")
+    for model, right in (("openai/small", 1), ("openai/large", 2)):
+        samples = [{**sample(n, "C" if n <= right else "I"), "epoch": epoch} for n in (1, 2) for epoch in (1, 2)]
+        for each in samples:
+            each["events"] = [{**turn, "model": model} for turn in each["events"]]
+        figures = {"accuracy": {"name": "accuracy", "value": right / 2, "params": {}}}
+        top = {**header(model=model, eval_id=model, task_id=model)}
+        top["results"] = {"scores": [{"name": "match", "scorer": "match", "metrics": figures}]}
+        (folder / f"{model[7:]}.eval").write_bytes(archive(top, samples, ZSTANDARD))
+    done = evalake_here("import", "small.eval", "large.eval", "--json", folder=folder, XDG_CONFIG_HOME=str(config))
+    assert done.returncode == 0, done.stderr
+    return Imported(folder, json.loads(done.stdout))
+
+
+def test_a_row_is_what_one_scorer_said_of_one_answer(imported: Imported) -> None:
+    rows = imported.query(
+        "select sample_id, model, judge, replicate, correct, score, value, explanation, category, reply "
+        "from sums_results where model = 'openai/small' order by sample_id, replicate"
+    )
+    assert [(row["sample_id"], row["replicate"], row["correct"], row["value"]) for row in rows] == [
+        ("1", 0, True, "C"),
+        ("1", 1, True, "C"),
+        ("2", 0, False, "I"),
+        ("2", 1, False, "I"),
+    ]
+    assert {(row["judge"], row["explanation"], row["category"], row["reply"]) for row in rows} == {
+        ("match", "it says 5", "easy", "5")
+    }
+
+
+def test_metrics_are_the_figures_that_the_tool_reported(imported: Imported) -> None:
+    done = evalake_here("metrics", "--metric", "accuracy", "--format", "json", folder=imported.folder)
+    values = {each["model"]: each["value"] for each in json.loads(done.stdout) if each["slice"] == "all"}
+    assert values == {"openai/small": 0.5, "openai/large": 1.0}
+
+
+def test_the_line_about_the_tools_figures_says_whether_they_are_equal(imported: Imported) -> None:
+    done = evalake_here("import", "small.eval", folder=imported.folder)
+    assert "figures of Inspect 0.3.285: 1 of 1 are equal here (accuracy of match by openai/small = 0.5)" in done.stdout
+
+
+def test_a_figure_that_is_not_recomputed_alike_is_named(tmp_path: Path) -> None:
+    rows = [promptfoo_row(0, 0, True)]
+    (tmp_path / "r.json").write_text(json.dumps(promptfoo_results(rows, successes=0, failures=1, errors=0)))
+    done = evalake_here("import", "r.json", folder=tmp_path)
+    assert "1 of 3 differ: successes of 1: 0.0 there, 1.0 here" in done.stdout
+    assert Imported(tmp_path, {}).query("select count(*) as n from sums_of_mine_results") == [{"n": 2}]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("compare", "openai/small", "openai/large"),
+        ("show", "RUN", "1"),
+        ("report", "RUN"),
+        ("check",),
+        ("snapshots", "verify", "SNAPSHOT"),
+        ("gate", "RUN", "--rule", "accuracy >= 0.05", "--baseline", "RUN"),
+        ("label", "export", "RUN", "--out", "sheet.csv"),
+        ("view", "--export", "pages", "--run", "RUN"),
+    ],
+)
+def test_commands_work_on_imported_runs(imported: Imported, command: tuple[str, ...]) -> None:
+    names = {"RUN": imported.run, "SNAPSHOT": str(imported.said["snapshot_id"])}
+    done = evalake_here(*(names.get(word, word) for word in command), folder=imported.folder)
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+def test_a_whole_call_is_in_the_ledger_as_a_run_would_ask_it(imported: Imported) -> None:
+    request = Request("openai/small", ({"role": "user", "content": "Question 1"},), {})
+    keys = [
+        Key(request.prompt_hash, replicate, endpoint_at("openai/small", "http://127.0.0.1:9/v1"))
+        for replicate in (0, 1)
+    ]
+    found = LedgerIndex.read(Lake(str(imported.folder / "lake"))).fetch(keys)
+    assert {key: row["response"] for key, row in found.items()} == dict.fromkeys(keys, "5")
+
+
+def test_the_viewer_shows_the_conversation_with_calls_of_tools(tmp_path: Path) -> None:
+    call = {"id": "c1", "function": "add", "arguments": {"x": 2}, "type": "function"}
+    messages = [
+        {"role": "user", "content": "2 + 3?"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "the sum is 5", "tool_call_id": "c1"},
+        {"role": "assistant", "content": "5"},
+    ]
+    (tmp_path / "x.eval").write_bytes(archive(header(task="tools"), [sample(1, messages=messages)]))
+    said = json.loads(evalake_here("import", "x.eval", "--json", folder=tmp_path).stdout)
+    done = evalake_here("view", "--export", "pages", "--run", said["run_id"], folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    pages = "".join(page.read_text() for page in (tmp_path / "pages").rglob("*") if page.is_file())
+    assert "the sum is 5" in pages
+    assert re.search(r'name[\\": ]+add[\\", ]+', pages)
+
+
+def test_samples_that_failed_are_missing_and_make_the_import_incomplete(tmp_path: Path) -> None:
+    failed = sample(2, scores={}, output={}, messages=[], error={"message": "the sandbox died"})
+    (tmp_path / "x.eval").write_bytes(archive(header(task="failing"), [sample(1), failed]))
+    done = evalake_here("import", "x.eval", "--json", folder=tmp_path)
+    assert done.returncode == 1
+    said = json.loads(done.stdout)
+    assert (said["state"], said["coverage"][0]["missing_kinds"]) == ("incomplete", {"error": 1})
+    rows = Imported(tmp_path, said).query("select correct, error from failing_results where sample_id = '2'")
+    assert rows == [{"correct": None, "error": "the sandbox died"}]
+
+
+def test_lm_eval_names_its_suite_by_its_task(tmp_path: Path) -> None:
+    (tmp_path / "results_1.json").write_text(json.dumps(lm_eval_results("gsm8k-mine", exact_match__none=0.5)))
+    lines = [lm_eval_line(doc, float(doc)) for doc in range(2)]
+    (tmp_path / "samples_gsm8k-mine_1.jsonl").write_text("\n".join(lines))
+    assert evalake_here("import", "samples_gsm8k-mine_1.jsonl", folder=tmp_path).returncode == 0
+    rows = Imported(tmp_path, {}).query("select correct, reply from gsm8k_mine_results order by sample_id")
+    assert rows == [{"correct": False, "reply": "5"}, {"correct": True, "reply": "5"}]
+
+
+def test_a_task_with_the_name_of_a_suite_needs_another_name(tmp_path: Path) -> None:
+    (tmp_path / "x.eval").write_bytes(archive(header(task="session_review"), [sample(1)]))
+    done = evalake_here("import", "x.eval", folder=tmp_path)
+    assert done.returncode == 2
+    assert "the task session_review has the name of another suite" in done.stderr
+    done = evalake_here("import", "x.eval", "--suite", "my_sums", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert Imported(tmp_path, {}).query("select count(*) as n from my_sums_results") == [{"n": 1}]
+
+
+def test_a_file_of_no_known_tool_says_what_is_known(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"results": []}')
+    done = evalake_here("import", "x.json", folder=tmp_path)
+    assert done.returncode == 2
+    assert "known are Inspect .eval and .json" in done.stderr
+
+
+def test_logs_of_a_command_guard_give_verdicts_and_labels(tmp_path: Path) -> None:
+    def guarded(number: int, expected: list[str], action: str) -> dict[str, object]:
+        fields = {"input": f"Validate this command: run {number}", "target": expected, "scores": {}}
+        about = {"dataset": "gtfobins", "category": "shell", "binary": "run"}
+        return sample(number, reply=json.dumps({"action": action}), metadata=about, **fields)
+
+    samples = [guarded(1, ["BLOCK", "WARN"], "block"), guarded(2, ["ALLOW"], "warn"), guarded(3, ["BLOCK"], "warn")]
+    (tmp_path / "x.eval").write_bytes(archive(header(), samples))
+    done = evalake_here("import", "x.eval", "--suite", "command_guard", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = Imported(tmp_path, {}).query(
+        "select sample_id, command, label, verdict, correct from command_guard_results order by sample_id"
+    )
+    assert [tuple(row.values()) for row in rows] == [
+        ("gtfobins/1", "run 1", "malicious", "BLOCK", True),
+        ("gtfobins/2", "run 2", "harmless", "WARN", True),
+        ("gtfobins/3", "run 3", "malicious", "WARN", False),
+    ]
+
+
+def test_logs_of_another_task_are_none_of_a_command_guard(tmp_path: Path) -> None:
+    (tmp_path / "x.eval").write_bytes(archive(header(), [sample(1)]))
+    done = evalake_here("import", "x.eval", "--suite", "command_guard", folder=tmp_path)
+    assert done.returncode == 2
+    assert "no log of a command guard" in done.stderr
+
+
+def test_verdicts_of_real_logs_are_those_of_the_original(real_data: Path, tmp_path: Path) -> None:
+    logs = sorted((real_data / "aegish" / "logs").glob("*.eval"))
+    done = evalake_here("import", *logs, "--suite", "command_guard", "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    counts = Imported(tmp_path, {}).query(
+        "select label, verdict, count(*) as n from command_guard_results group by all order by all"
+    )
+    assert sum(row["n"] for row in counts) == 741

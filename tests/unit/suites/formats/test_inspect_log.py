@@ -1,0 +1,122 @@
+"""Logs of Inspect: what is read of them, and which are refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evalake.core.errors import SourceError
+from evalake.models.request import Request
+from evalake.sdk.tool_results import Headline
+from evalake.suites.declared.formats import inspect_log
+from evalake.suites.declared.formats.detect import read_tool_results
+from tests.unit.suites.formats.logs import DEFLATED, ZSTANDARD, archive, header, sample
+
+
+@pytest.mark.parametrize("method", [DEFLATED, ZSTANDARD])
+def test_a_log_gives_the_same_whether_deflated_zstandard_or_json(method: int) -> None:
+    samples = [sample(1), sample("two", "I", "6")]
+    read = inspect_log.read_archive(archive(header(), samples, method), "x.eval")
+    assert read == inspect_log.read_document({**header(), "samples": samples}, "x.json")
+    assert (read.tool, read.task, read.dataset) == ("Inspect 0.3.285", "sums", "numbers")
+    assert [(each.sample_id, each.scores[0].correct) for each in read.samples] == [("1", True), ("two", False)]
+    reply = read.samples[0].reply
+    assert (reply.text, reply.input_tokens, reply.output_tokens, reply.latency_ms) == ("5", 20, 5, 500.0)
+    assert read.samples[0].scores[0].explanation == "it says 5"
+
+
+@pytest.mark.parametrize(
+    ("value", "score", "correct"),
+    [("C", 1.0, True), ("I", 0.0, False), ("P", 0.5, False), ("N", 0.0, False), (True, 1.0, True), (3.5, 3.5, None)],
+)
+def test_values_become_scores_as_inspect_has_them(value: object, score: float, correct: bool | None) -> None:
+    (read,) = inspect_log.read_document({**header(), "samples": [sample(1, value)]}, "x").samples
+    assert (read.scores[0].score, read.scores[0].correct) == (score, correct)
+
+
+def test_parts_of_a_value_are_scorers_of_their_own() -> None:
+    (read,) = inspect_log.read_document({**header(), "samples": [sample(1, {"a": 0.25, "b": "C"})]}, "x").samples
+    assert {each.scorer: each.score for each in read.scores} == {"match.a": 0.25, "match.b": 1.0}
+
+
+def test_figures_are_recomputed_over_samples_whose_epochs_are_averaged() -> None:
+    values = {("a", 1): "C", ("a", 2): "I", ("b", 1): "C", ("b", 2): "C"}
+    samples = [{**sample(name, value), "epoch": epoch} for (name, epoch), value in values.items()]
+    metrics = {n: {"name": n, "value": v, "params": {}} for n, v in (("accuracy", 0.75), ("stderr", 0.25), ("own", 1))}
+    log = {**header(), "results": {"scores": [{"name": "match", "scorer": "match", "metrics": metrics}]}}
+    read = inspect_log.read_document({**log, "samples": samples}, "x")
+    assert [(each.ours, each.agrees) for each in read.headlines] == [(0.75, True), (0.25, True), (None, False)]
+    assert [each.repeat for each in read.samples] == [0, 1, 0, 1]
+
+
+def test_a_conversation_keeps_calls_of_tools_and_their_results() -> None:
+    call = {"id": "c1", "function": "add", "arguments": {"x": 2}, "type": "function"}
+    messages = [
+        {"role": "user", "content": "2 + 3?"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "5", "tool_call_id": "c1", "function": "add"},
+        {"role": "assistant", "content": "5"},
+    ]
+    (read,) = inspect_log.read_document({**header(), "samples": [sample(1, messages=messages)]}, "x").samples
+    assert read.messages[1]["tool_calls"] == [
+        {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"x": 2}'}}
+    ]
+    assert read.messages[2] == {"role": "tool", "content": "5", "tool_call_id": "c1"}
+    assert len(read.messages) == 3
+
+
+def test_a_whole_request_is_the_one_that_a_run_would_make() -> None:
+    (read,) = inspect_log.read_document({**header(), "samples": [sample(1)]}, "x").samples
+    (call,) = read.calls
+    assert call.request == Request("openai/small", ({"role": "user", "content": "Question 1"},), {})
+    assert (call.address, call.reply.text) == ("http://127.0.0.1:9/v1", "5")
+
+
+def test_attachments_are_put_where_they_belong() -> None:
+    logged = sample(1, attachments={"0" * 32: "a long question"}, input="attachment://" + "0" * 32)
+    (read,) = inspect_log.read_document({**header(), "samples": [logged]}, "x").samples
+    assert read.input == "a long question"
+
+
+def test_a_sample_that_failed_keeps_its_error_and_has_no_score() -> None:
+    failed = sample(1, scores={}, output={}, messages=[], error={"message": "the sandbox died"})
+    (read,) = inspect_log.read_document({**header(), "samples": [failed]}, "x").samples
+    assert (read.error, read.reply.text) == ("the sandbox died", None)
+    assert [(each.scorer, each.score, each.correct) for each in read.scores] == [("match", None, None)]
+
+
+def test_a_log_that_never_ended_is_read_by_its_start() -> None:
+    content = archive(None, [sample(1)], _journal__start__json="")
+    assert not inspect_log.is_archive(content)
+    content = archive(None, [sample(1)], **{"_journal/start.json": json.dumps(header())})
+    assert len(inspect_log.read_archive(content, "x.eval").samples) == 1
+
+
+def test_a_member_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspect_log, "LARGEST_MEMBER", 100_000)
+    bomb = archive(header(), [sample(1, store={"x": "0" * 200_000})], ZSTANDARD)
+    assert len(bomb) < 10_000
+    with pytest.raises(SourceError, match="unpacks to more than 100000 bytes"):
+        inspect_log.read_archive(bomb, "x.eval")
+
+
+@pytest.mark.parametrize("method", [DEFLATED, ZSTANDARD])
+def test_a_damaged_archive_is_refused_in_a_sentence(method: int) -> None:
+    content = bytearray(archive(header(), [sample(1)], method))
+    content[60:200] = bytes(140)
+    with pytest.raises(SourceError, match=r"x\.eval"):
+        inspect_log.read_archive(bytes(content), "x.eval")
+
+
+@pytest.mark.parametrize(
+    "name", ["inspect_capitals_choice.eval", "inspect_capitals_choice.json", "inspect_sums_with_tool.eval"]
+)
+def test_logs_that_inspect_wrote_give_its_figures(real_data: Path, name: str) -> None:
+    (read,) = read_tool_results([real_data / "peers" / name])
+    assert read.headlines
+    assert all(each.agrees for each in read.headlines)
+
+
+def test_figures_to_the_last_digit_agree() -> None:
+    assert Headline("x", 0.1 + 0.2, 0.3).agrees
+    assert not Headline("x", 0.3001, 0.3).agrees

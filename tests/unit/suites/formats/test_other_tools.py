@@ -1,0 +1,123 @@
+"""Results of lm-eval and promptfoo, how a file is known, and how several are merged."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evalake.core.errors import SourceError
+from evalake.suites.declared.formats import inspect_log, lm_eval, promptfoo
+from evalake.suites.declared.formats.detect import read_tool_results
+from evalake.suites.declared.formats.merge import RETRIED, merge
+from tests.unit.suites.formats.logs import (
+    archive,
+    header,
+    lm_eval_line,
+    lm_eval_results,
+    promptfoo_results,
+    promptfoo_row,
+    sample,
+)
+
+
+def test_samples_of_lm_eval_give_its_figures() -> None:
+    lines = [lm_eval_line(doc, float(doc < 2)) for doc in range(4)]
+    results = lm_eval_results(exact_match__none=0.5, exact_match_stderr__none=1 / 12**0.5)
+    read = lm_eval.read(lines, results, "sums", "x")
+    assert [each.agrees for each in read.headlines] == [True, True]
+    first = read.samples[0]
+    assert (first.model, first.input, first.reply.text) == ("small", "Question 0", "5")
+    assert [(each.scorer, each.correct) for each in first.scores] == [("exact_match", True)]
+
+
+def test_a_metric_that_is_no_mean_is_not_called_equal() -> None:
+    results = lm_eval_results(exact_match__none=0.5)
+    results["configs"]["sums"]["metric_list"][0]["aggregation"] = "perplexity"
+    (headline,) = lm_eval.read([lm_eval_line(0, 0.5)], results, "sums", "x").headlines
+    assert headline.ours is None
+
+
+def test_likelihoods_are_kept_as_the_reply() -> None:
+    arguments = {f"gen_args_{n}": {"arg_0": "Question", "arg_1": f" {n}"} for n in range(2)}
+    replies = [[["-1.5", "False"]], [["-0.5", "True"]]]
+    line = lm_eval_line(0, 1.0, arguments=arguments, resps=replies, filtered_resps=[r[0] for r in replies])
+    (read,) = lm_eval.read([line], lm_eval_results(), "sums", "x").samples
+    assert json.loads(read.reply.text or "") == replies
+    assert read.messages == [{"role": "user", "content": "Question"}]
+
+
+def test_samples_of_lm_eval_find_the_results_file_of_their_evaluation(tmp_path: Path) -> None:
+    for date, model in (("2026-01-01T00", "old"), ("2026-01-02T00", "new")):
+        (tmp_path / f"results_{date}.json").write_text(json.dumps({**lm_eval_results(), "model_name": model}))
+    (tmp_path / "samples_sums_2026-01-02T00.jsonl").write_text(lm_eval_line(0, 1.0))
+    (read,) = read_tool_results([tmp_path / "samples_sums_2026-01-02T00.jsonl"])
+    assert {each.model for each in read.samples} == {"new"}
+
+
+def test_samples_of_lm_eval_without_results_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "samples_sums.jsonl").write_text(lm_eval_line(0, 1.0))
+    with pytest.raises(SourceError, match=r"results_\*\.json"):
+        read_tool_results([tmp_path / "samples_sums.jsonl"])
+
+
+def test_results_of_promptfoo_give_what_passed_by_prompt_and_assertion() -> None:
+    rows = [promptfoo_row(test, prompt, test == prompt) for test in range(2) for prompt in range(2)]
+    read = promptfoo.read_document(promptfoo_results(rows, successes=2, failures=2, errors=0), "x.json")
+    assert all(each.agrees for each in read.headlines)
+    verdicts = {(each.sample_id, each.prompt_variant): each.scores[0].correct for each in read.samples}
+    assert verdicts == {(f"test_{t}", f"prompt_{p}"): t == p for t in (1, 2) for p in (1, 2)}
+    assert [each.scorer for each in read.samples[0].scores] == ["promptfoo", "contains"]
+    assert read.samples[0].reply.cost_usd is None  # promptfoo writes 0 where it knows no price
+
+
+def test_a_repeated_test_of_promptfoo_is_a_repeat_and_not_another_sample() -> None:
+    rows = [promptfoo_row(0, 0, True), {**promptfoo_row(0, 0, False), "testIdx": 1}]
+    read = promptfoo.read_document(promptfoo_results(rows), "x.json")
+    assert [(each.sample_id, each.repeat) for each in read.samples] == [("test_1", 0), ("test_1", 1)]
+
+
+def test_an_error_of_promptfoo_is_no_wrong_answer() -> None:
+    row = {**promptfoo_row(0, 0, False), "failureReason": 2, "error": "no connection", "response": {}}
+    (read,) = promptfoo.read_document(promptfoo_results([row]), "x.json").samples
+    assert (read.error, read.scores[0].correct, read.scores[0].score) == ("no connection", None, None)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}", b"PK\x03\x04", b'{"suite": "x"}\n{"suite": "y"}', b"\xff\xfe", b"{" * 9000]
+)
+def test_what_no_tool_wrote_is_of_no_known_tool(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "file").write_bytes(content)
+    assert read_tool_results([tmp_path / "file"]) == []
+
+
+def test_a_folder_of_logs_is_read_whole(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.eval").write_bytes(archive(header(task=name), [sample(1)]))
+    assert [each.task for each in read_tool_results([tmp_path])] == ["a", "b"]
+
+
+def test_a_retry_takes_the_place_of_what_failed() -> None:
+    failed = sample(2, scores={}, output={}, messages=[], error={"message": "timeout"})
+    first = inspect_log.read_document({**header(), "samples": [sample(1), failed]}, "x")
+    later = header(eval_id="e2", created="2026-01-02T00:00:00+00:00", task_id="t2")
+    retry = inspect_log.read_document({**later, "samples": [sample(2, "I")]}, "y")
+    answers, left_out = merge([retry, first])
+    assert {each.sample.sample_id: each.sample.error for each in answers} == {"1": None, "2": None}
+    assert {(each.evaluation, each.sample.repeat) for each in answers} == {("e1", 0)}
+    assert left_out[RETRIED] == 1
+
+
+def test_another_evaluation_of_the_same_samples_is_a_repeat() -> None:
+    first = inspect_log.read_document({**header(), "samples": [sample(1), sample(2)]}, "x")
+    second = replace(first, evaluation="e2", began="2026-01-02", task_id="t2")
+    answers, left_out = merge([first, second])
+    assert [(each.sample.sample_id, each.sample.repeat) for each in answers] == [("1", 0), ("2", 0), ("1", 1), ("2", 1)]
+    assert not left_out
+
+
+@pytest.mark.parametrize("name", ["promptfoo_capitals_results.json", "lm_eval_samples_capitals_gen.jsonl"])
+def test_results_that_tools_wrote_give_their_figures(real_data: Path, name: str) -> None:
+    (read,) = read_tool_results([real_data / "peers" / name])
+    assert read.headlines
+    assert all(each.agrees for each in read.headlines)
