@@ -99,6 +99,7 @@ def rows(base: Row, decided: Sequence[Decided]) -> list[dict[str, Any]]:
             "matches_target": each.classification == TARGET,
             "is_valid_concern": each.classification not in INVALID,
             **{name: _first(each.finding, name) for name in _CLAIMED},
+            "classification_stated": None,
             "reason": None,
         }
         for number, each in enumerate(decided, start=1)
