@@ -11,6 +11,7 @@ In place of `ds/TIER` stand `gs/PROMPT` and `tc/VARIANT`. A summary begins with 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 EVALUATION, DETECTION = "detectionevaluation", "detection"  # as `folder_name` has them
@@ -56,7 +57,7 @@ class Place:
 def is_result(folders: Sequence[str]) -> bool:
     """Tell whether a file in these folders, reduced by `folder_name`, is one of today's results."""
     return EVALUATION in folders or any(
-        one == DETECTION and other in ("llm", "traditional") for one, other in zip(folders, folders[1:], strict=False)
+        one == DETECTION and other in ("llm", "traditional") for one, other in pairwise(folders)
     )
 
 
@@ -77,7 +78,10 @@ def place_of(parts: Sequence[str], folders: Sequence[str]) -> Place | None:
     if not section or section[0].casefold() not in SECTIONS:
         return None
     kind: Kind | None = "summary" if name.startswith("_") else _PREFIXES.get(name[:2].casefold())
-    expected: Mapping[str | None, tuple[Kind, ...]] = {"llmjudge": ("judgement", "summary"), "rulebased": ("rules", "summary")}
+    expected: Mapping[str | None, tuple[Kind, ...]] = {
+        "llmjudge": ("judgement", "summary"),
+        "rulebased": ("rules", "summary"),
+    }
     if kind is None or kind not in expected.get(by, ("audit", "summary")):
         return None
     judge = None if not of_judge else parts[start + 1] if by == "llmjudge" else RULES
@@ -89,7 +93,7 @@ def of_rules(value: Mapping[str, Any]) -> Mapping[str, Any]:
     evaluation, truth, about = (_part(value, name) for name in ("evaluation", "ground_truth", "metadata"))
     correct, is_vulnerable = evaluation.get("detection_verdict_correct"), truth.get("is_vulnerable")
     is_known = isinstance(correct, bool) and isinstance(is_vulnerable, bool)
-    judgement = {
+    judgement: dict[str, Any] = {
         "overall_verdict": {
             "said_vulnerable": correct == is_vulnerable if is_known else None,
             "confidence_expressed": None,

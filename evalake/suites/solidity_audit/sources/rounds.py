@@ -1,8 +1,9 @@
 """Reads rounds of judged audits as they were recorded elsewhere: results, and experts' reviews as labels.
 
 Whatever the depth: JSON files below `<model>/judge_outputs` are judgements, below `ground_truth` truths, below a folder
-of expert reviews reviews, and any other with a `prediction` is the audit that was judged. Metrics, checkpoints and
-reports follow from these, and are not read. A judgement goes with the truth and the audit that are nearest to it.
+of expert reviews reviews, and any other with a `prediction` is the audit that was judged. The original's layout
+of today is in layout.py; its summaries are compared in summaries.py. Other metrics, checkpoints and reports follow from
+these, and are not read. A judgement goes with the truth and the audit that are nearest to it.
 """
 
 from collections import Counter
@@ -113,7 +114,9 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
 
 def _with_metadata(truth: RoundFile, names: Sequence[str], round_: Round) -> Mapping[str, Any]:
     """Complete a truth of today's layout by the sample's metadata, which tell its base, tier and lines."""
-    metadata = next((nearest(round_.metadata[name], truth) for name in reversed(names) if name in round_.metadata), None)
+    metadata = next(
+        (nearest(round_.metadata[name], truth) for name in reversed(names) if name in round_.metadata), None
+    )
     return truth.value if metadata is None else {**metadata.value, **truth.value}
 
 
@@ -159,8 +162,7 @@ def _texts(judgement: Judgement, audit: RoundFile | None) -> dict[int, str]:
     first = 0 if any(finding.finding_id == 0 for finding in judgement.findings) else 1
     texts = dict(enumerate(_explanations(audit) if audit else (), start=first))
     return {
-        finding.finding_id: finding.description or texts.get(finding.finding_id) or ""
-        for finding in judgement.findings
+        finding.finding_id: finding.description or texts.get(finding.finding_id) or "" for finding in judgement.findings
     }
 
 
@@ -294,9 +296,9 @@ AUDIT_NOT_JUDGED = "an audit without a judgement"
 
 
 def read_folder(folder: Path) -> RecordedFolder | None:
-    """Read a round; None where the folder holds neither judgements nor reviews, so is no round.
+    """Read a round; None where the folder holds neither judgements nor reviews, but JSON Lines.
 
-    Raises SourceError where it cannot be listed, or its file of aliases is not valid.
+    Raises SourceError where it cannot be listed, holds neither, or its file of aliases is not valid.
     """
     known = aliases(folder)
     try:
@@ -342,5 +344,7 @@ def _partners(round_: Round) -> tuple[Iterator[RoundFile], Iterator[RoundFile]]:
 def _read_files(round_: Round) -> dict[str, int]:
     """Count the files that were read, by folder."""
     unread = {out.where for out in round_.skipped}
-    where = {file.where for file in chain(round_.judgements, round_.reviews, round_.summaries, *_partners(round_))} - unread
+    where = {
+        file.where for file in chain(round_.judgements, round_.reviews, round_.summaries, *_partners(round_))
+    } - unread
     return dict(sorted(Counter(str(Path(file).parent) for file in where).items()))

@@ -1,7 +1,7 @@
 """The original's summaries of a round, recomputed from its own files and compared value by value.
 
-A summary keeps the original's definitions, which are not all this suite's: a lucky guess has no valid finding beside it,
-quality is averaged over the audits that found the target (deviations with ddof 1), `invalid` counts hallucinated
+A summary keeps the original's definitions, which differ from this suite's: a lucky guess has no bonus beside it.
+Quality is averaged over the audits that found the target, deviations have ddof 1. `invalid` counts hallucinated
 findings and every class that is no word of the rubric. A tool's precision leaves out what is neither valid nor invalid.
 """
 
@@ -30,7 +30,9 @@ Value = Mapping[str, Any]
 Truth = Mapping[str, Any]
 
 
-def compare(summaries: Sequence[RoundFile], judgements: Sequence[RoundFile], truths: Callable[[RoundFile], Truth]) -> list[str]:
+def compare(
+    summaries: Sequence[RoundFile], judgements: Sequence[RoundFile], truths: Callable[[RoundFile], Truth]
+) -> list[str]:
     """Write one sentence on the summaries, and one on each judge and model with failed judgements."""
     equal, unknown, differing, failures = 0, 0, [], []
     for summary in summaries:
@@ -151,9 +153,7 @@ def _detection(judged: Judged, *, of_tool: bool) -> dict[str, Any]:
     total, true = sum(map(len, valid)), sum(map(sum, valid))
     false = classes["invalid"] if of_tool else total - true
     counted = true + false
-    correct = sum(
-        _correct(value, verdict, truth) for verdict, (value, truth) in zip(said, judged, strict=True)
-    )
+    correct = sum(_correct(value, verdict, truth) for verdict, (value, truth) in zip(said, judged, strict=True))
     rate, precision = _share(sum(found), samples), None if of_tool and not counted else _share(true, counted)
     return {
         "target_found_count": sum(found),
@@ -188,7 +188,9 @@ def _quality(judged: Judged) -> dict[str, Any]:
 
 
 def _classes(judged: Judged) -> dict[str, int]:
-    counted = Counter(_CLASSES.get(_class_of(finding), "invalid") for value, _ in judged for finding in _findings(value))
+    counted = Counter(
+        _CLASSES.get(_class_of(finding), "invalid") for value, _ in judged for finding in _findings(value)
+    )
     return {name: counted[name] for name in _TOTALS}
 
 
