@@ -17,8 +17,8 @@ from evalake.suites.solidity_audit.people import judge_against_people
 from evalake.suites.solidity_audit.truth import (
     CLASSIFICATIONS,
     DAWID_SKENE,
-    MAJORITY,
     SCORES,
+    WAYS,
     TypeMatch,
     calibration_unstated,
     sui_weight_sets,
@@ -68,7 +68,7 @@ def judge_agreement(frame: pl.DataFrame) -> pl.DataFrame:
     models_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for model, panel in panels.iter_rows():
         judges = tuple(sorted(given.filter(pl.col("model") == model)["judge"].unique()))
-        if panel not in (panel_name(judges, aggregated) for aggregated in (MAJORITY, DAWID_SKENE)):
+        if panel not in (panel_name(judges, aggregated) for aggregated in WAYS):
             continue  # a panel of judges that this run does not have
         models_of.setdefault((panel, judges), []).append(model)
     parts = []

@@ -1,16 +1,23 @@
 """Today's layout of the original: judgements, rules and tools are read, its summaries are compared."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from evalake.admin.import_results import import_recorded
+from evalake.contracts.tables import RUNS
+from evalake.core.configuration import Configuration
 from evalake.core.errors import SourceError
 from evalake.sdk import Recorded, RecordedFolder
+from evalake.storage.lake import Lake
+from evalake.storage.snapshots import find_snapshot, read_metrics
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.suites.solidity_audit.sources.layout import MISPLACED
 from evalake.suites.solidity_audit.sources.rounds import read_folder
+from evalake.suites.solidity_audit.suite import SUITE
 from tests.unit.suites.solidity_audit.sources.rounds_material import imported, read, reasons, write
 
 JUDGED = "results/detection_evaluation/llm-judge/one-judge/model-5.2/ds/tier1"
@@ -169,3 +176,46 @@ def test_summaries_are_recomputed_and_failures_stand_beside_the_originals_count(
         "1 others are not recomputed"
     )
     assert failed == "failed judgements of one-judge on model-5.2 (ds/tier1): 1 read, 1 in the original's summary"
+
+
+@pytest.mark.real_data
+def test_a_real_tier_comes_to_the_originals_numbers_and_votes(real_data: Path, tmp_path: Path) -> None:
+    """By summary, cell by cell of the agreement tables, and by metric with the original's options."""
+    folder = real_data / "blockbench" / "v3"
+    lake = Lake(str(tmp_path / "lake"))
+    options = {"sui_weights": "blockbench", "sui_weight_sets": "blockbench", "std_ddof": 1}
+    configuration = Configuration(suites={SUITE.name: options})
+    run_id = import_recorded(lake, SUITE, [folder], configuration)
+    parameters = json.loads(lake.frame(RUNS).collect().filter(run_id=run_id)["parameters"][0])
+    assert parameters["remarks"][0].startswith(
+        "the original's summaries (11) recomputed: 2,322 values are equal, 2 dif"
+    )
+    assert parameters["left_out"] == {}
+    rows = lake.frame(RESULTS).select("judge", "model", "sample_id", "target_found").collect()
+    words = {row[:3]: row[3] for row in rows.iter_rows()}
+    compared = 0
+    for file in (folder / "interannotation_analysis" / "ds" / "disagreement" / "llms" / "tier1").glob("*_judges.csv"):
+        for line in pl.read_csv(file).iter_rows(named=True):
+            for judge in ("codestral", "mimo-v2-flash"):
+                key = (judge, file.stem.removesuffix("_judges"), line["sample_id"])
+                if key in words:
+                    assert words[key] == (line[judge] == "YES"), key
+                    compared += 1
+    assert compared == 80
+    metrics = read_metrics(lake, find_snapshot(lake, run_id=run_id)["snapshot_id"]).filter(slice="all")
+    values = {(row["judge"], row["model"], row["metric"]): row["value"] for row in metrics.iter_rows(named=True)}
+    compared = 0
+    for file in folder.rglob("llm-judge/*/*/ds/tier1/_tier_summary.json"):
+        summary = json.loads(file.read_text(encoding="utf-8"))
+        of = (file.parts[-5], file.parts[-4])
+        for name, stated in summary.get("quality_scores", {}).items():
+            ours = values.get((*of, name.replace("avg_", "mean_")))
+            if name != "count":
+                assert ours == pytest.approx(stated, abs=1e-9), (of, name)
+                compared += 1
+        found, precision = values[*of, "target_detection_rate"], values[*of, "finding_precision"]
+        reasoning = [values[*of, f"mean_{name}"] for name in ("rcir", "ava", "fsv")]
+        if None not in reasoning:
+            expected = 0.4 * found + 0.3 * sum(reasoning) / 3 + 0.3 * precision
+            assert values[*of, "sui"] == pytest.approx(expected, abs=1e-9)
+    assert compared == 48
