@@ -58,6 +58,7 @@ class _Read:
     labels: list[Mapping[str, Any]] = field(default_factory=list)
     files: dict[str, int] = field(default_factory=dict)  # of folders: how many of their files were read
     skipped: dict[str, list[str]] = field(default_factory=dict)  # by reason: where
+    remarks: list[str] = field(default_factory=list)  # on folders
 
 
 @dataclass
@@ -264,6 +265,7 @@ def _add_folder(suite: Suite, folder: RecordedFolder, read: _Read, contents: _Co
             read.refused.append(Refused(suite.results.table, reply, ("recorded_file",), f"{where}: {error}", where))
     read.labels += folder.labels
     read.files |= folder.files
+    read.remarks += folder.remarks
     for out in folder.skipped:
         read.skipped.setdefault(out.reason, []).append(out.where)
         if out.payload is not None:
@@ -282,7 +284,9 @@ def _add(recorded: Recorded, where: str, read: _Read, contents: _Contents) -> No
 
 def _of_folders(read: _Read) -> dict[str, Any]:
     """Describe the files of folders: how many were read, and which were left out why."""
-    return {"folders": read.files, "left_out": read.skipped} if read.files or read.skipped else {}
+    if not read.files and not read.skipped:
+        return {}
+    return {"folders": read.files, "left_out": read.skipped} | ({"remarks": read.remarks} if read.remarks else {})
 
 
 def _without_forgotten(lake: Lake, read: _Read) -> _Read:

@@ -128,6 +128,7 @@ class RecordedFolder:
     labels: Sequence[Mapping[str, Any]]  # rows of `human_labels`
     skipped: Sequence[Skipped]
     files: Mapping[str, int]  # how many files were read, by folder
+    remarks: Sequence[str] = ()  # what a reader of the import is told, in sentences
 
 
 # Replies so far -> the next request, or None when the conversation is done. The first request goes to the subject

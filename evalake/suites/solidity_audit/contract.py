@@ -164,6 +164,9 @@ class SolidityAuditFinding(RowModel):
     scorer_version: str = Field(description="The version of the rules that turned the replies into this row.")
     finding_id: int = Field(description="The finding's number within its judgement.")
     classification: Classification = Field(description="What the judge took it for.")
+    classification_stated: str | None = Field(
+        description="The judge's own word, where a recorded judgement has another than the rubric's; else null."
+    )
     matches_target: bool | None = Field(description="The judge's word on whether it is the known vulnerability.")
     is_valid_concern: bool | None = Field(description="The judge's word on whether it is a real concern.")
     vulnerability_type_claimed: str | None = Field(description="The type that the audit gave it.")
@@ -183,7 +186,7 @@ FINDINGS = Contract(
         *map(not_negative, ("replicate", "reply_revision")),
     ),
     partition_by=("model",),
-    changes=(LANDED_BY_RUN, ENDPOINTS_OF_RESULTS),
+    changes=(LANDED_BY_RUN, ENDPOINTS_OF_RESULTS, Added(("classification_stated",))),
 )
 
 _subject_error = pl.col("subject_error")

@@ -17,8 +17,8 @@ from evalake.suites.solidity_audit.people import judge_against_people
 from evalake.suites.solidity_audit.truth import (
     CLASSIFICATIONS,
     DAWID_SKENE,
-    MAJORITY,
     SCORES,
+    WAYS,
     TypeMatch,
     calibration_unstated,
     sui_weight_sets,
@@ -37,6 +37,10 @@ GRADED = ("confidence", *SCORES)
 DECIDED: Mapping[str, pl.Expr] = {name: told for name, (told, _) in NOMINAL.items()} | {g: pl.col(g) for g in GRADED}
 AUDIT = ("sample_hash", "prompt_type", "replicate", "cluster")
 POOLED = "judge_pair_pooled"
+ALL_ANSWERED = "target_found_by_all"
+"""Begins the columns of the judges' words on target found, where all of them answered."""
+MOST_PAIRED = 12
+"""Judges of a panel whose pairs are measured; 38 judges have 703 pairs, and their metrics fill the memory."""
 
 
 def cross_row_metrics(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
@@ -64,7 +68,7 @@ def judge_agreement(frame: pl.DataFrame) -> pl.DataFrame:
     models_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for model, panel in panels.iter_rows():
         judges = tuple(sorted(given.filter(pl.col("model") == model)["judge"].unique()))
-        if panel not in (panel_name(judges, aggregated) for aggregated in (MAJORITY, DAWID_SKENE)):
+        if panel not in (panel_name(judges, aggregated) for aggregated in WAYS):
             continue  # a panel of judges that this run does not have
         models_of.setdefault((panel, judges), []).append(model)
     parts = []
@@ -84,8 +88,13 @@ def _of_judges(wide: pl.DataFrame, classes: pl.DataFrame, judges: Sequence[str],
     targets = {judge: pl.col(f"target_found {judge}") for judge in judges}
     decided = {} if slice_ == POOLED else {("all", "", m.name): m for m in _of_all(list(targets.values()), judges)}
     classed: dict[tuple[str, str, str], Metric] = {}
-    for a, b in combinations(judges, 2):
-        decided |= {(slice_, f"{a}~{b}", metric.name): metric for metric in _of_pair(a, b, targets)}
+    paired = judges if len(judges) <= MOST_PAIRED else ()
+    wide = wide.with_columns(
+        pl.when(_all_answered(list(targets.values()))).then(told).alias(f"{ALL_ANSWERED} {judge}")
+        for judge, told in targets.items()
+    )
+    for a, b in combinations(paired, 2):
+        decided |= {(slice_, f"{a}~{b}", metric.name): metric for metric in _of_pair(a, b)}
         classed |= {(slice_, f"{a}~{b}", metric.name): metric for metric in _of_findings(a, b)}
     return pl.concat([_measured(wide, decided), _measured(classes, classed)])
 
@@ -144,10 +153,9 @@ def _of_all(targets: Sequence[pl.Expr], judges: Sequence[str]) -> list[Metric]:
     ]
 
 
-def _of_pair(a: str, b: str, targets: Mapping[str, pl.Expr]) -> list[Metric]:
+def _of_pair(a: str, b: str) -> list[Metric]:
     """Declare two judges' agreement metrics; on target found, only for samples that all the panel's judges answered."""
-    answered = _all_answered(list(targets.values()))
-    first, second = (pl.when(answered).then(targets[judge]) for judge in (a, b))
+    first, second = (pl.col(f"{ALL_ANSWERED} {judge}") for judge in (a, b))
     given = {score: (pl.col(f"{score} {a}"), pl.col(f"{score} {b}")) for score in GRADED}
     others = {name: words for name, (_, words) in NOMINAL.items() if name != "target_found"}
     declared = [
@@ -209,6 +217,9 @@ def _wide(rows: pl.DataFrame, by: str, values: Sequence[Any], columns: Mapping[s
 
 def _measured(wide: pl.DataFrame, metrics: Mapping[tuple[str, str, str], Metric]) -> pl.DataFrame:
     """Compute the metrics of each model, each renamed to its slice, slice value and name."""
+    columns = [name for name in METRIC_ROWS if name != "judge"]
+    if not metrics:
+        return pl.DataFrame(schema={name: METRIC_ROWS[name] for name in columns})
     measured = measure(wide, list(metrics.values()), groups=("model",), cluster="cluster")
     keys = pl.DataFrame(
         [
@@ -217,7 +228,7 @@ def _measured(wide: pl.DataFrame, metrics: Mapping[tuple[str, str, str], Metric]
         ]
     )
     named = measured.drop("slice", "slice_value").join(keys, on="metric", maintain_order="left")
-    return named.drop("metric").rename({"metric name": "metric"})
+    return named.drop("metric").rename({"metric name": "metric"}).select(columns)
 
 
 def _stacked(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -231,7 +242,7 @@ def warnings(frame: pl.DataFrame) -> Sequence[str]:
     """Write one sentence for each thing that makes the numbers less reliable than they look."""
     rows = frame.filter(~pl.col("judge").str.starts_with(PREFIX))
     of_judges = [*_self_judging(rows), *_single_judge(rows), *_failed(rows), *_repaired(rows), *_contradictory(rows)]
-    return [*of_judges, *_undecided(frame), *_two_judges(frame), *_unstated(rows)]
+    return [*of_judges, *_undecided(frame), *_two_judges(frame), *_unpaired(frame), *_unstated(rows)]
 
 
 def _self_judging(rows: pl.DataFrame) -> list[str]:
@@ -290,6 +301,15 @@ def _two_judges(frame: pl.DataFrame) -> list[str]:
     return [
         f"{panel}: the words of two judges do not tell which of them errs; ask a third, or take the majority"
         for panel in of_two["judge"].unique().sort()
+    ]
+
+
+def _unpaired(frame: pl.DataFrame) -> list[str]:
+    """Write a sentence on each size of panel whose pairs of judges are not measured."""
+    sizes = frame.filter(pl.col("panel_judges") > MOST_PAIRED)["panel_judges"].unique().sort()
+    return [
+        f"a panel of {judges} judges: agreement is measured among all of them; of pairs, up to {MOST_PAIRED} judges"
+        for judges in sizes
     ]
 
 

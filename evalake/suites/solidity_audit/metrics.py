@@ -29,6 +29,7 @@ from evalake.suites.solidity_audit.truth import (
     aggregation,
     calibration_unstated,
     count_column,
+    std_ddof,
     sui_weight_sets,
     sui_weights,
 )
@@ -164,9 +165,13 @@ def metrics(options: Mapping[str, Any]) -> tuple[Metric, ...]:
     aggregation(options)
     weights, unstated = sui_weights(options), calibration_unstated(options)
     first, *alternatives = _indices(weights, unstated)
-    declared = (*_detection(), *_target_metrics(), *_findings(), *_quality(), *_calibration())
+    declared = (*_detection(), *_target_metrics(), *_findings(), *_quality(std_ddof(options)), *_calibration())
     composites = (first, *_composites(), *alternatives)
-    parameters = {name: {"weights": weights, "calibration_unstated": unstated} for name, *_ in (first, *alternatives)}
+    parameters: dict[str, Mapping[str, Any]] = {
+        name: {"weights": weights, "calibration_unstated": unstated} for name, *_ in (first, *alternatives)
+    }
+    if ddof := std_ddof(options):
+        parameters |= {f"std_{name}": {"ddof": ddof} for name in SCORES}
     return tuple(
         Metric(name, estimator, tier, (*SLICES, *FURTHER.get(name, ())), about, parameters=parameters.get(name, {}))
         for name, estimator, tier, about in (*declared, *composites, *_beyond(), *_shares(), *_spent())
@@ -223,10 +228,25 @@ def _findings() -> _Declared:
         yield f"{name}_findings", Total(pl.col(f"{name}_findings"), _counted), 3, ""
 
 
-def _quality() -> _Declared:
+def _of_sample(parts: Parts) -> Array:
+    """Turn the population's deviation into the sample's, which divides by one less; unknown for one score."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(parts["n"] > 1, parts["std"] * np.sqrt(parts["n"] / (parts["n"] - 1)), np.nan)
+
+
+def _deviation(score: pl.Expr, ddof: int) -> Estimator:
+    of_population = population_std(score, low=0, high=1)
+    if not ddof:
+        return of_population
+    scored = score.is_not_null()
+    return Composite(_of_sample, {"std": of_population, "n": Count(scored, scored)}, n=scored)
+
+
+def _quality(ddof: int) -> _Declared:
+    about = "Of the sample (ddof 1)." if ddof else "Of the population (ddof 0)."
     for name in SCORES:
         yield f"mean_{name}", _MATCHED[f"mean_{name}"], 4, ""
-        yield f"std_{name}", population_std(_score(name), low=0, high=1), 4, "Of the population (ddof 0)."
+        yield f"std_{name}", _deviation(_score(name), ddof), 4, about
     match, of_found = pl.col("type_match").fill_null(""), _found_target & ~_panel  # an unstated match counts as none
     yield "exact_match_rate", Rate(match == "exact", of_found), 5, "Found targets of the very type."
     yield "semantic_match_rate", Rate(match.is_in(["exact", "semantic"]), of_found), 5, "Or of one that means it."

@@ -93,13 +93,15 @@ def _as_text(part: BaseModel) -> str:
     return as_json(_as_recorded(part.model_dump()))
 
 
-_ADDED_LATER = ("description", "type_match_reason", "summary", "notes")
+_ADDED_LATER = ("description", "type_match_reason", "summary", "notes", "classification_stated")
 
 
 def _as_recorded(value: Any) -> Any:
     """Drop unused fields that lines got later, so that what was imported before stays the same."""
     if isinstance(value, dict):
         return {
-            name: _as_recorded(part) for name, part in value.items() if part is not None or name not in _ADDED_LATER
+            name: _as_recorded(part)
+            for name, part in value.items()
+            if (part is not None or name not in _ADDED_LATER) and (part is not False or name != "unlisted")
         }
     return [_as_recorded(part) for part in value] if isinstance(value, list) else value

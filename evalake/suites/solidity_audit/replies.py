@@ -162,6 +162,7 @@ class Finding(Strict):
 
     finding_id: FindingId
     classification: Classification
+    classification_stated: Text | None = None
     matches_target: bool | None = None
     is_valid_concern: bool | None = None
     vulnerability_type_claimed: Text | None = None
@@ -193,9 +194,13 @@ class TargetAssessment(Strict):
 
 
 class Judgement(Strict):
-    """A whole judgement. A safe contract has no target to assess; a verdict that can be read is not asked for."""
+    """A whole judgement. A safe contract has no target to assess; a verdict that can be read is not asked for.
+
+    The findings of an unlisted one are unknown: rules, elsewhere, counted them without a class.
+    """
 
     findings: Annotated[list[Finding], Field(max_length=MOST_FINDINGS)]
+    unlisted: bool = False
     overall_verdict: Verdict | None = None
     target_assessment: TargetAssessment | None = None
     summary: dict[str, Any] | None = None
@@ -323,7 +328,7 @@ def refusing(judgement: Judgement) -> list[str]:
 def further(judgement: Judgement) -> list[str]:
     """List contradictions between the finding named as target, the findings' classes and what is said of each."""
     target = judgement.target_assessment
-    contradictions = [] if target is None else list(_of_target(target, judgement))
+    contradictions = [] if target is None or judgement.unlisted else list(_of_target(target, judgement))
     return [
         *contradictions,
         *(contradiction for finding in judgement.findings for contradiction in _of_finding(finding)),

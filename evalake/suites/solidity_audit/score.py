@@ -214,7 +214,7 @@ def judged(truth: GroundTruth, judgement: Judgement, prediction: Prediction | No
     counts = {name: sum(f.classification == name for f in judgement.findings) for name in CLASSIFICATIONS}
     valid, total = sum(counts[name] for name in VALID), len(judgement.findings)
     credit = 1.0 if counts[TARGET] else 0.5 if counts[PARTIAL] else 0.0
-    return {
+    columns = {
         "said_vulnerable": verdict,
         "confidence": confidence,
         "detection_correct": correct,
@@ -237,6 +237,11 @@ def judged(truth: GroundTruth, judgement: Judgement, prediction: Prediction | No
         "undecided_findings": None,
         **_location(truth, judgement, prediction),
     }
+    return columns | dict.fromkeys(_OF_FINDINGS) if judgement.unlisted else columns
+
+
+_OF_FINDINGS = (*COUNTS, "finding_precision", "target_credit", "location_function_hit")
+"""The columns that are unknown where a judgement lists no findings."""
 
 
 def _verdict(judgement: Judgement, prediction: Prediction | None) -> tuple[bool | None, float | None]:

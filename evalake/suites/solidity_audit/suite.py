@@ -22,6 +22,11 @@ from evalake.suites.solidity_audit.truth import DEFAULTS, INDEX, always
 from evalake.suites.solidity_audit.truth import SUITE as NAME
 from evalake.suites.solidity_audit.viewing import VIEWING
 
+HEADLINE = (
+    *("sui", "target_detection_rate", "lucky_guess_rate", "hallucination_rate", "finding_precision"),
+    "ece_debiased",
+)
+
 SUITE = Suite(
     name=NAME,
     title="Smart contract audit",
@@ -40,7 +45,7 @@ SUITE = Suite(
     ),
     metrics=Metrics(
         own=metrics,
-        headline=("sui", "target_detection_rate", "finding_precision", "ece_debiased"),
+        headline=HEADLINE,
         trivial={"always vulnerable": always(vulnerable=True), "always safe": always(vulnerable=False)},
         repeated=pl.col("detection_correct"),
         inputs=INPUTS,

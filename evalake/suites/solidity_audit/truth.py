@@ -154,23 +154,45 @@ DEFAULTS: Mapping[str, Any] = {
     },
     # What calibration counts in SUI where no confidence was stated: a number, or "left_out" to share out its weight.
     "sui_calibration_unstated": 0.5,
-    # How the answers of a panel's judges become the panel's: MAJORITY where nothing is said, or DAWID_SKENE.
+    # How the answers of a panel's judges become the panel's: MAJORITY where nothing is said, STRICT or DAWID_SKENE.
     "aggregation": None,
+    # Degrees of freedom that the deviations of reasoning scores take off: 0 where nothing is said, or 1.
+    "std_ddof": None,
 }
-MAJORITY, DAWID_SKENE = "majority", "dawid_skene"
+MAJORITY, STRICT, DAWID_SKENE = "majority", "strict", "dawid_skene"
+WAYS = (MAJORITY, STRICT, DAWID_SKENE)
+
+BLOCKBENCH = "blockbench"
+"""In place of weights: those of BlockBench, which has neither F2 nor calibration in its index."""
+
+
+def _published(target: float, reasoning: float, precision: float) -> dict[str, float]:
+    return _weights(0.0, target, precision, reasoning, 0.0)
+
+
+BLOCKBENCH_WEIGHTS: Mapping[str, float] = _published(0.40, 0.30, 0.30)
+BLOCKBENCH_SETS: Mapping[str, Mapping[str, float]] = {
+    "balanced": _published(0.34, 0.33, 0.33),
+    "detection": BLOCKBENCH_WEIGHTS,
+    "quality": _published(0.30, 0.40, 0.30),
+    "precision": _published(0.30, 0.30, 0.40),
+    "detection_heavy": _published(0.50, 0.25, 0.25),
+}
 
 
 def sui_weights(options: Mapping[str, Any]) -> dict[str, float]:
     """Read the weights of SUI's components. Raises ConfigurationError where they are not valid."""
-    return _checked("sui_weights", options["sui_weights"])
+    given = options["sui_weights"]
+    return _checked("sui_weights", BLOCKBENCH_WEIGHTS if given == BLOCKBENCH else given)
 
 
 def sui_weight_sets(options: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """Read the weight sets of `sui_rank_stability`. Raises ConfigurationError where they are too few or not valid."""
-    sets = options["sui_weight_sets"]
+    given = options["sui_weight_sets"]
+    sets = BLOCKBENCH_SETS if given == BLOCKBENCH else given
     if not isinstance(sets, Mapping) or len(sets) < FEWEST_SETS:
         raise ConfigurationError(f"solidity_audit.sui_weight_sets must name at least {FEWEST_SETS} sets of weights")
-    return {str(name): _checked(f"sui_weight_sets.{name}", given) for name, given in sets.items()}
+    return {str(name): _checked(f"sui_weight_sets.{name}", weights) for name, weights in sets.items()}
 
 
 def calibration_unstated(options: Mapping[str, Any]) -> float | None:
@@ -186,9 +208,17 @@ def calibration_unstated(options: Mapping[str, Any]) -> float | None:
 def aggregation(options: Mapping[str, Any]) -> str:
     """Read how the answers of a panel's judges become the panel's. Raises ConfigurationError for an unknown way."""
     given = options.get("aggregation") or MAJORITY
-    if given not in (MAJORITY, DAWID_SKENE):
-        raise ConfigurationError(f'solidity_audit.aggregation must be "{MAJORITY}" or "{DAWID_SKENE}"')
+    if given not in WAYS:
+        raise ConfigurationError(f"solidity_audit.aggregation must be one of {', '.join(WAYS)}; it is {given!r}")
     return str(given)
+
+
+def std_ddof(options: Mapping[str, Any]) -> int:
+    """Read the degrees of freedom that deviations take off. Raises ConfigurationError where it is neither 0 nor 1."""
+    given = options.get("std_ddof") or 0
+    if isinstance(given, bool) or given not in (0, 1):
+        raise ConfigurationError(f"solidity_audit.std_ddof must be 0 or 1; it is {given!r}")
+    return int(given)
 
 
 def _checked(where: str, given: Any) -> dict[str, float]:

@@ -6,7 +6,7 @@ a run tell (`evalake.metrics.agreement`): for a target found, a verdict, and the
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from evalake.suites.solidity_audit.truth import (
     DAWID_SKENE,
     INVALID,
     MAJORITY,
+    STRICT,
     TARGET,
     VALID,
     count_column,
@@ -99,6 +100,7 @@ def rows(base: Row, decided: Sequence[Decided]) -> list[dict[str, Any]]:
             "matches_target": each.classification == TARGET,
             "is_valid_concern": each.classification not in INVALID,
             **{name: _first(each.finding, name) for name in _CLAIMED},
+            "classification_stated": None,
             "reason": None,
         }
         for number, each in enumerate(decided, start=1)
@@ -179,6 +181,21 @@ def by_majority(audits: Sequence[Audit]) -> list[Word]:
     ]
 
 
+def by_strict_majority(audits: Sequence[Audit]) -> list[Word]:
+    """Take a target as found where most judges found it completely, in a vulnerable function where one is known."""
+    words = by_majority(audits)
+    strict = [majority([_found_strictly(row) for row in audit.answers]) for audit in audits]
+    return [replace(word, target_found=found) for word, found in zip(words, strict, strict=True)]
+
+
+def _found_strictly(row: Row) -> bool | None:
+    """Judge the target by a row: a finding is the target itself, and its place names a vulnerable function."""
+    if not row["target_found"]:
+        return None if row["target_found"] is None else False
+    is_whole = row["target_credit"] is None or row["target_credit"] == 1.0
+    return is_whole and row["location_function_hit"] is not False
+
+
 def by_dawid_skene(audits: Sequence[Audit]) -> list[Word]:
     """Take for each audit the answers likelier than not, with judges' error rates estimated over all these audits."""
     targets, verdicts, classes = on_targets(audits), on_verdicts(audits), on_findings(audits)
@@ -193,6 +210,7 @@ def by_dawid_skene(audits: Sequence[Audit]) -> list[Word]:
 
 AGGREGATIONS: Mapping[str, Callable[[Sequence[Audit]], list[Word]]] = {
     MAJORITY: by_majority,
+    STRICT: by_strict_majority,
     DAWID_SKENE: by_dawid_skene,
 }
 """The functions that make a panel's answers of its judges', by their name in the suite's option `aggregation`."""

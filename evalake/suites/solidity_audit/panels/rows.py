@@ -80,7 +80,7 @@ def derive(tables: Mapping[str, pl.DataFrame], options: Mapping[str, Any]) -> De
     panels = panels_of(singles, lambda row: of_judgement.get(tuple(row[name] for name in FOUND_BY), ()))
     for judges, audits in panels.items():
         name = panel_name(judges, aggregated)
-        pool = () if aggregated == MAJORITY else (_pool_hash(audits),)
+        pool = (_pool_hash(audits),) if aggregated == DAWID_SKENE else ()
         for audit, word in zip(audits, AGGREGATIONS[aggregated](audits), strict=True):
             row = panel_row(name, len(judges), audit, word) | {"judge_hash": _panel_hash(name, audit.members, pool)}
             rows.append(row)

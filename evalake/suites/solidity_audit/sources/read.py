@@ -6,6 +6,7 @@ A source, as `--dataset` takes it, is one of
 * a folder of folders that hold `ground_truth.json`, `vulnerable.sol` and, where there is one, its twin `patched.sol`
   (the starter data's layout; a twin's ground truth is: not vulnerable); a contract of several files is a folder,
   `vulnerable/` or `patched/`, see pairs.py;
+* a folder of samples in `contracts/`, with `ground_truth/` or `metadata/`, at any depth (see sample_folders.py);
 * a folder that holds `vulnerabilities.json`: a SmartBugs Curated checkout (see smartbugs.py);
 * a table (`.jsonl`, `.csv`, `.tsv`, `.parquet`, or `.json` that is one array) with the fields contract (the source
   text), is_vulnerable, and of vulnerable ones vulnerability_type, and if wanted severity, vulnerable_functions,
@@ -19,95 +20,25 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from pydantic import ValidationError
 
 from evalake.core.errors import SourceError
 from evalake.core.files import MEGABYTE, FileRefusedError, Files
 from evalake.sdk import Dataset, sources
-from evalake.sdk.dataset import DUPLICATE, NOT_TEXT, REPEATED_ID, DatasetBuilder, read_whole
+from evalake.sdk.dataset import read_whole
 from evalake.sdk.json_in_text import json_object
-from evalake.sdk.results import explain
-from evalake.sdk.sources import NOT_READ, as_payload, is_storable
+from evalake.sdk.sources import NOT_READ, as_payload
 from evalake.sdk.tabular import TwoClasses
 from evalake.suites.solidity_audit.baselines.solidity_code import blank, functions
-from evalake.suites.solidity_audit.truth import SEVERITIES, GroundTruth, as_sample, normalised
-
-# What a source gives becomes samples, or is left out for a stated reason; every kind of source goes through here.
-
-
-LONGEST_CONTRACT = 1_000_000  # characters
-
-NO_CONTRACT = "no contract"
-TOO_LONG = "contract too long"
-BAD_TRUTH = "ground truth is not of the form"
-UNKNOWN_SEVERITY = "unknown severity"
-CONTRADICTION = "duplicate with another ground truth"
-
-
-@dataclass(frozen=True, slots=True)
-class Material:
-    """What a source says of one contract, unchecked. Contracts of one cluster (such as twins) belong together."""
-
-    contract: Any
-    truth: Mapping[str, Any]
-    sample_id: Any
-    cluster: Any = None
-    note: Any = None
-    raw: str = ""
-
-
-@dataclass
-class AuditDatasetBuilder(DatasetBuilder):
-    """Collects one dataset in the order in which its source is read."""
-
-    _targets: dict[str, str | None] = field(default_factory=dict)
-
-    def add_material(self, where: str, material: Material) -> None:
-        """Add a sample, or skip it for a stated reason. Of equal contracts the first is kept."""
-        raw = material.raw or str(material.sample_id)
-        reason = self._flaw(material)
-        if reason is not None:
-            self.skip(where, reason, raw)
-            return
-        try:
-            truth = GroundTruth.model_validate(dict(material.truth))
-            flaw = truth.flaw
-        except ValidationError as error:
-            flaw = explain(error)[0]
-        except RecursionError:
-            flaw = "nested too deeply"
-        if flaw is not None:
-            self.skip(f"{where} ({flaw})", BAD_TRUTH, raw)
-            return
-        if truth.severity is not None and normalised(truth.severity) not in SEVERITIES:
-            self.skip(f"{where} ({truth.severity[:40]})", UNKNOWN_SEVERITY, raw)
-            return
-        if not truth.is_vulnerable:
-            truth = truth.model_copy(update={"severity": None})  # a patched twin has none
-        cluster = material.cluster if isinstance(material.cluster, str) and material.cluster else material.sample_id
-        sample = as_sample(self.dataset, material.sample_id, material.contract, truth, cluster, material.note or None)
-        if sample.input in self._targets:
-            same = self._targets[sample.input] == sample.target
-            self.skip(where, DUPLICATE if same else CONTRADICTION, None if same else raw)
-            return
-        self._targets[sample.input] = sample.target
-        self.add(sample)
-
-    def _flaw(self, material: Material) -> str | None:
-        contract = material.contract
-        if contract is None or (isinstance(contract, str) and not contract.strip()):
-            return NO_CONTRACT
-        texts = (contract, material.sample_id, material.cluster or "", material.note or "")
-        if not all(isinstance(text, str) and is_storable(text) for text in texts) or not material.sample_id.strip():
-            return NOT_TEXT
-        if len(contract) > LONGEST_CONTRACT:
-            return TOO_LONG
-        return REPEATED_ID if material.sample_id in self.ids else None
-
+from evalake.suites.solidity_audit.sources.builder import (
+    BAD_TRUTH,
+    NO_CONTRACT,
+    AuditDatasetBuilder,
+    Material,
+    Source,
+)
+from evalake.suites.solidity_audit.sources.sample_folders import read_sample_folders, sample_folders
 
 # SmartBugs Curated: contracts as they come with their labels, and as a model may see them.
 
@@ -208,23 +139,6 @@ MISSING_TWIN = "no patched.sol"
 LARGEST_FILE = 16 * MEGABYTE
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The text of one contract, and by file the number of lines that precede the file's own in the text."""
-
-    text: str
-    lines_before: Mapping[str, int] = field(default_factory=dict)
-
-    def lines_of(self, stated: Any) -> Any:
-        """Convert lines stated by file to lines of the text; leave what is not of the form as it is, to be refused."""
-        if not isinstance(stated, dict):
-            return stated
-        try:
-            return sorted(self.lines_before[file] + line for file, lines in stated.items() for line in lines)
-        except (KeyError, TypeError):
-            return stated
-
-
 def read_pairs(folder: Path, builder: AuditDatasetBuilder) -> AuditDatasetBuilder:
     """Read every pair in a folder.
 
@@ -233,7 +147,10 @@ def read_pairs(folder: Path, builder: AuditDatasetBuilder) -> AuditDatasetBuilde
     """
     files = sorted(folder.glob(f"*/{TRUTH_FILE}"))
     if not files:
-        raise SourceError(f"the folder {str(folder)!r} holds neither {LABELS} nor folders with a {TRUTH_FILE}")
+        raise SourceError(
+            f"the folder {str(folder)!r} holds neither {LABELS} nor folders with a {TRUTH_FILE}, "
+            "nor contracts/ with ground_truth/ or metadata/ beside it"
+        )
     guarded = Files(folder, LARGEST_FILE)
     for file in files:
         try:
@@ -332,6 +249,8 @@ def _read(source: str) -> AuditDatasetBuilder:
         builder = AuditDatasetBuilder(DATASET)
         read_smartbugs(path, builder)
         return builder
+    if path.is_dir() and (folders := sample_folders(path)):
+        return read_sample_folders(path, folders, AuditDatasetBuilder(sources.as_payload(path.resolve().name)))
     if path.is_dir():
         return read_pairs(path, AuditDatasetBuilder(sources.as_payload(path.resolve().name)))
     raise sources.unknown_kind(source)

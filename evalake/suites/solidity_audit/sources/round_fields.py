@@ -27,15 +27,15 @@ _FINDING: Mapping[str, tuple[str, ...]] = {
     "classification": ("classification", "class"),
     "matches_target": ("matches_target",),
     "is_valid_concern": ("is_valid_concern",),
-    "vulnerability_type_claimed": ("vulnerability_type_claimed", "vulnerability_type", "type"),
-    "severity_claimed": ("severity_claimed", "severity"),
+    "vulnerability_type_claimed": ("vulnerability_type_claimed", "vulnerability_type", "type", "tool_check"),
+    "severity_claimed": ("severity_claimed", "severity", "tool_severity"),
     "location_claimed": ("location_claimed", "location"),
     "description": ("description", "explanation"),
     "reason": ("reason", "reasoning"),
 }
 _SCORE: Mapping[str, tuple[str, ...]] = {"score": ("score",), "reason": ("reason", "reasoning")}
 _VERDICT: Mapping[str, tuple[str, ...]] = {
-    "said_vulnerable": ("said_vulnerable", "is_vulnerable"),
+    "said_vulnerable": ("said_vulnerable", "is_vulnerable", "tool_found_issues"),
     "confidence_expressed": ("confidence_expressed", "confidence"),
 }
 _TARGET: Mapping[str, tuple[str, ...]] = {
@@ -45,6 +45,12 @@ _TARGET: Mapping[str, tuple[str, ...]] = {
     "type_match_reason": ("type_match_reason", "type_match_reasoning"),
     **{name: (name,) for name in SCORES.values()},
 }
+
+OTHER_CLASSES: Mapping[str, str] = {
+    **dict.fromkeys(("invalid", "false_positive", "not_a_vulnerability"), "HALLUCINATED"),
+    **dict.fromkeys(("wrong_root_cause", "wrong_location", "wrong_type", "wrong_function"), "MISCHARACTERIZED"),
+}
+"""Classes of recorded judgements that are no words of the rubric, in lower case, and the rubric's word for each."""
 
 _FAILURES = ("error", "judge_error", "parse_error", "evaluation_error")
 _FAILED = frozenset({"error", "failed", "failure"})
@@ -93,8 +99,10 @@ def in_our_words(value: Mapping[str, Any], note: Note = lambda _: None, *, recor
     """
     findings, verdict, target = value.get("findings"), value.get("overall_verdict"), value.get("target_assessment")
     _note_further(value, _JUDGEMENT, note)
-    told = [_finding(f, note) for f in findings] if isinstance(findings, list) else findings
+    told = [_finding(f, note, recorded=recorded) for f in findings] if isinstance(findings, list) else findings
     kept: dict[str, Any] = {"findings": told}
+    if recorded and value.get("unlisted") is True:
+        kept["unlisted"] = True
     if verdict is not None:
         known = _known(verdict, _VERDICT, note, every=recorded)
         kept["overall_verdict"] = _read(known, note, numbers=("confidence_expressed",), truths=("said_vulnerable",))
@@ -107,13 +115,28 @@ def in_our_words(value: Mapping[str, Any], note: Note = lambda _: None, *, recor
     return kept
 
 
-def _finding(value: Any, note: Note) -> Any:
+def _finding(value: Any, note: Note, *, recorded: bool) -> Any:
     known = _known(value, _FINDING, note)
     kept = _read(known, note, numbers=("finding_id",), truths=("matches_target", "is_valid_concern"))
-    return _spell(kept, "classification", CLASSIFICATIONS, note) if isinstance(kept, dict) else kept
+    if not isinstance(kept, dict):
+        return kept
+    word = kept.get("classification")
+    if recorded and isinstance(word, str) and name_of(word) in OTHER_CLASSES:
+        return kept | {"classification": OTHER_CLASSES[name_of(word)], "classification_stated": word}
+    return _spell(kept, "classification", CLASSIFICATIONS, note)
+
+
+def found_of(target: Mapping[str, Any]) -> Any:
+    """Read whether the target was found; by an assessment that tells complete from partial, it is by either."""
+    if (name := next((name for name in _TARGET["found"] if name in target), None)) is not None:
+        return truth_of(target[name])
+    stated = [truth_of(nothing_of(target.get(name))) for name in ("complete_found", "partial_found")]
+    return True in stated if True in stated or False in stated else None
 
 
 def _target(value: Any, note: Note, *, recorded: bool) -> Any:
+    if recorded and isinstance(value, Mapping) and (found := found_of(value)) is not None:
+        value = {**value, "found": found}
     kept = _read(_known(value, _TARGET, note, every=recorded), note, numbers=("finding_id",), truths=("found",))
     if not isinstance(kept, dict):
         return kept
@@ -201,7 +224,10 @@ def read_truth(value: Mapping[str, Any]) -> GroundTruth:
         "vulnerability_type": _text(truth.get("vulnerability_type")),
         "severity": _text(truth.get("severity")),
         "vulnerable_functions": _texts(
-            truth.get("vulnerable_functions") or place.get("function_names") or place.get("function_name")
+            truth.get("vulnerable_functions")
+            or place.get("function_names")
+            or place.get("function_name")
+            or truth.get("vulnerable_function")
         ),
         "vulnerable_lines": _lines(truth.get("vulnerable_lines") or place.get("line_numbers")),
         "difficulty_tier": _whole(
@@ -209,7 +235,7 @@ def read_truth(value: Mapping[str, Any]) -> GroundTruth:
         ),
         "root_cause": _text(truth.get("root_cause")),
         "attack_scenario": _text(truth.get("attack_scenario") or truth.get("attack_vector")),
-        "fix": _text(truth.get("fix") or truth.get("correct_fix")),
+        "fix": _text(truth.get("fix") or truth.get("correct_fix") or truth.get("fix_description")),
     }
     try:
         return GroundTruth.model_validate(fields)
@@ -217,9 +243,12 @@ def read_truth(value: Mapping[str, Any]) -> GroundTruth:
         raise SourceError("; ".join(explain(error))) from error
 
 
+_BASES = ("cluster", "base_id", "variant_parent_id", "original_id")
+
+
 def cluster_of(value: Mapping[str, Any]) -> str | None:
     """Read what the sample was made of, where the truth states it: variants of one base form a cluster."""
-    return text_of(value.get("cluster") or value.get("base_id") or value.get("original_id"))
+    return text_of(next((value[name] for name in _BASES if value.get(name)), None))
 
 
 def _text(value: Any) -> str | None:

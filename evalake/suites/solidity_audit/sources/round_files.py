@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from evalake.core.files import FileRefusedError, Files
 from evalake.sdk import Recorded, Skipped
 from evalake.sdk.sources import NOT_READ, as_payload, is_storable, storable
 from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
+from evalake.suites.solidity_audit.sources.layout import MISPLACED, Place, is_result, of_rules, of_tool, place_of
 
 MODEL_ALIASES: Mapping[str, str] = {
     "claude": "claude opus 4.5",
@@ -44,7 +45,7 @@ ALIASES_FILE = "model_aliases.json"
 REVIEWS = "expertreviews"
 _REVIEWS = re.compile(r"[-_ ]*".join(REVIEWS), re.IGNORECASE)
 
-PREFIXES = ("judge_", "review_", "metrics_", "j_", "r_", "m_")
+PREFIXES = ("judge_", "review_", "metrics_", "j_", "r_", "m_", "d_", "e_", "p_")
 """What stands before a sample's name in the name of a file about it."""
 
 
@@ -105,6 +106,7 @@ def sample_names(path: Path, stated: Any, prompt_types: Collection[str]) -> tupl
 
 
 JUDGEMENTS, TRUTHS, METRICS = "judgeoutputs", "groundtruth", "samplemetrics"  # as `folder_name` has them
+METADATA = "metadata"
 LARGEST_FILE = 16 * 1024 * 1024  # bytes
 NOT_JSON = "not a JSON object"
 NO_JSON_FILE = "not a JSON file"
@@ -120,6 +122,7 @@ class RoundFile:
     path: Path
     where: str
     value: Mapping[str, Any]
+    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,10 @@ class Round:
 
     judgements: list[RoundFile] = field(default_factory=list)
     truths: dict[str, list[RoundFile]] = field(default_factory=dict)  # by every name of the sample
+    metadata: dict[str, list[RoundFile]] = field(default_factory=dict)  # likewise
     reviews: list[RoundFile] = field(default_factory=list)
+    summaries: list[RoundFile] = field(default_factory=list)
+    variants: dict[str, set[str]] = field(default_factory=dict)  # tiers and variants by the sample's name
     audits: dict[AuditKey, list[RoundFile]] = field(default_factory=dict)
     judged: dict[JudgementKey, Judged] = field(default_factory=dict)
     reviewed: set[str] = field(default_factory=set)  # ids of labels
@@ -160,7 +166,8 @@ def sort_files(folder: Path, paths: list[Path]) -> Round:
         if METRICS in names:
             continue
         is_judgement, is_truth, reviewed = JUDGEMENTS in names, TRUTHS in names, any(map(is_review_folder, names))
-        is_expected = is_judgement or is_truth or reviewed
+        is_todays = is_result(names)
+        is_expected = is_judgement or is_truth or reviewed or is_todays
         if path.suffix.casefold() != ".json":
             if is_expected:
                 round_.skipped.append(Skipped(where, NO_JSON_FILE, None))
@@ -169,18 +176,57 @@ def sort_files(folder: Path, paths: list[Path]) -> Round:
         if isinstance(file, Skipped):
             if is_expected:
                 round_.skipped.append(file)
+        elif is_todays:
+            _sort_todays(file, place_of((folder.name, *within.parts), names), round_)
         elif is_judgement:
             round_.judgements.append(file)
         elif is_truth:
-            stated = file.value.get("sample_id") or file.value.get("id")
-            for name in sample_names(path, stated, ()):
-                round_.truths.setdefault(name, []).append(file)
+            _by_name(file, round_.truths)
         elif reviewed:
             round_.reviews.append(file)
+        elif METADATA in names:
+            _by_name(file, round_.metadata)
         elif isinstance(file.value.get("prediction"), Mapping):
             for key in _audit_keys(file):
                 round_.audits.setdefault(key, []).append(file)
     return round_
+
+
+def _by_name(file: RoundFile, files: dict[str, list[RoundFile]]) -> None:
+    for name in sample_names(file.path, file.value.get("sample_id") or file.value.get("id"), ()):
+        files.setdefault(name, []).append(file)
+
+
+def _sort_todays(file: RoundFile, place: Place | None, round_: Round) -> None:
+    """Sort a file of today's layout."""
+    if place is None:
+        round_.leave_out(file, MISPLACED, refused=True)
+    elif place.kind == "summary":
+        round_.summaries.append(replace(file, place=place))
+    elif place.kind == "audit":
+        value = file.value if isinstance(file.value.get("prediction"), Mapping) else of_tool(file.value)
+        audit = replace(file, value=value, place=place)
+        prompt_type = prompt_in(audit)
+        for name in sample_names(file.path, file.value.get("sample_id"), ()):
+            round_.audits.setdefault((name, place.model, prompt_type), []).append(audit)
+    else:
+        value = of_rules(file.value) if place.kind == "rules" else file.value
+        round_.judgements.append(replace(file, value=value, place=place))
+
+
+def note_variants(round_: Round) -> None:
+    """Note in which tiers and variants each sample's name occurs."""
+    for file in round_.judgements:
+        if file.place is not None and file.place.variant is not None:
+            stated = text_of(file.value.get("sample_id"))
+            name = stated.strip() if stated else sample_names(file.path, None, PROMPT_TYPES)[-1]
+            round_.variants.setdefault(name, set()).add(file.place.variant)
+
+
+def prompt_in(file: RoundFile) -> str:
+    """Find the prompt type of a judgement or audit: by the folder of today's layout, as stated, or by its name."""
+    of_folder = file.place.prompt_type if file.place else None
+    return of_folder or text_of(file.value.get("prompt_type")) or prompt_of(file.path)
 
 
 def _read(path: Path, where: str, files: Files) -> RoundFile | Skipped:
@@ -198,12 +244,13 @@ def _read(path: Path, where: str, files: Files) -> RoundFile | Skipped:
 
 
 def nearest(files: Sequence[RoundFile], file: RoundFile) -> RoundFile | None:
-    """Find the file that shares most outer folders with `file`; of several, the last."""
+    """Find the file that shares most outer folders with `file`, then most folders at all; of several, the last."""
     parents = Path(file.where).parts[:-1]
 
-    def shared(other: RoundFile) -> int:
-        pairs = zip(parents, Path(other.where).parts[:-1], strict=False)
-        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    def shared(other: RoundFile) -> tuple[int, int]:
+        others = Path(other.where).parts[:-1]
+        outer = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(parents, others, strict=False)))
+        return outer, len({*parents} & {*others})
 
     return max(reversed(files), key=shared, default=None)
 

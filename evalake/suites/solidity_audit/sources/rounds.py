@@ -1,12 +1,13 @@
 """Reads rounds of judged audits as they were recorded elsewhere: results, and experts' reviews as labels.
 
 Whatever the depth: JSON files below `<model>/judge_outputs` are judgements, below `ground_truth` truths, below a folder
-of expert reviews reviews, and any other with a `prediction` is the audit that was judged. Metrics, checkpoints and
-reports follow from these, and are not read. A judgement goes with the truth and the audit that are nearest to it.
+of expert reviews reviews, and any other with a `prediction` is the audit that was judged. The original's layout
+of today is in layout.py; its summaries are compared in summaries.py. Other metrics, checkpoints and reports follow from
+these, and are not read. A judgement goes with the truth and the audit that are nearest to it.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -23,6 +24,7 @@ from evalake.sdk.sources import as_json, is_storable, storable
 from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
 from evalake.suites.solidity_audit.recorded import DATASET, NO_CONTRACT, asked_of, recorded_hashes
 from evalake.suites.solidity_audit.replies import Judgement, Reading, read_judgement
+from evalake.suites.solidity_audit.sources.layout import NO_ROUND, TRUTH_PLACE
 from evalake.suites.solidity_audit.sources.round_fields import (
     Claim,
     cluster_of,
@@ -43,17 +45,21 @@ from evalake.suites.solidity_audit.sources.round_files import (
     is_review_folder,
     model_named,
     nearest,
+    note_variants,
     number_of,
+    part_of,
+    prompt_in,
     prompt_of,
     sample_names,
     sort_files,
     text_of,
     whole_of,
 )
+from evalake.suites.solidity_audit.sources.summaries import compare
 from evalake.suites.solidity_audit.truth import SUITE, as_sample
 
 JUDGED_TWICE = "another judgement of the same audit by the same judge"
-NO_TRUTH = "a judgement without a ground truth"
+NO_TRUTH = f"a judgement without a ground truth: {TRUTH_PLACE} is expected"
 _UNJUDGED = Judgement(findings=[])
 OTHER_AUDIT = "an audit that is not the one that was judged"
 
@@ -81,10 +87,11 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
     about = next((nearest(round_.truths[name], file) for name in reversed(names) if name in round_.truths), None)
     if about is None:
         raise SourceError(NO_TRUTH)
-    truth, prompt_type = read_truth(about.value), text_of(value.get("prompt_type")) or prompt_of(file.path)
-    of_model = next(parent for parent in file.path.parents if folder_name(parent.name) == JUDGEMENTS).parent
-    sample_id, model = _name_of(stated) or names[-1], of_model.name
-    judge = _name_of(value.get("judge_model") or value.get("judge")) or f"{of_model.parent.name} judge"
+    described = _with_metadata(about, names, round_)
+    truth, prompt_type = read_truth(described), prompt_in(file)
+    name = _name_of(stated) or names[-1]
+    sample_id = _sample_id(file, name, round_)
+    model, judge = _names(file)
     if not (fits_folder(model) and fits_folder(judge)):
         raise SourceError("a name of a model that is too long")
     if not all(map(is_storable, (sample_id, model, judge))):
@@ -93,9 +100,9 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
     reading = Reading(_UNJUDGED) if failure is not None else read_judgement(text, asked_of(truth))
     if reading.judgement is None:
         raise SourceError(f"judgement: {'; '.join(reading.flaws)}")
-    cluster = cluster_of(about.value) or sample_id
+    cluster = cluster_of(described) or sample_id
     sample = as_sample(DATASET, sample_id, NO_CONTRACT, truth, cluster=cluster, note=None)
-    audit = _judged_audit(round_, file, (sample_id, model, prompt_type), reading.judgement)
+    audit = _judged_audit(round_, file, (name, model, prompt_type), reading.judgement)
     item = Item(sample, model, judge, prompt_type, whole_of(value.get("replicate")) or 0)
     round_.used |= {about.where, *([audit.where] if audit else [])}
     return Judged(
@@ -105,11 +112,34 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
     )
 
 
+def _with_metadata(truth: RoundFile, names: Sequence[str], round_: Round) -> Mapping[str, Any]:
+    """Complete a truth of today's layout by the sample's metadata, which tell its base, tier and lines."""
+    metadata = next(
+        (nearest(round_.metadata[name], truth) for name in reversed(names) if name in round_.metadata), None
+    )
+    return truth.value if metadata is None else {**metadata.value, **truth.value}
+
+
+def _names(file: RoundFile) -> tuple[str, str]:
+    """Find the names of model and judge: today's folders have both, others the model's and the file the judge's."""
+    if file.place is not None:
+        return file.place.model, file.place.judge or ""
+    of_model = next(parent for parent in file.path.parents if folder_name(parent.name) == JUDGEMENTS).parent
+    stated = _name_of(file.value.get("judge_model") or file.value.get("judge"))
+    return of_model.name, stated or f"{of_model.parent.name} judge"
+
+
+def _sample_id(file: RoundFile, name: str, round_: Round) -> str:
+    """Name the sample; the variant stands before a name that several variants have."""
+    variant = file.place.variant if file.place else None
+    return f"{variant}/{name}" if variant is not None and len(round_.variants.get(name, ())) > 1 else name
+
+
 def _judged_audit(round_: Round, file: RoundFile, key: AuditKey, judgement: Judgement) -> RoundFile | None:
     """Find the audit that was judged; None where its file holds another, none of whose findings the judge repeats."""
     audit = nearest(round_.audits.get(key, ()), file)
-    if audit is None:
-        return None
+    if audit is None or file.place is not None:
+        return audit
     described = [Claim(finding.description, None, "", None) for finding in judgement.findings if finding.description]
     claims = {number: text for number, text in enumerate(_explanations(audit)) if text}
     if described and all(claim is None for _, claim in match(described, claims)):
@@ -122,19 +152,17 @@ def _judged_audit(round_: Round, file: RoundFile, key: AuditKey, judgement: Judg
 def _explanations(audit: RoundFile) -> list[str | None]:
     claims = audit.value["prediction"].get("vulnerabilities") or audit.value["prediction"].get("findings")
     return [
-        text_of(claim.get("explanation")) if isinstance(claim, Mapping) else None
+        text_of(claim.get("explanation") or claim.get("description")) if isinstance(claim, Mapping) else None
         for claim in (claims if isinstance(claims, list) else ())
     ]
 
 
 def _texts(judgement: Judgement, audit: RoundFile | None) -> dict[int, str]:
     """Collect each finding's text by id: as the judge repeats it, or else as the audit has it at that place."""
-    texts = _explanations(audit) if audit else []
+    first = 0 if any(finding.finding_id == 0 for finding in judgement.findings) else 1
+    texts = dict(enumerate(_explanations(audit) if audit else (), start=first))
     return {
-        finding.finding_id: finding.description
-        or (texts[finding.finding_id - 1] if 1 <= finding.finding_id <= len(texts) else None)
-        or ""
-        for finding in judgement.findings
+        finding.finding_id: finding.description or texts.get(finding.finding_id) or "" for finding in judgement.findings
     }
 
 
@@ -151,12 +179,13 @@ def _audit_reply(file: RoundFile | None) -> Reply:
 
 def _judges_reply(text: str, value: Mapping[str, Any], failure: str | None) -> Reply:
     """Build the judge's reply; of a judgement that failed, none but what went wrong and what it took."""
-    reply = _reply(text, value, "judge_")
+    reply = _reply(text, value, "" if "tool" in value else "judge_")
     return reply if failure is None else replace(reply, text=None, error_kind=storable(failure))
 
 
 def _reply(text: str, value: Mapping[str, Any], of: str = "") -> Reply:
     """Build a reply with what it took, by the fields whose names begin with `of`."""
+    value = part_of(value, "api_metrics", value)
     return Reply(
         text,
         input_tokens=whole_of(value.get(f"{of}input_tokens")),
@@ -267,9 +296,9 @@ AUDIT_NOT_JUDGED = "an audit without a judgement"
 
 
 def read_folder(folder: Path) -> RecordedFolder | None:
-    """Read a round; None where the folder holds neither judgements nor reviews, so is no round.
+    """Read a round; None where the folder holds neither judgements nor reviews, but JSON Lines.
 
-    Raises SourceError where it cannot be listed, or its file of aliases is not valid.
+    Raises SourceError where it cannot be listed, holds neither, or its file of aliases is not valid.
     """
     known = aliases(folder)
     try:
@@ -278,14 +307,25 @@ def read_folder(folder: Path) -> RecordedFolder | None:
         raise SourceError(f"cannot read {folder}: {error.strerror}") from error
     round_ = sort_files(folder, paths)
     if not round_.judgements and not round_.reviews and not round_.skipped:
-        return None
+        if any(path.suffix == ".jsonl" for path in paths):
+            return None
+        raise SourceError(f"{folder}: {NO_ROUND}")
+    note_variants(round_)
     for file in round_.judgements:
         read_judged(file, round_)
     for file in round_.reviews:
         read_labels(file, round_, known)
     _count_partnerless(round_)
     lines = tuple((judged.where, judged.recorded) for judged in round_.judged.values())
-    return RecordedFolder(lines, tuple(round_.labels), tuple(round_.skipped), _read_files(round_))
+    remarks = compare(round_.summaries, round_.judgements, lambda file: _truth_of(file, round_))
+    return RecordedFolder(lines, tuple(round_.labels), tuple(round_.skipped), _read_files(round_), tuple(remarks))
+
+
+def _truth_of(file: RoundFile, round_: Round) -> Mapping[str, Any]:
+    """Find the ground truth of a judgement as the original states it; empty where there is none."""
+    names = sample_names(file.path, file.value.get("sample_id"), PROMPT_TYPES)
+    about = next((nearest(round_.truths[name], file) for name in reversed(names) if name in round_.truths), None)
+    return {} if about is None else part_of(about.value, "ground_truth", about.value)
 
 
 def _count_partnerless(round_: Round) -> None:
@@ -304,5 +344,7 @@ def _partners(round_: Round) -> tuple[Iterator[RoundFile], Iterator[RoundFile]]:
 def _read_files(round_: Round) -> dict[str, int]:
     """Count the files that were read, by folder."""
     unread = {out.where for out in round_.skipped}
-    where = {file.where for file in chain(round_.judgements, round_.reviews, *_partners(round_))} - unread
+    where = {
+        file.where for file in chain(round_.judgements, round_.reviews, round_.summaries, *_partners(round_))
+    } - unread
     return dict(sorted(Counter(str(Path(file).parent) for file in where).items()))

@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evalake.suites.solidity_audit.cross_row_metrics import cross_row_metrics
+from evalake.suites.solidity_audit.cross_row_metrics import cross_row_metrics, warnings
 from evalake.suites.solidity_audit.truth import DEFAULTS
 from tests.unit.suites.solidity_audit.panels.material import said, with_panel
 from tests.unit.suites.solidity_audit.support import finding, found, frame_of, judgement, line, missed, target
@@ -54,6 +54,18 @@ def test_agreement_is_measured_for_all_judges_and_each_pair() -> None:
     assert found["judge_pair", "a~b", "pearson_rcir"]["value"] == pytest.approx(1.0)
     for of in (("all", ""), ("judge_pair", "a~b")):
         assert found[*of, "icc_2_1_rcir"]["value"] == pytest.approx(1.0)
+
+
+@pytest.mark.slow
+def test_a_panel_of_many_judges_is_measured_as_a_whole_and_says_that_its_pairs_are_not() -> None:
+    judges = [f"judge-{number:02d}" for number in range(38)]
+    lines = [line(n, judged=said(n == 0), judge=judge) for judge in judges for n in range(2)]
+    frame = with_panel(lines)
+    rows = cross_row_metrics(frame, DEFAULTS)
+    unanimous = rows.filter(pl.col("metric") == "unanimous_rate")
+    assert (unanimous["value"][0], unanimous["n"][0]) == (1.0, 2)
+    assert not {"judge_pair", "judge_pair_pooled"} & {*rows["slice"]}
+    assert any("a panel of 38 judges" in warning for warning in warnings(frame))
 
 
 def test_replicates_give_test_retest_agreement() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from evalake.suites.solidity_audit.sources import read
+from evalake.suites.solidity_audit.sources import builder
 from evalake.suites.solidity_audit.truth import GroundTruth
 from tests.unit.suites.solidity_audit.sources.material import SOURCE
 
@@ -22,12 +22,12 @@ from tests.unit.suites.solidity_audit.sources.material import SOURCE
 )
 def test_ground_truth_that_no_judge_could_be_asked_with_is_left_out(flawed: dict[str, Any]) -> None:
     assert GroundTruth.model_validate(flawed).flaw is not None
-    taken = read.AuditDatasetBuilder("d")
-    taken.add_material("here", read.Material(SOURCE, flawed, "id"))
-    assert [left.reason for left in taken.skipped] == [read.BAD_TRUTH]
+    taken = builder.AuditDatasetBuilder("d")
+    taken.add_material("here", builder.Material(SOURCE, flawed, "id"))
+    assert [left.reason for left in taken.skipped] == [builder.BAD_TRUTH]
 
 
 def test_a_patched_twin_has_no_severity() -> None:
-    taken = read.AuditDatasetBuilder("d")
-    taken.add_material("here", read.Material(SOURCE, {"is_vulnerable": False, "severity": "high"}, "id"))
+    taken = builder.AuditDatasetBuilder("d")
+    taken.add_material("here", builder.Material(SOURCE, {"is_vulnerable": False, "severity": "high"}, "id"))
     assert [each.severity for each in taken.samples] == [None]

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from evalake.suites.solidity_audit.sources import read
+from evalake.suites.solidity_audit.sources import builder
 from evalake.suites.solidity_audit.sources.read import read_dataset
 from evalake.suites.solidity_audit.truth import truth_of
 from tests.unit.suites.solidity_audit.sources.material import SOURCE, truth, write_pair
@@ -35,7 +35,7 @@ def test_a_folder_of_pairs_is_read_and_what_is_bad_in_it_is_named(tmp_path: Path
     kept = {(each.cluster, each.label) for each in dataset.samples}
     assert kept == {("a", "vulnerable"), ("a", "safe"), ("b", "safe"), ("d", "vulnerable"), ("e", "safe")}
     reasons = [left.reason for left in dataset.skipped]
-    for reason in (read.UNKNOWN_SEVERITY, read.BAD_TRUTH, read.CONTRADICTION):
+    for reason in (builder.UNKNOWN_SEVERITY, builder.BAD_TRUTH, builder.CONTRADICTION):
         assert reason in reasons
     assert any("apocalyptic" in left.where for left in dataset.skipped)
     assert any("surprise" in left.where for left in dataset.skipped)
@@ -52,7 +52,7 @@ def test_a_contract_of_several_files_is_one_text_with_the_lines_of_its_files(tmp
         pair_truth = json.dumps(given | {"vulnerable_lines": lines})
         (tmp_path / name / "ground_truth.json").write_text(pair_truth, encoding="utf-8")
     dataset = read_dataset(str(tmp_path))
-    assert [left.reason for left in dataset.skipped] == [read.BAD_TRUTH] * 2
+    assert [left.reason for left in dataset.skipped] == [builder.BAD_TRUTH] * 2
     vulnerable, safe = (each for each in dataset.samples if each.cluster == "a")
     assert vulnerable.sample_id == f"{tmp_path.name}/a/vulnerable"
     lines_of_text = vulnerable.input.splitlines()

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from evalake.core.errors import SourceError
-from evalake.suites.solidity_audit.sources import read
+from evalake.suites.solidity_audit.sources import builder
 from evalake.suites.solidity_audit.sources.read import read_dataset
 from evalake.suites.solidity_audit.truth import truth_of
 from tests.unit.suites.solidity_audit.sources.material import SOURCE
@@ -37,7 +37,7 @@ def test_tables_are_read_alike(tmp_path: Path, suffix: str) -> None:
     assert truth_of(one).vulnerable_lines == [2, 3]
     assert truth_of(one).vulnerable_functions == ["take"]
     assert other.label == "safe"
-    assert [left.reason for left in dataset.skipped] == [read.NO_CONTRACT, read.BAD_TRUTH]
+    assert [left.reason for left in dataset.skipped] == [builder.NO_CONTRACT, builder.BAD_TRUTH]
 
 
 def test_columns_can_be_mapped(tmp_path: Path) -> None:

@@ -79,8 +79,9 @@ def test_importing_again_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_folder_without_judgements_is_no_round(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path / "lake"))
-    assert read_folder(write(tmp_path / "round", {"notes.json": {}})) is None
-    with pytest.raises(SourceError, match="holds no recorded result"):
+    assert read_folder(write(tmp_path / "lines", {"recorded.jsonl": ""})) is None
+    write(tmp_path / "round", {"notes.json": {}})
+    with pytest.raises(SourceError, match=r"no round was found: .*judge_outputs/j_SAMPLE.json"):
         import_recorded(lake, SUITE, [tmp_path / "round"])
 
 

@@ -1,0 +1,235 @@
+"""Samples as BlockBench keeps them: a folder of contracts, with folders of their truths and metadata beside it.
+
+    contracts/SAMPLE.sol, or contracts/SAMPLE/*.sol      the contract; of several files, all of them
+    ground_truth/SAMPLE.json, metadata/SAMPLE.json       what is known of it; either may be missing, not both
+    context/SAMPLE/*, context_contracts/, protocol_docs/ further contracts and documents; or metadata list their paths
+    index.json, manifest.json                            what should be there, which is compared
+
+A sample of several files is one text: each file under a line `// File: NAME`, documents as comments.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evalake.core.errors import SourceError
+from evalake.core.files import MEGABYTE, FileRefusedError, Files
+from evalake.sdk.json_in_text import json_object
+from evalake.sdk.sources import NOT_READ, as_payload
+from evalake.suites.solidity_audit.sources.builder import (
+    BAD_TRUTH,
+    NO_CONTRACT,
+    AuditDatasetBuilder,
+    Material,
+    Source,
+)
+from evalake.suites.solidity_audit.sources.round_fields import cluster_of, read_truth
+from evalake.suites.solidity_audit.sources.round_files import text_of
+from evalake.suites.solidity_audit.truth import GroundTruth
+
+CONTRACTS, TRUTHS, METADATA = "contracts", "ground_truth", "metadata"
+FURTHER = ("context", "context_contracts", "protocol_docs", "protocol_documents", "docs")
+"""Folders of further contracts and documents, by sample."""
+LISTED = (
+    "context_contracts",
+    "context_files",
+    "context",
+    "files",
+    "protocol_docs",
+    "protocol_documents",
+    "protocol_doc",
+)
+"""Fields of metadata that list paths of further files."""
+CODE, DOCUMENTS = (".sol", ".vy", ".rs", ".move"), (".md", ".txt")
+BACKUPS = (".bak", ".backup", ".old", ".orig", ".swp", ".tmp", "~")
+DEEPEST = 4  # folders below the source
+LARGEST_FILE = 16 * MEGABYTE
+
+BACKUP, OTHER_FILE = "backup file", "not a contract"
+NO_TRUTH, TRUTH_ALONE = "contract without ground truth", "ground truth without contract"
+NO_FURTHER = "a file that metadata list is missing"
+UNKNOWN = ("unknown", "none", "n/a")
+"""Words that state no severity."""
+
+
+def sample_folders(folder: Path) -> list[Path]:
+    """List the folder and those in it that hold contracts with truths or metadata beside them."""
+    found = [
+        at.parent
+        for depth in range(DEEPEST)
+        for at in folder.glob("/".join([*("*",) * depth, CONTRACTS]))
+        if at.is_dir() and any((at.parent / name).is_dir() for name in (TRUTHS, METADATA))
+    ]
+    return sorted(found)
+
+
+def read_sample_folders(source: Path, folders: Sequence[Path], builder: AuditDatasetBuilder) -> AuditDatasetBuilder:
+    """Read the samples of every folder; what is no sample is counted by reason."""
+    files = Files(source, LARGEST_FILE)
+    for folder in folders:
+        contracts = dict(_contracts(folder / CONTRACTS, source, builder))
+        described = {name for part in (TRUTHS, METADATA) for name in _json_files(folder / part, source, builder)}
+        for name, parts in contracts.items():
+            where = _where(parts[0], source)
+            if name not in described:
+                builder.skip(where, NO_TRUTH)
+                continue
+            try:
+                _take(folder, name, parts, source, files, builder)
+            except FileRefusedError as refused:
+                builder.skip(where, refused.reason, NOT_READ)
+        for name in sorted(described - contracts.keys()):
+            builder.skip(f"{_where(folder, source)}/{as_payload(name)}", TRUTH_ALONE)
+    _compare_lists(source, files, builder)
+    if builder.implied:
+        builder.notes.append(
+            f"{len(builder.implied)} samples place a vulnerability without is_vulnerable: taken as vulnerable"
+        )
+    return builder
+
+
+def _contracts(folder: Path, source: Path, builder: AuditDatasetBuilder) -> Iterator[tuple[str, list[Path]]]:
+    """Yield each sample's name with its files; leave out what is none."""
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            if parts := [part for part in sorted(path.rglob("*")) if _is_code(part, source, builder)]:
+                yield path.name, parts
+        elif _is_code(path, source, builder):
+            yield path.stem, [path]
+
+
+def _is_code(path: Path, source: Path, builder: AuditDatasetBuilder) -> bool:
+    if path.is_dir():
+        return False
+    if _is_backup(path.name):
+        builder.skip(_where(path, source), BACKUP)
+    elif path.suffix.casefold() not in CODE:
+        builder.skip(_where(path, source), OTHER_FILE)
+    else:
+        return True
+    return False
+
+
+def _is_backup(name: str) -> bool:
+    stem = name.casefold().rpartition(".")[0]
+    return name.casefold().endswith(BACKUPS) or stem.endswith(("_backup", ".backup", "_bak", ".bak", " copy", "_old"))
+
+
+def _json_files(folder: Path, source: Path, builder: AuditDatasetBuilder) -> list[str]:
+    names = []
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if _is_backup(path.name):
+            builder.skip(_where(path, source), BACKUP)
+        elif path.suffix.casefold() == ".json":
+            names.append(path.stem)
+    return names
+
+
+def _take(
+    folder: Path, name: str, parts: Sequence[Path], source: Path, files: Files, builder: AuditDatasetBuilder
+) -> None:
+    """Add one sample, or leave it out for a reason."""
+    where, raw, value = _where(parts[0], source), "", dict[str, Any]()
+    for part in (METADATA, TRUTHS):  # the truth's word counts
+        if (path := folder / part / f"{name}.json").exists():
+            raw = files.read(path).decode("utf-8", "backslashreplace")
+            if (given := json_object(raw)) is None:
+                builder.skip(_where(path, source), BAD_TRUTH, raw)
+                return
+            value |= given
+    if is_implied(value):
+        builder.implied.append(name)
+        value["is_vulnerable"] = True
+    if str(value.get("severity")).strip().casefold() in UNKNOWN:
+        value["severity"] = None
+    try:
+        truth = read_truth(value)
+    except SourceError as error:
+        builder.skip(f"{where} ({error})", BAD_TRUTH, raw)
+        return
+    missing, further = _further(folder, name, value)
+    if missing:
+        builder.skip(f"{where} ({as_payload(missing[0])})", NO_FURTHER, raw)
+        return
+    if not parts:
+        builder.skip(where, NO_CONTRACT, raw)
+        return
+    text = _joined([*parts, *further], folder, files)
+    within = folder.relative_to(source).as_posix()
+    sample_id = "/".join([builder.dataset, *([within] if within != "." else []), name])
+    given_truth = _of_text(truth, text, parts[0].name)
+    material = Material(text.text, given_truth, as_payload(sample_id), cluster_of(value) or name, _note(value), raw)
+    builder.add_material(where, material)
+
+
+def is_implied(value: Mapping[str, Any]) -> bool:
+    """Tell whether a truth places a vulnerability of a type, but leaves out is_vulnerable."""
+    stated = value.get("ground_truth", value.get("is_vulnerable"))
+    placed = any(value.get(name) for name in ("vulnerable_function", "vulnerable_functions", "vulnerable_lines"))
+    return stated is None and placed and text_of(value.get("vulnerability_type")) is not None
+
+
+def _of_text(truth: GroundTruth, text: Source, first: str) -> Mapping[str, Any]:
+    """Fit a truth to the text: lines count from the text's first, and a safe contract has no vulnerability."""
+    if not truth.is_vulnerable:
+        return {"is_vulnerable": False, "difficulty_tier": truth.difficulty_tier}
+    before = text.lines_before.get(first, 0)
+    return truth.model_dump() | {"vulnerable_lines": [before + line for line in truth.vulnerable_lines]}
+
+
+def _further(folder: Path, name: str, value: Mapping[str, Any]) -> tuple[list[str], list[Path]]:
+    """Find the sample's further files: those of its own folders, and those in its metadata; missing ones first."""
+    found = [
+        path
+        for part in FURTHER
+        for path in sorted([*folder.glob(f"{part}/{name}/**/*"), *folder.glob(f"{part}/{name}.*")])
+        if path.suffix.casefold() in (*CODE, *DOCUMENTS) and not _is_backup(path.name)
+    ]
+    stated = [value[field] for field in LISTED if field in value]
+    paths = [path for given in stated for path in (given if isinstance(given, list) else [given]) if text_of(path)]
+    listed = {path: folder / path for path in paths if path.casefold().endswith((*CODE, *DOCUMENTS))}
+    missing = [path for path, at in listed.items() if not at.is_file()]
+    main = folder / CONTRACTS / f"{name}.sol"
+    return missing, [*dict.fromkeys(path for path in (*found, *listed.values()) if path != main)]
+
+
+def _joined(paths: Sequence[Path], folder: Path, files: Files) -> Source:
+    texts = [files.read(path).decode("utf-8-sig", "surrogateescape") for path in paths]
+    if len(paths) == 1:
+        return Source(texts[0])
+    parts, before, count = [], {}, 0
+    for path, text in zip(paths, texts, strict=True):
+        before.setdefault(path.name, count + 1)
+        is_code = path.suffix.casefold() in CODE
+        shown = text if is_code else "\n".join(f"// {line}".rstrip() for line in text.splitlines())
+        title = "File" if is_code else "Document"
+        parts.append(f"// {title}: {as_payload(path.relative_to(folder).as_posix())}\n{shown.rstrip()}\n")
+        count += parts[-1].count("\n")
+    return Source("".join(parts), before)
+
+
+def _note(value: Mapping[str, Any]) -> str | None:
+    return text_of(value.get("description"))
+
+
+def _compare_lists(source: Path, files: Files, builder: AuditDatasetBuilder) -> None:
+    """Note where index or manifest state other samples than there are."""
+    seen = {sample_id.rpartition("/")[2] for sample_id in builder.ids}
+    for name in ("index.json", "manifest.json"):
+        if not (source / name).is_file():
+            continue
+        value = json_object(files.read(source / name).decode("utf-8", "backslashreplace")) or {}
+        given = next((value[field] for field in ("selected_samples", "samples") if field in value), None)
+        listed = {each.get("id") or each.get("sample_id") for each in given or () if isinstance(each, Mapping)}
+        count = value.get("total_files", value.get("total_contracts"))
+        if absent := listed - seen:
+            others = len(seen - listed)
+            builder.notes.append(
+                f"{name} lists {len(listed)} samples: {len(absent)} of them are not here, {others} others are"
+            )
+        if isinstance(count, int) and count != len(seen):
+            builder.notes.append(f"{name} states {count} contracts, {len(seen)} samples were read")
+
+
+def _where(path: Path, source: Path) -> str:
+    return as_payload(path.relative_to(source).as_posix())

@@ -1,0 +1,263 @@
+"""The original's summaries of a round, recomputed from its own files and compared value by value.
+
+A summary keeps the original's definitions, which differ from this suite's: a lucky guess has no bonus beside it.
+Quality is averaged over the audits that found the target, deviations have ddof 1. `invalid` counts hallucinated
+findings and every class that is no word of the rubric. A tool's precision leaves out what is neither valid nor invalid.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import fmean, stdev
+from typing import Any
+
+from evalake.sdk.lenient_json import name_of
+from evalake.suites.solidity_audit.sources.round_fields import (
+    OTHER_CLASSES,
+    found_of,
+    stated_failure,
+    truth_of,
+)
+from evalake.suites.solidity_audit.sources.round_files import RoundFile, number_of, part_of, text_of
+from evalake.suites.solidity_audit.truth import CLASSIFICATIONS, SCORES, TYPE_MATCHES, VALID
+
+MOST_NAMED = 3
+"""Differing values of a round's summaries that are named."""
+
+_TOTALS = ("target_matches", "partial_matches", "bonus_valid", "invalid", *(c.lower() for c in CLASSIFICATIONS[4:]))
+_CLASSES = dict(zip(CLASSIFICATIONS, _TOTALS, strict=True))
+Value = Mapping[str, Any]
+Truth = Mapping[str, Any]
+
+
+def compare(
+    summaries: Sequence[RoundFile], judgements: Sequence[RoundFile], truths: Callable[[RoundFile], Truth]
+) -> list[str]:
+    """Write one sentence on the summaries, and one on each judge and model with failed judgements."""
+    equal, unknown, differing, failures = 0, 0, [], []
+    for summary in summaries:
+        of_it = [file for file in judgements if _same_place(file, summary)]
+        ours = dict(_leaves(_recomputed(summary, of_it, truths)))
+        for name, stated in _leaves(summary.value):
+            if name in _ABOUT:
+                continue
+            if name not in ours:
+                unknown += 1
+            elif _is_equal(stated, ours[name]):
+                equal += 1
+            else:
+                differing.append(f"{_called(summary)} {name}: {stated} stated, {ours[name]} recomputed")
+        failures += _failures(summary, of_it)
+    if not summaries:
+        return []
+    return [_sentence(len(summaries), equal, unknown, differing), *failures]
+
+
+def _sentence(summaries: int, equal: int, unknown: int, differing: Sequence[str]) -> str:
+    named = "; ".join(differing[:MOST_NAMED]) + ("; …" if len(differing) > MOST_NAMED else "")
+    differ = f"{len(differing):,} differ ({named})" if differing else "none differs"
+    others = f"; {unknown:,} others are not recomputed" if unknown else ""
+    return f"the original's summaries ({summaries}) recomputed: {equal:,} values are equal, {differ}{others}"
+
+
+def _failures(summary: RoundFile, files: Sequence[RoundFile]) -> list[str]:
+    stated = part_of(summary.value, "sample_counts").get("failed_evaluations")
+    failed = sum(stated_failure(file.value) is not None for file in files)
+    if not failed and not stated:
+        return []
+    counted = "no count" if stated is None else stated
+    return [f"failed judgements of {_called(summary)}: {failed} read, {counted} in the original's summary"]
+
+
+def _called(summary: RoundFile) -> str:
+    place = summary.place
+    assert place is not None
+    return f"{place.judge} on {place.model} ({'/'.join(place.section)})"
+
+
+def _same_place(file: RoundFile, summary: RoundFile) -> bool:
+    one, other = file.place, summary.place
+    if one is None or other is None:
+        return False
+    return (one.judge, one.model, one.section) == (other.judge, other.model, other.section)
+
+
+_ABOUT = frozenset({"detector", "tool", "tier", "judge_model", "judge_family", "timestamp", "prompt_type", "variant"})
+
+
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _leaves(part, f"{name}.{key}" if name else str(key))
+    else:
+        yield name, value
+
+
+def _is_equal(stated: Any, ours: Any) -> bool:
+    if isinstance(stated, float | int) and isinstance(ours, float | int):
+        return math.isclose(stated, ours, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(stated == ours)
+
+
+def _recomputed(summary: RoundFile, files: Sequence[RoundFile], truths: Callable[[RoundFile], Truth]) -> Value:
+    place = summary.place
+    assert place is not None
+    judged = [(file.value, truths(file)) for file in files if stated_failure(file.value) is None]
+    by_type: dict[str, list[tuple[Value, Truth]]] = {}
+    if "evaluator_type" in (files[0].value if files else ()):
+        every = [(file.value, truths(file)) for file in files]
+        for value, truth in every:
+            by_type.setdefault(str(truth.get("vulnerability_type")), []).append((value, truth))
+        return {**_of_rules(every), "by_vulnerability_type": {name: _of_rules(part) for name, part in by_type.items()}}
+    of_tool = "tool" in summary.value
+    for value, truth in judged:
+        by_type.setdefault(str(truth.get("vulnerability_type")), []).append((value, truth))
+    return {
+        "sample_counts": {
+            "total": len(files),
+            "successful_evaluations": len(judged),
+            "failed_evaluations": len(files) - len(judged),
+        },
+        "detection_metrics": _detection(judged, of_tool=of_tool),
+        "quality_scores": _quality(judged),
+        "classification_totals": _classes(judged),
+        "type_match_distribution": _type_matches(judged),
+        "by_vulnerability_type": {
+            name: {
+                "total_samples": len(part),
+                **_detection(part, of_tool=of_tool),
+                "classifications": _classes(part),
+                "type_match_distribution": _type_matches(part),
+                "quality_scores": _quality(part),
+            }
+            for name, part in by_type.items()
+        },
+        "performance": {"avg_latency_ms": _mean([_latency(value) for value, _ in judged])},
+    }
+
+
+Judged = Sequence[tuple[Value, Truth]]
+
+
+def _detection(judged: Judged, *, of_tool: bool) -> dict[str, Any]:
+    samples = len(judged)
+    classes = _classes(judged)
+    found = [_found(value) for value, _ in judged]
+    valid = [[_class_of(finding) in VALID for finding in _findings(value)] for value, _ in judged]
+    bonus = [any(_class_of(finding) == "BONUS_VALID" for finding in _findings(value)) for value, _ in judged]
+    said = [_said_vulnerable(value) for value, _ in judged]
+    lucky = sum(
+        bool(vulnerable and truth.get("is_vulnerable") and not target and not other)
+        for vulnerable, target, other, (_, truth) in zip(said, found, bonus, judged, strict=True)
+    )
+    total, true = sum(map(len, valid)), sum(map(sum, valid))
+    false = classes["invalid"] if of_tool else total - true
+    counted = true + false
+    correct = sum(_correct(value, verdict, truth) for verdict, (value, truth) in zip(said, judged, strict=True))
+    rate, precision = _share(sum(found), samples), None if of_tool and not counted else _share(true, counted)
+    return {
+        "target_found_count": sum(found),
+        **dict.fromkeys(("target_detection_rate", "target_found_rate", "recall"), rate),
+        "miss_rate": 1 - rate,
+        "lucky_guess_count": lucky,
+        "lucky_guess_rate": _share(lucky, samples),
+        "samples_with_bonus": sum(bonus),
+        "ancillary_discovery_rate": _share(sum(bonus), samples),
+        "verdict_correct_count": correct,
+        "verdict_accuracy": _share(correct, samples),
+        "total_findings": total,
+        "avg_findings_per_sample": _share(total, samples),
+        "true_positives": true,
+        "false_positives": false,
+        "precision": precision,
+        **dict.fromkeys(("invalid_finding_rate", "fp_rate"), _share(false, total)),
+        "false_alarm_density": _share(false, samples),
+        "f1_score": 2 * precision * rate / (precision + rate) if precision else None,
+    }
+
+
+def _quality(judged: Judged) -> dict[str, Any]:
+    found = [part_of(value, "target_assessment") for value, _ in judged if _found(value)]
+    scores = {short: [_score(target.get(name)) for target in found] for short, name in SCORES.items()}
+    known = {short: [value for value in values if value is not None] for short, values in scores.items()}
+    return {
+        **{f"avg_{short}": _mean(values) for short, values in known.items()},
+        **{f"std_{short}": stdev(values) if len(values) > 1 else None for short, values in known.items()},
+        "count": len(found),
+    }
+
+
+def _classes(judged: Judged) -> dict[str, int]:
+    counted = Counter(
+        _CLASSES.get(_class_of(finding), "invalid") for value, _ in judged for finding in _findings(value)
+    )
+    return {name: counted[name] for name in _TOTALS}
+
+
+def _type_matches(judged: Judged) -> dict[str, int]:
+    stated = Counter(
+        text_of(part_of(value, "target_assessment").get("type_match")) or "not_mentioned" for value, _ in judged
+    )
+    return {name: stated[name] for name in TYPE_MATCHES}
+
+
+def _of_rules(judged: Judged) -> dict[str, Any]:
+    samples = len(judged)
+    done = [(value, truth) for value, truth in judged if part_of(value, "metadata").get("timeout") is not True]
+    found = sum(part_of(value, "evaluation").get("target_vulnerability_found") is True for value, _ in done)
+    correct = sum(part_of(value, "evaluation").get("detection_verdict_correct") is True for value, _ in done)
+    findings = sum(part_of(value, "findings_analysis").get("total_findings") or 0 for value, _ in done)
+    return {
+        "total_samples": samples,
+        "successful_analyses": len(done),
+        "timeout_count": samples - len(done),
+        "timeout_rate": _share(samples - len(done), samples),
+        "target_found_count": found,
+        "target_found_rate": _share(found, len(done)),
+        "verdict_accuracy": _share(correct, len(done)),
+        "total_findings": findings,
+        "avg_findings_per_sample": _share(findings, len(done)),
+    }
+
+
+def _found(value: Value) -> bool:
+    return found_of(part_of(value, "target_assessment")) is True
+
+
+def _findings(value: Value) -> list[Value]:
+    findings = value.get("findings")
+    return [finding for finding in findings if isinstance(finding, Mapping)] if isinstance(findings, list) else []
+
+
+def _class_of(finding: Value) -> str:
+    word = finding.get("classification")
+    named = name_of(word) if isinstance(word, str) else ""
+    return "" if named in OTHER_CLASSES else named.upper()
+
+
+def _said_vulnerable(value: Value) -> Any:
+    verdict = part_of(value, "overall_verdict")
+    return truth_of(verdict.get("said_vulnerable", verdict.get("tool_found_issues")))
+
+
+def _correct(value: Value, said: Any, truth: Truth) -> bool:
+    stated = part_of(value, "overall_verdict").get("verdict_correct")
+    return stated is True if isinstance(stated, bool) else said is not None and said == truth.get("is_vulnerable")
+
+
+def _score(value: Any) -> float | None:
+    return number_of(value.get("score") if isinstance(value, Mapping) else value)
+
+
+def _latency(value: Value) -> float | None:
+    return number_of(value.get("judge_latency_ms", value.get("latency_ms")))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _share(count: float, of: float) -> float:
+    """Divide as the original does, which takes 0 for a share of nothing."""
+    return count / of if of else 0.0
