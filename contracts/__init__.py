@@ -1,4 +1,4 @@
-"""What a row must be: row models, rules, and what they compile to."""
+"""Contracts of tables: row models, rules, and the engines they compile to."""
 
 if __name__ != "evalake.contracts":
     raise ImportError("this folder is installed as evalake.contracts: import that name")

@@ -1,4 +1,4 @@
-"""The audit: Polars masks that split good rows from bad, and say which rule each bad row broke."""
+"""The audit: Polars masks that split good rows from bad ones, and name the rules that a bad row breaks."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -15,7 +15,7 @@ Outcome: TypeAlias = Literal["kept", "warning", "broken"]
 
 
 def outcome_of(severity: str, *, passed: bool) -> Outcome:
-    """Decide what came of a rule, as every surface says it: a broken rule of the severity `warning` is a warning."""
+    """Name a rule's outcome as all reports do: a broken rule of severity `warning` is a warning."""
     if passed:
         return "kept"
     return "warning" if severity == Severity.WARNING else "broken"
@@ -23,7 +23,7 @@ def outcome_of(severity: str, *, passed: bool) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:
-    """How one rule fared on one frame. A broken rule about the table as a whole may have no failing row."""
+    """The result of one rule on one frame. A broken table rule may have no failing row."""
 
     rule_id: str
     severity: Severity
@@ -31,20 +31,20 @@ class RuleResult:
     passed: bool
     rows_checked: int
     rows_failed: int
-    message: str | None = None  # what was found, in words; None where the rule was kept
+    message: str | None = None  # None where the rule was kept
 
     @property
     def outcome(self) -> Outcome:
-        """What came of the rule."""
+        """The outcome of the rule."""
         return outcome_of(self.severity, passed=self.passed)
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """A frame held to its contract.
+    """A frame, checked against its contract.
 
-    `good` and `bad` together are the rows that came in, each in the order it came; `bad` has one more column, `broken`,
-    a list of the ids of every `error` and `critical` rule that the row broke. Table rules were held to `good`.
+    `good` and `bad` are the rows of the frame, in its order. `bad` has the column `broken`: the ids of the `error` and
+    `critical` rules that the row breaks. Table rules were checked on `good`.
     """
 
     table: str
@@ -54,19 +54,16 @@ class Audit:
 
 
 def audit(frame: pl.DataFrame, contract: Contract) -> Audit:
-    """Hold every row to the row rules, and the good rows to the table rules.
+    """Check every row against the row rules, and the good rows against the table rules.
 
-    The frame has the contract's columns and types (see `conform`); columns beyond them, such as where a row came
-    from, are passed through. A broken `warning` is counted, and makes no row bad.
-
-    Raises SchemaMismatchError where a column is missing or of another type.
+    The frame has the contract's columns and types (see `conform`); other columns are passed through. A broken
+    `warning` is counted, and the row stays good. Raises SchemaMismatchError for a missing column or another type.
     """
     require_schema(frame, contract)
     kept = kept_rules(frame, contract)
     refusing = [rule.id for rule in contract.rules if rule.severity is not Severity.WARNING]
     is_good = kept.select(pl.all_horizontal(refusing)).to_series()
     good, bad = frame.filter(is_good), frame.filter(~is_good)
-    # Naming the rules is worth its cost for the bad rows only.
     names = pl.concat_list(pl.when(~pl.col(rule_id)).then(pl.lit(rule_id)) for rule_id in refusing)
     broken = kept.filter(~is_good).select(names.list.drop_nulls().alias(BROKEN))
     failed = kept.select((~pl.all()).sum()).row(0, named=True)
@@ -75,17 +72,17 @@ def audit(frame: pl.DataFrame, contract: Contract) -> Audit:
 
 
 def kept_rules(frame: pl.DataFrame, contract: Contract) -> pl.DataFrame:
-    """Tell for every row which row rules it keeps: one boolean column for each rule, named by the rule's id."""
+    """Compute a boolean column for each row rule, named by its id: whether the row keeps the rule."""
     return frame.select(keeps(rule, contract).alias(rule.id) for rule in contract.rules)
 
 
 def audit_table(frame: pl.DataFrame, contract: Contract) -> tuple[RuleResult, ...]:
-    """Hold the frame as a whole to the table rules: unique keys, row counts, shares by group."""
+    """Check the whole frame against the table rules: unique keys, row counts, shares by group."""
     return tuple(_table_result(frame, rule) for rule in contract.table_rules)
 
 
 def require(audit: Audit) -> None:
-    """Raise ContractError if a critical rule was broken: the batch must not be published."""
+    """Raise ContractError where the audit broke a critical rule, so that nothing is published."""
     broken = [
         result.message or result.rule_id
         for result in audit.results
@@ -96,7 +93,7 @@ def require(audit: Audit) -> None:
 
 
 def keeps(rule: Rule, contract: Contract) -> pl.Expr:
-    """Build an expression that is true in the rows that keep the rule, false in the others, and never null."""
+    """Build an expression that is true in rows that keep the rule, else false, and never null."""
     column, parameters = pl.col(rule.column), rule.parameters
     match rule.kind:
         case Kind.PRESENT:
@@ -130,7 +127,7 @@ def keeps(rule: Rule, contract: Contract) -> pl.Expr:
 
 
 def result_of(rule: Rule | TableRule, checked: int, failed: int, passed: bool | None = None) -> RuleResult:
-    """Build the result of a rule that `failed` of `checked` rows broke; `passed` where that alone does not tell."""
+    """Build the result of a rule that `failed` of `checked` rows break. `passed` overrides `failed == 0`."""
     kept = failed == 0 if passed is None else passed
     which = f"{failed} of {checked} rows break" if failed else f"a table of {checked} rows breaks"
     message = None if kept else f"{which} the rule that {describe(rule)}"
@@ -138,7 +135,7 @@ def result_of(rule: Rule | TableRule, checked: int, failed: int, passed: bool | 
 
 
 def _not_nan(name: str, contract: Contract) -> pl.Expr:
-    # Polars sorts NaN above every number; to a contract it is a broken value, as in SQL's and IEEE's comparisons.
+    # Polars sorts NaN above every number; contracts follow SQL and IEEE, where every comparison with NaN is false
     return pl.col(name).is_not_nan() if contract.column[name].base is float else pl.lit(True)
 
 
@@ -150,7 +147,7 @@ def _table_result(frame: pl.DataFrame, rule: TableRule) -> RuleResult:
     parameters = rule.parameters
     match rule.kind:
         case TableKind.UNIQUE:
-            # As in SQL, a row with a null in its key is like no other.
+            # As in SQL, a row with a null in its key is unique
             known = pl.all_horizontal(pl.col(name).is_not_null() for name in parameters["columns"])
             repeated = pl.struct(parameters["columns"]).is_duplicated() & known
             return result_of(rule, frame.height, frame.select(repeated.sum()).item())
@@ -160,7 +157,6 @@ def _table_result(frame: pl.DataFrame, rule: TableRule) -> RuleResult:
             surplus = 0 if maximum is None else max(0, frame.height - maximum)
             return result_of(rule, frame.height, surplus, passed=enough and not surplus)
         case TableKind.SHARE_BY_GROUP:
-            # Each row knows its group's share, so that the rows to blame can be counted.
             hit = _holds(parameters["column"], parameters["values"])
             above = hit.mean().over(parameters["group"]) > parameters["maximum"]
             return result_of(rule, frame.height, frame.select((hit & above).sum()).item())

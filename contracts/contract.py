@@ -1,4 +1,4 @@
-"""A contract: the row model of a table, its key, and every rule its rows are held to."""
+"""Contracts: the row model of a table, its key, its rules, and the changes of its schema."""
 
 import re
 import types
@@ -17,12 +17,10 @@ from evalake.contracts.rule import Dimension, Kind, Rule, Severity, TableKind, T
 from evalake.core.configuration import UNKNOWN
 from evalake.core.errors import ContractError
 
-# How a table's schema changed since its first version: each change as data, in the order in which they were made.
-
 
 @dataclass(frozen=True)
 class Added:
-    """Columns that were added, nullable every one; rows from before hold null."""
+    """A change that added nullable columns; older rows hold null."""
 
     columns: tuple[str, ...]
 
@@ -34,7 +32,7 @@ class Added:
 
 @dataclass(frozen=True)
 class Renamed:
-    """Other names: the table's before the change, where it had another one, and old to new names of columns."""
+    """A change of names: `table` is the former name of the table, `columns` maps old to new column names."""
 
     table: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -48,9 +46,9 @@ class Renamed:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """Rows that became other rows; `words` say how, and `rows` makes the new ones from all the old ones.
+    """A change that computes new rows from all old ones by `rows`; `words` describe it.
 
-    `rows` is a function of a module, so that contracts can be pickled. It must not depend on the order of rows.
+    `rows` is a module-level function, so that contracts can be pickled. It must not depend on the order of rows.
     """
 
     words: str
@@ -58,9 +56,6 @@ class Rewritten:
 
 
 Change = Added | Renamed | Rewritten
-
-
-# How rows from before the column `endpoint` get one: by a change of each table that names calls.
 
 
 def _with_endpoint(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -83,7 +78,7 @@ ENDPOINTS_OF_RESULTS = Rewritten(f"{_WORDS}, and the revision of the replies (0)
 ENDPOINTS_OF_ITEMS = Rewritten(_WORDS, _with_endpoints_of_items)
 
 
-BROKEN = "broken"  # the column that the audit adds to refused rows; no table may have one of that name
+BROKEN = "broken"  # the column that the audit adds to refused rows, so no table may have it
 
 
 Row = Mapping[str, Any]
@@ -99,18 +94,18 @@ class RowModel(BaseModel):
     them `| None`. Nested data is a string of JSON, so that every engine can read the tables.
     """
 
-    # Columns and types are looked at in every command; what validates a row is built where one is validated
+    # Commands read columns and types; validators are built at their first use
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     @classmethod
     def column_names(cls) -> Sequence[str]:
-        """List the columns in the order of the table: as they are declared, unless a row model overrides this."""
+        """List the columns in the order of the table, which is that of their declaration by default."""
         return list(cls.model_fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column as its row model declares it."""
+    """One column of a row model."""
 
     name: str
     type: Any  # the declared type without `| None`; a list type stays a list type
@@ -119,13 +114,13 @@ class Column:
 
     @property
     def base(self) -> type:
-        """The type without its details: str for a Literal, list for any list."""
+        """The plain type: str for a Literal, list for any list."""
         origin = get_origin(self.type)
         return str if origin is Literal else origin or self.type
 
     @property
     def element(self) -> Any:
-        """The type of a list's elements; of any other column its own, without details."""
+        """The type of a list's elements, or of any other column's values."""
         return next(iter(get_args(self.type)), None) if self.base is list else self.base
 
     @property
@@ -134,17 +129,16 @@ class Column:
         return get_args(self.type) if get_origin(self.type) is Literal else None
 
 
-ALWAYS = "TRUE"  # as `replaced_when`: the table holds how things stand
+ALWAYS = "TRUE"  # for `replaced_when`: the newest row of a key replaces the others
 
 
 @dataclass(frozen=True)
 class Contract:
-    """What a table is and what its rows must be.
+    """The declaration of a table and its rows.
 
-    `key` identifies a row. `partition_by` columns are functions of the key; code that takes their values from
-    outside checks them with `fits_folder`. A row stays as it first landed, unless `replaced_when` says (in SQL over
-    `old` and `new`) when a later row of the same key takes its place. `changes` lead from the table's first schema to
-    this one.
+    `key` identifies a row. `partition_by` columns are functions of the key; code checks foreign values of them by
+    `fits_folder`. The first row of a key stays, unless `replaced_when` (SQL over `old` and `new`) lets a later row
+    replace it. `changes` lead from the table's first schema to this one.
     """
 
     table: str
@@ -157,18 +151,18 @@ class Contract:
     replaced_when: str | None = None
     append_only: bool = False
     changes: tuple[Change, ...] = ()
-    suite: str | None = None  # the suite whose result rows these are; None for every other table
+    suite: str | None = None  # the suite of a result table
 
     def __post_init__(self) -> None:
         for flaw in _flaws(self):
             raise ContractError(f"the contract of table {self.table} contradicts itself: {flaw}")
 
     def __hash__(self) -> int:
-        """Hash the table's name and row model, for rules hold mappings, which cannot be hashed."""
+        """Hash the table's name and row model; rules hold unhashable mappings."""
         return hash((self.table, self.row))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the columns in place of the row model, for processes that cannot import the suite it belongs to."""
+        """Pickle the columns instead of the row model, for processes that cannot import its suite."""
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "row"}
         described = self.row.model_fields
         columns = [(n, described[n].annotation, described[n].description or "") for n in self.row.column_names()]
@@ -191,18 +185,18 @@ class Contract:
 
     @property
     def former_tables(self) -> tuple[str, ...]:
-        """The names that the table had before, the latest first."""
+        """The table's former names, the latest first."""
         renamed = (change.table for change in reversed(self.changes) if isinstance(change, Renamed))
         return tuple(name for name in renamed if name)
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """Every row rule: those that follow from the column types, then those declared."""
+        """All row rules: those of the column types, then the declared ones."""
         return (*_rules_of_types(self.columns), *self.row_rules)
 
     @cached_property
     def table_rules(self) -> tuple[TableRule, ...]:
-        """Every table rule: the unique key (except in an append-only log), then those declared."""
+        """All table rules: the unique key (except in an append-only log), then the declared ones."""
         unique = TableRule("key_unique", TableKind.UNIQUE, {"columns": self.key}, dimension=Dimension.UNIQUENESS)
         return (*(() if self.append_only else (unique,)), *self.extra_table_rules)
 
@@ -251,7 +245,7 @@ _COLUMN_TYPES: Mapping[Kind, tuple[type, ...]] = {
 
 
 def fits_folder(value: str) -> bool:
-    """Tell whether a folder of a partitioned table can have the value as its name, which Delta percent-encodes."""
+    """Tell whether the percent-encoded value fits in the name of a partition's folder."""
     return len(quote(value, safe="", errors="replace")) <= LONGEST_FOLDER
 
 
@@ -286,19 +280,16 @@ def _flaws(contract: Contract) -> Iterator[str]:
             yield f"the rule {rule.id} compares columns of different types"
 
 
-# Which columns of a table hold an answer, and on which scale: what its contract declares decides.
-
-
 Scale: TypeAlias = tuple[float, float] | None
-"""The two ends of a number's scale; None for an answer that is a word: two words are equal or not, no more."""
+"""The ends of a number's scale; None for an answer in words."""
 
 
 def scales(contract: Contract) -> Mapping[str, Scale]:
-    """Find the columns that hold answers: those of a fixed vocabulary (true and false are one), and bounded numbers."""
+    """Find the columns with answers: words of a fixed vocabulary, booleans, and numbers between two bounds."""
     scales: dict[str, Scale] = {}
     for column in contract.columns:
         if column.name == "origin":
-            continue  # has a fixed vocabulary, but says where the row comes from
+            continue  # the source of the row, not an answer
         if column.base is bool or column.allowed:
             scales[column.name] = None
         elif (ends := _ends(column, contract)) is not None:

@@ -1,4 +1,4 @@
-"""Rules as data: what may be demanded of one row, and of a whole table."""
+"""Rules as data: conditions on one row, and on a whole table."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from evalake.core.errors import ContractError
 
 
 class Severity(StrEnum):
-    """What a broken rule does: `warning` is counted, `error` quarantines the row, `critical` stops the publication."""
+    """The effect of a broken rule: `warning` counts it, `error` quarantines the row, `critical` stops publication."""
 
     WARNING = "warning"
     ERROR = "error"
@@ -18,7 +18,7 @@ class Severity(StrEnum):
 
 
 class Dimension(StrEnum):
-    """The side of data quality that a rule looks after (the dimensions of the Open Data Contract Standard)."""
+    """The dimension of data quality that a rule checks, by the Open Data Contract Standard."""
 
     ACCURACY = "accuracy"
     COMPLETENESS = "completeness"
@@ -29,26 +29,26 @@ class Dimension(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a row rule says of its column, with the parameters it takes."""
+    """The condition of a row rule on its column, with its parameters."""
 
     PRESENT = "present"  # not null
     FINITE = "finite"  # neither NaN nor infinite
-    NOT_BLANK = "not_blank"  # a string with something other than white space in it
-    ONE_OF = "one_of"  # values: the strings that are allowed
+    NOT_BLANK = "not_blank"  # a string with more than white space
+    ONE_OF = "one_of"  # values: the allowed strings
     BETWEEN = "between"  # minimum, maximum: inclusive bounds, either may be None
-    MATCHES = "matches"  # pattern: of characters, classes, groups, alternatives and repetition, for the whole string
+    MATCHES = "matches"  # pattern: characters, classes, groups, alternatives and repetition, for the whole string
     NOT_ABOVE = "not_above"  # other: a column that this one never exceeds
     PRESENT_WHEN = "present_when"  # other, values: not null where the other column holds one of the values
     ABSENT_WHEN = "absent_when"  # other, values: null where the other column holds one of the values
-    EMPTY = "empty"  # a list with nothing in it
+    EMPTY = "empty"  # an empty list
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One demand on every row of a table.
+    """One condition on every row of a table.
 
     A null passes every kind but `present` and `present_when`; NaN breaks `finite`, `between` and `not_above`. Raises
-    ContractError where the parameters are not those of the kind, or a pattern is no regular expression.
+    ContractError for parameters of another kind or an invalid regular expression.
     """
 
     id: str
@@ -61,16 +61,19 @@ class Rule:
     def __post_init__(self) -> None:
         _require_parameters(self)
         if self.kind is Kind.MATCHES:
-            _require_expression(self.parameters["pattern"])
+            try:
+                re.compile(pattern := self.parameters["pattern"])
+            except re.error as error:
+                raise ContractError(f"the pattern {pattern!r} is not a regular expression: {error}") from error
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the rule looks at: its own, and the one that it is compared with."""
+        """The columns that the rule reads: its own, and the one that it is compared with."""
         return (self.column, self.parameters["other"]) if "other" in self.parameters else (self.column,)
 
 
 class TableKind(StrEnum):
-    """What a table rule says of all rows together, with the parameters it takes."""
+    """The condition of a table rule on all rows together, with its parameters."""
 
     UNIQUE = "unique"  # columns: no two rows agree in all of them
     ROW_COUNT = "row_count"  # minimum, maximum: inclusive bounds, either may be None
@@ -79,7 +82,7 @@ class TableKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableRule:
-    """One demand on a batch or a table version as a whole."""
+    """One condition on a whole batch or table version."""
 
     id: str
     kind: TableKind
@@ -92,12 +95,12 @@ class TableRule:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the rule looks at; none where it only counts rows."""
+        """The columns that the rule reads; none where it counts rows."""
         roles = (self.parameters[role] for role in ("column", "group") if role in self.parameters)
         return (*self.parameters.get("columns", ()), *roles)
 
 
-_PARAMETERS: Mapping[Kind | TableKind, frozenset[str]] = {  # of the kinds that take some
+_PARAMETERS: Mapping[Kind | TableKind, frozenset[str]] = {  # kinds that are missing here take none
     Kind.ONE_OF: frozenset({"values"}),
     Kind.BETWEEN: frozenset({"minimum", "maximum"}),
     Kind.MATCHES: frozenset({"pattern"}),
@@ -119,13 +122,6 @@ def _require_parameters(rule: Rule | TableRule) -> None:
         raise ContractError(f"the rule {rule.id} names no values")
     if needed == {"minimum", "maximum"} and all(bound is None for bound in rule.parameters.values()):
         raise ContractError(f"the rule {rule.id} has no bound: give minimum, maximum or both")
-
-
-def _require_expression(pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ContractError(f"the pattern {pattern!r} is not a regular expression: {error}") from error
 
 
 HASH = r"[0-9a-f]{64}"
@@ -150,7 +146,7 @@ TOKEN_RULES = (
     Rule("cached_within_input", "cached_input_tokens", Kind.NOT_ABOVE, {"other": "input_tokens"}, Severity.WARNING),
     Rule("reasoning_in_output", "reasoning_tokens", Kind.NOT_ABOVE, {"other": "output_tokens"}, Severity.WARNING),
 )
-"""The rules by which a part of the tokens is no more than the whole."""
+"""Rules that cached and reasoning tokens are at most the whole."""
 
 
 def not_blank(column: str) -> Rule:
@@ -158,10 +154,7 @@ def not_blank(column: str) -> Rule:
     return Rule(f"{column}_not_blank", column, Kind.NOT_BLANK, dimension=Dimension.COMPLETENESS)
 
 
-# Text as every engine reads it: what white space is, and how a pattern is held to a whole string.
-
-
-# Every character with the Unicode property White_Space, spelled out because each engine has a shorter list of its own.
+# All characters with the Unicode property White_Space, because each engine has a shorter list
 WHITE_SPACE = (
     "\t\n\v\f\r \x85\xa0\u1680"
     "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -170,5 +163,5 @@ WHITE_SPACE = (
 
 
 def whole(pattern: str) -> str:
-    """Anchor the pattern to the whole string, line ends included, as Rust's regular expressions write it."""
+    """Anchor the pattern to the whole string, with line ends, in Rust's notation."""
     return rf"\A(?:{pattern})\z"

@@ -12,7 +12,7 @@ from evalake.contracts.tables import RUNS
 from evalake.core.configuration import Configuration
 from evalake.core.errors import EvalakeError
 from evalake.flows.evaluate import measure_task
-from evalake.storage.lake import Lake, first_words
+from evalake.storage.lake import Lake, short_message
 from evalake.suites.registry import suite_names
 from evalake.tasks.runtime.artifacts import headline, pages_of
 from evalake.tasks.runtime.context import RunContext
@@ -46,7 +46,7 @@ def snapshot(
         except EvalakeError as error:
             failures.append(f"{run['suite']}: {error}")
         except (pl.exceptions.PolarsError, OSError) as error:  # a file of a table is gone, or cannot be read
-            failures.append(f"{run['suite']}: {first_words(error)}")
+            failures.append(f"{run['suite']}: {short_message(error)}")
     if failures:
         raise SnapshotError(f"{len(failures)} suites could not be measured: {'; '.join(failures)}")
     return done

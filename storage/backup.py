@@ -1,7 +1,7 @@
-"""Backup: a lake copied to another place while it is written to, file by file, and only what is not there yet.
+"""Backs up a lake while others write to it: copies the files that the backup lacks.
 
-Data files and log entries are never changed, so a copy goes on from the one before it. docs/backup.md says why this
-order gives a copy that holds every row committed before it began.
+Data files and log entries never change, so each backup continues the one before. docs/backup.md explains why the
+order of copying keeps every row that was committed before the backup began.
 """
 
 import re
@@ -17,8 +17,8 @@ from evalake.contracts.contract import Contract
 from evalake.contracts.tables import CONTRACT_CHECKS, RUNS, SNAPSHOTS
 from evalake.core.errors import LakeError, UsageError
 from evalake.storage import secret
-from evalake.storage.commit import objects_of, read_object, store_of, write_object
-from evalake.storage.lake import Lake, first_words
+from evalake.storage.commit import file_sizes, open_store, read_object, write_object
+from evalake.storage.lake import Lake, short_message
 from evalake.storage.maintenance import remove, require_no_links
 
 FIRST = (CONTRACT_CHECKS.table, RUNS.table, SNAPSHOTS.table)  # their rows name versions of the other tables
@@ -29,26 +29,26 @@ CHUNK_BYTES = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class BackedUp:
-    """What was copied of one table."""
+    """The files copied for one table."""
 
     table: str
     version: int  # the newest in the copy
     files_copied: int
     bytes_copied: int
-    files_there: int  # already, from the backup before
+    files_there: int  # from earlier backups
 
 
 def back_up(lake: Lake, to: Lake, contracts: Sequence[Contract]) -> list[BackedUp]:
-    """Bring the copy in `to` up to the present state of the lake; return one entry for each table that exists.
+    """Update the backup in `to`; return one entry for each table that exists.
 
-    The next backup continues one that was cut off. Raises LakeError where the copy is of another lake, or of one
-    that has since lost or changed what was copied: then nothing of that table is copied.
+    An interrupted backup is continued by the next. Raises LakeError where the backup is of another lake, or where the
+    lake has since lost or changed copied entries; that table is then not copied.
     """
     if to.uri.rstrip("/") == lake.uri.rstrip("/"):
         raise UsageError(f"the backup of {lake.uri} cannot be the lake itself: name another folder or bucket")
     tables = sorted((contract.table for contract in contracts), key=lambda table: (table not in FIRST, table))
-    tables.append(secret.FOLDER)  # last: a call that is copied may have been fenced by it
-    for table in tables:  # a link would lead what is copied out of the lake, or into a folder beside the backup
+    tables.append(secret.FOLDER)  # last: copied calls may have been fenced by it
+    for table in tables:  # a link would copy files from outside the lake, or to a folder outside the backup
         for each in (lake, to):
             require_no_links(each, table)
     logs = {table: _log(lake, table) for table in tables}
@@ -56,25 +56,25 @@ def back_up(lake: Lake, to: Lake, contracts: Sequence[Contract]) -> list[BackedU
 
 
 def _log(lake: Lake, table: str) -> dict[str, int]:
-    """List the log files of a table up to the newest entry there is now. `_last_checkpoint` is a hint, and left out."""
-    files = {path: size for path, size in objects_of(lake, table).items() if LOG_FILE.match(path)}
+    """List a table's log files up to its newest entry, without the hint `_last_checkpoint`."""
+    files = {path: size for path, size in file_sizes(lake, table).items() if LOG_FILE.match(path)}
     newest = max((_number(path) for path in files if path.endswith(".json")), default=-1)
     return {path: size for path, size in files.items() if _number(path) <= newest}
 
 
 def _copy_table(lake: Lake, to: Lake, table: str, log: Mapping[str, int]) -> BackedUp:
-    there = objects_of(to, table)
+    there = file_sizes(to, table)
     if other := _other_entries(lake, to, table, log, there):
         if table != CONTRACT_CHECKS.table:
             raise LakeError(
-                f"the backup {to.uri} holds {len(other)} log entries of {table} that the lake does not have, or has "
-                f"otherwise (the first is {Path(other[0]).name}): back up to a new folder, and keep this one until "
+                f"the backup {to.uri} holds {len(other)} log entries of {table} that the lake lacks or has with other "
+                f"contents (the first is {Path(other[0]).name}): back up to a new folder, and keep this one until "
                 "`evalake check` finds the lake in order"
             )
-        remove(to, table, list(there))  # a check of the copy has written its results to the copy
+        remove(to, table, list(there))  # a check of the backup has written its results there
         there = {}
-    data = {path: size for path, size in objects_of(lake, table).items() if _is_data(path)}
-    # Data first: a copy that is cut off then has no log entry whose files it lacks.
+    data = {path: size for path, size in file_sizes(lake, table).items() if _is_data(path)}
+    # Data first, so that an interrupted copy has no log entry whose files it lacks
     new_data = [path for path, size in data.items() if there.get(path) != size]
     new_log = [path for path in log if path not in there]
     copied = _copy(lake, to, table, new_data) + _copy(lake, to, table, new_log)
@@ -83,34 +83,34 @@ def _copy_table(lake: Lake, to: Lake, table: str, log: Mapping[str, int]) -> Bac
 
 
 def _other_entries(lake: Lake, to: Lake, table: str, log: Mapping[str, int], there: Mapping[str, int]) -> list[str]:
-    """List a copy's log entries that are not the lake's. The newest is compared as a whole, the others by size."""
+    """List the backup's log entries that differ from the lake's: the newest by its bytes, the others by size."""
     entries = sorted(path for path in there if LOG_FILE.match(path) and path.endswith(".json"))
     other = [path for path in entries if log.get(path) != there[path]]
     if entries and not other:
-        here, copied = (read_object(store_of(each, table), entries[-1]) for each in (lake, to))
+        here, copied = (read_object(open_store(each, table), entries[-1]) for each in (lake, to))
         return [] if here == copied else [entries[-1]]
     return other
 
 
 def _copy(lake: Lake, to: Lake, table: str, paths: Sequence[str]) -> int:
-    """Copy files of a table in no particular order; returns how many bytes that were."""
+    """Copy files of a table, several at a time; returns the bytes copied."""
     if not paths:
         return 0
     if "://" not in to.uri:
         Path(to.uri, table).mkdir(parents=True, exist_ok=True)
-    source, target = store_of(lake, table), store_of(to, table)
+    source, target = open_store(lake, table), open_store(to, table)
     try:
         with ThreadPoolExecutor(COPIERS) as pool:
             return sum(pool.map(lambda path: _copy_file(source, target, path), paths))
     except (DeltaError, OSError) as error:
-        raise LakeError(f"cannot copy {table} to {to.uri}: {first_words(error)}") from error
+        raise LakeError(f"cannot copy {table} to {to.uri}: {short_message(error)}") from error
 
 
 def _copy_file(source: fs.PyFileSystem, target: fs.PyFileSystem, path: str) -> int:
     try:
         reader = source.open_input_stream(path)
     except FileNotFoundError:
-        return 0  # removed by maintenance meanwhile, so no version needs it
+        return 0  # maintenance has removed it, so no version needs it
     with reader:
         return write_object(target, path, iter(lambda: reader.read(CHUNK_BYTES), b""))
 

@@ -1,10 +1,9 @@
-"""A table kept open, so that reading its version is cheap; and one kept in memory, of which only new files are read."""
+"""Tables that stay open or in memory, and the inventory of a lake's tables."""
 
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -12,34 +11,31 @@ from deltalake.exceptions import DeltaError
 
 from evalake.contracts.contract import Contract
 from evalake.core.errors import LakeError
-from evalake.storage.lake import FILE, Lake, Table, first_words
+from evalake.storage.lake import FILE, Lake, Table, short_message
 
-REOPEN_AFTER = 32  # versions: the engine keeps what it has read of each commit
+REOPEN_AFTER = 32  # versions: an open table holds every commit that it has read in memory
 
 
 class OpenTable:
-    """A table that stays open, so that a look for a newer version reads only new log entries. Safe for threads."""
+    """A table that stays open, so that a newer version is found from new log entries alone. Safe for threads."""
 
     def __init__(self, lake: Lake, contract: Contract) -> None:
         self._lake, self._contract = lake, contract
         self._lock = threading.Lock()
         self._table: Table | None = None
         self._opened_at = -1
-        location = lake.location(contract)
-        self._log = None if "://" in location else Path(location, "_delta_log")
 
     def version(self) -> int:
         """Look up the newest version of the table; -1 where it does not exist."""
         with self._lock:
             try:
                 if self._table is None:
-                    return self._open() if self._is_there() else -1
-                if self._may_have_moved(version := self._table.version()):
-                    if version >= self._opened_at + REOPEN_AFTER:
-                        return self._open()
-                    self._table.update_incremental()
+                    return self._open() if self._lake.exists(self._contract) else -1
+                if self._table.version() >= self._opened_at + REOPEN_AFTER:
+                    return self._open()
+                self._table.update_incremental()
             except (DeltaError, OSError) as error:
-                raise LakeError(f"cannot read the table {self._contract.table}: {first_words(error)}") from error
+                raise LakeError(f"cannot read the table {self._contract.table}: {short_message(error)}") from error
             return self._table.version()
 
     def _open(self) -> int:
@@ -48,35 +44,20 @@ class OpenTable:
         return self._opened_at
 
     def newest(self) -> Table:
-        """Look up the newest version, and return the table, which moves on with the next look.
-
-        Raises LakeError where it does not exist.
-        """
+        """Return the table at its newest version; the next lookup updates it. Raises LakeError where it is gone."""
         self.version()
         if self._table is None:
             raise LakeError(f"the table {self._contract.table} of the lake {self._lake.uri} is gone: run again")
         return self._table
 
     def files(self) -> frozenset[str]:
-        """List the files of the version that `version` returned last; none where the table does not exist."""
+        """List the files of the version that `version` last returned; empty where the table does not exist."""
         with self._lock:
             return frozenset() if self._table is None else frozenset(self._table.file_uris())
 
-    # To look up the next log entry in the file system is quicker than the engine, which takes a millisecond for it.
-
-    def _is_there(self) -> bool:
-        return (self._log is None or self._log.is_dir()) and self._lake.exists(self._contract)
-
-    def _may_have_moved(self, version: int) -> bool:
-        return self._log is None or (self._log / f"{version + 1:020}.json").exists()
-
 
 class CachedTable:
-    """The rows of a table as they are now. Safe for threads.
-
-    Where the table's version has moved, only the files that are new are read: a table that is written to all the time
-    has hundreds.
-    """
+    """The current rows of a table, in memory. A new version reads only its new files. Safe for threads."""
 
     def __init__(self, lake: Lake, contract: Contract, columns: Sequence[str] | None = None, suite: str | None = None):
         self._lake, self._contract, self._suite = lake, contract, suite
@@ -84,12 +65,12 @@ class CachedTable:
         self._columns = list(columns) if columns else [column.name for column in contract.columns]
         self._lock = threading.Lock()
         self._version = -1
-        self._held = pl.DataFrame(schema={FILE: pl.String})  # the rows, each with the file it is in
+        self._stored = pl.DataFrame(schema={FILE: pl.String})  # the rows with their files
         self._files: frozenset[str] = frozenset()
         self._rows: pl.DataFrame | None = None
 
     def rows(self) -> pl.DataFrame:
-        """Return the rows; none where there is no table. The frame is the same object until the table changes."""
+        """Return the rows, the same object until the table changes; empty where there is no table."""
         with self._lock:
             if (version := self._table.version()) != self._version or self._rows is None:
                 self._rows = self._read()
@@ -102,16 +83,13 @@ class CachedTable:
         if self._suite is not None:
             new = new.filter(pl.col("suite") == self._suite)
         read = new.select(*self._columns, FILE).collect()
-        kept = self._held.filter(pl.col(FILE).is_in(files))
-        self._held = pl.concat([kept, read], rechunk=True) if kept.height else read
+        kept = self._stored.filter(pl.col(FILE).is_in(files))
+        self._stored = pl.concat([kept, read], rechunk=True) if kept.height else read
         self._files = files
-        return self._held.drop(FILE)
+        return self._stored.drop(FILE)
 
 
-# The inventory: which tables a lake has, how large they are, and when they last changed.
-
-
-SCHEMA: dict[str, pl.DataType] = {
+INVENTORY: dict[str, pl.DataType] = {
     "table": pl.String(),
     "rows": pl.Int64(),
     "version": pl.Int64(),
@@ -123,10 +101,10 @@ SCHEMA: dict[str, pl.DataType] = {
 
 
 def inventory(lake: Lake, contracts: Sequence[Contract]) -> pl.DataFrame:
-    """List the tables that exist, one row each, the most recently changed first."""
-    with ThreadPoolExecutor() as threads:  # most of it is waiting for files
+    """List the tables that exist with their sizes, the most recently changed first."""
+    with ThreadPoolExecutor() as threads:
         rows = [row for row in threads.map(lambda contract: _row(lake, contract), contracts) if row is not None]
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row").sort("changed_at", descending=True, nulls_last=True)
+    return pl.DataFrame(rows, schema=INVENTORY, orient="row").sort("changed_at", descending=True, nulls_last=True)
 
 
 def _row(lake: Lake, contract: Contract) -> dict[str, Any] | None:
@@ -134,7 +112,7 @@ def _row(lake: Lake, contract: Contract) -> dict[str, Any] | None:
     if table is None:
         return None
     files = pl.DataFrame(table.get_add_actions(flatten=True))
-    last = table.history(1)  # the engine finds none in a folder with `#` in its path
+    last = table.history(1)  # empty where the folder's path has a `#`
     return {
         "table": contract.table,
         "rows": table.count(),

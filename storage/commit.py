@@ -1,4 +1,4 @@
-"""Commits: a change that lost a race is made again on what the winner wrote, and failures get a plain message."""
+"""Commits to tables, which are retried after a conflict, and access to the files of a lake."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -13,13 +13,13 @@ from deltalake.table import TableMerger
 from pyarrow import fs
 
 from evalake.core.errors import ContractError, LakeError
-from evalake.storage.lake import Lake, first_words, require_readable_path
+from evalake.storage.lake import Lake, require_readable_path, short_message
 
 PATIENCE_SECONDS = 120
 LONGEST_WAIT_SECONDS = 1.0
 
-# Of a commit that follows immediately the version that was read, or is not made
-RIGHT_AFTER = CommitProperties(max_commit_retries=0)
+# The commit fails unless it directly follows the version that was read
+NO_RETRIES = CommitProperties(max_commit_retries=0)
 
 T = TypeVar("T")
 
@@ -27,14 +27,14 @@ T = TypeVar("T")
 def commit(
     change: Callable[[], T], *, busy: str, failed: str, refused: str | None = None, table: DeltaTable | None = None
 ) -> T:
-    """Change a table, and try again where another commit came first.
+    """Change a table; after a conflict with another commit, make the change again on the newest version.
 
     Args:
         change: Makes the change; may be called again.
-        busy: The error message where other commits came first for two minutes.
-        failed: The error message of any other failure, before the engine's own words.
-        refused: The error message where a constraint of the table refuses a row; None: a failure like any other.
-        table: Brought to its newest version before the change is made again.
+        busy: The error message after two minutes of conflicts.
+        failed: The error message of any other failure; Delta's own message follows it.
+        refused: The error message where a constraint refuses a row; None: as any other failure.
+        table: The table to update before each retry.
 
     Returns:
         What the change returns.
@@ -43,7 +43,6 @@ def commit(
         LakeError: The change could not be made.
         ContractError: A constraint of the table refuses a row.
     """
-    # Only where something is written: it imports Tornado, too.
     from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
     retrying = Retrying(
@@ -59,60 +58,57 @@ def commit(
         raise LakeError(busy) from error
     except (DeltaError, OSError, pl.exceptions.PolarsError) as error:
         if refused is not None and ("failed validation check" in str(error) or "constraint" in str(error).lower()):
-            # The engine's error quotes the refused rows, which may hold what must not be logged: it is not passed on.
+            # Delta's error quotes the refused rows, which may hold secrets
             raise ContractError(refused) from None
-        raise LakeError(f"{failed}: {first_words(error)}") from error
+        raise LakeError(f"{failed}: {short_message(error)}") from error
 
 
-def merger_of(
+def begin_merge(
     table: DeltaTable, rows: pl.DataFrame, on: Iterable[str] | str, properties: CommitProperties | None = None
 ) -> TableMerger:
-    """Begin a merge of rows, `new`, into a table, `old`: where the columns `on` agree, or where that SQL is true."""
+    """Begin a merge of rows (`new`) into a table (`old`). `on` names columns to match, or is a SQL condition."""
     return table.merge(
         rows.to_arrow(),
         predicate=on if isinstance(on, str) else " AND ".join(f"old.{name} = new.{name}" for name in on),
         source_alias="new",
         target_alias="old",
-        streamed_exec=False,  # lets the keys of the rows prune the files of the table
+        streamed_exec=False,  # so that the keys of the rows prune files
         commit_properties=properties,
     )
 
 
-# Objects: what is stored below a URI, whatever it is, through the store that Delta itself uses.
-
-
-def store_of(lake: Lake, folder: str = "") -> fs.PyFileSystem:
-    """Open a file system on the lake, or on a folder of it, such as a table's."""
+def open_store(lake: Lake, folder: str = "") -> fs.PyFileSystem:
+    """Open a file system on the lake or a folder of it, through the store that Delta uses."""
     uri = f"{lake.uri.rstrip('/')}/{folder}" if folder else lake.uri
     return fs.PyFileSystem(DeltaStorageHandler(uri, dict(lake.storage_options)))
 
 
-def objects_of(lake: Lake, folder: str = "") -> Mapping[str, int]:
-    """List everything stored there: path within it, and size in bytes; nothing where there is no such folder."""
-    return {path: info.size for path, info in infos_of(lake, folder).items()}
+def file_sizes(lake: Lake, folder: str = "") -> Mapping[str, int]:
+    """List the files in a folder of the lake with their sizes in bytes; empty where there is no folder."""
+    return {path: info.size for path, info in file_infos(lake, folder).items()}
 
 
-def infos_of(lake: Lake, folder: str = "") -> Mapping[str, fs.FileInfo]:
-    """List the store's details of everything stored there, by path within it; nothing where there is no such folder."""
+def file_infos(lake: Lake, folder: str = "") -> Mapping[str, fs.FileInfo]:
+    """List the store's details of each file in a folder, by path; empty where there is no folder."""
     try:
         selector = fs.FileSelector("", recursive=True, allow_not_found=True)
-        infos = store_of(lake, folder).get_file_info(selector)
+        infos = open_store(lake, folder).get_file_info(selector)
     except TableNotFoundError:  # a local folder that does not exist
         return {}
     except (DeltaError, OSError) as error:
-        raise LakeError(f"cannot list the lake {lake.uri}: {first_words(error)}") from error
+        raise LakeError(f"cannot list the lake {lake.uri}: {short_message(error)}") from error
     return {info.path: info for info in infos if info.type == fs.FileType.File}
 
 
 def read_object(store: fs.FileSystem, path: str) -> bytes:
-    """Read an object as a whole."""
+    """Read a whole file."""
     with store.open_input_stream(path) as stream:
         return bytes(stream.read())
 
 
 def write_object(store: fs.PyFileSystem, path: str, chunks: Iterable[bytes]) -> int:
-    """Write an object from pieces of bytes; returns how many bytes it has."""
-    # By the engine's own stream: in the wrapper that Delta's Python puts around it, nothing can be written.
+    """Write a file from chunks of bytes; returns its size."""
+    # Delta's inner stream: its Python wrapper cannot write
     stream = store.handler._handler.open_output_stream(path, None)
     written = 0
     try:
@@ -124,16 +120,18 @@ def write_object(store: fs.PyFileSystem, path: str, chunks: Iterable[bytes]) -> 
     return written
 
 
-# Reach: whether a lake can be written to, found out without leaving anything behind.
-
-
 PROBE = ".evalake-write-probe"
 
 
-def require_reachable(lake: Lake) -> None:
-    """Raise LakeError where nothing can be written to the lake, or, before its first run, where it is to be."""
+def require_write_access(lake: Lake) -> None:
+    """Raise LakeError unless the lake, or the place where its first run creates it, is writable. Leaves no file."""
     if "://" in lake.uri:
-        _require_object_store(lake)
+        try:
+            store = open_store(lake)
+            write_object(store, PROBE, [b"evalake"])
+            store.delete_file(PROBE)
+        except (DeltaError, OSError, TableNotFoundError) as error:
+            raise LakeError(f"the lake {lake.uri} is not writable: {short_message(error)}") from error
         return
     folder = Path(lake.uri).absolute()
     require_readable_path(folder)
@@ -145,27 +143,15 @@ def require_reachable(lake: Lake) -> None:
         raise LakeError(f"the lake {lake.uri} is not writable ({error.strerror}): name another with --lake") from error
 
 
-def _require_object_store(lake: Lake) -> None:
-    try:
-        store = store_of(lake)
-        write_object(store, PROBE, [b"evalake"])
-        store.delete_file(PROBE)
-    except (DeltaError, OSError, TableNotFoundError) as error:
-        raise LakeError(f"nothing can be written to the lake {lake.uri}: {first_words(error)}") from error
-
-
-# Portions: files in groups of a bounded size, for what cannot hold all of them at once.
-
-
-def portions(sizes: Mapping[str, int], most: int) -> Iterator[list[str]]:
-    """Yield groups of files, in their order, that are no larger than `most` together; a file is never cut."""
-    portion: list[str] = []
-    taken = 0
+def chunks_by_size(sizes: Mapping[str, int], most: int) -> Iterator[list[str]]:
+    """Yield the files in order, in chunks of at most `most` bytes; a larger file is a chunk of its own."""
+    chunk: list[str] = []
+    total = 0
     for file, size in sizes.items():
-        if portion and taken + size > most:
-            yield portion
-            portion, taken = [], 0
-        portion.append(file)
-        taken += size
-    if portion:
-        yield portion
+        if chunk and total + size > most:
+            yield chunk
+            chunk, total = [], 0
+        chunk.append(file)
+        total += size
+    if chunk:
+        yield chunk

@@ -1,8 +1,7 @@
-"""Forgetting: rows removed from a table so that no byte of them is left in its files, its log or its checkpoints.
+"""Removes rows from a table, and every byte of them from its files, its log and its checkpoints.
 
-Versions of the table keep their numbers, and log entries stay, so stamps and checks hold; what can no longer be read
-are the versions before the removal. Nothing may write to the table meanwhile. Every step finds out by itself what is
-left to do, so what was cut off is begun again.
+Versions keep their numbers and log entries stay, so that stamps and checks still hold; versions before the removal
+become unreadable. No other process may write to the table meanwhile. An interrupted removal can be run again.
 """
 
 import json
@@ -18,7 +17,7 @@ from deltalake import DeltaTable
 from evalake.contracts.contract import Contract
 from evalake.contracts.tables import FORGOTTEN, QUARANTINE, SAMPLES
 from evalake.core.errors import LakeError
-from evalake.storage.commit import commit, merger_of, objects_of, read_object, store_of, write_object
+from evalake.storage.commit import begin_merge, commit, file_sizes, open_store, read_object, write_object
 from evalake.storage.integrity import data_files
 from evalake.storage.lake import FILE, Lake
 from evalake.storage.maintenance import remove, require_no_links
@@ -28,21 +27,21 @@ _ENTRY = re.compile(rf"{LOG}\d{{20}}\.json")
 
 
 def forgotten_samples(lake: Lake) -> set[str]:
-    """Read the content hashes of the samples that were forgotten, or are about to be."""
+    """Read the content hashes of samples that were forgotten, or whose removal was interrupted."""
     tombstones = lake.frame(FORGOTTEN).filter(pl.col("table_name") == SAMPLES.table).select("row_hash")
     return set(tombstones.collect()["row_hash"])
 
 
 def erase(lake: Lake, name: str, column: str, values: Collection[str]) -> int:
-    """Remove the rows of a table whose `column` has one of these values, and every trace of them; return its version.
+    """Remove rows by the values of `column`, with every trace of them; return the table's version.
 
-    Raises LakeError where the table holds links, or that fails: erase the same again to do what is left.
+    Raises LakeError where the table holds links, or the removal fails: the same call continues it.
     """
     require_no_links(lake, name)
 
     def erase_once() -> int:
         _delete(_open(lake, name), column, values)
-        _remove_old_files(lake, name)
+        remove(lake, name, _old_files(lake, name))
         _clear_log(lake, name)
         _open(lake, name).create_checkpoint()
         return _open(lake, name).version()
@@ -62,17 +61,16 @@ def _open(lake: Lake, name: str) -> DeltaTable:
 
 
 def _delete(table: DeltaTable, column: str, values: Collection[str]) -> None:
-    """Delete the rows in one commit, which writes their files anew without them."""
     rows = pl.DataFrame({column: sorted(values)}, schema={column: pl.String})
-    merger_of(table, rows, [column]).when_matched_delete().execute()
+    begin_merge(table, rows, [column]).when_matched_delete().execute()
 
 
 def files_to_go(lake: Lake, name: str, column: str, values: Collection[str]) -> list[str]:
-    """List the files that `erase` would remove, by their path within the table."""
+    """List the files that `erase` would remove, by path within the table."""
     table = lake.find(name)
     if table is None:
         return []
-    paths = {PurePosixPath(path).name: path for path, _ in data_files(table)}  # the engine makes names that are unique
+    paths = {PurePosixPath(path).name: path for path, _ in data_files(table)}  # Delta's file names are unique
     files = pl.scan_parquet(
         table.file_uris(),
         storage_options=dict(lake.storage_options) or None,
@@ -86,24 +84,17 @@ def files_to_go(lake: Lake, name: str, column: str, values: Collection[str]) -> 
     return sorted({*_old_files(lake, name), *(paths[PurePosixPath(file).name] for file in held)})
 
 
-def _remove_old_files(lake: Lake, name: str) -> None:
-    """Remove every file that the newest version does not have: of earlier versions, and of writers that died.
-
-    And all checkpoints, which hold statistics of such files; all else in them is in the log entries, too.
-    """
-    remove(lake, name, _old_files(lake, name))
-
-
 def _old_files(lake: Lake, name: str) -> list[str]:
+    """List the files outside the newest version: of older versions and dead writers, and checkpoints, by statistics."""
     live = {path for path, _ in data_files(_open(lake, name))}
-    return [path for path in objects_of(lake, name) if path not in live and not _ENTRY.fullmatch(path)]
+    return [path for path in file_sizes(lake, name) if path not in live and not _ENTRY.fullmatch(path)]
 
 
 def _clear_log(lake: Lake, name: str) -> None:
-    """Remove from the log entries what they hold of deleted rows: statistics of files, and conditions of commits."""
+    """Remove the statistics of deleted files and the conditions of commits from the log: they quote deleted rows."""
     live = {path for path, _ in data_files(_open(lake, name))}
-    store = store_of(lake, name)
-    for path in sorted(filter(_ENTRY.fullmatch, objects_of(lake, name))):
+    store = open_store(lake, name)
+    for path in sorted(filter(_ENTRY.fullmatch, file_sizes(lake, name))):
         actions = [json.loads(line) for line in read_object(store, path).split(b"\n") if line.strip()]
         cleared = [_clear(action, live) for action in actions]
         if any(cleared):
@@ -111,7 +102,7 @@ def _clear_log(lake: Lake, name: str) -> None:
 
 
 def _clear(action: dict[str, Any], live: Collection[str]) -> bool:
-    """Clear an action of the log; returns whether it changed."""
+    """Clear one action of the log; returns whether it changed."""
     for kind in ("add", "remove", "cdc"):
         file = action.get(kind)
         if file and file.get("stats") and unquote(file["path"]) not in live:
@@ -124,11 +115,8 @@ def _clear(action: dict[str, Any], live: Collection[str]) -> bool:
     return bool(conditions)
 
 
-# Refused: the rows of a run that are in quarantine, as far as they could be read.
-
-
 def refused_rows(lake: Lake, run_id: str, contracts: Sequence[Contract]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a run that these tables refused; recorded lines that could not be read are left out."""
+    """Yield a run's quarantined rows that were meant for these tables, except unreadable recorded lines."""
     tables = [contract.table for contract in contracts]
     refused = lake.frame(QUARANTINE).filter(pl.col("run_id") == run_id, pl.col("table_name").is_in(tables))
     for payload in refused.select("payload").collect()["payload"]:

@@ -1,4 +1,4 @@
-"""Integrity of the stored tables: is the log whole, are all data files there, and is the ledger unaltered."""
+"""Checks stored tables: is the log complete, is each data file there and unchanged, is the ledger unaltered."""
 
 import hashlib
 import json
@@ -17,18 +17,18 @@ from evalake.contracts.engines.sql import check_constraints
 from evalake.contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS
 from evalake.core.errors import EvalakeError
 from evalake.storage import ledger
-from evalake.storage.commit import infos_of, objects_of, read_object, store_of
+from evalake.storage.commit import file_infos, file_sizes, open_store, read_object
 from evalake.storage.lake import Lake, constraints
 from evalake.storage.maintenance import pinned_versions
 from evalake.storage.snapshots import Files, StoredFile
 
 LOG = "_delta_log"
-READERS = 8  # files and log entries that are read at the same time: an object store takes its time for each
+READERS = 8  # threads that read files and log entries
 
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """Something that is wrong with a table, and how to mend it."""
+    """A problem of a table, and how to mend it."""
 
     table: str
     problem: str
@@ -37,14 +37,14 @@ class Defect:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is known elsewhere of a table: its log went as far as `newest`, and the `pinned` versions must be whole."""
+    """What other tables say about a table: its log reached `newest`, and snapshots need the `pinned` versions."""
 
     newest: int = -1
     pinned: frozenset[int] = frozenset()
 
 
 def seen_elsewhere(lake: Lake) -> dict[str, Seen]:
-    """Collect by table what snapshots and earlier checks saw of it; any snapshot adds METRIC_SNAPSHOTS."""
+    """Collect by table the versions that snapshots and earlier checks saw; any snapshot adds METRIC_SNAPSHOTS."""
     pinned = pinned_versions(lake)
     checked = lake.frame(CONTRACT_CHECKS).filter(pl.col("table_version").is_not_null())
     newest = dict(checked.group_by("table_name").agg(pl.col("table_version").max()).collect().iter_rows())
@@ -55,16 +55,13 @@ def seen_elsewhere(lake: Lake) -> dict[str, Seen]:
 
 
 def has_traces(lake: Lake, contract: Contract) -> bool:
-    """Tell whether anything is stored where the table should be, readable or not."""
-    return bool(objects_of(lake, contract.table))
+    """Tell whether the table's folder holds any file, readable or not."""
+    return bool(file_sizes(lake, contract.table))
 
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """What is wrong with the log and the files of a table, and, where nothing is, the paths of its files by version.
-
-    The versions are the newest and those that snapshots pin.
-    """
+    """The defects of a table's log and files; without any, its file sizes for the newest and the pinned versions."""
 
     damage: Sequence[Defect] = ()
     newest: int = -1
@@ -72,10 +69,7 @@ class Inspected:
 
 
 def inspect(lake: Lake, contract: Contract, seen: Seen = Seen()) -> Inspected:
-    """Look at the log and the data files of a table, of its newest version and of those that snapshots pin.
-
-    With any defect in them, its rows cannot be relied on.
-    """
+    """Inspect the log and the data files of a table's newest and pinned versions; a defect makes rows unreliable."""
     if damage := list(_find_in_log(lake, contract, seen)):
         return Inspected(damage)
     try:
@@ -89,11 +83,12 @@ def inspect(lake: Lake, contract: Contract, seen: Seen = Seen()) -> Inspected:
 
 
 def stored_files(lake: Lake, contract: Contract, paths: Collection[str], before: Files) -> dict[str, StoredFile]:
-    """Hash data files of a table, but for those in `before` that cannot have changed; unchanged ones keep their proofs.
+    """Hash data files; unchanged ones keep their proofs from `before`.
 
-    Files on this machine are always read, for a disk may lose a bit unnoticed; an object store looks after that itself.
+    Local files are always read, because a disk may flip a bit. In an object store, which checks its own bytes, a file
+    of the same size and time counts as unchanged.
     """
-    infos, store = infos_of(lake, contract.table), store_of(lake, contract.table)
+    infos, store = file_infos(lake, contract.table), open_store(lake, contract.table)
 
     def read(path: str) -> StoredFile:
         info, known = infos[path], before.get(path)
@@ -110,26 +105,26 @@ def stored_files(lake: Lake, contract: Contract, paths: Collection[str], before:
 
 
 def find_changed(contract: Contract, now: Files, before: Files) -> Iterator[Defect]:
-    """Find data files that changed since they were first read: nobody may ever change one."""
+    """Find data files that changed since an earlier check: data files are immutable."""
     changed = sorted(path for path, file in now.items() if path in before and before[path].digest != file.digest)
     if changed:
-        problem = f"{len(changed)} data files are not what an earlier check has read: {_some(changed)}"
+        problem = f"{len(changed)} data files have changed since an earlier check: {_examples(changed)}"
         yield Defect(contract.table, problem, "restore the files from a backup")
 
 
 def find_tampering(lake: Lake, contract: Contract) -> Iterator[Defect]:
-    """Find what was changed in a readable table without evalake: constraints removed, ledger keys or stamps altered."""
+    """Find changes that other programs made: removed constraints, altered keys or stamps of the ledger."""
     table = lake.open(contract)
     if absent := sorted(check_constraints(contract).keys() - constraints(table)):
         problem = f"lacks the constraints {', '.join(absent)}"
-        mend = "mend the rows that break them, if any are named here, then run `evalake maintain`: it adds them again"
+        mend = "mend the rows that break them, if any are named here, then run `evalake maintain` to add them"
         yield Defect(contract.table, problem, mend)
     if contract is CALLS:
         yield from _find_in_ledger(table)
 
 
 def false_requests(calls: pl.DataFrame) -> pl.Series:
-    """Tell for every row of the ledger whether it holds a call whose request does not hash to its prompt hash."""
+    """Mark the ledger's calls whose request does not hash to their prompt hash."""
     rows = calls.select("origin", "request", "prompt_hash").iter_rows()
     false = [
         origin == "call" and hashlib.sha256(request.encode()).hexdigest() != prompt_hash
@@ -139,7 +134,7 @@ def false_requests(calls: pl.DataFrame) -> pl.Series:
 
 
 def _find_in_log(lake: Lake, contract: Contract, seen: Seen) -> Iterator[Defect]:
-    objects = objects_of(lake, contract.table)
+    objects = file_sizes(lake, contract.table)
     entries = _numbers(objects, r"json")
     if not entries:
         problem = "has lost its log" if objects else "is gone"
@@ -151,32 +146,32 @@ def _find_in_log(lake: Lake, contract: Contract, seen: Seen) -> Iterator[Defect]
         if missing[0] > max(entries):
             seen_by = "a snapshot, a checkpoint or an earlier check has seen"
             problem = f"ends at version {max(entries)}, but {seen_by} version {end}: log entries are gone"
-            mend += "; without one, run or import again what came last, and what is missing lands again"
+            mend += "; without one, repeat the last runs and imports: missing rows land again"
         else:
-            problem = f"lacks {len(missing)} log entries: {_some([_entry(version) for version in missing])}"
+            problem = f"lacks {len(missing)} log entries: {_examples([_entry(version) for version in missing])}"
         yield Defect(contract.table, problem, mend)
-    store = store_of(lake, contract.table)
+    store = open_store(lake, contract.table)
     with ThreadPoolExecutor(READERS) as pool:
         whole = pool.map(lambda version: _is_whole(store, _entry(version)), sorted(entries))
         broken = [_entry(version) for version, good in zip(sorted(entries), whole, strict=True) if not good]
     if broken:
-        problem = f"{len(broken)} log entries are cut off or not JSON: {_some(broken)}"
+        problem = f"{len(broken)} log entries are cut off or not JSON: {_examples(broken)}"
         mend = f"restore the entries in {LOG} from a backup"
         if broken == [_entry(max(entries))]:
-            mend += "; without one, delete this newest entry and run or import again what it brought"
+            mend += "; without one, delete this newest entry and repeat the run or import that wrote it"
         yield Defect(contract.table, problem, mend)
 
 
 def _find_in_files(lake: Lake, contract: Contract, versions: Iterable[Mapping[str, int]]) -> Iterator[Defect]:
     needed = {path: size for files in versions for path, size in files.items()}
-    objects = objects_of(lake, contract.table)  # after the versions were opened: what they name was written before
+    objects = file_sizes(lake, contract.table)  # listed after opening the versions, so their files were written before
     gone = sorted(path for path in needed if path not in objects)
     cut = sorted(path for path, size in needed.items() if objects.get(path, size) != size)
-    mend = "restore the files from a backup; without one, take them out of the log and run or import again"
+    mend = "restore the files from a backup; without one, remove them from the log and run or import again"
     if gone:
-        yield Defect(contract.table, f"{len(gone)} data files are gone: {_some(gone)}", mend)
+        yield Defect(contract.table, f"{len(gone)} data files are gone: {_examples(gone)}", mend)
     if cut:
-        yield Defect(contract.table, f"{len(cut)} data files are not of the size they were: {_some(cut)}", mend)
+        yield Defect(contract.table, f"{len(cut)} data files have changed their size: {_examples(cut)}", mend)
 
 
 def _find_in_ledger(table: DeltaTable) -> Iterator[Defect]:
@@ -185,10 +180,10 @@ def _find_in_ledger(table: DeltaTable) -> Iterator[Defect]:
     stamped = [*ledger.KEY, "reply_revision", "ledger_version"]
     twice = calls.group_by(stamped).len().filter(pl.col("len") > 1).select(pl.len()).collect().item()
     if twice:
-        yield Defect(CALLS.table, f"{twice} keys stand twice in one commit, written around evalake", mend)
+        yield Defect(CALLS.table, f"{twice} keys stand twice in one commit: another program wrote them", mend)
     ahead = calls.filter(pl.col("ledger_version") > table.version()).select(pl.len()).collect().item()
     if ahead:
-        yield Defect(CALLS.table, f"{ahead} rows are stamped with versions that the log has not reached", mend)
+        yield Defect(CALLS.table, f"{ahead} rows are stamped with versions beyond the end of the log", mend)
 
 
 def _numbers(objects: Collection[str], ending: str) -> set[int]:
@@ -202,14 +197,14 @@ def _entry(version: int) -> str:
 
 
 def _is_there(lake: Lake, contract: Contract, version: int, entries: Collection[int]) -> bool:
-    # Listing a folder while a writer adds to it may skip one entry and show the next: those are looked for by name.
+    # A listing during a write may skip an entry and show the next: look for it by name
     if version in entries:
         return True
-    return bool(store_of(lake, contract.table).get_file_info(_entry(version)).type == fs.FileType.File)
+    return bool(open_store(lake, contract.table).get_file_info(_entry(version)).type == fs.FileType.File)
 
 
 def _is_whole(store: fs.FileSystem, path: str) -> bool:
-    """Tell whether a log entry is whole: one JSON object on each line, and at least one."""
+    """Tell whether a log entry has at least one line, and a JSON object on each."""
     lines = read_object(store, path).split(b"\n")
     try:
         actions = [json.loads(line) for line in lines if line.strip()]
@@ -219,11 +214,11 @@ def _is_whole(store: fs.FileSystem, path: str) -> bool:
 
 
 def data_files(table: DeltaTable) -> Iterator[tuple[str, int]]:
-    """Yield the files of an opened version: path within the table, and size in bytes."""
+    """Yield the data files of an open version: path within the table, and size in bytes."""
     files = pl.DataFrame(table.get_add_actions(flatten=True))
     if files.height:
         yield from ((unquote(path), size) for path, size in files.select("path", "size_bytes").iter_rows())
 
 
-def _some(names: Sequence[str]) -> str:
+def _examples(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (" …" if len(names) > 3 else "")

@@ -1,4 +1,4 @@
-"""The lake: one folder or bucket prefix of Delta tables, each created from its contract and held to its schema."""
+"""The lake: a folder or bucket prefix of Delta tables, each created from its contract and checked against it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from evalake.contracts.contract import Column, Contract
-from evalake.contracts.engines.arrow import arrow_schema, bring_forward, polars_schema, schema_of
+from evalake.contracts.engines.arrow import arrow_schema, polars_schema, schema_of, upgrade_rows
 from evalake.contracts.engines.sql import check_constraints
 from evalake.contracts.tables.quality import FORGOTTEN
 from evalake.core.errors import LakeError, NewerLakeError, OlderLakeError, SchemaMismatchError, UsageError
@@ -22,32 +22,29 @@ from evalake.core.redaction import require_no_password
 
 KEEP_LOG = {"delta.enableExpiredLogCleanup": "false"}
 
-# Time travel must outlive the default thirty days of log, because snapshots pin versions; vacuum decides what goes.
+# Snapshots pin versions, so the log must outlive Delta's default of thirty days; vacuum removes data files
 TABLE_CONFIGURATION = {
     **KEEP_LOG,
     "delta.logRetentionDuration": "interval 3650 days",
     "delta.deletedFileRetentionDuration": "interval 7 days",
 }
 
-# The version of a table's schema is that of a Delta application transaction, so the commit that changes the columns
-# changes it, too, and one version is never written twice. A table without one is of version 1.
+# A Delta application transaction holds the schema version: the commit that changes the columns also raises it, and no
+# version is written twice. A table without it has version 1.
 _SCHEMA = "evalake.schema"
 
-FILE = "file"  # the column that names the file of a row, where files are read
+FILE = "file"  # the column with the file of each row, in scans of files
 
 _NO_VERSION = 2**62  # beyond every version of a table
 
-TO_MIGRATE = "stop what writes to it, back it up, and run `evalake maintain --migrate`"
+TO_MIGRATE = "stop its writers, back it up, and run `evalake maintain --migrate`"
 
-# In the path of a folder, the engines read these as something else (`=` as a partition), or end the process.
+# Engines misread these characters in a folder's path (`=` as a partition) or crash
 _UNREADABLE = re.compile(r"[\[\]|^=\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
 
 
 class Table(DeltaTable):
-    """A Delta table whose `file_uris` are paths as the file system has them.
-
-    The engine percent-encodes the folder's own path in them, so that no reader finds a file in `my lake`.
-    """
+    """A Delta table whose `file_uris` are plain paths: Delta percent-encodes the folder, so `my lake` is not found."""
 
     def file_uris(self, *args: Any, **kwargs: Any) -> list[str]:
         """List the files of this version: paths of a local table, URIs of any other."""
@@ -60,7 +57,7 @@ class Table(DeltaTable):
 
 @dataclass(frozen=True)
 class Opened:
-    """A table at one version, and the version of the schema that it has there."""
+    """A table at one version, with its schema version."""
 
     table: Table
     contract: Contract
@@ -72,19 +69,18 @@ class Opened:
         return self.schema_version == self.contract.schema_version
 
     def rows(self) -> pl.LazyFrame:
-        """Scan the rows, in the contract's order of columns: in the table itself, one added later comes last."""
+        """Scan the rows with the contract's columns in its order."""
         rows = pl.scan_delta(self.table)
         if self.is_current:
             return rows.select(list(self.contract.column))
-        return bring_forward(rows, self.contract, self.schema_version)
+        return upgrade_rows(rows, self.contract, self.schema_version)
 
 
 @dataclass(frozen=True)
 class Lake:
-    """Where the tables are. `storage_options` are object_store's; credentials usually come from the environment.
+    """The place of the tables. `storage_options` are object_store's; credentials usually come from the environment.
 
-    Raises UsageError for a blank `uri`, which would be the root of the file system, and for one with a password or with
-    parameters: stores take none, and what stands behind them, such as a table's name, would be lost.
+    Raises UsageError for a `uri` that is blank, holds a password, or has parameters, which no store reads.
     """
 
     uri: str
@@ -95,12 +91,12 @@ class Lake:
             raise UsageError(
                 "the lake has no name: give --lake (or EVALAKE_LAKE) a folder, or a URI that Delta supports"
             )
-        require_no_password("the lake", self.uri, "give its credentials in the environment, such as AWS_ACCESS_KEY_ID")
+        require_no_password("the lake", self.uri, "give its credentials in the environment, like AWS_ACCESS_KEY_ID")
         if "://" in self.uri and (parameters := re.search(r"[?#]", self.uri)):
             shown = f"{self.uri[: parameters.end()]}…"
             raise UsageError(
-                f"the lake {shown} has parameters, which no store takes: leave them out, and give what they say in the "
-                "environment, such as AWS_ENDPOINT_URL"
+                f"the lake {shown} has parameters, which no store reads: set them in the environment, "
+                "like AWS_ENDPOINT_URL"
             )
 
     def location(self, contract: Contract) -> str:
@@ -114,8 +110,8 @@ class Lake:
     def open(self, contract: Contract) -> Table:
         """Open an existing table at its newest version.
 
-        Raises LakeError where there is none, OlderLakeError or NewerLakeError where it has the schema of another
-        version of evalake, SchemaMismatchError where it has that of none.
+        Raises LakeError where it does not exist, OlderLakeError or NewerLakeError for the schema of another evalake,
+        SchemaMismatchError for any other schema.
         """
         table = self._find_current(contract)
         if table is None:
@@ -123,7 +119,7 @@ class Lake:
         return table
 
     def ensure(self, contract: Contract) -> Table:
-        """Open the table, created from its contract where it does not exist yet; safe against others doing the same."""
+        """Open the table, or create it from its contract. Safe while other processes do the same."""
         table = self._find_current(contract)
         if table is None:
             self._create(contract)
@@ -132,16 +128,13 @@ class Lake:
         return table
 
     def frame(self, contract: Contract, version: int | None = None) -> pl.LazyFrame:
-        """Scan the rows of a table as a lazy frame; without rows where the table does not exist.
-
-        Rows of an older version of the table have the columns of the newest, whichever schema they were written by.
-        """
+        """Scan the rows of a table, with the newest schema at any version; empty where the table does not exist."""
         if version is not None:
             return self._open_at(contract, contract.table, version).rows()
         return self.pinned(contract, {})
 
     def frame_of_files(self, contract: Contract, files: Sequence[str]) -> pl.LazyFrame:
-        """Scan the rows of some files of a table as a lazy frame, each with the `file` that it is in."""
+        """Scan the rows of some files of a table, each with its `file`."""
         if not files:
             return _no_rows(contract).with_columns(pl.lit("").alias(FILE))
         schema = polars_schema(contract)
@@ -149,7 +142,7 @@ class Lake:
         scanned = pl.scan_parquet(
             list(files),
             schema=schema,
-            missing_columns="insert",  # a file may be from before a column was added
+            missing_columns="insert",  # for files that are older than a column
             hive_schema=partitions or None,
             hive_partitioning=bool(partitions),
             storage_options=dict(self.storage_options) or None,
@@ -159,16 +152,15 @@ class Lake:
         return scanned.select(*contract.column, FILE)
 
     def pinned(self, contract: Contract, versions: Mapping[str, int | None]) -> pl.LazyFrame:
-        """Scan the rows of a table at the version that `versions` has for its name, or for a name that it had before.
+        """Scan the rows of a table at its version in `versions`, by its name or a former one; else at the newest.
 
-        Without rows where that version is None, for then the table did not exist; at the newest version where
-        `versions` has no such name. Raises LakeError where that version was removed, for it held what was forgotten.
+        A version of None has no rows: the table did not exist. Raises LakeError where `forget` removed the version.
         """
         found = self.pinned_table(contract, versions)
         return _no_rows(contract) if found is None else found.rows()
 
     def pinned_table(self, contract: Contract, versions: Mapping[str, int | None]) -> "Opened | None":
-        """Open the table whose rows `pinned` scans; None where it scans none. Raises as that does."""
+        """Open the table that `pinned` scans; None where it scans none. Raises as that does."""
         for name in (contract.table, *contract.former_tables):
             if name in versions:
                 version = versions[name]
@@ -189,16 +181,12 @@ class Lake:
         return None if table is None else table.version()
 
     def first_versions(self) -> dict[str, int]:
-        """Find by table the first version that is left, where data was forgotten; earlier ones cannot be read.
-
-        Where forgetting was cut off, no version counts as left.
-        """
+        """Find by table the first readable version, where data was forgotten; none while forgetting is interrupted."""
         first = pl.col("first_version").fill_null(_NO_VERSION).max()
         return dict(self.frame(FORGOTTEN).group_by("table_name").agg(first).collect().iter_rows())
 
     def find(self, name: str, version: int | None = None) -> Table | None:
-        """Open the table of that name, whatever its schema; None where there is none."""
-        # By opening it: `DeltaTable.is_deltatable` would hold up every other thread while it asks an object store.
+        """Open the table of that name with any schema; None where it does not exist."""
         try:
             return Table(self._uri(name), version=version, storage_options=dict(self.storage_options))
         except TableNotFoundError as error:
@@ -206,31 +194,43 @@ class Lake:
             return None
         except (DeltaError, OSError) as error:
             at = "" if version is None else f" at version {version}"
-            raise LakeError(f"cannot open the table {name}{at} of the lake {self.uri}: {first_words(error)}") from error
+            raise LakeError(
+                f"cannot open the table {name}{at} of the lake {self.uri}: {short_message(error)}"
+            ) from error
 
     def require_writable(self) -> None:
-        """Make the folder of a local lake. Raises LakeError where nothing can be written there."""
-        if "://" not in self.uri:
-            _require_writable(Path(self.uri))
+        """Create the folder of a local lake. Raises LakeError where it is not writable."""
+        if "://" in self.uri:
+            return
+        folder = Path(self.uri)
+        require_readable_path(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise LakeError(
+                f"the lake {folder} is not writable ({error.strerror}): name another with --lake"
+            ) from error
 
     def _uri(self, name: str) -> str:
         return f"{self.uri.rstrip('/')}/{name}"
 
     def _find_current(self, contract: Contract) -> Table | None:
-        """Open the table, of the newest schema; None where it does not exist, not even under a former name."""
+        """Open the table and require the newest schema; None where it does not exist, under any former name either."""
         table = self.find(contract.table)
         if table is None:
             for name in contract.former_tables:
                 if self.find(name) is not None:
-                    raise OlderLakeError(self._to_migrate(f"the table {name} is called {contract.table} now"))
+                    raise self._older(f"the table {name} is called {contract.table} now")
             return None
         if (version := self.schema_version(table, contract)) < contract.schema_version:
             versions = f"schema version {version}, this evalake {contract.schema_version}"
-            raise OlderLakeError(self._to_migrate(f"the table {contract.table} has {versions}"))
+            raise self._older(f"the table {contract.table} has {versions}")
         return table
 
-    def _to_migrate(self, change: str) -> str:
-        return f"the lake {self.uri} is of an older evalake ({change}): {TO_MIGRATE}"
+    def _older(self, change: str) -> OlderLakeError:
+        return OlderLakeError(f"the lake {self.uri} is of an older evalake ({change}): {TO_MIGRATE}")
 
     def _open_at(self, contract: Contract, name: str, version: int) -> "Opened":
         table = self.find(name, version)
@@ -239,31 +239,31 @@ class Lake:
         return Opened(table, contract, self.schema_version(table, contract))
 
     def schema_version(self, table: DeltaTable, contract: Contract) -> int:
-        """Find the version of the schema that a table has, up to the contract's.
+        """Find the schema version of a table.
 
-        Raises NewerLakeError beyond that, SchemaMismatchError where the table is not what its version says.
+        Raises NewerLakeError where it is above the contract's, SchemaMismatchError where the columns contradict it.
         """
         here, ours = table.schema(), delta_schema(contract.columns)
-        if here == ours or (actual := _types(here)) == (wanted := _types(ours)):  # a description may have changed
+        if here == ours or (actual := _types(here)) == (wanted := _types(ours)):  # descriptions may differ
             return contract.schema_version  # every change shows in the columns
         stored = table.transaction_version(_SCHEMA) or 1
         if stored > contract.schema_version:
             raise NewerLakeError(
-                f"the table {contract.table} of the lake {self.uri} was written by a newer evalake (schema version "
-                f"{stored}, and this one knows {contract.schema_version}): update evalake"
+                f"a newer evalake wrote the table {contract.table} of the lake {self.uri} (schema version {stored}; "
+                f"this one knows {contract.schema_version}): update evalake"
             )
         if stored == contract.schema_version:
             off = sorted(name for name in actual.keys() | wanted.keys() if actual.get(name) != wanted.get(name))
             raise SchemaMismatchError(
-                f"the table {contract.table} of the lake {self.uri} is not of this evalake's schema (it differs in "
-                f"{', '.join(off)}): use another lake, or the version of evalake that wrote it"
+                f"the table {contract.table} of the lake {self.uri} differs from this evalake's schema in "
+                f"{', '.join(off)}: use another lake, or the evalake that wrote it"
             )
         return stored
 
     def _require_absent(self, name: str, error: TableNotFoundError) -> None:
-        """Raise LakeError unless the table is not there: the engine raises the same where it cannot reach it."""
+        """Raise LakeError where Delta could not reach the table, for which it raises the same error."""
         if "Unknown scheme" in str(error):
-            raise LakeError(f"cannot open the lake {self.uri}: Delta knows no such scheme of URIs") from error
+            raise LakeError(f"cannot open the lake {self.uri}: Delta does not know this URI scheme") from error
         if "://" in self.uri:
             return
         try:
@@ -292,7 +292,7 @@ class Lake:
         except (DeltaError, OSError) as error:
             if not self.exists(contract):
                 raise LakeError(
-                    f"cannot create the table {contract.table} in the lake {self.uri}: {first_words(error)}"
+                    f"cannot create the table {contract.table} in the lake {self.uri}: {short_message(error)}"
                 ) from error
 
     def _constrain(self, table: DeltaTable, contract: Contract) -> None:
@@ -302,15 +302,15 @@ class Lake:
                 table.alter.add_constraint({name: wanted[name] for name in sorted(missing)})
             except (DeltaError, OSError) as error:
                 table.update_incremental()
-                if constraints(table) == there:  # no other process has added any
+                if constraints(table) == there:  # else another process has added some
                     raise LakeError(
                         f"cannot add the constraints {', '.join(sorted(missing))} to {contract.table}: "
-                        f"{first_words(error)}"
+                        f"{short_message(error)}"
                     ) from error
 
 
 def schema_commit(version: int) -> CommitProperties:
-    """Build the properties of a commit that sets a table's schema version; it fails if any other came before it."""
+    """Build the properties of a commit that sets a table's schema version, and fails after any other commit."""
     return CommitProperties(max_commit_retries=0, app_transactions=[Transaction(_SCHEMA, version)])
 
 
@@ -324,33 +324,23 @@ def constraints(table: DeltaTable) -> set[str]:
     return {key.removeprefix(prefix) for key in table.metadata().configuration if key.startswith(prefix)}
 
 
-def first_words(error: BaseException) -> str:
-    """Shorten an engine's error message to one line, without the colours and stack trace that it may come with."""
+def short_message(error: BaseException) -> str:
+    """Shorten an engine's error message to one line of at most 400 characters, without colours and stack trace."""
     text = re.sub(r"\x1b\[[0-9;]*m|↳", "", str(error).split("\n   0: ")[0])
     return " ".join(text.split())[:400]
 
 
 def require_readable_path(folder: Path) -> None:
-    """Raise LakeError where engines would read the path of a lake's folder as something else."""
+    """Raise LakeError where the path has a character that engines misread."""
     if match := _UNREADABLE.search(str(folder.absolute())):
         raise LakeError(
-            f"no lake can be in {folder.absolute()}: engines cannot read {match[0]!r} in a path; name another"
+            f"the lake cannot be in {folder.absolute()}: engines misread {match[0]!r} in a path; name another"
         )
 
 
-def _require_writable(folder: Path) -> None:
-    require_readable_path(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):  # under a name of its own: processes create tables at the same time
-            pass
-    except OSError as error:
-        raise LakeError(f"the lake {folder} is not writable ({error.strerror}): name another with --lake") from error
-
-
-@lru_cache(maxsize=256)  # each opening of a table compares it
+@lru_cache(maxsize=256)  # compared at each opening of a table
 def delta_schema(columns: tuple[Column, ...]) -> Schema:
-    """Build the schema of a table with these columns, as Delta has it."""
+    """Build the Delta schema of these columns."""
     return Schema.from_arrow(schema_of(columns))
 
 

@@ -1,15 +1,14 @@
-"""Migrations: tables of an older schema brought to the newest, each by a commit that can be made only once.
+"""Migrates tables to the newest schema, each by one commit.
 
-What is to be done follows from the `changes` of a table's contract and from the schema version that the table has:
+The `changes` of a table's contract, from the table's schema version on, decide how:
 
-* columns that were added: one commit, which touches no file;
-* rows that became others, or columns that have other names: the table's constraints go, then one commit replaces all
-  rows and the schema, made only if nothing else was committed since they were read;
-* a table that has another name: one commit makes the new one with all rows in it. The old one stays as it is, for the
-  versions that snapshots pin.
+* added columns: one commit, which rewrites no file;
+* rewritten rows or renamed columns: the constraints are dropped, then one commit replaces all rows and the schema,
+  unless another commit came since they were read;
+* a renamed table: one commit creates the new table with all rows. The old table stays for pinned versions.
 
-The commit that changes a schema carries its version. So what was cut off is begun again, and of two migrations
-at once, one finds it done.
+The commit that changes a schema carries its version. So an interrupted migration can be run again, and the second of
+two concurrent migrations finds nothing to do.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,7 @@ from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from evalake.contracts.contract import Added, Contract
-from evalake.contracts.engines.arrow import arrow_schema, bring_forward
+from evalake.contracts.engines.arrow import arrow_schema, upgrade_rows
 from evalake.contracts.tables import CALLS
 from evalake.core.errors import OlderLakeError
 from evalake.storage.commit import commit
@@ -34,7 +33,7 @@ CHUNK_ROWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """What brings one table forward; `source` is the table as it is, under its former name where that has changed."""
+    """The migration of one table; `source` is its present name."""
 
     table: str
     source: str
@@ -44,16 +43,16 @@ class Migration:
 
 
 def pending(lake: Lake, contracts: Sequence[Contract]) -> list[Migration]:
-    """List the migrations that the lake's tables need; none where it is of this evalake's schema.
+    """List the migrations that the lake's tables need.
 
-    Raises NewerLakeError where a table is of a newer schema, SchemaMismatchError where it is of none.
+    Raises NewerLakeError for a newer schema, SchemaMismatchError for an unknown one.
     """
     behind = (_pending(lake, contract) for contract in {each.table: each for each in contracts}.values())
     return [each[0] for each in behind if each is not None]
 
 
 def require_current(lake: Lake, contracts: Sequence[Contract]) -> None:
-    """Raise OlderLakeError, naming all of them, where tables of the lake are of an older schema."""
+    """Raise OlderLakeError, naming all of them, where tables have an older schema."""
     if older := pending(lake, contracts):
         names = ", ".join(each.source for each in older)
         tables = f"the table {names} has" if len(older) == 1 else f"the tables {names} have"
@@ -61,10 +60,9 @@ def require_current(lake: Lake, contracts: Sequence[Contract]) -> None:
 
 
 def migrate(lake: Lake, contracts: Sequence[Contract]) -> list[Migration]:
-    """Bring every table to the newest schema, and return what was done.
+    """Migrate every table to the newest schema, and return the migrations.
 
-    May be cut off and run again at any point. Raises LakeError where a table cannot be
-    migrated; the ones before it are.
+    Can be interrupted and run again. Raises LakeError at the first table that fails.
     """
     done = (_migrate(lake, contract) for contract in contracts)
     return [each for each in done if each is not None]
@@ -86,16 +84,16 @@ def _pending(lake: Lake, contract: Contract) -> tuple[Migration, DeltaTable] | N
 def _migrate(lake: Lake, contract: Contract) -> Migration | None:
     first: Migration | None = None
 
-    def migrate_once() -> None:  # what lost a race, to a writer or to another migration, is looked at again
+    def migrate_once() -> None:
         nonlocal first
         if pending := _pending(lake, contract):
             migration, table = pending
             first = first or migration
-            _bring(lake, contract, migration, table)
+            _upgrade(lake, contract, migration, table)
 
     commit(
         migrate_once,
-        busy=f"the table {contract.table} kept changing during its migration: stop what writes to it, and run "
+        busy=f"the table {contract.table} kept changing during its migration: stop its writers, and run "
         "`evalake maintain --migrate` again",
         failed=f"cannot migrate the table {contract.table}",
     )
@@ -104,25 +102,21 @@ def _migrate(lake: Lake, contract: Contract) -> Migration | None:
     return first
 
 
-def _bring(lake: Lake, contract: Contract, migration: Migration, table: DeltaTable) -> None:
-    """Make the commit that brings a table to the newest schema."""
+def _upgrade(lake: Lake, contract: Contract, migration: Migration, table: DeltaTable) -> None:
+    """Commit the migration of a table."""
     changes = contract.changes[migration.from_version - 1 :]
     if migration.source != contract.table:
         _move(lake, contract, migration, table)
     elif all(isinstance(change, Added) for change in changes):
-        _add_columns(table, contract)
+        present = {field.name for field in table.schema().fields}
+        missing = [field for field in delta_schema(contract.columns).fields if field.name not in present]
+        table.alter.add_columns(missing, commit_properties=schema_commit(contract.schema_version))
     else:
         _rewrite(table, contract, migration)
 
 
-def _add_columns(table: DeltaTable, contract: Contract) -> None:
-    there = {field.name for field in table.schema().fields}
-    missing = [field for field in delta_schema(contract.columns).fields if field.name not in there]
-    table.alter.add_columns(missing, commit_properties=schema_commit(contract.schema_version))
-
-
 def _rewrite(table: DeltaTable, contract: Contract, migration: Migration) -> None:
-    for name in sorted(constraints(table)):  # they may be about columns that go; those of the contract are added again
+    for name in sorted(constraints(table)):  # the contract's are added again at the end
         table.alter.drop_constraint(name)
     write_deltalake(
         table,
@@ -149,14 +143,14 @@ def _move(lake: Lake, contract: Contract, migration: Migration, table: DeltaTabl
         )
     except DeltaError as error:
         if lake.exists(contract):
-            raise CommitFailedError(f"{contract.table} was made by somebody else") from error
+            raise CommitFailedError(f"another process has created {contract.table}") from error
         raise
 
 
 def _rows(table: DeltaTable, contract: Contract, migration: Migration) -> pa.RecordBatchReader:
-    """Read the rows of a table as those of the newest schema, a chunk at a time."""
+    """Read the rows of a table in the newest schema, in chunks."""
     schema = arrow_schema(contract)
-    frame = bring_forward(pl.scan_delta(table), contract, migration.from_version)
+    frame = upgrade_rows(pl.scan_delta(table), contract, migration.from_version)
 
     def batches() -> Iterator[Any]:
         for chunk in frame.collect_batches(chunk_size=CHUNK_ROWS):

@@ -1,8 +1,8 @@
-"""A run's ceiling, shared by all processes that make its calls: each holds back a part of it before it starts any.
+"""Shares a run's ceiling among the processes that make its calls: each reserves a part before it starts calls.
 
-What is spent is what the ledger holds of the run, and what the holders say they spent outside of it. A holder changes
-its row only by a commit that follows immediately the version in which it read the others' rows, and only after its
-replies are committed to the ledger; so what is spent and what is held back never passes the ceiling together.
+The spending of a run is its cost in the ledger, plus the spending that its holders report outside of it. A holder
+updates its row only by a commit that directly follows the version in which it read the others' rows, and after its
+replies are in the ledger. So spending and reservations together stay below the ceiling.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -16,12 +16,12 @@ from deltalake import DeltaTable
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALLS
 from evalake.contracts.tables.runs import RUN_RESERVATIONS
-from evalake.storage.commit import RIGHT_AFTER, commit, merger_of
+from evalake.storage.commit import NO_RETRIES, begin_merge, commit
 from evalake.storage.lake import Lake
 
 Rows = Mapping[str, Mapping[str, Any]]
 
-ROUNDING_USD = 1e-9  # sums of prices are off by less
+ROUNDING_USD = 1e-9  # above the rounding error of summed prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class Amount:
         return Amount(self.usd - other.usd, self.calls - other.calls)
 
     def within(self, other: "Amount") -> bool:
-        """Tell whether it is no more than `other`, in money and in calls."""
+        """Tell whether neither money nor calls exceed those of `other`."""
         return self.usd <= other.usd + ROUNDING_USD and self.calls <= other.calls
 
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """What one run may spend and how many calls it may make; None: as much as it takes."""
+    """The most money and calls that one run may take; None: unlimited."""
 
     usd: float | None = None
     calls: int | None = None
@@ -58,11 +58,11 @@ class Ceiling:
 
     @property
     def amount(self) -> Amount:
-        """The ceiling as an amount, zero where there is none."""
+        """The ceiling as an amount, with 0 for unlimited."""
         return Amount(self.usd or 0.0, self.calls or 0)
 
     def of(self, amount: Amount) -> Amount:
-        """Reduce an amount to the parts that this ceiling limits; the others become 0."""
+        """Keep the parts of an amount that this ceiling limits; the others become 0."""
         return Amount(0.0 if self.usd is None else amount.usd, 0 if self.calls is None else amount.calls)
 
 
@@ -70,47 +70,47 @@ UNLIMITED = Ceiling()
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How a run stands for one of its holders: what is spent, and what the others hold back."""
+class BudgetState:
+    """The budget of a run as one holder sees it: spending, and the reservations of the other holders."""
 
     spent: Amount
     others: Mapping[str, Amount]
-    beats: Mapping[str, int]  # of the others
+    heartbeats: Mapping[str, int]  # of the others
 
     @property
     def held(self) -> Amount:
-        """What the others hold back together."""
+        """The sum of the others' reservations."""
         return sum(self.others.values(), Amount())
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
-    """What a holder holds back from now on, what it has spent outside the ledger, and which others are dead."""
+class Reservation:
+    """A holder's new reservation, its spending outside the ledger, and the holders that it found dead."""
 
     reserved: Amount
     outside: Amount
     dead: Collection[str] = ()
 
 
-def standing(lake: Lake, run_id: str, holder: str = "") -> Standing:
-    """Read how a run stands now."""
-    return _standing(lake, run_id, holder, _rows(lake.ensure(RUN_RESERVATIONS), run_id))
+def budget_state(lake: Lake, run_id: str, holder: str = "") -> BudgetState:
+    """Read the budget state of a run."""
+    return _state(lake, run_id, holder, _rows(lake.ensure(RUN_RESERVATIONS), run_id))
 
 
-def hold(lake: Lake, run_id: str, holder: str, decide: Callable[[Standing], Holding]) -> Standing:
-    """Write a holder's row as `decide` returns it; return the standing that `decide` was given.
+def reserve(lake: Lake, run_id: str, holder: str, decide: Callable[[BudgetState], Reservation]) -> BudgetState:
+    """Write the reservation that `decide` returns; return the state that it was given.
 
-    `decide` is called again where another holder was quicker. Raises LakeError where the lake takes no commit.
+    Calls `decide` again after a conflict. Raises LakeError where the commit fails.
     """
     table = lake.ensure(RUN_RESERVATIONS)
 
-    def write() -> Standing:
+    def write() -> BudgetState:
         rows = _rows(table, run_id)
-        standing = _standing(lake, run_id, holder, rows)
-        decided = _decided(rows, run_id, holder, decide(standing))
-        merger = merger_of(table, decided, RUN_RESERVATIONS.key, RIGHT_AFTER)
+        state = _state(lake, run_id, holder, rows)
+        decided = _decided(rows, run_id, holder, decide(state))
+        merger = begin_merge(table, decided, RUN_RESERVATIONS.key, NO_RETRIES)
         merger.when_matched_update_all().when_not_matched_insert_all().execute()
-        return standing
+        return state
 
     return commit(
         write,
@@ -126,21 +126,21 @@ def _rows(table: DeltaTable, run_id: str) -> Rows:
     return {row["holder"]: row for row in rows_of_run.iter_rows(named=True)}
 
 
-def _standing(lake: Lake, run_id: str, holder: str, rows: Rows) -> Standing:
-    """Read the ledger after the rows: what a row no longer holds back was in the ledger before."""
+def _state(lake: Lake, run_id: str, holder: str, rows: Rows) -> BudgetState:
+    """Read the ledger after the rows: a row releases its reservation only after the spending is in the ledger."""
     mine = (pl.col("run_id") == run_id) & (pl.col("origin") == "call")
     asked = lake.frame(CALLS).filter(mine).select(pl.col("cost_usd").sum(), pl.len().alias("calls")).collect()
     outside = sum((Amount(row["outside_usd"], row["outside_calls"]) for row in rows.values()), Amount())
     others = {name: row for name, row in rows.items() if name != holder}
-    return Standing(
+    return BudgetState(
         spent=Amount(asked["cost_usd"].item(), asked["calls"].item()) + outside,
         others={name: Amount(row["reserved_usd"], row["reserved_calls"]) for name, row in others.items()},
-        beats={name: row["beat"] for name, row in others.items()},
+        heartbeats={name: row["beat"] for name, row in others.items()},
     )
 
 
-def _decided(rows: Rows, run_id: str, holder: str, holding: Holding) -> pl.DataFrame:
-    """Build the holder's row, one beat later, and those of dead holders without what they held back."""
+def _decided(rows: Rows, run_id: str, holder: str, holding: Reservation) -> pl.DataFrame:
+    """Build the holder's row with its next heartbeat, and the rows of dead holders without reservations."""
     own = {
         "run_id": run_id,
         "holder": holder,

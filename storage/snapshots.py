@@ -1,4 +1,4 @@
-"""Metric snapshots: values with the exact versions of the tables they were computed from, proved by their id."""
+"""Metric snapshots: values, and the table versions that they were computed from; and proofs of earlier checks."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,14 +23,14 @@ from evalake.core.hashing import content_hash
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 
-_OF_RUN = ("run_id", "measured_at")  # columns of METRIC_SNAPSHOTS that follow from the snapshot
+_OF_RUN = ("run_id", "measured_at")  # columns of METRIC_SNAPSHOTS that come from the snapshot
 
 ROW_KEY = ("model", "judge", "slice", "slice_value", "metric")
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a snapshot is made from; everything but the warnings and the code version goes into its id."""
+    """The inputs of a snapshot. Its id covers all of them except the warnings and the code version."""
 
     run_id: str
     suite: str
@@ -50,10 +50,7 @@ class Snapshot:
 
 
 def land_snapshot(lake: Lake, snapshot: Snapshot, values: pl.DataFrame) -> str:
-    """Land the values (columns of the metric engine) and the snapshot itself; repeating it adds nothing.
-
-    The values go first: a snapshot that is listed is complete.
-    """
+    """Land the metric engine's values, then the snapshot, so that a listed snapshot is complete. Can be repeated."""
     snapshot_id, now = snapshot.id, datetime.now(UTC)
     rows = metric_rows(snapshot_id, snapshot.suite, values)
     of_run = {"run_id": pl.lit(snapshot.run_id), "measured_at": pl.lit(now)}
@@ -71,14 +68,14 @@ def land_snapshot(lake: Lake, snapshot: Snapshot, values: pl.DataFrame) -> str:
 
 
 def snapshot_of(row: Mapping[str, Any]) -> Snapshot:
-    """Build the snapshot that a row of SNAPSHOTS is about, without its warnings."""
+    """Build the snapshot of a row of SNAPSHOTS, without its warnings."""
     kept = {field.name: row[field.name] for field in fields(Snapshot) if field.name != "warnings"}
     read = {name: json.loads(row[name]) for name in ("pinned_versions", "options")}
     return Snapshot(**{**kept, **read})
 
 
 def metric_rows(snapshot_id: str, suite: str, values: pl.DataFrame) -> pl.DataFrame:
-    """Convert the values of the metric engine to rows of METRIC_SNAPSHOTS, without the run and the time."""
+    """Convert the metric engine's values to rows of METRIC_SNAPSHOTS, without run and time."""
     keys = [content_hash([row[name] for name in ROW_KEY]) for row in values.iter_rows(named=True)]
     return values.with_columns(
         pl.lit(snapshot_id).alias("snapshot_id"),
@@ -88,26 +85,26 @@ def metric_rows(snapshot_id: str, suite: str, values: pl.DataFrame) -> pl.DataFr
 
 
 def read_metrics(lake: Lake, snapshot_id: str) -> pl.DataFrame:
-    """Read the metric rows of one snapshot, in a stable order."""
+    """Read the metric rows of one snapshot in a stable order."""
     rows = lake.frame(METRIC_SNAPSHOTS).filter(pl.col("snapshot_id") == snapshot_id).collect()
     return rows.sort("model", "judge", "slice", "slice_value", "tier", "metric", nulls_last=True)
 
 
 def newest_with(lake: Lake, column: str, name: str) -> dict[str, Any] | None:
-    """Find the newest snapshot that has a value with this name in a column of METRIC_SNAPSHOTS; None where none has."""
+    """Find the newest snapshot with this name in a column of METRIC_SNAPSHOTS; None without any."""
     having = lake.frame(METRIC_SNAPSHOTS).filter(pl.col(column) == name).select("snapshot_id").unique()
     found = lake.frame(SNAPSHOTS).join(having, on="snapshot_id", how="semi").sort("created_at").tail(1).collect()
     return None if found.is_empty() else found.row(0, named=True)
 
 
 def find_snapshot(lake: Lake, *, run_id: str | None = None, snapshot_id: str | None = None) -> dict[str, Any]:
-    """Find the newest snapshot of a run, the one an id (or its beginning) names, or without either the newest of all.
+    """Find the newest snapshot of a run, the snapshot of an id or the beginning of one, or else the newest of all.
 
-    Raises UsageError where there is none, or where the beginning of an id names several.
+    Raises UsageError without a match, or where the beginning of an id matches several.
     """
     rows = lake.frame(SNAPSHOTS)
     if snapshot_id == "":
-        raise UsageError("an empty text is the beginning of every snapshot id: give more of it")
+        raise UsageError("the snapshot id is empty: give at least its first character")
     if snapshot_id is not None:
         rows = rows.filter(pl.col("snapshot_id").str.starts_with(snapshot_id))
     if run_id is not None:
@@ -115,26 +112,23 @@ def find_snapshot(lake: Lake, *, run_id: str | None = None, snapshot_id: str | N
     newest_first = rows.sort("created_at", descending=True).collect()
     if newest_first.is_empty():
         what = f"of the run {run_id}" if run_id is not None else "yet" if snapshot_id is None else snapshot_id
-        raise UsageError(f"the lake {lake.uri} has no snapshot {what}: `evalake snapshots` lists what there is")
+        raise UsageError(f"the lake {lake.uri} has no snapshot {what}: `evalake snapshots` lists them")
     if snapshot_id is not None and newest_first.height > 1:
-        raise UsageError(f"{snapshot_id} is the beginning of {newest_first.height} snapshot ids: give more of it")
+        raise UsageError(f"{snapshot_id} begins {newest_first.height} snapshot ids: give more characters")
     return newest_first.row(0, named=True)
 
 
-# Proofs: what earlier checks of a lake have proved, so that the next one need not prove it again.
-
-
 FORMAT = 1
-# What a proof was made with: another version of one of these might give another result.
+# The packages whose results a proof depends on
 ENGINES = ("evalake", "polars", "great-expectations", "pandas", "pyarrow", "numpy", "scipy", "deltalake")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A data file as it was read: its size, when it was changed, and the SHA-256 of its bytes.
+    """A data file at its last check: size, time of change, and SHA-256 of its bytes.
 
-    `rows` of it kept every row rule, by both engines, under the rules and engines of the hash `proved`; that is empty
-    where they were not proved, or did not all keep them.
+    All its `rows` kept every row rule in both engines, for the rules and engines of the hash `proved`; that is empty
+    where this was not proved.
     """
 
     size: int
@@ -150,16 +144,16 @@ Files = Mapping[str, StoredFile]
 
 @dataclass
 class Proofs:
-    """What is known of a lake's data files, by table, and the proofs of the snapshots that were right, as hashes."""
+    """The results of earlier checks: data files by table, and the hashes of snapshots that were right."""
 
     files: dict[str, Files] = field(default_factory=dict)
     snapshots: frozenset[str] = frozenset()
 
 
 def read_proofs(lake: Lake) -> Proofs:
-    """Read what earlier checks of this user have proved; nothing where the file is another's, or damaged."""
+    """Read the proofs of this user's earlier checks; none where the file is damaged or another user's."""
     try:
-        if not is_ours(place := _place(lake)):
+        if not is_ours(place := _proofs_file(lake)):
             return Proofs()
         kept = json.loads(place.read_text(encoding="utf-8"))
         if (kept["format"], kept["lake"]) != (FORMAT, whole_address(lake.uri)):
@@ -173,8 +167,8 @@ def read_proofs(lake: Lake) -> Proofs:
         return Proofs()
 
 
-def keep_proofs(lake: Lake, proofs: Proofs) -> None:
-    """Keep what was proved for the next check; where it cannot be kept, the next proves it again."""
+def write_proofs(lake: Lake, proofs: Proofs) -> None:
+    """Store proofs for the next check; a failure to store is ignored, and the next check proves everything."""
     kept = {
         "format": FORMAT,
         "lake": whole_address(lake.uri),
@@ -184,10 +178,10 @@ def keep_proofs(lake: Lake, proofs: Proofs) -> None:
         "snapshots": sorted(proofs.snapshots),
     }
     with suppress(OSError, RuntimeError):
-        place = _place(lake)
+        place = _proofs_file(lake)
         make_private(place.parent)
         if is_ours(place):
-            with TemporaryDirectory(dir=place.parent) as folder:  # a reader never sees half of it
+            with TemporaryDirectory(dir=place.parent) as folder:  # then replaced, so that readers see a whole file
                 draft = Path(folder) / place.name
                 draft.write_text(json.dumps(kept), encoding="utf-8")
                 draft.chmod(0o600)
@@ -195,7 +189,7 @@ def keep_proofs(lake: Lake, proofs: Proofs) -> None:
 
 
 def rules_and_engines(contract: Contract) -> str:
-    """Hash (SHA-256) all that decides whether rows of a table keep its row rules, but for the rows."""
+    """Hash the rules of a table and the versions of the engines that check them."""
     return content_hash(
         [contract.table, contract.schema_version, repr(contract.columns), repr(contract.rules), engines()]
     )
@@ -203,9 +197,9 @@ def rules_and_engines(contract: Contract) -> str:
 
 @cache
 def engines() -> tuple[str, ...]:
-    """Look up the versions of all packages that prove rows and snapshots."""
+    """Look up the versions of the packages in ENGINES."""
     return tuple(version(name) for name in ENGINES)
 
 
-def _place(lake: Lake) -> Path:
+def _proofs_file(lake: Lake) -> Path:
     return cache_folder() / "checks" / f"{content_hash(whole_address(lake.uri))[:16]}.json"

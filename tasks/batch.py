@@ -138,7 +138,7 @@ def _answer(batch: Batch) -> int:
     index = index_since(context.lake, batch.ledger_id, batch.ledger_version)
     to_call: Sequence[Conversation] = conversations
     # The plan has looked for these calls. From other runs, or this batch's first attempt, replies may have come since.
-    if index.came_later([each.next_key for each in conversations]):
+    if index.may_be_new([each.next_key for each in conversations]):
         to_call = replay_from_ledger(context, conversations, index).unanswered
 
     def advance() -> None:

@@ -20,7 +20,7 @@ from evalake.request import RunRequest
 from evalake.sdk import Dataset, Options, Suite
 from evalake.sdk.sources import summary
 from evalake.sdk.suite import own_prompt
-from evalake.storage.commit import require_reachable
+from evalake.storage.commit import require_write_access
 from evalake.storage.lake import Lake
 from evalake.storage.migrations import require_current
 from evalake.storage.reservations import Ceiling
@@ -192,7 +192,7 @@ def check(request: RunRequest, *, with_keys: bool = True) -> Plan:
         with nullcontext() if with_keys else suppress(MissingKeyError):
             find_route(model, configuration, read_secret if with_keys else _unread, baselines())
     require_prices(plan)
-    require_reachable(lake)
+    require_write_access(lake)
     return plan
 
 

@@ -1,1 +1,1 @@
-"""What contracts compile to: Arrow schemas, CHECK constraints, Great Expectations, ODCS, SQL, words."""
+"""Engines that contracts compile to: Arrow, CHECK constraints, Great Expectations, ODCS, SQL."""

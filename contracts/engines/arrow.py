@@ -1,4 +1,4 @@
-"""A contract's schema, for Arrow and for Polars, and frames that have exactly that schema."""
+"""A contract's schema in Arrow and Polars, and frames that have exactly that schema."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -29,28 +29,27 @@ _TYPES: Mapping[type, _Type] = {
 NOTHING: Mapping[str, Any] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-# Each reading and landing of a table needs its schemas, which take longer to build than to find by their columns.
 _of_each_table = lru_cache(maxsize=256)
 
 
 def arrow_schema(contract: Contract) -> pa.Schema:
-    """Build the table's Arrow schema: NOT NULL as non-null fields, descriptions as `comment`, as Delta and Spark do."""
+    """Build the table's Arrow schema, with descriptions as `comment`, like Delta and Spark."""
     return schema_of(contract.columns)
 
 
 @_of_each_table
 def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
     """Build the Arrow schema of columns."""
-    return pa.schema(
-        [
-            pa.field(column.name, _arrow_type(column), column.nullable, {"comment": column.description})
-            for column in columns
-        ]
-    )
+    fields = []
+    for column in columns:
+        inner = _TYPES[column.element].arrow
+        kind = pa.list_(pa.field("element", inner)) if column.base is list else inner
+        fields.append(pa.field(column.name, kind, column.nullable, {"comment": column.description}))
+    return pa.schema(fields)
 
 
 def polars_schema(contract: Contract) -> pl.Schema:
-    """Build the Polars schema of the table's rows, in the order of the row model."""
+    """Build the Polars schema of the table's rows."""
     return pl.Schema(_polars_types(contract.columns))
 
 
@@ -59,9 +58,9 @@ def conform(
 ) -> pl.DataFrame:
     """Build a frame with exactly the contract's columns, in their order and types.
 
-    Every row must have every column, a null written out where the value is unknown: nothing is filled in. Only
-    lossless changes of type are made (whole numbers to floats, zones to UTC, categories to text). Whether nulls and
-    values are *allowed* is for the audit to say. `shared` are columns that have one value in all rows, which lack them.
+    Every row has every column; an unknown value is null. Types change only without loss: whole numbers to floats, zones
+    to UTC, categories to text. The audit decides which values are allowed. `shared` are columns with one value for all
+    rows.
 
     Raises SchemaMismatchError, naming table and column, for a missing or unknown column or a value of another type.
     """
@@ -100,11 +99,6 @@ def _polars_types(columns: tuple[Column, ...]) -> Mapping[str, pl.DataType]:
     return {column.name: _polars_type(column) for column in columns}
 
 
-def _arrow_type(column: Column) -> pa.DataType:
-    inner = _TYPES[column.element].arrow
-    return pa.list_(pa.field("element", inner)) if column.base is list else inner
-
-
 def _polars_type(column: Column) -> pl.DataType:
     inner = _TYPES[column.element].polars
     return pl.List(inner) if column.base is list else inner
@@ -116,12 +110,12 @@ def _require_names(contract: Contract, names: Sequence[str] | Mapping[str, Any],
     if missing:
         raise SchemaMismatchError(f"table {contract.table}: {where} has no column {missing[0]}")
     if unknown:
-        # The name may come from a file or an API: it is quoted, and cut, so that the message stays one short line.
+        # A foreign name is escaped and cut
         raise SchemaMismatchError(f"table {contract.table}: {where} has an unknown column {ascii(unknown[0])[:80]}")
 
 
 def _series(values: list[Any], column: Column, contract: Contract) -> pl.Series:
-    # Looking at the set of types costs little, and catches what Arrow lets pass: true as 1, 2.0 as 2, text as a list.
+    # Arrow would accept true as 1, 2.0 as 2, text as a list
     _require_types(values, column.base, column, contract)
     if column.base is list:
         elements = [element for value in values if value is not None for element in value]
@@ -140,8 +134,8 @@ def _series(values: list[Any], column: Column, contract: Contract) -> pl.Series:
 
 
 def _plain(name: str, values: Sequence[Any], kind: pl.DataType) -> pl.Series:
-    if isinstance(kind, pl.Datetime):  # as whole numbers, from which Polars builds them several times faster
-        # Subtract as the standard library does: Prefect's times are Pendulum's, whose differences cannot be divided so.
+    if isinstance(kind, pl.Datetime):  # from integers: 4 s less for a million rows
+        # Prefect's times are Pendulum's, whose own differences cannot be divided
         values = [None if value is None else datetime.__sub__(value, _EPOCH) // _MICROSECOND for value in values]
         return pl.Series(name, values, pl.Int64).cast(kind)
     if isinstance(kind, pl.Float64) and any(isinstance(value, int) and float(value) != value for value in values):
@@ -150,7 +144,7 @@ def _plain(name: str, values: Sequence[Any], kind: pl.DataType) -> pl.Series:
 
 
 def _lists(name: str, values: Sequence[Sequence[Any] | None], elements: Sequence[Any], kind: pl.DataType) -> pl.Series:
-    """Build a list column from offsets: several times faster than from Python's lists, and without importing pandas."""
+    """Build a list column from offsets, because Polars imports pandas for Python's lists, which takes over a second."""
     ends = list(accumulate(0 if value is None else len(value) for value in values))
     starts = [None if value is None else end - len(value) for value, end in zip(values, ends, strict=True)]
     offsets = pl.Series([*starts, len(elements)], dtype=pl.Int64).to_arrow()
@@ -160,7 +154,7 @@ def _lists(name: str, values: Sequence[Sequence[Any] | None], elements: Sequence
 
 def _require_types(values: list[Any], expected: type, column: Column, contract: Contract) -> None:
     for kind in set(map(type, values)) - {expected, type(None)}:
-        # A boolean is an int to Python, and a whole number is a number.
+        # To Python, a boolean is an int
         fits = kind is not bool and issubclass(kind, (int, float) if expected is float else expected)
         if not fits:
             raise _mismatch(contract, column, f"a value of type {kind.__name__}")
@@ -207,13 +201,10 @@ def _mismatch(contract: Contract, column: Column, actual: str) -> SchemaMismatch
     return SchemaMismatchError(f"table {contract.table}, column {column.name}: expected {expected}, found {actual}")
 
 
-# Rows of an older version of a table's schema, brought forward to the newest by the changes of its contract.
+def upgrade_rows(rows: pl.LazyFrame, contract: Contract, version: int) -> pl.LazyFrame:
+    """Convert rows of an older schema version to the contract's columns, by its changes.
 
-
-def bring_forward(rows: pl.LazyFrame, contract: Contract, version: int) -> pl.LazyFrame:
-    """Convert rows that were written by the schema version `version` to the contract's columns.
-
-    Raises SchemaMismatchError where the result does not have the contract's columns and types.
+    Raises SchemaMismatchError where the result has other columns or types.
     """
     wanted = polars_schema(contract)
     for change in contract.changes[version - 1 :]:
@@ -226,7 +217,7 @@ def bring_forward(rows: pl.LazyFrame, contract: Contract, version: int) -> pl.La
     columns = rows.collect_schema()
     if off := sorted(name for name in columns.keys() | wanted.keys() if columns.get(name) != wanted.get(name)):
         raise SchemaMismatchError(
-            f"rows of schema version {version} of the table {contract.table} do not become those of version "
+            f"the changes of the table {contract.table} from schema version {version} do not lead to version "
             f"{contract.schema_version}: they differ in {', '.join(off)}"
         )
     return rows.select(list(wanted))

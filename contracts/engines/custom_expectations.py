@@ -1,4 +1,4 @@
-"""The two kinds of expectation that Great Expectations lacks. Importing this imports all of it, which is slow."""
+"""The two kinds of expectation that Great Expectations lacks. Importing this module imports Great Expectations."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""A contract as a Great Expectations suite: the same rules, held by an engine that others know and trust.
+"""A contract as a Great Expectations suite, with all its rules.
 
-Great Expectations costs seconds to import, so it is imported on first use. Two kinds of rule have no counterpart in it
-and are expressed by expectations of our own, `empty` and `share_by_group`; no kind is left out.
+Great Expectations takes seconds to import, so it is imported on first use. `custom_expectations` has the two kinds of
+rule that it lacks, `empty` and `share_by_group`.
 """
 
 import logging
@@ -25,23 +25,23 @@ from evalake.core.errors import ContractError
 
 _ROW = "row_index"
 _RULE = "rule_id"
-# Great Expectations keeps its context, and Python its warning filters, for the whole process: one validation at a time.
+# The context and Python's warning filters are global to the process
 _ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectationReport:
-    """What Great Expectations found: a result for every rule, and the rows (numbered from 0) that broke it."""
+    """A result for every rule, and the numbers (from 0) of the rows that break it."""
 
     results: tuple[RuleResult, ...]
     failing_rows: Mapping[str, frozenset[int]]
 
 
-@cache  # for a check holds every file of a table to its contract
+@cache
 def expectations(contract: Contract, *, is_whole: bool = True) -> Any:
-    """Build the contract's `great_expectations.ExpectationSuite`, with its table rules if it is for a table as a whole.
+    """Build the contract's `great_expectations.ExpectationSuite`, with table rules for a whole table.
 
-    The rule's id is in each expectation's `meta`. It is built once, so nobody may change it.
+    Each expectation has its rule's id in `meta`. The suite is cached: do not change it.
     """
     with _quiet():
         import great_expectations
@@ -52,16 +52,16 @@ def expectations(contract: Contract, *, is_whole: bool = True) -> Any:
 
 
 def validate(frame: pl.DataFrame, contract: Contract, *, is_whole: bool = True) -> ExpectationReport:
-    """Hold a frame to its contract, by Great Expectations: to the row rules, and to the table rules if it `is_whole`.
+    """Check a frame against the row rules and, if it is a whole table, the table rules.
 
-    Raises SchemaMismatchError where a column is missing or of another type, and ContractError if an expectation could
-    not be evaluated at all: that is a fault of the engine, and says nothing about the data.
+    Raises SchemaMismatchError for a missing column or another type, and ContractError where Great Expectations could
+    not evaluate an expectation.
     """
     require_schema(frame, contract)
     table_rules = contract.table_rules if is_whole else ()
     rules: list[Rule | TableRule] = [*contract.rules, *table_rules]
-    looked_at = sorted({name for rule in rules for name in rule.columns})  # other columns would only be copied
-    outcome = run_suite(frame.select(looked_at or contract.key), expectations(contract, is_whole=is_whole))
+    needed = sorted({name for rule in rules for name in rule.columns})
+    outcome = run_suite(frame.select(needed or contract.key), expectations(contract, is_whole=is_whole))
     failing = {rule_id: _failing_rows(result) for rule_id, result in outcome.items()}
     row_results = [result_of(rule, frame.height, len(failing[rule.id])) for rule in contract.rules]
     table_results = [
@@ -71,9 +71,9 @@ def validate(frame: pl.DataFrame, contract: Contract, *, is_whole: bool = True) 
 
 
 def run_suite(frame: pl.DataFrame, suite: Any) -> Mapping[str, Any]:
-    """Compute each rule's `ExpectationValidationResult` by rule id, that of a broken one with all its failing rows.
+    """Compute each rule's `ExpectationValidationResult` by rule id, with all failing rows of broken rules.
 
-    Raises ContractError if an expectation crashed; Great Expectations itself would report it as bad data.
+    Raises ContractError where an expectation crashed, which Great Expectations reports as bad data.
     """
     numbered = frame.with_row_index(_ROW).to_pandas(use_pyarrow_extension_array=True)
     with _quiet():
@@ -81,13 +81,13 @@ def run_suite(frame: pl.DataFrame, suite: Any) -> Mapping[str, Any]:
         from great_expectations.execution_engine.pandas_execution_engine import PandasExecutionEngine
         from great_expectations.validator.validator import Validator
 
-        # A data source would hash the whole frame twice, to recognise a batch that is used again; none is here.
-        batch: Any = numbered  # by its type a batch would be of a class, not of data
+        # A data source would hash the whole frame twice
+        batch: Any = numbered
         validator = Validator(PandasExecutionEngine(), data_context=_context(), batches=[Batch(batch)])
         wanted = suite.expectation_configurations
         results = _by_rule(validator.graph_validate(wanted, {"result_format": "BOOLEAN_ONLY"}))
         if broken := [each for each in wanted if not results[each.meta[_RULE]].success]:
-            # Of every rule, also of those that are kept, this would take more than twice as long.
+            # For all rules, this would take more than twice as long
             with_rows = {"result_format": "COMPLETE", "unexpected_index_column_names": [_ROW]}
             results |= _by_rule(validator.graph_validate(broken, {"result_format": with_rows}))
     for rule_id, result in results.items():
@@ -99,7 +99,7 @@ def _by_rule(outcome: Iterable[Any]) -> dict[str, Any]:
     return {result.expectation_config.meta[_RULE]: result for result in outcome}
 
 
-@cache  # nothing is kept in it, and it takes as long to build as some rules to evaluate
+@cache
 def _context() -> Any:
     """Build an ephemeral context: nothing on disk, no telemetry, no progress bars."""
     import great_expectations
@@ -189,7 +189,7 @@ def _said_of(rule: Rule | TableRule) -> dict[str, Any]:
 def _holds(parameters: Mapping[str, Any]) -> Any:
     from great_expectations.expectations.row_conditions import Column, OrCondition
 
-    # One comparison for each value, because the condition `is_in` takes no booleans.
+    # The condition `is_in` takes no booleans
     return OrCondition(conditions=[Column(parameters["other"]) == value for value in parameters["values"]])
 
 
@@ -198,7 +198,7 @@ def _failing_rows(result: Any) -> frozenset[int]:
 
 
 def _require_evaluated(rule_id: str, exception_info: Mapping[str, Any]) -> None:
-    # Either one description of an exception, or one for each metric that could not be computed.
+    # One description, or one for each failed metric
     described = [exception_info] if "raised_exception" in exception_info else list(exception_info.values())
     for exception in described:
         if exception["raised_exception"]:
@@ -208,7 +208,7 @@ def _require_evaluated(rule_id: str, exception_info: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence Great Expectations' warnings and log lines in the block: they say nothing about the data."""
+    """Silence the warnings and log lines of Great Expectations in the block."""
     logger = logging.getLogger("great_expectations")
     with _ONE_AT_A_TIME, warnings.catch_warnings(action="ignore"):
         level = logger.level

@@ -1,4 +1,4 @@
-"""A contract as a document: YAML of the Open Data Contract Standard, for catalogues and for people."""
+"""A contract as a YAML document of the Open Data Contract Standard."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -11,7 +11,7 @@ from evalake.contracts.engines.sql import condition, describe, literal
 from evalake.contracts.rule import Kind, Rule, TableKind, TableRule
 
 STANDARD = "v3.2.0"
-VERSION = "1.0.0"  # of the contracts; raised whenever one of the exported documents changes its meaning
+VERSION = "1.0.0"  # of the contracts; raised when an exported document changes its meaning
 
 _LOGICAL: Mapping[type, str] = {
     str: "string",
@@ -24,10 +24,10 @@ _PHYSICAL = {**_LOGICAL, int: "bigint", float: "double"}
 
 
 def odcs_yaml(contract: Contract) -> str:
-    """Render the contract as one YAML document: columns with types, key, descriptions, and all rules as quality checks.
+    """Render the contract as one YAML document, with all rules as quality checks.
 
-    A rule that the standard's own metrics can express is of type `library`; any other is of type `sql`, a query that
-    counts the rows, or the groups, that break it.
+    A rule is of type `library` where the standard's metrics can express it; else of type `sql`, a query that counts the
+    rows or groups that break it.
     """
     document = {
         "apiVersion": STANDARD,
@@ -115,7 +115,7 @@ def _table_check(rule: TableRule, contract: Contract) -> dict[str, Any]:
 
 
 def _count_bounds(minimum: int | None, maximum: int | None) -> Iterator[tuple[str, Any]]:
-    # The standard allows one comparison for each check.
+    # The standard allows one comparison per check
     if minimum is not None and maximum is not None:
         yield "mustBeBetween", [minimum, maximum]
     elif minimum is not None:

@@ -1,4 +1,4 @@
-"""Rules as SQL conditions, in the words that standard engines share."""
+"""Rules as SQL conditions in standard SQL, as CHECK constraints, and in words."""
 
 import sys
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ _LARGEST = repr(sys.float_info.max)
 
 
 def condition(rule: Rule, contract: Contract) -> str | None:
-    """Build a SQL condition that is true for a row that keeps the rule and false for any other; never null.
+    """Build a SQL condition that is true for a row that keeps the rule, else false, and never null.
 
-    It is None for `matches`: there is no regular expression that all SQL engines read.
+    None for `matches`: SQL engines share no syntax for regular expressions.
     """
     column, parameters = rule.column, rule.parameters
     other: Any = parameters.get("other")
@@ -21,7 +21,7 @@ def condition(rule: Rule, contract: Contract) -> str | None:
         case Kind.PRESENT:
             return f"{column} IS NOT NULL"
         case Kind.FINITE:
-            # NaN has a test of its own: the statistics by which engines skip files do not count it.
+            # Statistics, by which engines skip files, leave out NaN
             return f"{column} IS NULL OR (NOT isnan({column}) AND {column} >= -{_LARGEST} AND {column} <= {_LARGEST})"
         case Kind.NOT_BLANK:
             return f"{column} IS NULL OR trim(BOTH {literal(WHITE_SPACE)} FROM {column}) <> ''"
@@ -61,10 +61,7 @@ def _not_nan(contract: Contract, *columns: str) -> tuple[str, ...]:
     return tuple(f"NOT isnan({name})" for name in columns if contract.column[name].base is float)
 
 
-# Rules in words: one plain phrase for each, used in messages, quarantine reasons and exported contracts.
-
-
-_SAID: Mapping[Kind | TableKind, str] = {
+_PHRASES: Mapping[Kind | TableKind, str] = {
     Kind.PRESENT: "{column} is not null",
     Kind.FINITE: "{column} is a finite number",
     Kind.NOT_BLANK: "{column} holds more than white space",
@@ -82,13 +79,13 @@ _SAID: Mapping[Kind | TableKind, str] = {
 
 
 def describe(rule: Rule | TableRule) -> str:
-    """Say what the rule demands, such as `cost_usd is at least 0`."""
+    """Describe the rule's condition, like `cost_usd is at least 0`."""
     words = {"column": next(iter(rule.columns), ""), **rule.parameters, "columns": ", ".join(rule.columns)}
     if "values" in words:
         words["values"] = _either(words["values"])
     if "minimum" in words:
         words["bounds"] = _bounds(words["minimum"], words["maximum"])
-    return _SAID[rule.kind].format(**words)
+    return _PHRASES[rule.kind].format(**words)
 
 
 def _either(values: tuple[Any, ...]) -> str:
@@ -103,14 +100,11 @@ def _bounds(minimum: float | None, maximum: float | None) -> str:
     return f"between {minimum} and {maximum}"
 
 
-# A contract's rules as CHECK constraints of its Delta table: the last guard, whoever writes.
-
-
 def check_constraints(contract: Contract) -> Mapping[str, str]:
-    """Build the SQL conditions by rule id, to be added once the table exists.
+    """Build the CHECK constraints of the contract's Delta table by rule id.
 
-    Left out are `present` rules, which are NOT NULL in the schema; `warning` rules, which refuse no row; and `matches`
-    rules, because Delta's conditions have no regular expressions. Each condition lets a null pass, as the rules do.
+    They leave out `present` rules, which are NOT NULL in the schema; `warning` rules, which refuse no row; and
+    `matches` rules, because Delta's conditions have no regular expressions.
     """
     rules = (rule for rule in contract.rules if rule.kind is not Kind.PRESENT and rule.severity is not Severity.WARNING)
     conditions = ((rule.id, condition(rule, contract)) for rule in rules)

@@ -1,4 +1,4 @@
-"""The tables that every suite shares, one file a table."""
+"""The tables that all suites share."""
 
 from evalake.contracts.contract import Contract
 from evalake.contracts.tables.ledger import CALL_FAILURES as CALL_FAILURES

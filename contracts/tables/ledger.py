@@ -1,4 +1,4 @@
-"""The table `calls`: the ledger of answered calls."""
+"""The tables of samples and calls: `samples`, `calls`, `call_failures`, `withdrawn_calls`."""
 
 from datetime import datetime
 from typing import Literal
@@ -7,8 +7,6 @@ from pydantic import Field
 
 from evalake.contracts.contract import ENDPOINT_OF_CALLS, Added, Contract, RowModel
 from evalake.contracts.rule import TOKEN_RULES, TableKind, TableRule, hash_rule, not_blank, not_negative
-
-# The table `samples`: every dataset item, by the version of its dataset.
 
 
 class SampleRow(RowModel):
@@ -99,9 +97,6 @@ CALLS = Contract(
 )
 
 
-# The table `call_failures`: calls that were given up on.
-
-
 class CallFailureRow(RowModel):
     """One call that was given up on."""
 
@@ -128,9 +123,6 @@ CALL_FAILURES = Contract(
     (hash_rule("prompt_hash"), not_negative("replicate"), not_blank("kind")),
     changes=(Added(("queue_ms", "waited_ms", "concurrency", "failed_cost_usd")),),
 )
-
-
-# The table `withdrawn_calls`: replies that answer no longer, so that their calls are asked again.
 
 
 class WithdrawnCallRow(RowModel):

@@ -1,4 +1,4 @@
-"""The table `metric_snapshots`: metric values with their uncertainty."""
+"""The tables of metrics and judges: `metric_snapshots`, `snapshots`, `judge_versions`, `judge_canaries`."""
 
 from datetime import datetime
 
@@ -46,9 +46,6 @@ METRIC_SNAPSHOTS = Contract(
 )
 
 
-# The table `snapshots`: what each metric snapshot was computed from.
-
-
 class SnapshotRow(RowModel):
     """One metric snapshot."""
 
@@ -72,9 +69,6 @@ SNAPSHOTS = Contract(
     "Snapshots: the run, the pinned version of every input table, the metric definitions, the seed.",
     (hash_rule("snapshot_id"), hash_rule("definition_hash")),
 )
-
-
-# Versions of judges: between one and the next, a judge's answers to the same items moved.
 
 
 DAY_IS_DATE = Rule("day_is_date", "day", Kind.MATCHES, {"pattern": "[0-9]{4}-[0-9]{2}-[0-9]{2}"})
@@ -116,9 +110,6 @@ JUDGE_VERSIONS = Contract(
     ),
     changes=(Renamed("judge_epochs", {"epoch": "version"}),),
 )
-
-
-# The table `judge_canaries`: what each day's canary found of one judge.
 
 
 class JudgeCanaryRow(RowModel):

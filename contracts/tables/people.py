@@ -1,4 +1,4 @@
-"""What people say of results: one row for each question that a person answered, with who said it and when."""
+"""The tables of answers by people (`human_labels`) and of themes in results (`roadmap_mentions`)."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -108,9 +108,6 @@ HUMAN_LABELS = Contract(
     replaced_when="new.labelled_at > old.labelled_at",
     changes=(Rewritten("one row for each question that was answered", _one_row_a_question), Added(("draw",))),
 )
-
-
-# The table `roadmap_mentions`: what results say is wanting, grouped by what it means.
 
 
 class RoadmapMentionRow(RowModel):

@@ -1,4 +1,4 @@
-"""The table `contract_checks`: results of contract rules."""
+"""The tables of data quality: `quarantine`, `contract_checks`, `forgotten`."""
 
 from datetime import datetime
 from typing import Literal
@@ -7,8 +7,6 @@ from pydantic import Field
 
 from evalake.contracts.contract import ALWAYS, Contract, RowModel
 from evalake.contracts.rule import Kind, Rule, hash_rule, not_blank, not_negative
-
-# The table `quarantine`: rows refused by their contract.
 
 
 class QuarantineRow(RowModel):
@@ -60,9 +58,6 @@ CONTRACT_CHECKS = Contract(
     "Results of contract rules, by batch or table version.",
     (hash_rule("check_id"), Rule("failed_in_checked", "rows_failed", Kind.NOT_ABOVE, {"other": "rows_checked"})),
 )
-
-
-# The table `forgotten`: what was removed for good, named by hashes alone.
 
 
 class ForgottenRow(RowModel):

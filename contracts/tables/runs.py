@@ -1,4 +1,4 @@
-"""The table `runs`: one row a run."""
+"""The tables of runs: `runs`, `run_attempts`, `run_calls`, `run_items`, `run_coverage`, `run_reservations`."""
 
 from datetime import datetime
 from typing import Literal
@@ -59,9 +59,6 @@ RUNS = Contract(
 )
 
 
-# The attempts of runs: a retry of a flow run is another attempt of the same run.
-
-
 class RunAttemptRow(RowModel):
     """One attempt of a run."""
 
@@ -95,9 +92,6 @@ RUN_ATTEMPTS = Contract(
 )
 
 
-# The table `run_calls`: what a run asked, by subject and judge.
-
-
 class RunCallsRow(RowModel):
     """What one run asked about one subject with one judge."""
 
@@ -123,9 +117,6 @@ RUN_CALLS = Contract(
     replaced_when=ALWAYS,
     changes=(Added(("latency_from_ledger",)),),
 )
-
-
-# The table `run_items`: the manifest of each run.
 
 
 class RunItemRow(RowModel):
@@ -175,9 +166,6 @@ RUN_ITEMS = Contract(
 )
 
 
-# The table `run_coverage`: what came of the items that a run asked, by subject, judge and dataset.
-
-
 class RunCoverageRow(RowModel):
     """What came of one run's items of one subject, judge and dataset."""
 
@@ -215,9 +203,6 @@ RUN_COVERAGE = Contract(
     ),
     replaced_when=ALWAYS,
 )
-
-
-# What the processes that make a run's calls hold back of its ceiling, so that together they never pass it.
 
 
 class RunReservationRow(RowModel):

@@ -27,7 +27,7 @@ from evalake.contracts.audit import RuleResult, audit_table, result_of
 from evalake.contracts.contract import Contract
 from evalake.contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from evalake.core.errors import EvalakeError, LakeError, NewerLakeError
-from evalake.storage.commit import require_reachable
+from evalake.storage.commit import require_write_access
 from evalake.storage.integrity import (
     Defect,
     Inspected,
@@ -39,10 +39,10 @@ from evalake.storage.integrity import (
     seen_elsewhere,
     stored_files,
 )
-from evalake.storage.lake import TO_MIGRATE, Lake, first_words
+from evalake.storage.lake import TO_MIGRATE, Lake, short_message
 from evalake.storage.landing import land
 from evalake.storage.migrations import pending
-from evalake.storage.snapshots import Files, Proofs, keep_proofs, read_proofs, rules_and_engines
+from evalake.storage.snapshots import Files, Proofs, read_proofs, rules_and_engines, write_proofs
 from evalake.suites.registry import all_contracts
 from evalake.tasks.publish import check_rows
 
@@ -141,7 +141,7 @@ def check_lake(
                 if CONTRACT_CHECKS in there:  # at last, for what came of all others is written there
                     yield check.own_results(seen.get(CONTRACT_CHECKS.table, Seen()))
             finally:
-                keep_proofs(lake, proofs)
+                write_proofs(lake, proofs)
     if there and unkept:
         yield CheckedTable(CONTRACT_CHECKS, unkept)
 
@@ -162,7 +162,7 @@ def exit_code(checked: Sequence[CheckedTable]) -> int:
 def _unwritable(lake: Lake) -> list[Defect]:
     """Report that nothing can be written to the lake: once, since no table is damaged by that."""
     try:
-        require_reachable(lake)
+        require_write_access(lake)
     except LakeError as error:
         return [
             Defect(CONTRACT_CHECKS.table, f"what was found is not kept: {error}", "check it where it can be written")
@@ -191,7 +191,7 @@ def _look(lake: Lake, contract: Contract, seen: Seen, proofs: Proofs) -> _Looked
 
 
 def _unreadable(contract: Contract, error: BaseException) -> Defect:
-    said = str(error) if isinstance(error, LakeError) else f"{type(error).__name__}: {first_words(error)}"
+    said = str(error) if isinstance(error, LakeError) else f"{type(error).__name__}: {short_message(error)}"
     return Defect(contract.table, f"cannot be read: {said}", "restore the table's folder from a backup")
 
 
@@ -239,7 +239,7 @@ class _Check:
         try:
             land(self.lake, CONTRACT_CHECKS, pl.concat(self.results))
         except ANY_FAILURE as error:
-            problem = f"what was found is not kept: {first_words(error)}"
+            problem = f"what was found is not kept: {short_message(error)}"
             return [Defect(CONTRACT_CHECKS.table, problem, "mend the table contract_checks")]
         finally:
             self.results.clear()

@@ -25,7 +25,7 @@ from evalake.contracts.tables import RUNS
 from evalake.core.configuration import Configuration
 from evalake.core.errors import EvalakeError
 from evalake.core.redaction import redact
-from evalake.storage.commit import require_reachable
+from evalake.storage.commit import require_write_access
 from evalake.storage.lake import Lake
 from evalake.tasks.runtime.server import ServerError, require_server
 
@@ -269,7 +269,7 @@ def _versions(place: Place) -> Diagnosis:
 
 
 def _lake(place: Place) -> Diagnosis:
-    require_reachable(place.lake)
+    require_write_access(place.lake)
     if place.lake.exists(RUNS):
         return Diagnosis(Level.OK, f"{place.lake.uri} can be read and written")
     mend = "the first run creates its tables; the workers' lake is named by their EVALAKE_LAKE"

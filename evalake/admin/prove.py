@@ -24,9 +24,9 @@ from evalake.contracts.engines.great_expectations import validate
 from evalake.contracts.tables import CALLS, METRIC_SNAPSHOTS, SNAPSHOTS
 from evalake.core.errors import EvalakeError, LakeError
 from evalake.core.hashing import content_hash
-from evalake.storage.commit import portions
+from evalake.storage.commit import chunks_by_size
 from evalake.storage.integrity import false_requests
-from evalake.storage.lake import FILE, Lake, first_words
+from evalake.storage.lake import FILE, Lake, short_message
 from evalake.storage.snapshots import engines, find_snapshot, metric_rows, read_metrics, snapshot_of
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.measure import compute, definition_hash_of, run_calls, run_frame
@@ -87,7 +87,7 @@ class Holders(AbstractContextManager["Holders"]):
 
         Raises LakeError where they cannot be read, and CheckEndedError where a process was ended from outside.
         """
-        pieces = repeat(lake), repeat(contract), portions(sizes, PIECE_BYTES)
+        pieces = repeat(lake), repeat(contract), chunks_by_size(sizes, PIECE_BYTES)
         try:
             held = map(hold, *pieces) if self._pool is None else self._pool.map(hold, *pieces)
             return reduce(Held.__add__, held, Held())
@@ -108,7 +108,7 @@ def hold(lake: Lake, contract: Contract, paths: Sequence[str]) -> Held:
         chunks = lake.frame_of_files(contract, list(by_uri)).collect_batches(chunk_size=CHUNK_ROWS)
         held = reduce(Held.__add__, (_hold(chunk, contract) for chunk in chunks), Held())
     except ANY_FAILURE as error:
-        raise LakeError(f"{type(error).__name__}: {first_words(error)}") from None
+        raise LakeError(f"{type(error).__name__}: {short_message(error)}") from None
     rows = Counter({path: held.rows[uri] for uri, path in by_uri.items()})
     return Held(rows, held.failed, frozenset(by_uri[uri] for uri in held.broken), held.false_requests)
 
@@ -269,7 +269,7 @@ def _verify(lake: Lake, row: Mapping[str, Any]) -> Proof:
         again = _recompute(lake, row)
         differing = differing_values(read_metrics(lake, snapshot_id).select(again.columns), again)
     except ANY_FAILURE as error:
-        return Proof(snapshot_id, Outcome.NOT_RECOMPUTED, first_words(error))
+        return Proof(snapshot_id, Outcome.NOT_RECOMPUTED, short_message(error))
     if differing:
         reason = f"differs from its recomputation in {len(differing)} values: {differing[0]}"
         return Proof(snapshot_id, Outcome.WRONG, reason)

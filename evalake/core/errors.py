@@ -1,7 +1,7 @@
-"""Every error a user may meet: one clear sentence that says what, where, and what to do.
+"""The errors that users see: one sentence that says what, where, and what to do.
 
-The command line prints it as one line, and exits with 2 where what was given is to be changed (options, names, files,
-configuration, keys, SQL), with 1 where that was right and the work failed.
+The command line prints an error as one line. It exits with 2 where the user has to change the input (options, names,
+files, configuration, keys, SQL), and with 1 where the work failed.
 """
 
 from typing import ClassVar
@@ -14,21 +14,21 @@ class EvalakeError(Exception):
 
 
 class InputError(EvalakeError):
-    """What was given cannot be used as it is."""
+    """The input is invalid."""
 
     exit_code = 2
 
 
 class UsageError(InputError):
-    """The call itself is wrong: an unknown suite or run, options that exclude each other."""
+    """The command is wrong: an unknown suite or run, or options that exclude each other."""
 
 
 class ConfigurationError(InputError):
-    """The configuration file or the environment says something that cannot be."""
+    """The configuration file or the environment has an invalid value."""
 
 
 class SuiteError(EvalakeError):
-    """The code of a suite cannot be imported, or fails where a suite may not fail."""
+    """The code of a suite cannot be imported, or fails."""
 
 
 class SourceError(InputError):
@@ -36,7 +36,7 @@ class SourceError(InputError):
 
 
 class ContractError(EvalakeError):
-    """Data breaks its contract in a way that stops a publication."""
+    """Data breaks its contract, so that nothing is published."""
 
 
 class SchemaMismatchError(ContractError):
@@ -44,19 +44,19 @@ class SchemaMismatchError(ContractError):
 
 
 class LakeError(EvalakeError):
-    """The lake cannot be read or written, or holds something that is not evalake's."""
+    """The lake cannot be read or written, or holds foreign files."""
 
 
 class OlderLakeError(LakeError):
-    """A table is of the schema of an older evalake: it is to be migrated before it is used."""
+    """A table has the schema of an older evalake: migrate it first."""
 
 
 class NewerLakeError(LakeError):
-    """A table is of the schema of a newer evalake than this one."""
+    """A table has the schema of a newer evalake."""
 
 
 class MetricError(EvalakeError):
-    """A metric cannot be computed from what it was given."""
+    """A metric cannot be computed from its input."""
 
 
 class QueryError(InputError):
@@ -64,8 +64,8 @@ class QueryError(InputError):
 
 
 class ProviderError(InputError):
-    """A model cannot be called at all: unknown provider, no key, or nothing answers."""
+    """A model cannot be called: its provider is unknown, its key is missing, or no server answers."""
 
 
 class MissingKeyError(ProviderError):
-    """A model can be called once its key is there."""
+    """The key of a model is missing."""

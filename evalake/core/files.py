@@ -1,4 +1,4 @@
-"""Reading files that others made: regular ones only, inside their root, and no more of them than fits."""
+"""Reads, writes and removes files safely where others may have put links, pipes or huge files."""
 
 import os
 import re
@@ -13,9 +13,8 @@ from typing import IO
 from evalake.core.errors import LakeError, SourceError, UsageError
 
 MEGABYTE = 2**20
-PIECE = MEGABYTE  # read at a time of what is copied
 LARGEST_FILE = 512 * MEGABYTE
-LARGEST_SHEET = 64 * MEGABYTE  # what a person filled in, read as a whole
+LARGEST_SHEET = 64 * MEGABYTE  # read as a whole
 LARGEST_IN_ALL = 4096 * MEGABYTE
 
 LINK_OUT = "link that leads out of the dataset"
@@ -27,7 +26,7 @@ UNREADABLE = "file that cannot be read"
 
 
 class FileRefusedError(SourceError):
-    """A file is not read; `reason` is one of the fixed phrases above, and nothing here tells what the file holds."""
+    """A file was not read; `reason` is one of the phrases above. The error quotes none of its contents."""
 
     def __init__(self, file: Path, reason: str) -> None:
         super().__init__(f"{file} is not read: {reason}")
@@ -36,10 +35,7 @@ class FileRefusedError(SourceError):
 
 @dataclass
 class Files:
-    """The files below the root of one source, each read once.
-
-    A root may itself be a link or a file: its user chose it. What lies below was chosen by whoever made the dataset.
-    """
+    """The files below the root of one source. The root, which the user chose, may be a link or a file."""
 
     root: Path
     largest: int = LARGEST_FILE  # bytes of one file
@@ -66,17 +62,17 @@ class Files:
         return content
 
     def copy(self, file: Path, to: Path, largest: int | None = None) -> None:
-        """Copy a file to a new one, a piece at a time and no more of it than it may hold.
+        """Copy a file to a new one in chunks.
 
         Raises:
             FileRefusedError: As from `read`.
         """
         with self._open(file, largest) as (stream, most), to.open("xb") as copied:
-            while piece := stream.read(PIECE):
-                most -= len(piece)
+            while chunk := stream.read(MEGABYTE):
+                most -= len(chunk)
                 if most < 0:  # it has grown since
                     raise FileRefusedError(file, TOO_LARGE)
-                copied.write(piece)
+                copied.write(chunk)
 
     def check(self, file: Path, largest: int | None = None) -> Path:
         """Resolve a file's real path, for callers that read it in parts.
@@ -95,9 +91,9 @@ class Files:
 
     @contextmanager
     def _open(self, file: Path, largest: int | None) -> Iterator[tuple[IO[bytes], int]]:
-        """Open a file, and yield it with the most bytes that may be read of it."""
+        """Open a file, and yield it with the maximum number of bytes to read."""
         try:
-            # Follow no link that was put there meanwhile, and do not wait for a pipe's writer.
+            # Follow no new link, and do not wait for a pipe's writer
             opened = os.open(self._inside(file), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError as error:
             raise FileRefusedError(file, ABSENT) from error
@@ -120,7 +116,7 @@ class Files:
         return resolved
 
     def _admit(self, file: Path, status: os.stat_result, largest: int | None) -> int:
-        """Check a file's kind and size, count it, and return the most bytes that may be read."""
+        """Check a file's kind and size, count it, and return the maximum number of bytes to read."""
         most = self.largest if largest is None else largest
         if not stat.S_ISREG(status.st_mode):
             raise FileRefusedError(file, NOT_REGULAR)
@@ -133,15 +129,12 @@ class Files:
 
 
 def read_file(file: Path, largest: int = LARGEST_FILE) -> bytes:
-    """Read a file that the user named, wherever a link leads.
+    """Read a file that the user named, following links.
 
     Raises:
-        FileRefusedError: It is no regular file, cannot be read, or is too large.
+        FileRefusedError: It is not a regular file, cannot be read, or is too large.
     """
     return Files(file, largest).read(file)
-
-
-# Writing files: each whole or not at all, through no link, into a folder that was looked at.
 
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.)){0,127}")
@@ -150,10 +143,10 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 @contextmanager
 def output_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that replaces `path` once the block ends without an error, in a folder that exists.
+    """Open a file that replaces `path` when the block ends without an error. The folder exists.
 
-    Raises UsageError where `path` is a link or no regular file, or its folder is a link or anybody may write there;
-    OSError where it cannot be written.
+    Raises UsageError where `path` is a link or no regular file, or its folder is a link or writable for all; OSError
+    where it cannot be written.
     """
     folder = _open_folder(path.parent)
     try:
@@ -165,28 +158,29 @@ def output_file(path: Path) -> Iterator[IO[bytes]]:
                 yield file
             os.replace(draft, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
-            _remove(draft, folder)
+            with suppress(FileNotFoundError):
+                os.unlink(draft, dir_fd=folder)
             raise
     finally:
         os.close(folder)
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write a file, a text in UTF-8, as `output_file` does, which says what it raises."""
+    """Write a file in UTF-8 through `output_file`, and raise as it does."""
     with output_file(path) as file:
         file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
 
 
 def make_folder(folder: Path, *, own: bool = False) -> Path:
-    """Make a folder that files are written into, where it is missing, and look at it; returns it.
+    """Create a folder for files, where it is missing, and check it; returns it.
 
     Args:
         folder: The folder.
-        own: Whether a folder of another user than this one or root is refused, too.
+        own: Whether to refuse a folder of other users than this one and root.
 
     Raises:
-        UsageError: It is a link, anybody may write there, or it is another user's.
-        OSError: It cannot be made.
+        UsageError: It is a link, writable for all, or another user's.
+        OSError: It cannot be created.
     """
     if not os.path.lexists(folder):
         _require_no_link(folder)
@@ -202,40 +196,37 @@ def make_folder(folder: Path, *, own: bool = False) -> Path:
 
 
 def place_in(folder: Path, name: str) -> Path:
-    """Name the place below a folder that has the name of a run. Raises UsageError where the name is not of that form.
-
-    A name may come from a lake that somebody else wrote; letters, digits, `_`, `-` and `.` lead to no other folder.
-    """
+    """Return the path of a run's name below a folder. Raises UsageError for a name that could lead elsewhere."""
     if not is_run_name(name):
-        raise UsageError(f"{name[:80]!r} is no name of a run: it has letters, digits, `_`, `-` and `.`, at most 128")
+        raise UsageError(f"{name[:80]!r} is not a run's name: use letters, digits, `_`, `-` and `.`, at most 128")
     return folder / name
 
 
 def is_run_name(name: str) -> bool:
-    """Tell whether a name is of a run's form."""
+    """Tell whether a name has the form of a run's name."""
     return _NAME.fullmatch(name) is not None
 
 
 def _open_folder(folder: Path) -> int:
-    """Open a folder for files to be written; its owner may be anybody."""
+    """Open a folder for writing files; its owner may be anybody."""
     _require_no_link(folder)
     opened = os.open(folder, _FOLDER)
     mode = os.fstat(opened).st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         os.close(opened)
-        raise UsageError(f"anybody may write to the folder {folder}: name another, or take that right from others")
+        raise UsageError(f"all users may write to the folder {folder}: name another, or remove that right")
     return opened
 
 
 def _require_no_link(folder: Path) -> None:
-    """Raise UsageError where a folder is a link, or one above it in the working directory, which a stranger filled.
+    """Raise UsageError where a folder, or one above it inside the working directory, is a link.
 
-    Links of root are the system's, as /tmp on a Mac is.
+    Links of root, like /tmp on a Mac, are allowed.
     """
     here = Path.cwd()
     for each in (folder, *folder.parents):
-        is_looked_at = each is folder or here in each.absolute().parents
-        if is_looked_at and each.is_symlink() and (each.lstat().st_uid != 0 or os.geteuid() == 0):
+        is_checked = each is folder or here in each.absolute().parents
+        if is_checked and each.is_symlink() and (each.lstat().st_uid != 0 or os.geteuid() == 0):
             raise UsageError(f"the folder {each} is a link: name the folder that it leads to")
 
 
@@ -247,33 +238,20 @@ def _require_replaceable(folder: int, path: Path) -> None:
     if stat.S_ISLNK(mode):
         raise UsageError(f"{path} is a link: remove it, or name the file that it leads to")
     if not stat.S_ISREG(mode):
-        raise UsageError(f"{path} is no regular file: name another")
-
-
-def _remove(name: str, folder: int) -> None:
-    try:
-        os.unlink(name, dir_fd=folder)
-    except FileNotFoundError:
-        return
-
-
-# Folders for the user alone, outside of any lake, where others may be able to write: the user's cache and state.
+        raise UsageError(f"{path} is not a regular file: name another")
 
 
 CACHE = "XDG_CACHE_HOME"
 
 
 def cache_folder() -> Path:
-    """Name the folder of what evalake can make anew. Raises RuntimeError where the user has no home."""
+    """Return the user's cache folder. Raises RuntimeError where the user has no home."""
     return Path(os.environ.get(CACHE) or Path.home() / ".cache") / "evalake"
 
 
 def is_ours(place: Path) -> bool:
-    """Tell whether a file or folder of evalake's, and the folder that it is in, belong to this user, where they exist.
-
-    What other users have put in such a place is neither trusted nor written into.
-    """
-    with suppress(FileNotFoundError):  # without the folder, nothing is in it
+    """Tell whether a path and its folder, where they exist, belong to this user and not to another."""
+    with suppress(FileNotFoundError):
         for each in (place.parent, place):
             if {each.lstat().st_uid, each.stat().st_uid} != {os.geteuid()}:
                 return False
@@ -281,23 +259,17 @@ def is_ours(place: Path) -> bool:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for the user alone, whatever the umask lets others do.
-
-    A user who may write to a folder above it could put another folder in its place.
-    """
+    """Create a folder and its missing parents with access for this user only."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):
         each.mkdir(mode=0o700, exist_ok=True)
-
-
-# Removing files below a folder, and none that a link leads to.
 
 
 _REAL_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def links_below(folder: Path) -> Iterator[Path]:
-    """Yield the folder itself where it is a link, and every link below it; no link is followed."""
+    """Yield every link below a folder, or the folder itself if it is a link, without following any."""
     if folder.is_symlink():
         yield folder
         return
@@ -306,40 +278,31 @@ def links_below(folder: Path) -> Iterator[Path]:
 
 
 def require_no_links(folder: Path, *, below: bool = True) -> None:
-    """Raise LakeError, naming the first, where a folder is a link or holds one: nothing in it may be deleted then.
-
-    With `below` false, only the folder itself is looked at.
-    """
+    """Raise LakeError, naming the first, where a folder is a link or, with `below`, holds one."""
     if link := next(links_below(folder), None) if below or folder.is_symlink() else None:
         raise LakeError(
-            f"{link} is a link to {str(link.readlink())!r}, so nothing in {folder} is deleted: remove the link, or put "
-            "what it leads to in its place"
+            f"{link} is a link to {str(link.readlink())!r}, so nothing in {folder} is deleted: remove the link, or "
+            "replace it by its target"
         )
 
 
 def remove_below(folder: Path, names: Iterable[str]) -> None:
-    """Remove files by their path within a folder; those that are gone already count as removed.
+    """Remove files by path within a folder, through no link; missing files count as removed.
 
-    Every folder on the way is opened without following a link, so what is put there meanwhile leads nowhere. Raises
-    LakeError for a path that leaves the folder, OSError where a file cannot be removed.
+    Raises LakeError for a path that leaves the folder, OSError where a file cannot be removed.
     """
     root = os.open(folder, _REAL_FOLDER)
     try:
         for name in names:
-            *parents, last = _parts(folder, name)
-            _remove_below(root, parents, last)
+            parts = PurePosixPath(name).parts
+            if not parts or ".." in parts or PurePosixPath(name).is_absolute():
+                raise LakeError(f"{name!r} is not a file below {folder}, so it is not deleted")
+            _remove_below(root, parts[:-1], parts[-1])
     finally:
         os.close(root)
 
 
-def _parts(folder: Path, name: str) -> tuple[str, ...]:
-    parts = PurePosixPath(name).parts
-    if not parts or ".." in parts or PurePosixPath(name).is_absolute():
-        raise LakeError(f"{name!r} is no file below {folder}, and is not deleted")
-    return parts
-
-
-def _remove_below(root: int, parents: list[str], last: str) -> None:
+def _remove_below(root: int, parents: Iterable[str], last: str) -> None:
     opened = os.dup(root)
     try:
         for parent in parents:

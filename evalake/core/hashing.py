@@ -1,4 +1,4 @@
-"""Content hashes: SHA-256 over canonical JSON, the one way evalake gives things an identity."""
+"""Content hashes: SHA-256 over canonical JSON, the identity of all objects."""
 
 import hashlib
 import json
@@ -9,8 +9,8 @@ from typing import Any, TypeVar, dataclass_transform
 
 from evalake.core.errors import EvalakeError
 
-# Encodes JSON with sorted keys, without spaces, escapes and NaN. `json.JSONEncoder` makes one anew for each value,
-# which takes it a third of its time. Cycles are not looked for: a value that holds itself ends in a RecursionError.
+# JSON with sorted keys, without spaces, escapes and NaN. `json.JSONEncoder` builds such an encoder for each value,
+# which takes a third of its time. A cyclic value raises RecursionError.
 _encode = c_make_encoder(None, json.JSONEncoder().default, encode_basestring, None, ":", ",", True, False, False)
 
 _NO_FORM = "a value cannot be hashed because it has no canonical JSON form"
@@ -21,10 +21,7 @@ class NotCanonicalError(EvalakeError):
 
 
 def canonical_text(value: Any) -> str:
-    """Write `value` as JSON with sorted keys, no spaces and no NaN, as `canonical_json` does; surrogates stay.
-
-    Raises NotCanonicalError where JSON has no form for the value.
-    """
+    """Write `value` as canonical JSON text, keeping lone surrogates. Raises NotCanonicalError without a form."""
     try:
         return "".join(_encode(value, 0))
     except (TypeError, ValueError, RecursionError) as error:
@@ -32,9 +29,9 @@ def canonical_text(value: Any) -> str:
 
 
 def canonical_json(value: Any) -> bytes:
-    """Encode `value` as the one byte string that stands for it: JSON with sorted keys, no spaces, UTF-8, no NaN.
+    """Encode `value` as canonical JSON: sorted string keys, no spaces, UTF-8, no NaN.
 
-    The keys of mappings are strings. Raises NotCanonicalError where JSON has no form for the value.
+    Raises NotCanonicalError for values without such a form.
     """
     try:
         return canonical_text(value).encode("utf-8")
@@ -43,12 +40,12 @@ def canonical_json(value: Any) -> bytes:
 
 
 def content_hash(value: Any) -> str:
-    """Compute the SHA-256 of the canonical JSON of `value`, as 64 lower-case hexadecimal digits."""
+    """Compute the SHA-256 of `value` in canonical JSON, as 64 lower-case hexadecimal digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
 def list_hash(values: Iterable[Any]) -> str:
-    """Compute the `content_hash` of a list of these values, which are not held in memory together."""
+    """Compute the `content_hash` of a list, one value at a time."""
     digest, before = hashlib.sha256(b"["), b""
     for value in values:
         digest.update(before + canonical_json(value))
@@ -57,16 +54,13 @@ def list_hash(values: Iterable[Any]) -> str:
     return digest.hexdigest()
 
 
-# Records: small objects of which a run makes millions, that the type checker keeps frozen.
-
-
 T = TypeVar("T")
 
 
 @dataclass_transform(frozen_default=True)
 def record(cls: type[T]) -> type[T]:
-    """Make a class a dataclass with slots that is compared by value, can be hashed, and is never changed.
+    """Make a class a hashable dataclass with slots that type checkers treat as frozen.
 
-    Nothing checks that at run time: a frozen dataclass takes Python six times as long to make.
+    A run makes millions of them, and a frozen dataclass takes six times as long to make.
     """
     return dataclass(slots=True, unsafe_hash=True)(cls)

@@ -1,7 +1,7 @@
-"""Prefect's settings, looked up without Prefect, whose import takes seconds; the working directory's are kept out.
+"""Reads Prefect's settings without importing Prefect, and keeps out those of the working directory.
 
-Prefect reads `.env`, `prefect.toml` and `pyproject.toml` of the working directory each time it makes its settings, and
-one setting names a file that runs code. The environment and the user's profiles stay.
+Prefect reads `.env`, `prefect.toml` and `pyproject.toml` of the working directory, and one of its settings names a file
+that runs code. The environment and the user's profiles stay in force.
 """
 
 import gc
@@ -15,16 +15,16 @@ from types import ModuleType
 from typing import Any
 
 PROFILES = "PREFECT_PROFILES_PATH"
-SEEN_IN = "2.16"  # the version of pydantic-settings whose two private names are replaced here
+SEEN_IN = "2.16"  # the version of pydantic-settings whose two private functions are replaced here
 
 
 def prefect_home() -> Path:
-    """Name the folder in which Prefect keeps its profiles and, unless it is told otherwise, its database."""
+    """Return the folder of Prefect's profiles and, by default, its database."""
     return Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect").expanduser()
 
 
 def prefect_setting(name: str) -> str | None:
-    """Look up a setting of Prefect in the environment, or else in its active profile."""
+    """Look up a setting of Prefect in the environment, else in its active profile."""
     if name in os.environ:
         return os.environ[name]
     profiles = Path(os.environ.get(PROFILES) or prefect_home() / "profiles.toml")
@@ -38,15 +38,14 @@ def prefect_setting(name: str) -> str | None:
 
 
 def ignore_working_directory() -> None:
-    """Have Prefect take no settings from the working directory in this process, now and when it is imported.
+    """Keep Prefect in this process from reading settings in the working directory.
 
-    The entry of every process of ours calls this: the command, `evalake/server/__init__.py` and `flows/__init__.py`.
-    Prefect looks up its profiles apart from its settings, in the same files: the command names them by PROFILES.
+    The entry of every process calls this: the command, `evalake/server/__init__.py` and `flows/__init__.py`. Prefect
+    looks for its profiles in the same files, so the command names them by PROFILES.
     """
-    # Prefect imports jsonschema, which compiles a grammar for a second where this package is: every Jupyter brings it,
-    # and nothing here asks whether text is an IRI.
+    # Where Jupyter has installed this package, jsonschema compiles a grammar with it for a second
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
-    # Imports make tens of thousands of objects that stay: looking through them for garbage took a tenth of their time.
+    # Garbage collection takes a tenth of the time of imports
     gc.set_threshold(50_000, 10, 10)
     if "pydantic_settings" in sys.modules:
         _ignore_files()
@@ -55,7 +54,7 @@ def ignore_working_directory() -> None:
 
 
 class _BeforeImport(MetaPathFinder):
-    """Loads pydantic-settings, and changes it, when Prefect is about to be imported: most commands need neither."""
+    """Changes pydantic-settings when Prefect is imported."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         if fullname == "prefect":
@@ -64,9 +63,9 @@ class _BeforeImport(MetaPathFinder):
 
 
 def _ignore_files() -> None:
-    """Replace the two functions by which pydantic-settings reads files, for settings of Prefect alone.
+    """Replace the two functions by which pydantic-settings reads files, for Prefect's settings only.
 
-    Raises AttributeError where pydantic-settings is not as it is known here: what Prefect reads is then unknown.
+    Raises AttributeError where pydantic-settings lacks them.
     """
     from pydantic_settings.sources import ConfigFileSourceMixin, DotEnvSettingsSource
 

@@ -1,4 +1,4 @@
-"""Prompts of one's own: the texts of files beside a configuration, as `[suites.NAME.prompts.MINE]` names them."""
+"""Reads the user's own prompts: files beside a configuration, which `[suites.NAME.prompts.MINE]` names."""
 
 import re
 from collections.abc import Mapping
@@ -9,10 +9,10 @@ from evalake.core.errors import ConfigurationError
 from evalake.core.files import ABSENT, LINK_OUT, MEGABYTE, FileRefusedError, Files
 
 PROMPTS = "prompts"
-"""The key in a suite's section under which its further prompts stand, by name."""
+"""The key of a suite's further prompts, by name."""
 
 TEMPLATES = "templates"
-"""The key under which it names the set of templates in use: one that ships, or a folder beside the configuration."""
+"""The key of a suite's set of templates: a shipped set, or a folder beside the configuration."""
 
 LARGEST_FILE = MEGABYTE
 SUFFIX = ".md"
@@ -24,9 +24,9 @@ def read_prompts(suite: str, section: Mapping[str, Any], folder: Path) -> Mappin
     """Replace the file names in a suite's prompts and templates by the texts of the files.
 
     Args:
-        suite: The suite, to be named where something is wrong.
+        suite: The name of the suite, for errors.
         section: Its section of the configuration.
-        folder: Where the configuration is; nothing outside of it is read.
+        folder: The configuration's folder; files outside are refused.
 
     Returns:
         The section, its prompts as name -> part -> text, and its templates, where they name a folder, as part -> text.
@@ -38,7 +38,7 @@ def read_prompts(suite: str, section: Mapping[str, Any], folder: Path) -> Mappin
     files = Files(folder, LARGEST_FILE)
     named = section.get(TEMPLATES, "")
     if not isinstance(named, str):
-        raise ConfigurationError(f"suites.{suite}.{TEMPLATES} names a set of templates, or a folder of them")
+        raise ConfigurationError(f"suites.{suite}.{TEMPLATES} must name a set of templates, or a folder of them")
     if named and (folder / named).is_dir():
         section = {**section, TEMPLATES: _folder(f"suites.{suite}.{TEMPLATES}", named, files)}
     if PROMPTS not in section:
@@ -46,20 +46,20 @@ def read_prompts(suite: str, section: Mapping[str, Any], folder: Path) -> Mappin
     place = f"suites.{suite}.{PROMPTS}"
     given = section[PROMPTS]
     if not isinstance(given, Mapping):
-        raise ConfigurationError(f'{place} is a table of prompts, such as [{place}.mine] with system = "mine.md"')
+        raise ConfigurationError(f'{place} must be a table of prompts, like [{place}.mine] with system = "mine.md"')
     return {**section, PROMPTS: {name: _read(f"{place}.{name}", name, parts, files) for name, parts in given.items()}}
 
 
 def _read(place: str, name: str, parts: Any, files: Files) -> dict[str, str]:
     if not _NAME.fullmatch(name):
-        raise ConfigurationError(f"{place!a} is no name of a prompt: use small letters, digits and _, at most 40")
+        raise ConfigurationError(f"{place!a} is not a prompt's name: use small letters, digits and _, at most 40")
     if not isinstance(parts, Mapping) or not parts or not all(isinstance(file, str) for file in parts.values()):
-        raise ConfigurationError(f'{place} names a file for each part of the prompt, such as system = "{name}.md"')
+        raise ConfigurationError(f'{place} must name a file for each part of the prompt, like system = "{name}.md"')
     return {part: _text(f"{place}.{part}", file, files) for part, file in parts.items()}
 
 
 def _folder(place: str, name: str, files: Files) -> dict[str, str]:
-    """Read the texts of a folder, by the names of their files without the ending."""
+    """Read the texts of a folder, by file name without the ending."""
     paths = sorted((files.root / name).glob(f"*{SUFFIX}"))
     if not paths:
         raise ConfigurationError(f"{place} names the folder {_shown(name)}, in which no file ends in {SUFFIX}")
@@ -72,7 +72,7 @@ def _text(place: str, name: str, files: Files) -> str:
     except FileRefusedError as error:
         raise ConfigurationError(f"{place} names {_shown(name)}, {_WHY.get(error.reason, error.reason)}") from error
     except ValueError as error:  # no UTF-8, or a NUL in the name
-        raise ConfigurationError(f"{place} names {_shown(name)}, which is no text in UTF-8") from error
+        raise ConfigurationError(f"{place} names {_shown(name)}, which is not UTF-8") from error
     if not text.strip() or "\x00" in text:
         raise ConfigurationError(f"{place} names {_shown(name)}, which {'holds a NUL' if text.strip() else 'is empty'}")
     return text.strip()

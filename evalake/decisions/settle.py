@@ -12,7 +12,7 @@ from evalake.reports.ranking import Verdict
 from evalake.sdk import Suite
 from evalake.sdk.sample import Options
 from evalake.storage.lake import Lake
-from evalake.storage.reservations import Ceiling, standing
+from evalake.storage.reservations import Ceiling, budget_state
 from evalake.tasks.runtime.runs import run_row
 
 FIRST_ROUND = 40
@@ -88,7 +88,7 @@ def settle(
         run_id = ask(size, left)
         run = run_row(lake, run_id)
         # A reply that told no usage counts with the most that it may have cost, as for the run's own ceiling
-        paid = standing(lake, run_id).spent.usd if run["cost_usd"] is None else run["cost_usd"]
+        paid = budget_state(lake, run_id).spent.usd if run["cost_usd"] is None else run["cost_usd"]
         left = _less(left, paid, run["calls_made"])
         look = Look(anytime, is_last=size == most)
         baseline = None if against is None else f"{run_id}:{against}"

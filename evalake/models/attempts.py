@@ -1,6 +1,6 @@
-"""Makes a call: attempts, each within its provider's limits, until one gives a reply or no other may follow.
+"""Makes a call: attempts within the provider's limits, until one succeeds or no retry is allowed.
 
-All retries are made here: nothing below tries anything twice.
+Only this module retries.
 """
 
 import asyncio
@@ -22,23 +22,23 @@ from evalake.models.litellm_calls import LiteLLMCalls
 from evalake.models.replies import ProviderAnswer, reply_of
 from evalake.models.request import Failure, Reply, Request
 from evalake.models.routes import CLIENT_OWNED, Route, Routes
-from evalake.models.streams import Patience
+from evalake.models.streams import AnswerTimeout
 from evalake.models.telemetry import record_call
 from evalake.models.transport import Timing
 
 Outcome = Reply | Failure
 
 LONGEST_BACKOFF_SECONDS = 30.0
-LONGEST_RETRY_AFTER_SECONDS = 120.0  # a provider that wants a longer pause is asked again after this one
+LONGEST_RETRY_AFTER_SECONDS = 120.0  # the longest pause that a provider can ask for
 
 
 class CallsEndedError(ProviderError):
-    """The client begins no further calls."""
+    """The client makes no further calls."""
 
 
 @dataclass(slots=True)
-class _Course:
-    """How a call has gone so far."""
+class _CallState:
+    """The state of a call: its attempts, times and costs."""
 
     attempts: int = 0
     begun: int = 0  # nanoseconds since 1970; 0 before the first attempt
@@ -46,16 +46,16 @@ class _Course:
     waited_ms: float = 0.0
     concurrency: int | None = None
     failed_cost_usd: float | None = None
-    elapsed_ms: float | None = None  # of the last attempt, whatever came of it
+    elapsed_ms: float | None = None  # of the last attempt
     timing: Timing = field(default_factory=Timing)
 
-    def pay(self, failure: AttemptFailed) -> None:
-        """Add what a failed attempt cost, where that is known."""
+    def add_cost(self, failure: AttemptFailed) -> None:
+        """Add the cost of a failed attempt, where it is known."""
         if failure.cost_usd is not None:
             self.failed_cost_usd = (self.failed_cost_usd or 0.0) + failure.cost_usd
 
-    def answered(self, reply: Reply) -> Reply:
-        """Add to the reply what its call took."""
+    def reply(self, reply: Reply) -> Reply:
+        """Add the attempts, times and costs of the call to its reply."""
         return replace(
             reply,
             attempts=self.attempts,
@@ -68,8 +68,8 @@ class _Course:
             failed_cost_usd=self.failed_cost_usd,
         )
 
-    def given_up(self, failure: AttemptFailed) -> Failure:
-        """Build the failure that the call ends with."""
+    def failure(self, failure: AttemptFailed) -> Failure:
+        """Build the failure of the call from its last attempt's."""
         return Failure(
             failure.kind,
             failure.message,
@@ -83,7 +83,7 @@ class _Course:
 
 
 class Caller:
-    """Makes the calls of one client. Made and used on one event loop, but for `end`."""
+    """Makes the calls of one client. Only `end` may be called from another thread than its event loop's."""
 
     def __init__(self, configuration: Configuration, routes: Routes, backoff_seconds: float) -> None:
         self._configuration = configuration
@@ -92,16 +92,16 @@ class Caller:
         self._limiters: dict[str, RateLimiter] = {}
         self._direct = DirectCalls()
         self._litellm = LiteLLMCalls()
-        self._import: asyncio.Task[None] | None = None  # of LiteLLM, which baselines do without
-        self._ended: str | None = None  # why no further attempt begins
+        self._import: asyncio.Task[None] | None = None  # of LiteLLM; baselines do not need it
+        self._ended: str | None = None  # the reason for which no further attempt begins
         self.waiting = 0
         """Calls that wait for their provider's limits, or for the next attempt."""
         self.stopped: dict[str, str] = {}
-        """Why a model is not asked any more."""
+        """The reason for which a model is no longer called, by model."""
 
     async def complete(self, request: Request, admit: Admit) -> Outcome:
-        """Attempt the request until an attempt gives a reply or no other may follow."""
-        # The first time, a secret may have to be fetched, which would hold up the loop.
+        """Attempt the request until an attempt succeeds or no retry is allowed."""
+        # On a thread, because a secret may have to be fetched
         route = self._routes.found.get(request.model)
         if route is None:
             route = await asyncio.to_thread(self._routes.find, request.model)
@@ -109,32 +109,31 @@ class Caller:
             return await _answer_here(route.baseline, request, admit)
         if owned := sorted(CLIENT_OWNED & request.parameters.keys()):
             names = ", ".join(owned)
-            raise ProviderError(f"a request to {request.model} cannot set {names}, which is the client's part")
+            raise ProviderError(f"a request to {request.model} cannot set {names}, which the client sets")
         await self._import_litellm()
         limiter = self._limiter(route.provider)
-        course = _Course()
+        state = _CallState()
         while True:
             try:
-                outcome: Outcome = course.answered(await self._attempt(request, route, limiter, course, admit))
+                outcome: Outcome = state.reply(await self._attempt(request, route, limiter, state, admit))
                 break
             except AttemptFailed as failure:
-                course.pay(failure)
-                if failure.kind == "content_policy":  # the model's own answer, as the finish reason is
-                    # Nobody bills an answer whose status is an error.
-                    outcome = course.answered(Reply(None, finish_reason="content_filter", cost_usd=0.0))
+                state.add_cost(failure)
+                if failure.kind == "content_policy":  # the model's own answer; error answers are not billed
+                    outcome = state.reply(Reply(None, finish_reason="content_filter", cost_usd=0.0))
                     break
-                if failure.kind not in RETRIED or course.attempts >= limiter.limits.attempts:
-                    outcome = course.given_up(failure)
+                if failure.kind not in RETRIED or state.attempts >= limiter.limits.attempts:
+                    outcome = state.failure(failure)
                     break
-                pause = self._pause_seconds(course.attempts, failure.retry_after)
+                pause = self._pause_seconds(state.attempts, failure.retry_after)
             with self._waits():
                 await asyncio.sleep(pause)
-            course.waited_ms += pause * 1000
-        record_call(request, route, outcome, course.begun)
+            state.waited_ms += pause * 1000
+        record_call(request, route, outcome, state.begun)
         return outcome
 
     def end(self, reason: str) -> None:
-        """Begin no further attempt: from now on each raises CallsEndedError. Those under way go on."""
+        """Begin no further attempt: each raises CallsEndedError. Running attempts go on."""
         self._ended = reason
 
     async def close(self) -> None:
@@ -152,14 +151,12 @@ class Caller:
             self.waiting -= 1
 
     def _limiter(self, provider: str) -> RateLimiter:
-        limiter = self._limiters.get(provider)
-        if limiter is None:
-            limits = self._configuration.limits(provider)
-            limiter = self._limiters[provider] = RateLimiter(provider, limits)
-        return limiter
+        if provider not in self._limiters:
+            self._limiters[provider] = RateLimiter(provider, self._configuration.limits(provider))
+        return self._limiters[provider]
 
     async def _import_litellm(self) -> None:
-        """Import LiteLLM once, on a thread: it takes seconds."""
+        """Import LiteLLM once, on a thread, because it takes seconds."""
         if self._import is None:
             self._import = asyncio.create_task(asyncio.to_thread(warm_up_direct))
         if not self._import.done():
@@ -167,45 +164,45 @@ class Caller:
         self._import.result()
 
     async def _attempt(
-        self, request: Request, route: Route, limiter: RateLimiter, course: _Course, admit: Admit
+        self, request: Request, route: Route, limiter: RateLimiter, state: _CallState, admit: Admit
     ) -> Reply:
-        """Make one attempt, within the provider's limits; raises AttemptFailed."""
+        """Make one attempt within the provider's limits; raises AttemptFailed."""
         async with AsyncExitStack() as held:
             with self._waits():
                 slot = await held.enter_async_context(limiter.acquire(lambda: self._refuse(route.model, limiter)))
-            await admit(course.failed_cost_usd or 0.0, slot.lend)
-            course.attempts += 1
-            course.begun = course.begun or time.time_ns()
-            course.queue_ms += slot.queue_ms
-            course.concurrency = limiter.in_flight
-            course.timing = Timing()
+            await admit(state.failed_cost_usd or 0.0, slot.lend)
+            state.attempts += 1
+            state.begun = state.begun or time.time_ns()
+            state.queue_ms += slot.queue_ms
+            state.concurrency = limiter.in_flight
+            state.timing = Timing()
             started = time.perf_counter()
             try:
-                answered = await self._ask(request, route, limiter.limits.timeout_seconds, course.timing)
+                answered = await self._ask(request, route, limiter.limits.timeout_seconds, state.timing)
             except AttemptFailed as failure:
-                limiter.failed(failure, course.attempts)
+                limiter.failed(failure, state.attempts)
                 if failure.kind in STOPS_MODEL:
                     self.stopped.setdefault(route.model, failure.message)
                 raise
             finally:
-                course.elapsed_ms = (time.perf_counter() - started) * 1000
+                state.elapsed_ms = (time.perf_counter() - started) * 1000
             limiter.succeeded()
             return reply_of(answered, route, self._routes.keys)
 
     async def _ask(self, request: Request, route: Route, timeout_seconds: float, timing: Timing) -> ProviderAnswer:
-        """Send a request and read its answer, without retries. Raises AttemptFailed for every way it can go wrong."""
-        # A timeout of reading, as HTTP clients have, is evaded by a slow drip of bytes; these limit the whole, too.
-        patience = Patience(timeout_seconds, request.stream)
+        """Send a request and read its answer once. Raises AttemptFailed for every failure."""
+        # A slow drip of bytes evades the read timeout of HTTP clients, so this limits the whole answer, too
+        timeout = AnswerTimeout(timeout_seconds, request.stream)
         try:
-            async with patience.deadline:
+            async with timeout.deadline:
                 if model := self._direct.model(request, route):
-                    return await self._direct.ask(model, request, timing, patience.heard)
-                return await self._litellm.ask(request, route, timeout_seconds, timing, patience.heard)
+                    return await self._direct.ask(model, request, timing, timeout.on_data)
+                return await self._litellm.ask(request, route, timeout_seconds, timing, timeout.on_data)
         except AttemptFailed:
             raise
         except TimeoutError as error:
-            raise AttemptFailed("timeout", patience.exhausted) from error
-        except Exception as error:  # LiteLLM may raise anything for what a provider sends; all becomes a kind
+            raise AttemptFailed("timeout", timeout.message) from error
+        except Exception as error:  # LiteLLM may raise any exception
             raise classify_error(error) from error
 
     def _refuse(self, model: str, limiter: RateLimiter) -> None:
@@ -214,11 +211,11 @@ class Caller:
             raise CallsEndedError(self._ended)
         cause = self.stopped.get(model)
         if cause is not None:
-            raise AttemptFailed("model_stopped", f"{model} is not called any more: {cause}")
-        limiter.refuse_if_open()
+            raise AttemptFailed("model_stopped", f"{model} is no longer called: {cause}")
+        limiter.require_closed_circuit()
 
     def _pause_seconds(self, attempts: int, retry_after: float | None) -> float:
-        """Compute the pause before the next attempt: as the provider asked, or exponential backoff; with jitter."""
+        """Compute the pause before the next attempt: the provider's, else exponential backoff; with jitter."""
         jitter = random.uniform(0, self._backoff_seconds)
         if retry_after is not None:
             return min(retry_after, LONGEST_RETRY_AFTER_SECONDS) + jitter
@@ -226,7 +223,7 @@ class Caller:
 
 
 async def _answer_here(baseline: Baseline, request: Request, admit: Admit) -> Outcome:
-    """Answer by a baseline, which counts as a call and never waits for a provider's limits."""
+    """Answer by a baseline: a call without a provider's limits."""
     try:
         await admit(0.0, nullcontext)
     except AttemptFailed as failure:

@@ -1,4 +1,4 @@
-"""Baselines: rule-based models that run in this process, called like any other and reported beside LLMs."""
+"""Baselines: rule-based models in this process, which are called and reported like LLMs."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -10,12 +10,12 @@ PROVIDER = "baseline"
 
 Messages = Sequence[Mapping[str, str]]
 Baseline = Callable[[Messages], str]
-"""The messages of a request -> the text of the reply."""
+"""Maps the messages of a request to the text of a reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """A baseline whose rules changed behind its name. The revision is part of the prompt hash: older replies stay."""
+    """A baseline whose rules have changed. The revision is part of the prompt hash, so that older replies stay."""
 
     baseline: Baseline
     revision: str
@@ -26,26 +26,21 @@ class Revised:
 
 
 def revision_of(model: str, baselines: Mapping[str, Baseline]) -> str | None:
-    """Look up the revision of a model among some baselines; None for another model, and for a first revision."""
+    """Look up the revision of a baseline; None for its first revision and for other models."""
     baseline = baselines.get(model.removeprefix(f"{PROVIDER}/")) if model.startswith(f"{PROVIDER}/") else None
     return baseline.revision if isinstance(baseline, Revised) else None
 
 
 class BaselineRefusedError(Exception):
-    """The messages hold nothing that the baseline could judge."""
+    """The baseline cannot judge these messages."""
 
 
 async def answer(baseline: Baseline, request: Request) -> Reply | Failure:
-    """Answer a request by a baseline: without tokens, cost 0, and without a latency, which would measure this machine.
+    """Answer a request by a baseline, at cost 0, without tokens and latency.
 
-    Args:
-        baseline: The function that answers.
-        request: The request to answer.
-
-    Returns:
-        The reply, or a failure of the kind bad_request where the baseline refuses the messages.
+    Returns a failure of kind bad_request where the baseline refuses the messages.
     """
-    await asyncio.sleep(0)  # lets other calls on the same loop go on between two baselines
+    await asyncio.sleep(0)  # lets other calls run
     try:
         text = baseline(request.messages)
     except BaselineRefusedError as error:

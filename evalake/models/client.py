@@ -1,18 +1,18 @@
-"""Calls models: many at once, within their providers' limits, with retries; what fails is a Failure, not an exception.
+"""Calls models: many at once, within their providers' limits, with retries. A failed call is a Failure.
 
-All calls of a client run on one background event loop, so batches of several threads share limits and connections:
+All calls of a client run on one background event loop, so that batches of several threads share limits and connections:
 
     with Client(read_configuration()) as client:
         client.answer([(request, 0) for request in requests], on_outcome)   # blocks until every call has ended
 
-A conversation is a coroutine that awaits `client.call` as often as it needs; `client.run` walks many at once:
+A conversation is a coroutine that awaits `client.call`; `client.run` runs many at once:
 
-    async def walk(item):
+    async def converse(item):
         replies = []
         while request := next_request(item, replies):
             replies.append(await client.call(request, item.replicate))
 
-    client.run(walk(item) for item in batch)
+    client.run(converse(item) for item in batch)
 """
 
 import asyncio
@@ -35,15 +35,15 @@ from evalake.models.routes import NO_BASELINES, ReadSecret, Routes, no_secrets
 if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
 
-CLOSED = "the client is closed and calls no more models"
+CLOSED = "the client is closed"
 
 T = TypeVar("T")
 OnOutcome = Callable[[Request, int, Outcome], None]
 
 
 @dataclass(slots=True)
-class _Flight:
-    """A call on its way, and how many wait for it."""
+class _RunningCall:
+    """A running call, and the number of callers that wait for it."""
 
     task: asyncio.Task[Outcome]
     waiting: int = 0
@@ -59,34 +59,33 @@ class Client(AbstractContextManager["Client"]):
         read_secret: ReadSecret = no_secrets,
         baselines: Mapping[str, Baseline] = NO_BASELINES,
     ):
-        """Set up a client whose first pause before a retry is `backoff_seconds`; the pauses double, with jitter.
+        """Set up a client. The pause before a retry begins with `backoff_seconds` and doubles, with jitter.
 
-        `read_secret` is called for a key when the first call needs it, on a thread of its own.
+        `read_secret` is called on another thread when the first call needs its key.
         """
         self._configuration = configuration
         self._routes = Routes(configuration, read_secret, baselines)
         self._backoff_seconds = backoff_seconds
-        self._guard = threading.Lock()  # nothing is handed to the loop after it was told to end
+        self._lock = threading.Lock()  # so that nothing starts on the loop after it has ended
         self._portal: BlockingPortal | None = None
-        self._portal_life = ExitStack()
-        self._started: dict[Future[Any], threading.Event] = {}  # what runs on the loop, and whether it has ended
+        self._portal_exit = ExitStack()
+        self._started: dict[Future[Any], threading.Event] = {}  # coroutines on the loop, and whether they have ended
         self._closed = False
-        self._ended: str | None = None  # why no further attempt begins
-        # These belong to the loop's thread alone.
+        self._ended: str | None = None  # the reason for which no further attempt begins
+        # Used by the loop's thread alone
         self._loop: asyncio.AbstractEventLoop | None = None
         self._caller: Caller | None = None
-        self._flights: dict[tuple[str, int], _Flight] = {}
+        self._running: dict[tuple[str, int], _RunningCall] = {}
 
     def check_model(self, model: str) -> None:
-        """Check, without any call, that `model` can be called; raises ProviderError, which says what is missing."""
+        """Check without a call that `model` can be called. Raises ProviderError, which says what is missing."""
         self._routes.find(model)
 
     def answer(self, requests: Sequence[tuple[Request, int]], on_outcome: OnOutcome) -> None:
         """Make all calls, given with their replicate numbers, and return when the last has ended.
 
-        `on_outcome` is called with each outcome as it comes, on the loop thread: it must be quick. What it raises
-        cancels the remaining calls and is raised here. Raises ProviderError, before any call, for a model that cannot
-        be called.
+        `on_outcome` gets each outcome at once on the loop's thread, so it must be quick. Its exception cancels the
+        other calls and is raised here. Raises ProviderError before the first call where a model cannot be called.
         """
         for model in {request.model for request, _ in requests}:
             self.check_model(model)
@@ -97,27 +96,27 @@ class Client(AbstractContextManager["Client"]):
         self.run(ask(request, replicate) for request, replicate in requests)
 
     def run(self, coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-        """Run coroutines that await `call`, all at once, on the client's loop; return their results in order.
+        """Run coroutines that await `call` all at once on the client's loop; return their results in order.
 
-        The first exception of one cancels the others and is raised; so does a KeyboardInterrupt of this thread. None is
-        left running.
+        The first exception, or a KeyboardInterrupt of this thread, cancels the other coroutines and is raised after
+        they have ended.
         """
-        together = list(coroutines)
-        if not together:
+        all_ = list(coroutines)
+        if not all_:
             if self._closed:
                 raise ProviderError(CLOSED)
             return []
         try:
-            future, ended = self._start(lambda: _together(together))
+            future, ended = self._start(lambda: _gather(all_))
         except BaseException:
-            for coroutine in together:
+            for coroutine in all_:
                 coroutine.close()
             raise
         try:
             return future.result()
         except CancelledError as error:
             ended.wait()
-            raise ProviderError("the client was closed while calls were on their way") from error
+            raise ProviderError("the client was closed during its calls") from error
         except BaseException:
             if not future.done():
                 future.cancel()
@@ -125,51 +124,49 @@ class Client(AbstractContextManager["Client"]):
             raise
 
     async def call(self, request: Request, replicate: int = 0, admit: Admit = always) -> Outcome:
-        """Make one call, from any event loop. Identical calls (prompt hash and replicate) under way are one call.
+        """Make one call, from any event loop. Concurrent calls of one prompt hash and replicate are one call.
 
-        `admit` is awaited before each attempt, once the provider has a slot for it.
-
-        Raises ProviderError for a model that cannot be called, CallsEndedError after `end_calls`; everything
-        else that goes wrong is a Failure.
+        `admit` is awaited before each attempt, once the provider has a free slot. Raises ProviderError for a model that
+        cannot be called, CallsEndedError after `end_calls`; any other failure is a Failure.
         """
         if asyncio.get_running_loop() is not self._loop:
             future, _ = self._start(lambda: self.call(request, replicate, admit))
             return await asyncio.wrap_future(future)
         key = (request.prompt_hash, replicate)
-        flight = self._flights.get(key)
-        if flight is None:
+        running = self._running.get(key)
+        if running is None:
             assert self._caller is not None
-            flight = self._flights[key] = _Flight(asyncio.create_task(self._caller.complete(request, admit)))
-        flight.waiting += 1
+            running = self._running[key] = _RunningCall(asyncio.create_task(self._caller.complete(request, admit)))
+        running.waiting += 1
         try:
-            return await asyncio.shield(flight.task)
+            return await asyncio.shield(running.task)
         finally:
-            flight.waiting -= 1
-            if flight.waiting == 0:
-                flight.task.cancel()  # where it has ended, this does nothing
-                if self._flights.get(key) is flight:
-                    del self._flights[key]
+            running.waiting -= 1
+            if running.waiting == 0:
+                running.task.cancel()
+                if self._running.get(key) is running:
+                    del self._running[key]
 
     def end_calls(self, reason: str) -> None:
-        """Begin no further attempt: from now on `call` raises CallsEndedError. Attempts under way go on."""
+        """Begin no further attempt: `call` raises CallsEndedError. Running attempts go on."""
         self._ended = reason
         if self._caller is not None:
             self._caller.end(reason)
 
     @property
     def in_flight(self) -> int:
-        """How many calls have begun an attempt and not ended; whoever awaits one has its outcome as it ends."""
-        return len(self._flights) - self._caller.waiting if self._caller is not None else 0
+        """The number of calls with a running attempt."""
+        return len(self._running) - self._caller.waiting if self._caller is not None else 0
 
     def close(self) -> None:
-        """Cancel the calls under way, close the connections and end the thread."""
-        with self._guard:
+        """Cancel the running calls, close the connections and end the thread."""
+        with self._lock:
             self._closed = True
             started = dict(self._started)
         for future, ended in started.items():
             future.cancel()
             ended.wait()
-        self._portal_life.close()
+        self._portal_exit.close()
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -178,47 +175,47 @@ class Client(AbstractContextManager["Client"]):
         """Start a coroutine on the loop; the event is set when it has ended, cancelled or not."""
         ended = threading.Event()
 
-        async def tell() -> T:
+        async def run() -> T:
             try:
                 return await make()
             finally:
                 ended.set()
 
-        with self._guard:
+        with self._lock:
             if self._closed:
                 raise ProviderError(CLOSED)
-            future = self._running().start_task_soon(tell)
+            future = self._open_portal().start_task_soon(run)
             self._started[future] = ended
         future.add_done_callback(lambda done: self._started.pop(done, None))
         return future, ended
 
-    def _running(self) -> "BlockingPortal":
+    def _open_portal(self) -> "BlockingPortal":
         if self._portal is None:
             from anyio.from_thread import start_blocking_portal
 
-            self._portal = self._portal_life.enter_context(start_blocking_portal(name="evalake-calls"))
-            self._portal.call(self._settle_in)
-            self._portal_life.callback(self._portal.call, self._wind_up)
+            self._portal = self._portal_exit.enter_context(start_blocking_portal(name="evalake-calls"))
+            self._portal.call(self._set_up_loop)
+            self._portal_exit.callback(self._portal.call, self._tear_down_loop)
         return self._portal
 
-    async def _settle_in(self) -> None:
+    async def _set_up_loop(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._loop.set_default_executor(internals.DroppingExecutor())
         self._caller = Caller(self._configuration, self._routes, self._backoff_seconds)
         if self._ended is not None:
             self._caller.end(self._ended)
 
-    async def _wind_up(self) -> None:
-        flights = [flight.task for flight in self._flights.values()]
-        for task in flights:
+    async def _tear_down_loop(self) -> None:
+        tasks = [running.task for running in self._running.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*flights, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._caller is not None:
             await self._caller.close()
 
 
-async def _together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run all at once; where one raises or all are cancelled, the others have ended when this returns or raises."""
+async def _gather(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run all at once; all have ended when this returns or raises."""
     from anyio import CancelScope
 
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]

@@ -1,4 +1,4 @@
-"""What a call cost: tokens times price, cached and reasoning tokens included. Unknown stays None."""
+"""Costs of calls, before and after: tokens times price. An unknown cost is None."""
 
 import json
 import os
@@ -15,12 +15,9 @@ from evalake.models.litellm_internals import PRICE_FILE
 from evalake.models.litellm_setup import load
 from evalake.models.request import Request
 
-# LiteLLM's price table, read from its file: LiteLLM itself takes seconds to import.
-
-
 PROVIDERS = frozenset({"anthropic", "gemini", "groq", "mistral", "openai"})
 INPUT, OUTPUT, CACHED = "input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost"
-# Fields about prices that do not touch the cost of a call as we make it: other tiers, searches, writing to a cache.
+# Prices that our calls never pay: other tiers, searches, cache writes
 _ELSEWHERE = ("_priority", "_batches", "_flex")
 _APART = ("search_context_", "cache_creation_input_token_cost", "supports_")
 _OF_PRICES = ("cost", "pric", "tier", "uplift", "multiplier", "above")
@@ -30,7 +27,7 @@ Entry = Mapping[str, Any]
 
 @cache
 def entry_of(model: str) -> Entry | None:
-    """Find the table's entry for a model; None where it does not state both prices, which LiteLLM would take for 0."""
+    """Find a model's entry in LiteLLM's price table; None without both prices, which LiteLLM would read as 0."""
     table = _table()
     provider, _, name = model.partition("/")
     entry = table.get(model)
@@ -40,9 +37,9 @@ def entry_of(model: str) -> Entry | None:
 
 
 def plain_cost(model: str, fresh: int, cached: int, output: int, reasoning: int) -> float | None:
-    """Compute US dollars for tokens: input that is fresh, input that was cached, output, and reasoning beside it.
+    """Compute the US dollars for fresh and cached input, output without reasoning, and reasoning.
 
-    None where the table has more about the model's prices than one for each of these.
+    None where the table has further prices for the model.
     """
     entry = entry_of(model)
     if entry is None or not _is_plain(model) or (cached and entry.get(CACHED) is None):
@@ -56,18 +53,18 @@ def _is_plain(model: str) -> bool:
     entry = entry_of(model)
     if entry is None or entry.get("mode") != "chat" or entry.get("litellm_provider") not in PROVIDERS or ":" in model:
         return False
-    return all(map(_says_nothing_more, entry))
-
-
-def _says_nothing_more(field: str) -> bool:
-    if field in (INPUT, OUTPUT, CACHED) or not any(word in field for word in _OF_PRICES):
-        return True
-    return field.startswith(_APART) or (field.endswith(_ELSEWHERE) and "above" not in field)
+    prices = (field for field in entry if any(word in field for word in _OF_PRICES))
+    return all(
+        field in (INPUT, OUTPUT, CACHED)
+        or field.startswith(_APART)
+        or (field.endswith(_ELSEWHERE) and "above" not in field)
+        for field in prices
+    )
 
 
 @cache
 def _table() -> Mapping[str, Entry]:
-    """Read the table that comes with LiteLLM; or the one that it fetches, where the environment asks for that."""
+    """Read LiteLLM's own table from its file, without the import; or the one that it fetches, if configured."""
     spec = find_spec("litellm")
     if os.environ.get("LITELLM_LOCAL_MODEL_COST_MAP", "True").lower() != "true" or spec is None or spec.origin is None:
         return load().model_cost  # type: ignore[no-any-return]
@@ -81,20 +78,20 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Token counts of one call. Cached tokens are part of the input, reasoning tokens of the output; None: unknown."""
+    """Token counts of one call; None is unknown. Input includes cached tokens, output includes reasoning."""
 
     input: int | None = None
     output: int | None = None
     cached_input: int | None = None
     reasoning: int | None = None
     cache_written: int | None = None
-    """Part of the input that the provider stored, which some bill at a price of its own."""
+    """The input that the provider wrote to its cache, at a price of its own."""
 
 
 def cost_usd(model: str, tokens: Tokens, price: Price | None = None) -> float | None:
-    """Compute the US dollars for one call of `model`, by `price` or else by LiteLLM's price table.
+    """Compute the US dollars for one call of `model`, by `price` or LiteLLM's price table; 0.0 for baselines.
 
-    None where the price or the token counts are unknown or impossible; 0.0 for the embedded baselines.
+    None where the price or a token count is unknown or impossible.
     """
     if model.startswith(BASELINE_PREFIX):
         return 0.0
@@ -104,13 +101,12 @@ def cost_usd(model: str, tokens: Tokens, price: Price | None = None) -> float | 
     if price is not None:
         cached_price = price.input if price.cached_input is None else price.cached_input
         fresh = tokens.input - cached
-        # Reasoning tokens are output tokens, and are in that count already.
         return (fresh * price.input + cached * cached_price + tokens.output * price.output) / _MILLION
     return _by_table(model, tokens, tokens.input, tokens.output, cached)
 
 
 def _by_table(model: str, tokens: Tokens, input_tokens: int, output_tokens: int, cached: int) -> float | None:
-    """Compute the cost by LiteLLM's table, which also has tiers, cache writes and reasoning prices; None if absent."""
+    """Compute the cost by LiteLLM, with its prices for tiers, cache writes and reasoning; None for an unknown model."""
     if entry_of(model) is None:
         return None
     reasoning = min(max(tokens.reasoning or 0, 0), output_tokens)
@@ -131,26 +127,23 @@ def _by_table(model: str, tokens: Tokens, input_tokens: int, output_tokens: int,
     try:
         prompt, completion = litellm.cost_per_token(model=model, usage_object=usage)
     except (litellm.exceptions.ModelNotMappedError, litellm.BadRequestError):
-        return None  # LiteLLM looks for some entries under another name than theirs in the table
+        return None  # LiteLLM looks up some entries under another name
     return float(prompt + completion)
 
 
-# What a call may cost before it is made: tokens counted by LiteLLM's tokenisers, and how long replies get.
-
-
-ASSUMED_OUTPUT_TOKENS = 1000  # of a reply of a model that has not replied yet, where its requests set no limit
+ASSUMED_OUTPUT_TOKENS = 1000  # where neither a limit nor an earlier reply of the model is known
 _OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
-_REPLIES = ("n", "best_of")  # how many replies a request asks for
-_TOKENS_OF_A_MESSAGE = 4  # that its role and its ends take
+_REPLIES = ("n", "best_of")  # the number of replies to a request
+_TOKENS_OF_A_MESSAGE = 4  # for its role and delimiters
 
 
 def is_priced(model: str, price: Price | None) -> bool:
-    """Tell whether it is known what a call of the model costs."""
+    """Tell whether the model's price is known."""
     return cost_usd(model, Tokens(input=1, output=1), price) is not None
 
 
 def input_tokens(request: Request) -> int:
-    """Estimate how many tokens the request's messages are: providers count a little differently."""
+    """Estimate the request's input tokens; providers count slightly differently."""
     if request.model.startswith(BASELINE_PREFIX):
         return 0
     texts = [str(message.get("content") or "") for message in request.messages]
@@ -158,7 +151,7 @@ def input_tokens(request: Request) -> int:
 
 
 def output_limit(parameters: Mapping[str, Any]) -> int | None:
-    """Read how many tokens of a reply the parameters of a request allow; None where they set no limit."""
+    """Read the limit on output tokens from a request's parameters; None without one."""
     limits = [value for name in _OUTPUT_LIMITS if isinstance(value := parameters.get(name), int) and value > 0]
     return min(limits) if limits else None
 
@@ -166,23 +159,19 @@ def output_limit(parameters: Mapping[str, Any]) -> int | None:
 def most_usd(
     request: Request, longest_known: int | None, price: Price | None, provider_counts: float = 1.0
 ) -> float | None:
-    """Estimate what one attempt at the request costs at most, in US dollars; None where the price is not known.
+    """Estimate the highest cost of one attempt in US dollars; None where the price is unknown.
 
-    The reply is taken to be as long as the request allows, or else twice as long as the longest that is known of the
-    model. `provider_counts` is how many tokens its provider counts, at most, for each one counted here.
+    The reply has the request's limit, else twice the model's longest known reply. `provider_counts` is the largest
+    ratio of the provider's token count to ours.
     """
     if request.model.startswith(BASELINE_PREFIX):
         return 0.0
     known = ASSUMED_OUTPUT_TOKENS if longest_known is None else 2 * longest_known
-    output = (output_limit(request.parameters) or known) * _replies(request.parameters)
+    replies = max([1, *(value for name in _REPLIES if isinstance(value := request.parameters.get(name), int))])
+    output = (output_limit(request.parameters) or known) * replies
     return cost_usd(request.model, Tokens(input=ceil(input_tokens(request) * provider_counts), output=output), price)
 
 
-def _replies(parameters: Mapping[str, Any]) -> int:
-    """Read how many replies a request asks for, each of which is paid for."""
-    return max([1, *(value for name in _REPLIES if isinstance(value := parameters.get(name), int))])
-
-
-@lru_cache(maxsize=64)  # long prompts that many requests share are counted once
+@lru_cache(maxsize=64)  # for long prompts that many requests share
 def _text_tokens(model: str, text: str) -> int:
     return int(load().token_counter(model=model, text=text))

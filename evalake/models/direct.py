@@ -1,7 +1,7 @@
-"""Calls that LiteLLM's provider classes describe and our transport carries, without LiteLLM's own way in between.
+"""Makes calls with LiteLLM's provider classes and our own transport, for several times the calls per second.
 
-Every provider that is not in the table of `direct_models.py`, and every parameter beyond PARAMETERS, goes by
-`litellm.acompletion`. EVALAKE_DIRECT_CALLS=0 sends everything that way.
+Providers outside the table of `direct_models.py` and parameters outside PARAMETERS use `litellm.acompletion`.
+EVALAKE_DIRECT_CALLS=0 makes all calls by it.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from evalake.models.prompt_cache import messages_of
 from evalake.models.replies import ProviderAnswer, cost_of_unread, read_answer
 from evalake.models.request import Request
 from evalake.models.routes import Route
-from evalake.models.streams import Whole, read_events
+from evalake.models.streams import StreamedAnswer, read_events
 from evalake.models.transport import LARGEST_REPLY, LARGEST_STREAM, Answer, Timing, Transport
 from evalake.models.trust import HARMLESS_PARAMETERS
 
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 SWITCH = "EVALAKE_DIRECT_CALLS"
 OK, MULTIPLE_CHOICES = 200, 300
-LONGEST_SHOWN = 1000  # bytes of an answer that is no JSON
-WHOLE = "application/json"  # the content type of an answer that came at once, though a stream was asked for
+LONGEST_SHOWN = 1000  # bytes of an answer that is not JSON
+WHOLE = "application/json"  # the content type of an answer that is not streamed
 PIECES_AT_ONCE = 64  # read before other tasks of the loop run
 
-# Those for which the test holds both ways equal
+# A test proves both ways equal for these
 PARAMETERS = HARMLESS_PARAMETERS | {
     *("extra_body", "extra_headers", "logit_bias", "max_completion_tokens", "max_tokens", "n"),
     *("reasoning_effort", "thinking", "verbosity"),
 }
 _ROLES = frozenset({"system", "user", "assistant"})
-_UNPACKED = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # no longer true of what is read
+_UNPACKED = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # wrong for an unpacked body
 
 
 class DirectCalls:
-    """The calls of one client that need not go through LiteLLM's own way. Made and used on one event loop."""
+    """The direct calls of one client, on one event loop."""
 
     def __init__(self) -> None:
         self._transport = Transport()
@@ -55,9 +55,9 @@ class DirectCalls:
         await self._transport.close()
 
     def model(self, request: Request, route: Route) -> DirectModel | None:
-        """Look up how to ask the request's model directly; None where `litellm.acompletion` has to make the call.
+        """Return the request's direct model; None where `litellm.acompletion` has to make the call.
 
-        Raises what LiteLLM raises for parameters that the provider does not take.
+        Raises LiteLLM's errors for parameters that the provider does not support.
         """
         if not self._on or not _plain(request.messages):
             return None
@@ -67,68 +67,64 @@ class DirectCalls:
         return self._models[key]
 
     async def ask(
-        self, model: DirectModel, request: Request, timing: Timing, heard: Callable[[], None]
+        self, model: DirectModel, request: Request, timing: Timing, on_data: Callable[[], None]
     ) -> ProviderAnswer:
-        """Send a request and read its answer; raises AttemptFailed or an exception that `classify_error` reads.
+        """Send a request and read its answer; raises AttemptFailed or an exception for `classify_error`.
 
-        `heard` is called whenever some of the answer has come.
+        `on_data` is called after each part of the answer.
         """
         messages = messages_of(request, model.provider)
         address, headers, body = model.request(messages)
         largest = LARGEST_STREAM if model.streams else LARGEST_REPLY
-        received = await self._transport.post(address, headers, encoded(body), timing, heard, largest)
+        received = await self._transport.post(address, headers, encoded(body), timing, on_data, largest)
         if not OK <= received.status < MULTIPLE_CHOICES:
             answer = _as_httpx(address, received)
             raise internals.as_litellm_error(model.provider, model.model, model.settings, answer)
-        if model.streams and _content_type(received) != WHOLE:
+        headers = {name.lower(): value for name, value in received.headers.items()}
+        if model.streams and headers.get("content-type", "").partition(";")[0].strip() != WHOLE:
             return await _read_stream(model, received.body)
-        said = _json(received.body)
+        content = _json(received.body)
         try:
-            require_no_failure(said)
+            require_no_failure(content)
             if model.answers_like_openai:
-                return read_answer(said, model.route)
+                return read_answer(content, model.route)
             return read_answer(model.read(_as_httpx(address, received), body, messages), model.route)
         except AttemptFailed as failure:
             if failure.cost_usd is None:
-                failure.cost_usd = cost_of_unread(said, model.route)
+                failure.cost_usd = cost_of_unread(content, model.route)
             raise
-        except Exception as error:  # LiteLLM's readers may raise anything for what a provider sends
-            cost = cost_of_unread(said, model.route)
+        except Exception as error:  # LiteLLM may raise any exception
+            cost = cost_of_unread(content, model.route)
             raise AttemptFailed("malformed_response", classify_error(error).message, cost_usd=cost) from error
 
 
 async def _read_stream(model: DirectModel, body: bytes) -> ProviderAnswer:
-    """Read an answer in pieces; other tasks of the loop run now and then."""
-    reader, whole = None if model.answers_like_openai else model.pieces(), Whole()
+    """Read a streamed answer; other tasks of the loop run in between."""
+    reader, answer = None if model.answers_like_openai else model.pieces(), StreamedAnswer()
     try:
-        for number, said in enumerate(read_events(body), start=1):
-            require_no_failure(said, during="in the middle of the answer")
-            whole.add(said if reader is None else model.read_piece(reader, said))
+        for number, piece in enumerate(read_events(body), start=1):
+            require_no_failure(piece, during="in the middle of the answer")
+            answer.add(piece if reader is None else model.read_piece(reader, piece))
             if number % PIECES_AT_ONCE == 0:
                 await asyncio.sleep(0)
     except AttemptFailed:
         raise
-    except Exception as error:  # as above
+    except Exception as error:  # LiteLLM may raise any exception
         raise AttemptFailed("malformed_response", classify_error(error).message) from error
-    return whole.answer()
-
-
-def _content_type(answer: Answer) -> str:
-    named = {name.lower(): value for name, value in answer.headers.items()}
-    return str(named.get("content-type", "")).partition(";")[0].strip()
+    return answer.answer()
 
 
 def _json(body: bytes) -> Any:
-    """Read the body of an answer; raises AttemptFailed where it is no JSON, with what it is."""
+    """Read the body of an answer; raises AttemptFailed, which quotes it, where it is not JSON."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
         words = excerpt(body[:LONGEST_SHOWN].decode("utf-8", "replace")) or "nothing"
-        raise AttemptFailed("malformed_response", f"an answer of status 200 that is no JSON: {words}") from error
+        raise AttemptFailed("malformed_response", f"an answer of status 200 that is not JSON: {words}") from error
 
 
 def warm_up() -> None:
-    """Make and read one call without a network, so that no real one waits for what LiteLLM imports on its first."""
+    """Make and read one call without a network, for LiteLLM's imports at the first call."""
     with warnings.catch_warnings(action="ignore"):
         model = DIRECT["hosted_vllm"](
             Route("hosted_vllm/none", "hosted_vllm", {"api_base": "http://none.invalid"}, None), {}
@@ -143,14 +139,14 @@ def warm_up() -> None:
 
 
 def switched_on() -> bool:
-    """Tell whether calls may go directly; raises ConfigurationError for a switch that is neither on nor off."""
+    """Tell whether direct calls are on. Raises ConfigurationError for another value than 0 and 1."""
     if (wanted := os.environ.get(SWITCH) or "1") not in ("0", "1"):
-        raise ConfigurationError(f"{SWITCH} is 0, 1, or not set: not {wanted}")
+        raise ConfigurationError(f"{SWITCH} must be 0, 1, or unset, not {wanted}")
     return wanted == "1"
 
 
 def _plain(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether all messages are texts of the usual roles."""
+    """Tell whether all messages are texts of system, user and assistant."""
     return all(message["role"] in _ROLES and len(message) == 2 and "content" in message for message in messages)
 
 
@@ -163,7 +159,7 @@ def _direct_model(route: Route, parameters: Mapping[str, Any], stream: bool) -> 
 
 
 def _as_httpx(address: str, answer: Answer) -> "httpx.Response":
-    """Convert the answer to the form that LiteLLM's classes read."""
+    """Convert the answer for LiteLLM's classes."""
     import httpx
 
     headers = [(name, value) for name, value in answer.headers.items() if name.lower() not in _UNPACKED]

@@ -1,7 +1,7 @@
-"""How models of each provider are asked, by LiteLLM's provider classes: address, headers, body, and what comes back.
+"""Builds requests and reads answers of each provider by LiteLLM's provider classes.
 
-LiteLLM stays the one that knows providers: its classes map the parameters, make the request and read the reply. DIRECT
-is the table of the providers for which a test holds that this sends and reads what `litellm.acompletion` does.
+LiteLLM's classes map the parameters, build the request and read the reply. For the providers in the table DIRECT, a
+test proves that requests and replies equal those of `litellm.acompletion`.
 """
 
 import json
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DirectModel:
-    """How one model is asked with one set of parameters, the way LiteLLM's own HTTP handler does it."""
+    """One model with one set of parameters, used as LiteLLM's own HTTP handler does."""
 
     default_base: ClassVar[str | None] = None
     base_variables: ClassVar[tuple[str, ...]] = ()
@@ -30,7 +30,7 @@ class DirectModel:
     stream_is_in_body: ClassVar[bool] = True
     answers_like_openai: ClassVar[bool] = True
     unless_set: ClassVar[tuple[str, ...]] = ()
-    """Variables that change what LiteLLM sends in ways that are not followed here."""
+    """Environment variables that only LiteLLM itself handles."""
 
     def __init__(self, route: Route, parameters: Mapping[str, Any], stream: bool = False) -> None:
         self.route = route
@@ -48,19 +48,19 @@ class DirectModel:
 
     @classmethod
     def possible(cls, route: Route) -> bool:
-        """Tell whether the environment sets nothing that is not followed here."""
+        """Tell whether none of the variables in `unless_set` is set."""
         return not any(map(os.environ.get, cls.unless_set))
 
     @cached_property
     def mapped(self) -> dict[str, Any]:
-        """The parameters by the provider's names; every request gets a copy, for LiteLLM changes them on the way."""
+        """The parameters by the provider's names. LiteLLM changes them, so each request gets a copy."""
         anything: internals.Messages = [{"role": "user", "content": ""}]
         given = {**self.parameters, **(STREAMED if self.wants_stream else {})}
         return internals.provider_parameters(self.provider, self.model, anything, given, self.wants_stream or None)
 
     @cached_property
     def streams(self) -> bool:
-        """Whether the answer is to come in pieces; LiteLLM knows models that give none."""
+        """Whether the answer is streamed; LiteLLM knows models that cannot stream."""
         return self.wants_stream and not (
             self.mapped.get("fake_stream") or self.settings.should_fake_stream(self.model, True, self.provider)
         )
@@ -68,8 +68,8 @@ class DirectModel:
     def request(self, messages: internals.Messages) -> tuple[str, dict[str, str], dict[str, Any]]:
         """Build address, headers and body."""
         mapped = deepcopy(self.mapped)
-        for ours in ("json_mode", "fake_stream"):  # LiteLLM's internal marks, not for the provider
-            mapped.pop(ours, None)
+        for internal in ("json_mode", "fake_stream"):  # LiteLLM's own marks
+            mapped.pop(internal, None)
         extra_body = mapped.pop("extra_body", None) if self.extra_body_is_merged else None
         headers = self.headers(messages, mapped)
         address = self.address(mapped)
@@ -82,12 +82,12 @@ class DirectModel:
         if self.streams and self.stream_is_in_body:
             body["stream"] = True
         elif self.wants_stream:
-            for name in ("stream", *STREAMED):  # left there where LiteLLM asks for no stream after all
+            for name in ("stream", *STREAMED):  # LiteLLM leaves them where it does not stream
                 body.pop(name, None)
         return address, headers, body
 
     def headers(self, messages: internals.Messages, mapped: dict[str, Any]) -> dict[str, str]:
-        """Build the headers, with the key in the one that the provider reads it from."""
+        """Build the headers, with the provider's key."""
         made: dict[str, str] = self.settings.validate_environment(
             api_key=self.api_key,
             headers=dict(self.extra_headers),
@@ -113,7 +113,7 @@ class DirectModel:
         )
 
     def body(self, messages: internals.Messages, mapped: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
-        """Build the body, before anything that the user adds to it."""
+        """Build the body, without the user's additions."""
         made: dict[str, Any] = self.settings.transform_request(
             model=self.model, messages=messages, optional_params=mapped, litellm_params=self.further, headers=headers
         )
@@ -136,7 +136,7 @@ class DirectModel:
         )
 
     def pieces(self) -> Any:
-        """Make LiteLLM's reader of a stream's pieces, which may keep state from piece to piece."""
+        """Create LiteLLM's reader of a stream, which may keep state."""
         return self.settings.get_model_response_iterator(
             streaming_response=None, sync_stream=True, json_mode=self.mapped.get("json_mode", False)
         )
@@ -147,7 +147,7 @@ class DirectModel:
 
 
 class _OpenAI(DirectModel):
-    """OpenAI and servers with its API, which LiteLLM asks through OpenAI's own client."""
+    """OpenAI and servers with its API."""
 
     default_base = "https://api.openai.com/v1"
     base_variables = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
@@ -167,7 +167,7 @@ class _HostedVllm(DirectModel):
 class _Anthropic(DirectModel):
     default_base = "https://api.anthropic.com"
     answers_like_openai = False
-    extra_body_is_merged = False  # LiteLLM sends it under that name
+    extra_body_is_merged = False  # LiteLLM sends it as `extra_body`
     base_variables = ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL")
     unless_set = ("ANTHROPIC_AUTH_TOKEN", "LITELLM_ANTHROPIC_DISABLE_URL_SUFFIX")
 
@@ -204,12 +204,12 @@ class _Gemini(DirectModel):
         piece = super().read_piece(reader, said)
         if not (said.get("promptFeedback") or any(each.get("finishReason") for each in said.get("candidates", ()))):
             for choice in piece.choices:
-                choice.finish_reason = None  # LiteLLM says "stop" in every piece, so that a part would pass for all
+                choice.finish_reason = None  # LiteLLM sets "stop" in every piece
         return piece
 
 
 class _Azure(DirectModel):
-    """Azure's deployments by key; its other ways to log in are LiteLLM's."""
+    """Azure's deployments, by key; LiteLLM handles other authentication."""
 
     base_variables = ("AZURE_API_BASE",)
     unless_set = ("AZURE_AD_TOKEN",)
@@ -238,7 +238,7 @@ class _Mistral(DirectModel):
 class _Groq(DirectModel):
     default_base = "https://api.groq.com/openai/v1"
     base_variables = ("GROQ_API_BASE",)
-    answers_like_openai = False  # LiteLLM reads none without a service tier
+    answers_like_openai = False  # LiteLLM's class reads the service tier
 
 
 class _OpenRouter(DirectModel):
@@ -261,7 +261,7 @@ class _Ollama(DirectModel):
 
     def read_piece(self, reader: Any, said: Any) -> Any:
         piece = super().read_piece(reader, said)
-        piece.model = f"{self.provider}/{piece.model}"  # as LiteLLM has it in an answer at once
+        piece.model = f"{self.provider}/{piece.model}"  # like LiteLLM in answers that are not streamed
         return piece
 
 
@@ -286,5 +286,5 @@ DIRECT: Mapping[str, type[DirectModel]] = {
 
 
 def encoded(body: Any) -> bytes:
-    """Encode as JSON, in the form that is sent."""
+    """Encode a body as JSON."""
     return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()

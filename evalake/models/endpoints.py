@@ -1,4 +1,4 @@
-"""Endpoints: who a model's replies come from, as the ledger keeps it beside the hash of what was asked."""
+"""Endpoints: the servers that answer a model's calls, as the ledger stores them beside the prompt hash."""
 
 import hashlib
 import os
@@ -18,35 +18,32 @@ _OF_USERS = KEYLESS | {
     *("azure", "azure_ai", "azure_text", "custom_openai", "databricks", "docker_model_runner", "litellm_proxy"),
     *("lemonade", "oobabooga", "openai_like", "petals", "triton", "vllm", "xinference"),
 }
-# Where LiteLLM looks for a server that nobody has named
+# LiteLLM's default addresses
 _LOCAL = {
     "llamafile": "http://127.0.0.1:8080/v1",
     "ollama": "http://localhost:11434",
     "ollama_chat": "http://localhost:11434",
     "xinference": "http://127.0.0.1:9997/v1",
 }
-_ENDINGS = ("API_BASE", "BASE_URL")  # of the variables from which LiteLLM takes an address, the first that is set
+_ENDINGS = ("API_BASE", "BASE_URL")  # of the variables with addresses; LiteLLM reads the first that is set
 _PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Who answers a model's calls, and whether replies of an unknown endpoint answer for it, too."""
+    """The endpoint of a model's calls, and whether replies of an unknown endpoint answer them, too."""
 
     name: str
     adopts_unknown: bool
 
     @property
     def answering(self) -> tuple[str, ...]:
-        """The endpoints whose replies are used again, the preferred one first."""
+        """The endpoints whose replies answer a call, the preferred one first."""
         return (self.name, UNKNOWN) if self.adopts_unknown else (self.name,)
 
 
 def endpoint_of(model: str, configuration: Configuration) -> Endpoint:
-    """Find who answers calls to a real model: by its declared name, its address, or else its provider.
-
-    Reads the environment as LiteLLM does.
-    """
+    """Find the endpoint of a real model: its declared name, else its address, else its provider."""
     if model.startswith(f"{baselines.PROVIDER}/"):
         return Endpoint(IN_PROCESS, adopts_unknown=True)
     options, provider = configuration.model(model), _provider_of(model)
@@ -61,7 +58,7 @@ def endpoint_at(model: str, address: str | None) -> str:
 
 
 def _base_of(provider: str) -> str | None:
-    """Find the address that the environment, or LiteLLM's own default for local servers, gives a provider."""
+    """Find a provider's address in the environment, else LiteLLM's default for local servers."""
     prefixes = dict.fromkeys((provider.upper(), provider.upper().replace("_", ""), provider.upper().split("_")[0]))
     endings = _ENDINGS[::-1] if provider == "openai" else _ENDINGS
     names = (f"{prefix}_{ending}" for prefix in prefixes for ending in endings)
@@ -70,7 +67,7 @@ def _base_of(provider: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def _address(base: str | None, provider: str) -> str:
-    """Write an address as an endpoint: its origin, and a hash of its path; never a key."""
+    """Write an address as an endpoint: its origin and a hash of its path, without keys."""
     if base is None:
         return UNSET if provider in _OF_USERS else PROVIDER
     if place(base) == place(OWN_HOSTS.get(provider, "")):
@@ -91,12 +88,12 @@ def _short(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def _provider_of(model: str) -> str:
-    """Find the provider of a model; LiteLLM, whose import takes seconds, is asked only about a bare name."""
+    """Find the provider of a model. Only a name without a provider needs LiteLLM, whose import takes seconds."""
     if known := known_provider(model) or likely_provider(model):
         return known
     before, slash, _ = model.partition("/")
     if slash:
         return before
-    with suppress(Exception):  # a name of imported results may be no model's
+    with suppress(Exception):  # imported results may have unknown names
         return str(load().get_llm_provider(model)[1])
     return ""

@@ -1,4 +1,4 @@
-"""What went wrong with one attempt: LiteLLM's exceptions, read down to their cause, become one of our kinds."""
+"""Failures of attempts: classifies LiteLLM's exceptions by their causes, and errors inside answers of status 200."""
 
 import json
 import re
@@ -28,7 +28,7 @@ _KIND_OF_STATUS: dict[int, FailureKind] = {
     408: "timeout",
     429: "rate_limit",
 }
-# Codes in an error's body; these kinds say more than its status. No pause gives an account without credit new credit.
+# Kinds by which a code in an error's body overrides its status. A retry does not help an account without credit.
 _SAYS_MORE = frozenset({"content_policy", "context_length", "authentication"})
 _KIND_OF_CODE: dict[str, FailureKind] = {
     "authentication_error": "authentication",
@@ -51,7 +51,7 @@ _KIND_OF_CODE: dict[str, FailureKind] = {
     "unauthenticated": "authentication",
     "unauthorized": "authentication",
 }
-# What providers say where a filter refused a prompt or a reply, with status 400 and no code of its own
+# Messages of providers whose filter refused a prompt or a reply, with status 400 and no code
 _FILTERED = re.compile(
     r"content[ _-]?filter|content management policy|content[ _]policy|responsible ?ai ?policy|safety system",
     re.IGNORECASE,
@@ -64,8 +64,8 @@ _LONGEST_READ = 20_000  # LiteLLM puts whole bodies into its messages
 _DEEPEST_CAUSE = 20
 
 
-class AttemptFailed(Exception):  # noqa: N818 - not an error of the program: one of the ways an attempt ends
-    """One attempt ended without a reply. `retry_after` is in seconds, `cost_usd` by the usage that it stated."""
+class AttemptFailed(Exception):  # noqa: N818 - an expected end of an attempt
+    """One attempt ended without a reply. `retry_after` is in seconds; `cost_usd` follows from its stated usage."""
 
     def __init__(
         self, kind: FailureKind, message: str, retry_after: float | None = None, cost_usd: float | None = None
@@ -78,7 +78,7 @@ class AttemptFailed(Exception):  # noqa: N818 - not an error of the program: one
 
 
 def classify_error(error: BaseException) -> AttemptFailed:
-    """Classify an exception of a call as a kind of failure, with the provider's own message, without keys."""
+    """Classify an exception of a call by kind, with the provider's message without keys."""
     if isinstance(error, AttemptFailed):
         return error
     if (said := _said_inside_200(error)) is not None:
@@ -88,7 +88,7 @@ def classify_error(error: BaseException) -> AttemptFailed:
     if answer is None:
         kind = _kind(error, None)
         if kind == "malformed_response":
-            reason = f"LiteLLM made no reply of it: {reason}"
+            reason = f"LiteLLM could not read the reply: {reason}"
         return AttemptFailed(kind, reason or type(error).__name__)
     body = _error_body(answer)
     message, code = body.get("message"), body.get("code")
@@ -101,14 +101,14 @@ def classify_error(error: BaseException) -> AttemptFailed:
 
 
 def _kind(error: BaseException, status: int | None) -> FailureKind:
-    # LiteLLM's own class is trusted only for what it reads from the provider's words. Otherwise the cause tells: a
-    # dropped connection and a body that is no JSON both reach us as its InternalServerError.
+    # LiteLLM's class counts only where it follows from the provider's message. Otherwise the cause decides: LiteLLM
+    # raises InternalServerError for a dropped connection and for invalid JSON.
     litellm = load()
     if isinstance(error, litellm.ContextWindowExceededError):
         return "context_length"
     if isinstance(error, litellm.ContentPolicyViolationError):
         return "content_policy"
-    if status == 400 and isinstance(error, litellm.AuthenticationError):  # so Gemini answers a wrong key
+    if status == 400 and isinstance(error, litellm.AuthenticationError):  # Gemini's answer to a wrong key
         return "authentication"
     if status is None:
         cause = _kind_of_causes(error)
@@ -122,7 +122,7 @@ def _kind(error: BaseException, status: int | None) -> FailureKind:
 
 
 def _kind_by_words(status: int, code: Any, words: str) -> FailureKind | None:
-    """Read a kind that says more than the status; None where there is none."""
+    """Find a kind that overrides the status; None without one."""
     if isinstance(code, str) and (kind := _KIND_OF_CODE.get(code)) in _SAYS_MORE:
         return kind
     return "content_policy" if status == HTTPStatus.BAD_REQUEST and _FILTERED.search(words) else None
@@ -134,7 +134,7 @@ def kind_of_code(code: str) -> FailureKind | None:
 
 
 def kind_of_status(status: Any) -> FailureKind:
-    """Look up the kind of an HTTP status; what is none is the server's fault."""
+    """Look up the kind of an HTTP status; `server` for any other value."""
     if not isinstance(status, int) or not 400 <= status < 500:
         return "server"
     return _KIND_OF_STATUS.get(status, "bad_request")
@@ -157,7 +157,7 @@ def _kind_of_causes(error: BaseException) -> FailureKind | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exception and what it came from, at most _DEEPEST_CAUSE of them."""
+    """Yield the exception and its causes, at most _DEEPEST_CAUSE."""
     for _ in range(_DEEPEST_CAUSE):
         yield error
         below = error.__cause__ or error.__context__
@@ -167,7 +167,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _said_inside_200(error: BaseException) -> AttemptFailed | None:
-    """Read the error that LiteLLM found in an answer of status 200: a bare exception, with 422 where it has no code."""
+    """Read LiteLLM's error inside an answer of status 200: a bare Exception, with 422 for an error without code."""
     for cause in _causes(error):
         words = getattr(cause, "message", None)
         if type(cause) is Exception and isinstance(words, str):
@@ -178,14 +178,14 @@ def _said_inside_200(error: BaseException) -> AttemptFailed | None:
 
 
 def _http_answer(error: BaseException) -> "httpx.Response | None":
-    """Find the answer that really came, where one did; LiteLLM's exceptions carry invented ones, too."""
+    """Find the real HTTP answer; LiteLLM's exceptions also carry invented ones."""
     import httpx
 
     return next((cause.response for cause in _causes(error) if isinstance(cause, httpx.HTTPStatusError)), None)
 
 
 def _error_body(answer: "httpx.Response") -> Mapping[str, Any]:
-    """Read the object in an error body of the usual form ({"error": {"message": …, "code": …}}); else an empty one."""
+    """Read the object in an error body like {"error": {"message": …, "code": …}}; empty for any other form."""
     import httpx
 
     try:
@@ -196,7 +196,7 @@ def _error_body(answer: "httpx.Response") -> Mapping[str, Any]:
 
 
 def retry_after_seconds(header: str | None, now: datetime | None = None) -> float | None:
-    """Read the seconds to wait from a Retry-After header (seconds or an HTTP date); None for none or garbage."""
+    """Read the seconds of a Retry-After header, which may be an HTTP date; None without a valid one."""
     if header is None:
         return None
     try:
@@ -204,18 +204,15 @@ def retry_after_seconds(header: str | None, now: datetime | None = None) -> floa
     except ValueError:
         try:
             date = parsedate_to_datetime(header)
-        except (ValueError, OverflowError):  # a year or an hour of twenty digits
+        except (ValueError, OverflowError):
             return None
         date = date if date.tzinfo else date.replace(tzinfo=UTC)
         seconds = (date - (now or datetime.now(UTC))).total_seconds()
-    return max(seconds, 0.0) if seconds == seconds else None  # NaN is no answer
+    return max(seconds, 0.0) if seconds == seconds else None  # None for NaN
 
 
 def kind_inside_200(code: Any) -> FailureKind | None:
-    """Read the kind of an error inside an answer of status 200: by a status, also as text, or by a name.
-
-    A request that took too long upstream says nothing of the model, as our own timeout may.
-    """
+    """Read the kind of an error inside an answer of status 200: by status or name; an upstream timeout is `server`."""
     if isinstance(code, str) and code.isdecimal():
         code = int(code)
     if isinstance(code, int) and not isinstance(code, bool):
@@ -225,40 +222,35 @@ def kind_inside_200(code: Any) -> FailureKind | None:
 
 
 def excerpt(text: str) -> str:
-    """Cut what a provider said to what a message has room for."""
+    """Cut a provider's text to the length of a message."""
     return text if len(text) <= _LONGEST_EXCERPT else text[: _LONGEST_EXCERPT - 1] + "…"
 
 
 def _presentable(message: str) -> str:
-    """Make one line without keys, tracebacks and characters that are no text, cut to a readable length."""
+    """Write a message as one line of limited length, without keys, tracebacks and lone surrogates."""
     line = " ".join(redact(message[:_LONGEST_READ]).split("Traceback (most recent call last)")[0].split())
     line = line.encode("utf-8", "replace").decode("utf-8")
     return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
-
-
-# What an upstream says went wrong inside an answer of status 200: such an answer is a failure, never a reply.
 
 
 _FAILED_REASON = re.compile(r"(?:^|_)(?:error|failed|failure)$", re.IGNORECASE)  # Zhipu has network_error
 
 
 def value_of(holder: Any, name: str) -> Any:
-    """Look up a field of an object of JSON or of LiteLLM's; None where it has none."""
+    """Look up a field of a JSON object or of LiteLLM's object; None without it."""
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
 
 def require_no_failure(answer: Any, *, during: str = INSIDE_200) -> None:
-    """Raise AttemptFailed where an answer, or a piece of one, says that the upstream failed.
+    """Raise AttemptFailed where an answer or a piece of one (JSON, or LiteLLM's object) reports a failure.
 
-    Args:
-        answer: An object of JSON, or one of LiteLLM's.
-        during: Where the failure came, for its message.
+    `during` tells the time of the failure in the message.
     """
     if (error := _error_of(answer)) is not None:
         raise _failure(error, during)
     choices = value_of(answer, "choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    further = value_of(choice, "provider_specific_fields") or {}  # where LiteLLM keeps what it does not know
+    further = value_of(choice, "provider_specific_fields") or {}  # LiteLLM's place for unknown fields
     reason = value_of(further, "native_finish_reason") or value_of(choice, "finish_reason")
     error = value_of(choice, "error") or value_of(further, "error")
     if error:
@@ -268,7 +260,7 @@ def require_no_failure(answer: Any, *, during: str = INSIDE_200) -> None:
 
 
 def _error_of(answer: Any) -> Any:
-    """Find the error of an answer: `error`, or the answer itself where it is one (vLLM, Anthropic, FastAPI)."""
+    """Find the error of an answer: its `error`, or the answer itself (vLLM, Anthropic, FastAPI)."""
     if error := value_of(answer, "error"):
         return error
     if not isinstance(answer, Mapping) or answer.get("choices"):
@@ -289,7 +281,7 @@ def _stated_kind(said: Mapping[str, Any]) -> FailureKind:
 
 
 def _words(said: Mapping[str, Any]) -> str:
-    """Join the words of the upstream and, where a router hands them on, those of the provider behind it."""
+    """Join the upstream's message with that of the provider behind a router."""
     message = said.get("message") or said.get("msg") or said.get("error")
     words = message if isinstance(message, str) else json.dumps(said, ensure_ascii=False, default=str)
     metadata = said.get("metadata")

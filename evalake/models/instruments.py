@@ -1,4 +1,4 @@
-"""OpenTelemetry's tracer and histograms, by its conventions for generative AI (gen_ai.*); sent as OTLP over HTTP."""
+"""OpenTelemetry's tracer and histograms by its conventions for generative AI (gen_ai.*), sent as OTLP over HTTP."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -22,13 +22,13 @@ from evalake.models.request import Failure, Reply, Request
 from evalake.models.routes import Route
 
 OPERATION = "chat"
-EXPORT_SECONDS = 5.0  # for which a server may be tried; the SDK tries for ten, spans and metrics one after the other
+EXPORT_SECONDS = 5.0  # limit of an export; the SDK's is ten, for spans, then for metrics
 
-# The bucket boundaries that the conventions ask for, in seconds and in tokens
+# The conventions' bucket boundaries in seconds and tokens
 SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 
-# LiteLLM's providers that the conventions know by another name; all others go by LiteLLM's.
+# Providers with another name in the conventions than in LiteLLM
 _PROVIDERS = {
     "azure": "azure.ai.openai",
     "azure_ai": "azure.ai.inference",
@@ -56,10 +56,10 @@ Attributes = dict[str, Any]
 
 
 class Instruments:
-    """What a process measures with. Make one; it sends in the background, and the rest when the process ends."""
+    """The instruments of a process, which needs one. They send in the background and at the end of the process."""
 
     def __init__(self) -> None:
-        # Providers of our own: the global ones belong to whoever runs evalake inside something larger.
+        # Not the global providers, which belong to an application around evalake
         resource = Resource.create(
             {SERVICE_NAME: os.environ.get("OTEL_SERVICE_NAME", "evalake"), SERVICE_VERSION: version("evalake")}
         )
@@ -85,7 +85,7 @@ class Instruments:
 
     @contextmanager
     def span(self, name: str, parent: str | None, fields: Mapping[str, str]) -> Iterator[None]:
-        """Open a span around a block, below `parent` or else below the span around it."""
+        """Open a span around a block, below `parent` or the current span."""
         context = self._propagator.extract({"traceparent": parent}) if parent else None
         attributes = {f"evalake.{field}": value for field, value in fields.items()}
         with self._tracer.start_as_current_span(
@@ -99,7 +99,7 @@ class Instruments:
                 raise
 
     def traceparent(self) -> str | None:
-        """Format the span around this line as the header that W3C defines."""
+        """Format the current span as W3C's header."""
         carrier: dict[str, str] = {}
         self._propagator.inject(carrier)
         return carrier.get("traceparent")
@@ -118,7 +118,7 @@ class Instruments:
             span.set_status(Status(StatusCode.ERROR, outcome.message))
         span.end(ended)
         if not begun:
-            return  # no attempt was made, so there is nothing to measure
+            return  # without any attempt
         self._duration.record((ended - begun) / 1e9, common)
         if isinstance(outcome, Reply):
             for kind, count in (("input", outcome.input_tokens), ("output", outcome.output_tokens)):
@@ -126,26 +126,26 @@ class Instruments:
                     self._tokens.record(count, {**common, "gen_ai.token.type": kind})
 
     def flush(self) -> None:
-        """Send what there is; give up after a few seconds where no server takes it."""
+        """Send the measurements; give up after EXPORT_SECONDS each for spans and metrics."""
         milliseconds = int(EXPORT_SECONDS * 1000)
         self._traces.force_flush(milliseconds)
         self._metrics.force_flush(milliseconds)
 
 
 def _longest(signal: str) -> float | None:
-    """Return for how many seconds a server is tried; None where the SDK's own variables say so."""
+    """Return the limit of an export in seconds; None where the SDK's own variables set it."""
     variables = {"OTEL_EXPORTER_OTLP_TIMEOUT", f"OTEL_EXPORTER_OTLP_{signal}_TIMEOUT"}
     return None if variables & os.environ.keys() else EXPORT_SECONDS
 
 
 def _common(route: Route, outcome: Reply | Failure) -> Attributes:
-    """Collect the attributes that spans and metrics have in common."""
+    """Collect the attributes that spans and metrics share."""
     attributes: Attributes = {
         "gen_ai.operation.name": OPERATION,
         "gen_ai.provider.name": _PROVIDERS.get(route.provider, route.provider),
         "gen_ai.request.model": route.model.removeprefix(f"{route.provider}/"),
     }
-    with suppress(ValueError):  # an API base that is no URL
+    with suppress(ValueError):  # an invalid API base
         base = urlsplit(route.arguments.get("api_base", ""))
         if base.hostname:
             attributes["server.address"] = base.hostname

@@ -1,4 +1,4 @@
-"""Limits what all calls to one provider do together: how many at once, how many a minute, and none while it is down."""
+"""Limits all calls to one provider: concurrency, requests per minute, and a circuit breaker."""
 
 import asyncio
 import time
@@ -12,22 +12,19 @@ from circuitbreaker import CircuitBreaker
 from evalake.core.configuration import Limits
 from evalake.models.failures import PROVIDER_DOWN, AttemptFailed
 
-# Conditions for an attempt of a call beside its provider's limits, such as a run's ceiling.
-
-
 WithoutSlot = Callable[[], AbstractAsyncContextManager[None]]
-"""Makes a context in which the slot of the provider is free for other calls."""
+"""Creates a context that frees the provider's slot for other calls."""
 
 
 class Admit(Protocol):
-    """Awaited before each attempt of a call; raises AttemptFailed to refuse it."""
+    """A further condition for an attempt, like a run's ceiling; raises AttemptFailed to refuse it."""
 
     async def __call__(self, failed_cost_usd: float, without_slot: WithoutSlot) -> None:
-        """Wait until the attempt may be made.
+        """Wait until the attempt may begin.
 
         Args:
-            failed_cost_usd: What failed attempts of the call have cost.
-            without_slot: Entered while the call waits for others, which may need the slot to end.
+            failed_cost_usd: The cost of the call's failed attempts.
+            without_slot: Entered while the call waits for others, which may need the slot.
         """
 
 
@@ -35,19 +32,19 @@ async def always(failed_cost_usd: float, without_slot: WithoutSlot) -> None:
     """Admit every attempt."""
 
 
-# A hiccup that hits the first attempts of many concurrent calls at once is no dead provider; that their retries fail,
-# too, is. Timeouts need no such proof, for each of them took its whole time.
-_TELLING_ATTEMPT = 3
+# One short outage can fail the first attempts of many concurrent calls, so the breaker counts failures from this
+# attempt on; it counts every timeout.
+_COUNTED_FROM_ATTEMPT = 3
 
 
 class RateLimiter:
-    """The limits of one provider. Made and used on one event loop."""
+    """The limits of one provider, on one event loop."""
 
     def __init__(self, provider: str, limits: Limits):
         self.provider = provider
         self.limits = limits
         self.in_flight = 0
-        """Calls that have acquired their turn and have not ended yet."""
+        """Calls that hold a slot."""
         self.slots = asyncio.Semaphore(limits.concurrency)
         self._rate = _rate(limits.requests_per_minute) if limits.requests_per_minute else None
         self._queue = asyncio.Lock()
@@ -59,22 +56,22 @@ class RateLimiter:
         )
 
     def acquire(self, refuse: Callable[[], None]) -> "Slot":
-        """Make a context that, when it is entered, waits for a slot and for the rate, and then holds the slot.
+        """Create a context that waits for a slot and for the rate, and holds the slot.
 
-        `refuse` raises where no call is wanted any more, now or after a wait.
+        `refuse` raises where no further call may begin; it is called after each wait.
         """
         return Slot(self, refuse)
 
     async def wait_for_rate(self, refuse: Callable[[], None]) -> None:
         """Wait until another call may begin; `refuse` as in `acquire`."""
         if self._rate is not None:
-            async with self._queue:  # one waits for the rate; the others behind it are refused without a wait
+            async with self._queue:  # so that calls in the queue are refused without waiting for the rate
                 refuse()
                 await self._rate.acquire()
                 refuse()
 
-    def refuse_if_open(self) -> None:
-        """Raise AttemptFailed (circuit_open) while the provider counts as down."""
+    def require_closed_circuit(self) -> None:
+        """Raise AttemptFailed (circuit_open) while the circuit is open."""
         if self._breaker.opened:
             raise AttemptFailed(
                 "circuit_open",
@@ -90,7 +87,7 @@ class RateLimiter:
         """Note that the call's attempt number `attempt` (from 1) failed; a refusal counts as an answer."""
         if failure.kind not in PROVIDER_DOWN:
             self._breaker.reset()
-        elif failure.kind == "timeout" or attempt >= min(_TELLING_ATTEMPT, self.limits.attempts):
+        elif failure.kind == "timeout" or attempt >= min(_COUNTED_FROM_ATTEMPT, self.limits.attempts):
             with suppress(AttemptFailed), self._breaker:
                 raise failure
 
@@ -103,7 +100,7 @@ class Slot:
         self._refuse = refuse
         self._is_held = False
         self.queue_ms = 0.0
-        """Milliseconds until it was held and the rate allowed a call, without those for which it was lent."""
+        """Milliseconds of waiting for the slot and the rate, before it was first held."""
 
     async def __aenter__(self) -> Self:
         asked = time.perf_counter()
@@ -127,7 +124,7 @@ class Slot:
         self._refuse()
 
     def give_back(self) -> None:
-        """Release the slot, where it is held."""
+        """Release the slot if it is held."""
         if self._is_held:
             self._is_held = False
             self._limiter.in_flight -= 1
@@ -135,13 +132,13 @@ class Slot:
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[None]:
-        """Release the slot for the length of a block, and for good where that ends by an exception."""
+        """Release the slot during a block; an exception keeps it released."""
         self.give_back()
         yield
         await self.take()
 
 
 def _rate(requests_per_minute: float) -> AsyncLimiter:
-    """Make a limiter of even pacing: a burst of one second's worth (at least one request), not of a whole minute's."""
+    """Create a limiter with an even rate: bursts of one second's requests, at least one."""
     burst = max(1.0, requests_per_minute / 60)
     return AsyncLimiter(burst, time_period=burst * 60 / requests_per_minute)

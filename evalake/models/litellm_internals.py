@@ -1,6 +1,6 @@
-"""Names of LiteLLM that it does not promise to keep, all of them here; seen in the version below, and tested.
+"""All uses of LiteLLM's private names, as they are in the version below.
 
-What moves in another version makes tests/integration/models/test_litellm_internals.py fail, and is mended here.
+tests/integration/models/test_litellm_internals.py fails where a new version changes one.
 """
 
 import asyncio
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     import httpx
 
 SEEN_IN = "1.106"
-PRICE_FILE = "model_prices_and_context_window_backup.json"  # in its package: the price table that comes with it
+PRICE_FILE = "model_prices_and_context_window_backup.json"  # the price table in LiteLLM's package
 
 P = ParamSpec("P")
 Messages = list[dict[str, Any]]
 
 
 def spare_bookkeeping() -> None:
-    """Switch off LiteLLM's price of each reply, its success and failure logging, for the calls of the current task."""
+    """Switch off LiteLLM's pricing and logging for the calls of the current task."""
     from litellm._internal_context import is_internal_call
 
     is_internal_call.set(True)
-    load().response_cost_calculator = lambda **_: None  # type: ignore[attr-defined]  # two or three times for every call
+    load().response_cost_calculator = lambda **_: None  # type: ignore[attr-defined]  # two or three times each call
 
 
 async def close_connections() -> None:
@@ -50,7 +50,7 @@ def provider_class(provider: str, model: str) -> Any:
 
 
 def takes_chat(provider: str, model: str, parameters: Mapping[str, Any]) -> bool:
-    """Tell whether LiteLLM asks this model by its chat API; some it asks by OpenAI's Responses API."""
+    """Tell whether LiteLLM calls this model by its chat API, and not by OpenAI's Responses API."""
     from litellm.main import responses_api_bridge_check
 
     information, name = responses_api_bridge_check(
@@ -62,10 +62,9 @@ def takes_chat(provider: str, model: str, parameters: Mapping[str, Any]) -> bool
 def provider_parameters(
     provider: str, model: str, messages: Messages, parameters: Mapping[str, Any], stream: bool | None = None
 ) -> dict[str, Any]:
-    """Map OpenAI's parameters to the provider's; raises LiteLLM's errors for those that it does not take."""
+    """Map OpenAI's parameters to the provider's; raises LiteLLM's errors for unsupported ones."""
     from litellm.utils import get_optional_params
 
-    # `max_retries` is what `acompletion` is given, and 0 of them are asked for in both ways.
     mapped: dict[str, Any] = get_optional_params(
         model=model,
         custom_llm_provider=provider,
@@ -79,7 +78,7 @@ def provider_parameters(
 
 
 def call_parameters(provider: str, api_key: str | None, api_base: str | None) -> dict[str, Any]:
-    """Build what LiteLLM's provider classes are given beside the request's parameters."""
+    """Build the further arguments of LiteLLM's provider classes."""
     from litellm.litellm_core_utils.get_litellm_params import get_litellm_params
 
     return dict(get_litellm_params(api_key=api_key, custom_llm_provider=provider, api_base=api_base, acompletion=True))
@@ -120,21 +119,21 @@ def gemini_body(model: str, messages: Messages, parameters: dict[str, Any], furt
 
 
 def anthropic_filtered(headers: dict[str, str], body: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
-    """Remove from headers and body the beta features that Anthropic's API does not take."""
+    """Remove beta features from headers and body that Anthropic's API refuses."""
     from litellm.anthropic_beta_headers_manager import update_request_with_filtered_beta
 
     return update_request_with_filtered_beta(headers=headers, request_data=body, provider="anthropic")
 
 
 def anthropic_pieces(json_mode: bool) -> Any:
-    """Make a reader of the pieces of a stream in Anthropic's form."""
+    """Create a reader of Anthropic's streams."""
     from litellm.llms.anthropic.chat.handler import ModelResponseIterator
 
     return ModelResponseIterator(streaming_response=None, sync_stream=True, json_mode=json_mode)
 
 
 def gemini_pieces() -> Any:
-    """Make a reader of the pieces of a stream in Gemini's form."""
+    """Create a reader of Gemini's streams."""
     from litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini import ModelResponseIterator
 
     log: Any = NoLog({})
@@ -142,14 +141,14 @@ def gemini_pieces() -> Any:
 
 
 def finish_reason(reason: str) -> str:
-    """Name why a model stopped in OpenAI's words; the provider's own word where LiteLLM knows none."""
+    """Map a finish reason to OpenAI's words; an unknown one stays."""
     from litellm.litellm_core_utils.core_helpers import _FINISH_REASON_MAP
 
     return str(_FINISH_REASON_MAP.get(reason, reason))
 
 
 def refused_answer(error: BaseException | None) -> Mapping[str, Any] | None:
-    """Find the answer of which LiteLLM made no reply, like one with half a token; None where it holds none."""
+    """Find the answer that LiteLLM could not read, like one with half a token; None without one."""
     while error is not None:
         held = (frame.f_locals.get("response_object") for frame, _ in traceback.walk_tb(error.__traceback__))
         if answer := next((answer for answer in held if isinstance(answer, Mapping)), None):
@@ -159,7 +158,7 @@ def refused_answer(error: BaseException | None) -> Mapping[str, Any] | None:
 
 
 def is_refused_count(error: BaseException | None) -> bool:
-    """Tell whether LiteLLM could not take a count of tokens in a piece of an answer."""
+    """Tell whether LiteLLM refused a token count in a streamed answer."""
     from pydantic import ValidationError
 
     while error is not None and not isinstance(error, ValidationError):
@@ -172,10 +171,9 @@ def is_refused_count(error: BaseException | None) -> bool:
 
 
 def keeps_reasons(stream: Any) -> bool:
-    """Tell whether LiteLLM keeps the provider's word for why a stream ended, as `received_finish_reason`.
+    """Tell whether LiteLLM keeps a stream's finish reason, as `received_finish_reason`.
 
-    It does where it reads the stream by OpenAI's library. Elsewhere it makes "stop" of a reason that it does not know,
-    like one that says "error", and of none at all.
+    It does for streams of OpenAI's library. For others, it turns an unknown or missing reason into "stop".
     """
     from openai import AsyncStream
 
@@ -183,14 +181,14 @@ def keeps_reasons(stream: Any) -> bool:
 
 
 def as_litellm_error(provider: str, model: str, settings: Any, answer: "httpx.Response") -> BaseException:
-    """Build the exception that LiteLLM makes of an answer that is an error; its cause holds the answer."""
+    """Build LiteLLM's exception for an error answer; its cause holds the answer."""
     import httpx
 
     error = settings.get_error_class(answer.text, answer.status_code, answer.headers)
     error.__cause__ = httpx.HTTPStatusError(answer.text[:200], request=answer.request, response=answer)
     try:
         mapped = load().exception_type(model=model, custom_llm_provider=provider, original_exception=error)
-    except Exception as raised:  # noqa: BLE001 - it raises what it has made, of any kind
+    except Exception as raised:  # noqa: BLE001 - it raises the exception that it has built
         mapped = raised
     if mapped is not error:
         mapped.__cause__ = error
@@ -198,27 +196,27 @@ def as_litellm_error(provider: str, model: str, settings: Any, answer: "httpx.Re
 
 
 class NoLog:
-    """A stand-in for the object with which LiteLLM's provider classes log a call."""
+    """A substitute for the logger of LiteLLM's provider classes."""
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self.optional_params = parameters
         self.model_call_details: dict[str, Any] = {}
 
     def pre_call(self, *_: Any, **__: Any) -> None:
-        """Note nothing."""
+        """Do nothing."""
 
     def post_call(self, *_: Any, **__: Any) -> None:
-        """Note nothing."""
+        """Do nothing."""
 
 
 class DroppingExecutor(ThreadPoolExecutor):
-    """Helper threads of a loop. LiteLLM prepares each call on one, and gets the coroutine of the rest from there.
+    """Helper threads of a loop, on which LiteLLM builds the coroutine of each call.
 
-    Where the call is cancelled at that moment, nobody awaits this coroutine, and Python would warn of it.
+    A call that is cancelled then never awaits its coroutine, and Python would warn.
     """
 
     def submit(self, function: Callable[P, Any], /, *arguments: P.args, **named: P.kwargs) -> "Future[Any]":
-        """Submit as ThreadPoolExecutor does; a coroutine that `function` returns may be dropped."""
+        """Submit as ThreadPoolExecutor does; a returned coroutine may stay unawaited."""
 
         def prepared(*arguments: P.args, **named: P.kwargs) -> Any:
             result = function(*arguments, **named)
@@ -228,7 +226,7 @@ class DroppingExecutor(ThreadPoolExecutor):
 
 
 class _Droppable(Coroutine[Any, Any, Any]):
-    """A coroutine that closes itself when it is dropped before it was awaited."""
+    """A coroutine that closes itself at its deletion."""
 
     def __init__(self, inner: Coroutine[Any, Any, Any]):
         self._inner = inner

@@ -1,4 +1,4 @@
-"""LiteLLM, imported late and made quiet: no network at import, no telemetry, no prints, no bookkeeping of its own."""
+"""Imports LiteLLM late, without network access, telemetry and prints."""
 
 import logging
 import os
@@ -15,14 +15,14 @@ _LOGGERS = ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router", "openai", "httpx")
 @cache
 def load() -> ModuleType:
     """Load the configured `litellm` module. The first call imports it, which takes seconds."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else its import fetches the price table
-    os.environ["LITELLM_MODE"] = "PRODUCTION"  # else its import reads a .env: of the working directory, or above it
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else the import fetches the price table
+    os.environ["LITELLM_MODE"] = "PRODUCTION"  # else the import reads .env of the working directory or above
     with warnings.catch_warnings(action="ignore"):
         import litellm as module
     litellm: Any = module
     litellm.telemetry = False
     litellm.suppress_debug_info = True
-    litellm.disable_hf_tokenizer_download = True  # tokens are counted by what ships with it, never over the network
+    litellm.disable_hf_tokenizer_download = True  # so that token counting needs no network
     for name in _LOGGERS:
         logger = logging.getLogger(name)
         logger.setLevel(max(logger.level, logging.ERROR))
@@ -32,7 +32,7 @@ def load() -> ModuleType:
 
 
 async def warm_up() -> None:
-    """Make one call that needs no network, so that no real call is slowed down by what LiteLLM does on its first."""
+    """Make one call without a network, so that the first real call's latency is right."""
     with warnings.catch_warnings(action="ignore"):
         await load().acompletion(
             model="openai/warm-up", messages=[{"role": "user", "content": ""}], mock_response="warm"

@@ -1,4 +1,4 @@
-"""The wished parameters that a model takes: those that LiteLLM lets through."""
+"""Finds which of a suite's wished parameters a model supports, by LiteLLM."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -8,20 +8,15 @@ from evalake.models import litellm_internals as internals
 from evalake.models.cost import BASELINE_PREFIX
 from evalake.models.litellm_setup import load
 
-# Reasoning models refuse a temperature while they reason, and some models one beside another of these.
+# A model may refuse a temperature beside one of these
 _SAMPLING = frozenset({"temperature", "top_p", "top_k", "reasoning_effort", "thinking"})
 
 
 def taken(model: str, wished: Mapping[str, float], configured: Mapping[str, Any]) -> dict[str, float]:
-    """List the wished parameters that the model takes and the configuration leaves open.
+    """List the wished parameters that the model supports and the configuration does not set.
 
-    A temperature is left open only where nothing is configured of how the model samples or reasons. A rule-based
-    model takes none, nor does a model of an unknown provider.
-
-    Args:
-        model: The real model, as LiteLLM names it.
-        wished: What it would be asked with.
-        configured: What it is asked with anyway.
+    A temperature is left out where the configuration sets any parameter of sampling or reasoning. Baselines and models
+    of unknown providers support none.
     """
     if model.startswith(BASELINE_PREFIX):
         return {}
@@ -37,6 +32,6 @@ def _takes(model: str, parameter: str, value: float) -> bool:
     try:
         name, provider, *_ = litellm.get_llm_provider(model)
         internals.provider_parameters(provider, name, [{"role": "user", "content": ""}], {parameter: value})
-    except litellm.BadRequestError:  # which unsupported parameters and unknown providers are
+    except litellm.BadRequestError:  # an unsupported parameter or an unknown provider
         return False
     return True

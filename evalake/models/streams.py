@@ -1,4 +1,4 @@
-"""Answers that come piece by piece: how long the next one is waited for, and how they become one response."""
+"""Streamed answers: their timeouts, their events, and the answer that they add up to."""
 
 import asyncio
 import json
@@ -15,21 +15,21 @@ from evalake.models.replies import (
     without_leading_thoughts,
 )
 
-LONGEST = 30  # times the longest silence: how long an answer may take in all, however steadily it drips
-STREAMED: Mapping[str, Any] = {"stream_options": {"include_usage": True}}  # where it is a parameter that is taken
-MOST_PIECES = 2**18  # more than any model writes: at most one for each token
+LONGEST = 30  # the longest time of a streamed answer, as a multiple of the longest silence
+STREAMED: Mapping[str, Any] = {"stream_options": {"include_usage": True}}
+MOST_PIECES = 2**18  # a model sends at most one piece for each token
 
 
 def tells_its_end(model: str) -> bool:
-    """Tell whether a stream that LiteLLM reads by itself shows whether it is whole.
+    """Tell whether a stream that LiteLLM reads shows its end.
 
-    LiteLLM marks every piece of a Gemini stream as the end of the answer, and takes a lost connection for that end.
+    LiteLLM marks every piece of a Gemini stream as the end, and reads a lost connection as the end.
     """
     return "gemini" not in model.lower()
 
 
-class Patience:
-    """How long an attempt is waited for: for the whole answer or, where that comes in pieces, from each to the next."""
+class AnswerTimeout:
+    """The timeout of an attempt: for the whole answer, or for each piece of a streamed one."""
 
     def __init__(self, seconds: float, stream: bool) -> None:
         self.deadline = asyncio.timeout(seconds)
@@ -37,23 +37,23 @@ class Patience:
         self._loop = asyncio.get_running_loop()
         self._end = self._loop.time() + LONGEST * seconds
 
-    def heard(self) -> None:
-        """Note that something has come."""
+    def on_data(self) -> None:
+        """Extend the deadline after a piece of the answer."""
         if self._stream:
             self.deadline.reschedule(min(self._loop.time() + self._seconds, self._end))
 
     @property
-    def exhausted(self) -> str:
-        """What did not come in time, as the text of an error."""
+    def message(self) -> str:
+        """The error message of the timeout."""
         if self._stream and self._loop.time() < self._end:
-            return f"nothing came for {self._seconds:g} seconds"
-        return f"no whole reply within {self._seconds * (LONGEST if self._stream else 1):g} seconds"
+            return f"no data for {self._seconds:g} seconds"
+        return f"no complete reply within {self._seconds * (LONGEST if self._stream else 1):g} seconds"
 
 
 def read_events(body: bytes) -> Iterator[Any]:
-    """Yield the pieces of JSON in a stream: of server-sent events or, as Ollama has it, line by line.
+    """Yield the JSON pieces of a stream: server-sent events, or lines as Ollama sends them.
 
-    Raises ValueError for what is no JSON.
+    Raises ValueError for invalid JSON.
     """
     for line in body.splitlines():
         said = line.removeprefix(b"data:").strip()
@@ -63,11 +63,10 @@ def read_events(body: bytes) -> Iterator[Any]:
             yield json.loads(said)
 
 
-class Whole:
-    """An answer as far as it has come, put together from its pieces: objects of JSON, or what LiteLLM read of them.
+class StreamedAnswer:
+    """The answer that the pieces of a stream add up to: objects of JSON, or LiteLLM's. It has the first choice.
 
-    LiteLLM's own `stream_chunk_builder` counts tokens itself where the provider states none, and mixes the texts of
-    several choices; of these, a reply has the first.
+    LiteLLM's own `stream_chunk_builder` invents token counts, and mixes the texts of several choices.
     """
 
     def __init__(self) -> None:
@@ -79,16 +78,13 @@ class Whole:
         self._usage: Any = None
 
     def add(self, piece: Any) -> None:
-        """Take in a piece.
-
-        Raises AttemptFailed where it says that the upstream failed, or there are more than any model writes.
-        """
+        """Add a piece. Raises AttemptFailed where it reports a failure, or after MOST_PIECES pieces."""
         self._pieces += 1
         if self._pieces > MOST_PIECES:
             raise AttemptFailed("malformed_response", f"the reply came in more than {MOST_PIECES:,} pieces")
         require_no_failure(piece, during="in the middle of the answer")
         self._model = value_of(piece, "model") or self._model
-        self._usage = value_of(piece, "usage") or self._usage  # which counts all that came before it, too
+        self._usage = value_of(piece, "usage") or self._usage  # the last one counts the whole answer
         for choice in value_of(piece, "choices") or ():
             if value_of(choice, "index") in (0, None):
                 message = read_message(value_of(choice, "delta"))
@@ -98,10 +94,7 @@ class Whole:
                 self._finish_reason = value_of(choice, "finish_reason") or self._finish_reason
 
     def answer(self) -> ProviderAnswer:
-        """Build the answer that a provider would have given at once.
-
-        Raises AttemptFailed where the answer has not come to its end.
-        """
+        """Build the whole answer. Raises AttemptFailed where its end is missing."""
         if not self._pieces:
             raise AttemptFailed("malformed_response", "the reply holds no piece of an answer")
         if self._finish_reason is None:
@@ -119,7 +112,7 @@ class Whole:
         return "".join(getattr(message, part) or "" for message in self._messages) or None
 
     def _add_call(self, number: int, call: Mapping[str, Any]) -> None:
-        """Join the pieces of a tool's call: name and id come once, its arguments bit by bit."""
+        """Join the pieces of a tool call: name and id come once, the arguments in parts."""
         whole = self._calls.setdefault(call.get("index", number), {})
         for name, value in call.items():
             if name == "function" and isinstance(value, Mapping):

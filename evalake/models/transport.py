@@ -82,7 +82,7 @@ class Transport:
         headers: Mapping[str, str],
         body: bytes,
         timing: Timing,
-        heard: Callable[[], None] = lambda: None,
+        on_data: Callable[[], None] = lambda: None,
         largest: int = LARGEST_REPLY,
     ) -> Answer:
         """Send a body and read the whole answer; `timing` is filled in on the way, whatever comes of it.
@@ -94,7 +94,7 @@ class Transport:
             headers: The headers, with the key.
             body: The bytes to send.
             timing: The times of this attempt.
-            heard: Called whenever some of the answer has come.
+            on_data: Called whenever some of the answer has come.
             largest: How many bytes of an answer are read.
 
         Raises:
@@ -104,8 +104,8 @@ class Transport:
         async with self._session.post(
             url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy(url), trace_request_ctx=timing
         ) as response:
-            heard()
-            answered = await _read(response, timing, heard, largest)
+            on_data()
+            answered = await _read(response, timing, on_data, largest)
             timing.ended = time.perf_counter()
             return Answer(response.status, response.headers, answered)
 
@@ -123,12 +123,12 @@ class Transport:
         return self._proxies[origin]
 
 
-async def _read(response: "aiohttp.ClientResponse", timing: Timing, heard: Callable[[], None], largest: int) -> bytes:
+async def _read(response: "aiohttp.ClientResponse", timing: Timing, on_data: Callable[[], None], largest: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     async for part in response.content.iter_chunked(_READ_AT_ONCE):
         timing.first_byte = timing.first_byte or time.perf_counter()  # headers may come long before
-        heard()
+        on_data()
         size += len(part)
         if size > largest:
             parts.clear()  # the error keeps this frame for as long as it is kept itself

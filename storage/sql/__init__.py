@@ -1,1 +1,1 @@
-"""SQL over the tables: queries in a process of their own, views, and the catalogue."""
+"""SQL queries in a confined process, views, and the catalogue."""

@@ -1,4 +1,4 @@
-"""The process in which one query runs: confined and timed before anything in it could start a thread."""
+"""The process of one query. It confines itself and sets its alarm before any thread starts."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from evalake.storage.sql.landlock import confine
 
-# What libraries read of a system: themselves, certificates, names of hosts, time zones, and how much memory there is.
+# System files that libraries read: code, certificates, host names, time zones, memory limits
 _SYSTEM = (
     "/lib",
     "/lib64",
@@ -45,13 +45,13 @@ _SYSTEM = (
     "/sys/kernel/mm",
 )
 
-# Where a remote lake's credentials may be, beside the files that the environment names.
+# Credentials of a remote lake, beside the files that the environment names
 _CREDENTIALS = (".aws", ".azure", ".config/gcloud")
-_NAMING = ("AWS_", "AZURE_", "GOOGLE_", "SSL_CERT_")
+_CREDENTIAL_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "SSL_CERT_")
 
 
 def main() -> int:
-    """Confine this process to the lake that the first line of standard input names, then answer the request."""
+    """Confine this process to the lake in the first line of standard input, then answer the request."""
     request = json.loads(sys.stdin.buffer.readline())
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, request["seconds"])
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def _code() -> Iterator[Path]:
-    """Yield the folders of Python itself; of other places on the path, only the modules and packages in them."""
+    """Yield the folders of Python; from other places on the path only the modules and packages."""
     homes = {str(Path(home).resolve()) for home in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
     for entry in map(Path, sys.path):
         if any(entry.resolve().is_relative_to(home) for home in homes) or entry.name.endswith("-packages"):
@@ -78,18 +78,20 @@ def _code() -> Iterator[Path]:
 
 
 def _folders(lake: Path) -> Iterator[Path]:
-    """Yield the folders of the lake's tables, or what they are links to. Others, `_secret` among them, are not read."""
+    """Yield the folders of the lake's tables, without those like `_secret`."""
     if lake.is_dir():
         yield from (each for each in lake.iterdir() if not each.name.startswith("_"))
 
 
 def _credentials() -> Iterator[Path]:
     yield from (Path.home() / name for name in _CREDENTIALS)
-    yield from (Path(value) for name, value in os.environ.items() if name.startswith(_NAMING) and value[:1] == "/")
+    yield from (
+        Path(value) for name, value in os.environ.items() if name.startswith(_CREDENTIAL_PREFIXES) and value[:1] == "/"
+    )
 
 
 def answer_and_end() -> NoReturn:
-    """Answer, and end without freeing: a thread of the engine that still runs might crash the process meanwhile."""
+    """Answer, and exit without cleaning up, because a running thread of DuckDB could crash then."""
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""The catalogue: every table and view with its columns, types, key and rules, in words, as the contracts have them."""
+"""The catalogue of tables and views from their contracts, and their registration with DuckDB."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -26,7 +26,7 @@ COLUMN_FIELDS: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True)
 class ColumnEntry:
-    """One column. `type` is SQL's; a view's columns may all be null, and it has no key and no rules."""
+    """One column. `type` is SQL's; columns of views are nullable, without key and rules."""
 
     column: str
     type: str
@@ -38,7 +38,7 @@ class ColumnEntry:
 
 @dataclass(frozen=True)
 class Entry:
-    """One table or view. `rules` are those about the table as a whole."""
+    """One table or view, with its table rules."""
 
     name: str
     kind: str  # table or view
@@ -49,20 +49,20 @@ class Entry:
 
 
 def catalogue(contracts: Sequence[Contract], name: str | None = None) -> tuple[Entry, ...]:
-    """Describe every table, then every view; or the one of that name. Types are SQL's, as in a query.
-
-    Raises UsageError where there is none of that name.
-    """
+    """Describe all tables, then all views; or the one named. Raises UsageError for an unknown name."""
     types = _types(contracts)
-    entries = [*(_of_table(each, types) for each in contracts), *(_of_view(each, types) for each in views(contracts))]
+    entries = [
+        *(_table_entry(each, types) for each in contracts),
+        *(_view_entry(each, types) for each in views(contracts)),
+    ]
     if not (wanted := tuple(entry for entry in entries if name in (None, entry.name))):
         names = ", ".join(entry.name for entry in entries)
-        raise UsageError(f"there is no table or view {name}: choose one of {names}")
+        raise UsageError(f"no table or view is called {name}: choose one of {names}")
     return wanted
 
 
 def column_frame(entries: Sequence[Entry]) -> pl.DataFrame:
-    """Build a frame with one row for each column: table, column, type, nullable, key, description, rules."""
+    """Build a frame with one row for each column of the entries."""
     rows = [{"table": entry.name, **vars(column)} for entry in entries for column in entry.columns]
     return pl.DataFrame(rows, schema={"table": pl.String(), **COLUMN_FIELDS}, orient="row")
 
@@ -71,7 +71,7 @@ Types = dict[tuple[str, str], str]
 
 
 def _types(contracts: Sequence[Contract]) -> Types:
-    """Find the SQL type of each column, by table or view: they follow from the contracts, without any row."""
+    """Find the SQL type of each column, by table or view, from empty tables."""
     with duckdb.connect() as connection:
         for contract in contracts:
             connection.register(contract.table, pl.DataFrame(schema=polars_schema(contract)))
@@ -81,7 +81,7 @@ def _types(contracts: Sequence[Contract]) -> Types:
         return {(table, column): kind for table, column, kind in connection.execute(sql).fetchall()}
 
 
-def _of_table(contract: Contract, types: Types) -> Entry:
+def _table_entry(contract: Contract, types: Types) -> Entry:
     columns = tuple(
         ColumnEntry(
             column=column.name,
@@ -97,7 +97,7 @@ def _of_table(contract: Contract, types: Types) -> Entry:
     return Entry(contract.table, "table", contract.description, contract.key, rules, columns)
 
 
-def _of_view(view: View, types: Types) -> Entry:
+def _view_entry(view: View, types: Types) -> Entry:
     columns = tuple(
         ColumnEntry(name, types[view.name, name], nullable=True, key=False, description=description, rules=())
         for name, description in view.columns.items()
@@ -105,25 +105,24 @@ def _of_view(view: View, types: Types) -> Entry:
     return Entry(view.name, "view", view.description, (), (), columns)
 
 
-# The tables of a lake as tables of the engine.
-
-
-_PATTERN = frozenset("*?[{")  # in the path of a file, the engine reads these as several files
+_GLOB = frozenset("*?[{")  # characters that DuckDB expands in a file's path
 
 
 def files_of(opened: Opened | None) -> list[str]:
-    """List the files that the engine can read itself; none where it cannot."""
+    """List the files of a table that DuckDB reads directly; empty where Polars has to read them."""
     uri = "" if opened is None else opened.table.table_uri
     if opened is None or not opened.is_current or not uri.startswith("file://"):
         return []
     files = opened.table.file_uris()
-    return [] if any(map(_PATTERN.intersection, files)) else files
+    return [] if any(map(_GLOB.intersection, files)) else files
 
 
-def lay_out(connection: duckdb.DuckDBPyConnection, contract: Contract, opened: Opened | None, files: list[str]) -> None:
-    """Register the table with the engine under its name."""
+def register_table(
+    connection: duckdb.DuckDBPyConnection, contract: Contract, opened: Opened | None, files: list[str]
+) -> None:
+    """Register the table with DuckDB under its name."""
     if files:
-        # Where no file has a column that was added since, Polars fills it; where one is broken, Polars says which.
+        # Polars fills a column that no file has, and names a broken file
         with suppress(duckdb.Error):
             connection.execute(_view(contract, files))
             return
@@ -132,7 +131,6 @@ def lay_out(connection: duckdb.DuckDBPyConnection, contract: Contract, opened: O
 
 
 def _view(contract: Contract, files: list[str]) -> str:
-    # Files from before a column was added have none of it. The folders of a partition have its values in their names.
     kinds = ", ".join(f"{column}: varchar" for column in contract.partition_by)
     partitions = f"true, hive_types = {{{kinds}}}" if kinds else "false"
     paths = ", ".join("'" + file.replace("'", "''") + "'" for file in files)

@@ -1,4 +1,4 @@
-"""Confinement by the Linux kernel: what a process and all that it starts may open from now on (Landlock)."""
+"""Confines this process and its children by Landlock, a part of the Linux kernel."""
 
 import ctypes
 import os
@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # of every architecture that Python is built for
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # system calls, the same on all architectures but alpha
 _VERSION_FLAG, _PATH_BENEATH, _NO_NEW_PRIVILEGES = 1, 1, 38
 
 READ_FILE, READ_FOLDER = 1 << 2, 1 << 3
-_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many rights over files each version knows
+_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # number of file rights, by version
 _NEWEST_RIGHTS = 16
 _BIND, _CONNECT = 1 << 0, 1 << 1  # TCP, from version 4
-_SCOPES = 0b11  # abstract sockets and signals to others, from version 6
+_SCOPES = 0b11  # abstract sockets, and signals to other processes, from version 6
 
 
 class _Ruleset(ctypes.Structure):
@@ -28,7 +28,7 @@ class _Path(ctypes.Structure):
 
 
 def version() -> int:
-    """Look up the version of Landlock that the kernel has switched on; 0 where it has none."""
+    """Look up the kernel's version of Landlock; 0 without it."""
     if sys.platform != "linux" or platform.machine() == "alpha":
         return 0
     known: int = _libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))
@@ -36,17 +36,17 @@ def version() -> int:
 
 
 def confine(readable: Iterable[str | Path], listable: Iterable[str | Path] = (), *, connect: bool = False) -> bool:
-    """Limit this process, from now on, to reading what is below `readable`: it can neither write nor run a file.
+    """Limit this process to reading below `readable`; it can no longer write or execute files.
 
-    Threads that run already are not confined: call it before any is started.
+    Call it before any thread starts: running threads stay free.
 
     Args:
-        readable: Files and folders; what does not exist is left out.
-        listable: Folders whose names may be listed, and those of all folders in them.
-        connect: Whether TCP connections may be made. None may be accepted (both from Landlock 4, Linux 6.7).
+        readable: Files and folders; missing ones are skipped.
+        listable: Folders that may be listed, with all folders below.
+        connect: Whether TCP connections may be opened; none may be accepted (from Landlock 4, Linux 6.7).
 
     Returns:
-        Whether the kernel enforces this; False where it cannot.
+        Whether the kernel enforces this.
     """
     known = version()
     if not known:
@@ -74,7 +74,7 @@ def confine(readable: Iterable[str | Path], listable: Iterable[str | Path] = (),
 def _allow(ruleset: int, path: str | Path, rights: int) -> None:
     try:
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:  # nothing is there, so nothing can be read
+    except OSError:  # it does not exist
         return
     try:
         rule = _Path(rights if Path(path).is_dir() else rights & READ_FILE, folder)

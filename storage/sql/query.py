@@ -1,10 +1,10 @@
-"""SQL over the tables: DuckDB reads pinned Delta scans in a process of its own, and can do nothing else.
+"""Runs SQL over the tables in a confined process, in which DuckDB reads pinned versions, and formats the result.
 
-What a query may do is not decided by reading its text. Inside, the engine is closed to files, network, extensions and
-settings, and its configuration is locked before the query is seen. Outside, the operating system holds the process
-to its memory and its time, forbids it to write files, and hands it none of our environment but what reading the lake
-takes: an engine's own memory limit and interrupts do not reach into a single long function call. Where the kernel has
-Landlock, a process that was taken over by a fault in the engine reaches no other file and no other process either.
+Evalake does not judge a query by its text. DuckDB is closed to files, network, extensions and settings, and its
+configuration is locked before it sees the query. The operating system limits the process's memory and time, which
+DuckDB cannot do within a single function call; forbids it to write files; and gives it only the environment that
+reading the lake takes. Where the kernel has Landlock, even a process that a fault in DuckDB has taken over reaches no
+other file and no other process.
 """
 
 import json
@@ -27,17 +27,17 @@ from evalake.core import errors
 from evalake.core.errors import EvalakeError, QueryError
 from evalake.core.redaction import FORMULA, is_formula
 from evalake.storage.lake import Lake
-from evalake.storage.sql.start import LIMITS, MEGABYTE, Deadline, Limits, Started, start
+from evalake.storage.sql.start import LIMITS, MEGABYTE, Deadline, Limits, QueryProcess, start
 from evalake.storage.sql.views import View, views
 
-OVERHEAD = 64 * MEGABYTE  # of a result's encoding, and of its last batch
+OVERHEAD = 64 * MEGABYTE  # for a result's encoding and its last batch
 
-REFUSED = 3  # the exit code with which the process tells its reason, as JSON on the last line of standard error
+REFUSED = 3  # exit code; the last line of standard error has the reason as JSON
 
 
 @dataclass(frozen=True)
 class Request:
-    """All that is sent to the process."""
+    """The request that the process receives."""
 
     lake: Lake
     contracts: tuple[Contract, ...]
@@ -48,24 +48,21 @@ class Request:
 
 
 class Result:
-    """The answer to a query, on a file that nobody else can open: read in parts, however large it is."""
+    """The answer to a query, in a private file that is read in parts."""
 
     def __init__(self, encoded: BinaryIO, deadline: "Deadline") -> None:
-        """Read the columns; raises QueryError where one is of a type that no frame has."""
+        """Read the columns; raises QueryError for a type that frames do not have."""
         self._deadline = deadline
         self._batches = pa.ipc.open_stream(encoded)
-        if any(map(_is_foreign, self._batches.schema.types)):
+        if any(map(_is_unsupported, self._batches.schema.types)):
             raise QueryError(
-                "the result has a column of a type that cannot be shown: cast it, an interval with epoch(…)"
+                "the result has a column of a type that evalake cannot show: cast it, an interval with epoch(…)"
             )
         self._names = _distinct(self._batches.schema.names)
         self._none = self._frame([])
 
     def frames(self) -> Iterator[pl.DataFrame]:
-        """Yield the rows in parts, once; a single part without rows where there is none.
-
-        Raises QueryError where the deadline passes before the last part is read.
-        """
+        """Yield the rows in parts, once; an empty result is one empty part. Raises QueryError after the deadline."""
         batch = None
         for batch in self._in_time():
             yield self._frame([batch])
@@ -78,18 +75,18 @@ class Result:
 
     def _in_time(self) -> Iterator[pa.RecordBatch]:
         for batch in self._batches:
-            self._deadline.hold()
+            self._deadline.require_time()
             yield batch
 
     def _frame(self, batches: list[pa.RecordBatch]) -> pl.DataFrame:
         return pl.DataFrame(pa.Table.from_batches(batches, self._batches.schema).rename_columns(self._names))
 
 
-def _is_foreign(kind: pa.DataType) -> bool:
-    """Tell whether a type is one that frames do not have; Polars panics at these."""
+def _is_unsupported(kind: pa.DataType) -> bool:
+    """Tell whether Polars would panic at a type."""
     if pa.types.is_interval(kind) or pa.types.is_union(kind):
         return True
-    return any(_is_foreign(kind.field(number).type) for number in range(kind.num_fields))
+    return any(_is_unsupported(kind.field(number).type) for number in range(kind.num_fields))
 
 
 def query(
@@ -100,10 +97,10 @@ def query(
     versions: Mapping[str, int] | None = None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
-    """Run one query over the tables of `contracts`, each at its newest version or the one in `versions`, and the views.
+    """Run one query over the views and the tables, each at its version in `versions` or the newest.
 
-    Raises QueryError with the engine's reason where the query is wrong, refused, or goes past its limits, LakeError
-    where a table cannot be read.
+    Raises QueryError with the reason where the query is wrong, refused or exceeds its limits, LakeError where a table
+    cannot be read.
     """
     with open_query(lake, contracts, sql, versions=versions, limits=limits) as result:
         return result.frame()
@@ -117,16 +114,16 @@ def open_query(
     *,
     versions: Mapping[str, int] | None = None,
     limits: Limits = LIMITS,
-    process: Started | None = None,
+    process: QueryProcess | None = None,
 ) -> Iterator[Result]:
-    """Run a query as `query` does, and yield its result, to be read in parts: it is whole before the first is read.
+    """Run a query as `query` does, and yield its complete result, to be read in parts.
 
-    `process` is one that was started for this lake and these limits, where the caller has done so.
+    `process` is one that the caller has started for this lake and these limits.
     """
     pinned = dict(versions or {})
     names = {name for contract in contracts for name in (contract.table, *contract.former_tables)}
     if unknown := sorted(pinned.keys() - names):
-        raise QueryError(f"there is no table {unknown[0]} to read at a version; `evalake tables` lists them")
+        raise QueryError(f"no table is called {unknown[0]}: `evalake tables` lists the tables")
     if not sql.isascii() and sql != sql.encode("utf-8", "replace").decode("utf-8"):
         raise QueryError("the query is not valid Unicode: give it as UTF-8")
     request = Request(lake, tuple(contracts), pinned, views(contracts), sql, limits)
@@ -136,23 +133,26 @@ def open_query(
         yield Result(result, started.deadline)
 
 
-def _run(request: Request, result: BinaryIO, started: Started) -> None:
-    """Send the request to a process, and copy its answer to a file, so that memory holds a part of it at most."""
+def _run(request: Request, result: BinaryIO, started: QueryProcess) -> None:
+    """Send the request to the process, and copy its answer to a file in parts."""
     limits, deadline = request.limits, started.deadline
     with started.process as process, ThreadPoolExecutor(1) as reader:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        complaint = reader.submit(_end_of, process.stderr)
+        complaint = reader.submit(_tail, process.stderr)
         try:
-            with suppress(BrokenPipeError), process.stdin as standard_input:  # if it has ended, its exit code says why
+            with (
+                suppress(BrokenPipeError),
+                process.stdin as standard_input,
+            ):  # the exit code of an ended process says why
                 standard_input.write(pickle.dumps(request))
             _copy(process.stdout, result, limits)
         except BaseException:
             process.kill()
             raise
     if (code := process.wait()) < 0:
-        deadline.hold()
+        deadline.require_time()
     if code != 0:
         raise _failure(code, complaint.result(), limits)
 
@@ -169,7 +169,7 @@ def _copy(answer: BinaryIO | IO[bytes], result: BinaryIO, limits: Limits) -> Non
         raise QueryError(f"the result cannot be kept in {gettempdir()}: {error.strerror}") from error
 
 
-def _end_of(stream: IO[bytes]) -> bytes:
+def _tail(stream: IO[bytes]) -> bytes:
     """Read a stream to its end; return its last megabyte."""
     end = b""
     while part := stream.read(MEGABYTE):
@@ -188,13 +188,13 @@ def _failure(code: int, complaint: bytes, limits: Limits) -> EvalakeError:
         reason = complaint.decode("utf-8", "replace").strip().splitlines()[-1:]
         return QueryError(f"the query's process failed: {' '.join(reason)[:300] or f'exit code {code}'}")
     return QueryError(
-        f"the query was stopped: it wanted more memory than the {limits.memory // MEGABYTE:,} MB it may use, "
-        f"or broke the engine (signal {-code})"
+        f"the query was stopped: it needs more memory than its limit of {limits.memory // MEGABYTE:,} MB, "
+        f"or crashed DuckDB (signal {-code})"
     )
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Add a number to names that came before: two tables that are joined may have columns of the same name."""
+    """Add a number to repeated names, which joined tables may have."""
     tables: dict[str, None] = {}
     for name in names:
         numbered = (f"{name}_{number}" for number in count(1))
@@ -202,11 +202,8 @@ def _distinct(names: Sequence[str]) -> list[str]:
     return list(tables)
 
 
-# Rows for machines: as values of JSON, as CSV, as Parquet; frames come one after the other, however many there are.
-
-
 def as_csv(frame: pl.DataFrame, *, spreadsheet_safe: bool = False, header: bool = True) -> str:
-    """Format a frame as CSV; for a spreadsheet with `'` before every text that would be a formula there."""
+    """Format a frame as CSV; `spreadsheet_safe` puts `'` before every text that a spreadsheet reads as a formula."""
     flat = _flat(frame)
     if spreadsheet_safe:
         texts = pl.col(pl.String)
@@ -217,13 +214,13 @@ def as_csv(frame: pl.DataFrame, *, spreadsheet_safe: bool = False, header: bool 
 
 
 def write_csv(frames: Iterable[pl.DataFrame], file: IO[bytes], *, spreadsheet_safe: bool = False) -> None:
-    """Write frames as one table of CSV in UTF-8."""
+    """Write frames as one CSV table in UTF-8."""
     for number, frame in enumerate(frames):
         file.write(as_csv(frame, spreadsheet_safe=spreadsheet_safe, header=number == 0).encode())
 
 
 def write_parquet(frames: Iterable[pl.DataFrame], file: Path | IO[bytes]) -> int:
-    """Write frames as one table of Parquet; returns the number of rows."""
+    """Write frames as one Parquet table; returns the number of rows."""
     from pyarrow.parquet import ParquetWriter
 
     parts = (frame.to_arrow() for frame in frames)
@@ -237,7 +234,7 @@ def write_parquet(frames: Iterable[pl.DataFrame], file: Path | IO[bytes]) -> int
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to what JSON can hold; NaN and infinities, which it does not have, become None."""
+    """Convert a value to JSON's types; NaN and infinities become None."""
     if isinstance(value, dict):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -257,7 +254,7 @@ def as_text(value: Any) -> str:
 
 
 def _flat(frame: pl.DataFrame) -> pl.DataFrame:
-    """Convert a frame to what CSV can hold: lists and structures as JSON, bytes as hexadecimal digits."""
+    """Convert a frame for CSV: lists and structures to JSON, bytes to hexadecimal digits."""
     texts = [
         pl.Series(name, [None if value is None else as_text(value) for value in frame[name].to_list()], pl.String)
         for name, kind in frame.schema.items()

@@ -1,6 +1,6 @@
-"""The process of a query: started with nothing but the lake, so that it imports what it needs while the caller does.
+"""Starts the process of a query, which needs only the lake, so that it imports its libraries while the caller does.
 
-Nothing heavy is imported here: a command starts the process before all else.
+A command starts the process first, so this module imports only the standard library.
 """
 
 import json
@@ -21,7 +21,7 @@ from evalake.core.errors import QueryError
 MEGABYTE = 2**20
 GIGABYTE = 2**30
 
-# The process gets these and nothing else: no key of a model's provider can be in its memory.
+# The process's environment, without any key of a model's provider
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME")
 _ENVIRONMENT_OF_REMOTE_LAKES = ("AWS_", "AZURE_", "GOOGLE_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _KEY_OF_MODELS = re.compile(r"API_?KEY$|^AZURE_(?:AI|OPENAI)_|^AWS_BEARER_TOKEN_BEDROCK$", re.IGNORECASE)
@@ -29,11 +29,10 @@ _KEY_OF_MODELS = re.compile(r"API_?KEY$|^AZURE_(?:AI|OPENAI)_|^AWS_BEARER_TOKEN_
 
 @dataclass(frozen=True)
 class Limits:
-    """What one query may use.
+    """The limits of one query.
 
-    `memory` is the engine's, in bytes; the process as a whole may use `spare` on top of that and of what it has when
-    the query begins, for reading tables and for what the engine does not count. The query has `seconds`. All in all,
-    from the start of its process, through the opening of tables, to the last row that is read, it has `whole`.
+    DuckDB may use `memory` bytes; the process may use `spare` bytes more than that and than it has when the query
+    begins. The query has `seconds`; from the start of its process to the last row read, it has `whole` seconds.
     """
 
     seconds: float = 60.0
@@ -48,7 +47,7 @@ LIMITS = Limits()
 
 
 class Deadline:
-    """When a query must have ended, all in all."""
+    """The end of a query's whole time."""
 
     def __init__(self, limits: Limits) -> None:
         self._seconds = limits.whole
@@ -56,28 +55,28 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """The seconds until then; none where it is over."""
+        """The seconds left, 0 after the end."""
         return max(0.0, self._end - monotonic())
 
-    def hold(self) -> None:
+    def require_time(self) -> None:
         """Raise QueryError where the deadline has passed."""
         if not self.left:
             raise QueryError(
-                f"the query was stopped at its time limit of {self._seconds:g} s in all, from its start to its last row"
+                f"the query was stopped at its limit of {self._seconds:g} s from its start to its last row"
             )
 
 
 @dataclass(frozen=True)
-class Started:
-    """A process that waits for its request, and when it must have answered."""
+class QueryProcess:
+    """A process that waits for its request, and its deadline."""
 
     process: "subprocess.Popen[bytes]"
     deadline: Deadline
 
 
 @contextmanager
-def start(lake: str, limits: Limits = LIMITS) -> Iterator[Started]:
-    """Start the process for a query of a lake, confined to it; it ends with the block."""
+def start(lake: str, limits: Limits = LIMITS) -> Iterator[QueryProcess]:
+    """Start the process for a query, confined to the lake; it ends with the block."""
     deadline = Deadline(limits)
     process = subprocess.Popen(
         [sys.executable, "-P", "-B", "-m", "evalake.storage.sql"],
@@ -88,14 +87,14 @@ def start(lake: str, limits: Limits = LIMITS) -> Iterator[Started]:
     )
     assert process.stdin is not None
     asked = {"lake": _folder(lake), "seconds": limits.whole}
-    timer = Timer(deadline.left, process.kill)  # it may not have set its own alarm yet
+    timer = Timer(deadline.left, process.kill)  # in case it has not set its own alarm
     timer.daemon = True
     timer.start()
     try:
-        with suppress(BrokenPipeError):  # if it has ended, its exit code says why
+        with suppress(BrokenPipeError):  # the exit code of an ended process says why
             process.stdin.write(json.dumps(asked).encode() + b"\n")
             process.stdin.flush()
-        yield Started(process, deadline)
+        yield QueryProcess(process, deadline)
     finally:
         if process.poll() is None:
             process.kill()
@@ -105,14 +104,14 @@ def start(lake: str, limits: Limits = LIMITS) -> Iterator[Started]:
 
 
 def _folder(uri: str) -> str | None:
-    """Find the folder of a lake; None where it is on another machine."""
+    """Find the folder of a lake; None for a remote one."""
     if uri.startswith("file://"):
         return unquote(uri.removeprefix("file://"))
     return None if "://" in uri else str(Path(uri).absolute())
 
 
 def _environment(lake: str) -> dict[str, str]:
-    """Build the process's environment: without credentials for a folder, else without those of models' providers."""
+    """Build the process's environment: a local lake needs no credentials, a remote one none of models' providers."""
     beginnings = _ENVIRONMENT_OF_REMOTE_LAKES if _folder(lake) is None else ()
     kept = {
         name: value

@@ -1,4 +1,4 @@
-"""The views that every lake has: questions that people ask again and again, written once, as data."""
+"""The views of every lake, which answer frequent questions."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from evalake.contracts.tables.runs import ITEM_KEY
 
 @dataclass(frozen=True)
 class View:
-    """A query with a name. `needs` are tables; `columns` says what each column holds, in the order of the query."""
+    """A named query. `needs` are its tables; `columns` describes its columns in order."""
 
     name: str
     description: str
@@ -22,7 +22,7 @@ class View:
 
 
 def views(contracts: Sequence[Contract]) -> tuple[View, ...]:
-    """List the views over these tables, each after those that it reads; leave out one that lacks a table."""
+    """List the views whose tables are all there, each after the views that it reads."""
     tables = {contract.table for contract in contracts}
     general = tuple(view for view in _GENERAL if tables.issuperset(view.needs))
     if tables.issuperset((RUN_ITEMS.table, SNAPSHOTS.table)):
@@ -37,8 +37,7 @@ def views(contracts: Sequence[Contract]) -> tuple[View, ...]:
 REPLIES = View(
     "replies",
     "The reply of each call: of its highest revision the one that was committed first, for races leave two.",
-    # Few keys stand twice. Those are found by their keys alone, so that all else of a query reaches the files: limits,
-    # columns, conditions; a window over all rows would have to hold them whole.
+    # A join with the few repeated keys lets limits and conditions reach the files; a window would read all rows
     """
     select calls.* from calls
     left join (
@@ -54,7 +53,6 @@ REPLIES = View(
 )
 
 
-# Numbers are compared with the last ones before that mean the same: same model, judge, data, definitions and scorer.
 METRIC_HISTORY = View(
     "metric_history",
     "Every metric value of every snapshot, with the run it measures, and how far it moved since the value before it "
@@ -278,7 +276,7 @@ QUARANTINE_REASONS = View(
 
 _GENERAL = (REPLIES, METRIC_HISTORY, LATEST_METRICS, LEADERBOARD, COST_BY_MODEL_AND_DAY, QUARANTINE_REASONS)
 
-# What every result row has, whichever suite it belongs to, in the order of the view over all suites.
+# The columns that the result rows of all suites share, in the order of the view over all suites
 _SHARED = (
     "landed_by_run", "origin", "dataset", "sample_id", "sample_hash", "model", "prompt_type", "replicate",
     "prompt_hash", "scorer_version",
@@ -286,7 +284,7 @@ _SHARED = (
 
 
 def _run_results(contracts: Sequence[Contract]) -> tuple[View, ...]:
-    """Build the views with the result rows of each run: one over all suites, then one a suite."""
+    """Build the views of each run's result rows: one for each suite, and one over all."""
     results = {contract.suite: contract for contract in contracts if contract.suite is not None}
     if not results:
         return ()
@@ -318,7 +316,7 @@ _RUN = "The run that the row belongs to: whoever landed it, the run asked for th
 
 
 def _run_results_of(suite: str, contract: Contract) -> View:
-    """Build the view with a suite's result rows of each run, as the run was last measured."""
+    """Build the view of each run's result rows in a suite, as the run was last measured."""
     key = " and ".join(f"r.{name} is not distinct from i.{name}" for name in ITEM_KEY if name in contract.column)
     columns = ", ".join(f"r.{name}" for name in contract.column)
     return View(
@@ -343,7 +341,7 @@ def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-# A table with these columns holds answers about samples, whichever suite it belongs to.
+# A table with these columns holds answers about samples
 _ANSWERED_BY = {"dataset", "sample_id", "sample_hash", "model", "prompt_type", "replicate", "scorer_version"}
 
 

@@ -20,7 +20,7 @@ from evalake.models.failures import AttemptFailed
 from evalake.models.limits import WithoutSlot
 from evalake.models.request import Failure, Reply, Request
 from evalake.storage.lake import Lake
-from evalake.storage.reservations import Amount, Ceiling, Holding, Standing, hold
+from evalake.storage.reservations import Amount, BudgetState, Ceiling, Reservation, reserve
 
 PART = 4  # of what is left, a process holds back one in so many at a time
 LOOK_SECONDS = 1.0  # how often a process that waits for others looks what they gave back
@@ -157,7 +157,7 @@ class Budget:
             return
         try:
             self._flush()
-            hold(self._lake, self._run_id, self._holder, lambda _: Holding(NOTHING, self._outside))
+            reserve(self._lake, self._run_id, self._holder, lambda _: Reservation(NOTHING, self._outside))
         except EvalakeError as error:
             logger.warning("what was held back for the run %s is free in a minute only: %s", self._run_id, error)
 
@@ -210,7 +210,7 @@ class Budget:
         spare = NOTHING if give_back else self._lease - kept
         reserved = NOTHING
 
-        def decide(standing: Standing) -> Holding:
+        def decide(standing: BudgetState) -> Reservation:
             nonlocal reserved
             dead = self._dead(standing)
             self._others = standing.held - sum((standing.others[name] for name in dead), NOTHING)
@@ -218,11 +218,11 @@ class Budget:
             spent = self._ceiling.of(standing.spent) + outside - self._told_outside
             free = self._ceiling.amount - spent - self._others - kept
             reserved = kept + (_granted(needs, free) if needs else _kept_back(spare, free))
-            return Holding(reserved, outside, dead)
+            return Reservation(reserved, outside, dead)
 
         try:
             await asyncio.to_thread(self._flush)
-            await asyncio.to_thread(hold, self._lake, self._run_id, self._holder, decide)
+            await asyncio.to_thread(reserve, self._lake, self._run_id, self._holder, decide)
         except EvalakeError as error:
             self._error = error
         else:
@@ -243,10 +243,10 @@ class Budget:
                 await self._renew()
         self._beating = None
 
-    def _dead(self, standing: Standing) -> list[str]:
+    def _dead(self, standing: BudgetState) -> list[str]:
         """List the others that hold something back and have long given no sign of life, by this process's own clock."""
         now = time.monotonic()
-        for name, beat in standing.beats.items():
+        for name, beat in standing.heartbeats.items():
             if self._seen.get(name, (None, 0.0))[0] != beat:
                 self._seen[name] = beat, now
         silent = (name for name in standing.others if now - self._seen[name][1] > PATIENCE_SECONDS)

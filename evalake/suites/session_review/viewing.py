@@ -32,10 +32,10 @@ def in_brief(text: str) -> str:
         session = load(text)
     except (EvalakeError, ValueError):
         return text
-    first_words = next(
+    short_message = next(
         (each.text for each in session.interactions if isinstance(each, AgentMessage) and each.text), None
     )
-    parts = (session.alert_type, _alert_words(session.alert), first_words)
+    parts = (session.alert_type, _alert_words(session.alert), short_message)
     return " · ".join(_beginning(part) for part in parts if part)
 
 

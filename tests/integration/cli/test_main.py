@@ -44,7 +44,7 @@ MISTAKES = [
     (("metrics", "--snapshot", ""), 2, "snapshot"),
     (("sql", ""), 2, "one query"),
     (("sql", "select 1", "--out", "no/such/folder/x.csv"), 1, "no/such/folder"),
-    (("sql", "select 1 as x", "--format", "parquet", "--out", "/dev/full"), 2, "/dev/full is no regular file"),
+    (("sql", "select 1 as x", "--format", "parquet", "--out", "/dev/full"), 2, "/dev/full is not a regular file"),
 ]
 
 

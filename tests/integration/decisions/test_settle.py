@@ -14,7 +14,7 @@ from evalake.decisions.settle import Ask, Round, limit_for, require_settleable, 
 from evalake.reports.ranking import Verdict
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
-from evalake.storage.reservations import UNLIMITED, Amount, Ceiling, Holding, hold
+from evalake.storage.reservations import UNLIMITED, Amount, Ceiling, Reservation, reserve
 from evalake.suites.registry import suite
 from tests.integration.cli.command import recorded
 
@@ -109,7 +109,7 @@ def test_what_remains_of_the_budget_goes_to_each_round(lake: Lake, ask: Callable
         ceilings.append(ceiling.usd)
         run = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
         land(lake, RUNS, run.with_columns(cost_usd=pl.lit(cost, pl.Float64)))
-        hold(lake, run_id, "a process", lambda _: Holding(Amount(), Amount(0.5)))
+        reserve(lake, run_id, "a process", lambda _: Reservation(Amount(), Amount(0.5)))
         return run_id
 
     told = list(settle(lake, paid, MOST, ["accuracy >= 0.8"], model=GOOD, against=None, budget=Ceiling(1.0)))

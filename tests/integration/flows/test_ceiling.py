@@ -6,7 +6,7 @@ from evalake.contracts.tables import CALL_FAILURES, RUNS
 from evalake.core.errors import ConfigurationError, UsageError
 from evalake.models.cost import input_tokens
 from evalake.request import RunRequest
-from evalake.storage.reservations import standing
+from evalake.storage.reservations import budget_state
 from evalake.suites.command_guard.contract import RESULTS
 from evalake.suites.command_guard.prompts import render
 from tests.integration.flows.workplace import LIMITS, MODEL, OTHER, Workplace
@@ -43,7 +43,7 @@ def test_a_run_costs_no_more_than_its_ceiling(work: Workplace) -> None:
     assert run["cost_usd"] <= ceiling
     assert run["cost_usd"] > 0.7 * ceiling
     assert work.asked() == run["calls_made"]
-    assert standing(work.lake, run["run_id"]).held.usd == 0
+    assert budget_state(work.lake, run["run_id"]).held.usd == 0
 
 
 def test_a_ceiling_that_is_not_reached_changes_nothing(work: Workplace) -> None:

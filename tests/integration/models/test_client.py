@@ -129,7 +129,7 @@ def test_closing_ends_what_is_on_its_way(model_server: ModelServer) -> None:
         pass
     client.close()
     caller.join()
-    assert ended == ["the client was closed while calls were on their way"]
+    assert ended == ["the client was closed during its calls"]
     with pytest.raises(ProviderError, match="closed"):
         answer(client, request("too late"))
     client.close()

@@ -84,7 +84,7 @@ def test_silence_is_a_timeout(model_server: ModelServer, model: str, fault: str,
     assert failed(outcome) == ("timeout", 2)
     if way == "1":  # LiteLLM's own timeout may come first
         assert isinstance(outcome, Failure)
-        assert outcome.message == "nothing came for 0.5 seconds"
+        assert outcome.message == "no data for 0.5 seconds"
 
 
 @pytest.mark.parametrize("fault", ["stream_endless", "slow_drip"])

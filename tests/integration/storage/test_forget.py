@@ -5,7 +5,7 @@ import pytest
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import FORGOTTEN, SAMPLES
 from evalake.core.errors import LakeError
-from evalake.storage.commit import objects_of, store_of
+from evalake.storage.commit import file_sizes, open_store
 from evalake.storage.forget import erase, forgotten_samples
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
@@ -15,9 +15,9 @@ from tests.unit.contracts.tables.rows import SHA, sound
 
 
 def bytes_of(lake: Lake, name: str) -> bytes:
-    store = store_of(lake, name)
+    store = open_store(lake, name)
     parts = []
-    for path in objects_of(lake, name):
+    for path in file_sizes(lake, name):
         with store.open_input_stream(path) as stream:
             parts.append(path.encode() + stream.read())
     return b"".join(parts)

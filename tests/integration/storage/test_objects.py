@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from evalake.storage.commit import objects_of, store_of, write_object
+from evalake.storage.commit import file_sizes, open_store, write_object
 from evalake.storage.lake import Lake
 
 
@@ -18,19 +18,19 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def test_everything_is_listed_with_its_size_and_by_its_path_within(lake: Lake) -> None:
-    assert objects_of(lake) == {"table/part/one": 3, "two": 0}
-    assert objects_of(lake, "table") == {"part/one": 3}
+    assert file_sizes(lake) == {"table/part/one": 3, "two": 0}
+    assert file_sizes(lake, "table") == {"part/one": 3}
 
 
 def test_where_there_is_no_folder_there_is_nothing(lake: Lake, tmp_path: Path) -> None:
-    assert objects_of(lake, "absent") == {}
-    assert objects_of(Lake(str(tmp_path / "none"))) == {}
+    assert file_sizes(lake, "absent") == {}
+    assert file_sizes(Lake(str(tmp_path / "none"))) == {}
 
 
 def test_what_is_written_in_pieces_is_read_whole(lake: Lake) -> None:
-    store = store_of(lake, "table")
+    store = open_store(lake, "table")
     assert write_object(store, "new", [b"ab", b"", b"cde"]) == 5
     with store.open_input_stream("new") as stream:
         assert stream.read() == b"abcde"
     assert store.get_file_info("new").type is fs.FileType.File
-    assert objects_of(lake)["table/new"] == 5
+    assert file_sizes(lake)["table/new"] == 5

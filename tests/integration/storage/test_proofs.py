@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from evalake.storage.lake import Lake
-from evalake.storage.snapshots import Proofs, StoredFile, keep_proofs, read_proofs
+from evalake.storage.snapshots import Proofs, StoredFile, read_proofs, write_proofs
 
 PROOFS = Proofs({"samples": {"part.parquet": StoredFile(1, 2, "digest", 3, "rules")}}, frozenset({"basis"}))
 
@@ -18,7 +18,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_was_kept_is_read_for_the_same_lake_by_its_user_alone(tmp_path: Path, cache: Path) -> None:
     lake = Lake(str(tmp_path / "lake"))
-    keep_proofs(lake, PROOFS)
+    write_proofs(lake, PROOFS)
     assert read_proofs(lake) == PROOFS
     assert read_proofs(Lake(str(tmp_path / "other"))) == Proofs()
     (file,) = (cache / "evalake" / "checks").iterdir()
@@ -28,7 +28,7 @@ def test_what_was_kept_is_read_for_the_same_lake_by_its_user_alone(tmp_path: Pat
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 0}', '{"format": 1, "lake": "elsewhere"}'])
 def test_what_is_damaged_counts_as_nothing(tmp_path: Path, cache: Path, content: str) -> None:
     lake = Lake(str(tmp_path / "lake"))
-    keep_proofs(lake, PROOFS)
+    write_proofs(lake, PROOFS)
     (file,) = (cache / "evalake" / "checks").iterdir()
     file.write_text(content)
     assert read_proofs(lake) == Proofs()
@@ -37,5 +37,5 @@ def test_what_is_damaged_counts_as_nothing(tmp_path: Path, cache: Path, content:
 def test_where_nothing_can_be_kept_the_check_goes_on(tmp_path: Path, cache: Path) -> None:
     cache.write_text("no folder")
     lake = Lake(str(tmp_path / "lake"))
-    keep_proofs(lake, PROOFS)
+    write_proofs(lake, PROOFS)
     assert read_proofs(lake) == Proofs()

@@ -7,7 +7,7 @@ import pytest
 from evalake.contracts.tables.runs import RUN_RESERVATIONS
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import append
-from evalake.storage.reservations import Amount, Holding, Standing, hold, standing
+from evalake.storage.reservations import Amount, BudgetState, Reservation, budget_state, reserve
 from tests.integration.storage.rows import call
 
 CEILING = Amount(10.0, 10)
@@ -17,12 +17,12 @@ def take(lake: Lake, holder: str, wanted: Amount) -> Amount:
     """Hold back `wanted` where the ceiling has it; returns what is held back."""
     granted = Amount()
 
-    def decide(found: Standing) -> Holding:
+    def decide(found: BudgetState) -> Reservation:
         nonlocal granted
         granted = wanted if (found.spent + found.held + wanted).within(CEILING) else Amount()
-        return Holding(granted, Amount())
+        return Reservation(granted, Amount())
 
-    hold(lake, "run", holder, decide)
+    reserve(lake, "run", holder, decide)
     return granted
 
 
@@ -31,30 +31,30 @@ def test_holders_that_ask_at_the_same_moment_never_pass_the_ceiling(lake: Lake) 
     with ThreadPoolExecutor(6) as pool:
         granted = list(pool.map(lambda number: take(lake, f"h{number}", Amount(3.0, 3)), range(6)))
     assert sum(granted, Amount()) == Amount(9.0, 9)
-    assert standing(lake, "run").held == Amount(9.0, 9)
+    assert budget_state(lake, "run").held == Amount(9.0, 9)
 
 
 def test_what_the_ledger_holds_of_the_run_is_spent(lake: Lake) -> None:
     append(lake, [call(1, run_id="run") | {"cost_usd": 4.0}, call(2, run_id="run") | {"cost_usd": None}])
     append(lake, [call(3, run_id="other") | {"cost_usd": 100.0}, call(4) | {"cost_usd": 50.0, "origin": "import"}])
-    assert standing(lake, "run").spent == Amount(4.0, 2)
+    assert budget_state(lake, "run").spent == Amount(4.0, 2)
     assert take(lake, "late", Amount(7.0, 1)) == Amount()
     assert take(lake, "late", Amount(6.0, 1)) == Amount(6.0, 1)
 
 
 def test_what_was_spent_outside_the_ledger_stays_spent_and_a_dead_holder_holds_nothing_back(lake: Lake) -> None:
-    hold(lake, "run", "first", lambda _: Holding(Amount(5.0, 5), Amount(1.0, 2)))
-    hold(lake, "run", "second", lambda _: Holding(Amount(1.0, 1), Amount(), dead=("first",)))
-    found = standing(lake, "run")
+    reserve(lake, "run", "first", lambda _: Reservation(Amount(5.0, 5), Amount(1.0, 2)))
+    reserve(lake, "run", "second", lambda _: Reservation(Amount(1.0, 1), Amount(), dead=("first",)))
+    found = budget_state(lake, "run")
     assert found.spent == Amount(1.0, 2)
     assert found.others == {"first": Amount(), "second": Amount(1.0, 1)}
 
 
 def test_a_sign_of_life_moves_the_beat(lake: Lake) -> None:
     for beat in (1, 2, 3):
-        hold(lake, "run", "first", lambda _: Holding(Amount(), Amount()))
-        assert standing(lake, "run").beats == {"first": beat}
-    assert standing(lake, "run", holder="first").beats == {}
+        reserve(lake, "run", "first", lambda _: Reservation(Amount(), Amount()))
+        assert budget_state(lake, "run").heartbeats == {"first": beat}
+    assert budget_state(lake, "run", holder="first").heartbeats == {}
 
 
 @pytest.mark.parametrize(("usd", "calls", "fits"), [(10.0, 10, True), (10.1, 1, False), (1.0, 11, False)])

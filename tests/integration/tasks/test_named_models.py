@@ -50,7 +50,7 @@ def test_what_is_configured_under_a_name_is_hashed_like_the_real_model_asked_so(
     ("lines", "said"),
     [
         ('[models.a]\nmodel = "openai/o4"\napi_base = "http://here"', "set them for openai/o4"),
-        ('[models.a]\nmodel = "b"\n[models.b]\nmodel = "openai/o4"', "b is a name itself; give the real model"),
+        ('[models.a]\nmodel = "b"\n[models.b]\nmodel = "openai/o4"', "b is an alias; give the model it stands for"),
     ],
 )
 def test_a_name_leads_to_one_real_model(tmp_path: Path, lines: str, said: str) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from evalake.contracts.contract import ENDPOINTS_OF_RESULTS, Added, Contract
-from evalake.contracts.engines.arrow import bring_forward, conform
+from evalake.contracts.engines.arrow import conform, upgrade_rows
 from evalake.contracts.tables import CALLS, RUN_ITEMS
 from evalake.core.configuration import UNKNOWN
 from evalake.sdk import JudgedRow, ResultRow, result_contract
@@ -24,7 +24,7 @@ def brought_forward(contract: Contract, **values: object) -> dict[str, object]:
     older = conform([sound(contract, **values)], contract).drop(
         "endpoint", "judge_endpoint", "reply_revision", strict=False
     )
-    return bring_forward(older.lazy(), contract, contract.schema_version - 1).collect().row(0, named=True)
+    return upgrade_rows(older.lazy(), contract, contract.schema_version - 1).collect().row(0, named=True)
 
 
 @pytest.mark.parametrize("contract", [CALLS, RUN_ITEMS, result_contract("a", Plain), result_contract("b", Judged)])

@@ -5,7 +5,7 @@ import pytest
 from pydantic import Field
 
 from evalake.contracts.contract import Added, Contract, Renamed, Rewritten, RowModel
-from evalake.contracts.engines.arrow import bring_forward
+from evalake.contracts.engines.arrow import upgrade_rows
 from evalake.core.errors import SchemaMismatchError
 
 
@@ -41,7 +41,7 @@ PRICES = Contract(
 )
 def test_each_version_comes_to_the_newest(version: int, row: dict[str, object]) -> None:
     rows = pl.LazyFrame([row], schema_overrides={"note": pl.String} if "note" in row else None)
-    assert bring_forward(rows, PRICES, version).collect().rows(named=True) == [
+    assert upgrade_rows(rows, PRICES, version).collect().rows(named=True) == [
         {"name": "tea", "cents": 150, "note": None}
     ]
 
@@ -49,4 +49,4 @@ def test_each_version_comes_to_the_newest(version: int, row: dict[str, object]) 
 def test_rows_that_do_not_become_what_the_contract_wants_are_refused() -> None:
     rows = pl.LazyFrame([{"name": 7, "cents": 150, "more": True}])
     with pytest.raises(SchemaMismatchError, match=r"version 3 of the table prices .* they differ in more, name$"):
-        bring_forward(rows, PRICES, 3)
+        upgrade_rows(rows, PRICES, 3)

@@ -40,7 +40,7 @@ def test_a_folder_where_all_may_write_their_own_is_good_enough(tmp_path: Path) -
     tmp_path.chmod(0o1777)  # as /tmp is
     write_file(tmp_path / "out", "text")
     tmp_path.chmod(0o777)
-    with pytest.raises(UsageError, match="anybody may write"):
+    with pytest.raises(UsageError, match="all users may write"):
         write_file(tmp_path / "out", "text")
 
 

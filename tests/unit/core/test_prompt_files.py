@@ -33,12 +33,12 @@ def test_the_texts_stand_in_the_place_of_the_files(tmp_path: Path) -> None:
         ('system = "/etc/hostname"', "which lies outside the configuration's folder"),
         ('system = "link.md"', "which lies outside the configuration's folder"),
         ('system = "."', "no regular file"),
-        ('system = "binary.md"', "which is no text in UTF-8"),
+        ('system = "binary.md"', "which is not UTF-8"),
         ('system = "nul.md"', "which holds a NUL"),
         ('system = "large.md"', "file too large"),
-        ('system = "a\\u0000b"', "which is no text in UTF-8"),
-        ("system = 3", "names a file for each part"),
-        ("", "names a file for each part"),
+        ('system = "a\\u0000b"', "which is not UTF-8"),
+        ("system = 3", "must name a file for each part"),
+        ("", "must name a file for each part"),
     ],
 )
 def test_a_file_that_cannot_be_a_prompt_is_refused(tmp_path: Path, entry: str, message: str) -> None:
@@ -57,9 +57,9 @@ def test_a_file_that_cannot_be_a_prompt_is_refused(tmp_path: Path, entry: str, m
 
 
 def test_a_name_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="is no name of a prompt"):
+    with pytest.raises(ConfigurationError, match="is not a prompt's name"):
         read_configuration(configuration(tmp_path, '[suites.guard.prompts."a,b"]\nsystem = "x.md"'))
-    with pytest.raises(ConfigurationError, match="is a table of prompts"):
+    with pytest.raises(ConfigurationError, match="must be a table of prompts"):
         read_configuration(configuration(tmp_path, '[suites.guard]\nprompts = "x.md"'))
 
 
@@ -81,7 +81,7 @@ def test_templates_that_are_no_folder_are_left_to_the_suite_and_others_refused(t
     assert read_configuration(named).suites["guard"] == {"templates": "shipped"}
     (tmp_path.parent / "beside").mkdir(exist_ok=True)
     (tmp_path.parent / "beside" / "request.md").write_text("a secret")
-    for given, said in (("3", "names a set of templates"), ('"../beside"', "outside the configuration's folder")):
+    for given, said in (("3", "must name a set of templates"), ('"../beside"', "outside the configuration's folder")):
         with pytest.raises(ConfigurationError, match=said):
             read_configuration(configuration(tmp_path, f"[suites.guard]\ntemplates = {given}"))
 
@@ -92,7 +92,7 @@ def test_templates_of_a_configuration_that_only_lies_there_are_refused(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.chdir(tmp_path)
     configuration(tmp_path, '[suites.guard]\ntemplates = "criteria"')
-    with pytest.raises(ConfigurationError, match=r"suites\.guard\.templates may not be set by .*--trust-folder"):
+    with pytest.raises(ConfigurationError, match=r"may not set suites\.guard\.templates: .*--trust-folder"):
         read_configuration()
 
 
@@ -101,9 +101,9 @@ def test_a_configuration_that_only_lies_there_names_no_prompts(tmp_path: Path, m
     (work := tmp_path / "work").mkdir()
     monkeypatch.chdir(work)
     file = configuration(work, SECTION + 'system = "absent.md"')
-    with pytest.raises(ConfigurationError, match=r"suites\.guard\.prompts may not be set by .*--trust-folder"):
+    with pytest.raises(ConfigurationError, match=r"may not set suites\.guard\.prompts: .*--trust-folder"):
         read_configuration()
     (work / "absent.md").write_text("there now")
-    with pytest.raises(ConfigurationError, match="may not be set"):
+    with pytest.raises(ConfigurationError, match="may not set"):
         read_configuration()
     assert read_configuration(file).suites["guard"]["prompts"]["mine"]["system"] == "there now"

@@ -14,7 +14,7 @@ from evalake.core.errors import LakeError, QueryError
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.sql.query import open_query, query
-from evalake.storage.sql.start import Limits, Started, start
+from evalake.storage.sql.start import Limits, QueryProcess, start
 from tests.integration.storage.rows import TOYS, toy
 from tests.integration.storage.test_landing import frame
 
@@ -107,7 +107,7 @@ def test_a_table_that_there_is_not_is_told_with_what_there_is(toys: Lake, wrong:
 
 @pytest.mark.parametrize("statement", ["", " ; ", "-- nothing", "select 1; select 2", "select 1; drop view toys"])
 def test_there_is_one_query_at_a_time(toys: Lake, statement: str) -> None:
-    with pytest.raises(QueryError, match="one query at a time"):
+    with pytest.raises(QueryError, match="give one query"):
         query(toys, TABLES, statement)
 
 
@@ -127,10 +127,10 @@ def test_a_result_is_read_in_parts(toys: Lake) -> None:
 
 
 def test_what_stops_the_reading_of_a_result_stops_the_query(toys: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[Started] = []
+    started: list[QueryProcess] = []
 
     @contextmanager
-    def noted(lake: str, limits: Limits) -> Iterator[Started]:
+    def noted(lake: str, limits: Limits) -> Iterator[QueryProcess]:
         with start(lake, limits) as process:
             started.append(process)
             yield process
@@ -157,7 +157,7 @@ def test_rows_that_are_not_read_in_time_are_not_given(toys: Lake, monkeypatch: p
         parts = result.frames()
         assert next(parts).height == 2048
         monkeypatch.setattr("evalake.storage.sql.start.monotonic", lambda: time.monotonic() + Limits().whole)
-        with pytest.raises(QueryError, match="stopped at its time limit of 120 s in all, from its start to its last"):
+        with pytest.raises(QueryError, match="stopped at its limit of 120 s from its start to its last"):
             next(parts)
         with pytest.raises(QueryError, match="stopped at its time limit"):
             result.frame()

@@ -12,7 +12,7 @@ from evalake.core.configuration import Configuration
 from evalake.models.request import Reply, Request
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import append
-from evalake.storage.reservations import Amount, Ceiling, Holding, hold
+from evalake.storage.reservations import Amount, Ceiling, Reservation, reserve
 from evalake.tasks.runtime import budget as runtime_budget
 from evalake.tasks.runtime.budget import Budget, Spending
 from tests.integration.storage.rows import call
@@ -52,7 +52,7 @@ def test_calls_that_wait_for_another_process_look_together_what_it_gave_back(
     """Each on its own, they would commit to the lake without a pause for as long as they wait."""
     monkeypatch.setattr(runtime_budget, "LOOK_SECONDS", 0.5)
     lake, calls, looks = Lake(str(tmp_path / "lake")), 50, 8
-    hold(lake, "run", "another", lambda _: Holding(Amount(calls=calls), Amount()))
+    reserve(lake, "run", "another", lambda _: Reservation(Amount(calls=calls), Amount()))
 
     async def admit_all() -> float:
         budget = Budget(lake, "run", Ceiling(calls=calls), Configuration(), lambda: None, {})
@@ -61,7 +61,7 @@ def test_calls_that_wait_for_another_process_look_together_what_it_gave_back(
         while (lake.version(RUN_RESERVATIONS) or 0) < first + looks:
             await asyncio.wait(waiting, timeout=0.02)
         took = time.monotonic() - began
-        hold(lake, "run", "another", lambda _: Holding(Amount(), Amount()))
+        reserve(lake, "run", "another", lambda _: Reservation(Amount(), Amount()))
         await asyncio.gather(*waiting)
         return took
 

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from evalake.contracts.engines.arrow import bring_forward
+from evalake.contracts.engines.arrow import upgrade_rows
 from evalake.contracts.tables.people import HUMAN_LABELS, answered
 from tests.unit.contracts.tables.rows import SHA, broken_by, sound
 
@@ -41,7 +41,7 @@ def test_rows_of_the_first_schema_become_one_row_a_question() -> None:
     schema = {"classification": pl.String(), **dict.fromkeys(scores, pl.Float64())}
     old = pl.LazyFrame([row | {"fix_score": 0.25}], schema_overrides=schema)
     columns = ("annotator", "question", "answer", "score", "draw")
-    new = bring_forward(old, HUMAN_LABELS, 1).sort("question").select(columns).collect()
+    new = upgrade_rows(old, HUMAN_LABELS, 1).sort("question").select(columns).collect()
     assert new.rows() == [
         ("bob", "fix_score", None, 0.25, None),
         ("bob", "target_found", "no", None, None),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalake.storage.commit import portions
+from evalake.storage.commit import chunks_by_size
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ from evalake.storage.commit import portions
 )
 def test_groups_keep_their_order_and_stay_within_the_bound(sizes: list[int], taken: list[list[int]]) -> None:
     files = {f"file {number}": size for number, size in enumerate(sizes)}
-    assert list(portions(files, 10)) == [[f"file {number}" for number in group] for group in taken]
+    assert list(chunks_by_size(files, 10)) == [[f"file {number}" for number in group] for group in taken]
