@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,7 +32,6 @@ from tests.golden.lakes.archives import ARCHIVES, unpack
 from tests.integration.cli.command import ROOT, evalake, recorded
 from tests.integration.flows.workplace import MODEL, Workplace
 from tests.integration.storage.rows import TOYS, call, key_of, toy
-from tests.servers.copies import Copy
 
 pytestmark = pytest.mark.e2e
 
@@ -109,9 +110,9 @@ def test_an_older_lake_is_migrated_and_taken_up_where_it_was_killed(bucket: Buck
         if path.is_file():
             bucket.client.put_object(Bucket="lake", Key=f"older/{path.relative_to(here.uri)}", Body=path.read_bytes())
     commits = len(commits_below(bucket, "older"))
-    words = ("evalake.cli", "maintain", "--migrate", "--lake", there.uri)
+    words = [sys.executable, "-m", "evalake.cli", "maintain", "--migrate", "--lake", there.uri]
     environment = {**os.environ, **bucket.options, "PYTHONPATH": str(ROOT)}
-    with Copy(*words, cwd=tmp_path, env=environment) as process:
+    with subprocess.Popen(words, cwd=tmp_path, env=environment) as process:
         wait_until(
             lambda: len(commits_below(bucket, "older")) >= commits + 2 or process.poll() is not None, "two commits"
         )
