@@ -72,7 +72,7 @@ def test_nor_does_a_process_that_the_command_starts(hostile: Path, package: str)
 
 
 def test_a_flow_closes_the_folder_also_where_prefect_was_imported_before(hostile: Path) -> None:
-    code = f"import os, prefect; os.chdir({str(hostile)!r}); import flows; {SET_UP_LOGGING}\n{READ_AGAIN}"
+    code = f"import os, prefect; os.chdir({str(hostile)!r}); import evalake.flows; {SET_UP_LOGGING}\n{READ_AGAIN}"
     (elsewhere := hostile.parent / "empty").mkdir()
     python(code, elsewhere, **{PROFILES: str(elsewhere / "profiles.toml")})
     assert markers(hostile) == []

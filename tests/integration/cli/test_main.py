@@ -81,7 +81,7 @@ HEAVY = [
 
 def test_help_starts_without_the_heavy_libraries(tmp_path: Path) -> None:
     code = (
-        "import sys; from cli import main; sys.argv = ['evalake', '--help']\n"
+        "import sys; from evalake.cli import main; sys.argv = ['evalake', '--help']\n"
         "try: main.main()\n"
         "except SystemExit: pass\n"
         f"print([m for m in {HEAVY} if m in sys.modules])"

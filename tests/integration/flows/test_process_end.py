@@ -6,7 +6,7 @@ import sys
 from tests.integration.cli.command import ROOT
 
 # What is registered first is called last.
-LAST = "import atexit, gc\natexit.register(lambda: print(gc.get_freeze_count() > gc.get_count()[0]))\nimport flows"
+LAST = "import atexit, gc\natexit.register(lambda: print(gc.get_freeze_count() > gc.get_count()[0]))\nimport evalake.flows"
 
 
 def test_the_interpreter_looks_for_no_garbage_as_it_ends() -> None:
