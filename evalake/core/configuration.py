@@ -32,6 +32,7 @@ from evalake.core.redaction import has_password
 
 
 DEFAULT_LAKE = "./lake"
+VIEWER_PORT = 8601  # of `evalake view`
 VARIABLE = "EVALAKE_LAKE"
 
 

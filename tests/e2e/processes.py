@@ -70,7 +70,7 @@ def _status(process: psutil.Process) -> str:
     try:
         return str(process.status())
     except psutil.NoSuchProcess:
-        return psutil.STATUS_ZOMBIE
+        return str(psutil.STATUS_ZOMBIE)
 
 
 def require_no_errors(log: Path) -> None:

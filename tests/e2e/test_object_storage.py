@@ -182,8 +182,8 @@ def test_a_run_in_a_bucket_and_everything_after_it(
     bucket: Bucket, stack: PrefectStack, work: Workplace, tmp_path: Path
 ) -> None:
     commands = Commands(bucket, "runs/deep", tmp_path, {**stack.environment, **bucket.options})
-    order = ("run", "command_guard", "--models", MODEL, "--dataset", work.dataset(40), "--json")
-    order += ("--config", str(work.configuration))
+    told = ("--config", str(work.configuration))
+    order = ("run", "command_guard", "--models", MODEL, "--dataset", work.dataset(40), "--json", *told)
     first, second = json.loads(commands.run(*order)), json.loads(commands.run(*order))
     assert (first["state"], first["calls"]) == ("completed", {"made": 40, "from_ledger": 0, "failed": 0})
     assert (second["state"], second["calls"]) == ("completed", {"made": 0, "from_ledger": 40, "failed": 0})

@@ -82,7 +82,8 @@ def test_every_command_that_tells_something_tells_it_as_json(tmp_path: Path, com
 
 def test_a_missing_key_is_said_before_anything_slow_is_begun(tmp_path: Path) -> None:
     code = (
-        "import sys; from evalake.cli import main; sys.argv = ['evalake', 'run', 'command_guard', '--models', 'gpt-4o']\n"
+        "import sys; from evalake.cli import main\n"
+        "sys.argv = ['evalake', 'run', 'command_guard', '--models', 'gpt-4o']\n"
         "try: main.main()\n"
         "except SystemExit as ended: print(ended.code)\n"
         "print([name for name in ('prefect', 'litellm', 'deltalake', 'duckdb') if name in sys.modules])"
