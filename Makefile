@@ -9,7 +9,7 @@ BUILD := build
 ROOMS := contracts evalake flows storage tasks
 EVM := tests/unit/suites/solidity_audit/evm
 
-.PHONY: run setup test test-end-to-end test-others test-again test-fast line-coverage lint docs bench chaos deploy lock sbom licences audit clean
+.PHONY: run setup test test-fast line-coverage lint docs bench chaos deploy lock sbom licences audit clean
 
 # All three use one server, which is ended where it was not there before.
 run: setup
@@ -45,42 +45,19 @@ $(BIN)/python -m compileall -q -j 0 $(ROOMS)
 $(BIN)/python -m evalake.server.local.database
 endef
 
-# Tests that need something that the machine lacks are left out, by name. Those that start many processes of their own and
-# mostly wait for them, end to end, run beside the others; two processes share either. With three for the others, all tests
-# took a tenth more of the processor, for they take each other's caches. A part, `make test PYTEST='tests/unit/metrics -x'`, runs
-# in one.
+# Tests whose programs the machine lacks are skipped, with the reason; in CI they fail. Three processes share the files, since
+# end-to-end tests mostly wait. A part, `make test PYTEST='tests/unit/metrics -x'`, runs in one. Slipcover notes which lines
+# run; `make line-coverage` tells. Where a process crashes, the others end their files, and the rest does not run.
+SHARED := --numprocesses 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 test: $(DEV_STAMP)
 	@sh deploy/system_packages.sh test || true
 	@! command -v npm > /dev/null || $(MAKE) --no-print-directory $(EVM)/node_modules/.package-lock.json
 ifdef PYTEST
-	$(BIN)/python -u -m pytest $(PYTEST)
+	$(BIN)/python -m pytest $(PYTEST)
 else
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-end-to-end test-others
+	@mkdir -p $(BUILD)
+	$(BIN)/python -u -m slipcover --immediate -m pytest $(SHARED)
 endif
-
-# Where a process crashes, the others end what they have and the rest is left: begun anew, one could wait for ever.
-SHARED := --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
-# Tests of one folder share servers, so tests/e2e comes whole, behind the two that tests/conftest.py begins first.
-WAITING := tests/e2e
-# Each has a cache of its own, so that each knows what has passed.
-END_TO_END := pytest -o cache_dir=.pytest_cache/end_to_end $(WAITING) $(SHARED)
-OTHERS := pytest -o cache_dir=.pytest_cache/others $(WAITING:%=--ignore %) $(SHARED)
-test-end-to-end:
-	@mkdir -p $(BUILD)
-	@$(BIN)/python -u -m $(END_TO_END) > $(BUILD)/end_to_end.log 2>&1; \
-	ended=$$?; echo; cat $(BUILD)/end_to_end.log; exit $$ended
-
-# While these run, slipcover notes which lines do; `make line-coverage` tells.
-test-others:
-	@mkdir -p $(BUILD)
-	$(BIN)/python -u -m slipcover --immediate -m $(OTHERS)
-
-# What failed in `make test`, or was not reached, once more, the one after the other. Its lines count, too.
-AGAIN := $(BUILD)/line_coverage_again.json
-test-again:
-	$(BIN)/python -u -m $(END_TO_END) --not-passed --verbose
-	$(BIN)/python -u -m slipcover --immediate --out $(AGAIN) -m $(OTHERS) --not-passed --verbose
-	$(BIN)/python -m slipcover --merge $(BUILD)/line_coverage.json $(AGAIN) --out $(BUILD)/line_coverage.json > /dev/null
 
 # Of what the last `make test` ran: the share of lines by room, and 1 where it falls short of tests/line_coverage.py.
 line-coverage: $(DEV_STAMP)

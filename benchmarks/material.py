@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from deltalake import write_deltalake
@@ -62,7 +63,7 @@ def request(number: int) -> Request:
     return Request(MODEL, ({"role": "user", "content": f"cat /etc/shadow # {number:07d}"},), {})
 
 
-def rows_of(numbers: Iterable[int]) -> list[ledger.Row]:
+def rows_of(numbers: Iterable[int]) -> list[Mapping[str, Any]]:
     """Make the ledger row of a reply to each of these requests."""
     return [_row(request(number)) for number in numbers]
 
@@ -91,5 +92,5 @@ def remember(lake: Lake, asked: Iterable[Request]) -> None:
             writer.put(_row(each))
 
 
-def _row(asked: Request) -> ledger.Row:
+def _row(asked: Request) -> Mapping[str, Any]:
     return reply_row(asked, ledger.Key(asked.prompt_hash, 0, PROVIDER), 0, REPLY, "earlier")

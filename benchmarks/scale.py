@@ -16,7 +16,7 @@ from benchmarks.place import child, folder
 from benchmarks.planning import size_of
 from evalake.contracts.tables import CALLS, CORE_CONTRACTS
 from evalake.storage import ledger
-from evalake.storage.integrity import find_damage
+from evalake.storage.integrity import inspect
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import LedgerIndex
 from evalake.storage.sql.query import query
@@ -71,7 +71,7 @@ STEPS: dict[str, Callable[[Lake], object]] = {
     "open": lambda lake: lake.open(CALLS),
     "list files": lambda lake: set(lake.open(CALLS).file_uris()),
     "checkpoint": lambda lake: lake.open(CALLS).create_checkpoint(),
-    "look for damage": lambda lake: find_damage(lake, CALLS),
+    "look for damage": lambda lake: inspect(lake, CALLS),
     "land": _land,
     "select 1": lambda lake: query(lake, CORE_CONTRACTS, "select 1"),
     "replies limit 5": lambda lake: query(lake, CORE_CONTRACTS, "select * from replies limit 5"),

@@ -61,11 +61,11 @@ def _extractors(text: str) -> None:
 
 def _importers(text: str) -> None:
     for form in ("csv", "jsonl"):
-        _documented(lambda form=form: list(read_sheet(text, form, {"a"})))
+        _documented(lambda form=form: list(read_sheet(text, form, {"a"})))  # type: ignore[misc]
     body = _json(text)
     if isinstance(body, dict):
         for is_judged in (False, True):
-            _documented(lambda is_judged=is_judged: read_recorded("any", body, is_judged=is_judged))
+            _documented(lambda is_judged=is_judged: read_recorded("any", body, is_judged=is_judged))  # type: ignore[misc]
     _documented(lambda: read_body(body))
 
 
@@ -80,7 +80,7 @@ def _files(text: str) -> None:
         ):
             file = Path(folder) / f"x.{ending}"
             file.write_text(text, encoding="utf-8", errors="surrogatepass")
-            _documented(lambda read=read, file=file: read(str(file)))
+            _documented(lambda read=read, file=file: read(str(file)))  # type: ignore[misc]
         settings = Path(folder) / "evalake.toml"
         settings.write_text(text, encoding="utf-8", errors="surrogatepass")
         _documented(lambda: read_configuration(settings))

@@ -215,7 +215,8 @@ class Scene:
 def _flow_run_of(process: psutil.Process) -> str | None:
     with suppress(psutil.Error):
         if process.status() != psutil.STATUS_ZOMBIE:
-            return process.environ().get("PREFECT__FLOW_RUN_ID")
+            found: str | None = process.environ().get("PREFECT__FLOW_RUN_ID")
+        return found
     return None
 
 
@@ -341,7 +342,7 @@ def of_services(folder: Path, times: int, until: float) -> Iterator[Outcome]:
                 kind = (KILL, STOP, NO_MEMORY)[number % 3]
                 asked = len(judge.requests())
                 service.ask(session)
-                wait_until(lambda asked=asked: len(judge.requests()) > asked, "a question to the judge")
+                wait_until(lambda asked=asked: len(judge.requests()) > asked, "a question to the judge")  # type: ignore[misc]
                 inject(kind, psutil.Process(service.process.popen.pid))
                 injected[kind] += 1
                 if kind != STOP:

@@ -101,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         is_conditional = self.command == "PUT" and "if-none-match" in self.headers
         fault = self.server.draw(is_conditional)
-        if fault in REFUSALS:
+        if fault is not None and fault in REFUSALS:
             self._answer(REFUSALS[fault], {}, b"<Error><Code>SlowDown</Code></Error>")
         elif fault == SILENT:
             self.close_connection = True

@@ -3,6 +3,8 @@
 import json
 import os
 import random
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,7 +19,6 @@ from evalake.suites.command_guard.contract import RESULTS
 from evalake.suites.solidity_audit.contract import RESULTS as AUDITS
 from tests.e2e.processes import PrefectStack
 from tests.integration.flows.workplace import MODEL, OTHER, Workplace
-from tests.servers.copies import Copy
 from tests.servers.model_server import ModelServer
 
 EACH = 4  # calls that meet each storm that no retry overcomes
@@ -120,11 +121,12 @@ def _run(stack: PrefectStack, folder: Path, storms: Mapping[str, Storm], seed: i
 
 def _evalake(stack: PrefectStack, folder: Path, *arguments: str) -> Done:
     """Run the command; its memory is that of its own process, without those that it starts."""
-    words = [*arguments, "--lake", str(folder / "lake"), "--config", str(folder / "evalake.toml"), "--json"]
+    options = ["--lake", str(folder / "lake"), "--config", str(folder / "evalake.toml"), "--json"]
+    words = [sys.executable, "-m", "evalake.cli", *arguments, *options]
     environment = {**os.environ, **stack.environment}
     began, log = time.monotonic(), folder / "said"
     with log.open("w") as file:
-        process = Copy("evalake.cli", *words, cwd=folder, env=environment, stdout=file, stderr=file)
+        process = subprocess.Popen(words, cwd=folder, env=environment, stdout=file, stderr=file)
         _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     took = time.monotonic() - began

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 from chaos.outcome import Outcome
 from chaos.writer import row_of
@@ -63,7 +64,7 @@ class Writer:
         assert self._process.stdout is not None
         self._process.stdin.write(order + "\n")
         self._process.stdin.flush()
-        refused = []
+        refused: list[Any] = []
         for line in self._process.stdout:
             said = json.loads(line)
             if "round" in said:

@@ -33,7 +33,7 @@ def main(uri: str, tables: Sequence[str]) -> None:
             _say(lambda: maintain(lake, contracts), {})
         for contract in contracts:
             promise = {"table": contract.table, "landed": number}
-            _say(lambda contract=contract, number=number: _write(lake, contract, number), promise)
+            _say(lambda contract=contract, number=number: _write(lake, contract, number), promise)  # type: ignore[misc]
         print(json.dumps({"round": number}), flush=True)
 
 

@@ -195,6 +195,11 @@ class Contract:
         return (*_rules_of_types(self.columns), *self.row_rules)
 
     @cached_property
+    def all_rules(self) -> tuple[Rule | TableRule, ...]:
+        """List the rules of rows, and behind them those of the table."""
+        return (*self.rules, *self.table_rules)
+
+    @cached_property
     def table_rules(self) -> tuple[TableRule, ...]:
         """All table rules: the unique key (except in an append-only log), then the declared ones."""
         unique = TableRule("key_unique", TableKind.UNIQUE, {"columns": self.key}, dimension=Dimension.UNIQUENESS)
@@ -258,7 +263,7 @@ def _flaws(contract: Contract) -> Iterator[str]:
             yield f"no table can hold the type of the column {name}"
     if not contract.key:
         yield "it has no key"
-    rules: list[Rule | TableRule] = [*contract.rules, *contract.table_rules]
+    rules = contract.all_rules
     for name in (*contract.key, *contract.partition_by, *(name for rule in rules for name in rule.columns)):
         if name not in columns:
             yield f"the row has no column {name}"

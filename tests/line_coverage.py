@@ -1,8 +1,7 @@
 """Which share of our lines the tests run, by room, against the floors that are set here.
 
-`make line-coverage` reads what slipcover noted while `make test` ran: of the tests' own processes, the end-to-end tests
-left out, among them those of chaos and the dashboard. The processes that tests start, such as workers and services, are
-not looked into, so that the figures of cli, flows and service are lower than what tests run of them.
+`make line-coverage` reads what slipcover noted while `make test` ran, in the tests' own processes. The processes that
+tests start, like workers and services, are not looked into: tests run more of cli, flows and server than it says.
 """
 
 import json
@@ -18,8 +17,6 @@ WHOLE = (
     "evalake/suites/command_guard/replies.py",
     "evalake/suites/session_review/replies.py",
     "evalake/suites/session_review/score.py",
-    "evalake/suites/solidity_audit/replies.py",
-    "evalake/suites/solidity_audit/replies.py",
     "evalake/suites/solidity_audit/replies.py",
     "evalake/sdk/lenient_json.py",
     "tasks/runtime/runs.py",
@@ -53,7 +50,7 @@ def report(files: Mapping[str, Lines]) -> list[str]:
         rooms[name.partition("/")[0]].append(lines)
     least = sorted(files, key=lambda name: -len(files[name].missed))[:15]
     return [
-        "Line coverage by room; of the tests' own processes, without the end-to-end tests:",
+        "Line coverage by room, of the tests' own processes:",
         *(f"  {room:<12}{share(of):6.1f} %" for room, of in sorted(rooms.items())),
         "Most lines missed:",
         *(f"  {len(files[name].missed):4}  {share([files[name]]):5.1f} %  {name}" for name in least),

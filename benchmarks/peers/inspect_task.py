@@ -15,7 +15,7 @@ from inspect_ai.solver import generate
 MESSAGES = {"system": ChatMessageSystem, "user": ChatMessageUser}
 
 
-@task
+@task  # type: ignore[untyped-decorator]
 def prompts(file: str) -> Task:
     """Build a task of one sample for each line of the file, which holds the messages of a request as JSON."""
     lines = Path(file).read_text().splitlines()

@@ -11,7 +11,6 @@ from evalake.admin.check import CheckedTable
 from evalake.contracts.audit import RuleResult
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.sql import describe
-from evalake.contracts.rule import Rule, TableRule
 from evalake.core.configuration import whole_address
 from evalake.core.hashing import content_hash
 from evalake.core.redaction import redact
@@ -58,7 +57,7 @@ def _table(table: CheckedTable) -> dict[str, Any]:
 
 def _rules(contract: Contract, results: Mapping[str, Mapping[str, RuleResult]]) -> Iterator[dict[str, Any]]:
     """Yield each rule that an engine has checked on the table, with its result in each engine."""
-    rules: list[Rule | TableRule] = [*contract.rules, *contract.table_rules]
+    rules = contract.all_rules
     for rule in rules:
         by_engine = [results.get(engine, {}).get(rule.id) for engine in ENGINES]
         if any(by_engine):

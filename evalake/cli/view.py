@@ -9,15 +9,14 @@ import typer
 
 from evalake.cli.options import LAKE, ConfigOption, LakeOption, NoTokenOption
 from evalake.cli.terminal import say
-from evalake.core.configuration import whole_address
-from evalake.reports.page import DEFAULT_PORT
+from evalake.core.configuration import VIEWER_PORT, whole_address
 
 
 def view(
     host: Annotated[str, typer.Option(help="The address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.", metavar="PORT")
-    ] = DEFAULT_PORT,
+    ] = VIEWER_PORT,
     no_token: NoTokenOption = False,
     config: ConfigOption = None,
     export: Annotated[

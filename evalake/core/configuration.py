@@ -29,6 +29,7 @@ from evalake.core.prompt_files import PROMPTS, TEMPLATES, read_prompts
 from evalake.core.redaction import has_password
 
 DEFAULT_LAKE = "./lake"
+VIEWER_PORT = 8601  # of `evalake view`
 VARIABLE = "EVALAKE_LAKE"
 
 

@@ -22,6 +22,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from evalake.core.configuration import VIEWER_PORT
 from evalake.core.errors import UsageError
 from evalake.core.files import FileRefusedError, make_folder, read_file, write_file
 from evalake.reports.axes import Drawing
@@ -117,12 +118,11 @@ def _write(name: str, data: Mapping[str, Any], folder: Path, page: str) -> Path:
 
 
 VIEWER_URL = "EVALAKE_VIEWER_URL"  # where `evalake view` or `evalake serve` answers
-DEFAULT_PORT = 8601  # of `evalake view`
 
 
 def viewer_address() -> str:
     """Look up the address of the viewer, without a slash at its end."""
-    return (os.environ.get(VIEWER_URL) or f"http://127.0.0.1:{DEFAULT_PORT}").rstrip("/")
+    return (os.environ.get(VIEWER_URL) or f"http://127.0.0.1:{VIEWER_PORT}").rstrip("/")
 
 
 def run_address(run_id: str) -> str:

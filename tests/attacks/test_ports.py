@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import psutil
@@ -103,7 +103,7 @@ class User:
         """Run the command; returns all that it wrote."""
         done = evalake(*words, folder=self.folder, **self.place)
         assert done.returncode == code, done.stdout + done.stderr
-        return cast(str, done.stdout + done.stderr)
+        return done.stdout + done.stderr
 
     def status(self) -> Any:
         """Return what `evalake status` says."""

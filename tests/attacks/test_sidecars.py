@@ -61,12 +61,15 @@ def test_a_large_one_does_not_fill_the_disk(
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     largest = 0
 
-    def measured(before: "dict[Path, tuple[int, int]]") -> None:
-        nonlocal largest
-        largest = max(largest, sum(file.stat().st_size for file in temporary.rglob("*") if file.is_file()))
-
     state = database._state
-    monkeypatch.setattr(database, "_state", lambda path: (measured(found := state(path)), found)[1])
+
+    def measured(path: Path) -> "dict[Path, tuple[int, int]]":
+        nonlocal largest
+        found = state(path)
+        largest = max(largest, sum(file.stat().st_size for file in temporary.rglob("*") if file.is_file()))
+        return found
+
+    monkeypatch.setattr(database, "_state", measured)
     with (dataset / f"evil.db{sidecar}").open("wb") as file:
         file.truncate(2**40)  # holes: it takes no room before it is copied
     assert reasons(dataset) == [files.TOO_LARGE]

@@ -63,11 +63,11 @@ def test_the_command_does_not(hostile: Path, file: str) -> None:
     assert markers(hostile) == []
 
 
-@pytest.mark.parametrize("package", ["service", "flows"])
+@pytest.mark.parametrize("package", ["server", "flows"])
 def test_nor_does_a_process_that_the_command_starts(hostile: Path, package: str) -> None:
-    """Each is a module of `service`, or a flow run, whose flow is a module of `flows`."""
+    """Each is a module of `server`, or a flow run, whose flow is a module of `flows`."""
     profiles = {PROFILES: str(hostile.parent / "profiles.toml")}  # as it has it from the command
-    python(f"import {package}; {SET_UP_LOGGING}\n{READ_AGAIN}", hostile, **profiles)
+    python(f"import evalake.{package}; {SET_UP_LOGGING}\n{READ_AGAIN}", hostile, **profiles)
     assert markers(hostile) == []
 
 

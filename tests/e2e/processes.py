@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,10 +20,10 @@ import psutil
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random
 
 from evalake.server.local.database import is_migrated
-from tests.servers.copies import Copy
 from tests.servers.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
+PYTHON = (sys.executable, "-m")
 PATIENCE_SECONDS = 240.0  # a busy machine takes long to start a server
 EVERY_SECONDS = 0.1
 # A look at a flow run costs the server six milliseconds of processor: ten a second, for as long as tests wait, add up.
@@ -69,7 +70,7 @@ def _status(process: psutil.Process) -> str:
     try:
         return str(process.status())
     except psutil.NoSuchProcess:
-        return psutil.STATUS_ZOMBIE
+        return str(psutil.STATUS_ZOMBIE)
 
 
 def require_no_errors(log: Path) -> None:
@@ -95,7 +96,8 @@ class Process:
     def __init__(self, command: list[str], log: Path, environment: Mapping[str, str]) -> None:
         self.command, self.log = command, log
         with log.open("ab") as file:
-            self.popen = Copy(*command, cwd=ROOT, env={**os.environ, **environment}, stdout=file, stderr=file)
+            whole = {**os.environ, **environment}
+            self.popen = subprocess.Popen([*PYTHON, *command], cwd=ROOT, env=whole, stdout=file, stderr=file)
 
     def kill(self) -> None:
         """SIGKILL: no chance to tidy up."""
@@ -203,7 +205,7 @@ class PrefectStack:
         """Start a Python module whose output the test reads, and which it ends itself."""
         whole = {**os.environ, **self.environment, **environment}
         pipe = subprocess.PIPE
-        return Copy(*command, cwd=ROOT, env=whole, stdout=pipe, stderr=pipe, text=True)
+        return subprocess.Popen([*PYTHON, *command], cwd=ROOT, env=whole, stdout=pipe, stderr=pipe, text=True)
 
     def deploy(self, name: str = "") -> None:
         """Create the pool and deploy everything in prefect.yaml, or what is named, without its schedules running."""

@@ -29,7 +29,7 @@ class Guarded(PrefectStack):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, {"PREFECT_SERVER_API_AUTH_STRING": PASSWORD, "PREFECT_API_AUTH_STRING": PASSWORD})
 
-    def _request(self, method: str, path: str, **content: Any) -> Any:
+    def _request(self, method: str, path: str, **content: Any) -> Any:  # type: ignore[override]
         return super()._request(method, path, auth=tuple(PASSWORD.split(":")), **content)
 
     def without_password(self, password: str = "") -> dict[str, str]:

@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,7 +32,6 @@ from tests.golden.lakes.archives import ARCHIVES, unpack
 from tests.integration.cli.command import ROOT, evalake, recorded
 from tests.integration.flows.workplace import MODEL, Workplace
 from tests.integration.storage.rows import TOYS, call, key_of, toy
-from tests.servers.copies import Copy
 
 pytestmark = pytest.mark.e2e
 
@@ -109,9 +110,9 @@ def test_an_older_lake_is_migrated_and_taken_up_where_it_was_killed(bucket: Buck
         if path.is_file():
             bucket.client.put_object(Bucket="lake", Key=f"older/{path.relative_to(here.uri)}", Body=path.read_bytes())
     commits = len(commits_below(bucket, "older"))
-    words = ("evalake.cli", "maintain", "--migrate", "--lake", there.uri)
+    words = [sys.executable, "-m", "evalake.cli", "maintain", "--migrate", "--lake", there.uri]
     environment = {**os.environ, **bucket.options, "PYTHONPATH": str(ROOT)}
-    with Copy(*words, cwd=tmp_path, env=environment) as process:
+    with subprocess.Popen(words, cwd=tmp_path, env=environment) as process:
         wait_until(
             lambda: len(commits_below(bucket, "older")) >= commits + 2 or process.poll() is not None, "two commits"
         )
@@ -181,8 +182,8 @@ def test_a_run_in_a_bucket_and_everything_after_it(
     bucket: Bucket, stack: PrefectStack, work: Workplace, tmp_path: Path
 ) -> None:
     commands = Commands(bucket, "runs/deep", tmp_path, {**stack.environment, **bucket.options})
-    order = ("run", "command_guard", "--models", MODEL, "--dataset", work.dataset(40), "--json")
-    order += ("--config", str(work.configuration))
+    told = ("--config", str(work.configuration))
+    order = ("run", "command_guard", "--models", MODEL, "--dataset", work.dataset(40), "--json", *told)
     first, second = json.loads(commands.run(*order)), json.loads(commands.run(*order))
     assert (first["state"], first["calls"]) == ("completed", {"made": 40, "from_ledger": 0, "failed": 0})
     assert (second["state"], second["calls"]) == ("completed", {"made": 0, "from_ledger": 40, "failed": 0})

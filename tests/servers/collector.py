@@ -130,5 +130,5 @@ def _attributes(pairs: "list[KeyValue]") -> dict[str, Any]:
 
 
 def _value(value: AnyValue) -> Any:
-    kind = value.WhichOneof("value")
+    kind = str(value.WhichOneof("value"))
     return [_value(each) for each in value.array_value.values] if kind == "array_value" else getattr(value, kind)

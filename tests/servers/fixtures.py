@@ -1,15 +1,25 @@
 """Fixtures of the local servers; `tests/conftest.py` takes them in as a plugin."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from evalake.storage.sql.landlock import version
 from tests.e2e.processes import PrefectStack
 from tests.servers import evm as place_of_evm
 from tests.servers.chromium import chromium as place_of_chromium
 from tests.servers.model_server import ModelServer
-from tests.servers.postgresql import running_postgresql
+from tests.servers.postgresql import program, running_postgresql
+
+WITH_TCP = 4  # the version of Landlock's interface
+
+
+def require(there: bool, what: str) -> None:
+    """Skip a test that lacks a program of the system; in CI, where each of them is installed, the test fails."""
+    if not there:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"needs {what}")
 
 
 @pytest.fixture
@@ -28,21 +38,28 @@ def prefect_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """Where the browser is. A test that uses it, also by another fixture, is left out where there is none."""
+    """Where the browser is."""
     place = place_of_chromium()
-    assert place is not None, "install chromium-headless-shell, or name a Chromium with EVALAKE_CHROMIUM"
-    return place
+    require(place is not None, "chromium-headless-shell, or a Chromium that EVALAKE_CHROMIUM names")
+    return str(place)
 
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[str]:
-    """The address of a PostgreSQL database. A test that uses it is left out where the server is not installed."""
+    """The address of a PostgreSQL database."""
+    require(program("initdb") is not None, "postgresql")
     with running_postgresql() as address:
         yield address
 
 
 @pytest.fixture(scope="session")
 def evm() -> Path:
-    """The folder of the EVM's programs. A test that uses it is left out where Node.js or a package is missing."""
-    assert place_of_evm.is_installed(), f"install Node.js 20 or newer, and then: npm ci --prefix {place_of_evm.FOLDER}"
+    """The folder of the EVM's programs."""
+    require(place_of_evm.is_installed(), f"Node.js 20 or newer, and: npm ci --prefix {place_of_evm.FOLDER}")
     return place_of_evm.FOLDER
+
+
+@pytest.fixture(scope="session")
+def landlock() -> None:
+    """The kernel confines a process, also from connections."""
+    require(version() >= WITH_TCP, "a Linux kernel from 6.7 on, with Landlock")

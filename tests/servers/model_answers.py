@@ -37,6 +37,7 @@ def completion_chunks(rule: Rule, body: Mapping[str, Any]) -> list[Mapping[str, 
         *({"content": text[at : at + length]} for at in range(0, len(text), length)),
     ]
     chunk = {**_BASE, "object": "chat.completion.chunk", "model": body["model"]}
+    said: list[Mapping[str, Any]]
     said = [{**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     said.append({**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": rule.finish_reason}]})
     if rule.usage is not None and (body.get("stream_options") or {}).get("include_usage"):

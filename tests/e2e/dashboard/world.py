@@ -83,7 +83,7 @@ class World:
     def pending(self, session_id: str, replicate: int = 0) -> dict[str, Any]:
         """The row of a scoring that waits, not landed yet."""
         ((_, sample),) = self.sessions.samples([self.sessions.find(session_id)])
-        return pending(self._context, sample, JUDGE, replicate, "alice@example.org")
+        return dict(pending(self._context, sample, JUDGE, replicate, "alice@example.org"))
 
     def land(self, row: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
         """Write a scoring's row; returns it as it stands now."""
@@ -137,7 +137,11 @@ class World:
         self._runs()
 
     def _hostile(self) -> None:
-        told = {"missing_tools": [HOSTILE], "missing_tools_analysis": HOSTILE, "failure_tags": [HOSTILE]}
+        told: dict[str, Any] = {
+            "missing_tools": [HOSTILE],
+            "missing_tools_analysis": HOSTILE,
+            "failure_tags": [HOSTILE],
+        }
         analysis = f"# {HOSTILE}\n- {HOSTILE}\n```\n{HOSTILE}\n```\n{REVERSED}\n{HUGE}"
         row = self.score(HOSTILE_ID, 55, score_analysis=analysis, score_triggered_by=HOSTILE, **told)
         self._name_tools(row, absent=HOSTILE)

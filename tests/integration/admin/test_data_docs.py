@@ -19,7 +19,7 @@ def test_every_rule_is_told_of_each_engine_and_what_is_gone_is_found(recorded_ru
     whole = data_docs(lake, checked)
     assert (whole["findings"], sum(whole["snapshots"].values())) == (0, 3)
     samples = whole["tables"][0]
-    known = [rule.id for rule in (*SAMPLES.rules, *SAMPLES.table_rules)]
+    known = [rule.id for rule in SAMPLES.all_rules]
     assert [rule["rule"] for rule in samples["rules"]] == known
     row_rules = samples["rules"][: len(SAMPLES.rules)]
     assert all(result["passed"] for rule in row_rules for result in rule["results"])

@@ -51,7 +51,7 @@ def test_a_library_outside_the_bounds_is_a_problem(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize(("free", "level"), [(10**8, Level.PROBLEM), (10**9, Level.HINT), (10**10, Level.OK)])
 def test_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, level: Level) -> None:
-    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda folder: SimpleNamespace(free=free))
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda folder: SimpleNamespace(free=free))  # type: ignore[attr-defined]
     assert look(tmp_path / "not" / "yet" / "there")["disk"].level == level
 
 

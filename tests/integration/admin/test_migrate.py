@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from evalake.suites.registry import all_contracts
 from tests.golden.lakes import material
 from tests.golden.lakes.archives import ARCHIVES, unpack
 from tests.integration.cli.command import ROOT, evalake, evalake_here
-from tests.servers.copies import Copy
 
 pytestmark = pytest.mark.slow
 
+MIGRATE = [sys.executable, "-m", "evalake.cli", "maintain", "--migrate"]
 FORMER = {"judge_versions": "judge_epochs"}
 
 
@@ -206,8 +207,7 @@ def count_commits(lake: Path) -> int:
 
 def killed_at(lake: Path, commits: int) -> None:
     """Migrate by the command, and kill it by SIGKILL as soon as the lake has that many commits."""
-    words = ("evalake.cli", "maintain", "--migrate", "--lake", str(lake))
-    with Copy(*words, cwd=lake.parent, env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
+    with subprocess.Popen([*MIGRATE, "--lake", str(lake)], env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
         while count_commits(lake) < commits:
             with pytest.raises(subprocess.TimeoutExpired):  # it has not ended before it could be killed
                 process.wait(0.02)
@@ -216,10 +216,9 @@ def killed_at(lake: Path, commits: int) -> None:
 
 def test_two_who_migrate_at_once_leave_what_one_leaves(written: Place, migrated: Place, tmp_path: Path) -> None:
     shutil.copytree(Path(written.lake.uri), tmp_path / "lake")
-    command = ("evalake.cli", "maintain", "--migrate")
     environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
     both = [
-        Copy(*command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        subprocess.Popen(MIGRATE, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         for _ in range(2)
     ]
     said = [process.communicate()[0].decode() for process in both]

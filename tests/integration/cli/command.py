@@ -14,7 +14,6 @@ from unittest.mock import patch
 from evalake.cli import environment as process_environment
 from evalake.cli.main import app, main
 from tests.environment import environment_kept
-from tests.servers.copies import Copy
 
 ROOT = Path(__file__).resolve().parents[3]
 WIDTH = {"COLUMNS": "160"}
@@ -22,17 +21,9 @@ WIDTH = {"COLUMNS": "160"}
 
 def evalake(*arguments: object, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
     """Run the command in a folder, as a process: where streams, signals, servers or its start are what is tested."""
-    words, whole = (
-        ["evalake.cli", *map(str, arguments)],
-        {**os.environ, "PYTHONPATH": str(ROOT), **WIDTH, **environment},
-    )
-    with Copy(*words, cwd=folder, env=whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            out, err = process.communicate(timeout=300)
-        except BaseException:
-            process.kill()
-            raise
-    return subprocess.CompletedProcess(words, process.returncode, out, err)
+    words = [sys.executable, "-m", "evalake.cli", *map(str, arguments)]
+    whole = {**os.environ, "PYTHONPATH": str(ROOT), **WIDTH, **environment}
+    return subprocess.run(words, cwd=folder, env=whole, capture_output=True, text=True, timeout=300)
 
 
 def evalake_here(*arguments: object, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":

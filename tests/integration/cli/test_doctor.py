@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from tests.integration.cli.command import evalake
+from tests.integration.cli.command import evalake_here
 
 
 def test_a_machine_without_a_server_is_told_what_works(tmp_path: Path) -> None:
-    done = evalake("doctor", folder=tmp_path, PREFECT_API_URL="", PREFECT_HOME=str(tmp_path / "home"))
+    done = evalake_here("doctor", folder=tmp_path, PREFECT_API_URL="", PREFECT_HOME=str(tmp_path / "home"))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("hint     server          no Prefect server is named: commands work")
     assert "ok       keys" in done.stdout
     none = {"PREFECT_API_URL": "", "PREFECT_HOME": str(tmp_path / "home")}
-    deploying = evalake("doctor", "--deploying", folder=tmp_path, **none)
+    deploying = evalake_here("doctor", "--deploying", folder=tmp_path, **none)
     assert (deploying.returncode, deploying.stdout[:7]) == (1, "problem")
     assert max(map(len, done.stdout.splitlines())) <= 80

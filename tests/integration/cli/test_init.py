@@ -11,14 +11,14 @@ import yaml
 
 from evalake.contracts.tables import RUNS
 from evalake.storage.lake import Lake
-from tests.integration.cli.command import ROOT, evalake
+from tests.integration.cli.command import ROOT, evalake_here
 
-COMMANDS = (f"EVALAKE={sys.executable} -m cli", f"PREFECT={sys.executable} -m prefect")
+COMMANDS = (f"EVALAKE={sys.executable} -m evalake.cli", f"PREFECT={sys.executable} -m prefect")
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    done = evalake("init", "mine", folder=tmp_path)
+    done = evalake_here("init", "mine", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "cd mine && evalake run questions" in done.stderr
     return tmp_path / "mine"
@@ -37,7 +37,7 @@ def test_its_folders_hide_none_of_evalakes_rooms_and_it_overwrites_nothing(proje
     assert not names & {path.name for path in ROOT.iterdir() if path.is_dir()}
     settings = project / "evalake.toml"
     settings.write_text("batch_size = 7")
-    again = evalake("init", project, folder=project)
+    again = evalake_here("init", project, folder=project)
     assert again.returncode == 2
     assert "overwrites nothing" in again.stderr
     assert settings.read_text() == "batch_size = 7"

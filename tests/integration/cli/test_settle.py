@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli.command import evalake
+from tests.integration.cli.command import evalake, evalake_here
 
 BLOCKS = ("settle", "command_guard", "--model", "baseline/always-block")
 
@@ -29,7 +29,7 @@ def test_it_stops_when_the_rules_are_decided(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_settled_is_wrong_usage(tmp_path: Path, options: tuple[str, ...], reason: str) -> None:
-    done = evalake(*BLOCKS, *options, folder=tmp_path)
+    done = evalake_here(*BLOCKS, *options, folder=tmp_path)
     assert done.returncode == 2
     assert reason in done.stderr
     assert "Traceback" not in done.stderr

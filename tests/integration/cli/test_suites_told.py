@@ -12,7 +12,7 @@ import pytest
 
 from evalake.cli.help import _folded
 from evalake.suites.registry import suite_names
-from tests.integration.cli.command import evalake
+from tests.integration.cli.command import evalake_here
 
 TELLING = (
     "run", "import", "rescore", "calibrate", "roadmap", "fit-weights", "sql", "metrics", "compare", "gate", "explain",
@@ -22,7 +22,7 @@ TELLING = (
 
 
 def test_help_of_run_lists_suites_with_what_there_is_and_examples(tmp_path: Path) -> None:
-    shown = evalake("run", "--help", folder=tmp_path).stdout
+    shown = evalake_here("run", "--help", folder=tmp_path).stdout
     assert all(re.search(rf"^  {name}: .*\?", shown, re.MULTILINE | re.DOTALL) for name in suite_names())
     assert "prompt types: direct, chain_of_thought" in " ".join(shown.split())
     assert "baseline/always-block" in shown
@@ -57,7 +57,7 @@ def test_an_example_is_folded_where_it_is_wide_and_shown_as_it_is_where_its_quot
 
 def test_help_is_shown_although_the_configuration_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "wrong.toml").write_text('suite_paths = ["nowhere"]')
-    done = evalake("run", "--help", folder=tmp_path, EVALAKE_CONFIG=str(tmp_path / "wrong.toml"))
+    done = evalake_here("run", "--help", folder=tmp_path, EVALAKE_CONFIG=str(tmp_path / "wrong.toml"))
     assert done.returncode == 0
     assert "The suites cannot be listed: suite_paths" in done.stdout
 
@@ -77,12 +77,13 @@ def test_the_shell_completes_suites(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", TELLING)
 def test_every_command_that_tells_something_tells_it_as_json(tmp_path: Path, command: str) -> None:
-    assert "--json " in evalake(*command.split(), "--help", folder=tmp_path).stdout
+    assert "--json " in evalake_here(*command.split(), "--help", folder=tmp_path).stdout
 
 
 def test_a_missing_key_is_said_before_anything_slow_is_begun(tmp_path: Path) -> None:
     code = (
-        "import sys; from evalake.cli import main; sys.argv = ['evalake', 'run', 'command_guard', '--models', 'gpt-4o']\n"
+        "import sys; from evalake.cli import main\n"
+        "sys.argv = ['evalake', 'run', 'command_guard', '--models', 'gpt-4o']\n"
         "try: main.main()\n"
         "except SystemExit as ended: print(ended.code)\n"
         "print([name for name in ('prefect', 'litellm', 'deltalake', 'duckdb') if name in sys.modules])"
@@ -101,10 +102,10 @@ def test_a_missing_key_is_said_before_anything_slow_is_begun(tmp_path: Path) -> 
 
 def test_json_is_format_json(tmp_path: Path) -> None:
     for options in (["--json"], ["--format", "json"]):
-        assert json.loads(evalake("runs", *options, folder=tmp_path).stdout) == []
-        assert json.loads(evalake("sql", "select 1 as one", *options, folder=tmp_path).stdout) == [{"one": 1}]
+        assert json.loads(evalake_here("runs", *options, folder=tmp_path).stdout) == []
+        assert json.loads(evalake_here("sql", "select 1 as one", *options, folder=tmp_path).stdout) == [{"one": 1}]
     for command in (["runs"], ["sql", "select 1"]):
-        done = evalake(*command, "--json", "--format", "csv", folder=tmp_path)
+        done = evalake_here(*command, "--json", "--format", "csv", folder=tmp_path)
         assert (done.returncode, done.stderr) == (
             2,
             "evalake: --json and --format csv are two forms: leave one out\n",

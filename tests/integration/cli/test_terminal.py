@@ -12,7 +12,6 @@ import pytest
 
 from evalake.core.redaction import visible
 from tests.integration.cli.command import ROOT, evalake, evalake_here, recorded
-from tests.servers.copies import Copy
 
 COMMAND = [sys.executable, "-m", "evalake.cli"]
 
@@ -34,8 +33,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _on_terminal(folder: Path, width: int, *arguments: str) -> str:
     leader, follower = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": str(width), "TERM": "xterm", "NO_COLOR": "1"}
-    with Copy(
-        "evalake.cli", *arguments, cwd=folder, env=environment, stdout=follower, stderr=follower, stdin=follower
+    with subprocess.Popen(
+        [*COMMAND, *arguments], cwd=folder, env=environment, stdout=follower, stderr=follower, stdin=follower
     ) as process:
         os.close(follower)
         said = b""
@@ -119,10 +118,11 @@ def test_a_reader_that_goes_away_is_no_failure(lake: Path, arguments: list[str])
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "EVALAKE_LAKE": "my lake"}
     reading, writing = os.pipe()
     os.close(reading)
-    named = {"cwd": lake, "env": environment, "stderr": subprocess.PIPE, "text": True}
-    with os.fdopen(writing, "wb") as closed, Copy("evalake.cli", *arguments, stdout=closed, **named) as process:
-        said = process.communicate()[1]
-    assert (process.returncode, said) == (0, "")
+    with os.fdopen(writing, "wb") as closed:
+        done = subprocess.run(
+            [*COMMAND, *arguments], cwd=lake, env=environment, stdout=closed, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("arguments", ["tables", "sql 'select 1'", "run nothing"])
@@ -186,7 +186,7 @@ HOSTILE = "no\nevalake: all is well\r\x1b[2J\t\u2028\u202e"
         ("sql", "select 1", "--at", HOSTILE),
         ("sql", f'select * from "{HOSTILE}"'),
         ("run", HOSTILE),
-        ("run", "command_guard", "--models", HOSTILE),
+        ("run", "command_guard", "--models", HOSTILE.replace("\n", "")),  # lines are several models
         ("run", "command_guard", "--dataset", HOSTILE),
         ("check", "--lake", HOSTILE),
         ("runs", "--lake", HOSTILE),

@@ -1,15 +1,24 @@
 """A sample as lines for a terminal: as wide as it is, cut where it is long, and unable to steer it."""
 
+from typing import Any
+
 from evalake.cli.transcript import SHORT, transcript
 from evalake.server.viewer.item import ItemDetail
 
 WIDTH = 60
-ABSENT = dict.fromkeys(("category", "severity", "difficulty", "note", "target"))
+ABSENT: dict[str, Any] = dict.fromkeys(("category", "severity", "difficulty", "note", "target"))
 
 
 def sample(text: str) -> ItemDetail:
     """A sample that nobody has answered yet."""
-    told = {"run_id": "r", "suite": "quiz", "dataset": "mine", "sample_id": "s1", "number": 2, "total": 1000}
+    told: dict[str, Any] = {
+        "run_id": "r",
+        "suite": "quiz",
+        "dataset": "mine",
+        "sample_id": "s1",
+        "number": 2,
+        "total": 1000,
+    }
     return ItemDetail.model_construct(**told, **ABSENT, label="hard", input_text=text, calls=[])
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -102,7 +103,8 @@ def test_no_significant_drop_passes_early_where_it_is_a_rise(lake: Lake, ask: Ca
 
 def test_what_remains_of_the_budget_goes_to_each_round(lake: Lake, ask: Callable[..., Ask]) -> None:
     """Of a run whose cost is unknown, what its own ceiling holds to be spent is gone."""
-    asked, ceilings, costs = ask(good=0.8), [], [0.125, None, 0.25, 1.0]
+    ceilings: list[Any] = []
+    asked, costs = ask(good=0.8), [0.125, None, 0.25, 1.0]
 
     def paid(size: int, ceiling: Ceiling) -> str:
         run_id, cost = asked(size, ceiling), costs[len(ceilings)]

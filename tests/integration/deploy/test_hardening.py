@@ -15,6 +15,7 @@ import yaml
 
 from evalake.server.local.background import PATIENCE
 from evalake.tasks.runtime.prefect_internals import LEASES
+from tests.servers.fixtures import require
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
@@ -24,10 +25,10 @@ VALIDATE = (str(Path(sys.executable).parent / "kubernetes-validate"), "--strict"
 
 @pytest.fixture
 def systemd_analyze() -> str:
-    """Where the program is. A test that uses it is left out where it is missing."""
+    """Where the program is."""
     program = shutil.which("systemd-analyze")
-    assert program is not None, "install Debian's package systemd"
-    return program
+    require(program is not None, "systemd-analyze, of Debian's package systemd")
+    return str(program)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)

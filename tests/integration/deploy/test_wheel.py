@@ -49,7 +49,7 @@ def test_it_runs_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(installed)]
     subprocess.run([*install, str(wheel)], check=True, capture_output=True)
     environment = {**os.environ, "PYTHONPATH": str(installed), "COLUMNS": "160"}
-    where = "import cli, suites; print(cli.__file__, suites.__file__)"
+    where = "import evalake.cli, evalake.suites; print(evalake.cli.__file__, evalake.suites.__file__)"
     told = subprocess.run(
         [sys.executable, "-c", where], cwd=work, env=environment, capture_output=True, text=True, check=True
     )

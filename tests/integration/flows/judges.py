@@ -48,7 +48,7 @@ def _invented(said: Any, **fields: Any) -> None:
 INVENTED = {"classification": "HALLUCINATED", "matches_target": False, "is_valid_concern": False}
 BONUS = {"classification": "BONUS_VALID", "matches_target": False, "is_valid_concern": True}
 
-CONTRADICTIONS: Mapping[str, tuple[Callable[[Any], None], str]] = {
+CONTRADICTIONS: Mapping[str, tuple[Callable[[Any], object], str]] = {
     "found-nowhere": (
         lambda said: said["target_assessment"].update(finding_id=None),
         "found is true, but target_assessment.finding_id is null",

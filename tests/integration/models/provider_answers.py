@@ -53,7 +53,7 @@ _CLAUDE = {
     "stop_reason": "end_turn",
     "usage": {"input_tokens": 100, "output_tokens": 50, "cache_read_input_tokens": 400},
 }
-_GEMINI = {
+_GEMINI: dict[str, Any] = {
     "candidates": [
         {"content": {"role": "model", "parts": [{"text": "BLOCK"}]}, "finishReason": "STOP", "index": 0},
     ],

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from evalake.core.configuration import Configuration, Limits, ModelOptions
-from evalake.models.client import Client, Outcome
+from evalake.models.attempts import Outcome
+from evalake.models.client import Client
 from evalake.models.request import Failure, Request
 from tests.servers.model_server import ModelServer
 

@@ -87,7 +87,7 @@ def test_whatever_is_read_here_is_what_litellm_reads(answer: dict[str, Any]) -> 
 
 def plain_answer(**changed: Any) -> dict[str, Any]:
     """An answer as OpenAI gives it."""
-    message = {"role": "assistant", "content": "BLOCK", "refusal": None, "annotations": []}
+    message: dict[str, Any] = {"role": "assistant", "content": "BLOCK", "refusal": None, "annotations": []}
     usage = {
         "prompt_tokens": 1000,
         "completion_tokens": 50,

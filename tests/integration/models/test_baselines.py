@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 from evalake.core.configuration import Configuration
 from evalake.models.baselines import BaselineRefusedError, Messages, Revised, revision_of
@@ -46,7 +47,7 @@ assert "litellm" not in sys.modules
 
 
 def test_a_revised_baseline_answers_under_its_name_and_tells_its_revision() -> None:
-    known = {"parrot": Revised(parrot, "2"), "first": parrot}
+    known: dict[str, Any] = {"parrot": Revised(parrot, "2"), "first": parrot}
     with Client(Configuration(), baselines=known) as client:
         reply = answer(client, request("hello", "baseline/parrot"))
     assert isinstance(reply, Reply)

@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from evalake.core.errors import ProviderError
-from evalake.models.client import Client, Outcome
+from evalake.models.attempts import Outcome
+from evalake.models.client import Client
 from evalake.models.request import Reply, Request
 from tests.integration.models.support import answer, answers, configuration, kinds, request
 from tests.servers.model_server import ModelServer

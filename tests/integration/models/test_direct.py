@@ -9,7 +9,8 @@ import pytest
 
 from evalake.core.configuration import Configuration, Limits, ModelOptions
 from evalake.core.errors import ConfigurationError
-from evalake.models.client import Client, Outcome
+from evalake.models.attempts import Outcome
+from evalake.models.client import Client
 from evalake.models.direct import PARAMETERS, SWITCH, switched_on
 from evalake.models.direct_models import DIRECT
 from evalake.models.key_names import KEY_VARIABLES

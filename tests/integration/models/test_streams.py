@@ -6,7 +6,8 @@ import pytest
 
 from evalake.core.configuration import Configuration
 from evalake.models import streams
-from evalake.models.client import Client, Outcome
+from evalake.models.attempts import Outcome
+from evalake.models.client import Client
 from evalake.models.direct import SWITCH
 from evalake.models.request import Failure, Reply, Request
 from evalake.models.streams import read_events

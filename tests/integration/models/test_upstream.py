@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from evalake.models.client import Client, Outcome
+from evalake.models.attempts import Outcome
+from evalake.models.client import Client
 from evalake.models.direct import SWITCH
 from evalake.models.request import Failure, Reply
 from tests.integration.models.support import PROVIDERS, QUICK, answer, configuration, request

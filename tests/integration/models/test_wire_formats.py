@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from evalake.core.configuration import Configuration, Limits, ModelOptions
-from evalake.models.client import Client, Outcome
+from evalake.models.attempts import Outcome
+from evalake.models.client import Client
 from evalake.models.request import Failure, Reply
 from tests.integration.models.support import QUICK, answer, request
 

@@ -111,7 +111,7 @@ class Service:
 
     def ask(self, session_id: str, force: bool | None = None, **options: Any) -> httpx.Response:
         """POST for a score."""
-        body = {} if force is None else {"json": {"force_rescore": force}}
+        body: dict[str, Any] = {} if force is None else {"json": {"force_rescore": force}}
         return self.http.post(f"/api/v1/scoring/sessions/{session_id}/score", **body, **options)
 
     def score(self, session_id: str) -> httpx.Response:

@@ -55,7 +55,7 @@ def finish(place: Place, score_id: str) -> dict[str, Any]:
     assert scoring is not None
     try:
         scoring.walk()
-        return scoring.end()
+        return dict(scoring.end())
     finally:
         release_client(scoring.context)
 

@@ -77,7 +77,12 @@ subprocess.run([sys.executable, "-c", inner], check=True)
 report()
 threading.Event().wait()
 """
-REUSE = ([], [socket.SO_REUSEADDR], [socket.SO_REUSEPORT], [socket.SO_REUSEADDR, socket.SO_REUSEPORT])
+REUSE: tuple[list[int], ...] = (
+    [],
+    [socket.SO_REUSEADDR],
+    [socket.SO_REUSEPORT],
+    [socket.SO_REUSEADDR, socket.SO_REUSEPORT],
+)
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import connect
+from websockets.sync.connection import Connection
 
 from evalake.contracts.tables import CALLS
 from tests.e2e.processes import PrefectStack, Process, have_ended, wait_until
@@ -125,11 +126,11 @@ def test_one_sigterm_ends_a_service_and_all_that_it_started_within_20_seconds(tm
     service.stop()
 
 
-def _subscribe(page: ClientConnection) -> None:
+def _subscribe(page: Connection) -> None:
     page.send('{"type": "subscribe", "channel": "session:first"}')
 
 
-def _told(page: ClientConnection, kind: str) -> dict[str, Any]:
+def _told(page: Connection, kind: str) -> dict[str, Any]:
     """What a page is told next that is of this kind."""
     while (event := json.loads(page.recv(60)))["type"] != kind:
         pass
@@ -170,7 +171,7 @@ def _worker(stack: PrefectStack) -> Process:
 def _wait_for_phase(service: Service, phase: str) -> None:
     def reached() -> bool:
         score = service.score("first").json()
-        return score["status"] == "in_progress" and score["phase"] == phase
+        return (score["status"], score["phase"]) == ("in_progress", phase)
 
     wait_until(reached, f"the phase {phase}")
 

@@ -1,5 +1,7 @@
 """A change that lost a race is made again, and what the engine says of a refused row goes no further."""
 
+from typing import Any
+
 import pytest
 from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -7,7 +9,7 @@ from evalake.core.errors import ContractError, LakeError
 from evalake.storage import commit as commits
 from evalake.storage.commit import commit
 
-WORDS = {"busy": "others come first", "failed": "it cannot be written"}
+WORDS: dict[str, Any] = {"busy": "others come first", "failed": "it cannot be written"}
 
 
 def test_a_change_that_lost_races_is_made_again() -> None:

@@ -123,7 +123,7 @@ def test_the_table_itself_refuses_what_slipped_past_the_audit(lake: Lake) -> Non
 
 
 def _land_many(uri: str, first: int, merged_at_once: str) -> int:
-    landing.ALWAYS = merged_at_once
+    landing.ALWAYS = merged_at_once  # type: ignore[attr-defined]
     landed = [
         land(Lake(uri), TOYS, frame(*(toy(f"k{n}") for n in range(start, start + 20))))
         for start in range(first, first + 100, 20)

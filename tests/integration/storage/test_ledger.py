@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -74,7 +75,7 @@ def test_a_compaction_that_fails_is_logged_and_fails_nobody(lake: Lake, caplog: 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2)), max_size=40), st.integers(1, 5))
 def test_the_index_finds_exactly_what_a_dictionary_would(tmp_path_factory, keys, commits) -> None:  # type: ignore[no-untyped-def]
     lake = Lake(str(tmp_path_factory.mktemp("lake")))
-    expected: dict[tuple[str, int], str] = {}
+    expected: dict[Any, Any] = {}
     for number in range(commits):
         rows = [call(n, r, response=f"{number}.{place}") for place, (n, r) in enumerate(keys[number::commits])]
         for row in rows:

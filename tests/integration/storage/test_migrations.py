@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 from deltalake import Field as DeltaField
+from deltalake.schema import PrimitiveType
 from deltalake.table import TableAlterer
 from pydantic import Field
 
@@ -255,7 +256,7 @@ def test_two_who_migrate_at_once_do_it_once(lake: Lake, contract: Contract) -> N
 
 def test_what_another_migrated_and_wrote_since_is_not_migrated_over(lake: Lake) -> None:
     """Somebody else migrates, and lands a row, after the rows were read and before they are written."""
-    write = migrations.write_deltalake
+    write = migrations.write_deltalake  # type: ignore[attr-defined]
 
     def overtaken(*args: Any, **kwargs: Any) -> None:
         with patch.object(migrations, "write_deltalake", write):
@@ -280,7 +281,7 @@ def test_a_newer_table_is_refused(lake: Lake) -> None:
 
 
 def test_a_table_that_was_changed_without_a_migration_is_nobodys(lake: Lake) -> None:
-    lake.open(FIRST).alter.add_columns([DeltaField("extra", "string")])
+    lake.open(FIRST).alter.add_columns([DeltaField("extra", PrimitiveType("string"))])
     with pytest.raises(SchemaMismatchError, match="extra"):
         lake.frame(FIRST)
 

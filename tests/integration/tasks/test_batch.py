@@ -65,4 +65,4 @@ def test_a_batch_is_tried_again_where_its_machine_failed(
     if elsewhere:  # which tells no more of it than its words
         state.data = None
     assert call_batch.retry_condition_fn is not None
-    assert call_batch.retry_condition_fn(call_batch, None, state) == is_tried_again
+    assert call_batch.retry_condition_fn(call_batch, None, state) == is_tried_again  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ def collector(tmp_path: Path) -> Collector:
     return Collector(RunContext("run", "command_guard", Lake(str(tmp_path / "lake")), Configuration()), nobody)
 
 
-def ended(kind: str) -> Conversation:
+def ended(kind: Any) -> Conversation:
     exchange = Exchange("a" * 64, Failure(kind, "too late", 3))
     return Conversation(Item(SAMPLE, "a/model", None, "direct", 0), "a" * 64, [exchange])
 

@@ -1,6 +1,7 @@
 """Failures are told by model and kind with a first reason, and land once a call."""
 
 from pathlib import Path
+from typing import Any
 
 from evalake.contracts.tables import CALL_FAILURES
 from evalake.core.configuration import read_configuration
@@ -21,7 +22,7 @@ def context(folder: Path) -> RunContext:
     return RunContext("run", "command_guard", Lake(str(folder / "lake")), read_configuration(file))
 
 
-def failed(kind: str, prompt: str, model: str = "a/model") -> Conversation:
+def failed(kind: Any, prompt: str, model: str = "a/model") -> Conversation:
     failure = Failure(kind, f"{kind} of {prompt}", 3)
     return Conversation(Item(SAMPLE, model, None, "direct", 0), prompt, [Exchange(prompt, failure)])
 

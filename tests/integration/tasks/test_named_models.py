@@ -57,7 +57,7 @@ def test_a_name_leads_to_one_real_model(tmp_path: Path, lines: str, said: str) -
     file = tmp_path / "evalake.toml"
     file.write_text(lines)
     with pytest.raises(ConfigurationError, match=said):
-        check(RunRequest("command_guard", lake=str(tmp_path / "lake"), configuration_file=str(file)))
+        check(RunRequest("command_guard", lake=str(tmp_path / "lake"), configuration_file=file))
 
 
 def test_variants_stand_side_by_side_and_one_model_under_two_names_does_not(
@@ -68,7 +68,7 @@ def test_variants_stand_side_by_side_and_one_model_under_two_names_does_not(
     quick = f'[models.quick]\nmodel = "{REAL}"\nparameters.seed = 3'
     file.write_text(f'[models.careful]\nmodel = "{REAL}"\nrevision = "2"\n{quick}')
     names = ("careful", "quick", REAL)
-    order = RunRequest("command_guard", lake=str(tmp_path / "lake"), models=names, configuration_file=str(file))
+    order = RunRequest("command_guard", lake=str(tmp_path / "lake"), models=names, configuration_file=file)
     assert check(order).models == names
     file.write_text(f'[models.careful]\nmodel = "{REAL}"\n{quick}')
     with pytest.raises(UsageError, match=f"careful and {REAL} are one model"):

@@ -48,7 +48,7 @@ def test_a_run_with_wrong_options_leaves_nothing(tmp_path: Path, name: str, line
     file = tmp_path / "evalake.toml"
     file.write_text(lines)
     with pytest.raises(ConfigurationError, match=named):
-        check(RunRequest(name, lake=str(tmp_path / "lake"), configuration_file=str(file)))
+        check(RunRequest(name, lake=str(tmp_path / "lake"), configuration_file=file))
     assert not (tmp_path / "lake").exists()
 
 
@@ -75,7 +75,7 @@ def test_prompts_with_the_same_texts_are_told_before_anything_is_asked(
         lines.append(f'[suites.{name}.prompts.{prompt}]\n{part} = "{prompt}.md"\n')
     (tmp_path / "evalake.toml").write_text("".join(lines))
     order = RunRequest(
-        name, lake=str(tmp_path / "lake"), prompt_types=pair, limit=1, configuration_file=str(tmp_path / "evalake.toml")
+        name, lake=str(tmp_path / "lake"), prompt_types=pair, limit=1, configuration_file=tmp_path / "evalake.toml"
     )
     with pytest.raises(UsageError, match=f"the prompts {pair[0]} and {pair[1]} have the same texts"):
         check(order)

@@ -51,7 +51,7 @@ def sui(parts: Parts) -> Array:
     values = [parts["f2"], parts["found"], parts["valid"], reasoning(parts), 1 - parts["ece"]]
     table = np.stack(values, axis=-1)
     weights = np.where(np.isnan(table), 0.0, np.array([0.25, 0.25, 0.15, 0.25, 0.10]))
-    return (np.nan_to_num(table) * weights).sum(axis=-1) / weights.sum(axis=-1)
+    return np.asarray((np.nan_to_num(table) * weights).sum(axis=-1) / weights.sum(axis=-1))
 
 
 scores = {name: Mean(score(name), low=0, high=1) for name in SCORES}

@@ -1,5 +1,7 @@
 """Agreement against scikit-learn, statsmodels, krippendorff, SciPy, and the published example of ICC."""
 
+from typing import Any
+
 import krippendorff
 import numpy as np
 import polars as pl
@@ -29,7 +31,7 @@ from tests.unit.metrics.frames import estimate, estimates, one_group
 BANDS = ("red", "yellow", "green")
 a, b, c = (pl.col(name) for name in "abc")
 answer = st.sampled_from(BANDS) | st.none()
-SEVERAL = {"min_size": 5, "max_size": 15}  # of which each example is, for they are measured at once
+SEVERAL: dict[str, Any] = {"min_size": 5, "max_size": 15}  # of which each example is, for they are measured at once
 panels = st.lists(st.lists(st.tuples(answer, answer, answer), min_size=1, max_size=40), **SEVERAL)
 Panel = list[tuple[str | None, str | None, str | None]]
 

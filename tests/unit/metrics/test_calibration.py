@@ -1,5 +1,7 @@
 """Calibration error against loops over the bins as they are defined, and scikit-learn."""
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
@@ -31,7 +33,7 @@ def gaps(rows: list[tuple[float, bool]]) -> list[tuple[float, int]]:
     for k in range(10):
         own = [(c, ok) for c, ok in rows if k / 10 < c <= (k + 1) / 10 or (k == 0 and c == 0)]
         if own:
-            found.append((abs(np.mean([ok for _, ok in own]) - np.mean([c for c, _ in own])), len(own)))
+            found.append((float(abs(np.mean([ok for _, ok in own]) - np.mean([c for c, _ in own]))), len(own)))
     return found
 
 
@@ -118,7 +120,7 @@ def test_the_parts_of_the_brier_score_add_up(several: list[list[tuple[float, boo
         one_group(confidence=[np.ceil(c * 10) / 10 if c else 0.1 for c, _ in rows], correct=[ok for _, ok in rows])
         for rows in several
     ]
-    names = ("reliability", "resolution", "uncertainty")
+    names: tuple[Any, ...] = ("reliability", "resolution", "uncertainty")
     parts = [estimates(frames, CalibrationError(confidence, correct, name)) for name in names]
     wholes = estimates(frames, Mean((confidence - correct.cast(pl.Float64)) ** 2))
     for reliability, resolution, uncertainty, whole in zip(*parts, wholes, strict=True):

@@ -181,10 +181,10 @@ def test_a_slice_of_which_nothing_is_known_is_no_row() -> None:
         lambda parts: (parts["a"] + parts["b"]) / 2, {"a": Rate(pl.col("right")), "b": Rate(pl.col("right"))}
     )
     metric = Metric("both", both, slices=("all", "difficulty"))
-    sides = [
-        answers([True, False, right], difficulty=pl.Series([None] * 3, dtype=pl.String)) for right in (True, False)
-    ]
-    assert compare(*sides, [metric], cluster="cluster", pair="sample")["slice"].to_list() == ["all"]
+    right, wrong = (
+        answers([True, False, last], difficulty=pl.Series([None] * 3, dtype=pl.String)) for last in (True, False)
+    )
+    assert compare(right, wrong, [metric], cluster="cluster", pair="sample")["slice"].to_list() == ["all"]
 
 
 def test_no_shared_sample_is_no_row() -> None:

@@ -97,7 +97,7 @@ def measured(name: str) -> dict[str, dict[str, Any]]:
     """Version and numbers of every metric of a suite on a fixed frame, over all rows of its first group."""
     suite = find_suite(name)
     declared = suite.all_metrics(suite.options)
-    rows = measure(FRAMES[name](), declared, cluster="cluster").filter(slice="all").unique("metric", keep="first")
+    rows = measure(FRAMES[name](), declared, cluster="cluster").filter(slice="all").unique("metric", keep="first")  # type: ignore[no-untyped-call]
     numbers = {row["metric"]: [row[number] for number in NUMBERS] for row in rows.iter_rows(named=True)}
     return {each.name: {"version": each.version, "numbers": numbers[each.name]} for each in declared}
 

@@ -19,7 +19,7 @@ values_or_nothing = st.lists(st.none() | st.floats(-1e5, 1e5).map(lambda x: roun
 known_or_not = st.booleans() | st.none()
 rows_of_conditions = st.lists(st.tuples(known_or_not, known_or_not), min_size=1, max_size=60)
 Values = list[float | None]
-SEVERAL = {"min_size": 5, "max_size": 15}  # of which each example is, for they are measured at once
+SEVERAL: dict[str, Any] = {"min_size": 5, "max_size": 15}  # of which each example is, for they are measured at once
 x = pl.col("x")
 
 

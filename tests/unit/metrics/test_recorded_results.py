@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -11,7 +12,7 @@ from tests.unit.metrics.audit import AUDIT_METRICS, panel_metrics
 from tests.unit.metrics.guard import GUARD_METRICS
 
 
-def lines(path: Path) -> list[dict[str, object]]:
+def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 

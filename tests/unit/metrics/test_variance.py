@@ -34,12 +34,14 @@ def test_repeats_and_samples_are_told_apart() -> None:
 
 def test_a_judge_who_is_always_stricter_lies_apart_as_a_whole() -> None:
     scores, strict = {"a": 0.5, "b": 0.9, "c": 0.7}, {"j": 0.0, "k": 0.2}
+    rows: list[tuple[str, str | None, int, float]]
     rows = [(name, judge, 0, score - less) for name, score in scores.items() for judge, less in strict.items()]
     got = values(results(rows))
     assert got == {("panel:j+k", "sd_judge"): pytest.approx((0.2**2 / 2) ** 0.5)}
 
 
 def test_judges_who_say_the_same_lie_no_distance_apart() -> None:
+    rows: list[tuple[str, str | None, int, float]]
     rows = [(name, judge, 0, score) for name, score in (("a", 0.5), ("b", 0.9)) for judge in ("j", "k")]
     assert values(results(rows)) == {("panel:j+k", "sd_judge"): 0.0}
 

@@ -197,7 +197,9 @@ def _joined(paths: Sequence[Path], folder: Path, files: Files) -> Source:
     texts = [files.read(path).decode("utf-8-sig", "surrogateescape") for path in paths]
     if len(paths) == 1:
         return Source(texts[0])
-    parts, before, count = [], {}, 0
+    parts: list[str] = []
+    before: dict[str, int] = {}
+    count = 0
     for path, text in zip(paths, texts, strict=True):
         before.setdefault(path.name, count + 1)
         is_code = path.suffix.casefold() in CODE

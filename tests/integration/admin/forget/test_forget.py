@@ -22,8 +22,9 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.snapshots import read_metrics
 from evalake.suites.registry import all_contracts, suite
+from tests.golden.lakes.archives import ARCHIVES
 from tests.integration.admin.forget.byte_search import files_with
-from tests.integration.admin.test_migrate import ARCHIVES, Place
+from tests.integration.admin.test_migrate import Place
 from tests.integration.cli.command import recorded
 from tests.integration.storage.recorded_lake import AUDITS
 from tests.integration.storage.recorded_lake import SAMPLES as SAMPLES_OF_GUARD

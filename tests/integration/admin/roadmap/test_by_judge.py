@@ -89,7 +89,7 @@ def test_a_judge_that_does_not_answer_is_told(context: RunContext, model_server:
 def test_many_names_go_in_portions_that_know_the_themes_of_those_before(
     context: RunContext, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(roadmap, "PORTION", 2)
+    monkeypatch.setattr(roadmap, "NAMES_A_REQUEST", 2)
 
     def reply(messages: Messages) -> str:
         return answer(Memory=sorted(listed(messages).values()))

@@ -40,7 +40,7 @@ def test_names_of_a_later_portion_join_the_groups_of_those_before(monkeypatch: p
     }
     at_once = group_by_words(tools)
     assert len(at_once) == 3
-    monkeypatch.setattr(roadmap, "PORTION", 4)
+    monkeypatch.setattr(roadmap, "NAMES_COMPARED", 4)
     assert group_by_words(tools) == at_once
 
 

@@ -48,6 +48,7 @@ def test_calls_and_price_are_told_before_anything_begins(batch: Service) -> None
     assert estimate(batch, obsolete=True) == {
         "sessions": 0, "calls": 0, "usd_low": 0.0, "usd_high": 0.0, "judge": JUDGE
     }  # fmt: skip
+    wrong: dict[str, Any]
     for wrong in ({}, {"not_scored": True, "obsolete": True}, {"not_scored": 1}):
         assert batch.http.post("/api/v1/scoring/estimate", json=wrong).status_code == 422
     assert [batch.score(session).status_code for session in SESSIONS] == [404, 404, 404]
@@ -146,6 +147,7 @@ def test_a_batch_says_what_became_of_each(listed: Service, place: Place) -> None
     ]
     again = listed.http.post("/api/v1/scoring/batch", json={"session_ids": ["batch-1"], "force_rescore": True}).json()
     assert [refusal["status"] for refusal in again["refused"]] == [409]
+    wrong: dict[str, Any]
     for wrong in ({}, {"session_ids": []}, {"session_ids": ["a"], "obsolete": True}, {"session_ids": "a"}):
         assert listed.http.post("/api/v1/scoring/batch", json=wrong).status_code == 422
 

@@ -86,7 +86,7 @@ def test_a_mistyped_id_waits_for_no_source_and_holds_nobody_up(place: Place, mon
     sessions.read_sources()
     place.write("second")
     reading, go_on = threading.Event(), threading.Event()
-    _read_by(monkeypatch, lambda _: (reading.set(), go_on.wait(60)))
+    _read_by(monkeypatch, lambda _: (reading.set(), go_on.wait(60)))  # type: ignore[func-returns-value]
     reader = threading.Thread(target=sessions.read_sources)
     reader.start()
     assert reading.wait(60)
@@ -115,7 +115,7 @@ def test_a_database_that_never_answers_is_away(tmp_path: Path, monkeypatch: pyte
 
 def _read_by(monkeypatch: pytest.MonkeyPatch, first: object) -> None:
     """Have something done before each reading of a source."""
-    read = module.read_dataset
+    read = module.read_dataset  # type: ignore[attr-defined]
 
     def reading(name: str, *, may_be_empty: bool = False) -> Dataset:
         assert callable(first)

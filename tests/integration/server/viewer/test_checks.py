@@ -18,9 +18,7 @@ def test_tables_that_broke_a_rule_come_first_with_every_rule_in_words(http: http
     (broken,) = [rule for rule in runs["rules"] if not all(result["passed"] for result in rule["results"])]
     assert broken["demands"] == "cost_usd is at least 0"
     assert broken["results"][0]["rows_failed"] == runs["rows"] == 3
-    assert [rule["rule_id"] for rule in samples["rules"]] == [
-        rule.id for rule in (*SAMPLES.rules, *SAMPLES.table_rules)
-    ]
+    assert [rule["rule_id"] for rule in samples["rules"]] == [rule.id for rule in SAMPLES.all_rules]
 
 
 def test_of_two_checks_the_newer_version_counts(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -68,7 +69,7 @@ def test_replies_shows_the_reply_of_each_key(lake: Lake) -> None:
 
 
 def test_a_run_has_all_its_rows_whichever_run_landed_them(filled: Lake) -> None:
-    runs = dict(ask(filled, "select run_id, items from runs where suite = 'command_guard'"))
+    runs: dict[Any, Any] = dict(ask(filled, "select run_id, items from runs where suite = 'command_guard'"))  # type: ignore[arg-type]
     rows = "select run_id, count(*), count(*) filter (landed_by_run = run_id) from command_guard_run_results group by 1"
     assert {run: (total, landed) for run, total, landed in ask(filled, rows)} == {
         run: (items, 20 if items == 20 else 60) for run, items in runs.items()

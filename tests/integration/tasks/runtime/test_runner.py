@@ -9,7 +9,7 @@ from tests.e2e.processes import wait_until
 
 
 def test_a_dask_worker_is_not_profiled_once_it_calls_batches() -> None:
-    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:  # type: ignore[no-untyped-call]
         (worker,) = cluster.workers.values()
         profiling = worker.periodic_callbacks["profile"]
         assert profiling.is_running()
@@ -29,7 +29,7 @@ def test_a_lost_server_is_one_sentence() -> None:
 
 
 def test_a_lost_scheduler_is_one_sentence_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:  # type: ignore[no-untyped-call]
         monkeypatch.setenv(SCHEDULER, cluster.scheduler_address)
         future = client.submit(abs, 1, resources={"of nobody": 1})  # so that it waits
         client.close()

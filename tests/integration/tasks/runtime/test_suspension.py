@@ -12,7 +12,7 @@ from evalake.tasks.runtime.suspension import Interruption
 
 
 def interrupted(state: Any, deployed: bool = True) -> Interruption:
-    flow_run = FlowRun.model_construct(id=uuid4(), deployment_id=uuid4() if deployed else None)
+    flow_run = FlowRun.model_construct(id=uuid4(), deployment_id=uuid4() if deployed else None)  # type: ignore[call-arg]
     return Interruption(state, flow_run, "evalake run quiz")
 
 

@@ -19,7 +19,7 @@ def both(rule_id: str, frame: pl.DataFrame) -> tuple[int, int]:
 
 
 def test_a_list_with_anything_in_it_is_not_empty() -> None:
-    values = (None, [], [""], ["a", "b"])
+    values: tuple[list[str] | None, ...] = (None, [], [""], ["a", "b"])
     frame = conform([row(name=str(n), items=items) for n, items in enumerate(values)], EXAMPLE)
     assert both("items_empty", frame) == (2, 2)
 

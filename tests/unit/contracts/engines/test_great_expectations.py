@@ -46,7 +46,7 @@ def test_no_kind_of_rule_is_left_out() -> None:
     assert of_tables == set(TableKind)
     for contract in (EXAMPLE, *all_contracts()):
         named = [expectation.meta["rule_id"] for expectation in expectations(contract).expectations]
-        assert named == [rule.id for rule in (*contract.rules, *contract.table_rules)]
+        assert named == [rule.id for rule in contract.all_rules]
 
 
 def test_every_edge_is_judged_as_the_masks_judge_it(at_edges: ExpectationReport) -> None:
@@ -58,7 +58,7 @@ def test_every_edge_is_judged_as_the_masks_judge_it(at_edges: ExpectationReport)
 
 def test_results_count_as_the_audit_counts(at_edges: ExpectationReport) -> None:
     by_rule = {result.rule_id: result for result in at_edges.results}
-    assert by_rule.keys() == {rule.id for rule in (*EXAMPLE.rules, *EXAMPLE.table_rules)}
+    assert by_rule.keys() == {rule.id for rule in EXAMPLE.all_rules}
     for result in audit(edge_frame(), EXAMPLE).results[: len(EXAMPLE.rules)]:
         assert by_rule[result.rule_id] == result
 
@@ -85,6 +85,7 @@ def test_keys_of_several_columns_agree_on_nulls() -> None:
 
 
 def test_shares_by_group_agree_at_the_bound_and_for_rows_without_a_group() -> None:
+    words: dict[str | None, list[str | None]]
     words = {"yes": ["failed", "done"], "no?": ["failed", "failed", "done"], None: ["failed", None]}
     groups = [(word, state) for word, states in words.items() for state in states]
     rows = [row(name=str(n), word=word, state=state, reason="r") for n, (word, state) in enumerate(groups)]
@@ -105,7 +106,7 @@ def test_an_empty_frame_breaks_only_the_row_count() -> None:
 
 def test_severity_and_words_are_in_the_suite() -> None:
     by_rule = {expectation.meta["rule_id"]: expectation for expectation in expectations(EXAMPLE).expectations}
-    for rule in (*EXAMPLE.rules, *EXAMPLE.table_rules):
+    for rule in EXAMPLE.all_rules:
         assert (by_rule[rule.id].severity == "warning") == (rule.severity is Severity.WARNING)
     assert by_rule["floor_between"].notes == "floor is at least -1.5"
 
@@ -120,7 +121,7 @@ def test_a_metric_that_cannot_be_computed_is_an_error_and_not_bad_data() -> None
     expectations(EXAMPLE)  # imports Great Expectations without its warnings
     from great_expectations import expectations as library
 
-    suite = _suite(library.ExpectColumnValuesToNotBeNull(column="absent", meta={"rule_id": "absent_present"}))
+    suite = _suite(library.ExpectColumnValuesToNotBeNull(column="absent", meta={"rule_id": "absent_present"}))  # type: ignore[attr-defined]
     with pytest.raises(
         ContractError, match=r"^Great Expectations could not evaluate the rule absent_present: .+"
     ) as caught:
@@ -132,7 +133,7 @@ def test_an_expectation_that_crashes_is_an_error_and_not_bad_data() -> None:
     expectations(EXAMPLE)
     from great_expectations import expectations as library
 
-    class ExpectTooMuch(library.ExpectColumnValuesToNotBeNull):  # type: ignore[misc]
+    class ExpectTooMuch(library.ExpectColumnValuesToNotBeNull):  # type: ignore[misc, name-defined]
         """Expect what cannot be."""
 
         def _validate(self, *_: Any, **__: Any) -> Any:

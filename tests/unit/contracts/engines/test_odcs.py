@@ -77,7 +77,7 @@ def test_columns_keys_and_rules_are_all_there(contract: Contract) -> None:
     assert [each.description for each in properties] == [column.description for column in contract.columns]
     positions = {each.primaryKeyPosition: each.name for each in properties if each.primaryKey}
     assert positions == dict(enumerate(contract.key, start=1))
-    assert checks(contract).keys() == {rule.id for rule in (*contract.rules, *contract.table_rules)}
+    assert checks(contract).keys() == {rule.id for rule in contract.all_rules}
 
 
 def test_types_enumerations_and_lists() -> None:

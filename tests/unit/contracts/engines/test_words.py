@@ -6,7 +6,7 @@ from tests.unit.contracts.examples import EXAMPLE
 
 
 def test_every_rule_can_be_said_in_words() -> None:
-    words = {rule.id: describe(rule) for rule in (*EXAMPLE.rules, *EXAMPLE.table_rules)}
+    words = {rule.id: describe(rule) for rule in EXAMPLE.all_rules}
     assert words["needed_present"] == "needed is not null"
     assert words["text_not_blank"] == "text holds more than white space"
     assert words["number_finite"] == "number is a finite number"

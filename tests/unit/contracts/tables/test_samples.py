@@ -34,8 +34,8 @@ def test_its_row_model_is_closed_frozen_and_strict() -> None:
     with pytest.raises(ValidationError):
         SampleRow(**{**values, "position": "0"})
     with pytest.raises(ValidationError):
-        SampleRow(**values, extra="x")
+        SampleRow(**values, extra="x")  # type: ignore[call-arg]
     with pytest.raises(ValidationError):
         SampleRow(**{name: value for name, value in values.items() if name != "target"})
     with pytest.raises(ValidationError):
-        made.label = "other"
+        made.label = "other"  # type: ignore[misc]

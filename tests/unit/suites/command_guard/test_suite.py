@@ -1,6 +1,7 @@
 """The suite as one object: its baselines answer, and the trivial ones get what reports say of them."""
 
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -15,7 +16,7 @@ from tests.unit.suites.command_guard.rows import HARMLESS, LANDING, MALICIOUS
 
 def asked(model: str) -> pl.DataFrame:
     """Rows of a baseline's answers to a malicious and a harmless command."""
-    rows = []
+    rows: list[Any] = []
     for sample in (MALICIOUS, HARMLESS):
         item = Item(sample, model)
         request = SUITE.conversation.next_request(item, (), SUITE.options)

@@ -1,5 +1,7 @@
 """A report lists sessions, worst first, with what they were about and the judge's words."""
 
+from typing import Any
+
 import polars as pl
 
 from evalake.contracts.tables import SAMPLES
@@ -12,7 +14,7 @@ from evalake.tasks.extract import sample_rows
 from tests.unit.reports.samples import RUN, SNAPSHOT
 from tests.unit.suites.session_review.support import sample, session
 
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "model": pl.String, "judge": pl.String, "session_id": pl.String, "sample_hash": pl.String, "replicate": pl.Int64,
     "total_score": pl.Int64, "failure_tags": pl.List(pl.String), "missing_tools": pl.List(pl.String),
 }  # fmt: skip
@@ -20,7 +22,7 @@ SCHEMA = {
 
 def listed(*scores: int | None) -> pl.DataFrame:
     of = sample(session(AgentMessage(text="I look at the pods.")))
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         ("agents", "j", f"s-{k}", of.sample_hash, 0, score, ["loops", "guesses"], []) for k, score in enumerate(scores)
     ]
     known = pl.DataFrame(sample_rows(Dataset("recorded", (of,))))

@@ -71,7 +71,8 @@ def in_state(state: str) -> dict[str, Any]:
     """A scoring in a state, by the name that `STEPS` has for it."""
     row, _ = scored(REVIEW, "None.")
     if state in ("pending", "in_progress"):
-        return begun(item(), Exchange(row["prompt_hash"], Reply(None))) | {"score_id": row["score_id"], "status": state}
+        row_of = begun(item(), Exchange(row["prompt_hash"], Reply(None)))
+        return {**row_of, "score_id": row["score_id"], "status": state}
     if state == "without tools":
         return {**row, "missing_tools": None, "missing_tools_analysis": None}
     if state in ("timeout", "no_total"):

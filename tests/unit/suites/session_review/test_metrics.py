@@ -12,7 +12,7 @@ from evalake.suites.session_review.metrics import METRICS, TOOL_METRICS, tools_n
 from evalake.suites.session_review.prompts import criteria_hash
 
 SCORES = [49, 50, 74, 75, 100, 0]
-TYPES = {
+TYPES: dict[str, Any] = {
     "missing_tools": pl.List(pl.String),
     "logical_flow": pl.Int64,
     "human_score": pl.Float64,

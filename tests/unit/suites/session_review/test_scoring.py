@@ -1,6 +1,7 @@
 """Scoring: the phases that a progress is in, and the circuit that opens when a provider is down."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import polars as pl
 import pytest
@@ -10,7 +11,7 @@ from evalake.suites.session_review.score import CANCELLED, CIRCUIT_OPEN, phase_a
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LIMITS = Limits(breaker_failures=2, breaker_seconds=60)
-SCHEMA = {"judge": pl.String, "completed_at": pl.Datetime("us", "UTC"), "error_kind": pl.String}
+SCHEMA: dict[str, Any] = {"judge": pl.String, "completed_at": pl.Datetime("us", "UTC"), "error_kind": pl.String}
 
 
 def scorings(*kinds: str | None, judge: str = "openai/judge", ago: float = 10.0) -> pl.LazyFrame:

@@ -182,6 +182,7 @@ def test_the_readme_counts_what_is_there() -> None:
             counts[0] += 1
             counts[1 + columns.index(truth["severity"])] += 1
             counts[1 + columns.index(truth["difficulty_tier"])] += 1
-    rows = {row[0].strip(): row[1:] for line in readme.splitlines() if len(row := line.strip("|").split("|")) == 10}
+    table = [cells for line in readme.splitlines() if len(cells := line.strip("|").split("|")) == 10]
+    rows = {name.strip(): cells for name, *cells in table}
     told = {name: [int(cell) for cell in cells] for name, cells in rows.items() if cells[0].strip().isdigit()}
     assert told == expected

@@ -1,5 +1,7 @@
 """What a trivial auditor gets follows from the truth alone, whoever was asked."""
 
+from typing import Any
+
 import polars as pl
 import pytest
 
@@ -46,6 +48,7 @@ def test_who_calls_everything_safe_finds_nothing() -> None:
 @pytest.mark.parametrize("truth", [TRUTH, SAFE])
 def test_the_columns_are_those_of_the_baseline_that_says_so(vulnerable: bool, truth: GroundTruth) -> None:
     audit = BASELINES["always-vulnerable" if vulnerable else "always-safe"]([])
+    judged: dict[str, Any]
     judged = {"findings": []} | ({"target_assessment": target(found=False)} if truth.is_vulnerable else {})
     item, answered = conversation([judged], audit, prompt_type="direct", sample=sample(truth))
     row = landed(score(item, answered, {})[RESULTS.table])

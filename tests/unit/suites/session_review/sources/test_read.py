@@ -115,6 +115,7 @@ def test_hostile_bodies_are_refused_or_read_but_never_break() -> None:
     deep: Any = "x"
     for _ in range(5000):
         deep = [deep]
+    body: Any
     for body in (deep, {"stages": [deep]}, {"stages": deep}, {"messages": [{}], "alert": deep}, [], None, 7, {}):
         with pytest.raises(RefusedError):
             read_body(body)

@@ -24,9 +24,11 @@ from tests.unit.suites.solidity_audit.support import CONTRACT, SAFE, TRUTH, line
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_a_sheet_tells_nothing_of_the_truth_where_people_must_be_blind(form: Any) -> None:
-    told = [(f"bank-{n}/{twin}", truth) for n in range(3) for twin, truth in (("vulnerable", TRUTH), ("patched", SAFE))]
+    named = [
+        (f"bank-{n}/{twin}", truth) for n in range(3) for twin, truth in (("vulnerable", TRUTH), ("patched", SAFE))
+    ]
     lines = [
-        line(truth=truth, judged=FOUND if truth is TRUTH else MISSED_NOTHING, sample_id=name) for name, truth in told
+        line(truth=truth, judged=FOUND if truth is TRUTH else MISSED_NOTHING, sample_id=name) for name, truth in named
     ]
     results, findings = rows_of(lines)
     lines = sheet_of(results, findings, 6)

@@ -55,7 +55,7 @@ def judgement(**more: Any) -> dict[str, Any]:
     }
 
 
-TRUTH = {
+TRUTH: dict[str, Any] = {
     "id": "nc_box",
     "ground_truth": {
         "is_vulnerable": True,

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_what_is_left_out_is_named_by_file(tmp_path: Path) -> None:
-    files = {
+    files: dict[str, Any] = {
         **ROUND,
         "j/some_model_1.5/judge_outputs/j_other_direct.json": judgement(sample_id="other", transformed_id=None),
         "j/some_model_1.5/judge_outputs/j_nc_box_naturalistic.json": judgement(findings="none", prompt_type=None),
