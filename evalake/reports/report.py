@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from evalake.reports.coverage import Coverage, as_objects
-from evalake.reports.ranking import Comparison, Decision, Missing, Standing, Verdict, decide, stand
+from evalake.reports.ranking import Comparison, Decision, Missing, Standing, Verdict, as_judged, decide, stand
 from evalake.reports.wording import UNKNOWN, number, visible
 from evalake.sdk.figures import (
     AgreementMatrix,
@@ -53,7 +53,7 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One metric value; None where unknown. A value of fewer than 30 units is not `reliable`."""
+    """One metric value; None where unknown. A value of few units, or a mean of few large amounts, is not `reliable`."""
 
     value: float | None = None
     n: int = 0
@@ -77,7 +77,7 @@ class Report:
                    n, ci_low, ci_high, reliable
     figures        what the suite wants shown; its first Ranking orders the models everywhere
     target         the value of the ranking's quantity that passes
-    comparisons    judge to every pair of its models, compared in the quantity that ranks; without it no rank bands
+    comparisons    judge to every pair of its models, compared in the quantity that ranks; without it no letters
     trivial        what models that answer every sample alike would get in the quantity that ranks, by name
     answers        which columns of `results` say what was right; without it no mistakes are listed
     missing        what the run lacks of each model, and the bounds of the headline metrics that leaves
@@ -188,7 +188,8 @@ class Report:
         known, upwards = self.value(subject, self.ranking.quantity), self.ranking.quantity.higher_is_better
         if known.value is None:
             return None
-        return decide(known.value, known.ci_low, known.ci_high, known.units, self.target, higher_is_better=upwards)
+        ends = known.value, known.ci_low, known.ci_high
+        return as_judged(decide(*ends, known.units, self.target, higher_is_better=upwards), subject.judge)
 
     def mistakes(self) -> Iterator[tuple[Subject, pl.DataFrame]]:
         """Yield each model's wrong answers, in the order of the ranking; models without any are left out."""
@@ -363,7 +364,7 @@ def as_data(report: Report) -> dict[str, Any]:
         "trivial": dict(report.trivial),
         "ranking": [_place(report, subject) for subject in report.subjects],
         "comparisons": [
-            {"judge": judge, **asdict(comparison)}
+            {"judge": judge, **asdict(comparison), "apart": comparison.apart}
             for judge, compared in report.comparisons.items()
             for comparison in compared
         ],
@@ -381,7 +382,7 @@ def _place(report: Report, subject: Any) -> dict[str, Any]:
         "model": subject.model,
         "judge": subject.judge,
         "rank": standing.rank,
-        "band": standing.band if any(report.comparisons.values()) else None,
+        "letters": standing.letters if any(report.comparisons.values()) else None,
         "value": standing.value,
         "decision": None if decision is None else decision.verdict.value,
         "more_samples": None if decision is None else decision.more_samples,

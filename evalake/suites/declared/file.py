@@ -460,7 +460,10 @@ def _mistakes(error: ValidationError, path: Path, lines: Mapping[tuple[str, ...]
         yield f"{place}: {'.'.join(where)}: {message}" if where else f"{place}: {message}"
 
 
-_INSTEAD: Mapping[tuple[str, ...], str] = {("prompts",): ': write prompt = "…"', ("scorers",): ': write score = "exact", or another kind'}
+_INSTEAD: Mapping[tuple[str, ...], str] = {
+    ("prompts",): ': write prompt = "…"',
+    ("scorers",): ': write score = "exact", or another kind',
+}
 _SHORT = {"prompts": "prompt", "scorers": "score"}
 
 

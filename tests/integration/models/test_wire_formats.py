@@ -217,4 +217,6 @@ def test_an_answer_in_no_known_language_is_said_to_be_unreadable(wire: Wire, mod
     failure = wire.ask(model, {})
     assert isinstance(failure, Failure)
     assert (failure.kind, failure.attempts) == ("malformed_response", 2)
-    assert failure.message.startswith(("LiteLLM could not read the reply: ", "the reply holds no choice with a message: "))
+    assert failure.message.startswith(
+        ("LiteLLM could not read the reply: ", "the reply holds no choice with a message: ")
+    )
