@@ -268,8 +268,8 @@ def read_configuration(path: Path | None = None) -> Configuration:
     configuration._distrusted = file
     if entry := next(chain(_only_trusted(configuration), _prompts(configuration)), None):
         raise ConfigurationError(
-            f"{file} of the working directory may not set {entry}: if you trust this folder, run `evalake trust`, or give "
-            f"{TRUST_OPTION} or --config {file}"
+            f"{file} of the working directory may not set {entry}: if you trust this folder, run `evalake trust`, "
+            f"or give {TRUST_OPTION} or --config {file}"
         )
     return configuration
 

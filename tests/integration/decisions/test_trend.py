@@ -4,6 +4,7 @@ import json
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -111,7 +112,8 @@ def nights(lake: Lake, values: list[float], suite: str = "command_guard") -> lis
         for name, at in zip(names, began, strict=True)
     ]
     land(lake, RUNS, conform(rows, RUNS))
-    row = {"model": "m", "judge": None, "slice": "all", "slice_value": "", "metric": "balanced_accuracy", "tier": None}
+    row: dict[str, Any] = {"model": "m", "judge": None, "slice": "all", "slice_value": "", "tier": None}
+    row |= {"metric": "balanced_accuracy"}
     row |= {"n": 200, "units": 200, "n_eff": 200.0, **dict.fromkeys(("se", "ci_low", "ci_high")), "reliable": True}
     types = {"judge": pl.String, "tier": pl.Int64, **dict.fromkeys(("se", "ci_low", "ci_high"), pl.Float64)}
     for name, value in zip(names, values, strict=True):

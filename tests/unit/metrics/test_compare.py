@@ -283,7 +283,7 @@ def test_amounts_of_one_mean_are_rarely_called_different_and_unequal_shapes_clai
             cost = np.exp(spread * random.standard_normal(samples) - spread**2 / 2)
             key = [f"s{n}" for n in range(samples)]
             sides.append(pl.DataFrame({"judge": [None] * samples, "cluster": key, "sample": key, "cost": cost}))
-        row = compare(*sides, metric, cluster="cluster", pair="sample", draws=400).row(0, named=True)
+        row = compare(sides[0], sides[1], metric, cluster="cluster", pair="sample", draws=400).row(0, named=True)
         called += row["p"] is not None and row["p"] < 0.05
         marked += row["mark"] is not None
         if row["mark"]:

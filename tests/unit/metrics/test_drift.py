@@ -84,7 +84,7 @@ def test_p_values_are_shares_of_all_orders() -> None:
     ]
     scaled = (np.array(orders) - np.mean(orders, axis=0)) / np.std(orders, axis=0)
     largest = scaled.max(axis=1)
-    assert drift(*given_).p_value == pytest.approx(np.mean(largest >= largest[0] - 1e-9))
+    assert drift(*given_).p_value == pytest.approx(np.mean(largest >= largest[0] - 1e-9))  # type: ignore[arg-type]
 
 
 def test_noisy_words_hide_no_shift_of_scores() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,8 @@ def test_parts_of_a_value_are_scorers_of_their_own() -> None:
 def test_figures_are_recomputed_over_samples_whose_epochs_are_averaged() -> None:
     values = {("a", 1): "C", ("a", 2): "I", ("b", 1): "C", ("b", 2): "C"}
     samples = [{**sample(name, value), "epoch": epoch} for (name, epoch), value in values.items()]
-    metrics = {n: {"name": n, "value": v, "params": {}} for n, v in (("accuracy", 0.75), ("stderr", 0.25), ("own", 1))}
+    stated = {"accuracy": 0.75, "stderr": 0.25, "own": 1.0}
+    metrics: dict[str, Any] = {n: {"name": n, "value": v, "params": {}} for n, v in stated.items()}
     log = {**header(), "results": {"scores": [{"name": "match", "scorer": "match", "metrics": metrics}]}}
     read = inspect_log.read_document({**log, "samples": samples}, "x")
     assert [(each.ours, each.agrees) for each in read.headlines] == [(0.75, True), (0.25, True), (None, False)]
@@ -88,7 +90,7 @@ def test_a_sample_that_failed_keeps_its_error_and_has_no_score() -> None:
 def test_a_log_that_never_ended_is_read_by_its_start() -> None:
     content = archive(None, [sample(1)], _journal__start__json="")
     assert not inspect_log.is_archive(content)
-    content = archive(None, [sample(1)], **{"_journal/start.json": json.dumps(header())})
+    content = archive(None, [sample(1)], DEFLATED, **{"_journal/start.json": json.dumps(header())})
     assert len(inspect_log.read_archive(content, "x.eval").samples) == 1
 
 
