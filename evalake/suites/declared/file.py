@@ -468,7 +468,9 @@ def _line_of(where: Sequence[str], lines: Mapping[tuple[str, ...], int]) -> int 
     """Find the line of a field, or else of what holds it, under its long or its short name."""
     for end in range(len(where), 0, -1):
         first, *others = where[:end]
-        for path in ((first, *others), (_SHORT.get(first, first), *others), (_SHORT.get(first, first), *others[1:])):
+        short = _SHORT.get(first, first)
+        paths: list[tuple[str, ...]] = [(first, *others), (short, *others), (short, *others[1:])]
+        for path in paths:
             if line := lines.get(path):
                 return line
     return None

@@ -115,6 +115,12 @@ def shown_input(sample: Sample) -> str:
     return "\n".join([*([text] if text else []), *(f"{name}: {as_text(value)}" for name, value in others.items())])
 
 
+def brief_input(packed: str) -> str:
+    """Write a sample's input in a few words, for lists: its text, or else its further columns."""
+    text, others = unpacked(packed)
+    return text or " · ".join(as_text(value) or "" for value in others.values())
+
+
 def example_rows(file: SuiteFile, path: Path) -> list[dict[str, Any]]:
     """Read worked examples, a table with the columns of the dataset. Raises SourceError where it cannot be read."""
     examples = Samples(file)(str(path))
