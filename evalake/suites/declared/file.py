@@ -290,6 +290,7 @@ class SuiteFile(_Part):
     )  # name -> the text that it always replies
     models: Texts = ()  # that a run without --models asks
     judges: Texts = ()
+    panel: bool = False  # whether the judges of a run decide together, too: by majority, and mean scores
 
     _path: Path = PrivateAttr(default=Path())
 
@@ -330,6 +331,8 @@ class SuiteFile(_Part):
         for name, times in Counter(scorer.called for scorer in self.scorers).items():
             if times > 1:
                 raise ValueError(f"scorers: {times} are called {name}: give each a name of its own")
+        if self.panel and not self.judges_by_model:
+            raise ValueError("panel: no scorer is a judge")
         for metric in self.metrics:
             self._check_metric(metric)
         return self

@@ -47,6 +47,7 @@ from evalake.sdk.results import read_recorded
 from evalake.sdk.sources import as_text, storable
 from evalake.suites.declared.file import Scorer, SuiteFile, read_suite_file
 from evalake.suites.declared.judge import UNREADABLE, question, read_form
+from evalake.suites.declared.panel import derive
 from evalake.suites.declared.prompts import Prompter
 from evalake.suites.declared.replies import read_answer
 from evalake.suites.declared.samples import Samples, brief_input, packed_input, row_of, shown_input, target_of, unpacked
@@ -113,6 +114,7 @@ def make(file: SuiteFile) -> Suite:
             version=version,
             results=results,
             outcomes=Outcomes(without_verdict=pl.col("unreadable")),
+            derive=partial(derive, results.table) if file.panel else None,
         ),
         metrics=_metrics(file),
         presentation=_presentation(file, talk),
