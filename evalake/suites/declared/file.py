@@ -100,7 +100,7 @@ class Reply(_Part):
     pattern: str | None = None  # of regex; its first group, if it has one, is the answer
     form: dict[str, str] = Field(default_factory=dict)  # of json: field -> what it holds
     field: str | None = None  # of json: the field that is the answer; None: the whole object
-    choices: Texts = LETTERS[:4]
+    choices: Texts = LETTERS[:10]  # of choice
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -417,8 +417,10 @@ def checked(given: Any, path: Path, lines: Mapping[tuple[str, ...], int]) -> Sui
     except ValidationError as error:
         raise MistakesError(tuple(dict.fromkeys(_mistakes(error, path, lines)))) from error
     read._path = path
-    if not re.fullmatch(NAME, read.called):
-        raise SuiteError(f"{path}: name: {read.called!r} is no name of a suite: add one in a-z, 0-9 and _")
+    if not re.fullmatch(NAME, read.called) or read.called.split("_")[-1] == "run":
+        raise SuiteError(
+            f"{path}: name: {read.called!r} is no name of a suite: add one in a-z, 0-9 and _ that does not end in run"
+        )
     return read
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from evalake.core.errors import SourceError
 from evalake.sdk import Dataset, Sample
-from evalake.sdk.dataset import NOT_TEXT, REPEATED_ID, DatasetBuilder, read_whole
+from evalake.sdk.dataset import NOT_TEXT, REPEATED_ID, STARTER, DatasetBuilder, read_whole
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.sources import Record, as_json, as_payload, as_text, find_source, is_storable, read_mapping
 from evalake.suites.declared.file import FIELDS, SuiteFile
@@ -30,6 +30,7 @@ class Samples:
 
     def place(self, source: str) -> str:
         """Find a source that the file names in the file's own folder; another is as it stands."""
+        source = self.file.dataset[0] if source == STARTER else source
         return str(self.file.folder / source) if source in self.file.dataset and "://" not in source else source
 
     def column(self, field: str) -> str:
