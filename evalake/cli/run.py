@@ -55,6 +55,7 @@ def run(
     if not json:
         for line in lines_of(plan):  # what will be evaluated, and what was left out
             say(line)
+        _say_changed_scorer(plan)
     if dry_run or not json:
         _estimate(plan, whole=dry_run, as_json=json)
     if dry_run:
@@ -79,6 +80,24 @@ def _next_replicate(request: RunRequest) -> int:
     number = next_replicate(Lake(request.lake), request.suite, request.models)
     say(f"asking again, as replicate {number}")
     return number
+
+
+def _say_changed_scorer(plan: "Plan") -> None:
+    """Say that the suite's scorer is another one than in its latest snapshot, whose rows stay as they are."""
+    import polars as pl
+
+    from evalake.contracts.tables import SNAPSHOTS
+
+    if not plan.lake.exists(SNAPSHOTS):
+        return
+    ours = plan.lake.frame(SNAPSHOTS).filter(pl.col("suite") == plan.suite.name)
+    latest = ours.sort("created_at").tail(1).select("run_id", "scorer_version").collect()
+    for run_id, version in latest.iter_rows():
+        if version != plan.suite.scoring.version:
+            say(
+                f"the scorer of {plan.suite.name} has changed since run {run_id} ({version}, now "
+                f"{plan.suite.scoring.version}): `evalake rescore {run_id}` scores its replies again, without a call"
+            )
 
 
 def _estimate(plan: "Plan", *, whole: bool, as_json: bool) -> None:

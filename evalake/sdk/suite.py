@@ -328,9 +328,13 @@ class Suite:
     roadmap: Roadmap | None = None  # None: its results name nothing that could be grouped
 
     def __post_init__(self) -> None:
-        """Mark the table of results as this suite's."""
+        """Mark the table of results as this suite's, and show its column `correct` unless the suite says otherwise."""
         results = replace(self.scoring.results, suite=self.name)
         object.__setattr__(self, "scoring", replace(self.scoring, results=results))
+        viewing = self.presentation.viewing
+        if viewing.correct is None and "correct" in results.column:
+            shown = replace(self.presentation, viewing=replace(viewing, correct=pl.col("correct")))
+            object.__setattr__(self, "presentation", shown)
 
     def scored_by(self, version: str) -> "Suite":
         """Make the suite as it was when its scorer had this version."""

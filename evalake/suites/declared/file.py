@@ -100,7 +100,7 @@ class Reply(_Part):
     pattern: str | None = None  # of regex; its first group, if it has one, is the answer
     form: dict[str, str] = Field(default_factory=dict)  # of json: field -> what it holds
     field: str | None = None  # of json: the field that is the answer; None: the whole object
-    choices: Texts = LETTERS[:4]
+    choices: Texts = LETTERS[:10]  # of choice
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -290,6 +290,7 @@ class SuiteFile(_Part):
     )  # name -> the text that it always replies
     models: Texts = ()  # that a run without --models asks
     judges: Texts = ()
+    panel: bool = False  # whether the judges of a run decide together, too: by majority, and mean scores
 
     _path: Path = PrivateAttr(default=Path())
 
@@ -330,6 +331,8 @@ class SuiteFile(_Part):
         for name, times in Counter(scorer.called for scorer in self.scorers).items():
             if times > 1:
                 raise ValueError(f"scorers: {times} are called {name}: give each a name of its own")
+        if self.panel and not self.judges_by_model:
+            raise ValueError("panel: no scorer is a judge")
         for metric in self.metrics:
             self._check_metric(metric)
         return self
@@ -414,8 +417,10 @@ def checked(given: Any, path: Path, lines: Mapping[tuple[str, ...], int]) -> Sui
     except ValidationError as error:
         raise MistakesError(tuple(dict.fromkeys(_mistakes(error, path, lines)))) from error
     read._path = path
-    if not re.fullmatch(NAME, read.called):
-        raise SuiteError(f"{path}: name: {read.called!r} is no name of a suite: add one in a-z, 0-9 and _")
+    if not re.fullmatch(NAME, read.called) or read.called.split("_")[-1] == "run":
+        raise SuiteError(
+            f"{path}: name: {read.called!r} is no name of a suite: add one in a-z, 0-9 and _ that does not end in run"
+        )
     return read
 
 
@@ -471,7 +476,9 @@ def _line_of(where: Sequence[str], lines: Mapping[tuple[str, ...], int]) -> int 
     """Find the line of a field, or else of what holds it, under its long or its short name."""
     for end in range(len(where), 0, -1):
         first, *others = where[:end]
-        for path in ((first, *others), (_SHORT.get(first, first), *others), (_SHORT.get(first, first), *others[1:])):
+        short = _SHORT.get(first, first)
+        paths: list[tuple[str, ...]] = [(first, *others), (short, *others), (short, *others[1:])]
+        for path in paths:
             if line := lines.get(path):
                 return line
     return None

@@ -47,9 +47,10 @@ from evalake.sdk.results import read_recorded
 from evalake.sdk.sources import as_text, storable
 from evalake.suites.declared.file import Scorer, SuiteFile, read_suite_file
 from evalake.suites.declared.judge import UNREADABLE, question, read_form
+from evalake.suites.declared.panel import derive
 from evalake.suites.declared.prompts import Prompter
 from evalake.suites.declared.replies import read_answer
-from evalake.suites.declared.samples import Samples, packed_input, row_of, shown_input, target_of, unpacked
+from evalake.suites.declared.samples import Samples, brief_input, packed_input, row_of, shown_input, target_of, unpacked
 from evalake.suites.declared.scorers import Case, Scored, applies, expected_of, score_by_rules, scoring_hash
 
 
@@ -113,6 +114,7 @@ def make(file: SuiteFile) -> Suite:
             version=version,
             results=results,
             outcomes=Outcomes(without_verdict=pl.col("unreadable")),
+            derive=partial(derive, results.table) if file.panel else None,
         ),
         metrics=_metrics(file),
         presentation=_presentation(file, talk),
@@ -344,6 +346,8 @@ def _with_columns(file: SuiteFile, rows: pl.LazyFrame, _: Mapping[str, pl.LazyFr
 
 # How results are shown: reports, the viewer, questions to people.
 
+LONGEST_VERDICT = 40  # characters of an answer that is shown as the verdict
+
 ACCURACY = Quantity("accuracy", "right answers")
 SCORE = Quantity("mean_score", "mean score", Unit.SCORE)
 UNREADABLE_RATE = Quantity("unreadable_rate", "unreadable", higher_is_better=False)
@@ -368,12 +372,13 @@ def _presentation(file: SuiteFile, talk: Talk) -> Presentation:
         figures=tuple(figures),
         answers=Answers(label=None, shown=told),
         viewing=Viewing(
-            verdict=pl.when(pl.col("correct")).then(pl.lit("right")).when(~pl.col("correct")).then(pl.lit("wrong")),
+            verdict=pl.when(pl.col("answer").str.len_chars() <= LONGEST_VERDICT).then("answer"),
             correct=pl.col("correct"),
             score=pl.col("score"),
             error=pl.col("unreadable"),
             shown=(("answer", "answer"), ("target", "expected"), ("scores", "scores"), ("reasons", "why")),
             input_text=talk.shown,
+            input_brief=brief_input,
         ),
         queries=(
             f"select model, input, answer, target from {file.called}_run_results where run_id = $run and not correct",

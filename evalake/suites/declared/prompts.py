@@ -31,7 +31,7 @@ def template(text: str) -> Template:
 def rendered(text: str, columns: Mapping[str, Any]) -> str:
     """Render a template over the columns. Raises SuiteError where it names a column that the sample lacks."""
     try:
-        return template(text).render(columns)
+        return template(text).render({"row": columns, **columns})  # row["two words"] is any column
     except UndefinedError as error:
         raise SuiteError(f"the template cannot be filled: {error}") from error
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, OverflowError) as error:

@@ -71,23 +71,30 @@ def _choice(said: str, reading: Reply) -> str | None:
 
 
 def choice_of(said: str, choices: Sequence[str]) -> str | None:
-    """Find the one choice that a reply names: alone, after "answer", at the start of the reply, or anywhere once."""
+    """Find the one choice that a reply names: alone, after "answer", at the start of a line, or anywhere once."""
     one = "|".join(re.escape(choice) for choice in sorted(choices, key=len, reverse=True))
     spelled = {choice.casefold(): choice for choice in choices}
     bounded = rf"[\s*_`\"'(\[]*({one})(?![\w'’])"
     alone = re.fullmatch(rf"{bounded}[\s*_`\"')\].:]*", said, re.IGNORECASE)
     if alone:
         return spelled[alone[1].casefold()]
-    named = re.findall(rf"(?:answer|choice|option)(?:\s+is)?\s*[:=]?{bounded}", said, re.IGNORECASE)
-    if named:
-        return spelled[named[-1].casefold()]
+    named = re.finditer(rf"(?:answer|choice|option)(?:\s+is)?\s*[:=]?{bounded}", said, re.IGNORECASE)
+    meant = [match[1] for match in named if _is_no_word(match[1], said[match.end() :])]
+    if meant:
+        return spelled[meant[-1].casefold()]
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     for line in (lines[-1], lines[0]):
         if begins := re.match(rf"{bounded}[*_`]*\s*(?:[).:\]]|$)", line, re.IGNORECASE):
             return spelled[begins[1].casefold()]
     standing = {*re.findall(rf"(?<![\w'’])({one})(?![\w'’])", said)}
-    standing -= {"A", "I"} if len(said.split()) > 3 else set()  # words of English, too
+    standing -= {"A", "I"} if len(said.split()) > 3 else set()
     return standing.pop() if len(standing) == 1 else None
+
+
+def _is_no_word(letter: str, rest: str) -> bool:
+    """Tell whether a letter is meant as one: `A` and `I`, and small letters, go on with no further word."""
+    is_letter = len(letter) > 1 or (letter.isupper() and letter not in "AI") or not letter.isalpha()
+    return is_letter or bool(re.match(r"[*_`\"']*(?:\s*(?:[).,:;\]–—-]|$)|\s*\n|\s+(?:because|since)\b)", rest))
 
 
 def _json(said: str, reading: Reply) -> Answer:

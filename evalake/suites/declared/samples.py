@@ -9,7 +9,7 @@ from typing import Any
 
 from evalake.core.errors import SourceError
 from evalake.sdk import Dataset, Sample
-from evalake.sdk.dataset import NOT_TEXT, REPEATED_ID, DatasetBuilder, read_whole
+from evalake.sdk.dataset import NOT_TEXT, REPEATED_ID, STARTER, DatasetBuilder, read_whole
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.sources import Record, as_json, as_payload, as_text, find_source, is_storable, read_mapping
 from evalake.suites.declared.file import FIELDS, SuiteFile
@@ -30,6 +30,7 @@ class Samples:
 
     def place(self, source: str) -> str:
         """Find a source that the file names in the file's own folder; another is as it stands."""
+        source = self.file.dataset[0] if source == STARTER else source
         return str(self.file.folder / source) if source in self.file.dataset and "://" not in source else source
 
     def column(self, field: str) -> str:
@@ -113,6 +114,12 @@ def shown_input(sample: Sample) -> str:
     """Write a sample's input for people: its text, then a line for each further column."""
     text, others = unpacked(sample.input)
     return "\n".join([*([text] if text else []), *(f"{name}: {as_text(value)}" for name, value in others.items())])
+
+
+def brief_input(packed: str) -> str:
+    """Write a sample's input in a few words, for lists: its text, or else its further columns."""
+    text, others = unpacked(packed)
+    return text or " · ".join(as_text(value) or "" for value in others.values())
 
 
 def example_rows(file: SuiteFile, path: Path) -> list[dict[str, Any]]:

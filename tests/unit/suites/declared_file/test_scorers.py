@@ -3,13 +3,17 @@
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from evalake.core.errors import SuiteError
+from evalake.core.hashing import content_hash
 from evalake.models.request import Reply
+from evalake.sdk import Exchange, Item, Sample
 from evalake.suites.declared.file import Scorer, SuiteFile, checked
 from evalake.suites.declared.judge import UNREADABLE, read_form
 from evalake.suites.declared.make import make, scores_of, totals
+from evalake.suites.declared.panel import majority
 from evalake.suites.declared.scorers import similarity
 
 
@@ -135,3 +139,33 @@ def test_a_changed_scorer_has_another_version(tmp_path: Path) -> None:
     changed = make(declared(tmp_path, scorer)).scoring.version
     assert changed != before
     assert make(declared(tmp_path, {**scorer, "weight": 2.0})).scoring.version != changed
+
+
+def test_a_panel_is_the_majority_of_its_judges_who_could_be_read() -> None:
+    assert majority([True, True, False]) is True
+    assert majority([True, False, None]) is None
+    assert majority([False, None]) is False
+    assert majority([]) is None
+
+
+def test_the_row_of_a_panel_follows_from_its_judges_rows(tmp_path: Path) -> None:
+    judged = {"kind": "judge", "rubric": "?", "form": {"good": "yes/no"}}
+    suite = make(declared(tmp_path, judged, panel=True))
+    sample = Sample("quiz", "x", "1", "Why?")
+
+    def row(judge: str, form: str) -> Any:
+        asked = [Exchange(content_hash([each]), Reply(each)) for each in ("Because", form)]
+        (made,) = suite.scoring.score(Item(sample, "m", judge), asked, {})["quiz_results"]
+        return made
+
+    forms = {"a": '{"good": "yes"}', "b": '{"good": "no"}', "c": '{"good": true}', "d": "hm"}
+    rows = [row(judge, form) for judge, form in forms.items()]
+    assert suite.scoring.derive is not None
+    derived = suite.scoring.derive({"quiz_results": pl.DataFrame(rows)}, {})
+    (panel,) = derived.rows["quiz_results"]
+    assert (panel["judge"], panel["correct"], panel["score"]) == ("panel:a+b+c+d", True, pytest.approx(2 / 3))
+    assert panel["cost_usd"] is None
+    (item,) = derived.items
+    assert item["judge"] == "panel:a+b+c+d"
+    again = suite.scoring.derive({"quiz_results": pl.DataFrame([*rows, panel])}, {})
+    assert again.rows["quiz_results"] == [panel]
