@@ -38,7 +38,14 @@ def merge(all_results: Sequence[ToolResults]) -> tuple[list[Answered], Counter[s
             samples = [sample for sample in results.samples if sample.model == model]
             known = rounds.setdefault((results.task, results.dataset, model), [])
             _add(known, results, samples, left_out)
-    return [answer for known in rounds.values() for each in known for answer in each.answers.values()], left_out
+    answers = [answer for known in rounds.values() for each in known for answer in each.answers.values()]
+    return sorted(answers, key=_place), left_out
+
+
+def _place(answer: Answered) -> tuple[str, str, str, str, int]:
+    """Order answers whatever the order in their files: the same samples are the same version of a dataset."""
+    sample = answer.sample
+    return answer.results.dataset, sample.sample_id, sample.model, sample.prompt_variant, sample.repeat
 
 
 def _add(known: list[_Round], results: ToolResults, samples: Sequence[ToolSample], left_out: Counter[str]) -> None:

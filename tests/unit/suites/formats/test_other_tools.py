@@ -112,7 +112,7 @@ def test_another_evaluation_of_the_same_samples_is_a_repeat() -> None:
     first = inspect_log.read_document({**header(), "samples": [sample(1), sample(2)]}, "x")
     second = replace(first, evaluation="e2", began="2026-01-02", task_id="t2")
     answers, left_out = merge([first, second])
-    assert [(each.sample.sample_id, each.sample.repeat) for each in answers] == [("1", 0), ("2", 0), ("1", 1), ("2", 1)]
+    assert [(each.sample.sample_id, each.sample.repeat) for each in answers] == [("1", 0), ("1", 1), ("2", 0), ("2", 1)]
     assert not left_out
 
 
