@@ -29,7 +29,7 @@ def export(
     run: Annotated[str | None, typer.Argument(help="The run whose results are written.", metavar="RUN")] = None,
     style: Annotated[ResultsFormat, typer.Option("--format", help="Of results.")] = ResultsFormat.parquet,
     out: Annotated[
-        Path | None, typer.Option(help="The folder of contracts, or the file of results.", metavar="PATH")
+        Path | None, typer.Option(help="The folder of contracts, or the file of results.", metavar="FILE")
     ] = None,
     lake: LakeOption = LAKE,
     json: JsonOption = False,

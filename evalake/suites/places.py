@@ -63,20 +63,22 @@ def places() -> dict[str, Place]:
     by_name: dict[str, Place] = {}
     own = (each for path in suite_paths() for each in (_in_folder(path) if path.is_dir() else _in_file(path)))
     given = (each for path in _given_files() for each in _in_file(path))
-    for place in (*_in_folder(FOLDER), *_installed(), *own, *given, *_imported()):
+    for place in (*_in_folder(FOLDER), *_installed(), *own, *given):
         other = by_name.get(place.name)
         if other is not None and (place.file is None or other.file != place.file):
             raise ConfigurationError(
                 f"two suites are called {place.name}: rename {other.description} or {place.description}"
             )
         by_name[place.name] = place
-    return by_name
+    return {place.name: place for place in _imported()} | by_name  # an import never takes a suite's name
 
 
 def manifest(place: Place) -> Manifest:
     """Read the manifest of a suite, empty where it has none. Raises SuiteError where its `suite.toml` is wrong."""
     if place.file is not None:
         return _told(place.file)
+    if place.module == IMPORTED:
+        return Manifest(asks="nothing: its results were scored by another tool")
     file = None if place.folder is None else place.folder / _MANIFEST
     if file is None or not file.is_file():
         return Manifest()

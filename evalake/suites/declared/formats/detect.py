@@ -12,6 +12,7 @@ from evalake.suites.declared.formats import inspect_log, lm_eval, promptfoo
 from evalake.suites.declared.formats.values import read_json
 
 KNOWN = "Inspect .eval and .json, lm-eval samples_*.jsonl with results_*.json, promptfoo results JSON"
+_OTHERWISE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _ZIP = b"PK\x03\x04"
 _BEGINNING = 4096  # bytes by which a file is told from recorded results
 
@@ -35,8 +36,17 @@ def read_tool_results(files: Sequence[Path]) -> list[ToolResults]:
 
 
 def read_one(file: Path) -> list[ToolResults] | None:
-    """Read a file; [] for a results file of lm-eval, which its samples files need; None for one of no known tool."""
-    content = read_file(file)
+    """Read a file; [] for a results file of lm-eval, which its samples files need; None for one of no known tool.
+
+    Raises SourceError where it is of a known tool and not as that tool writes it.
+    """
+    try:
+        return _read(file, read_file(file))
+    except _OTHERWISE as error:
+        raise SourceError(f"{file} is not as its tool writes it: {type(error).__name__}: {error}") from error
+
+
+def _read(file: Path, content: bytes) -> list[ToolResults] | None:
     if content.startswith(_ZIP):
         return [inspect_log.read_archive(content, file.name)] if inspect_log.is_archive(content) else None
     if not content[:_BEGINNING].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):

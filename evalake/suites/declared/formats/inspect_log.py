@@ -5,10 +5,11 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from evalake.core.errors import SourceError
+from evalake.core.hashing import content_hash
 from evalake.models.request import Reply, Request
 from evalake.sdk.tool_results import (
     Headline,
@@ -40,6 +41,7 @@ else:
 LARGEST_MEMBER = 256 * 2**20  # bytes of a member when unpacked
 LARGEST_IN_ALL = 2 * 2**30  # bytes of all members that are read
 MOST_MEMBERS = 200_000
+LONGEST_NAME = 60  # characters of the name of a variant
 
 _HEADER, _START, _SAMPLES = "header.json", "_journal/start.json", "samples/"
 _ATTACHMENT = "attachment://"
@@ -126,7 +128,9 @@ def _read_log(header: Mapping[str, Any], logged: Iterator[Mapping[str, Any]], na
     left_over: Counter[str] = Counter()
     address = as_text(evaluation.get("model_base_url"))
     expected = [as_text(as_mapping(each).get("name")) for each in as_list(evaluation.get("scorers"))]
-    samples = decide([_sample(each, model, address, [e for e in expected if e], left_over, name) for each in logged])
+    read = (_sample(each, model, address, [e for e in expected if e], left_over, name) for each in logged)
+    variant = _variant(evaluation) or "direct"
+    samples = decide([replace(each, prompt_variant=variant) for each in read])
     if status := as_text(header.get("status")):
         left_over.update({f"status {status} of the log": 1} if status != "success" else {})
     dataset = as_mapping(evaluation.get("dataset"))
@@ -182,6 +186,13 @@ def _sample(
         error=error,
         calls=[call for turn in turns if (call := _whole_call(turn, logged, address)) is not None],
     )
+
+
+def _variant(evaluation: Mapping[str, Any]) -> str:
+    """Name the variant of a task by the arguments that it was given, other than those that say no."""
+    given = as_mapping(evaluation.get("task_args_passed", evaluation.get("task_args")))
+    name = ",".join(f"{key}={as_text(value)}" for key, value in sorted(given.items()) if value not in (None, False, ""))
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…{content_hash(name)[:8]}"
 
 
 def _attached(value: Any, attached: Mapping[str, Any]) -> Any:

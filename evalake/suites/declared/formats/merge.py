@@ -16,11 +16,11 @@ class _Round:
 
     first: ToolResults
     offset: int
-    answers: dict[tuple[str, str, int], Answered] = field(default_factory=dict)
+    answers: dict[tuple[str, int], Answered] = field(default_factory=dict)
 
     @property
     def ids(self) -> set[str]:
-        return {sample_id for sample_id, _, _ in self.answers}
+        return {sample_id for sample_id, _ in self.answers}
 
     def is_retried_by(self, other: ToolResults, ids: set[str]) -> bool:
         """Tell whether it goes on with this round: it says so, or has only a part of it, or only what it lacks."""
@@ -30,15 +30,23 @@ class _Round:
 
 
 def merge(all_results: Sequence[ToolResults]) -> tuple[list[Answered], Counter[str]]:
-    """Merge results by dataset and model, the earliest first; returns the answers, and what was left out."""
-    rounds: dict[tuple[str, str, str], list[_Round]] = {}
+    """Merge results by dataset, model and prompt, the earliest first; returns the answers, and what was left out."""
+    rounds: dict[tuple[str, ...], list[_Round]] = {}
     left_out: Counter[str] = Counter()
     for results in sorted(all_results, key=lambda each: (each.began, each.evaluation)):
-        for model in dict.fromkeys(sample.model for sample in results.samples):
-            samples = [sample for sample in results.samples if sample.model == model]
-            known = rounds.setdefault((results.task, results.dataset, model), [])
-            _add(known, results, samples, left_out)
-    return [answer for known in rounds.values() for each in known for answer in each.answers.values()], left_out
+        by_prompt: dict[tuple[str, str], list[ToolSample]] = {}
+        for sample in results.samples:
+            by_prompt.setdefault((sample.model, sample.prompt_variant), []).append(sample)
+        for whose, samples in by_prompt.items():
+            _add(rounds.setdefault((results.task, results.dataset, *whose), []), results, samples, left_out)
+    answers = [answer for known in rounds.values() for each in known for answer in each.answers.values()]
+    return sorted(answers, key=_place), left_out
+
+
+def _place(answer: Answered) -> tuple[str, str, str, str, int]:
+    """Order answers whatever the order in their files: the same samples are the same version of a dataset."""
+    sample = answer.sample
+    return answer.results.dataset, sample.sample_id, sample.model, sample.prompt_variant, sample.repeat
 
 
 def _add(known: list[_Round], results: ToolResults, samples: Sequence[ToolSample], left_out: Counter[str]) -> None:
@@ -49,7 +57,7 @@ def _add(known: list[_Round], results: ToolResults, samples: Sequence[ToolSample
         ours = _Round(results, max(used, default=-1) + 1)
         known.append(ours)
     for sample in samples:
-        key = (sample.sample_id, sample.prompt_variant, sample.repeat)
+        key = (sample.sample_id, sample.repeat)
         earlier = ours.answers.get(key)
         if earlier is not None:
             is_same = earlier.sample.reply.text == sample.reply.text and earlier.sample.error == sample.error

@@ -112,8 +112,16 @@ def test_another_evaluation_of_the_same_samples_is_a_repeat() -> None:
     first = inspect_log.read_document({**header(), "samples": [sample(1), sample(2)]}, "x")
     second = replace(first, evaluation="e2", began="2026-01-02", task_id="t2")
     answers, left_out = merge([first, second])
-    assert [(each.sample.sample_id, each.sample.repeat) for each in answers] == [("1", 0), ("2", 0), ("1", 1), ("2", 1)]
+    assert [(each.sample.sample_id, each.sample.repeat) for each in answers] == [("1", 0), ("1", 1), ("2", 0), ("2", 1)]
     assert not left_out
+
+
+def test_arguments_of_a_task_make_a_variant_and_no_repeat() -> None:
+    plain = inspect_log.read_document({**header(task_args_passed={"cot": False}), "samples": [sample(1)]}, "x")
+    reasoned = header(task_args_passed={"cot": True}, eval_id="e2", task_id="t2")
+    thought = inspect_log.read_document({**reasoned, "samples": [sample(1)]}, "y")
+    answers, _ = merge([plain, thought])
+    assert [(each.sample.prompt_variant, each.sample.repeat) for each in answers] == [("cot=true", 0), ("direct", 0)]
 
 
 @pytest.mark.parametrize("name", ["promptfoo_capitals_results.json", "lm_eval_samples_capitals_gen.jsonl"])
