@@ -18,7 +18,7 @@ from evalake.suites.solidity_audit.truth import (
 
 
 def test_an_aggregation_that_there_is_not_is_refused_before_a_run() -> None:
-    with pytest.raises(ConfigurationError, match='"majority" or "dawid_skene"'):
+    with pytest.raises(ConfigurationError, match="majority, strict, dawid_skene; it is 'mean'"):
         metrics({**DEFAULTS, "aggregation": "mean"})
 
 

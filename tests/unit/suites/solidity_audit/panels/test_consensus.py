@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalake.suites.solidity_audit.contract import RESULTS
+from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.suites.solidity_audit.panels.consensus import majority
+from evalake.suites.solidity_audit.panels.rows import derive
+from evalake.suites.solidity_audit.truth import DEFAULTS
 from tests.unit.suites.solidity_audit.panels.material import (
     JUDGES,
     by_dawid_skene,
@@ -16,7 +18,7 @@ from tests.unit.suites.solidity_audit.panels.material import (
     poor_and_good,
     said,
 )
-from tests.unit.suites.solidity_audit.support import SAFE, judgement
+from tests.unit.suites.solidity_audit.support import SAFE, finding, judgement, line, rows_of, target
 
 
 @pytest.mark.parametrize(
@@ -70,3 +72,19 @@ def test_dawid_and_skene_follow_the_good_judges_where_poor_ones_have_the_majorit
     assert {row["sample_id"]: row["target_match_findings"] == 1 for row in rows} == truth
     by_most = {row["sample_id"]: row["target_found"] for row in derived_of(lines).rows[RESULTS.table]}
     assert sum(by_most[name] != found for name, found in truth.items()) == 8  # where all three err
+
+
+def test_a_strict_vote_counts_a_target_that_is_whole_and_in_its_function() -> None:
+    """Of three judges that found the target, one found a part and one another function."""
+    elsewhere = judgement([finding(location_claimed="deposit()")], target())
+    partly = judgement([finding(1, "PARTIAL_MATCH")], target())
+    lines = [
+        line(0, judged=judged, judge=judge)
+        for judge, judged in zip("abc", (said(True), partly, elsewhere), strict=True)
+    ]
+    results, findings = rows_of(lines)
+    for way, found in (("majority", True), ("strict", False)):
+        derived = derive({RESULTS.table: results, FINDINGS.table: findings}, {**DEFAULTS, "aggregation": way})
+        (row,) = derived.rows[RESULTS.table]
+        assert (row["target_found"], row["panel_undecided"]) == (found, False)
+        assert row["judge"] == ("panel:a+b+c" if way == "majority" else "panel:strict:a+b+c")
