@@ -58,13 +58,15 @@ def test_without_the_package_one_line_says_what_to_install() -> None:
         "import sys; sys.modules['opentelemetry.sdk'] = None\n" + "from evalake.models.telemetry import flush; flush()"
     )
     done = process(code, EVALAKE_TELEMETRY="1")
-    said = "ConfigurationError: EVALAKE_TELEMETRY is set, but OpenTelemetry is not installed: add evalake[telemetry]"
+    said = (
+        "ConfigurationError: EVALAKE_TELEMETRY is set, but OpenTelemetry is not installed: install evalake[telemetry]"
+    )
     assert done.stderr.splitlines()[-1].endswith(said)
 
 
 def test_a_switch_that_is_neither_on_nor_off_is_refused() -> None:
     done = process("from evalake.models.telemetry import flush; flush()", EVALAKE_TELEMETRY="yes")
-    assert done.stderr.splitlines()[-1].endswith("EVALAKE_TELEMETRY is 1, or not set: not yes")
+    assert done.stderr.splitlines()[-1].endswith("EVALAKE_TELEMETRY must be 1 or unset, not yes")
 
 
 def test_places_nest_and_are_left_again() -> None:
