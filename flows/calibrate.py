@@ -8,7 +8,7 @@ from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
 from evalake.tasks.calibrate import calibrate as calibrate_judge
-from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, SuiteName, judge_context, lake_and_configuration
+from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, SuiteName, flow_inputs, judge_context
 
 ARTIFACT = "judge-calibration"
 
@@ -30,7 +30,7 @@ def calibrate(
         suite: The suite with the calibration set.
         judges: The judges.
     """
-    with judge_context(suite, judges, *lake_and_configuration(lake, configuration_file)) as context:
+    with judge_context(suite, judges, *flow_inputs(lake, configuration_file)) as context:
         tables = [calibrate_task.with_options(task_run_name=f"{suite} {judge}")(context, judge) for judge in judges]
     rows = pl.concat(tables).to_dicts()
     create_table_artifact(rows, key=ARTIFACT, description=f"{suite}: accuracy of judges by decision")

@@ -10,15 +10,7 @@ from evalake.core.errors import EvalakeError
 from evalake.suites.registry import canary_suites
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.canary import Canary, CanaryError, watch
-from evalake.tasks.runtime.form import (
-    ConfigurationFile,
-    Day,
-    Judges,
-    LakeUri,
-    Suites,
-    context_of,
-    lake_and_configuration,
-)
+from evalake.tasks.runtime.form import ConfigurationFile, Day, Judges, LakeUri, Suites, context_of, flow_inputs
 from evalake.tasks.runtime.resources import release_client
 
 ARTIFACT = "judge-canary"
@@ -45,7 +37,7 @@ def canary(
         judges: The judges; default: each suite's baselines.
         day: The day of the canary; default: the day for which the run was scheduled.
     """
-    where, configuration = lake_and_configuration(lake, configuration_file)
+    where, configuration = flow_inputs(lake, configuration_file)
     today = (day or flow_run.scheduled_start_time.date()).isoformat()
     judged, failures = [], []
     asked = [

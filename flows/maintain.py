@@ -6,7 +6,7 @@ from prefect import flow
 from prefect.artifacts import create_table_artifact
 
 from evalake.admin.maintain import maintain as maintain_lake
-from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, lake_and_configuration
+from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, flow_inputs
 
 ARTIFACT, RETENTION = "maintenance", "retention"
 
@@ -26,7 +26,7 @@ def maintain(
         dry_run: Change nothing, and report the changes.
         configuration_file: Instead of ./evalake.toml; its [retention] sets how long files are kept.
     """
-    where, configuration = lake_and_configuration(lake, configuration_file)
+    where, configuration = flow_inputs(lake, configuration_file)
     done = maintain_lake(where, configuration.retention, dry_run)
     dry = " (dry run: nothing was changed)" if dry_run else ""
     tables, expired = [asdict(table) for table in done.tables], [asdict(kind) for kind in done.expired]

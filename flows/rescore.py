@@ -4,7 +4,7 @@ from prefect import flow
 from prefect.artifacts import create_table_artifact
 
 from evalake.tasks.rescore import rescore as rescore_run
-from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, lake_and_configuration
+from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, flow_inputs
 
 
 @flow(name="rescore", flow_run_name="rescore-{run_id}", persist_result=False)
@@ -20,7 +20,7 @@ def rescore(
     Args:
         run_id: The run, as `evalake runs` lists it.
     """
-    where, configuration = lake_and_configuration(lake, configuration_file)
+    where, configuration = flow_inputs(lake, configuration_file)
     done = rescore_run(where, run_id, configuration)
     counts = {"items": done.items, "unanswered": done.unanswered, **done.published.counts}
     create_table_artifact([counts], key=f"rescore-{run_id.lower()}", description=f"Snapshot {done.snapshot_id}")

@@ -8,15 +8,7 @@ from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
 from evalake.admin.roadmap import make_roadmap, measure_grouping, ranked, roadmap_of, roadmap_suites
-from evalake.tasks.runtime.form import (
-    ConfigurationFile,
-    Judge,
-    LakeUri,
-    SuiteName,
-    Suites,
-    judge_context,
-    lake_and_configuration,
-)
+from evalake.tasks.runtime.form import ConfigurationFile, Judge, LakeUri, SuiteName, Suites, flow_inputs, judge_context
 
 SHOWN = ("kind", "rank", "theme", "samples", "points_lost", "mean_score")
 
@@ -42,7 +34,7 @@ def roadmap(
     made = {}
     for suite in suites or roadmap_suites():
         with judge_context(
-            suite, [judge] if judge is not None else [], *lake_and_configuration(lake, configuration_file)
+            suite, [judge] if judge is not None else [], *flow_inputs(lake, configuration_file)
         ) as context:
             rows = make_task.with_options(task_run_name=f"roadmap of {suite}")(context, judge)
         if not rows.is_empty():
@@ -64,9 +56,7 @@ def measure_roadmap(
         suite: The suite with the labelled set.
         judge: The model that groups by meaning; default: rules, by common words.
     """
-    with judge_context(
-        suite, [judge] if judge is not None else [], *lake_and_configuration(lake, configuration_file)
-    ) as context:
+    with judge_context(suite, [judge] if judge is not None else [], *flow_inputs(lake, configuration_file)) as context:
         return measure_grouping(context, judge)
 
 

@@ -32,7 +32,7 @@ from evalake.tasks.extract import sample_of
 from evalake.tasks.failures import land_failures
 from evalake.tasks.publish import Admitted, admit
 from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, lake_and_configuration
+from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, flow_inputs
 from evalake.tasks.runtime.progress import heartbeat_artifact
 from evalake.tasks.runtime.resources import RunOverError, end_attempt, release_client
 
@@ -63,7 +63,7 @@ def score_session(
     Args:
         score_id: The pending scoring in session_scores.
     """
-    where, configuration = lake_and_configuration(lake, configuration_file)
+    where, configuration = flow_inputs(lake, configuration_file)
     scoring = Scoring.take(where, score_id, configuration)
     if scoring is None:
         return None

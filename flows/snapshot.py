@@ -16,7 +16,7 @@ from evalake.storage.lake import Lake, short_message
 from evalake.suites.registry import suite_names
 from evalake.tasks.runtime.artifacts import headline, pages_of
 from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.form import ConfigurationFile, Day, LakeUri, lake_and_configuration
+from evalake.tasks.runtime.form import ConfigurationFile, Day, LakeUri, flow_inputs
 from evalake.tasks.runtime.naming import day_of_run
 
 
@@ -38,7 +38,7 @@ def snapshot(
     Args:
         day: The last day of the runs; default: the day for which the flow run was scheduled.
     """
-    where, configuration = lake_and_configuration(lake, configuration_file)
+    where, configuration = flow_inputs(lake, configuration_file)
     done, failures = {}, []
     for run in _newest_runs(where, day_of_run(day)):
         try:

@@ -66,9 +66,6 @@ class App(typer.Typer):
         return super().command(name, cls=cls, **settings)
 
 
-# What `--help` and the shell's completion tell of the suites, without importing any.
-
-
 WIDTH = 78
 INDENT = 2
 CONTINUED = " \\\n"  # continues a line in a shell

@@ -48,7 +48,6 @@ NoTokenOption = Annotated[
     typer.Option("--no-token", help="Allow everybody on this machine without a token; only on a loopback address."),
 ]
 ConfigOption = Annotated[Path | None, declared("configuration_file")]
-JudgesOption = Annotated[str | None, declared("judges")]
 NewestTaggedOption = Annotated[
     str | None, typer.Option("--tag", help="The newest measured run with this tag.", metavar="TAG")
 ]

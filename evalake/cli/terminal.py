@@ -37,9 +37,7 @@ def say_error(message: str) -> None:
     say(f"evalake: {message}")
 
 
-# The first line of a command that takes more than a second, for people at a terminal: what it begins with.
-
-
+# The first line of commands that take more than a second, on a terminal
 FIRST_STEPS = {
     "check": "reading the tables",
     "doctor": "looking at server, keys and lake",
@@ -54,9 +52,6 @@ def say_first_step(command: str) -> None:
     """Print the first step of a slow command, on a terminal."""
     if command in FIRST_STEPS and sys.stderr.isatty():
         say(f"{FIRST_STEPS[command]} …")
-
-
-# Ctrl-C: calls in flight end, what was answered is kept, the run is marked, and the process leaves. A second: at once.
 
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it

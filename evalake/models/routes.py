@@ -91,7 +91,10 @@ def find_route(
         require_harmless_parameters(model, configuration)
         return find_route(options.model, configuration, read_secret, baselines)
     if model.startswith(f"{PROVIDER}/"):
-        return _baseline_route(model, baselines)
+        if (baseline := baselines.get(model.removeprefix(f"{PROVIDER}/"))) is None:
+            known = ", ".join(f"{PROVIDER}/{name}" for name in baselines) or "none"
+            raise ProviderError(f"no baseline is called {model}: choose one of {known}")
+        return Route(model, PROVIDER, {}, None, baseline)
     provider = _provider_of(model, options)
     require_trust(model, provider, configuration)
     secret = configuration.limits(provider).api_key_secret
@@ -113,14 +116,6 @@ def require_usual_keys(models: Sequence[str], configuration: Configuration) -> N
         provider = known_provider(real) or likely_provider(real)
         if provider and missing_variables(provider) and not configuration.limits(provider).api_key_secret:
             find_route(model, configuration)
-
-
-def _baseline_route(model: str, baselines: Mapping[str, Baseline]) -> Route:
-    baseline = baselines.get(model.removeprefix(f"{PROVIDER}/"))
-    if baseline is None:
-        known = ", ".join(f"{PROVIDER}/{name}" for name in baselines) or "none"
-        raise ProviderError(f"no baseline is called {model}: choose one of {known}")
-    return Route(model, PROVIDER, {}, None, baseline)
 
 
 def _provider_of(model: str, options: ModelOptions) -> str:

@@ -133,7 +133,7 @@ def open_lake(lake: str | None) -> Lake:
     return Lake(lake_uri(lake))
 
 
-def lake_and_configuration(lake: str | None, configuration_file: str | None) -> tuple[Lake, Configuration]:
+def flow_inputs(lake: str | None, configuration_file: str | None) -> tuple[Lake, Configuration]:
     """Open a flow run's lake as `open_lake` does, and read its configuration."""
     return open_lake(lake), read_configuration(Path(configuration_file) if configuration_file else None)
 
