@@ -50,7 +50,8 @@ class Tally:
 
     def __add__(self, other: "Tally") -> "Tally":
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in self.__dataclass_fields__}
-        return Tally(**{name: None if None in pair else sum(pair) for name, pair in pairs.items()})
+        sums: dict[str, Any] = {name: None if None in pair else sum(pair) for name, pair in pairs.items()}
+        return Tally(**sums)
 
 
 @dataclass(frozen=True)
