@@ -70,7 +70,7 @@ def _command(command: Any, name: str) -> Iterator[str]:
     yield f"## {name}"
     yield _text(command.help or "")
     yield f"    {' '.join([name, *command.collect_usage_pieces(context)])}"
-    for title, parameters in command.parameters_told(context).items():
+    for title, parameters in command.described_parameters(context).items():
         rows = [(f"`{written}`", _text(meaning)) for written, meaning in parameters if "--help" not in written]
         if rows:
             yield _table((title, ""), rows)

@@ -1,4 +1,4 @@
-"""Backup: the lake copied to another place, and the copy checked."""
+"""The flow backup: copies the lake to another place, and checks the copy."""
 
 import os
 from dataclasses import asdict
@@ -22,18 +22,18 @@ VARIABLE = "EVALAKE_BACKUP"
 
 
 class BackupError(EvalakeError):
-    """The copy of a lake is not in order, so it is no backup."""
+    """The check of a lake's copy has findings, so it is not a backup."""
 
 
 @flow(name="backup", persist_result=False)
 def backup(to: LakeUri = None, lake: LakeUri = None) -> State[Any]:
-    """Copy what the backup does not have yet, check the whole copy, and leave a table of both.
+    """Copy the files that the backup lacks, check the whole copy, and create a table of both.
 
-    Raises LakeError where the lake cannot be copied, BackupError where the copy is not in order. Where no place is
-    named, nothing is copied, and the run completes as NotConfigured.
+    Raises LakeError where the lake cannot be copied, BackupError where the check of the copy has findings. Without a
+    place, nothing is copied, and the run completes as NotConfigured.
 
     Args:
-        to: The folder or URI of the copy; none means EVALAKE_BACKUP of the worker.
+        to: The folder or URI of the copy; default: EVALAKE_BACKUP of the worker.
     """
     where = open_lake(lake)
     target = to or os.environ.get(VARIABLE)

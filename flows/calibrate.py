@@ -1,4 +1,4 @@
-"""Calibrate: judges asked about items of known judgement, one task run a judge; a table in the UI says how they did."""
+"""The flow calibrate: measures judges on items of known judgement, one task run each, with a table in the UI."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
 from evalake.tasks.calibrate import calibrate as calibrate_judge
-from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, SuiteName, asking, opened
+from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, SuiteName, flow_inputs, judge_context
 
 ARTIFACT = "judge-calibration"
 
@@ -22,15 +22,15 @@ def calibrate(
     lake: LakeUri = None,
     configuration_file: ConfigurationFile = None,
 ) -> list[dict[str, Any]]:
-    """Measure judges on items whose right judgement is known; only what the ledger does not hold is asked.
+    """Measure judges on items of known judgement; the ledger answers known calls.
 
-    Returns one row for each judge and decision. Raises CalibrationError where a judge gave no answer.
+    Returns one row for each judge and decision. Raises CalibrationError where a judge does not answer.
 
     Args:
-        suite: The suite whose calibration set is used.
+        suite: The suite with the calibration set.
         judges: The judges.
     """
-    with asking(suite, judges, *opened(lake, configuration_file)) as context:
+    with judge_context(suite, judges, *flow_inputs(lake, configuration_file)) as context:
         tables = [calibrate_task.with_options(task_run_name=f"{suite} {judge}")(context, judge) for judge in judges]
     rows = pl.concat(tables).to_dicts()
     create_table_artifact(rows, key=ARTIFACT, description=f"{suite}: accuracy of judges by decision")

@@ -1,4 +1,4 @@
-"""Check: every table of a lake against its contract, its log and its files, and every snapshot computed again."""
+"""The flow check: checks every table of a lake against its contract, log and files, and recomputes every snapshot."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -15,22 +15,22 @@ from evalake.admin.prove import reasons
 from evalake.contracts.tables import SNAPSHOTS
 from evalake.core.errors import EvalakeError, LakeError, UsageError
 from evalake.storage.lake import Lake
-from evalake.tasks.runtime.artifacts import leaves_reports, link_to, reports_folder
+from evalake.tasks.runtime.artifacts import link_to, reports_folder, writes_reports
 from evalake.tasks.runtime.form import LakeUri, open_lake
 
 ARTIFACT = "check"
 
 
 class CheckError(EvalakeError):
-    """Something is wrong with the lake; the artifact of the flow run says what, and how to mend it."""
+    """The check has findings; the artifact of the flow run lists them, and how to mend each."""
 
 
 @flow(name="check", persist_result=False)
 def check(lake: LakeUri = None) -> State[Any]:
-    """Check every table that exists, and leave a table of what is wrong and of snapshots that were not recomputed.
+    """Check every table that exists, and create a table of findings, warnings and unproved snapshots.
 
-    Where nothing is wrong but a rule warns, or a snapshot could not be recomputed, the run completes and warns, with
-    the reason. Raises CheckError where something is wrong, and LakeError where there is no table at all.
+    With only warnings or snapshots that could not be recomputed, the run completes and gives the reasons. Raises
+    CheckError for findings, LakeError for a lake without tables.
     """
     where = open_lake(lake)
     checked = list(check_lake(where))
@@ -40,10 +40,15 @@ def check(lake: LakeUri = None) -> State[Any]:
     unproved = reasons([proof for table in checked for proof in table.proofs])
     summary = f"{len(checked)} tables of {where.uri}: {f'{len(findings)} findings' if findings else 'all in order'}"
     warnings = [(table.contract.table, warning) for table in checked for warning in table.warnings]
-    if warning := "; ".join(filter(None, (_rules(warnings), _warning(unproved)))):
+    rules = "; ".join(f"{table}: {words}" for table, words in warnings)
+    if warning := "; ".join([*([f"warning: {rules}"] if rules else []), *_unproved(unproved)]):
         summary = f"{summary}; {warning}"
         get_run_logger().warning(warning)
-    rows = [asdict(finding) for finding in findings] + [_warned(*each) for each in warnings]
+    rows = [asdict(finding) for finding in findings]
+    rows += [
+        {"table": table, "problem": f"warning: {words}", "mend": "read the replies of these rows"}
+        for table, words in warnings
+    ]
     rows += [_row(reason, names) for reason, names in unproved.items()]
     create_table_artifact(rows, key=ARTIFACT, description=summary + _data_docs(where, checked))
     if findings:
@@ -54,8 +59,8 @@ def check(lake: LakeUri = None) -> State[Any]:
 
 
 def _data_docs(lake: Lake, checked: Sequence[CheckedTable]) -> str:
-    """Write the data docs where flow runs leave reports; returns words that say where, to end the summary."""
-    if not leaves_reports():
+    """Write the data docs to the folder of reports, if there is one; returns their place for the summary."""
+    if not writes_reports():
         return ""
     try:
         return f"; data docs: {link_to(leave_data_docs(lake, checked, reports_folder()))}"
@@ -64,21 +69,11 @@ def _data_docs(lake: Lake, checked: Sequence[CheckedTable]) -> str:
         return ""
 
 
-def _rules(warnings: Sequence[tuple[str, str]]) -> str:
-    """Say which rules warn; nothing where none does."""
-    said = "; ".join(f"{table}: {warning}" for table, warning in warnings)
-    return f"warning: {said}" if said else ""
-
-
-def _warned(table: str, warning: str) -> dict[str, str]:
-    return {"table": table, "problem": f"warning: {warning}", "mend": "read the replies of these rows"}
-
-
-def _warning(unproved: Mapping[str, Sequence[str]]) -> str:
-    """Say how many snapshots could not be recomputed, and why; nothing where there is none."""
+def _unproved(unproved: Mapping[str, Sequence[str]]) -> list[str]:
+    """Describe the snapshots that could not be recomputed, as no or one warning."""
     count = sum(map(len, unproved.values()))
-    whys = "; ".join(f"{len(names)}: {reason}" for reason, names in unproved.items())
-    return f"warning: {count} snapshots could not be recomputed ({whys})" if count else ""
+    words = "; ".join(f"{len(names)}: {reason}" for reason, names in unproved.items())
+    return [f"warning: {count} snapshots could not be recomputed ({words})"] if count else []
 
 
 def _row(reason: str, names: Sequence[str]) -> dict[str, str]:

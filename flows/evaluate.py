@@ -1,4 +1,4 @@
-"""Evaluate: the way of a row, from a dataset to a metric snapshot, for any suite."""
+"""The flow evaluate: the way of a row from a dataset to a metric snapshot, for any suite."""
 
 from asyncio import CancelledError
 from dataclasses import replace
@@ -23,14 +23,14 @@ from evalake.tasks.estimate import log_estimate
 from evalake.tasks.measure import measure
 from evalake.tasks.preflight import Plan, log_plan, plan_of
 from evalake.tasks.runtime import progress, runs
-from evalake.tasks.runtime.alarms import tell_of_change, tell_of_run
-from evalake.tasks.runtime.artifacts import leave_artifacts
+from evalake.tasks.runtime.alarms import emit_change_alarm, emit_run_alarms
+from evalake.tasks.runtime.artifacts import create_artifacts
 from evalake.tasks.runtime.attempts import OVERTAKEN, require_newest
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.form import run_id_of, takes_request
 from evalake.tasks.runtime.logs import observed
 from evalake.tasks.runtime.naming import day_of_run, evaluate_run_name, started_by, tag_flow_run
-from evalake.tasks.runtime.resources import end_attempt, spared_collector
+from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection
 from evalake.tasks.runtime.runner import task_runner
 from evalake.tasks.runtime.runs import Run
 from evalake.tasks.runtime.suspension import Interruption, StateWatch
@@ -40,7 +40,7 @@ measure_task = task(name="measure", retries=1, cache_policy=NO_CACHE, persist_re
 
 
 class IncompleteRunError(EvalakeError):
-    """A run ended with more missing than it may lack; a retry of it asks only for that."""
+    """A run ended with more missing items than allowed; a retry asks only for these."""
 
 
 @flow(
@@ -48,21 +48,21 @@ class IncompleteRunError(EvalakeError):
     flow_run_name=evaluate_run_name,
     persist_result=False,
     task_runner=task_runner(),
-    validate_parameters=False,  # the request does, and says what is wrong in a sentence
+    validate_parameters=False,  # the request does, with errors in one sentence
 )
 @takes_request(RunRequest)
 def evaluate(request: RunRequest) -> str | State[Any]:
-    """Run a suite: call what the ledger does not know, land every row once, and snapshot the metrics.
+    """Run a suite: make the calls that the ledger does not answer, land every row once, and snapshot the metrics.
 
-    Returns the run's id, or the state of a run that was cancelled. Raises IncompleteRunError, after everything that
-    could be done has been, where more is missing than may be.
+    Returns the run's id, or the state of a cancelled run. Raises IncompleteRunError at the end where more is missing
+    than `max_missing` allows.
     """
     flow_run_id = str(flow_run.id)
     with observed(f"evaluate {request.suite}", flow_run_id, run_id_of(flow_run_id), request.suite):
         return _evaluate(plan_of(request), day_of_run(request.day))
 
 
-@spared_collector()
+@rare_garbage_collection()
 def _evaluate(plan: Plan, day: date) -> str | State[Any]:
     flow_run_id, attempt = str(flow_run.id), flow_run.run_count or 1
     run_id, trace = run_id_of(flow_run_id), current_trace()
@@ -94,8 +94,8 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
             snapshot_id = _carry_out(context, plan, collector)
         require_newest(plan.lake, run_id, started_at)
     except BaseException as error:
-        if runs.give_way(plan.lake, run):
-            raise Abort(OVERTAKEN) from error  # by which Prefect leaves the flow run as it is
+        if runs.yield_to_newer_attempt(plan.lake, run):
+            raise Abort(OVERTAKEN) from error  # Prefect then does not change the flow run
         interruption = Interruption.of(error, flow_run_id, plan.request.command)
         reason = interruption.message if interruption else _message(error)
         runs.save(plan.lake, run.ended("failed", tally=collector.tally, message=reason))
@@ -107,11 +107,11 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
     message = collector.message
     ended = run.ended(collector.state, tally=collector.tally, snapshot_id=snapshot_id, message=message)
     runs.save(plan.lake, ended)
-    leave_artifacts(context, ended, collector.covered)
-    tell_of_run(plan.lake, plan.configuration, ended.run_id)
+    create_artifacts(context, ended, collector.covered)
+    emit_run_alarms(plan.lake, plan.configuration, ended.run_id)
     for change in headline_changes(plan.lake, [ended.suite]):
         if change.run_id == ended.run_id:
-            tell_of_change(plan.lake, change.series, change.sentence, ended.run_id)
+            emit_change_alarm(plan.lake, change.series, change.sentence, ended.run_id)
     if ended.state != "completed":
         raise IncompleteRunError(
             f"run {ended.run_id} is incomplete: {message}; run it again to ask only for what is missing"
@@ -120,7 +120,7 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
 
 
 def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | None:
-    """Take a run from samples to metrics; returns the snapshot's id, None where nothing landed that can be measured."""
+    """Execute a run from samples to metrics; returns the snapshot's id, None without rows."""
     collector.extract(plan.datasets)
     with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):
         walk(context, plan, collector)
@@ -135,7 +135,6 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
 
 
 def _message(error: BaseException) -> str:
-    # The last two are Prefect's, whose log says why.
     if isinstance(error, TerminationSignal | CancelledError | SystemExit):
-        return "its process was told to end; a rerun asks only for what is missing"
+        return "its process was terminated; a rerun asks only for what is missing"
     return str(error) if isinstance(error, EvalakeError) else f"{type(error).__name__}: {str(error)[:300]}"

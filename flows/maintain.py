@@ -1,4 +1,4 @@
-"""Maintain a lake and what is kept beside it, with tables in the Prefect UI of what it did."""
+"""The flow maintain: maintains a lake and removes expired reports and results, with tables in the UI."""
 
 from dataclasses import asdict
 
@@ -6,7 +6,7 @@ from prefect import flow
 from prefect.artifacts import create_table_artifact
 
 from evalake.admin.maintain import maintain as maintain_lake
-from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, opened
+from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, flow_inputs
 
 ARTIFACT, RETENTION = "maintenance", "retention"
 
@@ -17,16 +17,16 @@ def maintain(
     dry_run: bool = False,
     configuration_file: ConfigurationFile = None,
 ) -> int:
-    """Compact, checkpoint and vacuum every table that exists; returns how many there are. Remove what has expired.
+    """Compact, checkpoint and vacuum every table that exists, and remove expired files; returns the number of tables.
 
-    Runs whose process is gone are marked as failed. Versions pinned by snapshots stay readable. Raises LakeError where
-    a table needs help; the others are maintained.
+    Marks runs of dead processes as failed. Versions pinned by snapshots stay readable. Raises LakeError, after the
+    other tables, where a table fails.
 
     Args:
-        dry_run: Only say what would be done.
-        configuration_file: In place of ./evalake.toml; its [retention] says what is kept for how long.
+        dry_run: Change nothing, and report the changes.
+        configuration_file: Instead of ./evalake.toml; its [retention] sets how long files are kept.
     """
-    where, configuration = opened(lake, configuration_file)
+    where, configuration = flow_inputs(lake, configuration_file)
     done = maintain_lake(where, configuration.retention, dry_run)
     dry = " (dry run: nothing was changed)" if dry_run else ""
     tables, expired = [asdict(table) for table in done.tables], [asdict(kind) for kind in done.expired]

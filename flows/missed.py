@@ -1,4 +1,4 @@
-"""Missed: the schedules of the last days compared with the runs that there were; what can be made up is started."""
+"""The flow missed: compares the schedules of the last days with the runs, and starts missing ones."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -12,23 +12,22 @@ from prefect.states import Completed
 from pydantic import Field
 
 from evalake.admin.missed import DAY, Missed, missed_runs
-from evalake.tasks.runtime.alarms import tell_of_missed
+from evalake.tasks.runtime.alarms import emit_missed_alarm
 from evalake.tasks.runtime.logs import redact_logs
 
 ARTIFACT = "missed-runs"
-MADE_UP = ("evaluate", "snapshot")  # flows that mean the same a day later; a canary cannot ask a judge of yesterday
+MADE_UP = ("evaluate", "snapshot")  # a late canary would not measure the judge of that day
 
 
 @flow(name="missed", persist_result=False)
 def missed(days: Annotated[int, Field(ge=1, le=31)] = 3, make_up: bool = True) -> State[Any]:
-    """Say which runs the schedules of the last days promised and nobody made; start those that can be made up.
+    """List the scheduled runs of the last days that did not start; start missing evaluations and snapshots.
 
-    A day on which an evaluation or a snapshot did not come at all is made up: once, whoever asks. Anything else that is
-    missing is said.
+    A day without any run of its schedule is made up once; other missing runs are only listed.
 
     Args:
-        days: How many days before today are looked at.
-        make_up: Whether runs are started, or missing ones only said.
+        days: The number of days before today.
+        make_up: Whether to start missing runs.
     """
     redact_logs()
     today = datetime.now(UTC).date()
@@ -59,7 +58,7 @@ def _deal_with(name: str, each: Missed, make_up: bool) -> dict[str, Any]:
         )
     done = "; it is made up now" if made_up else ""
     message = f"{name} was started {each.came} times of {each.expected} on {each.day}{done}"
-    tell_of_missed(name, each.day, message)
+    emit_missed_alarm(name, each.day, message)
     return {
         "deployment": name,
         "day": each.day.isoformat(),

@@ -1,4 +1,4 @@
-"""Roadmap: what many results say is wanting, grouped by meaning, counted and ranked; a table in the UI shows it."""
+"""The flow roadmap: groups the gaps that results name by meaning, and ranks them, with a table in the UI."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
 from evalake.admin.roadmap import make_roadmap, measure_grouping, ranked, roadmap_of, roadmap_suites
-from evalake.tasks.runtime.form import ConfigurationFile, Judge, LakeUri, SuiteName, Suites, asking, opened
+from evalake.tasks.runtime.form import ConfigurationFile, Judge, LakeUri, SuiteName, Suites, flow_inputs, judge_context
 
 SHOWN = ("kind", "rank", "theme", "samples", "points_lost", "mean_score")
 
@@ -22,18 +22,20 @@ def roadmap(
     lake: LakeUri = None,
     configuration_file: ConfigurationFile = None,
 ) -> dict[str, str]:
-    """Group what the results of suites lack, and rank it by what it costs; returns suite to roadmap id.
+    """Group the gaps that the results of suites name, and rank them by lost points; returns the roadmap id by suite.
 
-    What the ledger holds is not asked again, and the same results give the roadmap that is there. Suites whose results
-    name nothing yet are left out. Raises GroupingError where a judge gave no grouping.
+    The ledger answers known calls, and unchanged results give the same roadmap. Suites without named gaps are left out.
+    Raises GroupingError where a judge gives no grouping.
 
     Args:
-        suites: The suites; none means all that a roadmap can be made of.
-        judge: Who groups by meaning; none means rules, by the words in common.
+        suites: The suites; default: all with roadmaps.
+        judge: The model that groups by meaning; default: rules, by common words.
     """
     made = {}
     for suite in suites or roadmap_suites():
-        with asking(suite, [judge] if judge is not None else [], *opened(lake, configuration_file)) as context:
+        with judge_context(
+            suite, [judge] if judge is not None else [], *flow_inputs(lake, configuration_file)
+        ) as context:
             rows = make_task.with_options(task_run_name=f"roadmap of {suite}")(context, judge)
         if not rows.is_empty():
             made[suite] = str(rows["roadmap_id"][0])
@@ -48,17 +50,17 @@ def measure_roadmap(
     lake: LakeUri = None,
     configuration_file: ConfigurationFile = None,
 ) -> list[dict[str, Any]]:
-    """Say how well a labelled set is grouped; only what the ledger does not hold is asked.
+    """Measure the grouping of a labelled set; the ledger answers known calls.
 
     Args:
-        suite: The suite whose labelled set is grouped.
-        judge: Who groups by meaning; none means rules, by the words in common.
+        suite: The suite with the labelled set.
+        judge: The model that groups by meaning; default: rules, by common words.
     """
-    with asking(suite, [judge] if judge is not None else [], *opened(lake, configuration_file)) as context:
+    with judge_context(suite, [judge] if judge is not None else [], *flow_inputs(lake, configuration_file)) as context:
         return measure_grouping(context, judge)
 
 
 def _show(suite: str, themes: pl.DataFrame) -> None:
-    """Put the themes into the UI as a table."""
+    """Create a table of the themes in the UI."""
     shown: list[dict[str, Any]] = themes.select(SHOWN).to_dicts()
     create_table_artifact(shown, key=f"roadmap-{suite.replace('_', '-')}", description=roadmap_of(suite).title)

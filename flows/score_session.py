@@ -1,6 +1,6 @@
-"""Score one session: the judge's conversation about it, from a pending row to a completed or failed one.
+"""The flow score-session: executes the judge's conversation about a session, from a pending row to its end.
 
-Everything about a scoring is in its row of `session_scores`.
+The row of `session_scores` has the whole state of a scoring.
 """
 
 from asyncio import CancelledError
@@ -32,21 +32,21 @@ from evalake.tasks.extract import sample_of
 from evalake.tasks.failures import land_failures
 from evalake.tasks.publish import Admitted, admit
 from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, opened
-from evalake.tasks.runtime.progress import beating
+from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, flow_inputs
+from evalake.tasks.runtime.progress import heartbeat_artifact
 from evalake.tasks.runtime.resources import RunOverError, end_attempt, release_client
 
-DEPLOYMENT = "on-demand"  # of workers, who score for every lake
+DEPLOYMENT = "on-demand"  # of workers for all lakes
 SUITE = "session_review"
 LONGEST_MESSAGE = 2000
 
-_under_way: dict[str, RunContext] = {}  # in this process, by score id
+_running: dict[str, RunContext] = {}  # in this process, by score id
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class LostScoringError(EvalakeError):
-    """A scoring was given up on by others while it was still running; what it found does not count."""
+    """The service ended a scoring while it was running; its result does not count."""
 
 
 @flow(name="score-session", persist_result=False)
@@ -57,40 +57,40 @@ def score_session(
 ) -> int | None:
     """Score the session of a pending scoring; returns the total.
 
-    A run of a scoring that is completed does nothing. Whatever goes wrong once the scoring is taken on ends it as
-    failed, with a reason; one that is never taken on is found to be lost, by the service.
+    A run of a completed scoring does nothing. Any error ends a scoring as failed, with a reason; the service finds
+    scorings that were never started.
 
     Args:
-        score_id: The scoring, which is pending in session_scores.
+        score_id: The pending scoring in session_scores.
     """
-    where, configuration = opened(lake, configuration_file)
+    where, configuration = flow_inputs(lake, configuration_file)
     scoring = Scoring.take(where, score_id, configuration)
     if scoring is None:
         return None
-    _under_way[score_id] = scoring.context
+    _running[score_id] = scoring.context
     title = f"{scoring.row['session_id'][:80]}: 10 methodology, 60 missing tools"
     try:
-        progress = beating(f"scoring-{score_id[:16]}", title, lambda: scoring.progress)
+        progress = heartbeat_artifact(f"scoring-{score_id[:16]}", title, lambda: scoring.progress)
         with scoring.context.scope("score session"), progress:
             scoring.walk()
             total: int | None = scoring.end()["total_score"]
     except BaseException as error:
-        scoring.fail("error", _reason(error))  # without effect where it is over
+        scoring.fail("error", _reason(error))  # without effect after its end
         raise
     finally:
-        del _under_way[score_id]
+        del _running[score_id]
         release_client(scoring.context)
     return total
 
 
 def give_up(score_id: str) -> None:
-    """End a scoring of this process as failed, without waiting for its judge; without effect where it is over."""
-    if (context := _under_way.get(score_id)) is not None:
+    """End a running scoring of this process as failed, without waiting for its judge."""
+    if (context := _running.get(score_id)) is not None:
         end_attempt(context)
 
 
 def pending(context: RunContext, sample: Sample, judge: str, replicate: int, triggered_by: str) -> Row:
-    """Build the row of a new scoring. Its `landed_by_run` is the context's run, one for each request for scorings."""
+    """Build the row of a new scoring, whose `landed_by_run` is the context's run."""
     item = item_of(context, sample, judge, replicate)
     request = next_request(context, Conversation(item))
     assert request is not None
@@ -106,7 +106,7 @@ def pending(context: RunContext, sample: Sample, judge: str, replicate: int, tri
 
 
 def read_score(lake: Lake, score_id: str) -> Row:
-    """Read a scoring's row as it is now. Raises UsageError where there is none."""
+    """Read a scoring's current row. Raises UsageError for an unknown scoring."""
     rows = lake.frame(RESULTS).filter(pl.col("score_id") == score_id).collect()
     if rows.is_empty():
         raise UsageError(f"the lake {lake.uri} has no scoring {score_id[:12]}")
@@ -114,7 +114,7 @@ def read_score(lake: Lake, score_id: str) -> Row:
 
 
 def read_samples(lake: Lake, sample_hashes: Sequence[str]) -> dict[str, Sample]:
-    """Read sessions from the lake, by hash. Raises UsageError where one is not there."""
+    """Read sessions from the lake by hash. Raises UsageError for a missing one."""
     wanted = (pl.col("suite") == SUITE) & pl.col("sample_hash").is_in(sample_hashes)
     rows = lake.frame(SAMPLES).filter(wanted).collect().iter_rows(named=True)
     samples = {row["sample_hash"]: sample_of(row) for row in rows}
@@ -125,13 +125,13 @@ def read_samples(lake: Lake, sample_hashes: Sequence[str]) -> dict[str, Sample]:
 
 
 def failed(lake: Lake, row: Row, kind: str, message: str) -> bool:
-    """End a scoring as failed, with a reason; returns False where it was over already."""
+    """End a scoring as failed, with a reason; returns False after its end."""
     return land(lake, RESULTS, _failure(row, kind, message)).replaced == 1
 
 
 @dataclass
 class Scoring:
-    """A scoring under way."""
+    """A running scoring."""
 
     context: RunContext
     row: Row
@@ -139,40 +139,40 @@ class Scoring:
 
     @classmethod
     def take(cls, lake: Lake, score_id: str, configuration: Configuration) -> "Scoring | None":
-        """Take a scoring on; returns None where it is completed already.
+        """Start a pending scoring; returns None for a completed one.
 
-        Raises UsageError where there is none, or where it has failed; ConfigurationError, having failed it, where
-        this process's first request to the judge is not the one that the scoring was begun with.
+        Raises UsageError for an unknown or failed scoring. Where this process's first request to the judge differs from
+        the scoring's, fails the scoring and raises ConfigurationError.
         """
         row = read_score(lake, score_id)
-        # One request may ask for several scorings: each has a client of its own, which ends without the others'
+        # Several scorings may have one run: `attempt` gives each a client
         context = RunContext(row["landed_by_run"], SUITE, lake, configuration, attempt=score_id)
         if row["status"] == "completed":
             return None
         if row["status"] == "failed":
             raise UsageError(f"the scoring {score_id[:12]} has failed ({row['error_message']}): ask for a new one")
-        row = {**row, "started_at": row["started_at"] or _now(row)}  # lands with its end: Prefect says it until then
+        row = {**row, "started_at": row["started_at"] or _now(row)}  # lands with the end
         sample = read_samples(lake, [row["sample_hash"]])[row["sample_hash"]]
-        own = row["endpoint"]  # by which the scoring is known, too
+        own = row["endpoint"]  # part of the scoring's identity
         conversation = Conversation(item_of(context, sample, row["judge"], row["replicate"]), given_by=(own, own))
         request = next_request(context, conversation)
         if request is None or keys_of(context, request, row["replicate"])[0] != key_of(row):
-            message = "the worker's criteria or configuration are not those of the service that began the scoring"
+            message = "the worker's criteria or configuration differ from those of the service"
             failed(lake, row, "configuration", message)
             raise ConfigurationError(message)
         return cls(context, row, conversation)
 
     @property
     def progress(self) -> float:
-        """How far it is: the judge looks for missing tools once it has given a total."""
+        """The progress: the judge looks for missing tools after it has given a total."""
         answers = [a.outcome.text for a in self.conversation.answered if isinstance(a.outcome, Reply)]
         is_scored = any(read_total(answer) is not None for answer in answers)
         return PHASES["identifying_missing_tools" if is_scored else "analyzing_methodology"]
 
     def walk(self) -> None:
-        """Walk the judge's conversation; what the ledger knows is not asked again. A call given up on becomes a row.
+        """Execute the judge's conversation; the ledger answers known calls, and a failed call becomes a row.
 
-        Raises EvalakeError, having failed the scoring, where the judge's provider counts as down.
+        Where the judge's provider counts as down, fails the scoring and raises EvalakeError.
         """
         lake = self.context.lake
         limits = self.context.configuration.limits(self.row["judge"].partition("/")[0])
@@ -184,9 +184,9 @@ class Scoring:
         land_failures(self.context, [self.conversation])
 
     def end(self) -> Row:
-        """Land what the conversation gave; returns the row as it stands.
+        """Land the result of the conversation; returns the scoring's row.
 
-        Raises EvalakeError where it gave no score, LostScoringError where others had ended the scoring before.
+        Raises EvalakeError without a score, LostScoringError where the service has ended the scoring.
         """
         lake, suite = self.context.lake, self.context.suite
         rows = dict(suite.scoring.score(self.conversation.item, self.conversation.answered, self.context.options))
@@ -199,7 +199,7 @@ class Scoring:
             row = {**rows.pop(RESULTS.table)[0], **kept, "completed_at": _now(self.row)}
             if self._land(RESULTS, [row]).quarantined:
                 self.fail("contract", "the score breaks its contract: it is in quarantine")
-            # Else others ended it before
+            # Else the service has ended it
             elif read_score(lake, row["score_id"])["completed_at"] == row["completed_at"]:
                 for contract in suite.contracts:
                     if of_table := rows.get(contract.table):
@@ -218,12 +218,12 @@ class Scoring:
         return admitted
 
     def fail(self, kind: str, message: str) -> None:
-        """End it as failed, unless it is over."""
+        """End it as failed, unless it has ended."""
         land_together(self.context.lake, RESULTS, _failure(self.row, kind, message))
 
 
 def item_of(context: RunContext, sample: Sample, judge: str, replicate: int) -> Item:
-    """Build the item of a session's scoring; `replicate` is the number of its call."""
+    """Build the item of a session's scoring."""
     return Item(sample, context.suite.conversation.default_models[0], judge, context.suite.prompts.types[0], replicate)
 
 
@@ -235,14 +235,14 @@ def _failure(row: Row, kind: str, message: str) -> pl.DataFrame:
 
 
 def _reason(error: BaseException) -> str:
-    """Say in words why a scoring failed, also for errors without a message."""
+    """Describe the failure of a scoring, also for errors without a message."""
     if isinstance(error, TerminationSignal | KeyboardInterrupt | SystemExit | RunOverError):
-        return "its process was told to end before the judge had answered: ask for it again"
+        return "its process was terminated before the judge had answered: start a new scoring"
     if isinstance(error, CancelledError):
         return "it was cancelled"
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _now(row: Row) -> datetime:
-    """Tell the time; where this clock is behind that of the machine that wrote the row, the row's latest time."""
+    """Return the time, or the row's latest time where this machine's clock is behind."""
     return max(datetime.now(UTC), *(row[name] or NEVER for name in ("asked_at", "started_at")))

@@ -1,4 +1,4 @@
-"""Snapshot: the newest run of every suite, measured again at the versions its tables have now."""
+"""The flow snapshot: measures the newest run of every suite at the current versions of its tables."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -16,12 +16,12 @@ from evalake.storage.lake import Lake, short_message
 from evalake.suites.registry import suite_names
 from evalake.tasks.runtime.artifacts import headline, pages_of
 from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.form import ConfigurationFile, Day, LakeUri, opened
+from evalake.tasks.runtime.form import ConfigurationFile, Day, LakeUri, flow_inputs
 from evalake.tasks.runtime.naming import day_of_run
 
 
 class SnapshotError(EvalakeError):
-    """Some suites could not be measured; those that could have their snapshots."""
+    """Some suites could not be measured; the others have their snapshots."""
 
 
 @flow(name="snapshot", persist_result=False)
@@ -30,22 +30,22 @@ def snapshot(
     lake: LakeUri = None,
     configuration_file: ConfigurationFile = None,
 ) -> dict[str, str]:
-    """Measure the newest run of every suite up to a day again, without any call; returns suite to snapshot id.
+    """Measure the newest run of every suite up to a day again, without calls; returns the snapshot id by suite.
 
-    A suite whose tables, definitions and options are as they were gets the snapshot it had, and nothing lands. Suites
-    without a measured run are left out. Raises SnapshotError where suites could not be measured; the others are.
+    Unchanged tables, definitions and options give the same snapshot. Suites without a measured run are left out. Raises
+    SnapshotError, after the other suites, where a suite cannot be measured.
 
     Args:
-        day: The day up to which runs count; none means the one for which the run was scheduled.
+        day: The last day of the runs; default: the day for which the flow run was scheduled.
     """
-    where, configuration = opened(lake, configuration_file)
+    where, configuration = flow_inputs(lake, configuration_file)
     done, failures = {}, []
     for run in _newest_runs(where, day_of_run(day)):
         try:
             done[run["suite"]] = _measure(where, run, configuration)
         except EvalakeError as error:
             failures.append(f"{run['suite']}: {error}")
-        except (pl.exceptions.PolarsError, OSError) as error:  # a file of a table is gone, or cannot be read
+        except (pl.exceptions.PolarsError, OSError) as error:  # a missing or unreadable file of a table
             failures.append(f"{run['suite']}: {short_message(error)}")
     if failures:
         raise SnapshotError(f"{len(failures)} suites could not be measured: {'; '.join(failures)}")
@@ -53,7 +53,7 @@ def snapshot(
 
 
 def _newest_runs(lake: Lake, day: date) -> list[dict[str, Any]]:
-    """Find each suite's newest run up to the day that has a snapshot: others have no rows, or not all of them yet."""
+    """Find each suite's newest run with a snapshot up to the day."""
     measured = lake.frame(RUNS).filter(
         pl.col("snapshot_id").is_not_null(), pl.col("suite").is_in(suite_names()), pl.col("started_at").dt.date() <= day
     )
@@ -63,7 +63,7 @@ def _newest_runs(lake: Lake, day: date) -> list[dict[str, Any]]:
 
 def _measure(lake: Lake, run: Mapping[str, Any], configuration: Configuration) -> str:
     context = RunContext(run["run_id"], run["suite"], lake, configuration)
-    # What is missing from the run is missing from its snapshots, whenever they are made.
+    # Rows that the run lacks are missing from all its snapshots
     warnings = [run["message"]] if run["state"] == "incomplete" and run["message"] else []
     snapshot_id = measure_task.with_options(task_run_name=f"measure {run['suite']}")(context, warnings)
     create_table_artifact(

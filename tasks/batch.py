@@ -25,8 +25,8 @@ from evalake.tasks.runtime import progress
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.logs import redact_logs, show_in_prefect
 from evalake.tasks.runtime.resources import RunOverError
-from evalake.tasks.runtime.runner import spare_profiler
-from evalake.tasks.runtime.suspension import heeding
+from evalake.tasks.runtime.runner import stop_dask_profiler
+from evalake.tasks.runtime.suspension import stopping_with_flow_run
 
 logger = logging.getLogger("evalake.batches")
 
@@ -124,7 +124,7 @@ def call_batch(batch: Batch) -> int:
     """
     redact_logs()
     show_in_prefect()
-    spare_profiler()
+    stop_dask_profiler()
     with batch.context.scope(f"batch {batch.name}", batch=batch.name, model=batch.conversations[0].item.model):
         return _answer(batch)
 
@@ -146,7 +146,7 @@ def _answer(batch: Batch) -> int:
 
     for _ in range(len(conversations) - len(to_call)):
         advance()
-    with heeding(context, _flow_run_id()):
+    with stopping_with_flow_run(context, _flow_run_id()):
         call(context, to_call, index, on_end=advance)
     batch.ended = conversations
     if failed := [conversation for conversation in conversations if conversation.failed]:

@@ -20,7 +20,7 @@ from evalake.tasks.preflight import Plan
 from evalake.tasks.runtime import progress, runs
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.resources import RunOverError, is_over, stop_calls
-from evalake.tasks.runtime.runner import processes, saying_when_lost
+from evalake.tasks.runtime.runner import cluster_errors, processes
 
 # For each model and each process that calls: the next ones have begun when the last calls of one are slow.
 BATCHES_IN_FLIGHT = 3
@@ -42,7 +42,7 @@ def walk(context: RunContext, plan: Plan, sink: ResultSink) -> None:
     Items whose request another sample's item is already asking are not asked beside it: they follow in a second
     pass, and find the reply in the ledger. Raises ClusterError where processes that call batches are lost.
     """
-    with saying_when_lost():
+    with cluster_errors():
         _Walk(context, plan, sink).run()
 
 

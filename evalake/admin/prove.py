@@ -30,7 +30,7 @@ from evalake.storage.lake import FILE, Lake, short_message
 from evalake.storage.snapshots import engines, find_snapshot, metric_rows, read_metrics, snapshot_of
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.measure import compute, definition_hash_of, run_calls, run_frame
-from evalake.tasks.runtime.heartbeat import end_with_parent
+from evalake.tasks.runtime.heartbeat import exit_with_parent
 
 # Prove rows: hold the rows of data files to the row rules of their table, by two engines, on all cores.
 
@@ -76,7 +76,7 @@ class Holders(AbstractContextManager["Holders"]):
         self._pool = None
         if to_come >= WORTH_PROCESSES:
             context = multiprocessing.get_context("spawn")  # a fork would copy locks that engines' threads hold
-            self._pool = ProcessPoolExecutor(os.cpu_count() or 1, context, end_with_parent)
+            self._pool = ProcessPoolExecutor(os.cpu_count() or 1, context, exit_with_parent)
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         if self._pool is not None:

@@ -1,4 +1,4 @@
-"""`evalake calibrate`: how far judges are right where the right judgement is known."""
+"""`evalake calibrate`: measures judges on items of known judgement."""
 
 from typing import Annotated
 
@@ -20,17 +20,17 @@ from evalake.cli.terminal import say
 
 
 def calibrate(
-    judges: Annotated[str, typer.Option(help="The judges to be measured, by comma.", metavar="NAMES")],
+    judges: Annotated[str, typer.Option(help="The judges, by comma.", metavar="NAMES")],
     suite: Annotated[
         str | None,
-        typer.Option(help="The suite whose calibration set is used; default: the one that has one.", metavar="SUITE"),
+        typer.Option(help="The suite with the calibration set; default: the first with one.", metavar="SUITE"),
     ] = None,
     config: ConfigOption = None,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
 ) -> None:
-    """Measure judges on items of known judgement; only what the ledger does not know yet is asked."""
+    """Measure judges on items of known judgement; the ledger answers known calls."""
     import polars as pl
 
     from evalake.cli import output as show

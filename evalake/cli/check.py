@@ -1,4 +1,4 @@
-"""`evalake check`: every table of a lake against its contract, and every snapshot against its recomputation."""
+"""`evalake check`: checks every table against its contract, and every snapshot against its recomputation."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,21 +15,19 @@ if TYPE_CHECKING:
 
 
 def check(
-    out: Annotated[Path, typer.Option(help="Where the data docs go.", metavar="DIR")] = Path("evalake-reports"),
+    out: Annotated[Path, typer.Option(help="The folder of the data docs.", metavar="DIR")] = Path("evalake-reports"),
     lake: LakeOption = LAKE,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Prove everything anew, also what an earlier check has proved.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Prove everything again, ignoring earlier checks.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Check every table against its contract, its log, its files and its keys, and compute every snapshot again.
+    """Check every table against its contract, log, files and keys, and recompute every snapshot.
 
-    What an earlier check of yours has proved is not proved again where its files are the same, byte for byte.
+    Proofs of your earlier checks count while the files have the same bytes.
 
-    What was found is also written as a page, the data docs of the lake's last check.
+    The result is also a page, the data docs.
 
-    Exits with 0 where nothing is wrong, 1 where something is, 3 where nothing is but a snapshot could not be
-    recomputed. A rule that only warns is said, and is no failure.
+    Exits with 0 without findings, 1 with findings, 3 where only snapshots could not be
+    recomputed. Warnings are printed and change no exit status.
     """
     from evalake.admin.check import check_lake, exit_code
     from evalake.cli import output as show
@@ -42,7 +40,7 @@ def check(
         checked.append(table)
         if not json:
             _print_table(table)
-    if not checked:  # the name of the lake may be misspelt, and what looked at nothing must not pass
+    if not checked:  # the lake's name may be misspelt
         raise LakeError(f"the lake {lake} has no tables: there is nothing to check")
     proofs = [proof for table in checked for proof in table.proofs]
     docs = _leave_data_docs(lake, checked, out)
@@ -58,7 +56,7 @@ def check(
 
 
 def _leave_data_docs(lake: str, checked: Sequence["CheckedTable"], out: Path) -> str | None:
-    """Write the data docs, and return their path; None where they cannot be written, which says nothing of the lake."""
+    """Write the data docs and return their path; None where they cannot be written."""
     from evalake.admin.data_docs import leave_data_docs
     from evalake.core.errors import UsageError
     from evalake.storage.lake import Lake
@@ -94,12 +92,12 @@ def _print_snapshots(proofs: Sequence["Proof"]) -> None:
 
 
 def _print_before(checked: Sequence["CheckedTable"], proofs: Sequence["Proof"]) -> None:
-    """Print what was not proved again."""
+    """Print the number of earlier proofs in use."""
     files, snapshots = sum(table.files_before for table in checked), sum(proof.before for proof in proofs)
     if files or snapshots:
         typer.echo(
-            f"of before: {files} of {sum(table.files for table in checked)} files, "
-            f"{snapshots} of {len(proofs)} snapshots (--all proves all anew)"
+            f"proved before: {files} of {sum(table.files for table in checked)} files, "
+            f"{snapshots} of {len(proofs)} snapshots (--all proves all again)"
         )
 
 

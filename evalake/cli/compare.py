@@ -1,4 +1,4 @@
-"""`evalake compare`: two models of a run, two runs, prompt types or snapshots, paired by what hangs together."""
+"""`evalake compare`: compares two models, runs, prompt types or snapshots, paired by clusters of samples."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,21 +21,23 @@ def compare(
     a: Annotated[
         str, typer.Argument(help="A model, a run, a snapshot, RUN:MODEL or RUN:MODEL:PROMPT_TYPE.", metavar="A")
     ],
-    b: Annotated[str, typer.Argument(help="What A is compared with, named alike.", metavar="B")],
+    b: Annotated[str, typer.Argument(help="The other side, in the same form.", metavar="B")],
     metric: Annotated[
         str | None, typer.Option("--metric", help="Only this metric, in all of its slices.", metavar="NAME")
     ] = None,
     run: Annotated[
         str | None,
-        typer.Option("--run", help="The run that models are of; else the newest that has them.", metavar="ID"),
+        typer.Option("--run", help="The run of the models; default: the newest with them.", metavar="ID"),
     ] = None,
     tag: NewestTaggedOption = None,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
-    force: Annotated[bool, typer.Option("--force", help="Compare what is refused, and say what it means.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare results that are not comparable, and print why they are not.")
+    ] = False,
 ) -> None:
-    """Tell how A differs from B: A - B in every metric, its interval, p values, and answers that flipped."""
+    """Compare A with B: A - B in every metric, with interval, p values, and flipped answers."""
     from evalake.cli import output as show
     from evalake.core.errors import UsageError
     from evalake.decisions.compare import compare_sides
@@ -50,7 +52,7 @@ def compare(
         say(f"compared by force: {warning}")
     if style is Format.table:
         _print(compared)
-        # The slices of a headline metric, or what else there is to compare
+        # The slices of a headline metric, or of another metric
         sliced = compared.suite.metrics.headline[:2][-1] if metric is None else None
         again = command("compare", a, b, metric=sliced, lake=lake, run=run, tag=tag)
         typer.echo(f"{'in slices' if sliced else 'all metrics'}: {again}")
@@ -74,7 +76,7 @@ def _print(compared: "Comparison") -> None:
 
 
 def _lines(rows: Sequence[dict[str, Any]], width: int) -> Iterator[str]:
-    """Write a line for each metric and slice; the numbers of a name that leaves them no room are on a line below it."""
+    """Write a line for each metric and slice; the numbers after a long name are on the next line."""
     from rich.cells import cell_len, set_cell_size
 
     cells = [HEADINGS, *map(_cells, rows)]

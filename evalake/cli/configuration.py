@@ -1,4 +1,4 @@
-"""The configuration of a command, and the command lines that people are told to go on with."""
+"""The configuration of a command, and command lines for the user to copy."""
 
 import os
 import shlex
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def trust_folder() -> None:
-    """Take `evalake.toml` of the working directory as if the user had named it, here and in every process started."""
+    """Trust `evalake.toml` of the working directory, in this process and its children."""
     from evalake.core.configuration import CONFIGURATION_FILE, FILE_VARIABLE
 
     if (here := Path(CONFIGURATION_FILE).absolute()).exists():
@@ -23,21 +23,21 @@ def trust_folder() -> None:
 
 
 def command(*words: str, **options: str | None) -> str:
-    """Write a command line that can be copied: as it was typed where it is not on the path, with what is not usual."""
+    """Write a command line to copy, with the typed path of evalake and the options that differ from the defaults."""
     given = [(name, value) for name, value in options.items() if value and (name, value) != ("lake", LAKE)]
     program = "evalake" if shutil.which("evalake") else sys.argv[0]
     return shlex.join([program, *words, *(part for name, value in given for part in (f"--{name}", value))])
 
 
 def trusting(command: str) -> str:
-    """Write a command line that can be copied, with the folder trusted where this command was told to trust it."""
+    """Add --trust-folder to a command line if this command has it."""
     from evalake.core.configuration import TRUST_OPTION
 
     return f"{command} {TRUST_OPTION}" if TRUST_OPTION in sys.argv else command
 
 
 def read(file: Path | None) -> "Configuration":
-    """Read the configuration, and say where it comes from and which servers it names if nobody named it.
+    """Read the configuration, and print the source and the servers of an untrusted one.
 
     A file that is named here is the user's own for all that the command does and starts: its suites are found, too.
     """

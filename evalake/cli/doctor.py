@@ -1,4 +1,4 @@
-"""`evalake doctor`: whether the Prefect server, its workers and this machine can do what is scheduled."""
+"""`evalake doctor`: checks the Prefect server, its workers and this machine for the scheduled work."""
 
 from textwrap import wrap
 from typing import Annotated
@@ -7,19 +7,19 @@ import typer
 
 from evalake.cli.options import LAKE, ConfigOption, JsonOption, LakeOption
 
-INDENT = " " * 25  # below the messages
+INDENT = " " * 25  # aligns with the messages
 
 
 def doctor(
     config: ConfigOption = None,
     deploying: Annotated[
         bool,
-        typer.Option("--deploying", help="Only the server, whose workers are to be started: silent ones are a hint."),
+        typer.Option("--deploying", help="Check the server before its workers start; silent workers are a hint."),
     ] = False,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
-    """Say whether schedules fire, workers poll, versions fit, and lake, disk and keys are there."""
+    """Check that schedules fire, workers poll, versions fit, and lake, disk and keys are usable."""
     from evalake.admin.doctor import FIRST_MINUTE, Level, Place, examine
     from evalake.cli import output as show
     from evalake.cli.configuration import read

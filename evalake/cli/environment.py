@@ -1,4 +1,4 @@
-"""The environment of the command: nothing of the working directory, no telemetry, a long start timeout, no warnings."""
+"""The environment of the command: without settings of the working directory, telemetry and warnings."""
 
 import os
 import secrets
@@ -13,13 +13,13 @@ DEFAULTS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "GX_ANALYTICS_ENABLED": "false",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    "PYTHONSAFEPATH": "1",  # a Python that is started imports nothing from the working directory
-    # Polars and deltalake keep memory that they do not use any more, so as to use it again later; at the end of a
-    # run of hundreds of thousands of rows that was a quarter of all memory.
+    "PYTHONSAFEPATH": "1",  # child processes import nothing from the working directory
+    # Return freed memory of Polars and deltalake at once: at the end of a run of hundreds of thousands of rows,
+    # that is a quarter of all memory
     "_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0",
-    # A temporary server on a fresh machine needs longer than the twenty seconds it is given by default.
+    # A temporary server on a fresh machine needs more than the default of twenty seconds
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
-    # Errors reach the user as one line of the command; the full log is in the flow run.
+    # The command prints errors as one line; the flow run has the full log
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
 }
 
@@ -28,31 +28,31 @@ _ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 
 
 def prepare() -> None:
-    """Set the variables that are not set already. Must run before Prefect or LiteLLM is imported."""
+    """Set the unset variables. Call it before Prefect or LiteLLM is imported."""
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
     ignore_working_directory()
     os.environ.setdefault(PROFILES, str(prefect_home() / "profiles.toml"))
     if not names_a_server():
         lock_server()
-    if not sys.warnoptions:  # a user cannot mend what one library warns of in another
+    if not sys.warnoptions:  # warnings of one library about another
         warnings.simplefilter("ignore")
 
 
 def names_a_server() -> bool:
-    """Tell whether the environment, or Prefect's active profile, names a Prefect server that runs already."""
+    """Tell whether the environment or Prefect's active profile names a Prefect server."""
     return bool(prefect_setting("PREFECT_API_URL"))
 
 
 @cache
 def lock_server() -> str | None:
-    """Give every server that this command starts a password, shared with the processes it starts, and no other origin.
+    """Set a password, shared with child processes, and refuse other origins, for every server that this command starts.
 
-    Prefect's own defaults are no password and every origin: any page that a browser on this machine shows could then
-    read stored secrets, and have a worker run commands.
+    By default, Prefect has no password and allows every origin: any page in a browser on this machine could then
+    read stored secrets, and run commands by a worker.
 
     Returns:
-        The password where none was set, and it was made here.
+        The new password; None where one was set.
     """
     chosen = prefect_setting(_SERVER_PASSWORD) or prefect_setting(_PASSWORD)
     password = chosen or f"evalake:{secrets.token_urlsafe(32)}"

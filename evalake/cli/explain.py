@@ -1,4 +1,4 @@
-"""`evalake explain`: split the difference of two snapshots exactly into what made it."""
+"""`evalake explain`: splits the difference of two snapshots into exact parts by cause."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,22 +15,20 @@ LISTED = ("part", "side", "dataset", "sample_id", "replicate", "prompt_hash")
 
 def explain(
     a: Annotated[str, typer.Argument(help="A run, a snapshot, RUN:MODEL, or a model of a run.", metavar="A")],
-    b: Annotated[str, typer.Argument(help="What A is compared with, named alike.", metavar="B")],
+    b: Annotated[str, typer.Argument(help="The other side, in the same form.", metavar="B")],
     metric: Annotated[
-        str | None, typer.Option("--metric", help="The metric; else the one that ranks.", metavar="NAME")
+        str | None, typer.Option("--metric", help="The metric; default: the ranking one.", metavar="NAME")
     ] = None,
-    rows: Annotated[
-        str | None, typer.Option("--rows", help="List the result rows behind a part instead.", metavar="PART")
-    ] = None,
+    rows: Annotated[str | None, typer.Option("--rows", help="List the result rows of a part.", metavar="PART")] = None,
     run: Annotated[
         str | None,
-        typer.Option("--run", help="The run that models are of; else the newest that has them.", metavar="ID"),
+        typer.Option("--run", help="The run of the models; default: the newest with them.", metavar="ID"),
     ] = None,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
 ) -> None:
-    """Split A - B into samples, replies, judge, code and noise of repeats; the parts sum up to it."""
+    """Split A - B into samples, replies, judge, code and noise of repeats; the parts add up to it."""
     import polars as pl
 
     from evalake.cli import output as show
@@ -42,7 +40,7 @@ def explain(
     style = style_of(style, as_json=json)
 
     if rows is not None and rows not in list(Part):
-        raise UsageError(f"a difference has no part {rows}, but {', '.join(Part)}")
+        raise UsageError(f"a difference has no part {rows}: choose one of {', '.join(Part)}")
     explained = split(Lake(lake), a, b, run_id=run, metric=metric)
     if rows is not None:
         behind = explained.rows.filter(pl.col("part") == rows)
@@ -59,7 +57,7 @@ def explain(
 
 
 def _print(parts: "pl.DataFrame") -> None:
-    """Print each pair of models and judge: both values, the difference, and its parts with what they mean."""
+    """Print both values, the difference and its parts for each pair of models and judge."""
     from evalake.cli.output import paragraph
     from evalake.decisions.explain import MEANINGS, Part
 

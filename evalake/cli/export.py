@@ -1,4 +1,4 @@
-"""`evalake export`: contracts as Open Data Contract Standard documents, a run's results as a file."""
+"""`evalake export`: writes contracts as Open Data Contract Standard documents, or a run's results as a file."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +12,7 @@ CONTRACTS, RESULTS = "contracts", "results"
 
 
 class ResultsFormat(StrEnum):
-    """Forms in which results are written."""
+    """The format of exported results."""
 
     parquet = "parquet"
     csv = "csv"
@@ -26,10 +26,10 @@ def export(
     what: Annotated[
         str, typer.Argument(help="contracts: one ODCS YAML a table; results: the rows of a run.", metavar="WHAT")
     ],
-    run: Annotated[str | None, typer.Argument(help="The run whose results are written.", metavar="RUN")] = None,
-    style: Annotated[ResultsFormat, typer.Option("--format", help="Of results.")] = ResultsFormat.parquet,
+    run: Annotated[str | None, typer.Argument(help="The run of the results.", metavar="RUN")] = None,
+    style: Annotated[ResultsFormat, typer.Option("--format", help="The format of results.")] = ResultsFormat.parquet,
     out: Annotated[
-        Path | None, typer.Option(help="The folder of contracts, or the file of results.", metavar="FILE")
+        Path | None, typer.Option(help="The output folder of contracts, or the output file of results.", metavar="PATH")
     ] = None,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
@@ -40,13 +40,13 @@ def export(
     if what == RESULTS and run is not None:
         _export_results(lake, run, style, out or Path(f"{run}{ENDINGS[style]}"), as_json=json)
     elif what == RESULTS:
-        raise UsageError("name the run whose results are written; `evalake runs` lists them")
+        raise UsageError("name the run of the results: `evalake runs` lists the runs")
     elif what == CONTRACTS and run is None:
         _export_contracts(out or Path("contracts-odcs"), as_json=json)
     elif what == CONTRACTS:
-        raise UsageError(f"contracts are of no run: leave out {run}")
+        raise UsageError(f"contracts belong to no run: leave out {run}")
     else:
-        raise UsageError(f"there is no export of {what}; there is: {CONTRACTS}, {RESULTS} RUN")
+        raise UsageError(f"{what} cannot be exported: use {CONTRACTS}, or {RESULTS} RUN")
 
 
 def _export_contracts(out: Path, *, as_json: bool) -> None:
@@ -84,7 +84,7 @@ def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, 
     where = Lake(lake)
     run = find_run(where, run_id)
     if run is None:
-        raise UsageError(f"there is no run {run_id} in {where.uri}; `evalake runs` lists them")
+        raise UsageError(f"the lake {where.uri} has no run {run_id}: `evalake runs` lists the runs")
     suite = find_suite(run["suite"])
     rows = run_results(where, suite, run_id, {}).collect()
     if rows.is_empty():

@@ -1,4 +1,4 @@
-"""`evalake fit-weights`: fit the weights of an index to people's ranking of models."""
+"""`evalake fit-weights`: fits the weights of an index to people's ranking of models."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -12,12 +12,12 @@ from evalake.cli.options import LAKE, JsonOption, LakeOption
 def fit_weights(
     ranking: Annotated[Path, typer.Argument(help="CSV with the columns model and rank, 1 the best.", metavar="FILE")],
     run: Annotated[
-        str | None, typer.Option("--run", help="The run that measured them; default: the newest.", metavar="ID")
+        str | None, typer.Option("--run", help="The run with the models; default: the newest.", metavar="ID")
     ] = None,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
-    """Fit the weights of a suite's index to a human ranking, and say how little that may mean."""
+    """Fit the weights of a suite's index to a human ranking, and print the limits of the result."""
     import polars as pl
 
     from evalake.cli import output as show

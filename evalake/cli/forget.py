@@ -1,4 +1,4 @@
-"""`evalake forget`: remove a person's or a customer's data from a lake."""
+"""`evalake forget`: removes a person's or a customer's data from a lake."""
 
 from typing import Annotated
 
@@ -11,11 +11,11 @@ def forget(
     sample: Annotated[str | None, typer.Option(help="The sample with this content hash.", metavar="HASH")] = None,
     session: Annotated[str | None, typer.Option(help="The session with this id.", metavar="ID")] = None,
     dataset: Annotated[str | None, typer.Option(help="All samples of this dataset.", metavar="NAME")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the removals, and change nothing.")] = False,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
-    """Remove samples and all that was made of them from every byte of the lake, and never take them in again."""
+    """Remove samples and all data derived from them from the lake, and refuse them in later imports."""
     from dataclasses import asdict
 
     from evalake.admin.forget import forget as forget_samples
@@ -36,7 +36,7 @@ def forget(
         typer.echo(f"{done.orphan_calls} prompts among them are named by no result, and were found by their text")
     if done.shared_calls:
         typer.echo(f"{done.shared_calls} prompts stay in calls, for samples that are kept have the same")
-    typer.echo("Look at these yourself, they may hold it still:")
+    typer.echo("Check these places yourself, which may still hold the data:")
     for place in done.look_at:
         show.line(f"  {place}")
     typer.echo("nothing was changed (--dry-run)" if dry_run else "`evalake check` looks at every table")

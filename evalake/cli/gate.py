@@ -1,4 +1,4 @@
-"""`evalake gate`: hold a run against rules, on its own or beside a baseline, for build servers and people."""
+"""`evalake gate`: checks a run against rules, alone or with a baseline, for build servers and people."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,16 +27,19 @@ def gate(
         ),
     ],
     baseline: Annotated[
-        str | None, typer.Option("--baseline", help="What changes are compared with, named as RUN.", metavar="REF")
+        str | None,
+        typer.Option("--baseline", help="The baseline of rules about changes, in the form of RUN.", metavar="REF"),
     ] = None,
     junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML there.", metavar="FILE")] = None,
     markdown: Annotated[Path | None, typer.Option("--markdown", help="Write Markdown there.", metavar="FILE")] = None,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
-    force: Annotated[bool, typer.Option("--force", help="Compare what is refused, and say what it means.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare results that are not comparable, and print why they are not.")
+    ] = False,
 ) -> None:
-    """Hold a run against rules; each model, as each judge saw it, must pass each rule.
+    """Check a run against rules; each model must pass each rule with each judge.
 
     Exits with 0 where all pass, 1 where any fails, 3 where nothing fails but something is undecided, 2 on wrong usage.
     """
@@ -63,7 +66,7 @@ def gate(
 
 
 def rows_of(held: "Gate") -> "pl.DataFrame":
-    """Convert the verdicts to rows, for machines."""
+    """Convert the verdicts to rows."""
     import polars as pl
 
     names = ("value", "baseline", "difference", "ci_low", "ci_high", "p_holm")
@@ -82,7 +85,7 @@ def rows_of(held: "Gate") -> "pl.DataFrame":
 
 
 def print_checks(held: "Gate") -> None:
-    """Print the verdicts, rule by rule, and the summary last."""
+    """Print the verdicts by rule, then the summary."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -104,7 +107,7 @@ def print_checks(held: "Gate") -> None:
 
 
 def _print_next_step(held: "Gate", lake: str) -> None:
-    """Suggest the comparison behind a rule about a change that was not passed."""
+    """Suggest a comparison for each failed rule about a change."""
     changed = [check for check in held.checks if check.difference is not None and check.decision.verdict != "PASS"]
     if not changed or held.baseline is None:
         return

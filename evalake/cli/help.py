@@ -1,4 +1,4 @@
-"""How the help of commands reads: arguments by their names, bounds in words."""
+"""The help of commands: arguments by name, bounds in words, and the suites."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,42 +14,42 @@ if TYPE_CHECKING:
 
 
 _TYPE = re.compile(r" <[^>]*>$")
-_LONGEST = 400  # characters of a command's first sentence, where commands are listed
+_LONGEST = 400  # characters of a command's first sentence in lists
 _BOUNDS = ((re.compile(r"\bx>=([0-9]+)"), r"at least \1"), (re.compile(r"\b([0-9]+)<=x<=([0-9]+)"), r"\1 to \2"))
 
 
 class Command(TyperCommand):
-    """A command whose help names what a user writes."""
+    """A command with arguments and options as the user writes them."""
 
     def get_short_help_str(self, limit: int = _LONGEST) -> str:
-        """Return the first sentence of the help, whole: lists of commands have lines enough for it."""
+        """Return the whole first sentence of the help."""
         return super().get_short_help_str(max(limit, _LONGEST))
 
-    def parameters_told(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
-        """List arguments, then options, each as it is written and what it means."""
+    def described_parameters(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+        """List arguments, then options, with their help."""
         told: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
             if record := parameter.get_help_record(ctx):
                 title = "Arguments" if isinstance(parameter, TyperArgument) else "Options"
-                told[title].append((_TYPE.sub("", record[0]), _in_words(record[1])))
+                told[title].append((_TYPE.sub("", record[0]), _bounds_in_words(record[1])))
         return told
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, then options."""
-        for title, written in self.parameters_told(ctx).items():
+        for title, written in self.described_parameters(ctx).items():
             if written:
                 with formatter.section(title):
                     formatter.write_dl(written)
 
 
-def _in_words(help_text: str) -> str:
+def _bounds_in_words(help_text: str) -> str:
     for bounds, words in _BOUNDS:
         help_text = bounds.sub(words, help_text)
     return help_text
 
 
 class Group(TyperGroup):
-    """A group of commands, listed with the whole first sentence of its help."""
+    """A group of commands with the whole first sentence of its help."""
 
     def get_short_help_str(self, limit: int = _LONGEST) -> str:
         """Return the first sentence of the help."""
@@ -66,31 +66,28 @@ class App(typer.Typer):
         return super().command(name, cls=cls, **settings)
 
 
-# What `--help` and the shell's completion tell of the suites, without importing any.
-
-
 WIDTH = 78
 INDENT = 2
-CONTINUED = " \\\n"  # how a shell is told that a line goes on
+CONTINUED = " \\\n"  # continues a line in a shell
 _SHELL_WORD = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|\S)+""", re.DOTALL)
 
 
-class TellsSuites(Command):
-    """A command whose help ends with the suites there are, and with examples."""
+class SuiteCommand(Command):
+    """A command whose help ends with the suites and examples."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write what the suites say of themselves."""
+        """Write the suites and their examples."""
         from evalake.core.errors import EvalakeError
 
         try:
             for line in _lines(ctx.command_path):
                 formatter.write(f"{line}\n")
-        except EvalakeError as error:  # such as a wrong configuration: help is still wanted
+        except EvalakeError as error:  # like an invalid configuration
             formatter.write(f"\nThe suites cannot be listed: {error}\n")
 
 
 def complete_suite(incomplete: str) -> list[tuple[str, str]]:
-    """List for the shell the suites whose names begin so, with what they ask."""
+    """List the suites that complete a name, with their questions, for the shell."""
     from evalake.core.errors import EvalakeError
 
     try:
@@ -127,7 +124,7 @@ def _wrapped(text: str, indent: int) -> list[str]:
 
 
 def _folded(example: str) -> str:
-    """Fold a long command line over several lines, between words, so that a shell still takes it as it stands."""
+    """Fold a command line over several lines that a shell accepts."""
     first, *others = _SHELL_WORD.findall(example)
     lines = [f"{INDENT * ' '}{first}"]
     for word in others:

@@ -1,4 +1,4 @@
-"""`evalake init`: write a project that evaluates with an installed evalake, so that adopting it needs no fork."""
+"""`evalake init`: writes a project that uses an installed evalake, without a fork of it."""
 
 import os
 from pathlib import Path
@@ -11,13 +11,13 @@ from evalake.cli.terminal import say
 
 TEMPLATE = Path(__file__).with_name("project")
 SUITE = Path("my_suites", "questions")
-RENAMED = {"gitignore": ".gitignore"}  # which packaging tools would take for their own
+RENAMED = {"gitignore": ".gitignore"}  # packaging tools would apply it
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="Where the project goes; made where it is missing.", metavar="DIR")],
+    folder: Annotated[Path, typer.Argument(help="The folder of the project; created if missing.", metavar="DIR")],
 ) -> None:
-    """Write a project: settings, deployments, a Makefile, and a suite to begin with."""
+    """Write a project: settings, deployments, a Makefile, and a first suite."""
     from evalake.core.errors import EvalakeError, UsageError
     from evalake.core.files import make_folder, write_file
     from evalake.core.folder_trust import remember
@@ -25,7 +25,7 @@ def init(
     files = {folder / _place(file): file for file in sorted(TEMPLATE.rglob("*")) if _is_template(file)}
     files |= {folder / SUITE / file.name: file for file in sorted((TEMPLATES / "exact").iterdir())}
     if there := next((target for target in files if os.path.lexists(target)), None):
-        raise UsageError(f"{there} is there already, and init overwrites nothing: name another folder")
+        raise UsageError(f"{there} exists, and init overwrites no file: name another folder")
     try:
         for target, file in files.items():
             for parent in reversed(target.relative_to(folder).parents):

@@ -1,4 +1,4 @@
-"""`evalake label`: sheets for people to fill in, and their words back into the lake."""
+"""`evalake label`: exports sheets for people to fill in, and imports their labels."""
 
 import getpass
 import sys
@@ -57,7 +57,7 @@ def agreement(
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
 ) -> None:
-    """Show how far each judge of a run decided as people did, decision by decision."""
+    """Show the agreement of each judge of a run with people, by decision."""
     from evalake.cli import output as show
     from evalake.labels.sheets import judges_and_people
     from evalake.storage.lake import Lake
@@ -73,12 +73,12 @@ def import_(
     suite: Annotated[str, typer.Option(help="The suite the results belong to.", metavar="SUITE")],
     annotator: Annotated[
         str | None,
-        typer.Option("--annotator", "--labeller", help="Who filled it in, where a line does not say.", metavar="NAME"),
+        typer.Option("--annotator", "--labeller", help="The annotator of lines that name none.", metavar="NAME"),
     ] = None,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
-    """Take labels in; lines that nobody filled in are passed over, bad ones are named."""
+    """Import labels; skips empty lines, and lists invalid ones."""
     from evalake.cli import output as show
     from evalake.core.errors import SourceError
     from evalake.core.files import LARGEST_SHEET, read_file
@@ -116,4 +116,4 @@ def _format(file: Path | None) -> "SheetFormat":
         return "csv"
     if file.suffix == ".jsonl":
         return "jsonl"
-    raise UsageError(f"a sheet is a .csv or a .jsonl file, not {file.name}")
+    raise UsageError(f"a sheet must be a .csv or .jsonl file, not {file.name}")

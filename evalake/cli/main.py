@@ -1,4 +1,4 @@
-"""The command's entry: registers every subcommand, and turns every error into one clear line and an exit code."""
+"""The entry of the command: registers subcommands, and prints each error as one line with an exit code."""
 
 import os
 import sys
@@ -10,9 +10,9 @@ import typer
 
 from evalake.cli import configuration, environment, trust
 from evalake.cli.help import App
-from evalake.cli.terminal import INTERRUPTED, say_error, say_what_is_done, write_anything
+from evalake.cli.terminal import INTERRUPTED, escape_unencodable, say_error, say_first_step
 
-# In the order in which help lists their commands
+# In the order of the help
 MODULES = (
     "run", "import_results", "init", "suite", "trust", "rescore", "label", "calibrate", "roadmap", "fit_weights", "sql",
     "metrics", "compare", "gate", "settle", "explain", "power", "report", "runs", "snapshots", "tables", "maintain",
@@ -47,35 +47,35 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Take the options that stand before every command."""
+    """Take the options before the command."""
     if trust_folder:
         configuration.trust_folder()
         trust.add_given()
     else:
         trust.meet_folder(context.invoked_subcommand or "")
-    say_what_is_done(context.invoked_subcommand or "")
+    say_first_step(context.invoked_subcommand or "")
 
 
 def main() -> None:
-    """Run the command; 0 on success, 1 on a refused or failed job, 2 on wrong usage, 3 where a check is undecided."""
+    """Run the command; exits with 0 on success, 1 on failure, 2 on wrong usage, 3 on an undecided check."""
     try:
         environment.prepare()
-        write_anything()
-        # Wherever they stand on the line: people add them at the end of a command that failed.
+        escape_unencodable()
+        # Anywhere on the line, because people add them at the end
         general = [option for option in ("--debug", "--trust-folder") if option in sys.argv[1:]]
         sys.argv = [sys.argv[0], *general, *(word for word in sys.argv[1:] if word not in general)]
         if "--debug" in general:
             register()
             app()
         code = _run()
-    except KeyboardInterrupt:  # before the command itself began
+    except KeyboardInterrupt:  # before the command began
         code = INTERRUPTED
     _flush()
     sys.exit(code)
 
 
 def _flush() -> None:
-    """Write what is buffered. A reader that has closed the pipe, like `head`, is no failure."""
+    """Flush the output. A closed pipe, like that of `head`, is not a failure."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -95,11 +95,11 @@ def _run() -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except SystemExit as ended:
-        # The reader of the output, such as `head`, has closed the pipe: that is no failure.
+        # A closed pipe, like that of `head`, is not a failure
         if isinstance(ended.__context__, BrokenPipeError):
             return 0
         return ended.code if isinstance(ended.code, int) else 1
-    except Exception as error:  # noqa: BLE001 - the last line of defence between a user and a traceback
+    except Exception as error:  # noqa: BLE001 - users see no traceback
         from evalake.core.redaction import redact
 
         return _say(f"unexpected {type(error).__name__}: {redact(str(error))[:300]} (--debug shows where)", 1)
@@ -107,10 +107,10 @@ def _run() -> int:
 
 
 def _wrong_usage(error: typer.TyperException) -> str:
-    """Say what is wrong with the command line, and which help tells more; nothing where help itself was shown."""
+    """Describe the error in the command line, and name its help; empty after help itself."""
     message = " ".join(error.format_message().split())
     context = getattr(error, "ctx", None)
-    return f"{message} (`{context.command_path} -h` tells more)" if message and context is not None else message
+    return f"{message} (`{context.command_path} -h` shows the help)" if message and context is not None else message
 
 
 def _say(message: str, code: int) -> int:
@@ -120,7 +120,7 @@ def _say(message: str, code: int) -> int:
 
 
 def register() -> None:
-    """Add all commands. Where a module has no `register`, its only command is the function that is named as it is."""
+    """Add all commands. A module without `register` has one command: the function of its name."""
     for name in MODULES:
         module = import_module(f"evalake.cli.{name}")
         if hasattr(module, "register"):

@@ -1,4 +1,4 @@
-"""`evalake maintain`: look after a lake, or migrate an older one."""
+"""`evalake maintain`: maintains a lake, or migrates an older one."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -9,12 +9,13 @@ from evalake.cli.options import LAKE, ConfigOption, JsonOption, LakeOption
 
 
 def maintain(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the changes, and make none.")] = False,
     migrate: Annotated[
-        bool, typer.Option("--migrate", help="Bring a lake of an older evalake to this one's schema, and do no more.")
+        bool,
+        typer.Option("--migrate", help="Migrate a lake of an older evalake to this one's schema, and do nothing else."),
     ] = False,
     suspicious: Annotated[
-        bool, typer.Option("--suspicious", help="List replies that look like failures, by run, and do no more.")
+        bool, typer.Option("--suspicious", help="List replies that look like failures, by run, and do nothing else.")
     ] = False,
     again: Annotated[
         str | None,
@@ -23,7 +24,7 @@ def maintain(
         ),
     ] = None,
     run: Annotated[
-        str | None, typer.Option("--run", help="With --ask-again: only replies that this run asked for.", metavar="ID")
+        str | None, typer.Option("--run", help="With --ask-again: only replies of this run.", metavar="ID")
     ] = None,
     model: Annotated[
         str | None, typer.Option("--model", help="With --ask-again: only replies of this model.", metavar="MODEL")
@@ -32,7 +33,7 @@ def maintain(
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
-    """Compact small files, write checkpoints, remove what no snapshot needs and what has expired; or migrate a lake."""
+    """Compact small files, write checkpoints, remove unneeded and expired files; or migrate a lake."""
     import polars as pl
 
     from evalake.admin.maintain import maintain as maintain_lake
@@ -74,7 +75,7 @@ def maintain(
 def _suspicious(
     lake: str, kind: str | None, run: str | None, model: str | None, *, dry_run: bool, as_json: bool
 ) -> None:
-    """List the suspicious replies of a lake, or withdraw those of a kind."""
+    """List the suspicious replies of a lake, or withdraw one kind of them."""
     from evalake.admin.maintain import ask_again, suspicious
     from evalake.cli import output as show
     from evalake.storage.lake import Lake

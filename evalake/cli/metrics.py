@@ -1,4 +1,4 @@
-"""`evalake metrics`: print the values of a snapshot, headline metrics first."""
+"""`evalake metrics`: prints the values of a snapshot, headline metrics first."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -124,7 +124,7 @@ def _heading(snapshot: dict[str, Any], width: int) -> Iterator[str]:
 
 
 def _what_else(values: "DataFrame", shown: "DataFrame", width: int) -> Iterator[str]:
-    """Say what the snapshot holds beside what is shown, and how to see it."""
+    """Print which metrics and slices of the snapshot are not shown, and the options that show them."""
     yield ""
     if not shown["reliable"].all():
         yield "* unreliable: fewer than 30 units, or a mean that rests on few large amounts"

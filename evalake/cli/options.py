@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options that commands share."""
 
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -15,7 +15,7 @@ from evalake.request import OPTIONS, Option
 
 
 def use_servers_in_background(lake: str) -> str:
-    """Use the Prefect server that `evalake up` keeps for the lake, where no other one is named; returns the lake."""
+    """Use the lake's Prefect server of `evalake up`, unless another is named; returns the lake."""
     from evalake.cli.environment import names_a_server
     from evalake.server.local.background import find
 
@@ -37,47 +37,47 @@ LakeOption = Annotated[
 
 
 def declared(name: str) -> Any:
-    """Make the command line's option of an option of a run."""
+    """Build a command-line option from an option of a run."""
     option = OPTIONS[name]
-    text = option.text + " May be given several times." * (option.separator == "\n")
+    text = option.text + " Can be repeated." * (option.separator == "\n")
     return typer.Option(option.flag, help=text, metavar=option.metavar or None)
 
 
 NoTokenOption = Annotated[
-    bool, typer.Option("--no-token", help="Answer everybody on this machine; on a loopback address only.")
+    bool,
+    typer.Option("--no-token", help="Allow everybody on this machine without a token; only on a loopback address."),
 ]
 ConfigOption = Annotated[Path | None, declared("configuration_file")]
-JudgesOption = Annotated[str | None, declared("judges")]
 NewestTaggedOption = Annotated[
-    str | None, typer.Option("--tag", help="The newest run with this tag that was measured.", metavar="TAG")
+    str | None, typer.Option("--tag", help="The newest measured run with this tag.", metavar="TAG")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object only.")]
 LAKE = DEFAULT_LAKE
 
 
 class Format(StrEnum):
-    """How rows are printed."""
+    """The format of printed rows."""
 
     table = "table"
     json = "json"
     csv = "csv"
 
 
-StyleOption = Annotated[Format, typer.Option("--format", help="How rows are printed.", metavar="table|json|csv")]
+StyleOption = Annotated[Format, typer.Option("--format", help="The format of rows.", metavar="table|json|csv")]
 RowsAsJsonOption = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 
 
 def style_of(style: Format, *, as_json: bool) -> Format:
-    """Choose how rows are printed, from both options. Raises UsageError where they contradict each other."""
+    """Choose the format from both options. Raises UsageError where they contradict each other."""
     from evalake.core.errors import UsageError
 
     if as_json and style is Format.csv:
-        raise UsageError("--json and --format csv are two forms: leave one out")
+        raise UsageError("--json and --format csv contradict each other: leave one out")
     return Format.json if as_json else style
 
 
 def suite_with(what: str, known: Sequence[str], wanted: str | None) -> str:
-    """Choose the suite that is wanted, or the first that has such a thing. Raises UsageError where it has none."""
+    """Choose the wanted suite, or the first with such a thing. Raises UsageError where it lacks one."""
     from evalake.core.errors import UsageError
 
     if wanted is not None and wanted not in known:
@@ -86,19 +86,19 @@ def suite_with(what: str, known: Sequence[str], wanted: str | None) -> str:
 
 
 def names(option: str, text: str | None) -> list[str] | None:
-    """Split a comma-separated option into a list; None where it was not given. Raises UsageError where it is empty."""
+    """Split a comma-separated option into a list; None without it. Raises UsageError for an empty one."""
     from evalake.core.errors import UsageError
 
     if text is None:
         return None
     given = [part.strip() for part in text.split(",") if part.strip()]
-    if not given:  # an empty variable of a script: the default would be a surprise
+    if not given:  # like an empty variable of a script
         raise UsageError(f"{option} names nothing: leave it out for the default")
     return given
 
 
 def takes(*options: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command options of a run by their names; what was given of them is its first argument, by name."""
+    """Add options of a run to a command, whose first argument has the given values by name."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def with_options(**given: Any) -> None:

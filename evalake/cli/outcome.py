@@ -1,4 +1,4 @@
-"""What a finished run or import prints: the counts for machines; tables, report and next steps for people."""
+"""Prints a finished run or import: counts for machines; tables, report and next steps for people."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,17 +24,17 @@ MOST_REASONS = 3  # for which results are in quarantine, that are said
 
 
 def finish(state: Any, run_id: str, request: RunRequest, out: Path, *, as_json: bool) -> None:
-    """Print the run that a flow's final state belongs to; exit with 1 unless it is complete."""
+    """Print the run of a flow's final state; exit with 1 unless it is complete."""
     run = find_run(Lake(request.lake), run_id)
-    if run is None or run["ended_at"] is None:  # it failed before its row was written, or could not write its end
+    if run is None or run["ended_at"] is None:  # it failed without writing its row or its end
         raise _failure_of(state)
     _print(run, request.lake, out, as_json=as_json)
     if run["state"] != "completed":
-        why = f": {run['message']}" if as_json or run["snapshot_id"] is None else ""  # else the summary has said it
+        why = f": {run['message']}" if as_json or run["snapshot_id"] is None else ""  # else in the summary
         say_error(f"run {run_id} is {run['state']}{why}")
         for reason in reasons_of(Lake(request.lake), run_id):
             say_error(f"in quarantine: {reason}")
-        say_error(f"to go on, paying only for what is missing: {trusting(request.command)}")
+        say_error(f"to continue, paying only for what is missing: {trusting(request.command)}")
         raise typer.Exit(1)
 
 
@@ -61,7 +61,7 @@ def reasons_of(lake: Lake, run_id: str) -> list[str]:
 
 
 def find_run(lake: Lake, run_id: str) -> dict[str, Any] | None:
-    """Find the row of a run; None where there is none."""
+    """Find the row of a run; None without one."""
     runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
     if runs.is_empty():
         return None
@@ -70,7 +70,7 @@ def find_run(lake: Lake, run_id: str) -> dict[str, Any] | None:
 
 
 def summary(run: dict[str, Any], covered: Sequence[Coverage]) -> dict[str, Any]:
-    """Build the object that `--json` promises of a run or an import."""
+    """Build the object of `--json` for a run or an import."""
     return {
         "run_id": run["run_id"],
         "snapshot_id": run["snapshot_id"],
@@ -109,7 +109,7 @@ def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> N
 
 
 def print_coverage(covered: Sequence[Coverage]) -> None:
-    """Print what came of the items, as the last lines."""
+    """Print the coverage of the items."""
     for line in lines(covered):
         show.paragraph(line)
 

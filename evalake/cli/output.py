@@ -1,4 +1,4 @@
-"""How rows reach the terminal: a table for people, JSON and CSV for machines."""
+"""Prints rows: as a table for people, as JSON or CSV for machines."""
 
 import json
 import sys
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from rich.console import Console, JustifyMethod
     from rich.table import Table
 
-LEAST_LAST = 24  # characters of a listing's last column, before another column is left out for it
-LONGEST_CELL = 200  # characters of a cell that has to be on one line
-BRIEF_CELL = 40  # of one in a table that leaves columns out
-HASH = "^([0-9a-f]{12})[0-9a-f]{20,}$"  # whose beginning names it
+LEAST_LAST = 24  # least characters of a listing's last column
+LONGEST_CELL = 200  # characters of a cell on one line
+BRIEF_CELL = 40  # of a cell in a table that leaves out columns
+HASH = "^([0-9a-f]{12})[0-9a-f]{20,}$"
 HAS_ALL = "--format json has all"
 GAP = 2  # between columns
-NARROWEST = 60  # what lines are laid out for at least
-PLAIN_WIDTH = 160  # of summaries, where the output is not a terminal
-PLAIN_TEXT_WIDTH = 80  # of sentences there
-WIDEST = 400  # of a table there, whose rows are best left on one line each
-MOST_ROWS = 10_000  # of a table: nobody reads more, and laying out millions takes minutes
+NARROWEST = 60  # least width of lines
+PLAIN_WIDTH = 160  # of summaries outside a terminal
+PLAIN_TEXT_WIDTH = 80  # of sentences outside a terminal
+WIDEST = 400  # of a table outside a terminal
+MOST_ROWS = 10_000  # of a table: the layout of millions takes minutes
 MOST_CELLS = 30_000
 MOST_CHARACTERS = 300_000  # in all cells of text
 LONGEST_TEXT = 100_000  # of one cell
@@ -51,7 +51,7 @@ def stream(
     whole: bool = False,
     hint: str = HAS_ALL,
 ) -> int:
-    """Print the rows of frames that are parts of a whole, with one in memory at a time; returns how many.
+    """Print the rows of frames, with one frame in memory at a time; returns the number of rows.
 
     `whole` and `hint` are those of `table`.
     """
@@ -78,21 +78,21 @@ def stream(
 
 
 def listing(what: str, frame: pl.DataFrame, lake: str, style: Format, columns: Sequence[str]) -> None:
-    """Print all that a lake has of something: as a table, a line a row.
+    """Print all rows of a kind in a lake, each on one line.
 
     Args:
-        what: What it is, in words.
+        what: The kind, in words.
         frame: The rows, with all columns for machines.
-        lake: The lake; that it has none of it is said beside the table, for its name may be misspelt.
-        style: How the rows are printed.
-        columns: The columns of the table. The last one takes what room is left. Where the others do not fit,
-            those that do not are left out, and named on standard error.
+        lake: The lake, which is named where there are no rows, because it may be misspelt.
+        style: The format.
+        columns: The columns of the table. The last one gets the remaining room. Columns without room are left
+            out, and named on standard error.
     """
     if style is not Format.table:
         rows(frame, style)
     elif not frame.is_empty():
         lines(frame.head(MOST_ROWS).select(columns))
-        _say_more(frame.height - MOST_ROWS)
+        _print_more(frame.height - MOST_ROWS)
     if frame.is_empty():
         say(f"the lake {whole_address(lake)} has no {what}")
 
@@ -106,9 +106,9 @@ def lines(
 
     Args:
         frame: The rows.
-        least: The characters that are kept free for the last column, which is cut; None where it is like the others.
-        longest: The characters of the longest cell; longer ones are cut.
-        hint: How one sees what was left out.
+        least: The least characters of the last column, which is cut; None: like the other columns.
+        longest: The most characters of a cell.
+        hint: The way to see left-out columns.
     """
     from rich.cells import cell_len
     from rich.table import Table
@@ -143,29 +143,29 @@ def lines(
 
 
 def line(text: str) -> None:
-    """Print text for people, in which nothing can steer the terminal."""
+    """Print text for people, without control characters."""
     typer.echo(visible(text))
 
 
 def paragraph(text: str) -> None:
-    """Print text for people as `line` does, folded between words."""
+    """Print text as `line` does, folded between words."""
     from rich.text import Text
 
     console(PLAIN_TEXT_WIDTH).print(Text(visible(text)))
 
 
 def width() -> int:
-    """Look up how many characters a line may have: the terminal's, or what fits nearly every terminal."""
+    """Return the width of a line: the terminal's, or PLAIN_TEXT_WIDTH."""
     return max(console(PLAIN_TEXT_WIDTH).width, NARROWEST)
 
 
 def as_json(value: Any) -> None:
-    """Print a value as JSON; NaN and infinities, which JSON does not have, as null."""
+    """Print a value as JSON, with NaN and infinities as null."""
     typer.echo(_harmless(_json(value)))
 
 
 def _harmless(text: str) -> str:
-    """Escape what could steer a terminal, where a person reads the text there; text for machines stays as it is."""
+    """Escape control characters on a terminal only."""
     return visible(text) if sys.stdout.isatty() else text
 
 
@@ -175,21 +175,21 @@ def _json(value: Any) -> str:
 
 
 def table(frame: pl.DataFrame, height: int | None = None, *, whole: bool = False, hint: str = HAS_ALL) -> None:
-    """Print a frame as a table that a person can read.
+    """Print a frame as a table for people.
 
-    Where its columns do not fit side by side, a single row has one below the other, and of several rows later columns
-    are left out. That, and what is left out of a very long table, is said on standard error.
+    Where the columns do not fit, a single row is printed with one column a line, and several rows without the last
+    columns. Standard error names left-out columns and rows.
 
     Args:
         frame: The rows.
-        height: The total number of rows, where these are not all of them.
-        whole: Leave no column out: have one below the other.
-        hint: How one sees the columns that are left out.
+        height: The total number of rows, if there are more.
+        whole: Print all columns, one a line where they do not fit.
+        hint: The way to see left-out columns.
     """
     from rich.console import Console
     from rich.measure import Measurement
 
-    shown = _that_a_person_reads(frame)
+    shown = _first_rows(frame)
     side_by_side = _side_by_side(shown)
     usual = Console()
     needed = Measurement.get(usual, usual.options.update_width(sys.maxsize), side_by_side)
@@ -200,11 +200,11 @@ def table(frame: pl.DataFrame, height: int | None = None, *, whole: bool = False
         terminal.print(_one_below_the_other(shown))
     else:
         lines(_brief(shown), None, longest=BRIEF_CELL, hint=hint)
-    _say_more((frame.height if height is None else height) - shown.height)
+    _print_more((frame.height if height is None else height) - shown.height)
 
 
-def _that_a_person_reads(frame: pl.DataFrame) -> pl.DataFrame:
-    """Select the first rows, as many as are laid out in seconds, whatever is in them; very long text is cut."""
+def _first_rows(frame: pl.DataFrame) -> pl.DataFrame:
+    """Select the first rows, up to a layout of seconds, and cut long texts."""
     frame = frame.head(min(MOST_ROWS, max(1, MOST_CELLS // max(1, frame.width))))
     texts = [name for name, kind in frame.schema.items() if kind == pl.String]
     frame = frame.with_columns(_cut(name) for name in texts)
@@ -213,7 +213,7 @@ def _that_a_person_reads(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _brief(frame: pl.DataFrame) -> pl.DataFrame:
-    """Shorten hashes to their beginnings, and mark columns in which nothing is known."""
+    """Shorten hashes, and mark columns without values."""
     texts = [pl.col(name).str.replace(HASH, "$1…") for name, kind in frame.schema.items() if kind == pl.String]
     empty = [name for name in frame.columns if frame[name].null_count() == frame.height]
     return frame.with_columns(texts).with_columns(pl.lit(_cell(None)).alias(name) for name in empty)
@@ -226,13 +226,13 @@ def _cut(name: str) -> pl.Expr:
     return pl.when(more > 0).then(cut).otherwise(text).alias(name)
 
 
-def _say_more(more: int) -> None:
+def _print_more(more: int) -> None:
     if more > 0:
         say(f"… and {more:,} more rows: --format csv or json prints all of them")
 
 
 def console(plain_width: int = PLAIN_WIDTH) -> "Console":
-    """Make a console for people: of that width where the output is not a terminal."""
+    """Create a console, of that width outside a terminal."""
     from rich.console import Console
 
     usual = Console()

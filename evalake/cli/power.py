@@ -1,4 +1,4 @@
-"""`evalake power`: how many samples and repeats show a difference, before they are paid for."""
+"""`evalake power`: plans how many samples and repeats show a difference, before any cost."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,7 @@ def power(
     suite: Annotated[str, typer.Argument(help="The suite.", metavar="SUITE")],
     detect: Annotated[float, typer.Option("--detect", help="The difference of two models to find.", metavar="NUMBER")],
     metric: Annotated[
-        str | None, typer.Option("--metric", help="The metric; else the one that ranks.", metavar="NAME")
+        str | None, typer.Option("--metric", help="The metric; default: the ranking one.", metavar="NAME")
     ] = None,
     chance: Annotated[
         float, typer.Option("--power", help="The chance to find a difference of that size.", metavar="SHARE")
@@ -28,7 +28,7 @@ def power(
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
 ) -> None:
-    """Plan samples and repeats from the variance that the lake's newest run of two models shows."""
+    """Plan samples and repeats from the variance in the lake's newest run of two models."""
     from evalake.cli import output as show
     from evalake.decisions.power import plan
     from evalake.storage.lake import Lake

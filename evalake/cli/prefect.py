@@ -1,6 +1,6 @@
-"""`evalake prefect`: Prefect's own command, which then takes no settings from the folder that it is started in.
+"""`evalake prefect`: runs Prefect's own command without settings of the working directory.
 
-A server it starts itself, at a socket that it has bound: Prefect looks for a free port, and binds it seconds later.
+It starts servers on a socket that it has bound: Prefect binds a free port seconds after choosing it.
 """
 
 import os
@@ -18,13 +18,13 @@ _PREFECT = "import runpy, service; runpy.run_module('prefect', run_name='__main_
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command, which hands on all options, `--help` among them."""
+    """Add the command, which passes on all options, even `--help`."""
     words = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
     app.command("prefect", context_settings=words, options_metavar="", add_help_option=False)(prefect)
 
 
 def prefect(context: typer.Context) -> None:
-    """Run Prefect's own command, such as `worker start`, without settings of this folder."""
+    """Run Prefect's own command, like `worker start`, without settings of this folder."""
     from evalake.cli.environment import DEFAULTS, lock_server
     from evalake.cli.options import use_servers_in_background
     from evalake.core.configuration import lake_uri
@@ -38,13 +38,13 @@ def prefect(context: typer.Context) -> None:
             say(f"this server asks for user {user}, password {word}; PREFECT_SERVER_API_AUTH_STRING chooses")
         _serve(*_address(context.args[2:]))
         return
-    # The command itself says errors in one line; a worker has nothing but its log.
+    # A worker writes to its log only
     level = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
     environment = {name: value for name, value in os.environ.items() if (name, value) != (level, DEFAULTS[level])}
     if context.args[:2] == ["worker", "start"]:
         environment = {**PATIENCE, **environment}
     sys.stdout.flush()
-    # What a script puts into the background ignores SIGINT, which a worker that is told to end sends to itself.
+    # Background processes of a script ignore SIGINT, by which a worker ends itself
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.execve(sys.executable, [sys.executable, "-P", "-c", _PREFECT, *context.args], environment)
 
@@ -68,12 +68,12 @@ def _address(options: list[str]) -> tuple[str, int]:
             )
         named[name] = value if is_joined else next(words, "")
     if not named["--port"].isdecimal():
-        raise UsageError(f"--port {named['--port']!r} is no number of a port")
+        raise UsageError(f"--port {named['--port']!r} is not a port number")
     return named["--host"], int(named["--port"])
 
 
 def _serve(host: str, port: int) -> None:
-    """Serve Prefect at a socket that this process holds, so that nobody else gets the port, until told to end."""
+    """Serve Prefect on a socket of this process, so that no other process gets the port, until a signal."""
     from evalake.core.errors import EvalakeError
     from evalake.core.prefect_settings import prefect_setting
     from evalake.server.local.database import leave_working_directory
@@ -98,4 +98,4 @@ def _serve(host: str, port: int) -> None:
         finally:
             server.stop()
     if not over.is_set():
-        raise EvalakeError("the Prefect server ended by itself: its messages are above")
+        raise EvalakeError("the Prefect server ended unexpectedly: its messages are above")

@@ -1,4 +1,4 @@
-"""`evalake report`: the HTML page and the JSON of a run."""
+"""`evalake report`: writes the HTML page and the JSON of a run."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +10,7 @@ from evalake.cli.options import LAKE, JsonOption, LakeOption
 
 def report(
     run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
-    out: Annotated[Path, typer.Option(help="The folder it goes into.", metavar="DIR")] = Path("evalake-reports"),
+    out: Annotated[Path, typer.Option(help="The output folder.", metavar="DIR")] = Path("evalake-reports"),
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""`evalake rescore`: derive a run's rows and metrics again, without any call."""
+"""`evalake rescore`: derives a run's rows and metrics again, without calls."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ def rescore(
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
-    """Derive a run's rows and snapshot again from the ledger, by the rules as they are now."""
+    """Derive a run's rows and snapshot again from the ledger, by the present rules."""
     from evalake.cli import output as show
     from evalake.cli.configuration import read
     from evalake.storage.lake import Lake

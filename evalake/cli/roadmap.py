@@ -1,4 +1,4 @@
-"""`evalake roadmap`: what scored results lack, grouped by meaning and ranked by what it costs."""
+"""`evalake roadmap`: groups the gaps of scored results by meaning, and ranks them by lost points."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,29 +11,29 @@ from evalake.cli.starting import flows_begun, start_server
 from evalake.cli.terminal import say
 from evalake.core.configuration import whole_address
 
-MOST = 20  # themes of a kind that are printed
+MOST = 20  # printed themes of each kind
 
 
 def roadmap(
     suite: Annotated[
         str | None,
-        typer.Option(help="The suite whose results are read; default: the one that has a roadmap.", metavar="SUITE"),
+        typer.Option(help="The suite of the results; default: the one with a roadmap.", metavar="SUITE"),
     ] = None,
     judge: Annotated[
         str | None,
-        typer.Option(help="Who groups by meaning; default: rules, by the words in common.", metavar="NAME"),
+        typer.Option(help="The model that groups by meaning; default: rules, by common words.", metavar="NAME"),
     ] = None,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Say how well a labelled set is grouped; make no roadmap.")
+        bool, typer.Option("--measure", help="Measure the grouping of a labelled set; make no roadmap.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="The folder its page goes into.", metavar="DIR")] = Path("evalake-reports"),
+    out: Annotated[Path, typer.Option(help="The folder of its page.", metavar="DIR")] = Path("evalake-reports"),
     config: ConfigOption = None,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
-    """Group what scored results lack, such as missing tools, and rank it by what it costs.
+    """Group the gaps of scored results, like missing tools, and rank them by lost points.
 
-    Calls go through the ledger: the same results give the same roadmap, and nothing is paid twice.
+    The ledger answers known calls, so the same results give the same roadmap at no cost.
     """
     from evalake.admin.roadmap import as_data, roadmap_suites, rows_of
     from evalake.cli import output as show
@@ -63,14 +63,14 @@ def roadmap(
     if json:
         show.as_json(data)
     elif data["roadmap_id"] is None:
-        say(f"the lake {whole_address(lake)} has no scored results of {name} that lack anything")
+        say(f"the lake {whole_address(lake)} has no scored results of {name} with gaps")
     else:
         _print(data)
         typer.echo(f"\nreport: {write_roadmap(data, place_in(out, data['roadmap_id'][:12]))}")
 
 
 def _print(data: Mapping[str, Any]) -> None:
-    """Print the themes that cost most, a kind after the other."""
+    """Print the most costly themes by kind."""
     import polars as pl
 
     from evalake.cli import output as show
@@ -96,7 +96,7 @@ def _print(data: Mapping[str, Any]) -> None:
 
 
 def _print_measured(measured: Sequence[Mapping[str, Any]]) -> None:
-    """Print how well a labelled set is grouped."""
+    """Print the quality of grouping on a labelled set."""
     import polars as pl
 
     from evalake.cli import output as show

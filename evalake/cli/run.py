@@ -1,4 +1,4 @@
-"""`evalake run`: evaluate models on a suite."""
+"""`evalake run`: evaluates models on a suite."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evalake.cli.help import TellsSuites, complete_suite
+from evalake.cli.help import SuiteCommand, complete_suite
 from evalake.cli.options import JsonOption, takes
 from evalake.cli.starting import flows_begun, start_server
 from evalake.cli.terminal import say
@@ -19,23 +19,22 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("run", cls=TellsSuites)(run)
+    app.command("run", cls=SuiteCommand)(run)
 
 
 @takes(*list(OPTIONS)[1:])
 def run(
     asked: Mapping[str, Any],
     suite: Annotated[str, typer.Argument(help=OPTIONS["suite"].text, metavar="SUITE", autocompletion=complete_suite)],
-    again: Annotated[
-        bool, typer.Option("--again", help="Ask known requests again, under the next free replicate.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Repeat known calls, under the next free replicate.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask nothing: say which calls would be made, and about what they cost.")
+        bool,
+        typer.Option("--dry-run", help="Make no calls; print how many a run would make, and their estimated cost."),
     ] = False,
-    out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),
+    out: Annotated[Path, typer.Option(help="The folder of the report.", metavar="DIR")] = Path("evalake-reports"),
     json: JsonOption = False,
 ) -> None:
-    """Evaluate models on a suite: only what the ledger does not know yet is asked."""
+    """Evaluate models on a suite; the ledger answers known calls."""
     from evalake.cli.configuration import read
     from evalake.cli.trust import is_path, suite_at
     from evalake.models.routes import require_usual_keys
@@ -53,7 +52,7 @@ def run(
         request = replace(request, first_replicate=_next_replicate(request))
     plan = check(request, with_keys=not dry_run)
     if not json:
-        for line in lines_of(plan):  # what will be evaluated, and what was left out
+        for line in lines_of(plan):  # the samples, and the left-out ones
             say(line)
         _say_changed_scorer(plan)
     if dry_run or not json:
@@ -73,7 +72,7 @@ def run(
 
 
 def _next_replicate(request: RunRequest) -> int:
-    """Find the number under which models are asked again, and say it."""
+    """Find the next free replicate, and print it."""
     from evalake.storage.lake import Lake
     from evalake.tasks.choose import next_replicate
 
@@ -101,7 +100,7 @@ def _say_changed_scorer(plan: "Plan") -> None:
 
 
 def _estimate(plan: "Plan", *, whole: bool, as_json: bool) -> None:
-    """Say what the run would ask and pay; of a large run that is about to begin, by a part of its items."""
+    """Print the calls and costs of the run; before a large run, by a part of its items."""
     from evalake.cli import output as show
     from evalake.tasks.estimate import QUICK_ITEMS, estimate
     from evalake.tasks.runtime.context import RunContext

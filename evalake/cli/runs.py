@@ -1,4 +1,4 @@
-"""`evalake runs`: list the runs, newest first."""
+"""`evalake runs`: lists the runs, newest first."""
 
 from typing import Annotated
 

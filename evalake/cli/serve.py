@@ -13,10 +13,10 @@ PORT = 8600
 def serve(
     sessions: Annotated[
         list[str] | None,
-        typer.Option("--sessions", help="A source of sessions, read beside the lake's.", metavar="SOURCE"),
+        typer.Option("--sessions", help="A source of further sessions.", metavar="SOURCE"),
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.", metavar="PORT")] = PORT,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 picks a free one.", metavar="PORT")] = PORT,
     judge: Annotated[
         str | None, typer.Option(help="The judge model; default: the embedded one.", metavar="NAME")
     ] = None,
@@ -33,7 +33,7 @@ def serve(
     read(config)
     judging = {"judge": judge} if judge else {}
     given = ScoringSettings.of_command(lake, config, sources=tuple(sessions or ()), **judging)
-    require_reachable_by_whom(given, host)  # whoever lets others reach it has chosen a token for them
+    require_reachable_by_whom(given, host)  # a service that others reach needs a chosen token
     settings, made = given.guarded(no_token=no_token)
 
     def announce(address: str) -> None:

@@ -1,4 +1,4 @@
-"""`evalake settle`: buy samples in rounds until a gate's rules are decided, and no more."""
+"""`evalake settle`: buys samples in rounds until a gate's rules are decided."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 @takes("judges", "datasets", "configuration_file", "lake")
 def settle(
     asked: Mapping[str, Any],
-    suite: Annotated[str, typer.Argument(help="The suite; a wrong name lists those there are.", metavar="SUITE")],
-    model: Annotated[str, typer.Option("--model", help="The model that the rules are for.", metavar="NAME")],
+    suite: Annotated[str, typer.Argument(help="The suite; an unknown name lists all.", metavar="SUITE")],
+    model: Annotated[str, typer.Option("--model", help="The model that must pass the rules.", metavar="NAME")],
     rule: Annotated[
-        list[str], typer.Option("--rule", help="As of `evalake gate`; give it once for each rule.", metavar="RULE")
+        list[str], typer.Option("--rule", help="A rule, as of `evalake gate`; can be repeated.", metavar="RULE")
     ],
     against: Annotated[
-        str | None, typer.Option("--against", help="The model that changes are compared with.", metavar="NAME")
+        str | None, typer.Option("--against", help="The baseline model of rules about changes.", metavar="NAME")
     ] = None,
     budget: Annotated[
-        float | None, typer.Option("--budget", min=0, help="What all rounds together may cost.", metavar="USD")
+        float | None, typer.Option("--budget", min=0, help="The cost ceiling of all rounds.", metavar="USD")
     ] = None,
     max_calls: Annotated[
-        int | None, typer.Option("--max-calls", min=1, help="All rounds make no more calls than these.", metavar="N")
+        int | None, typer.Option("--max-calls", min=1, help="The most calls of all rounds.", metavar="N")
     ] = None,
     json: JsonOption = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""`evalake show`: read the samples of a run, and what every model answered, in the terminal."""
+"""`evalake show`: prints the samples of a run with every model's answer in the terminal."""
 
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PAGE = 500
 SHORTEST_HASH = 8
-"""Characters that the beginning of a sample's hash must have."""
+"""The least characters of a sample's hash."""
 
 LONGEST_VERDICT = 16
 LEAST_INPUT = 8
@@ -32,13 +32,13 @@ def show(
     model: Annotated[str | None, typer.Option("--model", help="Only these models, by comma.", metavar="NAMES")] = None,
     wrong: Annotated[bool, typer.Option("--wrong", help="Only samples that a model got wrong.")] = False,
     differ: Annotated[bool, typer.Option("--differ", help="Only samples on which models differ.")] = False,
-    limit: Annotated[int, typer.Option(min=1, help="How many samples the table has.", metavar="N")] = 50,
-    full: Annotated[bool, typer.Option("--full", help="Every line of long texts, and of requests.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="The most samples of the table.", metavar="N")] = 50,
+    full: Annotated[bool, typer.Option("--full", help="Print long texts and requests in full.")] = False,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
 ) -> None:
-    """List the samples of a run with each model's verdict; or read one: input, truth, conversations, judges' words.
+    """List the samples of a run with each model's verdict; or print one: input, truth, conversations, judgements.
 
     JSON and CSV hold a line an answer, of every sample; of one sample, JSON holds everything.
     """
@@ -64,7 +64,7 @@ def show(
 
 
 def _index(indexes: "RunIndexes", run: str) -> "RunIndex":
-    """Look up the index of a run. Raises UsageError where there is no such run."""
+    """Return the index of a run. Raises UsageError for an unknown run."""
     from evalake.core.configuration import whole_address
     from evalake.core.errors import UsageError
     from evalake.server.errors import NotFoundError
@@ -73,7 +73,7 @@ def _index(indexes: "RunIndexes", run: str) -> "RunIndex":
         return indexes.of(run)
     except NotFoundError as error:
         raise UsageError(
-            f"the lake {whole_address(indexes.lake.uri)} has no run {run}: `evalake runs` lists what there is"
+            f"the lake {whole_address(indexes.lake.uri)} has no run {run}: `evalake runs` lists the runs"
         ) from error
 
 
@@ -99,7 +99,7 @@ def _list(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit:
 
 
 def _pages(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit: int | None = None) -> Iterator[Any]:
-    """Read pages of the items that are wanted, as many as `limit` items need."""
+    """Read pages of the wanted items, for at most `limit` items."""
     from evalake.server.viewer.items import item_page
 
     read, after = 0, None
@@ -152,7 +152,7 @@ def _table(items: "Sequence[ItemView]") -> "DataFrame":
 
 
 def _verdict(answer: "AnswerView") -> str:
-    """Write what an answer decided in one word, and whether that was wrong."""
+    """Write the verdict of an answer in one word, and whether it is wrong."""
     word = answer.verdict or answer.error or "no answer"
     if answer.score is not None:
         word = f"{answer.score:g}"
@@ -176,7 +176,7 @@ def _read(
     from evalake.server.viewer.items import Wanted
 
     if style is Format.csv:
-        raise UsageError("one sample is printed as text or as JSON: --format json")
+        raise UsageError("one sample is printed as text or JSON: use --format json")
     chosen = Wanted(**wanted.model_dump(include=set(Wanted.model_fields)))
     item = item_detail(indexes, index.run["run_id"], _hash_of(index, sample), chosen)
     if style is Format.json:
@@ -193,7 +193,7 @@ def _read(
 
 
 def _hash_of(index: "RunIndex", name: str) -> str:
-    """Find the hash of the sample with this name. Raises UsageError where there is none, or there are several."""
+    """Find the hash of the sample with this name. Raises UsageError without a match or with several."""
     from difflib import get_close_matches
 
     import polars as pl

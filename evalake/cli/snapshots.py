@@ -1,4 +1,4 @@
-"""`evalake snapshots`: list the metric snapshots, newest first, or verify one of them."""
+"""`evalake snapshots`: lists the metric snapshots, newest first, or verifies one."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ group = App(cls=Group, invoke_without_command=True)
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command and what it groups."""
+    """Add the command and its subcommands."""
     app.add_typer(group, name="snapshots")
 
 
@@ -45,9 +45,9 @@ def verify(
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
-    """Prove a snapshot: compute its values again from the table versions that it pins.
+    """Prove a snapshot: recompute its values from the table versions that it pins.
 
-    Exits with 0 where every value comes out again, 1 where one does not, 3 where they could not be recomputed.
+    Exits with 0 where all values are equal, 1 where one differs, 3 where they could not be recomputed.
     """
     from evalake.admin.prove import verify_snapshot
     from evalake.cli import output as show
@@ -63,13 +63,14 @@ def verify(
 
 
 def _refuse_options(context: typer.Context) -> None:
-    """Refuse options of the listing before a subcommand: they would be ignored."""
+    """Refuse options of the listing before a subcommand, which would ignore them."""
     from evalake.core.errors import UsageError
 
     options = {"lake": "--lake", "style": "--format", "json": "--json"}
     given = [option for name, option in options.items() if _on_command_line(context, name)]
     if given:
-        raise UsageError(f"{given[0]} goes behind it: `evalake snapshots {context.invoked_subcommand} -h` tells more")
+        command = f"evalake snapshots {context.invoked_subcommand}"
+        raise UsageError(f"{given[0]} does not fit `{command}`: see `{command} -h`")
 
 
 def _on_command_line(context: typer.Context, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""`evalake sql`: ask the tables a question."""
+"""`evalake sql`: runs a query over the tables."""
 
 import re
 from collections.abc import Iterator
@@ -22,44 +22,43 @@ def sql(
     query: Annotated[
         str,
         typer.Argument(
-            help="A query over the tables and views; `evalake tables --describe` has them.", metavar="QUERY"
+            help="A query over the tables and views; `evalake tables --describe` lists them.", metavar="QUERY"
         ),
     ],
     lake: LakeOption = LAKE,
     at: Annotated[
         list[str] | None,
-        typer.Option(
-            "--at", help="Read a table as it was at a version; may be given several times.", metavar="TABLE=VERSION"
-        ),
+        typer.Option("--at", help="Read a table at a version; can be repeated.", metavar="TABLE=VERSION"),
     ] = None,
     style: Annotated[
-        str, typer.Option("--format", help="How rows are printed.", metavar="table|json|csv|parquet")
+        str, typer.Option("--format", help="The format of rows.", metavar="table|json|csv|parquet")
     ] = "table",
     json: RowsAsJsonOption = False,
-    whole: Annotated[bool, typer.Option("--all", help="In a table, leave no column out for want of room.")] = False,
+    whole: Annotated[bool, typer.Option("--all", help="In a table, print all columns, even without room.")] = False,
     spreadsheet_safe: Annotated[
-        bool, typer.Option("--spreadsheet-safe", help="In CSV, put ' before text that a spreadsheet would run.")
+        bool,
+        typer.Option("--spreadsheet-safe", help="In CSV, put ' before text that a spreadsheet reads as a formula."),
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write there instead; parquet needs it.", metavar="FILE")
+        Path | None, typer.Option("--out", help="The output file; parquet needs it.", metavar="FILE")
     ] = None,
 ) -> None:
-    """Ask the tables a question in SQL (DuckDB's)."""
+    """Run a query in DuckDB's SQL over the tables and views."""
     from evalake.core.configuration import whole_address
     from evalake.core.errors import UsageError
     from evalake.storage.sql.start import start
 
     if json and style not in ("table", "json"):
-        raise UsageError(f"--json and --format {style} are two forms: leave one out")
+        raise UsageError(f"--json and --format {style} contradict each other: leave one out")
     style = "json" if json else style
     if style not in ("table", "json", "csv", "parquet"):
-        raise UsageError(f"--format is table, json, csv or parquet, not {style}")
+        raise UsageError(f"--format must be table, json, csv or parquet, not {style}")
     if style == "parquet" and out is None:
         raise UsageError("--format parquet needs --out FILE")
     if spreadsheet_safe and style != "csv":
         raise UsageError("--spreadsheet-safe goes with --format csv")
     pinned = _versions(at or [])
-    with start(lake) as process:  # it begins while all else is imported
+    with start(lake) as process:  # starts while the command imports its libraries
         from evalake.storage.lake import Lake
         from evalake.storage.sql.query import open_query
         from evalake.suites.registry import all_contracts
@@ -78,7 +77,7 @@ def sql(
 def _write(
     frames: "Iterator[pl.DataFrame]", style: str, out: Path | None, *, spreadsheet_safe: bool, whole: bool
 ) -> int:
-    """Write the parts of a result, one after the other; returns the number of rows."""
+    """Write the parts of a result; returns the number of rows."""
     from pyarrow import ArrowException
 
     from evalake.cli.output import stream
@@ -106,7 +105,7 @@ def _versions(pairs: list[str]) -> dict[str, int]:
     versions = {}
     for pair in pairs:
         table, _, version = pair.partition("=")
-        if not re.fullmatch("[0-9]{1,18}", version):  # what a Delta version can be
-            raise UsageError(f"--at takes TABLE=VERSION, such as samples=3, not {pair}")
+        if not re.fullmatch("[0-9]{1,18}", version):  # a Delta version
+            raise UsageError(f"--at takes TABLE=VERSION, like samples=3, not {pair}")
         versions[table] = int(version)
     return versions

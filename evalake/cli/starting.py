@@ -1,18 +1,18 @@
-"""What a command does before the flows that it runs in its own process begin."""
+"""Prepares this process for the flows that a command runs in it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from evalake.cli.environment import names_a_server
-from evalake.cli.terminal import end_on_ctrl_c, leave_if_interrupted
+from evalake.cli.terminal import end_on_ctrl_c, exit_if_interrupted
 
 if TYPE_CHECKING:
     from evalake.server.local.server import TemporaryServer
 
 
 def start_server() -> "TemporaryServer | None":
-    """Start a Prefect server for this command, where none is named: it comes up while the command looks at its work."""
+    """Start a Prefect server in the background, where none is named."""
     from evalake.server.local.server import TemporaryServer
 
     return None if names_a_server() else TemporaryServer()
@@ -20,9 +20,9 @@ def start_server() -> "TemporaryServer | None":
 
 @contextmanager
 def flows_begun(server: "TemporaryServer | None") -> Iterator[None]:
-    """Use the command's own server, or the one that is named; Ctrl-C lets calls in flight end; flows know who calls.
+    """Use the command's own server or the named one; Ctrl-C then lets running calls end.
 
-    Raises ServerError where the server that is named cannot be used, EvalakeError where the command's does not start.
+    Raises ServerError where the named server cannot be used, EvalakeError where the command's own does not start.
     """
     from evalake.tasks.runtime.naming import CALLER, COMMAND_LINE
     from evalake.tasks.runtime.server import require_server
@@ -34,4 +34,4 @@ def flows_begun(server: "TemporaryServer | None") -> Iterator[None]:
         try:
             yield
         finally:
-            leave_if_interrupted()
+            exit_if_interrupted()

@@ -1,4 +1,4 @@
-"""`evalake tables`: list the tables, or describe their columns."""
+"""`evalake tables`: lists the tables, or describes their columns."""
 
 from textwrap import wrap
 from typing import Annotated
@@ -12,7 +12,9 @@ COLUMNS = ("table", "rows", "changed_at", "version", "files", "bytes", "descript
 
 def tables(
     table: Annotated[str | None, typer.Argument(help="Describe only this table or view.", metavar="TABLE")] = None,
-    describe: Annotated[bool, typer.Option("--describe", help="Columns, types, keys and rules, views too.")] = False,
+    describe: Annotated[
+        bool, typer.Option("--describe", help="List columns, types, keys and rules, with views.")
+    ] = False,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,

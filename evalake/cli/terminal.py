@@ -1,4 +1,4 @@
-"""What people are told beside the answer, a line each, whatever a terminal cannot write and whatever names it holds."""
+"""Messages on standard error, one line each, with unsafe characters escaped; and the handling of Ctrl-C."""
 
 import os
 import signal
@@ -14,10 +14,10 @@ import typer
 from evalake.core.redaction import on_one_line
 
 
-def write_anything() -> None:
-    """Write characters that the terminal's encoding lacks as escapes from now on, so that they end nothing.
+def escape_unencodable() -> None:
+    """Escape characters that the terminal's encoding lacks, from now on.
 
-    A closed stream (`>&-`) ends nothing either: what is written to it is gone.
+    Output to a closed stream (`>&-`) is dropped.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -28,19 +28,17 @@ def write_anything() -> None:
 
 
 def say(text: str) -> None:
-    """Print a message on standard error, in one line: characters that would begin another line are escaped."""
+    """Print a message on standard error as one line, with line ends escaped."""
     typer.echo(on_one_line(text), err=True)
 
 
 def say_error(message: str) -> None:
-    """Say what is wrong."""
+    """Print an error."""
     say(f"evalake: {message}")
 
 
-# The first line of a command that takes more than a second, for people at a terminal: what it begins with.
-
-
-DOING = {
+# The first line of commands that take more than a second, on a terminal
+FIRST_STEPS = {
     "check": "reading the tables",
     "doctor": "looking at server, keys and lake",
     "import": "reading the recorded results",
@@ -50,64 +48,61 @@ DOING = {
 }
 
 
-def say_what_is_done(command: str) -> None:
-    """Write what a slow command begins with; nothing where standard error is no terminal."""
-    if command in DOING and sys.stderr.isatty():
-        say(f"{DOING[command]} …")
-
-
-# Ctrl-C: calls in flight end, what was answered is kept, the run is marked, and the process leaves. A second: at once.
+def say_first_step(command: str) -> None:
+    """Print the first step of a slow command, on a terminal."""
+    if command in FIRST_STEPS and sys.stderr.isatty():
+        say(f"{FIRST_STEPS[command]} …")
 
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 LOOK_SECONDS = 0.05
 
-_ending, _left = threading.Event(), threading.Lock()
+_ending, _exiting = threading.Event(), threading.Lock()
 
 
 def end_on_ctrl_c() -> None:
-    """Make Ctrl-C end the process as this module says, from now on."""
-    signal.signal(signal.SIGINT, _wind_down)
+    """Handle Ctrl-C: running calls end, and the run is marked. A second Ctrl-C exits at once."""
+    signal.signal(signal.SIGINT, _on_interrupt)
 
 
-def _wind_down(number: int, frame: FrameType | None) -> None:
+def _on_interrupt(number: int, frame: FrameType | None) -> None:
     from evalake.tasks.runtime import resources, runs
 
-    signal.signal(signal.SIGINT, _leave)
+    signal.signal(signal.SIGINT, _exit)
     _ending.set()
     runs.interrupted.set()
     resources.end_calls("interrupted")
     if count := resources.calls_in_flight():
         calls = "1 call in flight is" if count == 1 else f"{count} calls in flight are"
         say_error(f"{calls} finishing; press Ctrl-C again to stop at once")
-        threading.Thread(target=_leave_when_done, name="interrupt", daemon=True).start()
+        threading.Thread(target=_exit_when_done, name="interrupt", daemon=True).start()
     else:
-        _leave()
+        _exit()
 
 
-def leave_if_interrupted() -> None:
-    """End the process where Ctrl-C was pressed, and the flow has ended before all calls in flight were looked for."""
+def exit_if_interrupted() -> None:
+    """Exit after Ctrl-C, where the flow has ended first."""
     if _ending.is_set():
-        _leave()
+        _exit()
         signal.pause()  # another thread is ending the process
 
 
-def _leave_when_done() -> None:
+def _exit_when_done() -> None:
     from evalake.tasks.runtime import resources
 
     while resources.calls_in_flight():
         time.sleep(LOOK_SECONDS)
-    _leave()
+    _exit()
 
 
-def _leave(number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
+def _exit(number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
     from evalake.tasks.runtime import progress, resources, runs
 
-    if not _left.acquire(blocking=False):
+    if not _exiting.acquire(blocking=False):
         return
     progress.end_bars()
     resources.end_calls("interrupted")
-    resources.end_writers()  # so that the run's row and the ledger say the same
+    resources.end_writers()  # so that the run's row and the ledger agree
     runs.mark_interrupted()
-    say_error("interrupted; what was answered is in the ledger, a rerun asks only for the rest")
+    say_error("interrupted; the replies so far are in the ledger, a rerun asks only for the rest")
     os._exit(INTERRUPTED)

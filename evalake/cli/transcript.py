@@ -1,4 +1,4 @@
-"""A sample as lines for a terminal: input, ground truth, and each model's conversation with what was read out of it."""
+"""Writes a sample for a terminal: input, ground truth, and each model's conversation with its verdict."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from evalake.server.viewer.item import Detail, Fact, ItemDetail
 
 SHORT, REQUEST = 40, 6
-"""Lines of a text, and of a request, that are shown without --full."""
+"""Lines of a text and of a request without --full."""
 
 
 def transcript(item: "ItemDetail", answers: "Sequence[Detail]", width: int, *, full: bool) -> Iterator[str]:
-    """Write a sample and these of its answers, in lines of at most `width` characters."""
+    """Write a sample with these answers, in lines of at most `width` characters."""
     number = "" if item.number is None else f", {item.number:,} of {item.total:,}"
     yield from _text(f"{item.suite} run {item.run_id}: sample {item.dataset}/{item.sample_id}{number}", width)
     yield "\nINPUT"
@@ -56,7 +56,7 @@ def _answer(
 
 
 def _call(call: "CallView", printed: set[str], width: int, *, full: bool) -> Iterator[str]:
-    """Write a request and its reply; what was written before for another answer is not repeated."""
+    """Write a request and its reply, without the messages that an earlier answer has shown."""
     if call.call_id in printed:
         yield from _text(f"{call.by} {call.model}: as above", width)
         return
@@ -100,7 +100,7 @@ def _word(value: Any) -> str:
 
 
 def _readable(target: str) -> str:
-    """Write a ground truth in JSON over several lines; any other as it is."""
+    """Write a ground truth, with JSON over several lines."""
     try:
         return json.dumps(json.loads(target), indent=1, ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -113,7 +113,7 @@ def _rule(title: str, width: int) -> Iterator[str]:
 
 
 def _block(text: str, width: int, most: int, *, full: bool) -> Iterator[str]:
-    """Write a text indented; of a long one its beginning, and how much is left out."""
+    """Write an indented text; a long one is cut, with the number of left-out lines."""
     lines = [part for line in _safe(text).split("\n") for part in _folded(line, width - 2)]
     kept = lines if full or len(lines) <= most + 2 else lines[:most]
     yield from (f"  {line}".rstrip() for line in kept)
@@ -122,7 +122,7 @@ def _block(text: str, width: int, most: int, *, full: bool) -> Iterator[str]:
 
 
 def _text(text: str, width: int) -> Iterator[str]:
-    """Write a sentence over as many lines as it needs."""
+    """Write a sentence over several lines."""
     yield from wrap(_safe(text).replace("\n", " "), width, subsequent_indent="  ")
 
 

@@ -1,4 +1,4 @@
-"""`evalake up`, `down` and `status`: one lake's Prefect server, workers and pages in the background."""
+"""`evalake up`, `down` and `status`: start, end and show a lake's Prefect server, workers and pages."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from evalake.core.configuration import whole_address
 
 LOG_LEVEL = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
 DEPLOYMENTS, LOG = "prefect.yaml", "up.log"
-REFUSAL = "evalake: "  # begins a line of the supervisor that says why it ends
+REFUSAL = "evalake: "  # begins the line with the reason for which the supervisor ends
 END_SECONDS = 30.0
 
 
@@ -30,14 +30,16 @@ def register(app: typer.Typer) -> None:
 
 
 def up(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the pages; 0 takes a free one.", metavar="PORT")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the web pages; 0 picks a free one.", metavar="PORT")
+    ] = 0,
     workers: Annotated[
         bool, typer.Option(help="Deploy prefect.yaml of this folder, and start the workers of its pools.")
     ] = True,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
-    """Keep a Prefect server, workers and the pages in the background."""
+    """Start a Prefect server, workers and the pages in the background."""
     from evalake.cli.configuration import read
     from evalake.server.local.background import find
     from evalake.server.local.deployment import require_suites
@@ -52,13 +54,13 @@ def up(
 
 
 def down(lake: LakeOption = LAKE) -> None:
-    """End what `evalake up` started; runs under way end, and a rerun asks only for what is missing."""
+    """End the servers of `evalake up`. Running runs end, and a rerun asks only for what is missing."""
     from evalake.core.errors import EvalakeError
     from evalake.server.local.background import find, is_running
 
     if (background := find(lake)) is None:
         if is_running(lake):
-            raise EvalakeError("they are still starting: try again in a moment")
+            raise EvalakeError("the servers are still starting: try again in a moment")
         _require_none_is_lost(lake)
         say(f"nothing runs in the background for {whole_address(lake)}")
         return
@@ -73,18 +75,18 @@ def down(lake: LakeOption = LAKE) -> None:
 
 
 def status(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
-    """Say where the servers of `evalake up` are, how one gets in, and whether they answer."""
+    """Print the addresses and passwords of the servers of `evalake up`, and whether they answer."""
     _show(lake, as_json=json)
 
 
 def _start(lake: str, port: int, project: Path | None) -> None:
-    """Start the supervisor, and say what it does until everything is up."""
+    """Start the supervisor, and print its messages until all servers are up."""
     from evalake.core.errors import EvalakeError
     from evalake.server.local.background import ADDRESS, make_folder_of, open_private
     from evalake.server.local.supervisor import READY
 
     folder = make_folder_of(lake)
-    # The command itself says errors in one line; a server and a worker have nothing but their log.
+    # Servers and workers write to their log only
     unwanted = (ADDRESS, LOG_LEVEL)
     arguments = [whole_address(lake), str(port), str(project or "")]
     with open_private(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as log:
@@ -95,7 +97,7 @@ def _start(lake: str, port: int, project: Path | None) -> None:
             stderr=log,
             env={name: value for name, value in os.environ.items() if name not in unwanted},
             text=True,
-            start_new_session=True,  # Ctrl-C and the end of the terminal are not for it
+            start_new_session=True,  # so that Ctrl-C and the end of the terminal do not reach it
         )
     stripped = ""
     for line in supervisor.stdout or ():
@@ -103,11 +105,11 @@ def _start(lake: str, port: int, project: Path | None) -> None:
             return
         if not stripped.startswith(REFUSAL):
             say(stripped)
-    raise EvalakeError(stripped.removeprefix(REFUSAL) or f"it ended at once; why stands in {folder / LOG}")
+    raise EvalakeError(stripped.removeprefix(REFUSAL) or f"the supervisor ended at once: see {folder / LOG}")
 
 
 def _require_none_is_lost(lake: str) -> None:
-    """Raise EvalakeError where servers of the lake run that no state folder describes: none of them can be proved."""
+    """Raise EvalakeError where servers of the lake run whose state folder is lost."""
     from evalake.core.errors import EvalakeError
     from evalake.server.local.background import is_running, lost_supervisor
 
@@ -119,9 +121,9 @@ def _require_none_is_lost(lake: str) -> None:
 
 
 def _project() -> Path | None:
-    """Find the folder of prefect.yaml to deploy: evalake's own checkout, or one whose settings the user has named.
+    """Find the folder of prefect.yaml: evalake's own checkout, or a folder whose settings the user has named.
 
-    Deploying carries out what such a file says, so none is taken only because it lies there.
+    Deploying executes the file, so it must be trusted.
     """
     from evalake.core.configuration import FILE_VARIABLE
 
@@ -136,7 +138,7 @@ def _project() -> Path | None:
 
 
 def _show(lake: str, *, as_json: bool) -> None:
-    """Print where everything is. Raises EvalakeError where nothing runs."""
+    """Print the addresses. Raises EvalakeError where no server runs."""
     from evalake.cli import output as show
     from evalake.core.errors import EvalakeError
     from evalake.server.local.background import find, folder_of

@@ -1,4 +1,4 @@
-"""`evalake view`: the pages of runs and samples alone, read-only, without Prefect; or one run as a folder of files."""
+"""`evalake view`: serves the read-only pages of runs and samples without Prefect, or exports one run as files."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,18 +15,18 @@ from evalake.core.configuration import VIEWER_PORT, whole_address
 def view(
     host: Annotated[str, typer.Option(help="The address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.", metavar="PORT")
+        int, typer.Option(min=0, max=65535, help="The port; 0 picks a free one.", metavar="PORT")
     ] = VIEWER_PORT,
     no_token: NoTokenOption = False,
     config: ConfigOption = None,
     export: Annotated[
         Path | None,
-        typer.Option(help="Write a run into a folder that a browser opens without a server.", metavar="DIR"),
+        typer.Option(help="Export a run to a folder that a browser opens without a server.", metavar="DIR"),
     ] = None,
     run: Annotated[str | None, typer.Option(help="The run to export; `evalake runs` lists them.", metavar="ID")] = None,
     lake: LakeOption = LAKE,
 ) -> None:
-    """Show runs and every sample of them in the browser, read-only, until interrupted; or export one run."""
+    """Serve read-only pages of runs and their samples until interrupted; or export one run."""
     from evalake.core.errors import UsageError
 
     if (export is None) != (run is None):
@@ -73,7 +73,7 @@ def _export(lake: str, run: str, folder: Path) -> None:
 
 @contextmanager
 def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Say on standard error how many of how many there are: on a terminal as a bar, elsewhere at each tenth."""
+    """Show progress on standard error: on a terminal as a bar, elsewhere at each tenth."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

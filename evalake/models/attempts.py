@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from evalake.core.configuration import Configuration
 from evalake.core.errors import ProviderError
@@ -56,30 +57,17 @@ class _CallState:
 
     def reply(self, reply: Reply) -> Reply:
         """Add the attempts, times and costs of the call to its reply."""
-        return replace(
-            reply,
-            attempts=self.attempts,
-            latency_ms=self.timing.latency_ms,
-            queue_ms=self.queue_ms,
-            waited_ms=self.waited_ms,
-            connect_ms=self.timing.connect_ms,
-            first_byte_ms=self.timing.first_byte_ms,
-            concurrency=self.concurrency,
-            failed_cost_usd=self.failed_cost_usd,
-        )
+        timing = self.timing
+        times = {name: getattr(timing, name) for name in ("latency_ms", "connect_ms", "first_byte_ms")}
+        return replace(reply, **times, **self._of_attempts())
 
     def failure(self, failure: AttemptFailed) -> Failure:
         """Build the failure of the call from its last attempt's."""
-        return Failure(
-            failure.kind,
-            failure.message,
-            self.attempts,
-            latency_ms=self.elapsed_ms,
-            queue_ms=self.queue_ms,
-            waited_ms=self.waited_ms,
-            concurrency=self.concurrency,
-            failed_cost_usd=self.failed_cost_usd,
-        )
+        return Failure(failure.kind, failure.message, latency_ms=self.elapsed_ms, **self._of_attempts())
+
+    def _of_attempts(self) -> dict[str, Any]:
+        shared = ("attempts", "queue_ms", "waited_ms", "concurrency", "failed_cost_usd")
+        return {name: getattr(self, name) for name in shared}
 
 
 class Caller:

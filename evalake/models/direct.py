@@ -63,7 +63,11 @@ class DirectCalls:
             return None
         key = (route.model, request.stream, canonical_json(dict(request.parameters)))
         if key not in self._models:
-            self._models[key] = _direct_model(route, request.parameters, request.stream)
+            kind, model = DIRECT.get(route.provider), None
+            if kind is not None and request.parameters.keys() <= PARAMETERS and kind.possible(route):
+                model = kind(route, request.parameters, request.stream)
+            supported = model and internals.takes_chat(model.provider, model.model, request.parameters)
+            self._models[key] = model if supported else None
         return self._models[key]
 
     async def ask(
@@ -148,14 +152,6 @@ def switched_on() -> bool:
 def _plain(messages: Sequence[Mapping[str, Any]]) -> bool:
     """Tell whether all messages are texts of system, user and assistant."""
     return all(message["role"] in _ROLES and len(message) == 2 and "content" in message for message in messages)
-
-
-def _direct_model(route: Route, parameters: Mapping[str, Any], stream: bool) -> DirectModel | None:
-    kind = DIRECT.get(route.provider)
-    if kind is None or not parameters.keys() <= PARAMETERS or not kind.possible(route):
-        return None
-    model = kind(route, parameters, stream)
-    return model if internals.takes_chat(model.provider, model.model, parameters) else None
 
 
 def _as_httpx(address: str, answer: Answer) -> "httpx.Response":

@@ -29,6 +29,7 @@ class DirectModel:
     extra_body_is_merged: ClassVar[bool] = True
     stream_is_in_body: ClassVar[bool] = True
     answers_like_openai: ClassVar[bool] = True
+    key_header: ClassVar[str | None] = None  # instead of LiteLLM's headers
     unless_set: ClassVar[tuple[str, ...]] = ()
     """Environment variables that only LiteLLM itself handles."""
 
@@ -88,6 +89,8 @@ class DirectModel:
 
     def headers(self, messages: internals.Messages, mapped: dict[str, Any]) -> dict[str, str]:
         """Build the headers, with the provider's key."""
+        if self.key_header is not None:
+            return {"Content-Type": "application/json", self.key_header: str(self.api_key), **self.extra_headers}
         made: dict[str, str] = self.settings.validate_environment(
             api_key=self.api_key,
             headers=dict(self.extra_headers),
@@ -187,9 +190,7 @@ class _Gemini(DirectModel):
     base_variables = ("GEMINI_API_BASE",)
     answers_like_openai = False
     stream_is_in_body = False  # but in the address
-
-    def headers(self, messages: internals.Messages, mapped: dict[str, Any]) -> dict[str, str]:
-        return {"Content-Type": "application/json", "x-goog-api-key": str(self.api_key), **self.extra_headers}
+    key_header = "x-goog-api-key"
 
     def address(self, mapped: dict[str, Any]) -> str:
         return internals.gemini_address(self.model, str(self.api_key), self.api_base, self.streams)
@@ -212,6 +213,7 @@ class _Azure(DirectModel):
     """Azure's deployments, by key; LiteLLM handles other authentication."""
 
     base_variables = ("AZURE_API_BASE",)
+    key_header = "api-key"
     unless_set = ("AZURE_AD_TOKEN",)
 
     @classmethod
@@ -220,9 +222,6 @@ class _Azure(DirectModel):
         version = os.environ.get("AZURE_API_VERSION", "")
         elsewhere = "/openai" in base or "gateway.ai.cloudflare.com" in base or (not version[:1].isdigit() and version)
         return super().possible(route) and not elsewhere
-
-    def headers(self, messages: internals.Messages, mapped: dict[str, Any]) -> dict[str, str]:
-        return {"Content-Type": "application/json", "api-key": str(self.api_key), **self.extra_headers}
 
     def address(self, mapped: dict[str, Any]) -> str:
         version = os.environ.get("AZURE_API_VERSION") or load().AZURE_DEFAULT_API_VERSION

@@ -11,7 +11,7 @@ from evalake.core.configuration import IN_PROCESS, PROVIDER, UNKNOWN, UNSET, Con
 from evalake.models import baselines
 from evalake.models.key_names import KEYLESS, known_provider, likely_provider
 from evalake.models.litellm_setup import load
-from evalake.models.trust import OWN_HOSTS, place
+from evalake.models.trust import OWN_HOSTS, origin_of
 
 # Providers whose servers are their users' own
 _OF_USERS = KEYLESS | {
@@ -70,7 +70,7 @@ def _address(base: str | None, provider: str) -> str:
     """Write an address as an endpoint: its origin and a hash of its path, without keys."""
     if base is None:
         return UNSET if provider in _OF_USERS else PROVIDER
-    if place(base) == place(OWN_HOSTS.get(provider, "")):
+    if origin_of(base) == origin_of(OWN_HOSTS.get(provider, "")):
         return PROVIDER
     try:
         parts = urlsplit(base.strip())

@@ -128,11 +128,6 @@ def _kind_by_words(status: int, code: Any, words: str) -> FailureKind | None:
     return "content_policy" if status == HTTPStatus.BAD_REQUEST and _FILTERED.search(words) else None
 
 
-def kind_of_code(code: str) -> FailureKind | None:
-    """Look up the kind that an error's code or type names; None for an unknown one."""
-    return _KIND_OF_CODE.get(code.lower())
-
-
 def kind_of_status(status: Any) -> FailureKind:
     """Look up the kind of an HTTP status; `server` for any other value."""
     if not isinstance(status, int) or not 400 <= status < 500:
@@ -218,7 +213,7 @@ def kind_inside_200(code: Any) -> FailureKind | None:
     if isinstance(code, int) and not isinstance(code, bool):
         kind = kind_of_status(code)
         return "server" if kind == "timeout" else kind
-    return kind_of_code(code) if isinstance(code, str) else None
+    return _KIND_OF_CODE.get(code.lower()) if isinstance(code, str) else None
 
 
 def excerpt(text: str) -> str:
@@ -272,12 +267,8 @@ def _error_of(answer: Any) -> Any:
 
 def _failure(error: Any, during: str) -> AttemptFailed:
     said: Mapping[str, Any] = error if isinstance(error, Mapping) else {"message": error}
-    return AttemptFailed(_stated_kind(said), f"{during}: {_words(said)}")
-
-
-def _stated_kind(said: Mapping[str, Any]) -> FailureKind:
     kinds = (kind_inside_200(said.get(name)) for name in ("code", "status", "status_code", "type"))
-    return next(filter(None, kinds), "server")
+    return AttemptFailed(next(filter(None, kinds), "server"), f"{during}: {_words(said)}")
 
 
 def _words(said: Mapping[str, Any]) -> str:

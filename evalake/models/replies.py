@@ -1,7 +1,6 @@
-"""Reads what a provider answered, in OpenAI's form or as LiteLLM has put it, and makes a Reply of it.
+"""Reads providers' answers, as JSON in OpenAI's form or as LiteLLM's objects, into replies.
 
-One reader serves both: an object of JSON and LiteLLM's objects have the same names. What cannot be read as an answer
-is a failure with its own words (`failures.py`), never an empty reply.
+Both have the same names. An unreadable answer is a failure that quotes it (`failures.py`), never an empty reply.
 """
 
 import json
@@ -18,16 +17,16 @@ from evalake.models.failures import AttemptFailed, excerpt, value_of
 from evalake.models.request import Reply
 from evalake.models.routes import Route
 
-_LARGEST_COUNT = 2**53 - 1  # a larger count is nonsense, and no column could hold it
-_ENDS = frozenset({"stop", "length", "content_filter", "tool_calls"})  # which LiteLLM hands on as they are
-# LiteLLM takes a block that begins the text for reasoning; so does this reader, for both ways give the same reply.
+_LARGEST_COUNT = 2**53 - 1  # of tokens; a larger count is unknown
+_ENDS = frozenset({"stop", "length", "content_filter", "tool_calls"})  # LiteLLM keeps these
+# Like LiteLLM, this reader treats a block of thinking at the beginning of a text as reasoning
 _LEADING_THOUGHTS = re.compile(r"<(think|thinking|budget:thinking)>(.*?)</\1>(.*)", re.DOTALL)
 _THINKING_PARTS = frozenset({"thinking", "reasoning", "redacted_thinking", "reasoning_content"})
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The parts of a message, or of a piece of one; None where it has no such part."""
+    """The parts of a message or of a piece of one; None for a missing part."""
 
     text: str | None = None
     reasoning: str | None = None
@@ -37,7 +36,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ProviderAnswer:
-    """A provider's answer as it came: not priced yet, and our keys not removed yet."""
+    """A provider's answer, without a price, and with any of our keys that it repeats."""
 
     message: Message
     finish_reason: Any
@@ -46,10 +45,7 @@ class ProviderAnswer:
 
 
 def read_answer(answer: Any, route: Route) -> ProviderAnswer:
-    """Read an object of JSON in OpenAI's form, or a `litellm.ModelResponse`.
-
-    Raises AttemptFailed (malformed_response) where there is no message in it.
-    """
+    """Read JSON in OpenAI's form or a `litellm.ModelResponse`; raises AttemptFailed where it has no message."""
     tokens = read_tokens(value_of(answer, "usage"))
     choices = value_of(answer, "choices")
     first = choices[0] if isinstance(choices, list) and choices else None
@@ -69,7 +65,7 @@ def read_answer(answer: Any, route: Route) -> ProviderAnswer:
 
 
 def read_message(message: Any) -> Message:
-    """Read a message or a piece of one. Raises AttemptFailed where its content is neither text nor parts."""
+    """Read a message or a piece of one. Raises AttemptFailed for a content other than text or parts."""
     content = value_of(message, "content")
     further = value_of(message, "provider_specific_fields") or {}
     parts = list(_parts(content))
@@ -83,19 +79,19 @@ def read_message(message: Any) -> Message:
 
 
 def without_leading_thoughts(message: Message) -> Message:
-    """Move a block of thinking that begins the text to the reasoning, where the provider gave none apart."""
+    """Move a leading block of thinking from the text to an empty reasoning."""
     if message.text is None or message.reasoning or not (found := _LEADING_THOUGHTS.match(message.text)):
         return message
     return replace(message, text=found[3], reasoning=found[2])
 
 
 def finish_reason(reason: Any) -> Any:
-    """Name why a model stopped in OpenAI's words, as LiteLLM maps them; null stays unknown."""
+    """Map a finish reason to OpenAI's words, as LiteLLM does; null stays."""
     return reason if not _is_text(reason) or reason in _ENDS else internals.finish_reason(reason)
 
 
 def reply_of(answered: ProviderAnswer, route: Route, keys: KnownKeys) -> Reply:
-    """Build the Reply of an answer: priced, and without our keys."""
+    """Build the reply of an answer, with its price and without our keys."""
     message = answered.message
     calls = json.dumps(message.tool_calls, ensure_ascii=False, default=str) if message.tool_calls else None
     said = bool(message.text or message.reasoning or message.refusal or calls)
@@ -116,13 +112,13 @@ def reply_of(answered: ProviderAnswer, route: Route, keys: KnownKeys) -> Reply:
 
 
 def cost_of_unread(body: Any, route: Route) -> float | None:
-    """Compute what an answer that is no reply cost, by the usage that it states."""
+    """Compute the cost of an unreadable answer by its usage."""
     usage = value_of(body, "usage")
     return None if usage is None else cost_usd(route.model, read_tokens(usage), route.price)
 
 
 def read_tokens(usage: Any) -> Tokens:
-    """Read the counts of a usage block, under OpenAI's or Anthropic's names; what is no whole number is unknown."""
+    """Read the token counts of a usage block, under OpenAI's or Anthropic's names; other values are unknown."""
     given, made = (_first(usage, f"{name}_tokens_details") for name in ("prompt", "completion"))
     cached = _count(given, "cached_tokens")
     written = _count(given, "cache_creation_tokens")
@@ -137,10 +133,7 @@ def read_tokens(usage: Any) -> Tokens:
 
 
 def known(tokens: Tokens, *, said: bool = True) -> Tokens:
-    """Return the counts that can be true: LiteLLM fills in 0 for what a provider did not count.
-
-    No prompt has 0 tokens, and no reply that says something has.
-    """
+    """Drop impossible counts of 0, by which LiteLLM fills in missing ones: of a prompt, or of a reply with content."""
     if not tokens.input and not tokens.output:
         return Tokens()
     return replace(tokens, input=tokens.input or None, output=tokens.output or (None if said else tokens.output))
@@ -155,7 +148,7 @@ def _parts(content: Any) -> Iterator[tuple[str, str]]:
         return
     parts = [content] if isinstance(content, Mapping) else content
     if not isinstance(parts, list):
-        raise AttemptFailed("malformed_response", f"the content of the reply is no text: {excerpt(repr(content))}")
+        raise AttemptFailed("malformed_response", f"the content of the reply is not text: {excerpt(repr(content))}")
     for part in parts:
         if isinstance(part, str):
             yield "text", part
@@ -170,7 +163,7 @@ def _parts(content: Any) -> Iterator[tuple[str, str]]:
 
 
 def _reasoning(message: Any) -> str | None:
-    """Read the reasoning beside a content, under the names that providers give it."""
+    """Read the reasoning beside a content, under the names of all providers."""
     for name in ("reasoning_content", "reasoning", "thinking_blocks", "reasoning_details"):
         if found := "".join(_texts(value_of(message, name))):
             return found
@@ -178,7 +171,7 @@ def _reasoning(message: Any) -> str | None:
 
 
 def _texts(said: Any) -> Iterator[str]:
-    """Yield the texts in a text, or in parts of one."""
+    """Yield the texts of a text or of its parts."""
     if isinstance(said, str):
         yield said
     elif isinstance(said, list):
@@ -189,7 +182,7 @@ def _texts(said: Any) -> Iterator[str]:
 
 
 def _tool_calls(message: Any) -> Sequence[Mapping[str, Any]]:
-    """Read the calls of tools as objects of JSON; an old `function_call` is one of them."""
+    """Read the tool calls as JSON objects, with the older `function_call`."""
     calls = value_of(message, "tool_calls")
     if isinstance(calls, list) and calls:
         return [_plain(call) for call in calls]
@@ -217,7 +210,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _clean(value: Any, keys: KnownKeys) -> str | None:
-    """Make a string that any table or file can hold, without our keys; lone surrogates, no characters, become `?`."""
+    """Write a text as valid UTF-8 without our keys; lone surrogates become `?`."""
     return keys.redact(value).encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else None
 
 

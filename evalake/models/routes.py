@@ -1,4 +1,4 @@
-"""The way to one model: its provider, key and API base, found and checked before anything is called."""
+"""Routes to models: provider, key and API base, found and checked before any call."""
 
 import os
 import threading
@@ -17,46 +17,33 @@ from evalake.models.litellm_setup import load
 from evalake.models.trust import require_harmless_parameters, require_trust, sends_elsewhere
 
 ReadSecret = Callable[[str], str]
-"""Gives the value of the secret with a name; raises ProviderError where it cannot."""
+"""Reads a secret by its name; raises ProviderError where it cannot."""
 
 NO_BASELINES: Mapping[str, Baseline] = MappingProxyType({})
 
 _KEY_SUFFIX = "_API_KEY"
-_NO_KEY = "no-key-needed"  # a local server asks for none, but clients insist on sending one
+_NO_KEY = "no-key-needed"  # for local servers, because clients always send one
 
-# What a request's parameters may not set, because the client itself decides it.
-CLIENT_OWNED = frozenset(
-    {
-        "api_base",
-        "api_key",
-        "base_url",
-        "custom_llm_provider",
-        "fallbacks",
-        "max_retries",
-        "messages",
-        "mock_response",
-        "model",
-        "num_retries",
-        "stream",
-        "timeout",
-    }
-)
+# The parameters that only the client sets
+CLIENT_OWNED = frozenset({
+    *("api_base", "api_key", "base_url", "custom_llm_provider", "fallbacks", "max_retries", "messages"),
+    *("mock_response", "model", "num_retries", "stream", "timeout"),
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Route:
-    """How one model is reached."""
+    """The route to one model."""
 
     model: str
     provider: str
-    # For every call: API base and key, where LiteLLM's own do not do
-    arguments: Mapping[str, Any] = field(repr=False)
+    arguments: Mapping[str, Any] = field(repr=False)  # of every call: API base and key, instead of LiteLLM's own
     price: Price | None
     baseline: Baseline | None = None  # answers in this process
 
 
 class Routes:
-    """The routes to models that were found so far, and the keys of all; safe to use from several threads."""
+    """The routes found so far, and their keys. Safe for threads."""
 
     def __init__(
         self, configuration: Configuration, read_secret: ReadSecret, baselines: Mapping[str, Baseline]
@@ -64,7 +51,7 @@ class Routes:
         self._configuration, self._read_secret, self._baselines = configuration, read_secret, baselines
         self.found: dict[str, Route] = {}
         """By model."""
-        self._finding = threading.Lock()  # many first calls at once read a secret once
+        self._finding = threading.Lock()  # so that concurrent first calls read a secret once
         self.keys = KnownKeys()
 
     def find(self, model: str) -> Route:
@@ -77,8 +64,8 @@ class Routes:
 
 
 def no_secrets(name: str) -> str:
-    """Raise ProviderError: this stands for a reader of secrets where there is none."""
-    raise ProviderError(f"the key is in the secret {name}, and nobody here can read secrets: run it as a Prefect flow")
+    """Raise ProviderError, as the reader of secrets outside of flows."""
+    raise ProviderError(f"the key is in the secret {name}, which only a Prefect flow can read: run it as a flow")
 
 
 def find_route(
@@ -87,28 +74,27 @@ def find_route(
     read_secret: ReadSecret = no_secrets,
     baselines: Mapping[str, Baseline] = NO_BASELINES,
 ) -> Route:
-    """Find the route to `model`, or to the real one behind that name.
+    """Find the route to `model` or to the real model of a variant.
 
-    Reads the environment, and a secret where the configuration names one for the provider.
-
-    `baselines` are those that can be called, by name.
-
-    Raises ProviderError where the provider is unknown, the key is missing, the baseline does not exist, or a file that
-    the user did not name would send a key elsewhere.
+    Reads the environment, and the provider's secret where the configuration names one. Raises ProviderError where the
+    provider or the baseline is unknown, the key is missing, or an untrusted file would send a key elsewhere.
     """
     options = configuration.model(model)
     owned = sorted(CLIENT_OWNED & options.parameters.keys())
     if owned:
-        raise ProviderError(f"model {model}: its parameters cannot set {', '.join(owned)}, which is evalake's part")
+        raise ProviderError(f"model {model}: its parameters cannot set {', '.join(owned)}, which evalake sets")
     if redact(parameters := str(options.parameters)) != parameters:
-        raise ProviderError(f"model {model}: its parameters hold a key, and would be stored with every request")
+        raise ProviderError(f"model {model}: its parameters hold a key, which every request would store")
     if not fits_folder(model):
-        raise ProviderError(f"model {model[:60]}…: the name is too long to be kept")
+        raise ProviderError(f"model {model[:60]}…: the name is too long for the lake")
     if options.model is not None:
         require_harmless_parameters(model, configuration)
         return find_route(options.model, configuration, read_secret, baselines)
     if model.startswith(f"{PROVIDER}/"):
-        return _baseline_route(model, baselines)
+        if (baseline := baselines.get(model.removeprefix(f"{PROVIDER}/"))) is None:
+            known = ", ".join(f"{PROVIDER}/{name}" for name in baselines) or "none"
+            raise ProviderError(f"no baseline is called {model}: choose one of {known}")
+        return Route(model, PROVIDER, {}, None, baseline)
     provider = _provider_of(model, options)
     require_trust(model, provider, configuration)
     secret = configuration.limits(provider).api_key_secret
@@ -124,10 +110,7 @@ def find_route(
 
 
 def require_usual_keys(models: Sequence[str], configuration: Configuration) -> None:
-    """Raise ProviderError where a model's key is missing, as far as that is known at once: without LiteLLM or secrets.
-
-    The error comes before anything is begun that takes seconds; `find_route` has the last word.
-    """
+    """Raise ProviderError where a model's usual key is missing: a quick check without LiteLLM, before `find_route`."""
     for model in models:
         real = configuration.real_model(model)
         provider = known_provider(real) or likely_provider(real)
@@ -135,16 +118,8 @@ def require_usual_keys(models: Sequence[str], configuration: Configuration) -> N
             find_route(model, configuration)
 
 
-def _baseline_route(model: str, baselines: Mapping[str, Baseline]) -> Route:
-    baseline = baselines.get(model.removeprefix(f"{PROVIDER}/"))
-    if baseline is None:
-        known = ", ".join(f"{PROVIDER}/{name}" for name in baselines) or "none"
-        raise ProviderError(f"no baseline is called {model}; there are {known}")
-    return Route(model, PROVIDER, {}, None, baseline)
-
-
 def _provider_of(model: str, options: ModelOptions) -> str:
-    """Find the provider of a model; LiteLLM, whose import takes seconds, is asked last."""
+    """Find the provider of a model, by LiteLLM only where the tables do not have it."""
     if known := known_provider(model):
         return known
     likely = likely_provider(model)
@@ -155,7 +130,7 @@ def _provider_of(model: str, options: ModelOptions) -> str:
         name, provider, *_ = litellm.get_llm_provider(model)
     except litellm.BadRequestError as error:
         raise ProviderError(
-            f"model {model!r} names no known provider: write it as LiteLLM does, such as openai/gpt-4o-mini"
+            f"model {model!r} names no known provider: write it as LiteLLM does, like openai/gpt-4o-mini"
         ) from error
     if not name or not provider:
         raise ProviderError(f"model {model!r} names a provider but no model")
@@ -171,7 +146,7 @@ def _secret(name: str, read_secret: ReadSecret) -> str:
 
 
 def _key(model: str, provider: str, options: ModelOptions) -> str | None:
-    """Find the key to send; None where LiteLLM finds the usual one itself, or needs none."""
+    """Find the key to send; None where LiteLLM finds it or needs none."""
     if options.api_key_env is not None:
         treat_as_key(options.api_key_env)
         if key := os.environ.get(options.api_key_env, "").strip():
@@ -189,12 +164,12 @@ def _no_key(model: str, variables: Sequence[str]) -> MissingKeyError:
 
 
 def _missing_variables(model: str, provider: str) -> Sequence[str]:
-    """List the key variables that LiteLLM would read and that are unset or blank; other credentials it finds itself."""
+    """List the unset or blank key variables that LiteLLM would read; it finds other credentials itself."""
     if provider in KEY_VARIABLES or provider in KEYLESS:
         return missing_variables(provider)
     usual = f"{provider.upper()}{_KEY_SUFFIX}"
     missing: list[str] = load().validate_environment(model)["missing_keys"]
     if not missing and usual in os.environ:
-        missing = [usual]  # set but blank counts as present there
-    # Of a provider that needs more than a key, all its variables count as missing there as soon as one is.
+        missing = [usual]  # LiteLLM counts a blank variable as set
+    # Where one of several variables is missing, LiteLLM lists all of them
     return [name for name in missing if name.endswith(_KEY_SUFFIX) and not os.environ.get(name, "").strip()]

@@ -1,12 +1,12 @@
-"""Where this process is in a run: fields on every log record and, where EVALAKE_TELEMETRY=1, OpenTelemetry spans.
+"""Fields of log records and, with EVALAKE_TELEMETRY=1, OpenTelemetry spans for the parts of a run.
 
     with scope("evaluate …", run_id="…", suite="…"):
-        trace = current_trace()          # to be handed to other threads, processes and machines
+        trace = current_trace()          # for other threads, processes and machines
         with scope("batch …", parent=trace, batch="…", model="…"):
             record_call(request, route, reply, begun)
 
-Spans and metrics of calls are named by OpenTelemetry's conventions for generative AI. Prompts and replies are in none
-of them. Switched off, its SDK is not imported. The SDK's own OTEL_* variables set where and how they are sent.
+Spans and metrics follow OpenTelemetry's conventions for generative AI, without prompts and replies. The SDK, which is
+only imported when telemetry is on, reads its own OTEL_* variables.
 """
 
 import logging
@@ -30,49 +30,49 @@ SWITCH = "EVALAKE_TELEMETRY"
 
 logger = logging.getLogger("evalake.calls")
 
-_place: ContextVar[Mapping[str, str]] = ContextVar("place", default=MappingProxyType({}))
+_fields: ContextVar[Mapping[str, str]] = ContextVar("fields", default=MappingProxyType({}))
 
 
-def place() -> Mapping[str, str]:
-    """Return the fields of the scopes around this line, such as run_id, suite, batch and model."""
-    return _place.get()
+def current_fields() -> Mapping[str, str]:
+    """Return the fields of the current scopes, like run_id, suite, batch and model."""
+    return _fields.get()
 
 
 @contextmanager
 def scope(name: str, *, parent: str | None = None, **fields: str) -> Iterator[None]:
-    """Add fields to the log records of a block; where telemetry is on, open a span around it.
+    """Add fields to the log records of a block and, with telemetry, open a span around it.
 
-    `parent` is the trace that `current_trace` gave, where the scope around this one is in another thread or process.
+    `parent` is a `current_trace` of another thread or process.
     """
     instruments = _instruments()
-    token = _place.set({**_place.get(), **fields})
+    token = _fields.set({**_fields.get(), **fields})
     try:
         with instruments.span(name, parent, fields) if instruments else nullcontext():
             yield
     finally:
-        _place.reset(token)
+        _fields.reset(token)
 
 
 def current_trace() -> str | None:
-    """Name the span around this line, in W3C's `traceparent` form; None where telemetry is off."""
+    """Return the current span in W3C's `traceparent` form; None without telemetry."""
     instruments = _instruments()
     return instruments.traceparent() if instruments else None
 
 
 def record_call(request: Request, route: Route, outcome: Reply | Failure, begun: int) -> None:
-    """Record in logs, traces and metrics how a call ended.
+    """Record the end of a call in logs, traces and metrics.
 
-    `begun` is when its first attempt began, in nanoseconds since 1970; 0 where none was made.
+    `begun` is the time of its first attempt in nanoseconds since 1970, 0 without any attempt.
     """
     if isinstance(outcome, Failure):
-        said = request.model, outcome.attempts, outcome.kind, outcome.message
-        logger.info("a call of %s was given up on after %d attempts (%s): %s", *said)
+        words = request.model, outcome.attempts, outcome.kind, outcome.message
+        logger.info("a call of %s failed after %d attempts (%s): %s", *words)
     if (instruments := _instruments()) is not None:
         instruments.record(request, route, outcome, begun, time.time_ns())
 
 
 def flush() -> None:
-    """Send what has not been sent yet, for at most a few seconds."""
+    """Send the waiting spans and metrics, within a few seconds."""
     if (instruments := _instruments()) is not None:
         instruments.flush()
 
@@ -80,13 +80,13 @@ def flush() -> None:
 @cache
 def _instruments() -> "Instruments | None":
     if (wanted := os.environ.get(SWITCH) or "0") not in ("0", "1"):
-        raise ConfigurationError(f"{SWITCH} is 1, or not set: not {wanted}")
+        raise ConfigurationError(f"{SWITCH} must be 1 or unset, not {wanted}")
     if wanted == "0":
         return None
     try:
         from evalake.models.instruments import Instruments
     except ImportError as error:
         raise ConfigurationError(
-            f"{SWITCH} is set, but OpenTelemetry is not installed: add evalake[telemetry]"
+            f"{SWITCH} is set, but OpenTelemetry is not installed: install evalake[telemetry]"
         ) from error
     return Instruments()

@@ -1,11 +1,10 @@
-"""Carries requests over one pool of HTTP connections, and measures what the provider's part of the time was."""
+"""Sends requests over one pool of HTTP connections, and measures the provider's part of the time."""
 
 import os
 import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -15,14 +14,14 @@ from evalake.models.failures import AttemptFailed
 if TYPE_CHECKING:
     import aiohttp
 
-LARGEST_REPLY = 32 * 2**20  # bytes, unpacked; more than any model writes
-LARGEST_STREAM = 4 * LARGEST_REPLY  # around each token of it there are some hundred bytes
+LARGEST_REPLY = 32 * 2**20  # bytes, unpacked
+LARGEST_STREAM = 4 * LARGEST_REPLY  # a stream has some hundred bytes for each token
 _READ_AT_ONCE = 2**18
 
 
 @dataclass(slots=True)
 class Timing:
-    """When what happened to one request, in seconds of the process's clock; 0 where it has not happened."""
+    """The times of one request, in seconds of the process's clock; 0 before the event."""
 
     started: float = 0.0
     connected: float = 0.0
@@ -32,7 +31,7 @@ class Timing:
 
     @property
     def connect_ms(self) -> float | None:
-        """Milliseconds until there was a connection."""
+        """Milliseconds until the connection was open."""
         return (self.connected - self.started) * 1000 if self.connected else None
 
     @property
@@ -48,7 +47,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered, unpacked."""
+    """A server's answer, unpacked."""
 
     status: int
     headers: Mapping[str, str]
@@ -56,7 +55,7 @@ class Answer:
 
 
 class Transport:
-    """One pool of connections to all providers. Made and used on one event loop."""
+    """One pool of connections to all providers, on one event loop."""
 
     def __init__(self) -> None:
         import aiohttp
@@ -66,12 +65,12 @@ class Transport:
         trace.on_connection_reuseconn.append(_on_connected)
         trace.on_request_headers_sent.append(_on_sent)
         trace.on_request_chunk_sent.append(_on_sent)
-        # The limits of each provider decide how many calls are under way.
+        # No limit: those of each provider count
         connector = aiohttp.TCPConnector(limit=0, ssl=_tls(), ttl_dns_cache=300)
         self._session = aiohttp.ClientSession(
             connector=connector,
             trace_configs=[trace],
-            timeout=aiohttp.ClientTimeout(total=None),  # the caller's
+            timeout=aiohttp.ClientTimeout(total=None),  # the caller has one
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         self._proxies: dict[str, str | None] = {}
@@ -85,20 +84,20 @@ class Transport:
         on_data: Callable[[], None] = lambda: None,
         largest: int = LARGEST_REPLY,
     ) -> Answer:
-        """Send a body and read the whole answer; `timing` is filled in on the way, whatever comes of it.
+        """Send a body, read the whole answer, and fill in `timing`, even for a failure.
 
-        A redirect is an answer and is not followed, for the key would be sent to wherever it points.
+        A redirect is an answer: following it would send the key to another address.
 
         Args:
             url: The address.
             headers: The headers, with the key.
             body: The bytes to send.
             timing: The times of this attempt.
-            on_data: Called whenever some of the answer has come.
-            largest: How many bytes of an answer are read.
+            on_data: Called after each part of the answer.
+            largest: The most bytes of an answer.
 
         Raises:
-            AttemptFailed: The answer is larger. Where the network fails, aiohttp's errors are raised.
+            AttemptFailed: The answer is larger. Network failures raise aiohttp's errors.
         """
         timing.started = time.perf_counter()
         async with self._session.post(
@@ -127,27 +126,22 @@ async def _read(response: "aiohttp.ClientResponse", timing: Timing, on_data: Cal
     parts: list[bytes] = []
     size = 0
     async for part in response.content.iter_chunked(_READ_AT_ONCE):
-        timing.first_byte = timing.first_byte or time.perf_counter()  # headers may come long before
+        timing.first_byte = timing.first_byte or time.perf_counter()  # headers may come earlier
         on_data()
         size += len(part)
         if size > largest:
-            parts.clear()  # the error keeps this frame for as long as it is kept itself
+            parts.clear()  # the error's traceback would keep them
             raise AttemptFailed("malformed_response", f"the reply is larger than {largest:,} bytes")
         parts.append(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _tls() -> ssl.SSLContext:
-    """Load the machine's own certificates where SSL_CERT_FILE or SSL_CERT_DIR name them, else those of certifi."""
+    """Load the certificates of SSL_CERT_FILE or SSL_CERT_DIR, else those of certifi."""
     import certifi
 
-    return _context_of(*(os.environ.get(name) or None for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")), certifi.where())
-
-
-@lru_cache(maxsize=4)
-def _context_of(own_file: str | None, own_folder: str | None, usual_file: str) -> ssl.SSLContext:
-    """Read certificates, which takes 20 ms, once for all clients of a process."""
-    return ssl.create_default_context(cafile=None if own_file or own_folder else usual_file)
+    own = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
+    return ssl.create_default_context(cafile=None if own else certifi.where())
 
 
 async def _on_connected(_: Any, context: Any, parameters: Any) -> None:

@@ -1,7 +1,7 @@
-"""What a configuration that merely lay in the working directory may not do with the keys and the money of its user.
+"""Limits an untrusted configuration, found in the working directory, in its use of the user's keys and money.
 
-It may name servers, and models there, but no key of the environment goes to another host than the provider's own,
-and no call costs more than it would without the file.
+It may name servers and their models. But no key of the environment goes to another host than the provider's, and no
+call costs more than without the file.
 """
 
 import os
@@ -15,7 +15,7 @@ from evalake.core.errors import ProviderError
 from evalake.models.cost import entry_of
 from evalake.models.key_names import KEY_VARIABLES, KEYLESS
 
-# Azure's hosts are their customers', so none of them is the provider's own.
+# Without Azure, whose hosts belong to its customers
 OWN_HOSTS: Mapping[str, str] = {
     "anthropic": "https://api.anthropic.com",
     "cerebras": "https://api.cerebras.ai",
@@ -32,65 +32,54 @@ OWN_HOSTS: Mapping[str, str] = {
     "xai": "https://api.x.ai",
 }
 
-# Every other parameter may be one by which LiteLLM is told where to send something, or which file to read; or one that
-# makes a call cost many times as much: more or longer replies, more thought, a header that changes the price.
-BODY = "extra_body"  # whose fields are sent as parameters are
-HARMLESS_PARAMETERS = frozenset(
-    {
-        "frequency_penalty",
-        "presence_penalty",
-        "response_format",
-        "seed",
-        "stop",
-        "temperature",
-        "top_k",
-        "top_p",
-        "user",
-    }
-)
+BODY = "extra_body"  # its fields are sent like parameters
+# Any other parameter may name an address or a file to LiteLLM, or multiply the cost: more replies, longer ones, more
+# reasoning, a header that changes the price
+HARMLESS_PARAMETERS = frozenset({
+    *("frequency_penalty", "presence_penalty", "response_format", "seed", "stop", "temperature", "top_k", "top_p"),
+    "user",
+})  # fmt: skip
 _CREDENTIAL = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|AUTH|HEADERS")
-_ONLY_KEYS = (KEY_VARIABLES.keys() | KEYLESS) - {"azure"}  # providers that are sent nothing but a key
+_ONLY_KEYS = (KEY_VARIABLES.keys() | KEYLESS) - {"azure"}  # providers without other credentials
 
 
 def sends_elsewhere(provider: str, options: ModelOptions) -> bool:
-    """Tell whether the model is asked at another host than the provider's own, or the one the environment names."""
+    """Tell whether the model's host is neither the provider's own nor the environment's."""
     if options.api_base is None:
         return False
     own = [OWN_HOSTS.get(provider), *(os.environ.get(f"{_prefix(provider)}_{end}") for end in ("API_BASE", "BASE_URL"))]
-    return place(options.api_base) not in {place(base) for base in own if base}
+    return origin_of(options.api_base) not in {origin_of(base) for base in own if base}
 
 
 def require_harmless_parameters(model: str, configuration: Configuration) -> None:
-    """Raise ProviderError where a file that the user did not name sets what may send keys elsewhere or cost more.
-
-    That is a price, by which a ceiling is kept; another model behind the name of one that has a price; and every
-    parameter that is not known to do neither.
-    """
+    """Raise ProviderError where an untrusted file sets a price, redirects a priced model, or sets a risky parameter."""
     if configuration.trusted:
         return
     options = configuration.model(model)
     if unknown := sorted(_parameters(options.parameters) - HARMLESS_PARAMETERS):
         raise _distrusted(model, configuration, f"sets the parameter {unknown[0]}")
     if options.price is not None:
-        raise _distrusted(model, configuration, "sets a price, by which the ceiling on cost is kept")
+        raise _distrusted(model, configuration, "sets a price, on which the cost ceiling depends")
     if options.model not in (None, model) and entry_of(model) is not None:
-        raise _distrusted(model, configuration, f"puts {options.model} in its place")
+        raise _distrusted(model, configuration, f"replaces it by {options.model}")
 
 
 def _parameters(given: Mapping[str, Any]) -> set[str]:
-    """List the names of parameters, and those that the body of a request is given beside them."""
+    """List the names of parameters, with those inside the body of a request."""
     body = given.get(BODY)
     return {*given} - {BODY} | _parameters(body) if isinstance(body, Mapping) else {*given}
 
 
 def require_trust(model: str, provider: str, configuration: Configuration) -> None:
-    """Raise ProviderError where the model would be sent what only a configuration that the user named may send."""
+    """Raise ProviderError where an untrusted configuration would send a credential."""
     if configuration.trusted:
         return
     options = configuration.model(model)
     require_harmless_parameters(model, configuration)
-    if "://" in model:  # some providers are asked wherever the model's own name says
-        raise _distrusted(model, configuration, "is in use, and a model that is named by an address may get keys there")
+    if "://" in model:  # some providers read the address from the model's name
+        raise _distrusted(
+            model, configuration, "is in use, and a model with an address in its name may send keys there"
+        )
     if sends_elsewhere(provider, options):
         if credential := _credential(provider, configuration, options):
             host = urlsplit(options.api_base or "").hostname or "another host"
@@ -100,7 +89,7 @@ def require_trust(model: str, provider: str, configuration: Configuration) -> No
 
 
 def _credential(provider: str, configuration: Configuration, options: ModelOptions) -> str | None:
-    """Name a credential that could go with a call; None where there is none."""
+    """Name a credential that a call could send; None without one."""
     if options.api_key_env is not None:
         return options.api_key_env
     if secret := configuration.limits(provider).api_key_secret:
@@ -115,12 +104,12 @@ def _credential(provider: str, configuration: Configuration, options: ModelOptio
 
 
 def _prefix(provider: str) -> str:
-    """Compute how the names of the provider's variables begin, such as TOGETHER of together_ai."""
+    """Compute the prefix of the provider's variables, like TOGETHER of together_ai."""
     return provider.upper().split("_")[0]
 
 
-def place(base: str) -> tuple[str, str | None, int | None]:
-    """Read scheme, host and port of an address; the address itself where it is none."""
+def origin_of(base: str) -> tuple[str, str | None, int | None]:
+    """Read scheme, host and port of an address; an invalid address is returned whole."""
     try:
         parts = urlsplit(base)
         return parts.scheme, parts.hostname, parts.port or {"https": 443, "http": 80}.get(parts.scheme)

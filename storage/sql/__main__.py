@@ -47,7 +47,7 @@ _SYSTEM = (
 
 # Credentials of a remote lake, beside the files that the environment names
 _CREDENTIALS = (".aws", ".azure", ".config/gcloud")
-_CREDENTIAL_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "SSL_CERT_")
+_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "SSL_CERT_")
 
 
 def main() -> int:
@@ -85,9 +85,7 @@ def _folders(lake: Path) -> Iterator[Path]:
 
 def _credentials() -> Iterator[Path]:
     yield from (Path.home() / name for name in _CREDENTIALS)
-    yield from (
-        Path(value) for name, value in os.environ.items() if name.startswith(_CREDENTIAL_PREFIXES) and value[:1] == "/"
-    )
+    yield from (Path(value) for name, value in os.environ.items() if name.startswith(_PREFIXES) and value[:1] == "/")
 
 
 def answer_and_end() -> NoReturn:

@@ -189,7 +189,7 @@ LEADERBOARD = View(
     "leaderboard",
     "The models of each suite, ranked by each metric over all samples, from their newest snapshots. A board has models "
     "of the same versions of datasets, prompt types, repeats, judge, its version and criteria, definitions and scorer "
-    "only. Place 1 has the highest value: where less is better, such as cost, read it from the other end.",
+    "only. Place 1 has the highest value: where less is better, like cost, read it from the other end.",
     """
     with ranked as (
         select
@@ -224,8 +224,8 @@ LEADERBOARD = View(
 
 COST_BY_MODEL_AND_DAY = View(
     "cost_by_model_and_day",
-    "Calls, tokens and cost of every model, judges included, by day (UTC). What was imported is apart: nobody paid for "
-    "it here.",
+    "Calls, tokens and cost of every model, judges included, by day (UTC). Imported calls are separate, "
+    "because they cost nothing here.",
     """
     select
         cast(answered_at as date) as day, model, origin, count(*) as calls,
@@ -270,7 +270,7 @@ QUARANTINE_REASONS = View(
         "first_at": "When that happened first.",
         "last_at": "When that happened last.",
         "example": "What was wrong with the last of them, in words.",
-        "example_origin": "Where it came from, such as file and line number; null where that is not known.",
+        "example_origin": "Its source, like file and line number; null where that is not known.",
     },
 )
 
@@ -312,7 +312,7 @@ def _run_results(contracts: Sequence[Contract]) -> tuple[View, ...]:
     return (*by_suite, whole)
 
 
-_RUN = "The run that the row belongs to: whoever landed it, the run asked for this item."
+_RUN = "The run that asked for this item, even where another run landed the row."
 
 
 def _run_results_of(suite: str, contract: Contract) -> View:

@@ -1,6 +1,6 @@
-"""Alarms: events of evalake's own, on which the automations of deploy/automations.yaml act.
+"""Alarms: evalake's events, to which the automations of deploy/automations.yaml react.
 
-The server keeps one event of an id, so what is found again is told once.
+Prefect's server keeps one event of an id, so a repeated alarm has no effect.
 """
 
 from collections.abc import Mapping
@@ -22,40 +22,34 @@ RUN_MISSED = "evalake.run.missed"
 TREND_CHANGED = "evalake.trend.changed"
 
 
-def tell_of_run(lake: Lake, configuration: Configuration, run_id: str) -> None:
-    """Tell of a run that refused rows, and of a day whose runs have cost more than the configuration's limit."""
+def emit_run_alarms(lake: Lake, configuration: Configuration, run_id: str) -> None:
+    """Emit an alarm for a run with refused rows, and for a day whose runs cost more than the configured limit."""
     today = datetime.now(UTC).date()
-    refused, cost = _refused_and_paid(lake, run_id, today)
-    where = str(redact(lake.uri))
-    if refused:
-        _tell(QUARANTINE_GREW, f"evalake.run.{run_id}", f"run {run_id} refused {refused} rows", run_id, where)
-    limit = configuration.alarms.cost_usd_a_day
-    if limit is not None and cost > limit:
-        message = f"the runs of {today} have cost {cost:.2f} US dollars, above {limit:g}"
-        _tell(COST_ABOVE_LIMIT, "evalake.cost", message, today.isoformat(), where)
-
-
-def tell_of_change(lake: Lake, series: str, message: str, run_id: str) -> None:
-    """Tell of a metric that left where its series began, as the run showed it."""
-    _tell(TREND_CHANGED, f"evalake.trend.{series}", message, f"{series} {run_id}", str(redact(lake.uri)))
-
-
-def tell_of_missed(deployment: str, day: date, message: str) -> None:
-    """Tell of a day on which a deployment was not started as often as its schedule says."""
-    _tell(RUN_MISSED, f"evalake.deployment.{deployment}", message, f"{deployment} {day}", "")
-
-
-def _refused_and_paid(lake: Lake, run_id: str, today: date) -> tuple[int, float]:
-    """Count the rows that the run refused, and sum the known cost of all runs that began on the day."""
     runs = lake.frame(RUNS).select(
         pl.col("rows_quarantined").filter(pl.col("run_id") == run_id).sum(),
         pl.col("cost_usd").filter(pl.col("started_at").dt.date() == today).sum(),
     )
     refused, cost = runs.collect().row(0)
-    return int(refused), float(cost)
+    where = str(redact(lake.uri))
+    if refused:
+        _emit(QUARANTINE_GREW, f"evalake.run.{run_id}", f"run {run_id} refused {refused} rows", run_id, where)
+    limit = configuration.alarms.cost_usd_a_day
+    if limit is not None and cost > limit:
+        message = f"the runs of {today} have cost {cost:.2f} US dollars, above {limit:g}"
+        _emit(COST_ABOVE_LIMIT, "evalake.cost", message, today.isoformat(), where)
 
 
-def _tell(event: str, resource: str, message: str, occasion: str, lake: str) -> None:
+def emit_change_alarm(lake: Lake, series: str, message: str, run_id: str) -> None:
+    """Emit an alarm for a metric that has left the beginning of its series, as the run shows."""
+    _emit(TREND_CHANGED, f"evalake.trend.{series}", message, f"{series} {run_id}", str(redact(lake.uri)))
+
+
+def emit_missed_alarm(deployment: str, day: date, message: str) -> None:
+    """Emit an alarm for a day on which a deployment had fewer runs than its schedule."""
+    _emit(RUN_MISSED, f"evalake.deployment.{deployment}", message, f"{deployment} {day}", "")
+
+
+def _emit(event: str, resource: str, message: str, occasion: str, lake: str) -> None:
     payload: Mapping[str, Any] = {"message": message, "lake": lake}
     emit_event(
         event,

@@ -1,4 +1,4 @@
-"""Artifacts: what a run leaves in the Prefect UI, a table of its headline metrics and a summary."""
+"""Artifacts of a run in the Prefect UI: its headline metrics, its coverage, and a summary."""
 
 import logging
 import os
@@ -23,33 +23,33 @@ from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.runs import Run
 
 REPORTS = "EVALAKE_REPORTS"  # the folder of the reports of runs
-REPORTS_URL = "EVALAKE_REPORTS_URL"  # where somebody serves that folder
+REPORTS_URL = "EVALAKE_REPORTS_URL"  # the address at which that folder is served
 DEFAULT_REPORTS = "evalake-reports"
-LONGEST = 5000  # characters of what others may have written
+LONGEST = 5000  # characters of foreign text
 
 logger = logging.getLogger("evalake.runs")
 
 
 def reports_folder() -> Path:
-    """Name the folder of the reports of runs, which may not exist."""
+    """Return the folder of the reports of runs, which may not exist."""
     return Path(os.environ.get(REPORTS) or DEFAULT_REPORTS).absolute()
 
 
-def leave_artifacts(context: RunContext, run: Run, covered: Sequence[Coverage]) -> None:
-    """Leave the artifacts of an ended run, and its report page where the reports of flow runs go."""
+def create_artifacts(context: RunContext, run: Run, covered: Sequence[Coverage]) -> None:
+    """Create the artifacts of an ended run, and its report page in the folder of reports."""
     if run.snapshot_id is not None:
         create_table_artifact(
             headline(context, run.snapshot_id),
             key=f"metrics-{run.run_id}",
             description=f"Headline metrics with 95 % intervals. {pages_of(run.run_id)}",
         )
-    leave_coverage(run.run_id, covered)
+    create_coverage_artifact(run.run_id, covered)
     summary = _summary(run, _report(context, run))
     create_markdown_artifact(summary, key=f"run-{run.run_id}", description=f"{run.suite} {run.run_id}")
 
 
-def leave_coverage(run_id: str, covered: Sequence[Coverage]) -> None:
-    """Leave a table of what came of the run's items, by model, judge and dataset."""
+def create_coverage_artifact(run_id: str, covered: Sequence[Coverage]) -> None:
+    """Create a table of the run's coverage by model, judge and dataset."""
     if covered:
         headings, texts = as_table(covered)
         rows = [dict(zip(headings, row, strict=True)) for row in texts]
@@ -62,7 +62,8 @@ def headline(context: RunContext, snapshot_id: str) -> list[dict[str, Any]]:
     subjects = dict.fromkeys((row["model"], row["judge"]) for row in rows)
     units = _units(context.suite)
     values = {
-        (row["model"], row["judge"], row["metric"]): _told(row, units.get(row["metric"], Unit.SCORE)) for row in rows
+        (row["model"], row["judge"], row["metric"]): _formatted(row, units.get(row["metric"], Unit.SCORE))
+        for row in rows
     }
     return [
         {
@@ -81,45 +82,42 @@ def _units(suite: Suite) -> dict[str, Unit]:
     return {each.metric: each.unit for each in quantities if isinstance(each, Quantity)}
 
 
-def _told(row: Mapping[str, Any], unit: Unit) -> str:
-    """Write a value with its interval and n, as the terminal does."""
+def _formatted(row: Mapping[str, Any], unit: Unit) -> str:
+    """Format a value with its interval and n, like the terminal."""
     parts = (number(row["value"], unit), interval(row["ci_low"], row["ci_high"], unit, row["value"]))
     return f"{' '.join(filter(None, parts))}, n = {row['n']:,}"
 
 
 def pages_of(run_id: str) -> str:
-    """Link to a run's pages in Markdown; where no address is known, say which command shows them."""
+    """Link to a run's pages in Markdown; without a known address, name the command that shows them."""
     if os.environ.get(VIEWER_URL):
         return f"[Its pages]({run_address(run_id)})"
     return "`evalake view` shows its pages."
 
 
 def _report(context: RunContext, run: Run) -> str:
-    """Write the run's report page; returns where it is, as Markdown.
-
-    A run of the command leaves that to the command, unless a folder is named.
-    """
+    """Write the run's report page; returns its place as Markdown. The command writes the page of its own run."""
     from evalake.reports.page import write_page
     from evalake.tasks.report import build_report
 
-    if run.snapshot_id is None or not leaves_reports():
+    if run.snapshot_id is None or not writes_reports():
         return f"`evalake report {run.run_id}` writes it" if run.snapshot_id else "none: nothing was measured"
     try:
         page = write_page(build_report(context.lake, run.run_id), place_in(reports_folder(), run.run_id))
-    except UsageError as error:  # such as a container's read-only folder: the run is complete without its page
+    except UsageError as error:  # like a container's read-only folder
         logger.warning("%s", error)
         return f"`evalake report {run.run_id}` writes it"
     logger.info("report: %s", page)
     return link_to(page)
 
 
-def leaves_reports() -> bool:
-    """Tell whether flow runs write pages: those of deployments do, and others where a folder is named."""
+def writes_reports() -> bool:
+    """Tell whether this flow run writes pages: it belongs to a deployment, or a folder is named."""
     return bool(os.environ.get(REPORTS) or deployment.id)
 
 
 def link_to(page: Path) -> str:
-    """Write a page in the folder of reports as Markdown: a link where that folder is served, or else its path."""
+    """Write a page's link in Markdown, or its path where no server serves the folder of reports."""
     if served := os.environ.get(REPORTS_URL):
         return f"[{page.name}]({served.rstrip('/')}/{page.relative_to(reports_folder()).as_posix()})"
     return f"`{page}`"

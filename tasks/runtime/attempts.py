@@ -1,7 +1,6 @@
-"""The attempts of a run, as `run_attempts` keeps them: a retry asks and pays on top of what earlier ones did.
+"""The attempts of a run in `run_attempts`: a retry of a flow run is a further attempt of the same run.
 
-A run belongs to its newest attempt. The process of an older one that is still there sees it here, and asks nothing
-more.
+A run belongs to its newest attempt. A running process of an older attempt finds it here, and issues no more calls.
 """
 
 import asyncio
@@ -20,20 +19,20 @@ from evalake.core.errors import EvalakeError
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 
-CUT_OFF = "its process was gone"
-OVERTAKEN = "another process went on with the run"
+CUT_OFF = "its process has died"
+OVERTAKEN = "another process has continued the run"
 PATIENCE_SECONDS = 5.0  # for the process of an earlier attempt to end its calls
-LEASE_SECONDS = 4.0  # less than that patience: when the newer attempt asks, no lease of an older one lasts
+LEASE_SECONDS = 4.0  # shorter than PATIENCE_SECONDS, so that old leases have expired when a new attempt issues calls
 LOOK_SECONDS = 0.2
 
 
 class OvertakenError(EvalakeError):
-    """A newer attempt of the run has begun, and goes on with it."""
+    """A newer attempt continues the run."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt of a run, and what the ones before had asked and paid."""
+    """One attempt of a run, with the calls and costs of earlier attempts."""
 
     number: int
     started_by: str | None
@@ -43,7 +42,7 @@ class Attempt:
 
 
 def write(lake: Lake, attempt: Attempt, run: Mapping[str, Any]) -> None:
-    """Land the row of an attempt, as its run stands by its row of RUNS."""
+    """Land the row of an attempt from its run's row of RUNS."""
     paid = None if run["cost_usd"] is None or attempt.cost_before is None else run["cost_usd"] - attempt.cost_before
     row = {
         **{name: run[name] for name in ("run_id", "state", "ended_at", "calls_from_ledger", "calls_failed", "message")},
@@ -70,25 +69,25 @@ def require_newest(lake: Lake, run_id: str, started_at: datetime) -> None:
 
 
 class Lease:
-    """The right of an attempt to ask, which lasts for seconds after no newer attempt was seen.
+    """The right of an attempt to issue calls, which lasts for LEASE_SECONDS after a search for a newer attempt.
 
-    A process that stood still, as on a laptop that slept, finds that it has run out, and looks before it asks.
+    After a pause of the process, like the sleep of a laptop, it has expired, and the attempt searches again.
     """
 
     def __init__(self, lake: Lake, run_id: str, started_at: datetime | None) -> None:
         self._lake, self._run_id, self._started_at = lake, run_id, started_at
-        self._looked_at = 0.0  # by the wall clock, which goes on while a machine sleeps
+        self._looked_at = 0.0  # by the wall clock, which also counts a machine's sleep
         self._looking = asyncio.Lock()
 
     async def holds(self) -> bool:
-        """Tell whether the attempt may ask: where the lease has run out, by looking for a newer one."""
+        """Tell whether the attempt may issue calls; after the lease has expired, search for a newer attempt."""
         if self._started_at is None:
             return True
-        async with self._looking:  # calls that begin at once wait for one look
+        async with self._looking:  # concurrent calls wait for one search
             if abs(time.time() - self._looked_at) < LEASE_SECONDS:
                 return True
             self._looked_at = time.time()
-            # A lake out of reach is read the next time.
+            # An unreachable lake is read the next time
             with suppress(EvalakeError, pl.exceptions.PolarsError, OSError):
                 if await asyncio.to_thread(is_overtaken, self._lake, self._run_id, self._started_at):
                     self._looked_at = 0.0
@@ -97,7 +96,7 @@ class Lease:
 
 
 def open_attempts(lake: Lake, run_id: str) -> list[datetime]:
-    """List the start times of the attempts of a run that have no known end."""
+    """List the start times of a run's open attempts."""
     attempts = lake.frame(RUN_ATTEMPTS).filter(pl.col("run_id") == run_id, pl.col("state") == "running")
     return attempts.select("started_at").collect()["started_at"].to_list()
 
@@ -110,13 +109,13 @@ def await_end_of_others(lake: Lake, run_id: str, started_at: datetime, patience:
 
 
 def close(lake: Lake, runs: pl.DataFrame, message: str, which: pl.Expr | None = None) -> None:
-    """End the open attempts of runs at the last sign of life of each run.
+    """End the open attempts of runs at the last heartbeat of each run.
 
     Args:
-        lake: Where the attempts are kept.
-        runs: Rows of RUNS, with the calls and costs that the ledger counts.
-        message: What is said of the attempts.
-        which: Of the open attempts; none means all.
+        lake: The lake.
+        runs: Rows of RUNS, with calls and costs by the ledger.
+        message: The message of the attempts.
+        which: A condition on the open attempts; None means all.
     """
     totals = runs.select("run_id", "alive_at", total="calls_made", paid="cost_usd")
     attempts = lake.frame(RUN_ATTEMPTS).filter(pl.col("run_id").is_in(totals["run_id"].to_list())).collect()
@@ -135,7 +134,7 @@ def close(lake: Lake, runs: pl.DataFrame, message: str, which: pl.Expr | None = 
 
 
 def with_attempts(lake: Lake, rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Add to rows of RUNS how many attempts they took and who started the first; null where that was not kept."""
+    """Add to rows of RUNS the number of attempts and the starter of the first; null for older rows."""
     attempts = lake.frame(RUN_ATTEMPTS).sort("attempt").group_by("run_id")
     counted = attempts.agg(pl.len().cast(pl.Int64).alias("attempts"), pl.col("started_by").first())
     return rows.join(counted, on="run_id", how="left", maintain_order="left")

@@ -1,4 +1,4 @@
-"""What every step of a run needs to know: which run, which suite, which lake, which options."""
+"""The context of a run that every step gets: run, suite, lake, configuration, options."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -27,11 +27,10 @@ SEED = 20_260
 
 @dataclass(frozen=True)
 class RunContext:
-    """One run of one suite. Small, picklable and without keys, so that it can go to any worker.
+    """One run of one suite: small, picklable and without keys, so that it can go to any worker.
 
-    `attempt` names one process's way through the run. Workers of a cluster outlive it and must not take the next
-    for it, and a flow run that is resumed keeps its run count. `started_at` is when that attempt began, by which
-    `run_attempts` knows it; None for what has no attempts.
+    `attempt` is a random name of one attempt's process, because a cluster's workers outlive it. `started_at` is the
+    begin of the attempt in `run_attempts`; None for work without attempts.
     """
 
     run_id: str
@@ -39,17 +38,17 @@ class RunContext:
     lake: Lake
     configuration: Configuration
     attempt: str = ""
-    trace: str | None = None  # the span of the whole run, where telemetry is on
-    ceiling: Ceiling = UNLIMITED  # of the whole run, in all its attempts and processes
+    trace: str | None = None  # the span of the whole run, with telemetry
+    ceiling: Ceiling = UNLIMITED  # for all attempts and processes of the run
     started_at: datetime | None = None
-    is_estimate: bool = False  # it leaves the lake as it is
+    is_estimate: bool = False  # it writes nothing to the lake
 
     def __getstate__(self) -> dict[str, Any]:
-        """Hand on what it was made of; what this process has found out besides, the secret above all, stays here."""
+        """Pickle the fields, without cached values like the secret."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def scope(self, name: str, **fields: str) -> AbstractContextManager[None]:
-        """Name a part of the run in logs and traces, while a block runs."""
+        """Name a part of the run in logs and traces during a block."""
         return telemetry.scope(name, parent=self.trace, run_id=self.run_id, suite=self.suite_name, **fields)
 
     @cached_property
@@ -59,30 +58,29 @@ class RunContext:
 
     @cached_property
     def options(self) -> Options:
-        """The suite's options: its defaults under what the configuration says."""
+        """The suite's options: its defaults, overridden by the configuration."""
         return options_of(self.suite, self.configuration)
 
     def fenced(self, item: Item) -> Item:
-        """Give an item the fence of its sample by the lake's secret, where its suite asks for one."""
+        """Add the fence of its sample, by the lake's secret, to an item of a suite with fences."""
         return replace(item, fence=fence(item.sample.input, self._secret)) if self.suite.conversation.fenced else item
 
     @cached_property
     def _secret(self) -> bytes:
-        """The secret of the lake. An estimate makes none: nothing was asked under a secret that is not there yet."""
+        """The secret of the lake. An estimate creates none, but uses a random one."""
         if self.is_estimate:
             return read_secret(self.lake) or token_bytes(BYTES)
         return ensure_secret(self.lake)
 
 
 def options_of(suite: Suite, configuration: Configuration) -> Options:
-    """Merge the suite's options: its defaults, overridden by what the configuration says.
+    """Merge the suite's options: its defaults, overridden by the configuration.
 
-    Raises ConfigurationError where the configuration names a suite or an option that there is not, or a target that no
-    rate can reach.
+    Raises ConfigurationError for an unknown suite or option, or a target outside 0 to 1.
     """
     if unknown := sorted(configuration.suites.keys() - set(suite_names())):
         raise ConfigurationError(
-            f"the configuration has options of the suite {unknown[0]}: there are {', '.join(suite_names())}"
+            f"the configuration has options of the unknown suite {unknown[0]}: choose one of {', '.join(suite_names())}"
         )
     given = configuration.suites.get(suite.name, {})
     texts = ({PROMPTS} if suite.prompts.parts else set()) | ({TEMPLATES} if suite.prompts.sets else set())
@@ -94,12 +92,12 @@ def options_of(suite: Suite, configuration: Configuration) -> Options:
     options = {name: value for name, value in {**suite.options, **given}.items() if value is not None}
     target = options.get("target", 0)
     if isinstance(target, bool) or not isinstance(target, int | float) or not 0 <= target <= 1:
-        raise ConfigurationError(f"the option target of {suite.name} is a number from 0 to 1, not {target!r}")
+        raise ConfigurationError(f"the option target of {suite.name} must be a number from 0 to 1, not {target!r}")
     return options
 
 
 def prompt_types_of(suite: Suite, options: Options) -> tuple[str, ...]:
-    """List the suite's prompt types: its own, and those that the configuration adds."""
+    """List the suite's prompt types, with those of the configuration."""
     return (*suite.prompts.types, *options.get(PROMPTS, {}))
 
 
@@ -107,7 +105,7 @@ def _require_usable_prompts(suite: Suite, prompts: Mapping[str, Mapping[str, str
     for name, parts in prompts.items():
         place = f"suites.{suite.name}.{PROMPTS}.{name}"
         if name in suite.prompts.types:
-            raise ConfigurationError(f"{place} has the name of a prompt type of the suite: give it another")
+            raise ConfigurationError(f"{place} has the name of a prompt type of the suite: rename it")
         _require_usable_parts(suite, place, parts)
 
 
@@ -118,7 +116,7 @@ def _require_usable_templates(suite: Suite, templates: object) -> None:
     elif templates is not None and templates not in suite.prompts.sets:
         there_are = ", ".join(suite.prompts.sets)
         raise ConfigurationError(
-            f"{place} is {templates!a}, which is no folder beside the configuration, and none of the sets {there_are}"
+            f"{place} is {templates!a}: name a folder beside the configuration, or one of the sets {there_are}"
         )
 
 

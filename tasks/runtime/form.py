@@ -1,8 +1,8 @@
-"""The form of a run in the Prefect UI: what is known is offered as choices, and words stand where types would.
+"""The form of a run in the Prefect UI, with known names as choices; and the inputs of all flows.
 
-Prefect draws a form from the JSON schemas of a flow's parameters: a list whose items are an enumeration as a choice of
-several, and alternatives as tabs with their titles. It tells them apart by their type, so at most one may be a list of
-texts; the last one takes any list as JSON, which is also how others than people name what the form does not know.
+Prefect draws a form from the JSON schemas of a flow's parameters: a list of an enumeration as a multiple choice, and
+alternatives as tabs with titles. It distinguishes alternatives by type, so at most one is a list of texts; the last one
+takes any list as JSON, which API clients use for unknown names.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,12 +32,12 @@ from evalake.tasks.runtime.server import read_secret
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# A run with a URL that holds a password is refused by the server, which would keep it otherwise
+# The server refuses a URL with a password, which it would store
 _TEXT = {"type": "string", "pattern": NO_PASSWORD}
 
 
 def _configuration() -> Configuration:
-    """Read the configuration; an empty one where it cannot be read, for a run says what is wrong with it."""
+    """Read the configuration; an invalid one counts as empty, and the run reports the error."""
     try:
         return read_configuration()
     except ConfigurationError:
@@ -45,7 +45,7 @@ def _configuration() -> Configuration:
 
 
 def _known() -> Mapping[str, set[str]]:
-    """Find the names that the form offers, by the word with which options ask for them."""
+    """Find the names that the form offers, by the `known` of options."""
     suites, configured = [suite(name) for name in suite_names()], _configuration()
     own_prompts = {name for section in configured.suites.values() for name in section.get(PROMPTS, {})}
     subjects = {
@@ -64,12 +64,12 @@ _SUITE = {"type": "string", "enum": list(suite_names())}
 
 
 def _either(default: str, other: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Build the schema of a field that may keep its default: the words for the default, or another value."""
+    """Build the schema of a field with a default: the words for the default, or another value."""
     return {"anyOf": [{"type": "null", "title": default}, {"title": other, **schema}]}
 
 
 def _names(option: Option) -> dict[str, Any]:
-    """Build the schema of a list of names: chosen among the known ones, written, or listed as JSON."""
+    """Build the schema of a list of names: a choice, a text, or JSON."""
     choices = {"type": "array", "title": "choose", "items": {"type": "string", "enum": sorted(_KNOWN[option.known])}}
     written = {**_TEXT, "title": "write, by comma" if option.separator == "," else "write, one a line"}
     anything = {"title": "JSON", "anyOf": [{"type": "array", "items": _TEXT}, {"type": "null"}]}
@@ -77,7 +77,7 @@ def _names(option: Option) -> dict[str, Any]:
 
 
 def _field(option: Option) -> WithJsonSchema:
-    """Build what the form shows of an option: its help, and its value in words."""
+    """Build the form's field of an option: its help, and the schema of its value."""
     declared_as: Any = Annotated[option.field.annotation, Field(), *option.field.metadata]
     declared = TypeAdapter(declared_as).json_schema()
     value = declared["anyOf"][0] if "anyOf" in declared else declared
@@ -107,14 +107,14 @@ Suites = Annotated[Sequence[str] | None, WithJsonSchema({"type": "array", "items
 def takes_request(
     request: Callable[P, RunRequest],
 ) -> Callable[[Callable[[RunRequest], R]], Callable[P, R]]:
-    """Give a flow every option of a run as a parameter, with its field in the form; it gets them as one request."""
+    """Give a flow all options of a run as parameters with fields in the form, and pass them on as one request."""
 
     def decorate(run: Callable[[RunRequest], R]) -> Callable[P, R]:
         def with_options(*args: P.args, **options: P.kwargs) -> R:
             return run(request(*args, **options))
 
         update_wrapper(with_options, run)
-        del with_options.__wrapped__  # type: ignore[attr-defined]  # whose parameters Prefect would read
+        del with_options.__wrapped__  # type: ignore[attr-defined]  # Prefect would read its parameters
         with_options.__signature__ = Signature(list(map(_parameter, OPTIONS.values())))  # type: ignore[attr-defined]
         return with_options
 
@@ -127,34 +127,31 @@ def _parameter(option: Option) -> Parameter:
     return Parameter(option.name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)
 
 
-# What flows begin with: the lake and the configuration that they were given, and a context to ask judges in.
-
-
 def open_lake(lake: str | None) -> Lake:
-    """Open a flow run's lake, and redact what the flow run logs from now on."""
+    """Open a flow run's lake, and redact its logs from now on."""
     redact_logs()
     return Lake(lake_uri(lake))
 
 
-def opened(lake: str | None, configuration_file: str | None) -> tuple[Lake, Configuration]:
+def flow_inputs(lake: str | None, configuration_file: str | None) -> tuple[Lake, Configuration]:
     """Open a flow run's lake as `open_lake` does, and read its configuration."""
     return open_lake(lake), read_configuration(Path(configuration_file) if configuration_file else None)
 
 
 def run_id_of(flow_run_id: str) -> str:
-    """Name a run by the random end of its flow run's id, so that a retry of the flow run is the same run."""
+    """Name a run by the random end of its flow run's id, so that a retry continues the same run."""
     return flow_run_id.replace("-", "")[-12:]
 
 
 def context_of(suite: str, judges: Iterable[str], lake: Lake, configuration: Configuration) -> RunContext:
-    """Build the context of this flow run. Raises ConfigurationError where one of the judges cannot be asked."""
+    """Build the context of this flow run. Raises ProviderError where one of the judges cannot be called."""
     for judge in judges:
         find_route(judge, configuration, read_secret, baselines())
     return RunContext(run_id_of(str(flow_run.id)), suite, lake, configuration)
 
 
 @contextmanager
-def asking(suite: str, judges: Iterable[str], lake: Lake, configuration: Configuration) -> Iterator[RunContext]:
+def judge_context(suite: str, judges: Iterable[str], lake: Lake, configuration: Configuration) -> Iterator[RunContext]:
     """Yield a context as `context_of` builds it, and close its client at the end."""
     context = context_of(suite, judges, lake, configuration)
     try:

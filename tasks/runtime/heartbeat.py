@@ -1,4 +1,4 @@
-"""Work on a thread of its own: beside a block of code, in the same context, or once the parent process has ended."""
+"""Background threads: for the length of a block, and for the end of the parent process."""
 
 import multiprocessing
 import os
@@ -10,8 +10,8 @@ from contextvars import copy_context
 
 
 @contextmanager
-def beside(work: Callable[[threading.Event], None], name: str) -> Iterator[None]:
-    """Run `work` while the block runs; it is to end soon after the event that it is given is set, and is waited for."""
+def background_thread(work: Callable[[threading.Event], None], name: str) -> Iterator[None]:
+    """Run `work` on a thread during the block. It gets an event that is set at the end, and is then waited for."""
     over = threading.Event()
     thread = threading.Thread(target=copy_context().run, args=(work, over), name=name, daemon=True)
     thread.start()
@@ -22,16 +22,13 @@ def beside(work: Callable[[threading.Event], None], name: str) -> Iterator[None]
         thread.join()
 
 
-def end_with_parent() -> None:
-    """Have this process end when the one that started it does, however that ends, and leave Ctrl-C to it.
+def exit_with_parent() -> None:
+    """Exit with the parent process, even if it is killed, and leave Ctrl-C to it; for the processes of a pool."""
 
-    A pool's processes outlive a parent that was killed.
-    """
+    def follow_parent() -> None:
+        if parent := multiprocessing.parent_process():
+            parent.join()
+            os._exit(1)
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_follow_parent, name="parent-watch", daemon=True).start()
-
-
-def _follow_parent() -> None:
-    if parent := multiprocessing.parent_process():
-        parent.join()
-        os._exit(1)
+    threading.Thread(target=follow_parent, name="parent-watch", daemon=True).start()

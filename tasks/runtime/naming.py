@@ -1,4 +1,4 @@
-"""What Prefect knows of a flow run: its name and tags, the day that it is for, and who started it."""
+"""The name, the tags, the day and the starter of a flow run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
@@ -18,43 +18,40 @@ SHOWN_MODELS = 3
 MOST_MODEL_TAGS = 20
 
 CALLER: ContextVar[str] = ContextVar("CALLER", default="Python")
-"""Who calls flows in this process."""
+"""The caller of flows in this process."""
 
 PREFECT_UI, SCHEDULE, API, AUTOMATION = "Prefect UI", "schedule", "API", "automation"
 COMMAND_LINE = "command line"
 
 _AGAIN = ("AwaitingRetry", "Resuming")
-_RETRIED_IN_UI = "Retry from the UI"  # as the message of the state that its button sets begins
+_RETRIED_IN_UI = "Retry from the UI"  # begins the message of the state that the UI's button sets
 
 
 def evaluate_run_name() -> str:
-    """Name an evaluate flow run after its suite, its models and its day; Prefect calls this as the run begins.
-
-    A name that somebody gave stays.
-    """
+    """Name an evaluate flow run after its suite, models and day, for Prefect; a name that the user gave stays."""
     name = flow_run.name
     if name and not is_generated(name):
         return str(name)
     parameters = flow_run.parameters
     day = parameters.get("day") or flow_run.scheduled_start_time.date().isoformat()
-    return f"{parameters['suite']}: {_shown(parameters.get('models'))}, {day}"
+    return f"{parameters['suite']}: {_model_names(parameters.get('models'))}, {day}"
 
 
 def is_generated(name: str) -> bool:
-    """Tell whether Prefect made the name up: an adjective and an animal of the lists that it draws from."""
+    """Tell whether Prefect generated the name, from an adjective and an animal of its lists."""
     adjective, dash, animal = name.partition("-")
     return bool(dash) and adjective in _words("adj_any") and animal in _words("subj")
 
 
 @cache
 def _words(kind: str) -> frozenset[str]:
-    """Read the words of a list of `coolname`, and of the lists in it."""
+    """Read the words of a list of `coolname` and of its nested lists."""
     declared = cast("Mapping[str, Any]", config[kind])
     return frozenset(declared.get("words", ())).union(*map(_words, declared.get("lists", ())))
 
 
 def tag_flow_run(suite: str, models: Sequence[str], run_id: str) -> None:
-    """Tag the flow run with its suite, its models and its run id, beside the tags that it has."""
+    """Add its suite, models and run id to the flow run's tags."""
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
         return
@@ -64,13 +61,13 @@ def tag_flow_run(suite: str, models: Sequence[str], run_id: str) -> None:
 
 
 def day_of_run(asked: date | None = None) -> date:
-    """Tell which day the current flow run is for; a run that is made up names the day that it makes up for."""
+    """Return the day of the current flow run: the asked day, which a made-up run has, or the scheduled one."""
     scheduled: date = flow_run.scheduled_start_time.date()
     return asked or scheduled
 
 
 def started_by(flow_run_id: str, attempt: int) -> str | None:
-    """Tell who started the attempt: a schedule, a person in Prefect's UI, or whoever called; None where unknown."""
+    """Find the starter of an attempt: a schedule, Prefect's UI, or the caller; None where unknown."""
     try:
         with get_client(sync_client=True) as client:
             run = client.read_flow_run(UUID(flow_run_id))
@@ -81,21 +78,21 @@ def started_by(flow_run_id: str, attempt: int) -> str | None:
         return CALLER.get()
     scheduled = [state for state in sorted(states, key=lambda state: state.timestamp) if state.is_scheduled()]
     asked = scheduled[:1] if attempt == 1 else [state for state in scheduled if state.name in _AGAIN][-1:]
-    return _asker(run, asked[0], attempt) if asked else None
+    return _starter(run, asked[0], attempt) if asked else None
 
 
-def _asker(run: Any, state: Any, attempt: int) -> str:
+def _starter(run: Any, state: Any, attempt: int) -> str:
     if attempt > 1:
         return PREFECT_UI if (state.message or "").startswith(_RETRIED_IN_UI) else API
     if run.auto_scheduled:
         return SCHEDULE
     if run.created_by and run.created_by.type == "AUTOMATION":
         return AUTOMATION
-    # Its buttons send a message, and so does its form, an empty one where none was typed; clients send none.
+    # The UI's buttons and form send a message, even an empty one; API clients send none
     return API if state.message is None else PREFECT_UI
 
 
-def _shown(models: Iterable[str] | str | None) -> str:
+def _model_names(models: Iterable[str] | str | None) -> str:
     names = [models] if isinstance(models, str) else [*(models or ())]
     if not names:
         return "baselines"

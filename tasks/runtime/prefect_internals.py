@@ -1,7 +1,7 @@
-"""Names of Prefect's server that it does not promise to keep, all of them here; seen in the version below, and tested.
+"""All uses of Prefect's private names, as they are in the version below.
 
-What moves in another version makes tests/integration/tasks/runtime/test_prefect_internals.py fail, and is mended
-here. What is switched off before Prefect is imported stands in evalake/core/prefect_settings.py.
+tests/integration/tasks/runtime/test_prefect_internals.py fails where a new version changes one.
+evalake/core/prefect_settings.py has the changes before Prefect's import.
 """
 
 import asyncio
@@ -9,14 +9,14 @@ from datetime import datetime
 from pathlib import Path
 
 SEEN_IN = "3.8"
-SERVER = "prefect.server.api.server:create_app"  # what makes the server, for uvicorn
-# A server that is restarted knows from files which runs hold the places of a concurrency_limit; else it would end them.
+SERVER = "prefect.server.api.server:create_app"  # for uvicorn
+# A restarted server reads from files which runs hold the slots of a concurrency_limit; else it would end them
 LEASES = {"PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem"}
-NO_SERVER = "Failed to reach API"  # begins the RuntimeError of a Dask worker that does not reach the server
+NO_SERVER = "Failed to reach API"  # begins the RuntimeError of a Dask worker without the server
 
 
 def create_database(file: Path) -> None:
-    """Create a server's SQLite database with its block types, or bring one up to this version of Prefect."""
+    """Create a server's SQLite database with its block types, or migrate it to this version of Prefect."""
     from prefect.server.database import provide_database_interface
     from prefect.server.models.block_registration import run_block_auto_registration
     from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, temporary_settings
@@ -33,7 +33,7 @@ def create_database(file: Path) -> None:
 
 
 def scheduled_times(cron: str, timezone: str | None, begin: datetime, end: datetime, most: int) -> list[datetime]:
-    """List the times, at most so many, from `begin` until before `end` for which Prefect's scheduler plans runs."""
+    """List the times, at most `most`, from `begin` until before `end` for which Prefect schedules runs."""
     from prefect.server.schemas.schedules import CronSchedule
 
     times = asyncio.run(CronSchedule(cron=cron, timezone=timezone).get_dates(n=most, start=begin, end=end))

@@ -1,6 +1,6 @@
-"""Progress of the runs of this process: a bar on a terminal, plain lines elsewhere, and an artifact in Prefect.
+"""Progress of this process's runs: a bar on a terminal, plain lines elsewhere, and an artifact in Prefect.
 
-The artifact of a scoring is its sign of life, too.
+The artifact of a scoring is also its heartbeat.
 """
 
 import logging
@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
-from evalake.tasks.runtime.heartbeat import beside
+from evalake.tasks.runtime.heartbeat import background_thread
 from evalake.tasks.runtime.logs import as_json
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ BEAT_SECONDS = 2.0
 LOOK_SECONDS = 0.2
 
 _running: dict[str, "_Progress"] = {}
-_bars: "list[Progress]" = []  # that are on the terminal
+_bars: "list[Progress]" = []  # on the terminal
 
 
 @dataclass
@@ -45,55 +45,55 @@ class _Progress:
 
 
 def end_bars() -> None:
-    """End the bars that are on the terminal with their line, and show its cursor again; for a process that leaves."""
+    """End the bars on the terminal and show its cursor again, before the process exits."""
     for bar in list(_bars):
         bar.stop()
 
 
 def key_of(run_id: str) -> str:
-    """Name the key of the artifact that shows a run's progress."""
+    """Return the key of a run's progress artifact."""
     return f"progress-{run_id}"
 
 
 def advance(run_id: str, part: str = "", by: int = 1) -> None:
-    """Count ended items of a part of a run, such as a batch; without effect in a process that does not show the run."""
+    """Count ended items of a part of a run, like a batch, in the process that shows the run."""
     if (progress := _running.get(run_id)) is not None:
         with progress.lock:
             progress.parts[part] += by
 
 
 def ended(run_id: str, part: str, items: int) -> None:
-    """Count all items of a part of a run as ended, which another process may have walked."""
+    """Count all items of a part of a run as ended, which another process may have done."""
     if (progress := _running.get(run_id)) is not None:
         with progress.lock:
             progress.parts[part] = items
 
 
 def done_of(run_id: str) -> int:
-    """Count the items of a run that are done so far; 0 in a process that does not show the run."""
+    """Return the number of a run's ended items; 0 in a process that does not show the run."""
     progress = _running.get(run_id)
     return progress.done if progress is not None else 0
 
 
 @contextmanager
 def shown(run_id: str, title: str, total: int) -> Iterator[None]:
-    """Show a run's progress towards `total` items while the block runs."""
+    """Show a run's progress towards `total` items during the block."""
     from prefect.artifacts import create_progress_artifact
 
     progress = _running[run_id] = _Progress(total)
     artifact = cast(UUID, create_progress_artifact(0.0, key=key_of(run_id), description=title))
     try:
-        with beside(partial(_show, progress, title, artifact), "progress"):
+        with background_thread(partial(_show, progress, title, artifact), "progress"):
             yield
     finally:
         del _running[run_id]
 
 
 @contextmanager
-def beating(key: str, title: str, progress: Callable[[], float]) -> Iterator[None]:
-    """Show `progress` (0 to 100) in Prefect as it changes, and every two seconds as it is.
+def heartbeat_artifact(key: str, title: str, progress: Callable[[], float]) -> Iterator[None]:
+    """Show `progress` (0 to 100) in Prefect after each change, and at least every two seconds.
 
-    Whoever reads the artifact sees its time of update move for as long as this process lives.
+    The artifact's time of update moves while this process lives.
     """
     import httpx
     from prefect.artifacts import create_progress_artifact, update_progress_artifact
@@ -111,10 +111,10 @@ def beating(key: str, title: str, progress: Callable[[], float]) -> Iterator[Non
             try:
                 update_progress_artifact(artifact, now)
             except httpx.HTTPError:
-                continue  # a server that is out of reach gets the next beat
+                continue  # an unreachable server gets the next beat
             last, waited = now, 0.0
 
-    with beside(beat, "heartbeat"):
+    with background_thread(beat, "heartbeat"):
         yield
 
 
@@ -143,7 +143,7 @@ def _show(progress: _Progress, title: str, artifact: UUID | None, over: threadin
                     console.print(f"{title}: {progress.done} of {progress.total}", highlight=False)
                 line_due = now + LINE_EVERY_SECONDS
             if artifact is not None and (last or now >= artifact_due):
-                with suppress(httpx.HTTPError):  # a server that is out of reach is told the next time
+                with suppress(httpx.HTTPError):  # an unreachable server gets the next update
                     update_progress_artifact(artifact, 100.0 * progress.done / max(progress.total, 1))
                 artifact_due = now + ARTIFACT_EVERY_SECONDS
         _bars.remove(bar)

@@ -1,4 +1,4 @@
-"""What all batches of a process share: one model client for each run, and one ledger writer for each lake."""
+"""The resources that all batches of a process share: a model client for each run, a ledger writer for each lake."""
 
 import atexit
 import gc
@@ -18,9 +18,9 @@ from evalake.tasks.runtime.budget import Budget
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.server import read_secret
 
-SPARED_THRESHOLD = (50_000, 10, 10)  # for `gc.set_threshold`
-KNOWN_ENDED = 1000  # attempts of runs, of which a process keeps in mind that they have ended
-IDLE_CLIENTS = 4  # that a process keeps: a Dask worker is not told when a run has ended
+GC_THRESHOLD = (50_000, 10, 10)  # for `gc.set_threshold`
+KNOWN_ENDED = 1000  # ended attempts that a process remembers
+IDLE_CLIENTS = 4  # clients that a Dask worker keeps, because it does not learn of the end of a run
 
 _lock = threading.Lock()
 _clients: dict[tuple[str, str], "_Shared"] = {}
@@ -29,7 +29,7 @@ _writers: dict[Lake, LedgerWriter] = {}
 
 
 class RunOverError(EvalakeError):
-    """An attempt of a run has ended or was cancelled; a batch of it that is still there makes no more calls."""
+    """The attempt of a run has ended, so that its remaining batches make no more calls."""
 
 
 @dataclass(eq=False)
@@ -42,18 +42,14 @@ class _Shared:
 
 @contextmanager
 def client_of(context: RunContext) -> Iterator[Client]:
-    """Lend the process's client for an attempt of a run.
+    """Yield the process's client for an attempt of a run, with limits for all its batches.
 
-    Its limits hold across all batches, and a model that it stopped stays stopped. Of the clients of many runs, unused
-    ones are closed, the oldest first.
-
-    Raises:
-        RunOverError: `end_attempt` ended this attempt.
+    Closes unused clients above IDLE_CLIENTS, the oldest first. Raises RunOverError after `end_attempt`.
     """
     key = (context.run_id, context.attempt)
     with _lock:
         if key in _over:
-            raise RunOverError(f"the run {context.run_id} is over: nothing more is asked for it")
+            raise RunOverError(f"the run {context.run_id} is over: it makes no more calls")
         shared = _clients.pop(key, None) or _begin(context)
         shared.users += 1
         _clients[key] = shared
@@ -69,19 +65,19 @@ def client_of(context: RunContext) -> Iterator[Client]:
 
 
 def budget_of(context: RunContext) -> Budget | None:
-    """Look up this process's part of a run's ceiling, while its client is in use; None where there is no ceiling."""
+    """Return this process's part of a run's ceiling, while its client is in use; None without a ceiling."""
     with _lock:
         return _clients[context.run_id, context.attempt].budget
 
 
 def lease_of(context: RunContext) -> Lease:
-    """Look up the right of this attempt of a run to ask, while its client is in use."""
+    """Return the lease of an attempt, while its client is in use."""
     with _lock:
         return _clients[context.run_id, context.attempt].lease
 
 
 def release_client(context: RunContext) -> None:
-    """Close the client of an attempt of a run, where this process has one."""
+    """Close this process's client of an attempt, if there is one."""
     with _lock:
         shared = _clients.pop((context.run_id, context.attempt), None)
     if shared is not None:
@@ -91,7 +87,7 @@ def release_client(context: RunContext) -> None:
 
 
 def end_attempt(context: RunContext) -> None:
-    """Release the client of an attempt for good: calls on their way are given up, and no batch makes others."""
+    """Release the client of an attempt for good: its running calls are cancelled, and its batches make no others."""
     with _lock:
         _over.append((context.run_id, context.attempt))
     release_client(context)
@@ -104,13 +100,13 @@ def _begin(context: RunContext) -> _Shared:
         return _Shared(client, lease)
     lengths = reply_lengths(context.lake) if context.ceiling.usd is not None else {}
     longest = {model: known.longest for model, known in lengths.items()}
-    flush = lambda: ledger_writer(context.lake).flush()  # noqa: E731 - of the writer that there is by then
+    flush = lambda: ledger_writer(context.lake).flush()  # noqa: E731 - the writer may change
     budget = Budget(context.lake, context.run_id, context.ceiling, context.configuration, flush, longest)
     return _Shared(client, lease, budget)
 
 
 def stop_calls(context: RunContext, reason: str) -> None:
-    """Begin no further call for an attempt of a run; those on their way go on."""
+    """Begin no further call for an attempt of a run; running calls go on."""
     with _lock:
         _over.append((context.run_id, context.attempt))
         shared = _clients.get((context.run_id, context.attempt))
@@ -119,26 +115,26 @@ def stop_calls(context: RunContext, reason: str) -> None:
 
 
 def is_over(context: RunContext) -> bool:
-    """Tell whether an attempt of a run has ended or was told to end."""
+    """Tell whether an attempt of a run has ended or has to end."""
     return (context.run_id, context.attempt) in _over
 
 
-# These take no lock, for a signal handler calls them, whatever the thread it interrupts was doing.
+# These take no lock, because a signal handler calls them
 
 
 def end_calls(reason: str) -> None:
-    """Begin no further call in this process; those in flight go on."""
+    """Begin no further call in this process; running calls go on."""
     for shared in list(_clients.values()):
         shared.client.end_calls(reason)
 
 
 def calls_in_flight() -> int:
-    """Count the calls of this process that a provider is answering, or whose replies are not yet with their writer."""
+    """Count the calls of this process whose replies are not yet with their writer."""
     return sum(shared.client.in_flight for shared in list(_clients.values()))
 
 
 def end_writers() -> None:
-    """Commit what every writer of this process holds, and nothing after that."""
+    """Commit the replies of every writer of this process, and close the writers."""
     for writer in list(_writers.values()):
         if not writer.failed:
             writer.close()
@@ -146,13 +142,13 @@ def end_writers() -> None:
 
 @atexit.register
 def _close_clients() -> None:
-    """Close the clients that a process still has as it ends: later, their threads have stopped, and closing hangs."""
+    """Close the remaining clients before their threads stop at the exit, after which closing hangs."""
     for shared in list(_clients.values()):
         shared.client.close()
 
 
 def ledger_writer(lake: Lake) -> LedgerWriter:
-    """Look up the process's writer for a lake's ledger; make a new one where the last one failed."""
+    """Return the process's writer for a lake's ledger; a new one after a failure."""
     with _lock:
         if lake not in _writers or _writers[lake].failed:
             _writers[lake] = LedgerWriter(lake)
@@ -160,14 +156,11 @@ def ledger_writer(lake: Lake) -> LedgerWriter:
 
 
 @contextmanager
-def spared_collector() -> Iterator[None]:
-    """Exclude what is loaded by now, mostly modules, from garbage collection, which takes a sixth of a rerun's time.
-
-    Collections are also rarer, for a run makes many small objects and hardly a cycle: that saves another tenth.
-    """
+def rare_garbage_collection() -> Iterator[None]:
+    """Collect garbage rarely and without the loaded modules: a rerun takes a quarter less time."""
     usual = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(*SPARED_THRESHOLD)
+    gc.set_threshold(*GC_THRESHOLD)
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Where batches are called: on threads of the run's own process, or by workers of a Dask cluster."""
+"""Task runners of batches: threads of the run's own process, or the workers of a Dask cluster."""
 
 import os
 import sys
@@ -26,46 +26,39 @@ Runner = TaskRunner[PrefectFuture[Any]]
 
 
 class ClusterError(EvalakeError):
-    """The Dask cluster that was to call batches was lost, or it lost the Prefect server."""
+    """The Dask cluster was lost, or its workers lost the Prefect server."""
 
 
 def task_runner() -> Runner:
-    """Make the runner that EVALAKE_TASK_RUNNER names; `require_runner` says what is wrong with it, if anything is."""
+    """Create the runner that EVALAKE_TASK_RUNNER names; `require_runner` checks it."""
     if os.environ.get(RUNNER) == DASK and find_spec("prefect_dask"):
         from prefect_dask.task_runners import DaskTaskRunner
 
         return cast(
             Runner, DaskTaskRunner(address=os.environ.get(SCHEDULER), client_kwargs={"timeout": CONNECT_SECONDS})
         )
-    # Prefect types its own runner as one of a narrower future.
+    # Prefect types its own runner with a narrower future
     return cast(Runner, ThreadPoolTaskRunner(max_workers=THREADS_OF_A_RUN))
 
 
 def require_runner() -> None:
-    """Check that batches can be called where the environment says.
-
-    Raises ConfigurationError or UsageError.
-    """
+    """Check the runner of the environment. Raises ConfigurationError or UsageError."""
     chosen = os.environ.get(RUNNER) or THREADS
     if chosen not in (THREADS, DASK):
-        raise UsageError(f"{RUNNER} is {THREADS} or {DASK}, not {chosen!r}")
+        raise UsageError(f"{RUNNER} must be {THREADS} or {DASK}, not {chosen!r}")
     if chosen == DASK:
         _require_cluster(os.environ.get(SCHEDULER))
 
 
 def processes() -> int:
-    """Count the processes that call the current flow run's batches: each has a model client and limits of its own."""
+    """Count the processes of the current flow run's batches; each has its own model client and limits."""
     client = _dask_client()
     return 1 if client is None else max(1, len(client.nthreads()))
 
 
 @contextmanager
-def saying_when_lost() -> Iterator[None]:
-    """Raise a clear error where a Dask cluster is lost in the block, which then fails with errors of Dask or Prefect.
-
-    Raises:
-        ClusterError: In the place of an error of Dask, and of any but our own once the connection is closed.
-    """
+def cluster_errors() -> Iterator[None]:
+    """Raise ClusterError instead of Dask's and Prefect's errors where the block loses a Dask cluster."""
     try:
         yield
     except EvalakeError:
@@ -73,34 +66,29 @@ def saying_when_lost() -> Iterator[None]:
     except Exception as error:
         if str(error).startswith(NO_SERVER):
             raise ClusterError(
-                f"the Prefect server at {get_current_settings().api.url} did not answer the Dask workers: see that it "
-                "runs, then run again, and only what is missing is asked"
+                f"the Prefect server at {get_current_settings().api.url} did not answer the Dask workers: check that "
+                "it runs, then run again, which asks only for what is missing"
             ) from error
-        of_dask = type(error).__module__.partition(".")[0] in ("distributed", "dask")
-        if not of_dask and not _is_disconnected():
+        client = _dask_client()
+        is_disconnected = client is not None and client.status in ("closing", "closed")
+        if not is_disconnected and type(error).__module__.partition(".")[0] not in ("distributed", "dask"):
             raise
         raise ClusterError(
-            f"the Dask cluster at {os.environ.get(SCHEDULER)} was lost while it called batches: see that its scheduler "
-            "and workers run, then run again, and only what is missing is asked"
+            f"the Dask cluster at {os.environ.get(SCHEDULER)} was lost during the run: check that its scheduler and "
+            "workers run, then run again, which asks only for what is missing"
         ) from error
 
 
 def _dask_client() -> Any:
-    """Get the current flow run's connection to a Dask cluster; None where its batches are called otherwise."""
+    """Return the current flow run's connection to a Dask cluster; None with another runner."""
     context = FlowRunContext.get()
     return getattr(context.task_runner, "client", None) if context else None
 
 
-def _is_disconnected() -> bool:
-    client = _dask_client()
-    return client is not None and client.status in ("closing", "closed")
-
-
-def spare_profiler() -> None:
+def stop_dask_profiler() -> None:
     """Stop the profiler of a Dask worker for good; elsewhere, do nothing.
 
-    It asks for the frames of all threads a hundred times a second, and where CPython 3.11 begins to collect garbage at
-    that very moment, the whole process hangs for ever.
+    It reads the frames of all threads a hundred times a second, and CPython 3.11 hangs if it collects garbage then.
     """
     if "distributed" not in sys.modules:
         return
@@ -108,7 +96,7 @@ def spare_profiler() -> None:
 
     try:
         worker = get_worker()
-    except ValueError:  # this is no Dask worker
+    except ValueError:  # not a Dask worker
         return
     if (profiling := worker.periodic_callbacks.get("profile")) is not None and profiling.is_running():
         worker.loop.add_callback(profiling.stop)
@@ -121,7 +109,7 @@ def _require_cluster(address: str | None) -> None:
         raise ConfigurationError(f"{RUNNER}={DASK} needs {SCHEDULER}, the address of a Dask scheduler: tcp://host:8786")
     if not get_current_settings().api.url:
         raise ConfigurationError(
-            f"{RUNNER}={DASK} needs a Prefect server that the Dask workers reach, too: name it with PREFECT_API_URL"
+            f"{RUNNER}={DASK} needs a Prefect server that the Dask workers can reach: set PREFECT_API_URL"
         )
     import asyncio
 
@@ -140,7 +128,7 @@ def _require_cluster(address: str | None) -> None:
 
 
 def _require_importable_flow() -> None:
-    """Raise ConfigurationError for a flow loaded from a file: other processes cannot know its module's bare name."""
+    """Raise ConfigurationError for a flow from a file: other processes cannot import its module by its bare name."""
     context = FlowRunContext.get()
     if context and context.flow and "." not in context.flow.fn.__module__:
         code = context.flow.fn.__code__

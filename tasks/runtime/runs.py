@@ -1,4 +1,4 @@
-"""The `runs` row: written when a run begins, and again when it ends."""
+"""The row of a run in `runs`: written at its beginning, at each heartbeat, and at its end."""
 
 import json
 import logging
@@ -22,18 +22,18 @@ from evalake.storage.landing import land
 from evalake.tasks.runtime import attempts, progress
 from evalake.tasks.runtime.attempts import PATIENCE_SECONDS, Attempt
 from evalake.tasks.runtime.context import CODE_VERSION
-from evalake.tasks.runtime.heartbeat import beside
+from evalake.tasks.runtime.heartbeat import background_thread
 
 ALIVE_SECONDS = 60.0
 FIRST_ALIVE_SECONDS = 5.0
 ALIVE_SHARE = 0.1
-"""How old a running row gets: a tenth of the age of the run, from 5 seconds up to a minute."""
-LOST_AFTER = timedelta(minutes=5)  # more than clocks of machines differ
+"""The time between heartbeats: a tenth of the run's age, from 5 seconds to a minute."""
+LOST_AFTER = timedelta(minutes=5)  # longer than the clocks of machines differ
 
 
 @dataclass(frozen=True)
 class Tally:
-    """What a run has done so far. An unknown sum is None, and stays None."""
+    """The counts of a run so far. An unknown sum is None, and stays None."""
 
     calls_made: int = 0
     calls_from_ledger: int = 0
@@ -49,12 +49,14 @@ class Tally:
     items_done: int = 0
 
     def __add__(self, other: "Tally") -> "Tally":
-        return Tally(**{name: _plus(getattr(self, name), getattr(other, name)) for name in self.__dataclass_fields__})
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in self.__dataclass_fields__}
+        sums: dict[str, Any] = {name: None if None in pair else sum(pair) for name, pair in pairs.items()}
+        return Tally(**sums)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run as its row tells it."""
+    """A run, as its row has it."""
 
     run_id: str
     suite: str
@@ -72,10 +74,10 @@ class Run:
     flow_run_id: str | None = None
     message: str | None = None
     ended_at: datetime | None = None
-    attempt: Attempt | None = None  # the one that is under way; None for what is no flow run, such as an import
+    attempt: Attempt | None = None  # the running attempt; None for work outside a flow run, like an import
 
     def ended(self, state: str, **changes: Any) -> "Run":
-        """Copy the run with these changes, as ended now."""
+        """Copy the run with these changes and an end now."""
         return replace(self, state=state, ended_at=datetime.now(UTC), **changes)
 
 
@@ -88,19 +90,19 @@ _PAID = ("input_tokens", "output_tokens", "cost_usd")
 INTERRUPTED = "interrupted; a rerun asks only for what is missing"
 
 interrupted = threading.Event()
-"""Whether somebody has interrupted this process: a run that fails from then on failed for that."""
+"""Set after Ctrl-C: a run that fails after it was interrupted."""
 
 _running: dict[str, tuple[Lake, Run]] = {}
 
 
 def mark_interrupted() -> None:
-    """Mark the runs that this process has begun and not ended."""
+    """Mark the running runs of this process as interrupted."""
     for lake, run in list(_running.values()):
         save(lake, run.ended("failed", message=INTERRUPTED))
 
 
 def save(lake: Lake, run: Run) -> None:
-    """Land the run's row in place of an earlier one."""
+    """Land the run's row, which replaces an earlier one."""
     if run.state == "running":
         _running[run.run_id] = (lake, run)
     else:
@@ -130,7 +132,7 @@ def save(lake: Lake, run: Run) -> None:
 
 
 def counts_of(row: Mapping[str, Any]) -> str:
-    """Say in words what a row of RUNS counts."""
+    """Describe the counts of a row of RUNS."""
     cost = cost_of(row)
     calls = f"{row['calls_made']} calls made, {row['calls_from_ledger']} from the ledger, {row['calls_failed']} failed"
     rows = f"{row['rows_landed']} rows landed, {row['rows_already_present']} already present"
@@ -138,7 +140,7 @@ def counts_of(row: Mapping[str, Any]) -> str:
 
 
 def cost_of(row: Mapping[str, Any]) -> str:
-    """Say what a run cost by its row; where prices are unknown, at least what is known (`ledger.priced`)."""
+    """Describe the cost of a run; with unknown prices, the known part of it (`ledger.priced`)."""
     if row["cost_usd"] is not None:
         return f"{row['cost_usd']:.4f} USD"
     if row.get("calls_unpriced") is None:
@@ -148,10 +150,9 @@ def cost_of(row: Mapping[str, Any]) -> str:
 
 
 def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_seconds: float = PATIENCE_SECONDS) -> Run:
-    """Write that an attempt of a run begins; returns the run, which began when its first attempt did.
+    """Write the beginning of an attempt; returns the run, with the start of its first attempt.
 
-    An earlier attempt that did not write its end is ended. Its process may still be there: it is given the time to see
-    that this one has begun, and to end.
+    Ends an earlier open attempt, after a pause for its process, which may be running, to end by itself.
     """
     attempt = Attempt(number, started_by, run.started_at)
     known = lake.frame(RUNS).filter(pl.col("run_id") == run.run_id).collect()
@@ -169,32 +170,32 @@ def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_se
     return run
 
 
-def give_way(lake: Lake, run: Run) -> bool:
-    """End an attempt that a newer one has overtaken, and leave the run's row to that; returns False where none has."""
+def yield_to_newer_attempt(lake: Lake, run: Run) -> bool:
+    """End an attempt if a newer one has overtaken it, and leave the run's row to that; returns whether it has."""
     assert run.attempt is not None
     try:
         if not attempts.is_overtaken(lake, run.run_id, run.attempt.started_at):
             return False
         counted = counted_by_ledger(lake, lake.frame(RUNS).filter(pl.col("run_id") == run.run_id).collect())
         attempts.close(lake, counted, attempts.OVERTAKEN, pl.col("started_at") == run.attempt.started_at)
-    except (LakeError, pl.exceptions.PolarsError, OSError):  # the lake is out of reach: the run's own error says so
+    except (LakeError, pl.exceptions.PolarsError, OSError):  # the run's own error reports the unreachable lake
         return False
     _running.pop(run.run_id, None)
-    logger.warning("run %s: %s; what was answered here is in the ledger", run.run_id, attempts.OVERTAKEN)
+    logger.warning("run %s: %s; the replies so far are in the ledger", run.run_id, attempts.OVERTAKEN)
     return True
 
 
 def counted_by_ledger(lake: Lake, rows: pl.DataFrame) -> pl.DataFrame:
-    """Count by the ledger what the runs of these rows have asked and paid: a run that was cut off has counted less.
+    """Replace calls and costs in rows of RUNS by those of the ledger, which has an interrupted run's last ones.
 
-    Where the ledger cannot be read, what was paid is unknown.
+    Where the ledger cannot be read, costs are unknown.
     """
     try:
         calls = lake.frame(CALLS).filter(pl.col("run_id").is_in(rows["run_id"].to_list()), pl.col("origin") == "call")
         whole = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()) for name in _PAID]
         paid = calls.group_by("run_id").agg(pl.len().alias("calls_made"), *whole).collect()
     except (EvalakeError, pl.exceptions.PolarsError, OSError) as error:
-        logger.warning("what failed runs have paid is unknown, as the ledger cannot be read: %s", error)
+        logger.warning("the costs of failed runs are unknown, because the ledger cannot be read: %s", error)
         return rows.with_columns(pl.lit(None, rows.schema[name]).alias(name) for name in _PAID)
     is_asked, has_calls = pl.col("origin") == "run", pl.col("calls_made ledger").is_not_null()
     joined = rows.join(paid, on="run_id", how="left", suffix=" ledger", maintain_order="left")
@@ -207,7 +208,7 @@ def counted_by_ledger(lake: Lake, rows: pl.DataFrame) -> pl.DataFrame:
 
 @contextmanager
 def alive(lake: Lake, run: Run, tally: Callable[[], Tally], every_seconds: float = ALIVE_SECONDS) -> Iterator[None]:
-    """Give a sign of life, and say how far the run is, at least every minute while the block runs."""
+    """Write the run's row with its progress at least every minute during the block, as a heartbeat."""
     began = time.monotonic()
 
     def beat(over: threading.Event) -> None:
@@ -217,59 +218,55 @@ def alive(lake: Lake, run: Run, tally: Callable[[], Tally], every_seconds: float
                     return
                 save(lake, replace(run, tally=tally()))
             except LakeError as error:
-                logger.warning("run %s could not give a sign of life: %s", run.run_id, error)
+                logger.warning("run %s could not write its heartbeat: %s", run.run_id, error)
 
-    with beside(beat, "alive"):
+    with background_thread(beat, "alive"):
         yield
 
 
 def run_row(lake: Lake, run_id: str) -> dict[str, Any]:
-    """Read the row of a run. Raises UsageError where there is no such run."""
+    """Read the row of a run. Raises UsageError for an unknown run."""
     rows = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
     if rows.is_empty():
-        raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists what there is")
+        raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists the runs")
     return rows.row(0, named=True)
 
 
 def with_lost(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Set the state of rows of RUNS to "lost" where a run's process is gone: killed, or without power."""
+    """Set the state of rows of RUNS to "lost" where the run's process has died."""
     lost = (pl.col("state") == "running") & (pl.col("alive_at") < datetime.now(UTC) - LOST_AFTER)
     return rows.with_columns(state=pl.when(lost).then(pl.lit("lost")).otherwise("state"))
 
 
 def labels_of(tags: Sequence[str], note: str | None) -> Mapping[str, Any]:
-    """Build tags and note of a run as its parameters hold them."""
+    """Build tags and note for a run's parameters."""
     return {"tags": [redact(tag) for tag in tags], "note": redact(note) if note else None}
 
 
 def with_labels(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Add to rows of RUNS the `tags` and the `note` that they were given, which are among their parameters."""
+    """Add `tags` and `note` to rows of RUNS, from their parameters."""
     tags = pl.col("parameters").str.json_path_match("$.tags").str.json_decode(pl.List(pl.String))
     note = pl.col("parameters").str.json_path_match("$.note")
     return rows.with_columns(tags=tags.fill_null([]), note=note)
 
 
 def tagged(rows: pl.LazyFrame, tag: str | None) -> pl.LazyFrame:
-    """Select the rows of `with_labels` that have a tag; all of them where none is named."""
+    """Select the rows of `with_labels` with a tag; all without one."""
     return rows if tag is None else rows.filter(pl.col("tags").list.contains(tag))
 
 
 def mark_lost(lake: Lake) -> list[str]:
-    """Mark lost runs as failed; returns their ids. One that is alive after all writes its row again within a minute."""
+    """Mark lost runs as failed; returns their ids. A run that is alive writes its row again within a minute."""
     rows = with_lost(lake.frame(RUNS)).filter(pl.col("state") == "lost").collect()
     if rows.height:
-        message = pl.format("lost: no sign of life after {}; a rerun asks only for what is missing", "alive_at")
+        message = pl.format("lost: no heartbeat after {}; a rerun asks only for what is missing", "alive_at")
         failed = rows.with_columns(state=pl.lit("failed"), message=message, ended_at="alive_at")
         counted = counted_by_ledger(lake, failed)
         land(lake, RUNS, counted)
-        attempts.close(lake, counted, "lost: no sign of life any more")
+        attempts.close(lake, counted, "lost: no more heartbeats")
     return rows["run_id"].to_list()
 
 
 def versions_of(datasets: Sequence[Dataset]) -> dict[str, str]:
     """Map dataset names to dataset versions."""
     return {dataset.name: dataset.version for dataset in datasets}
-
-
-def _plus(left: Any, right: Any) -> Any:
-    return None if left is None or right is None else left + right

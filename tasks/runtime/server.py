@@ -1,4 +1,4 @@
-"""Whether the Prefect server that is named can be used, found out before anything begins."""
+"""Checks the named Prefect server before a run, and reads its secrets."""
 
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -7,13 +7,13 @@ from evalake.core.errors import EvalakeError, ProviderError
 
 
 class ServerError(EvalakeError):
-    """The Prefect server that is named does not answer, or does not let us in."""
+    """The named Prefect server does not answer, or refuses us."""
 
 
 def require_server() -> None:
-    """Raise ServerError where a Prefect server is named and cannot be used.
+    """Raise ServerError where the named Prefect server cannot be used.
 
-    Without a name, Prefect starts its own, for which it needs a folder; it would wait minutes to say that it has none.
+    Without a named server, Prefect starts its own, and would take minutes to report an unwritable folder.
     """
     import httpx
     from prefect.client.orchestration import get_client
@@ -33,7 +33,7 @@ def require_server() -> None:
             client.request("GET", "/admin/version").raise_for_status()
     except httpx.HTTPStatusError as error:
         if error.response.status_code in (401, 403):
-            raise ServerError(f"the Prefect server at {url} refuses: is PREFECT_API_AUTH_STRING right?") from error
+            raise ServerError(f"the Prefect server at {url} refuses us: check PREFECT_API_AUTH_STRING") from error
         raise ServerError(f"the Prefect server at {url} answers HTTP {error.response.status_code}") from error
     except (httpx.HTTPError, OSError, RuntimeError, PrefectException) as error:
         raise ServerError(
@@ -50,18 +50,15 @@ def _require_writable(home: Path) -> None:
         raise ServerError(f"Prefect cannot write to {home} ({error.strerror}): set PREFECT_HOME to a folder") from error
 
 
-# Secrets: the values of Prefect Secret blocks, read from the server when they are needed, and kept nowhere.
-
-
 def read_secret(name: str) -> str:
-    """Read the text in the Secret block `name`. Raises ProviderError where there is none, or no server with it."""
+    """Read the text in the Secret block `name`, and store it nowhere. Raises ProviderError where it cannot."""
     import httpx
     from prefect.blocks.system import Secret
     from prefect.exceptions import PrefectException
     from prefect.settings import get_current_settings
 
     if not get_current_settings().api.url:
-        raise ProviderError(f"the Secret block {name} is on a Prefect server: name it with PREFECT_API_URL")
+        raise ProviderError(f"the Secret block {name} is on a Prefect server: set PREFECT_API_URL")
     try:
         value = Secret.load(name, _sync=True).get()  # type: ignore[call-arg, union-attr]
     except ValueError as error:
@@ -70,5 +67,5 @@ def read_secret(name: str) -> str:
         require_server()
         raise ProviderError(f"the Secret block {name} cannot be read: {type(error).__name__}") from error
     if not isinstance(value, str):
-        raise ProviderError(f"the Secret block {name} holds no text: put the key itself into it")
+        raise ProviderError(f"the Secret block {name} holds no text: store the key itself in it")
     return value

@@ -1,7 +1,7 @@
-"""Suspension: a run looks at its flow run's state in Prefect, and asks nothing more once that is not running.
+"""Stops issuing calls when the flow run leaves RUNNING: suspended, cancelled, or ended by someone else.
 
-Prefect itself stops a suspended run only where its next task would begin, while the calls of batches go on. What was on
-its way is still waited for, since it is paid for; what was answered is in the ledger, from which the run goes on.
+Prefect stops a suspended run only at its next task, while the calls of batches go on. Running calls are paid, so the
+run waits for their replies. The ledger has all replies, and the resumed run continues from them.
 """
 
 import logging
@@ -20,23 +20,23 @@ from prefect.states import Cancelled, Failed, Suspended
 
 from evalake.core.errors import EvalakeError
 from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.heartbeat import beside
+from evalake.tasks.runtime.heartbeat import background_thread
 from evalake.tasks.runtime.resources import RunOverError, end_attempt, stop_calls
 
 LOOK_SECONDS = 2.0
-DRAIN_SECONDS = 30.0  # for which calls on their way are waited for
+DRAIN_SECONDS = 30.0  # the longest wait for running calls
 
 logger = logging.getLogger("evalake.runs")
 
-_watched: set[tuple[str, str]] = set()  # attempts of runs whose state this process watches
+_watched: set[tuple[str, str]] = set()  # attempts whose flow runs this process watches
 
 
 class RunSuspendedError(EvalakeError):
-    """A run without a deployment was suspended: Prefect cannot begin it again, but its command can."""
+    """A run without a deployment was suspended: only its command can continue it, not Prefect."""
 
 
 class StateWatch:
-    """Looks at the states of flow runs, and ends the calls of a run once one of them is not running any more."""
+    """Watches the states of flow runs, and ends the calls of a run when one of them leaves RUNNING."""
 
     def __init__(self, context: RunContext, *flow_runs: str) -> None:
         self._context = context
@@ -44,13 +44,13 @@ class StateWatch:
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """Look now, and every two seconds while the block runs: a process may come up after its run was suspended."""
-        with beside(self._look, "state-watch"):
+        """Look at once, because the run may be suspended already, and every two seconds during the block."""
+        with background_thread(self._look, "state-watch"):
             yield
 
     @contextmanager
     def looking_for_batches(self) -> Iterator[None]:
-        """Look while the block runs, for the batches of the run that this process calls, too."""
+        """Look during the block, also for the batches in this process."""
         key = (self._context.run_id, self._context.attempt)
         _watched.add(key)
         try:
@@ -70,19 +70,19 @@ class StateWatch:
         try:
             states = [client.read_flow_run(flow_run).state for flow_run in self._flow_runs]
         except (httpx.HTTPError, PrefectException, OSError):
-            return None  # a server that is out of reach is asked the next time
+            return None  # an unreachable server is asked the next time
         return next((state for state in states if state is not None and not state.is_running()), None)
 
     def _stop(self, reason: str, over: threading.Event) -> None:
-        logger.warning("%s: nothing more is asked here", reason)
+        logger.warning("%s: this process makes no more calls", reason)
         stop_calls(self._context, reason)
         if not over.wait(DRAIN_SECONDS):
             end_attempt(self._context)
 
 
 @contextmanager
-def heeding(context: RunContext, flow_run: UUID | None) -> Iterator[None]:
-    """Watch the state of a run's flow run in a process of its batches, where nothing else does it already."""
+def stopping_with_flow_run(context: RunContext, flow_run: UUID | None) -> Iterator[None]:
+    """Watch a run's flow run in a process of its batches, unless this process watches it already."""
     if flow_run is None or (context.run_id, context.attempt) in _watched:
         yield
         return
@@ -92,15 +92,15 @@ def heeding(context: RunContext, flow_run: UUID | None) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Interruption:
-    """A run that ended because of its flow run's state, and how that is left."""
+    """The end of a run by its flow run's state."""
 
     state: State[Any]
     flow_run: FlowRun
-    command: str  # that goes on where Prefect cannot
+    command: str  # continues the run where Prefect cannot
 
     @classmethod
     def of(cls, error: BaseException, flow_run_id: str, command: str) -> "Interruption | None":
-        """Find out whether a run ended with this error because of its flow run's state; None where it did not."""
+        """Build the interruption where this error came from the flow run's state; else None."""
         if not isinstance(error, RunOverError | TerminationSignal | Pause):
             return None
         with get_client(sync_client=True) as client:
@@ -111,31 +111,31 @@ class Interruption:
 
     @property
     def message(self) -> str:
-        """What happened, and how the run goes on."""
+        """The message of the run, with the way to continue it."""
         if self.state.is_cancelling() or self.state.is_cancelled():
             return "cancelled; a rerun asks only for what is missing"
         if not self.state.is_paused():
             return f"its flow run became {self.state.name}; a rerun asks only for what is missing"
         if self.flow_run.deployment_id is None:
-            return f"suspended; a run without a deployment goes on by {self.command}"
-        return "suspended; resumed, it goes on and asks only for what is missing"
+            return f"suspended; without a deployment, this command continues it: {self.command}"
+        return "suspended; when resumed, it asks only for what is missing"
 
     def leave(self) -> State[Any] | None:
-        """End the flow run as its state demands; returns the state that it ends in, None for that of its error.
+        """End the flow run by its state; returns the final state, None for that of its error.
 
-        Raises Pause, by which Prefect leaves a deployment's suspended run, RunSuspendedError without a deployment.
+        Raises Pause, by which Prefect suspends a deployment's run, RunSuspendedError without a deployment.
         """
         if self.state.is_cancelling():
-            return Cancelled(message="Cancelled: what was answered is in the ledger.")
+            return Cancelled(message="Cancelled: the replies so far are in the ledger.")
         if not self.state.is_paused():
             return None
         if self.flow_run.deployment_id is None:
-            self._set(Failed(message=self.message))  # Prefect lets no paused run fail by itself
+            self._set(Failed(message=self.message))  # a paused run cannot fail by its error
             raise RunSuspendedError(self.message)
         raise Pause(state=self._suspended())
 
     def _suspended(self) -> State[Any]:
-        """Make the state one from which Resume begins a process: a mere pause would wait for this one, which ends."""
+        """Set a state from which Resume starts a new process, because this one ends."""
         if self.state.state_details.pause_reschedule:
             return self.state
         timeout = self.state.state_details.pause_timeout

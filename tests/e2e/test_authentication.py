@@ -70,7 +70,7 @@ def test_the_command_runs_with_the_password(guarded: Guarded, work: Workplace) -
 def test_without_the_password_the_command_says_so_in_one_line(guarded: Guarded, work: Workplace, password: str) -> None:
     done = _run(work, guarded.without_password(password))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (f"evalake: the Prefect server at {guarded.url} refuses: is PREFECT_API_AUTH_STRING right?\n")
+    assert done.stderr == (f"evalake: the Prefect server at {guarded.url} refuses us: check PREFECT_API_AUTH_STRING\n")
     assert not work.server.seen
 
 

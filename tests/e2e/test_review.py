@@ -92,7 +92,7 @@ def test_a_review_ends_waits_and_lands_what_a_person_says_once(stack: PrefectSta
     again = review.form(2)
     assert again["properties"]["annotator"]["default"] == "ann"
     assert again["properties"]["line_1"]["default"] == {"note": "x"}
-    assert "nothing was filled in" in review.inputs()["suspended-review-2-description"]
+    assert "the form is empty" in review.inputs()["suspended-review-2-description"]
     assert review.state("Suspended") == "Suspended"
     assert review.labels() == []
 

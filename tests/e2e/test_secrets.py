@@ -209,7 +209,7 @@ def test_a_block_that_cannot_be_read_is_one_clear_line(
     )
     assert _run(work, dataset, PREFECT_HOME=str(tmp_path / "home")) == (
         2,
-        "evalake: the Secret block nowhere is on a Prefect server: name it with PREFECT_API_URL\n",
+        "evalake: the Secret block nowhere is on a Prefect server: set PREFECT_API_URL\n",
     )
     assert not model_server.seen
 

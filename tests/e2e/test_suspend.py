@@ -79,7 +79,7 @@ def test_a_suspended_run_asks_nothing_more_and_goes_on_by_resume(stack: PrefectS
     run.suspend()
     run.has_calmed()
     assert run.read()["state_name"] == "Suspended"
-    assert run.row()["message"].startswith("suspended; resumed, it goes on")
+    assert run.row()["message"].startswith("suspended; when resumed, it asks only")
     run.go_faster()
     run.resume()
     run.completes()
@@ -118,6 +118,8 @@ def test_a_suspended_run_without_a_deployment_ends_with_the_line_that_goes_on(
     assert process.returncode == 1
     seen = work.server.requests()
     assert max(request.started for request in seen) < run._ordered + CALMED_AFTER_SECONDS
-    line = f"suspended; a run without a deployment goes on by evalake {' '.join(order)} --lake {work.lake.uri}"
+    line = (
+        f"suspended; without a deployment, this command continues it: evalake {' '.join(order)} --lake {work.lake.uri}"
+    )
     assert line in said
     assert "Traceback" not in said

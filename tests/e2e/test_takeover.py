@@ -44,7 +44,7 @@ def test_of_two_processes_that_live_the_older_one_ends_and_the_newer_one_goes_on
     asked = [request.content for request in work.server.requests()]
     assert len(asked) == len(set(asked)) == ITEMS
     assert are_there_once(work, ITEMS)
-    assert "another process went on with the run" in first.log.read_text()
+    assert "another process has continued the run" in first.log.read_text()
     assert told(work)[-1] == ("completed", None)
 
 
@@ -65,7 +65,7 @@ def test_an_older_process_that_stood_still_asks_nothing_that_the_newer_one_was_a
     assert not [each.content for each in work.server.requests()[asked:] if each.content in committed]
     assert work.asked() <= ITEMS + 2 * CONCURRENCY  # what was on its way, in both
     assert work.rows(RUNS).row(0, named=True)["calls_made"] == ITEMS
-    assert told(work) == [("failed", "its process was gone"), ("completed", None)]
+    assert told(work) == [("failed", "its process has died"), ("completed", None)]
 
 
 def told(work: Workplace) -> list[tuple[str, str | None]]:

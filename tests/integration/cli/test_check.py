@@ -75,8 +75,8 @@ def test_what_was_proved_before_is_counted_and_all_is_proved_anew_where_that_is_
     lines = again.stdout.splitlines()
     assert lines[0].startswith("checking ")
     assert lines[0].endswith(" of them proved before")
-    (of_before,) = [line for line in lines if line.startswith("of before: ")]
-    assert "1 of 1 snapshots (--all proves all anew)" in of_before
+    (of_before,) = [line for line in lines if line.startswith("proved before: ")]
+    assert "1 of 1 snapshots (--all proves all again)" in of_before
     assert int(of_before.split()[2]) >= files
     assert max(map(len, lines[:-1])) <= 80
     anew = evalake_here("check", "--lake", lake.uri, "--all", "--json", folder=tmp_path)

@@ -57,9 +57,9 @@ def test_results_are_exported_as_junit(run: Imported) -> None:
     ("words", "said"),
     [
         (("results",), "name the run"),
-        (("results", "no-such-run"), "there is no run no-such-run"),
-        (("contracts", "some-run"), "contracts are of no run"),
-        (("pictures",), "there is no export of pictures"),
+        (("results", "no-such-run"), "has no run no-such-run"),
+        (("contracts", "some-run"), "contracts belong to no run"),
+        (("pictures",), "pictures cannot be exported"),
     ],
 )
 def test_what_cannot_be_exported_is_said(tmp_path: Path, words: tuple[str, ...], said: str) -> None:

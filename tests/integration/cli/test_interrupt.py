@@ -18,4 +18,4 @@ print("still here")
 def test_it_leaves_at_once_where_no_call_is_in_flight_and_says_so() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (INTERRUPTED, "")
-    assert done.stderr.splitlines()[-1].startswith("evalake: interrupted; what was answered is in the ledger")
+    assert done.stderr.splitlines()[-1].startswith("evalake: interrupted; the replies so far are in the ledger")

@@ -24,7 +24,7 @@ def test_it_prints_the_themes_by_cost_and_writes_the_page(tmp_path: Path, prefec
 def test_an_empty_lake_and_a_suite_without_a_roadmap_are_told(tmp_path: Path, prefect_api: str) -> None:
     done = evalake("roadmap", folder=tmp_path, PREFECT_API_URL=prefect_api)
     assert (done.returncode, done.stdout) == (0, "")
-    assert "has no scored results of session_review that lack anything" in done.stderr
+    assert "has no scored results of session_review with gaps" in done.stderr
     refused = evalake_here("roadmap", "--suite", "command_guard", folder=tmp_path)
     assert refused.returncode == 2
     assert "command_guard has no roadmap: choose one of session_review" in refused.stderr

@@ -108,5 +108,5 @@ def test_json_is_format_json(tmp_path: Path) -> None:
         done = evalake_here(*command, "--json", "--format", "csv", folder=tmp_path)
         assert (done.returncode, done.stderr) == (
             2,
-            "evalake: --json and --format csv are two forms: leave one out\n",
+            "evalake: --json and --format csv contradict each other: leave one out\n",
         )

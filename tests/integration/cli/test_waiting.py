@@ -5,7 +5,7 @@ from io import StringIO
 
 import pytest
 
-from evalake.cli.terminal import say_what_is_done
+from evalake.cli.terminal import say_first_step
 
 
 class Terminal(StringIO):
@@ -17,17 +17,17 @@ class Terminal(StringIO):
 
 def test_a_terminal_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", err := Terminal())
-    say_what_is_done("run")
+    say_first_step("run")
     assert err.getvalue() == "reading the suite, its samples and the ledger …\n"
 
 
 def test_a_file_gets_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", file := StringIO())
-    say_what_is_done("run")
+    say_first_step("run")
     assert file.getvalue() == ""
 
 
 def test_a_command_that_answers_within_a_second_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", err := Terminal())
-    say_what_is_done("runs")
+    say_first_step("runs")
     assert err.getvalue() == ""

@@ -21,7 +21,7 @@ def test_the_next_run_marks_what_is_lost_and_nothing_else(work: Workplace) -> No
     assert states(work) == {"lost": "failed", "alive": "running", done["run_id"]: "completed"}
     row = work.rows(RUNS).row(by_predicate=pl.col("run_id") == "lost", named=True)
     assert row["ended_at"] == LONG_AGO
-    assert row["message"].startswith("lost: no sign of life after ")
+    assert row["message"].startswith("lost: no heartbeat after ")
 
 
 def test_a_lost_run_has_paid_what_the_ledger_says(work: Workplace) -> None:

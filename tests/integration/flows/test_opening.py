@@ -7,7 +7,7 @@ import pytest
 from evalake.core.configuration import Configuration
 from evalake.core.errors import EvalakeError
 from evalake.storage.lake import Lake
-from evalake.tasks.runtime.form import asking, open_lake, opened, run_id_of
+from evalake.tasks.runtime.form import flow_inputs, judge_context, open_lake, run_id_of
 
 
 def test_the_lake_is_the_one_given_or_the_usual_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +18,7 @@ def test_the_lake_is_the_one_given_or_the_usual_one(tmp_path: Path, monkeypatch:
 
 def test_the_configuration_is_that_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text("max_calls = 7\n")
-    lake, configuration = opened(str(tmp_path / "lake"), str(tmp_path / "own.toml"))
+    lake, configuration = flow_inputs(str(tmp_path / "lake"), str(tmp_path / "own.toml"))
     assert (lake.uri, configuration.max_calls) == (str(tmp_path / "lake"), 7)
 
 
@@ -28,6 +28,6 @@ def test_a_retry_of_a_flow_run_is_the_same_run() -> None:
 
 def test_a_judge_that_cannot_be_asked_is_named_before_anything_is_asked(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path / "lake"))
-    nobody = asking("session_review", ["nobody/there"], lake, Configuration())
+    nobody = judge_context("session_review", ["nobody/there"], lake, Configuration())
     with pytest.raises(EvalakeError, match="nobody"), nobody:
         pytest.fail("no context is given")

@@ -78,7 +78,7 @@ def test_what_a_person_says_lands_after_a_form_that_nobody_filled_in(imported: I
     assert reviewed.answer(annotator="ann", line_1={"note": "I do not know"}) == "ACCEPT"
     assert reviewed.attempt().name == "Suspended"
     again = reviewed.form(2)
-    assert "nothing was filled in" in again["description"]
+    assert "the form is empty" in again["description"]
     assert again["schema"]["properties"]["line_1"]["default"] == {"note": "I do not know"}
     assert reviewed.labels() == []
 

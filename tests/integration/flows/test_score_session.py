@@ -112,7 +112,7 @@ def test_a_score_that_breaks_its_contract_fails_it(place: Place, monkeypatch: py
 @pytest.mark.parametrize(
     ("ended", "reason"),
     [
-        (KeyboardInterrupt(), "its process was told to end before the judge had answered: ask for it again"),
+        (KeyboardInterrupt(), "its process was terminated before the judge had answered: start a new scoring"),
         (CancelledError(), "it was cancelled"),
     ],
 )
@@ -140,7 +140,7 @@ def test_a_scoring_that_is_given_up_does_not_wait_for_its_judge(place: Place) ->
         with pytest.raises(RunOverError):
             scoring.result()
     row = read_score(place.lake, score_id)
-    reason = "its process was told to end before the judge had answered: ask for it again"
+    reason = "its process was terminated before the judge had answered: start a new scoring"
     assert (row["status"], row["error_message"]) == ("failed", reason)
     give_up(score_id)  # it is over
 
@@ -149,7 +149,7 @@ def test_other_criteria_than_those_it_was_begun_with_fail_it(place: Place) -> No
     score_id = begin(place)
     with place.configuration.open("a") as file:
         file.write('[suites.session_review]\ntemplates = "outcome_first"\n')
-    with pytest.raises(ConfigurationError, match="not those of the service that began the scoring"):
+    with pytest.raises(ConfigurationError, match="differ from those of the service"):
         run(place, score_id)
     row = read_score(place.lake, score_id)
     assert (row["status"], row["error_kind"]) == ("failed", "configuration")

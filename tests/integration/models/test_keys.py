@@ -63,7 +63,7 @@ def test_a_models_own_variable_goes_before_its_providers_secret(
 
 
 def test_a_secret_that_nobody_can_read_or_that_is_empty_is_said(model_server: ModelServer) -> None:
-    with pytest.raises(ProviderError, match="in the secret the-block, and nobody here can read secrets"):
+    with pytest.raises(ProviderError, match="in the secret the-block, which only a Prefect flow can read"):
         find_route("hosted_vllm/m", configuration(model_server))
     with pytest.raises(ProviderError, match="the secret the-block is empty"):
         find_route("hosted_vllm/m", configuration(model_server), lambda _: " \n")

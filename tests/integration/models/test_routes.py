@@ -56,7 +56,7 @@ def test_a_key_that_is_there_does(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_name_too_long_to_be_kept_is_refused_before_anything_is_paid_for() -> None:
-    with pytest.raises(ProviderError, match="too long to be kept"):
+    with pytest.raises(ProviderError, match="too long for the lake"):
         find_route(f"hosted_vllm/{'x' * 300}", NOTHING)
 
 

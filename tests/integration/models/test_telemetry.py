@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from evalake.models.client import Client
-from evalake.models.telemetry import current_trace, place, scope
+from evalake.models.telemetry import current_fields, current_trace, scope
 from tests.integration.models.support import QUICK, configuration
 from tests.servers.model_server import ModelServer
 
@@ -58,28 +58,30 @@ def test_without_the_package_one_line_says_what_to_install() -> None:
         "import sys; sys.modules['opentelemetry.sdk'] = None\n" + "from evalake.models.telemetry import flush; flush()"
     )
     done = process(code, EVALAKE_TELEMETRY="1")
-    said = "ConfigurationError: EVALAKE_TELEMETRY is set, but OpenTelemetry is not installed: add evalake[telemetry]"
+    said = (
+        "ConfigurationError: EVALAKE_TELEMETRY is set, but OpenTelemetry is not installed: install evalake[telemetry]"
+    )
     assert done.stderr.splitlines()[-1].endswith(said)
 
 
 def test_a_switch_that_is_neither_on_nor_off_is_refused() -> None:
     done = process("from evalake.models.telemetry import flush; flush()", EVALAKE_TELEMETRY="yes")
-    assert done.stderr.splitlines()[-1].endswith("EVALAKE_TELEMETRY is 1, or not set: not yes")
+    assert done.stderr.splitlines()[-1].endswith("EVALAKE_TELEMETRY must be 1 or unset, not yes")
 
 
 def test_places_nest_and_are_left_again() -> None:
-    assert dict(place()) == {}
+    assert dict(current_fields()) == {}
     with scope("a", run_id="r", suite="s"):
         with scope("b", batch="1", suite="t"):
-            assert dict(place()) == {"run_id": "r", "suite": "t", "batch": "1"}
-        assert dict(place()) == {"run_id": "r", "suite": "s"}
-    assert dict(place()) == {}
+            assert dict(current_fields()) == {"run_id": "r", "suite": "t", "batch": "1"}
+        assert dict(current_fields()) == {"run_id": "r", "suite": "s"}
+    assert dict(current_fields()) == {}
     assert current_trace() is None
 
 
 def test_a_call_knows_the_place_of_the_thread_that_asked_for_it(model_server: ModelServer) -> None:
     async def look() -> dict[str, str]:
-        return dict(place())
+        return dict(current_fields())
 
     with Client(configuration(model_server), QUICK) as client, scope("batch", batch="hosted_vllm/m #1"):
         assert client.run([look()]) == [{"batch": "hosted_vllm/m #1"}]

@@ -16,7 +16,7 @@ def test_a_lake_that_is_there_or_can_be_made_is_reachable_and_stays_as_it_is(tmp
 
 
 def test_a_lake_whose_name_engines_cannot_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(LakeError, match="engines cannot read '='"):
+    with pytest.raises(LakeError, match="engines misread '='"):
         require_write_access(Lake(str(tmp_path / "a=b")))
 
 

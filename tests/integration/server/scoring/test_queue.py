@@ -19,7 +19,7 @@ from tests.servers.model_server import ModelServer
 NAMES = [f"session-{number}" for number in range(20)]
 SLOW_SECONDS = 600.0  # longer than the test waits: what ends such an answer ends it from outside
 WHY_CANCELLED = "it was cancelled by api-client"
-WHY_ENDED = "its process was told to end before the judge had answered: ask for it again"
+WHY_ENDED = "its process was terminated before the judge had answered: start a new scoring"
 
 
 @pytest.mark.e2e

@@ -49,7 +49,7 @@ def test_a_version_that_does_not_exist_is_named(lake: Lake) -> None:
         query(lake, TABLES, "select 1", versions={"toys": -1})
     with pytest.raises(LakeError, match="has no table runs"):
         query(lake, TABLES, "select 1", versions={"runs": 0})
-    with pytest.raises(QueryError, match="no table nowhere"):
+    with pytest.raises(QueryError, match="no table is called nowhere"):
         query(lake, TABLES, "select 1", versions={"nowhere": 1})
 
 
@@ -159,7 +159,7 @@ def test_rows_that_are_not_read_in_time_are_not_given(toys: Lake, monkeypatch: p
         monkeypatch.setattr("evalake.storage.sql.start.monotonic", lambda: time.monotonic() + Limits().whole)
         with pytest.raises(QueryError, match="stopped at its limit of 120 s from its start to its last"):
             next(parts)
-        with pytest.raises(QueryError, match="stopped at its time limit"):
+        with pytest.raises(QueryError, match="stopped at its limit"):
             result.frame()
 
 

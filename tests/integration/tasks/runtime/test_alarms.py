@@ -9,7 +9,7 @@ import pytest
 from evalake.core.configuration import Configuration
 from evalake.storage.lake import Lake
 from evalake.tasks.runtime import alarms, runs
-from evalake.tasks.runtime.alarms import tell_of_run
+from evalake.tasks.runtime.alarms import emit_run_alarms
 from evalake.tasks.runtime.runs import Run, Tally
 
 
@@ -21,10 +21,10 @@ def test_refused_rows_and_a_day_above_its_limit_are_told(tmp_path: Path, monkeyp
         run = Run(name, "quiz", "import", {}, {}, ["a/model"], [], 1, 1, datetime.now(UTC))
         runs.save(lake, run.ended("completed", tally=tally))
     limited = Configuration.model_validate({"alarms": {"cost_usd_a_day": 2.0}})
-    tell_of_run(lake, Configuration(), "clean")
+    emit_run_alarms(lake, Configuration(), "clean")
     assert told == []
     for _ in range(2):
-        tell_of_run(lake, limited, "dirty")
+        emit_run_alarms(lake, limited, "dirty")
     refused, cost, *again = told
     assert refused["payload"]["message"] == "run dirty refused 3 rows"
     assert "have cost 2.50 US dollars, above 2" in cost["payload"]["message"]

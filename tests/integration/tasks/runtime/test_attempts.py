@@ -17,7 +17,7 @@ from evalake.storage.landing import land
 from evalake.storage.ledger import append
 from evalake.tasks.runtime import runs
 from evalake.tasks.runtime.attempts import LEASE_SECONDS, PATIENCE_SECONDS, Lease, is_overtaken, with_attempts
-from evalake.tasks.runtime.heartbeat import beside
+from evalake.tasks.runtime.heartbeat import background_thread
 from evalake.tasks.runtime.runs import Run, Tally
 from tests.e2e.processes import wait_until
 from tests.integration.storage.rows import call
@@ -67,7 +67,7 @@ def test_an_attempt_that_was_killed_is_ended_by_the_next(lake: Lake) -> None:
     runs.begin(lake, started(datetime.now(UTC)), 2, None, patience_seconds=0)
     one, two = attempts(lake)
     assert (one["state"], one["calls_made"], one["cost_usd"]) == ("failed", 3, 1.5)
-    assert one["message"] == "its process was gone"
+    assert one["message"] == "its process has died"
     assert one["ended_at"] >= one["started_at"]
     assert (two["state"], two["calls_made"], two["cost_usd"]) == ("running", 0, 0.0)
 
@@ -75,23 +75,23 @@ def test_an_attempt_that_was_killed_is_ended_by_the_next(lake: Lake) -> None:
 def test_an_older_attempt_that_lives_leaves_the_run_to_the_newer_one(lake: Lake) -> None:
     first = runs.begin(lake, started(), 1, None)
     answered(lake, 1, 2)
-    assert not runs.give_way(lake, first)
+    assert not runs.yield_to_newer_attempt(lake, first)
 
     def leave(over: threading.Event) -> None:
         while not is_overtaken(lake, "r", LONG_AGO):
             over.wait(0.01)
-        assert runs.give_way(lake, first)
+        assert runs.yield_to_newer_attempt(lake, first)
 
     now = datetime.now(UTC)
-    with beside(leave, "older"):
+    with background_thread(leave, "older"):
         second = runs.begin(lake, started(now), 2, None, patience_seconds=60)
     assert datetime.now(UTC) - now < timedelta(seconds=30)
     one, two = attempts(lake)
-    assert (one["state"], one["calls_made"], one["message"]) == ("failed", 2, "another process went on with the run")
+    assert (one["state"], one["calls_made"], one["message"]) == ("failed", 2, "another process has continued the run")
     assert (two["state"], two["calls_made"]) == ("running", 0)
     (row,) = lake.frame(RUNS).collect().to_dicts()
     assert (row["state"], row["message"]) == ("running", None)
-    assert not runs.give_way(lake, second)
+    assert not runs.yield_to_newer_attempt(lake, second)
 
 
 def test_the_right_to_ask_ends_for_a_process_that_stood_still_while_a_newer_one_began(
@@ -133,7 +133,7 @@ def test_where_attempts_cannot_be_read_none_gives_way(lake: Lake) -> None:
     first = runs.begin(lake, started(), 1, None)
     for file in lake.open(RUN_ATTEMPTS).file_uris():
         Path(file).unlink()
-    assert not runs.give_way(lake, first)
+    assert not runs.yield_to_newer_attempt(lake, first)
 
 
 def test_an_older_attempt_gives_no_sign_of_life_for_its_run_any_more(lake: Lake) -> None:

@@ -24,7 +24,7 @@ def test_the_configuration_goes_before_the_suite(guard: RunContext) -> None:
 @pytest.mark.parametrize(
     ("configuration", "told"),
     [
-        (Configuration(suites={"poetry": {}}), "options of the suite poetry: there are command_guard"),
+        (Configuration(suites={"poetry": {}}), "options of the unknown suite poetry: choose one of command_guard"),
         (configured(volume=11), "command_guard has no option volume: its options are"),
         (configured(target=1.5), "a number from 0 to 1, not 1.5"),
         (configured(target=True), "a number from 0 to 1, not True"),

@@ -166,7 +166,7 @@ library.warning("of before")
 
 def test_a_format_that_there_is_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVALAKE_LOG_FORMAT", "xml")
-    with pytest.raises(ConfigurationError, match="EVALAKE_LOG_FORMAT is json, or not set: not xml"):
+    with pytest.raises(ConfigurationError, match="EVALAKE_LOG_FORMAT must be json or unset, not xml"):
         redact_logs()
 
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from evalake.tasks.runtime import progress as runtime_progress
-from evalake.tasks.runtime.progress import advance, beating, ended, key_of, shown
+from evalake.tasks.runtime.progress import advance, ended, heartbeat_artifact, key_of, shown
 
 
 def test_a_run_has_a_key_that_prefect_takes() -> None:
@@ -44,7 +44,7 @@ def test_it_shows_progress_until_the_block_ends(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("prefect.artifacts.update_progress_artifact", update)
     monkeypatch.setattr(runtime_progress, "LOOK_SECONDS", 0.001)
     monkeypatch.setattr(runtime_progress, "BEAT_SECONDS", 0.002)
-    with beating("key", "title", lambda: 50.0):
+    with heartbeat_artifact("key", "title", lambda: 50.0):
         assert thrice.wait(60)
     count = len(shown)
     assert shown == [50.0] * count

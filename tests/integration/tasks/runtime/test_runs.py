@@ -36,7 +36,7 @@ def test_tallies_add_up_and_an_unknown_sum_stays_unknown() -> None:
 
 
 def test_a_run_that_is_not_there_is_told_in_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="has no run nothing: `evalake runs` lists what there is"):
+    with pytest.raises(UsageError, match="has no run nothing: `evalake runs` lists the runs"):
         run_row(Lake(str(tmp_path)), "nothing")
 
 
@@ -124,7 +124,7 @@ def test_a_sign_of_life_that_cannot_be_written_is_said_and_the_run_goes_on(
     again = Event()
     with caplog.at_level("WARNING", "evalake.runs"), runs.alive(lake, a_run("busy"), tally, 0.001):
         assert again.wait(60)
-    assert "run busy could not give a sign of life: the disk is full" in caplog.messages
+    assert "run busy could not write its heartbeat: the disk is full" in caplog.messages
 
 
 def test_a_run_that_fails_once_the_process_was_interrupted_failed_for_that(

@@ -10,6 +10,6 @@ from evalake.tasks.runtime.server import read_secret
 def test_without_a_server_it_is_said_where_the_block_would_be() -> None:
     with (
         temporary_settings({PREFECT_API_URL: None}),
-        pytest.raises(ProviderError, match="the Secret block my-key is on a Prefect server: name it with PREFECT_API"),
+        pytest.raises(ProviderError, match="the Secret block my-key is on a Prefect server: set PREFECT_API"),
     ):
         read_secret("my-key")

@@ -21,8 +21,11 @@ def interrupted(state: Any, deployed: bool = True) -> Interruption:
     [
         (interrupted(Cancelled()), "cancelled; a rerun asks only for what is missing"),
         (interrupted(Crashed()), "its flow run became Crashed; a rerun asks only for what is missing"),
-        (interrupted(Suspended()), "suspended; resumed, it goes on and asks only for what is missing"),
-        (interrupted(Suspended(), deployed=False), "suspended; a run without a deployment goes on by evalake run quiz"),
+        (interrupted(Suspended()), "suspended; when resumed, it asks only for what is missing"),
+        (
+            interrupted(Suspended(), deployed=False),
+            "suspended; without a deployment, this command continues it: evalake run quiz",
+        ),
     ],
 )
 def test_it_says_how_the_run_goes_on(interruption: Interruption, told: str) -> None:

@@ -5,7 +5,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from evalake.tasks.runtime.heartbeat import beside
+from evalake.tasks.runtime.heartbeat import background_thread
 
 NAME = ContextVar("NAME", default="nobody")
 
@@ -21,7 +21,7 @@ def test_it_runs_in_the_same_context_until_the_block_has_ended() -> None:
 
     token = NAME.set("ann")
     try:
-        with beside(work, "worker"):
+        with background_thread(work, "worker"):
             assert begun.wait(30)
             assert seen == []
         assert seen == [("ann", "worker")]
@@ -35,6 +35,6 @@ def test_a_block_that_fails_ends_it_too() -> None:
     def work(over: threading.Event) -> None:
         ended.append(over.wait(30))
 
-    with pytest.raises(ValueError, match="no"), beside(work, "worker"):
+    with pytest.raises(ValueError, match="no"), background_thread(work, "worker"):
         raise ValueError("no")
     assert ended == [True]
