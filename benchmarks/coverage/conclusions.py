@@ -164,7 +164,7 @@ def decisions(population: Population, size: int, times: int) -> Iterator[Conclus
         rows = measured.filter(pl.col("metric") == metric.name).drop_nulls("value")
         ends = rows.select("value", "ci_low", "ci_high", "units").iter_rows()
         reached = target[metric.name]
-        verdicts = [decide(*row, reached, fewest=0).verdict for row in ends]
+        verdicts = [decide(value, low, high, units, reached, fewest=0).verdict for value, low, high, units in ends]
         where = f"{metric.name}, rate {population.rate:g}, {population.structure.name}, n {size}"
         for verdict in (Verdict.PASS, Verdict.FAIL):
             share = verdicts.count(verdict) / len(verdicts)

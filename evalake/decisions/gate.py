@@ -21,6 +21,7 @@ from evalake.reports.ranking import (
     FEWEST_UNITS,
     Decision,
     Verdict,
+    as_judged,
     decide,
     decide_whatever_is_missing,
     of_whole_run,
@@ -439,11 +440,9 @@ def _within(rule: Change, row: Mapping[str, Any], margin: float) -> Decision:
 
 
 def _not_passed_by_part(check: Checked, side: Side) -> Checked:
-    """Turn a PASS of a run that is not complete into UNDECIDED: what is missing is not missing by chance."""
-    if side.run["state"] == "completed" or check.decision.verdict is not Verdict.PASS:
-        return check
-    decision = of_whole_run(check.decision, side.run["state"])
-    return replace(check, decision=decision, reason=decision.reason)
+    """Turn a PASS into UNDECIDED where the run is not complete, or a consensus of Dawid and Skene decides."""
+    decision = as_judged(of_whole_run(check.decision, side.run["state"]), check.judge)
+    return check if decision == check.decision else replace(check, decision=decision, reason=decision.reason)
 
 
 def _warnings(side: Side) -> list[str]:

@@ -157,7 +157,8 @@ def decide_whatever_is_missing(
 def as_judged(decision: Decision, judge: str | None) -> Decision:
     """Withhold a PASS by a consensus of Dawid and Skene, which may have exchanged right and wrong."""
     withheld = decision.verdict is Verdict.PASS and judge is not None and judge.startswith(BY_DAWID_SKENE)
-    return Decision(Verdict.UNDECIDED) if withheld else decision
+    reason = "a consensus of Dawid and Skene never decides PASS"
+    return Decision(Verdict.UNDECIDED, reason=reason) if withheld else decision
 
 
 # Missing items of one model: how many, why, and what they leave open.
