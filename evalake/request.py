@@ -86,6 +86,7 @@ class RunRequest:
     judges: Names = _option((), "Judge models of a judged suite; by default its baselines.", "NAME,…", known="judges")
     datasets: Lines = _option((), "Samples; by default the starter data.", "SOURCE", flag="--dataset", known="starter")
     limit: Count = _option(None, "N samples a dataset, the same ones, evenly over categories.", "N", unset="all")
+    pooled: Count = _option(None, "N samples of all datasets together, in proportion; clusters stay whole.", "N")
     first: Count = _option(None, "The first N samples of each dataset.", "N", unset="all")
     samples: Lines = _option((), "Samples by their names.", "ID", flag="--sample")
     only_failed: Text = _option("", "Samples without an answer in this run, asked as it asked them.", "RUN")
@@ -123,7 +124,7 @@ class RunRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError where samples are chosen in two ways."""
-        chosen = {name: getattr(self, name) for name in ("limit", "first", "samples", "only_failed")}
+        chosen = {name: getattr(self, name) for name in ("limit", "pooled", "first", "samples", "only_failed")}
         if len(ways := [OPTIONS[name].flag for name, value in chosen.items() if value]) > 1:
             raise UsageError(f"{' and '.join(ways)} exclude each other: choose samples in one way")
 

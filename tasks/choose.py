@@ -25,6 +25,34 @@ def draw(dataset: Dataset, size: int) -> Dataset:
     return _keep(dataset, {sample.sample_id for sample in drawn})
 
 
+def draw_pooled(datasets: Sequence[Dataset], size: int) -> tuple[Dataset, ...]:
+    """Draw samples of all datasets together, clusters whole, the same every time; a larger draw holds smaller ones.
+
+    Each dataset, label and category has about its share of every draw, and each of its clusters the same chance: their
+    order is shuffled with a seed, whatever the order of the file. The last cluster may make it a few samples more.
+    """
+    clusters: dict[tuple[str, str], list[tuple[int, Sample]]] = defaultdict(list)
+    for number, dataset in enumerate(datasets):
+        for sample in dataset.samples:
+            clusters[dataset.name, sample.cluster or sample.sample_id].append((number, sample))
+    strata: dict[Any, list[tuple[str, tuple[str, str]]]] = defaultdict(list)
+    for key, members in clusters.items():
+        first = members[0][1]
+        strata[key[0], first.label, first.category].append((_hashed(json.dumps(key)), key))
+    places = []
+    for stratum, shuffled in strata.items():
+        start = int(_hashed(json.dumps(stratum))[:8], 16) / 2**32
+        places += [((n + start) / len(shuffled), chance, key) for n, (chance, key) in enumerate(sorted(shuffled))]
+    kept: list[set[str]] = [set() for _ in datasets]
+    for *_, key in sorted(places):
+        if sum(map(len, kept)) >= size:
+            break
+        for number, sample in clusters[key]:
+            kept[number].add(sample.sample_id)
+    drawn = (_keep(dataset, names) for dataset, names in zip(datasets, kept, strict=True))
+    return tuple(dataset for dataset in drawn if dataset.samples)
+
+
 def choose(datasets: Sequence[Dataset], sample_ids: Collection[str]) -> tuple[Dataset, ...]:
     """Keep the samples named, and the datasets that hold some. Raises UsageError for a name that none has."""
     known = {sample.sample_id for dataset in datasets for sample in dataset.samples}
@@ -95,7 +123,11 @@ def _label(sample: Sample) -> str:
 
 
 def _chance(sample: Sample) -> str:
-    return hashlib.sha256(f"{DRAW_SEED} {sample.sample_id}".encode("utf-8", "replace")).hexdigest()
+    return _hashed(sample.sample_id)
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(f"{DRAW_SEED} {text}".encode("utf-8", "replace")).hexdigest()
 
 
 def _keep(dataset: Dataset, sample_ids: Collection[str]) -> Dataset:

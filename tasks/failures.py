@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ import polars as pl
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALL_FAILURES, RUN_ITEMS
 from evalake.core.redaction import redact
-from evalake.metrics.compare import Bounds, bounds
+from evalake.metrics.limits import Answered, Bounds, Unknown, bounds
 from evalake.models.request import Failure
 from evalake.reports.coverage import IN_QUARANTINE, NOT_ASKED
 from evalake.reports.ranking import Missing
@@ -121,12 +121,44 @@ def _row(context: RunContext, conversation: Conversation) -> dict[str, Any]:
 
 ASKED = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
 KEY = (*ASKED, "endpoint", "judge_endpoint")
+ANSWER = ("sample_hash", "prompt_type", "replicate")
+PANEL = "panel:"
+"""How the names of judges begin whose rows follow from those of others; they lack what all of these lack."""
 
 
-def missing_items(
-    lake: Lake, suite: Suite, run_id: str, versions: Mapping[str, int | None], frame: pl.DataFrame, options: Options
-) -> list[Missing]:
-    """Find what a run's manifest lists and its result rows lack, by model and judge; nothing where all is there.
+@dataclass(frozen=True)
+class Lacking:
+    """What one model lacks, as one judge sees it: rows that are not there, and rows without a judgement or decision."""
+
+    items: int
+    kinds: Counter[str]
+    answered: Answered
+
+    @property
+    def count(self) -> int:
+        """How many items are missing."""
+        return len(self.answered.gone) + self.opened.height
+
+    @property
+    def opened(self) -> pl.DataFrame:
+        """The rows without a judgement or decision."""
+        return self.answered.rows.clear() if self.answered.opened is None else self.answered.opened
+
+    @property
+    def unknown(self) -> Unknown:
+        """What is missing, as bounds take it."""
+        return len(self.answered.gone), self.opened
+
+
+def lacking(
+    lake: Lake,
+    suite: Suite,
+    run_id: str,
+    versions: Mapping[str, int | None],
+    frame: pl.DataFrame,
+    prompt_type: str | None = None,
+) -> dict[tuple[str, str | None], Lacking]:
+    """Find what a run's manifest lists and its rows lack, by model and judge; nothing of those that lack nothing.
 
     Args:
         lake: The lake.
@@ -134,28 +166,69 @@ def missing_items(
         run_id: The run.
         versions: The table versions that the rows were read at.
         frame: The run's rows, as the metrics are computed from them.
-        options: The suite's options.
+        prompt_type: The only prompt type whose rows are in the frame, where it has not all.
     """
     listed = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
+    if prompt_type is not None:
+        listed = listed.filter(pl.col("prompt_type") == prompt_type)
+    opened = _opened(suite, frame)
     # Each row is of another item, unless the suite joined others to them.
-    if suite.metrics.join_inputs is None and listed.select(pl.len()).collect().item() == frame.height:
-        return []
+    if (
+        opened.is_empty()
+        and suite.metrics.join_inputs is None
+        and listed.select(pl.len()).collect().item() == frame.height
+    ):
+        return {}
     items = listed.collect()
-    lacking = items.join(frame.select(KEY), on=list(KEY), how="anti", nulls_equal=True)
-    reasons = with_failed_calls(lake, run_id, lacking.lazy()).collect()
+    lacks = items.join(frame.select(KEY), on=list(KEY), how="anti", nulls_equal=True)
+    reasons = with_failed_calls(lake, run_id, lacks.lazy()).collect()
     reasons = reasons.join(refused_items(lake, suite, run_id), on=list(ASKED), how="left", nulls_equal=True)
-    reasons = reasons.with_columns(kind=pl.coalesce("given_up", "refused", pl.lit(NOT_ASKED)))
-    planned = dict(_by(items))
+    absent = dict(_by(reasons.with_columns(kind=pl.coalesce("given_up", "refused", pl.lit(NOT_ASKED)))))
+    rows = dict(_by(opened))
+    asked = {str(model): part.select(ANSWER).unique() for (model,), part in items.group_by("model")}
+    found = {}
+    for (model, judge), planned in _by(items):
+        none = frame.clear().with_columns(open=pl.lit(None, pl.String))
+        of_row, missing = rows.get((model, judge), none), absent.get((model, judge))
+        kinds = Counter[str](of_row["open"].to_list())
+        gone: list[str] = []
+        if missing is not None:
+            kinds.update(missing["kind"].to_list())
+            gone = missing["sample_hash"].to_list()
+        never = asked[model].join(planned, on=list(ANSWER), how="anti") if (judge or "").startswith(PANEL) else None
+        if never is not None and not never.is_empty():
+            kinds[NOT_ASKED] += never.height
+            gone += never["sample_hash"].to_list()
+        if kinds:
+            own = frame.filter(pl.col("model") == model, pl.col("judge").eq_missing(judge))
+            total = planned.height + (0 if never is None else never.height)
+            found[model, judge] = Lacking(total, kinds, Answered(own, gone, of_row))
+    return found
+
+
+def _opened(suite: Suite, frame: pl.DataFrame) -> pl.DataFrame:
+    """Find the rows without a judgement or decision, with why in `open`; rows that metrics hold for wrong are none."""
+    why = suite.scoring.outcomes.missing
+    names = set() if why is None else set(why.meta.root_names())
+    if why is None or names & set(suite.metrics.unmeasured) or not names <= set(frame.columns):
+        return frame.clear().with_columns(open=pl.lit(None, pl.String))
+    return frame.with_columns(open=why.cast(pl.String)).filter(pl.col("open").is_not_null())
+
+
+def missing_items(
+    lake: Lake, suite: Suite, run_id: str, versions: Mapping[str, int | None], frame: pl.DataFrame, options: Options
+) -> list[Missing]:
+    """List what a run lacks by model and judge, with what that leaves open of the headline metrics."""
     return [
         Missing(
             model,
             judge,
-            planned[model, judge].height,
-            part.height,
-            dict(part["kind"].value_counts(sort=True).iter_rows()),
-            dict(_headline(suite, frame, model, judge, part.height, options)),
+            each.items,
+            each.count,
+            dict(each.kinds.most_common()),
+            dict(_headline(suite, frame, model, judge, each.unknown, options)),
         )
-        for (model, judge), part in _by(reasons)
+        for (model, judge), each in lacking(lake, suite, run_id, versions, frame).items()
     ]
 
 
@@ -168,13 +241,13 @@ def refused_items(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
 
 
 def _headline(
-    suite: Suite, frame: pl.DataFrame, model: str, judge: str | None, missing: int, options: Options
+    suite: Suite, frame: pl.DataFrame, model: str, judge: str | None, unknown: Unknown, options: Options
 ) -> Iterator[tuple[str, Bounds]]:
     """Yield the bounds of the headline metrics that have any."""
     rows = frame.filter(pl.col("model") == model, pl.col("judge").eq_missing(judge))
     for metric in suite.all_metrics(options):
         if metric.name in suite.metrics.headline and not rows.is_empty():
-            ends = bounds(rows, replace(metric, slices=("all",)), missing)
+            ends = bounds(rows, replace(metric, slices=("all",)), *unknown)
             if ends is not None:
                 yield metric.name, ends
 

@@ -26,7 +26,7 @@ from evalake.storage.migrations import require_current
 from evalake.storage.reservations import Ceiling
 from evalake.suites.registry import baselines
 from evalake.suites.registry import suite as find_suite
-from evalake.tasks.choose import choose, draw, failed_samples, parameters_of
+from evalake.tasks.choose import choose, draw, draw_pooled, failed_samples, parameters_of
 from evalake.tasks.converse import judge_parameters
 from evalake.tasks.coverage import Source, tolerance_of_request
 from evalake.tasks.extract import read_datasets, without_forgotten
@@ -275,6 +275,8 @@ def _chosen_samples(request: RunRequest, suite: Suite, datasets: tuple[Dataset, 
     """Reduce the datasets to the samples that the request takes."""
     if request.limit is not None:
         return tuple(draw(dataset, request.limit) for dataset in datasets)
+    if request.pooled is not None:
+        return draw_pooled(datasets, request.pooled)
     if request.first is not None:
         return tuple(replace(dataset, samples=dataset.samples[: request.first]) for dataset in datasets)
     if request.only_failed:

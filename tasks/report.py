@@ -1,10 +1,12 @@
 """Report: gather one run's snapshot, its rows and what its suite wants shown."""
 
 import json
+from collections.abc import Mapping
 
 import polars as pl
 
 from evalake.metrics.compute import Metric, measure
+from evalake.metrics.limits import Ends, measure_exact, open_bounds, widened
 from evalake.reports.ranking import Comparison, compare_all
 from evalake.reports.report import MISTAKES_SHOWN, Report
 from evalake.sdk import Options, Suite
@@ -14,7 +16,7 @@ from evalake.storage.ledger import KEY, Key, LedgerIndex, priced
 from evalake.storage.snapshots import find_snapshot, read_metrics
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.coverage import coverage_of
-from evalake.tasks.failures import missing_items
+from evalake.tasks.failures import Lacking, lacking, missing_items
 from evalake.tasks.measure import Versions, inputs, over_all, run_frame
 from evalake.tasks.runtime.runs import run_row
 
@@ -28,6 +30,7 @@ def build_report(lake: Lake, run_id: str) -> Report:
     suite = find_suite(run["suite"])
     versions, options = json.loads(snapshot["pinned_versions"]), json.loads(snapshot["options"])
     frame = run_frame(lake, suite.scored_by(snapshot["scorer_version"]), run_id, versions)
+    lacks = lacking(lake, suite, run_id, versions, frame)
     return Report(
         title=suite.title,
         run=run,
@@ -35,7 +38,8 @@ def build_report(lake: Lake, run_id: str) -> Report:
         metrics=read_metrics(lake, snapshot["snapshot_id"]),
         figures=suite.presentation.figures,
         target=options.get("target"),
-        comparisons=_comparisons(suite, frame, options),
+        comparisons=_comparisons(suite, frame, options, lacks),
+        limits=_limits(suite, frame, options, lacks),
         trivial=_trivial(suite, frame, options),
         answers=suite.presentation.answers,
         coverage=coverage_of(lake, run),
@@ -73,10 +77,33 @@ def _with_replies(lake: Lake, suite: Suite, results: pl.DataFrame) -> pl.DataFra
     return results.join(texts, on=KEY, how="left", maintain_order="left").with_columns(shown)
 
 
-def _comparisons(suite: Suite, frame: pl.DataFrame, options: Options) -> dict[str | None, tuple[Comparison, ...]]:
+Lacks = Mapping[tuple[str, str | None], Lacking]
+
+
+def _comparisons(
+    suite: Suite, frame: pl.DataFrame, options: Options, lacks: Lacks
+) -> dict[str | None, tuple[Comparison, ...]]:
     """Compare every pair of models in the quantity that ranks; nothing where it is not computed row by row."""
     metric = _ranking_metric(suite, options)
-    return {} if metric is None else compare_all(frame, metric)
+    known = {subject: each.answered for subject, each in lacks.items()}
+    return {} if metric is None else compare_all(frame, metric, known)
+
+
+def _limits(
+    suite: Suite, frame: pl.DataFrame, options: Options, lacks: Lacks
+) -> dict[tuple[str, str | None], tuple[Ends, Ends]]:
+    """Compute the limits by which models are held against the target, and those whatever is missing."""
+    metric = _ranking_metric(suite, options)
+    if metric is None or frame.is_empty():
+        return {}
+    found = {}
+    for row in measure_exact(frame, [metric]).iter_rows(named=True):
+        subject = row["model"], row["judge"]
+        ends = None
+        if (each := lacks.get(subject)) is not None:
+            ends = open_bounds(each.answered.rows, metric, each.unknown)
+        found[subject] = (row["ci_low"], row["ci_high"]), widened(row, metric, ends)
+    return found
 
 
 def _trivial(suite: Suite, frame: pl.DataFrame, options: Options) -> dict[str, float]:

@@ -50,6 +50,8 @@ def compare(
     compared = compare_sides(Lake(lake), a, b, run_id=run, tag=tag, metric=metric, force=force)
     for warning in compared.warnings:
         say(f"compared by force: {warning}")
+    for note in compared.notes:
+        say(f"missing: {note}")
     if style is Format.table:
         _print(compared)
         # The slices of a headline metric, or of another metric

@@ -28,7 +28,7 @@ def explain(
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
 ) -> None:
-    """Split A - B into samples, replies, judge, code and noise of repeats; the parts add up to it."""
+    """Split A - B into samples, replies, judge, code and repeats; the parts sum up to it."""
     import polars as pl
 
     from evalake.cli import output as show
@@ -59,7 +59,6 @@ def explain(
 def _print(parts: "pl.DataFrame") -> None:
     """Print both values, the difference and its parts for each pair of models and judge."""
     from evalake.cli.output import paragraph
-    from evalake.decisions.explain import MEANINGS, Part
 
     for (a, b, judge), own in parts.group_by("a", "b", "judge", maintain_order=True):
         first = own.row(0, named=True)
@@ -68,9 +67,7 @@ def _print(parts: "pl.DataFrame") -> None:
         paragraph(f"B {b}: {first['metric']} {first['value_b']:.4g}")
         paragraph(f"A-B      {first['difference']:+.4f}")
         for row in own.iter_rows(named=True):
-            paragraph(
-                f"  {row['part']:<8} {_contribution(row):<24} {MEANINGS[Part(row['part'])]}{_samples(row['samples'])}"
-            )
+            paragraph(f"  {row['part']:<8} {_contribution(row):<24} {row['meaning']}{_samples(row['samples'])}")
 
 
 def _contribution(row: dict[str, Any]) -> str:

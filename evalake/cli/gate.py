@@ -22,7 +22,8 @@ def gate(
         typer.Option(
             "--rule",
             help="METRIC >= NUMBER, METRIC <= NUMBER, no significant drop|rise in METRIC, or no drop|rise over NUMBER "
-            "in METRIC; METRIC may be METRIC[SLICE=VALUE]. Give it once for each rule.",
+            "in METRIC; METRIC may be METRIC[SLICE=VALUE]. Nothing passes under 20 units, unless the rule ends with: "
+            "from N units. Give it once for each rule.",
             metavar="RULE",
         ),
     ],
@@ -38,6 +39,9 @@ def gate(
     force: Annotated[
         bool, typer.Option("--force", help="Compare results that are not comparable, and print why they are not.")
     ] = False,
+    adjust: Annotated[
+        bool, typer.Option("--adjust", help="Hold all level rules together to the error of one (Bonferroni).")
+    ] = False,
 ) -> None:
     """Check a run against rules; each model must pass each rule with each judge.
 
@@ -50,7 +54,7 @@ def gate(
 
     style = style_of(style, as_json=json)
 
-    held = hold_gate(Lake(lake), run, rule, baseline=baseline, force=force)
+    held = hold_gate(Lake(lake), run, rule, baseline=baseline, force=force, adjust=adjust)
     for path, text in ((junit, as_junit(held)), (markdown, as_markdown(held))):
         if path is not None:
             _write(path, text)
@@ -58,8 +62,8 @@ def gate(
         print_checks(held)
         _print_next_step(held, lake)
     else:
-        for warning in held.warnings:
-            say(warning)
+        for note in held.notes:
+            say(note)
         show.rows(rows_of(held), style)
     if held.exit_code:
         raise typer.Exit(held.exit_code)
@@ -69,17 +73,18 @@ def rows_of(held: "Gate") -> "pl.DataFrame":
     """Convert the verdicts to rows."""
     import polars as pl
 
-    names = ("value", "baseline", "difference", "ci_low", "ci_high", "p_holm")
+    names = ("value", "baseline", "difference", "ci_low", "ci_high", "limit_low", "limit_high", "p_holm", "missing")
     rows = [
         {
             **{"rule": check.rule, "model": check.model, "judge": check.judge},
             **{"verdict": str(check.decision.verdict), "more_samples": check.decision.more_samples},
+            "more_at_least": check.decision.more_at_least,
             **{name: getattr(check, name) for name in names},
             **{"units": check.units, "reason": check.reason},
         }
         for check in held.checks
     ]
-    numbers = dict.fromkeys(names, pl.Float64()) | {"more_samples": pl.Int64(), "units": pl.Int64()}
+    numbers = dict.fromkeys(names, pl.Float64()) | dict.fromkeys(("more_samples", "more_at_least", "units"), pl.Int64())
     texts = dict.fromkeys(("judge", "reason"), pl.String())
     return pl.DataFrame(rows, schema_overrides={**numbers, **texts}, infer_schema_length=None)
 
@@ -101,8 +106,8 @@ def print_checks(held: "Gate") -> None:
         colour = {"PASS": "green", "FAIL": "red"}.get(check.decision.verdict, "yellow")
         line = Text.assemble((f"{check.decision.verdict:<10}", colour), visible(f"{check.subject}: {check.detail}"))
         console.print(Padding(line, (0, 0, 0, 2)))
-    for warning in held.warnings:
-        show.paragraph(f"note: {warning}")
+    for note in held.notes:
+        show.paragraph(f"note: {note}")
     show.paragraph(held.summary)
 
 

@@ -36,15 +36,15 @@ def settle(
 ) -> None:
     """Buy samples in rounds until every rule is decided, the budget is used up, or no sample is left.
 
-    Intervals are wide enough to be looked at after every round. Each round is a run; the ledger knows what the one
-    before asked. Exits with 0 where all rules pass, 1 where any fails, 3 where nothing fails but something is
-    undecided, 2 on wrong usage.
+    Rounds are one draw over all datasets, in proportion and shuffled. Intervals are wide enough to be looked at after
+    every round. Each round is a run; the ledger knows what the one before asked. Exits with 0 where all rules pass, 1
+    where any fails, 3 where nothing fails but something is undecided, 2 on wrong usage.
     """
     from evalake.cli.configuration import read
 
     server = start_server()
 
-    from evalake.decisions.settle import limit_for, require_settleable
+    from evalake.decisions.settle import require_settleable
     from evalake.decisions.settle import settle as settle_rules
     from evalake.storage.reservations import Ceiling
     from evalake.tasks.preflight import check
@@ -55,18 +55,21 @@ def settle(
     read(request.configuration_file)
     plan = check(replace(request, max_cost_usd=budget, max_calls=max_calls))
     require_settleable(plan.suite, options_of(plan.suite, plan.configuration), rule, against)
-    counts = [len(each.samples) for each in plan.datasets]
+    units = {(each.name, sample.cluster or sample.sample_id) for each in plan.datasets for sample in each.samples}
 
     from evalake.run import carry_out
 
     def ask(size: int, ceiling: Ceiling) -> str:
-        limit = None if size == plan.samples else limit_for(size, counts)
-        return carry_out(replace(request, limit=limit, max_cost_usd=ceiling.usd, max_calls=ceiling.calls))
+        pooled = None if size == plan.samples else size
+        return carry_out(replace(request, pooled=pooled, max_cost_usd=ceiling.usd, max_calls=ceiling.calls))
 
     ceiling = Ceiling(budget, max_calls)
     rounds: list[Round] = []
     with flows_begun(server):
-        for each in settle_rules(plan.lake, ask, plan.samples, rule, model=model, against=against, budget=ceiling):
+        told = settle_rules(
+            plan.lake, ask, plan.samples, rule, model=model, against=against, budget=ceiling, units=len(units)
+        )
+        for each in told:
             rounds.append(each)
             _say(each, len(rounds), plan.samples)
     _print(rounds, plan.samples, as_json=json)
@@ -85,6 +88,7 @@ def _say(each: "Round", number: int, most: int) -> None:
 def _print(rounds: "list[Round]", most: int, *, as_json: bool) -> None:
     from evalake.cli import output as show
     from evalake.cli.gate import print_checks, rows_of
+    from evalake.decisions.settle import PROMISE
 
     last = rounds[-1]
     if as_json:
@@ -93,8 +97,17 @@ def _print(rounds: "list[Round]", most: int, *, as_json: bool) -> None:
             for each in rounds
         ]
         checks = rows_of(last.gate).to_dicts()
-        show.as_json({"verdict": last.gate.verdict, "stopped": last.stopped, "rounds": listed, "checks": checks})
+        show.as_json(
+            {
+                "verdict": last.gate.verdict,
+                "stopped": last.stopped,
+                "rounds": listed,
+                "checks": checks,
+                "promise": PROMISE,
+            }
+        )
         return
     print_checks(last.gate)
+    show.paragraph(PROMISE)
     left = most - last.samples
     typer.echo(f"stopped: {last.stopped}" + (f"; {left:,} of {most:,} samples were not asked" if left else ""))

@@ -12,17 +12,20 @@ from evalake.contracts.tables import RUN_ITEMS, RUNS, SNAPSHOTS
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.metrics.compare import compare, with_holm
 from evalake.metrics.compute import Metric, definition_hash
+from evalake.metrics.limits import Answered, bounds_of_difference, left_open
 from evalake.sdk import Options, Suite
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import find_snapshot
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks import judge_versions
+from evalake.tasks.failures import Lacking, lacking
 from evalake.tasks.measure import run_frame
 from evalake.tasks.runtime.runs import tagged, with_labels
 
 FIELDS = (
     "suite", "judge", "metric", "slice", "slice_value", "a", "b", "value_a", "value_b", "difference",
-    "ci_low", "ci_high", "p", "p_holm", "units", "flips_to_a", "flips_to_b", "mark",
+    "ci_low", "ci_high", "p", "p_holm", "units", "flips_to_a", "flips_to_b", "mark", "missing_a", "missing_b",
+    "bound_low", "bound_high",
 )  # fmt: skip
 
 SHORTEST_ID = 8
@@ -56,6 +59,8 @@ class Comparison:
     suite: Suite
     rows: pl.DataFrame
     warnings: Sequence[str]
+    notes: Sequence[str] = ()
+    """What either side lacks, by kind."""
 
 
 def compare_sides(
@@ -85,13 +90,18 @@ def compare_sides(
     """
     first, second = find_sides(lake, (a, b), run_id, tag)
     compared = compare_found(lake, first, second, None if metric is None else (metric,), force=force)
-    return replace(compared, rows=with_holm(compared.rows).select(FIELDS))
+    adjusted = with_holm(compared.rows)
+    rows = pl.DataFrame([left_open(row) for row in adjusted.iter_rows(named=True)], schema=adjusted.schema)
+    return replace(compared, rows=rows.select(FIELDS))
 
 
 def compare_found(
     lake: Lake, first: Side, second: Side, names: Sequence[str] | None, *, force: bool = False
 ) -> Comparison:
     """Compare two sides, without adjusting p values: every metric over all samples, or those named in all their slices.
+
+    What either side lacks is in `missing_a` and `missing_b`, as shares, and `bound_low` and `bound_high` are the
+    difference at the worst and the best case, null where nothing bounds it; intervals and p values do not know of it.
 
     Raises UsageError where there is no such metric, NotComparableError where the two do not compare.
     """
@@ -108,18 +118,27 @@ def compare_found(
     warnings += _moved_judges(lake, pairs)
     if warnings and not force:
         raise NotComparableError(f"these do not compare: {'; '.join(warnings)}. --force compares them all the same")
-    parts = []
+    lacks = tuple(lacks_of(lake, suite, side, frame) for side, frame in zip((first, second), frames, strict=True))
+    parts, notes = [], []
     for one, other in pairs:
         sides = [
             frame.filter(pl.col("model") == side.models[0]) for frame, side in zip(frames, (one, other), strict=True)
         ]
-        rows = compare(*_same_judges(*sides, force=force), metrics, cluster="cluster", pair="sample_hash")
+        paired = _same_judges(*sides, force=force)
+        rows = compare(*paired, metrics, cluster="cluster", pair="sample_hash")
+        whose = [
+            _Lacks(each.name, each.models[0], frame, of_side, frame["judge"].unique().to_list())
+            for each, frame, of_side in zip((one, other), sides, lacks, strict=True)
+        ]
+        rows = _bounded(rows, {metric.name: metric for metric in metrics}, whose)
+        notes += [note for each in whose for note in each.notes()]
         named = {"suite": suite.name, "a": one.name, "b": other.name, "model": one.models[0]}
         parts.append(rows.with_columns(pl.lit(value).alias(name) for name, value in named.items()))
     rows = pl.concat(parts)
     if rows.is_empty():
         raise NotComparableError(f"{a} and {b} share no sample: nothing can be paired")
-    return Comparison(suite, _in_order(rows, suite), [*warnings, *_marked(rows)])
+    notes_of_all = tuple(dict.fromkeys(notes))
+    return Comparison(suite, _in_order(rows, suite), [*warnings, *_marked(rows)], notes_of_all)
 
 
 def _marked(rows: pl.DataFrame) -> list[str]:
@@ -129,6 +148,68 @@ def _marked(rows: pl.DataFrame) -> list[str]:
         f"{', '.join(of['metric'].unique().sort())}: {mark}, so no significance is claimed; compare medians"
         for (mark,), of in marked
     ]
+
+
+Lacks = Mapping[tuple[str, str | None], Lacking]
+
+
+def lacks_of(lake: Lake, suite: Suite, side: Side, frame: pl.DataFrame) -> Lacks:
+    """Find what the models of a side lack, by model and judge; `frame` has its rows."""
+    versions = json.loads(side.snapshot["pinned_versions"])
+    found = lacking(lake, suite, side.run["run_id"], versions, frame, side.prompt_type)
+    return {subject: each for subject, each in found.items() if subject[0] in side.models}
+
+
+@dataclass(frozen=True)
+class _Lacks:
+    """One side of a pair: its rows, and what it lacks."""
+
+    name: str
+    model: str
+    frame: pl.DataFrame
+    lacks: Lacks
+    judges: Sequence[str | None]
+
+    def of(self, judge: str | None) -> tuple[str | None, Lacking | None]:
+        """Find the judge and what it lacks; a judge that the side does not have stands for its only one, by force."""
+        own = judge if judge in self.judges else self.judges[0]
+        return own, self.lacks.get((self.model, own))
+
+    def share(self, judge: str | None) -> float:
+        """Compute the share of the side's items that is missing."""
+        _, lacks = self.of(judge)
+        return 0.0 if lacks is None else lacks.count / lacks.items
+
+    def answered(self, judge: str | None) -> Answered:
+        """Tell what is known of the side's answers, and what is missing."""
+        own, lacks = self.of(judge)
+        return Answered(self.frame.filter(pl.col("judge").eq_missing(own))) if lacks is None else lacks.answered
+
+    def notes(self) -> list[str]:
+        """Say how much is missing, by kind."""
+        return [
+            f"{self.name}{'' if judge is None else f' by {judge}'} lacks {each.count:,} of {each.items:,} items ("
+            + ", ".join(f"{count} {kind}" for kind, count in each.kinds.most_common())
+            + "): intervals hold whatever these are, and nothing that they could undo is significant"
+            for (model, judge), each in self.lacks.items()
+            if model == self.model
+        ]
+
+
+def _bounded(rows: pl.DataFrame, metrics: Mapping[str, Metric], sides: Sequence[_Lacks]) -> pl.DataFrame:
+    """Add to compared rows the shares that are missing, and the differences at the worst and the best case."""
+    more = []
+    known = {judge: [side.answered(judge) for side in sides] for judge in rows["judge"].unique()}
+    for row in rows.iter_rows(named=True):
+        shares = [side.share(row["judge"]) for side in sides]
+        where = None if row["slice"] == "all" else pl.col(row["slice"]).cast(pl.String) == row["slice_value"]
+        metric = replace(metrics[row["metric"]], slices=("all",))
+        first, second = known[row["judge"]]
+        ends = bounds_of_difference(row["difference"], metric, first, second, where=where)
+        more.append((*shares, *ends))
+    names = ("missing_a", "missing_b", "bound_low", "bound_high")
+    added = pl.DataFrame(more, schema=dict.fromkeys(names, pl.Float64()), orient="row")
+    return rows.hstack(added)
 
 
 def _metrics(suite: Suite, side: Side, names: Sequence[str] | None) -> tuple[Metric, ...]:

@@ -14,12 +14,14 @@ from typing import Any
 
 import polars as pl
 
+from evalake.contracts.tables import CALLS
 from evalake.core.errors import UsageError
 from evalake.decisions.compare import NotComparableError, Side, find_sides, pairs_of, rows_of
 from evalake.metrics.compare import compare
 from evalake.metrics.compute import Metric, measure
 from evalake.sdk import Suite
 from evalake.storage.lake import Lake
+from evalake.storage.ledger import KEY
 from evalake.storage.snapshots import read_metrics
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.measure import over_all
@@ -41,9 +43,12 @@ MEANINGS: Mapping[Part, str] = {
     Part.REPLIES: "other requests or replies",
     Part.JUDGE: "same replies, judged otherwise",
     Part.CODE: "other scoring, metrics, parameters",
-    Part.REPEATS: "same requests, asked again: noise",
+    Part.REPEATS: "same requests, asked again",
     Part.LABELS: "what people said",
 }
+
+NOISE = "no more than noise shows"
+OTHERWISE = "the model answers otherwise than before"
 
 EXCHANGED = (Part.JUDGE, Part.REPEATS, Part.REPLIES)
 
@@ -55,7 +60,7 @@ PASSING = (
 
 FIELDS = (
     "suite", "metric", "a", "b", "judge", "value_a", "value_b", "difference", "part", "contribution", "ci_low",
-    "ci_high", "samples",
+    "ci_high", "samples", "meaning",
 )  # fmt: skip
 
 
@@ -90,7 +95,7 @@ def explain(lake: Lake, a: str, b: str, *, run_id: str | None = None, metric: st
     name = metric or suite.metrics.headline[0]
     frames = _Frames.read(lake, suite, first, second)
     explained = [
-        _explained(frames, name, one, other, kept)
+        _explained(frames, name, one, other, kept, _versions(lake, frames, one, other))
         for one, other in pairs_of(first, second)
         for kept in _kept(lake, name, one, other)
     ]
@@ -174,7 +179,36 @@ def _values(lake: Lake, metric: str, side: Side) -> dict[str | None, float]:
     return dict(ours.drop_nulls("value").select("judge", "value").iter_rows())
 
 
-def _explained(frames: _Frames, name: str, a: Side, b: Side, kept: _Kept) -> Explanation:
+def _versions(lake: Lake, frames: _Frames, a: Side, b: Side) -> tuple[str, ...]:
+    """Name the versions that the provider says answered either side, where one model's differ."""
+    if not frames.suite.conversation.asks_subject or a.models != b.models:
+        return ()
+    replies = lake.frame(CALLS).select("model_reported", *KEY).drop_nulls("model_reported")
+    reported = []
+    for frame, side in zip(frames.own, (a, b), strict=True):
+        asked = frame.filter(pl.col("model") == side.models[0]).select(KEY).unique()
+        found = replies.join(asked.lazy(), on=KEY, how="semi").select("model_reported").unique().collect()
+        reported.append(tuple(found["model_reported"].sort()))
+    return () if reported[0] == reported[1] or not all(reported) else tuple(", ".join(each) for each in reported)
+
+
+def _meaning(part: Part, ends: tuple[float | None, float | None], count: int, versions: tuple[str, ...]) -> str:
+    """Say what a part is; of the same requests asked again, whether the model answers otherwise than before."""
+    meaning = MEANINGS[part]
+    if part not in (Part.REPEATS, Part.REPLIES) or not count:
+        return meaning
+    if versions:
+        return f"{meaning}: {OTHERWISE} (reported as {versions[1]}, then {versions[0]})"
+    if part is Part.REPLIES:
+        return meaning
+    low, high = ends
+    apart = low is not None and high is not None and (low > 0 or high < 0)
+    return f"{meaning}: {OTHERWISE if apart else NOISE}"
+
+
+def _explained(
+    frames: _Frames, name: str, a: Side, b: Side, kept: _Kept, versions: tuple[str, ...] = ()
+) -> Explanation:
     """Split the difference between a model of A and that of B, as one judge saw them."""
     metrics = [_only(frames.suite, name, each) for each in frames.metrics]
     sides = (a, b)
@@ -208,6 +242,7 @@ def _explained(frames: _Frames, name: str, a: Side, b: Side, kept: _Kept) -> Exp
             **{"part": str(part), "contribution": contributions[part]},
             **dict(zip(("ci_low", "ci_high"), intervals.get(part, (None, None)), strict=True)),
             "samples": counts.get(str(part), 0),
+            "meaning": _meaning(part, intervals.get(part, (None, None)), counts.get(str(part), 0), versions),
         }
         for part in Part
         if part is not Part.LABELS or frames.suite.metrics.inputs

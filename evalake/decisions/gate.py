@@ -3,19 +3,29 @@
 import difflib
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import polars as pl
 
 from evalake.core.errors import UsageError
-from evalake.decisions.compare import Side, compare_found, find_side
+from evalake.decisions.compare import Lacks, Side, compare_found, find_side, lacks_of, rows_of
 from evalake.metrics.compare import SIGNIFICANT_BELOW, with_holm
-from evalake.metrics.estimators import Count, Maximum, Total
+from evalake.metrics.estimators import Count, Maximum, Rate, Total
+from evalake.metrics.limits import ERROR, Ends, measure_exact, open_bounds, widened
 from evalake.metrics.power import Anytime
 from evalake.reports.gate import Checked, Gate
-from evalake.reports.ranking import Decision, Verdict, decide
+from evalake.reports.ranking import (
+    FEWEST_UNITS,
+    Decision,
+    Verdict,
+    as_judged,
+    decide,
+    decide_whatever_is_missing,
+    of_whole_run,
+)
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import read_metrics
 from evalake.suites.registry import suite as find_suite
@@ -27,6 +37,7 @@ from evalake.tasks import count
 FORMS = (
     "METRIC >= NUMBER",
     "METRIC <= NUMBER",
+    "METRIC >= NUMBER from N units",
     "no significant drop in METRIC",
     "no significant rise in METRIC",
     "no drop over NUMBER in METRIC",
@@ -35,9 +46,10 @@ FORMS = (
 
 _METRIC = r"(?P<metric>[A-Za-z_]\w*)\s*(?:\[\s*(?P<slice>\w+)\s*=\s*(?P<part>[^\]]*?)\s*\])?"
 _NUMBER = r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<percent>%)?"
-_LEVEL = re.compile(rf"{_METRIC}\s*(?P<sign>>=|<=)\s*{_NUMBER}")
+_UNITS = r"(?:\s+from\s+(?P<units>\d+)\s+units?)?"
+_LEVEL = re.compile(rf"{_METRIC}\s*(?P<sign>>=|<=)\s*{_NUMBER}{_UNITS}")
 _WORSE = rf"(?:significant\s+(?P<way>drop|rise)|(?P<by>drop|rise)\s+over\s+{_NUMBER})"
-_CHANGE = re.compile(rf"no\s+{_WORSE}\s+in\s+{_METRIC}")
+_CHANGE = re.compile(rf"no\s+{_WORSE}\s+in\s+{_METRIC}{_UNITS}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +69,8 @@ class Level:
     target: Target
     number: float
     at_least: bool
+    fewest: int = FEWEST_UNITS
+    """Fewer units than these never pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +82,8 @@ class Change:
     down: bool
     """Whether less is worse: a drop is forbidden; else a rise."""
     margin: float | None
+    fewest: int = FEWEST_UNITS
+    """Fewer units than these never pass."""
 
 
 Rule = Level | Change
@@ -77,12 +93,12 @@ def read_rule(text: str) -> Rule:
     """Read one rule. Raises UsageError where it has none of the forms."""
     stripped = " ".join(text.split())
     if match := _LEVEL.fullmatch(stripped):
-        return Level(stripped, _target(match), _number(match), match["sign"] == ">=")
+        return Level(stripped, _target(match), _number(match), match["sign"] == ">=", _fewest(match))
     if match := _CHANGE.fullmatch(stripped):
         margin = None if match["number"] is None else _number(match)
         if margin is not None and margin < 0:
             raise UsageError(f'the rule "{stripped}" allows a change of {margin:g}: a margin is 0 or more')
-        return Change(stripped, _target(match), (match["way"] or match["by"]) == "drop", margin)
+        return Change(stripped, _target(match), (match["way"] or match["by"]) == "drop", margin, _fewest(match))
     forms = "; ".join(FORMS)
     raise UsageError(f'the rule "{stripped}" has none of the forms {forms} (METRIC may be METRIC[SLICE=VALUE])')
 
@@ -109,12 +125,19 @@ def _target(match: "re.Match[str]") -> Target:
     return Target(match["metric"]) if match["slice"] is None else Target(match["metric"], match["slice"], match["part"])
 
 
+def _fewest(match: "re.Match[str]") -> int:
+    return FEWEST_UNITS if match["units"] is None else int(match["units"])
+
+
 def _number(match: "re.Match[str]") -> float:
     return float(match["number"]) / (100 if match["percent"] else 1)
 
 
 BARE = (Count, Maximum, Total)
 """Estimators whose value is what was seen, and estimates nothing beyond: it decides by itself."""
+
+MANY = 2
+"""From so many checks of level rules on, how many may fail by chance is said."""
 
 Subject = tuple[str, str | None]  # model and judge
 
@@ -136,6 +159,7 @@ def hold_gate(
     baseline: str | None = None,
     force: bool = False,
     look: Look | None = None,
+    adjust: bool = False,
 ) -> Gate:
     """Hold a run against rules.
 
@@ -146,6 +170,7 @@ def hold_gate(
         baseline: What rules about changes compare with, named alike.
         force: Compare with a baseline that does not mean the same, with a warning.
         look: Which look it is, where samples come in rounds; none means the only one.
+        adjust: Hold all level rules together to the error of one (Bonferroni 1936).
 
     Raises:
         UsageError: A name stands for nothing, or a rule cannot be read.
@@ -160,9 +185,10 @@ def hold_gate(
     side = _side(lake, run)
     other = None if baseline is None else _side(lake, baseline)
     metrics = read_metrics(lake, side.snapshot["snapshot_id"]).filter(pl.col("model").is_in(side.models))
-    measured = _Measured(side, metrics, look)
+    measured = _Measured.read(lake, side, metrics, look)
     for rule in read:
         require_known(rule, measured.known)
+    levels = measured.limited([rule for rule in read if isinstance(rule, Level)], adjust=adjust)
     compared, warnings = _compared(lake, side, other, changes, force=force)
     if baseline is not None and not changes:
         example = f"no significant drop in {read[0].target.metric}"
@@ -171,7 +197,22 @@ def hold_gate(
     for rule in read:
         held = measured.hold(rule) if isinstance(rule, Level) else _hold_change(rule, compared, measured)
         checks += [_not_passed_by_part(check, side) for check in held]
-    return Gate(run, baseline, checks, [*_warnings(side), *warnings])
+    family = [] if look is not None else chance(levels, adjusted=adjust)
+    return Gate(run, baseline, checks, [*_warnings(side), *warnings], family)
+
+
+def chance(levels: int, *, adjusted: bool) -> list[str]:
+    """Say how many checks of level rules may fail, and pass, by chance alone."""
+    if levels < MANY:
+        return []
+    if adjusted:
+        return [f"{levels} checks of level rules are held together to 2.5 % of a wrong FAIL, and of a wrong PASS"]
+    any_of = 1 - (1 - ERROR / 2) ** levels
+    return [
+        f"{levels} checks of level rules: of models exactly at their numbers each fails in up to 2.5 % by chance, "
+        f"{levels * ERROR / 2:.2g} of {levels} on average, any of them in up to {100 * any_of:.0f} %; "
+        "--adjust holds them together to the error of one"
+    ]
 
 
 def _side(lake: Lake, name: str) -> Side:
@@ -183,18 +224,64 @@ def _side(lake: Lake, name: str) -> Side:
 
 
 class _Measured:
-    """The values of a snapshot by target (metric and slice) and subject (model and judge)."""
+    """The values of a snapshot by target and subject (model and judge), with the limits that decide about them."""
 
-    def __init__(self, side: Side, metrics: pl.DataFrame, look: Look | None) -> None:
+    def __init__(self, side: Side, metrics: pl.DataFrame, look: Look | None, frame: pl.DataFrame, lacks: Lacks) -> None:
         self.models = side.models
         self.look = look
+        self.frame, self.lacks = frame, lacks
         self.rows: dict[tuple[Target, Subject], dict[str, Any]] = {}
         for row in metrics.iter_rows(named=True):
             target = Target(row["metric"], row["slice"], row["slice_value"])
             self.rows[target, (row["model"], row["judge"])] = row
         self.known = {target for target, _ in self.rows}
         declared = find_suite(side.run["suite"]).all_metrics(json.loads(side.snapshot["options"]))
+        self.declared = {each.name: each for each in declared}
         self.bare = {each.name for each in declared if isinstance(each.estimator, BARE)} | set(count.METRICS)
+        self.exact: dict[tuple[Target, Subject], dict[str, Any]] = {}
+        self.error = ERROR
+
+    @classmethod
+    def read(cls, lake: Lake, side: Side, metrics: pl.DataFrame, look: Look | None) -> "_Measured":
+        """Read the rows behind a snapshot, and what it lacks."""
+        suite = find_suite(side.run["suite"])
+        frame = rows_of(lake, suite, side)
+        return cls(side, metrics, look, frame, lacks_of(lake, suite, side, frame))
+
+    def limited(self, rules: Sequence[Level], *, adjust: bool) -> int:
+        """Measure the exact limits of what level rules are about, and count the checks that there are of them."""
+        checks = sum(len(self.subjects(rule.target)) for rule in rules if rule.target.metric not in self.bare)
+        self.error = ERROR / checks if adjust and checks else ERROR
+        slices: dict[str, set[str]] = {}
+        for rule in rules:
+            slices.setdefault(rule.target.metric, set()).add(rule.target.slice)
+        metrics = [
+            replace(self.declared[name], slices=tuple(sorted(of_metric)))
+            for name, of_metric in slices.items()
+            if name in self.declared and name not in self.bare
+        ]
+        if metrics and not self.frame.is_empty():
+            for row in measure_exact(self.frame, metrics, self.error).iter_rows(named=True):
+                target = Target(row["metric"], row["slice"], row["slice_value"])
+                self.exact[target, (row["model"], row["judge"])] = row
+        return checks
+
+    def _widened(self, target: Target, subject: Subject, row: Mapping[str, Any]) -> Ends:
+        """Compute the limits whatever is missing; none of metrics that do not follow from single rows."""
+        lacks, metric = self.lacks.get(subject), self.declared.get(target.metric)
+        if lacks is None or target.metric in count.METRICS:
+            return row["ci_low"], row["ci_high"]
+        if metric is None:
+            return None, None
+        (model, judge), absent, opened = subject, len(lacks.answered.gone), lacks.opened
+        rows = self.frame.filter(pl.col("model") == model, pl.col("judge").eq_missing(judge))
+        if target.slice != "all":
+            ours = pl.col(target.slice).cast(pl.String) == target.slice_value
+            rows, opened = rows.filter(ours), opened.filter(ours)
+        if isinstance(metric.estimator, Maximum | Total):
+            return row["ci_low"], row["ci_high"]
+        ends = open_bounds(rows, replace(metric, slices=("all",)), (absent, opened))
+        return widened(row, metric, ends, self.error)
 
     def subjects(self, target: Target) -> list[Subject]:
         """Pair every model with every judge that the metric is known of: a model without a value is undecided."""
@@ -205,21 +292,47 @@ class _Measured:
         """Hold the run's values against a number."""
         for subject in self.subjects(rule.target):
             row = self.rows.get((rule.target, subject), {})
-            value, low, high = (row.get(name) for name in ("value", "ci_low", "ci_high"))
+            value, shown = row.get("value"), (row.get("ci_low"), row.get("ci_high"))
+            lacks = self.lacks.get(subject)
+            missing = 0.0 if lacks is None else lacks.count / lacks.items
             if value is None:
-                yield Checked(rule.text, *subject, Decision(Verdict.UNDECIDED), reason="it has no value")
+                reason = "it has no value"
+                yield Checked(
+                    rule.text, *subject, Decision(Verdict.UNDECIDED, reason=reason), missing=missing, reason=reason
+                )
                 continue
             units = row.get("units") or row["n"]
+            is_bare = rule.target.metric in self.bare
+            exact = self.exact.get((rule.target, subject), row)
+            held = row | {"units": units, "n_eff": exact.get("n_eff") if self.look is None else None}
+            metric = self.declared.get(rule.target.metric)
+            held["trials"] = held["n_eff"] if metric is not None and type(metric.estimator) is Rate else None
+            held |= {"ci_low": value, "ci_high": value} if is_bare else {name: exact[name] for name in ENDS}
             if self.look is not None:
-                low, high = self.look.anytime.widened(value, low, high, units)
-            ends = low, high
-            if rule.target.metric in self.bare:
-                low = high = value
-            decision = decide(value, low, high, units, rule.number, higher_is_better=rule.at_least)
-            reason = "it has no interval" if low is None or high is None else None
-            yield Checked(
-                rule.text, *subject, decision, value, ci_low=ends[0], ci_high=ends[1], units=units, reason=reason
+                low, high = self.look.anytime.widened(value, held["ci_low"], held["ci_high"], units)
+                held |= {"ci_low": low, "ci_high": high}
+            ends = self._widened(rule.target, subject, held)
+            decision = decide_whatever_is_missing(
+                held, ends, rule.number, higher_is_better=rule.at_least, fewest=0 if is_bare else rule.fewest
             )
+            unbounded = "it has no interval" if None in (held["ci_low"], held["ci_high"]) else None
+            yield Checked(
+                rule.text,
+                *subject,
+                decision,
+                value,
+                ci_low=shown[0],
+                ci_high=shown[1],
+                limit_low=None if is_bare else ends[0],
+                limit_high=None if is_bare else ends[1],
+                units=units,
+                missing=missing,
+                is_reliable=bool(row.get("reliable")) or is_bare,
+                reason=decision.reason or unbounded,
+            )
+
+
+ENDS = ("ci_low", "ci_high")
 
 
 def _compared(
@@ -252,11 +365,47 @@ def _hold_change(
         if measured.look is not None:
             row |= _widened(row, measured.look.anytime)
         numbers = {name: row[name] for name in ("difference", "ci_low", "ci_high", "p_holm", "units")}
-        decision = _significant(rule, row) if rule.margin is None else _within(rule, row, rule.margin)
-        if rule.margin is None and measured.look is not None:
-            decision = _so_far(decision, rule, row, measured.look)
+        decision = _whatever_is_missing(partial(_change, rule, look=measured.look), row)
+        if decision.verdict is Verdict.PASS and row["units"] < rule.fewest:
+            few = f"fewer than {rule.fewest} units never pass"
+            decision = Decision(Verdict.UNDECIDED, rule.fewest - row["units"], rule.fewest - row["units"], few)
         unbounded = None if row["ci_low"] is not None else "its difference has no interval"
-        yield Checked(rule.text, *subject, decision, row["value_a"], row["value_b"], **numbers, reason=unbounded)
+        yield Checked(
+            rule.text,
+            *subject,
+            decision,
+            row["value_a"],
+            row["value_b"],
+            **numbers,
+            missing=max(row["missing_a"], row["missing_b"]),
+            reason=decision.reason or unbounded,
+        )
+
+
+def _change(rule: Change, row: Mapping[str, Any], look: Look | None) -> Decision:
+    """Decide about a change as if nothing were missing."""
+    if rule.margin is not None:
+        return _within(rule, row, rule.margin)
+    decision = _significant(rule, row)
+    return decision if look is None else _so_far(decision, rule, row, look)
+
+
+def _whatever_is_missing(decided: Callable[[Mapping[str, Any]], Decision], row: Mapping[str, Any]) -> Decision:
+    """Decide about a difference, unless what either side lacks could change that."""
+    known, at = decided(row), row["difference"]
+    if known.verdict is Verdict.UNDECIDED or (row["bound_low"], row["bound_high"]) == (at, at):
+        return known
+    cases = {Verdict.UNDECIDED}
+    if row["bound_low"] is not None and row["ci_low"] is not None and row["ci_high"] is not None:
+        cases = {decided(_moved(row, row[end] - at)).verdict for end in ("bound_low", "bound_high")}
+    if cases == {known.verdict}:
+        return known
+    return Decision(Verdict.UNDECIDED, reason=f"it would {known.verdict.lower()}, but what is missing may change that")
+
+
+def _moved(row: Mapping[str, Any], by: float) -> dict[str, Any]:
+    """Move a difference with its interval, as missing rows may; its p value is then unknown."""
+    return dict(row) | {name: row[name] + by for name in ("difference", *ENDS)} | {"p_holm": None}
 
 
 def _widened(row: Mapping[str, Any], anytime: Anytime) -> dict[str, Any]:
@@ -291,11 +440,9 @@ def _within(rule: Change, row: Mapping[str, Any], margin: float) -> Decision:
 
 
 def _not_passed_by_part(check: Checked, side: Side) -> Checked:
-    """Turn a PASS of a run that is not complete into UNDECIDED: what is missing is not missing by chance."""
-    if side.run["state"] == "completed" or check.decision.verdict is not Verdict.PASS:
-        return check
-    reason = f"it would pass, but the run is {side.run['state']}"
-    return replace(check, decision=Decision(Verdict.UNDECIDED), reason=reason)
+    """Turn a PASS into UNDECIDED where the run is not complete, or a consensus of Dawid and Skene decides."""
+    decision = as_judged(of_whole_run(check.decision, side.run["state"]), check.judge)
+    return check if decision == check.decision else replace(check, decision=decision, reason=decision.reason)
 
 
 def _warnings(side: Side) -> list[str]:

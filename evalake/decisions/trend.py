@@ -16,6 +16,7 @@ from evalake.contracts.tables.metrics import JUDGE_VERSIONS
 from evalake.core.hashing import content_hash
 from evalake.decisions.compare import compare_found, find_side
 from evalake.metrics.drift import BEGINNING, FALSE_ALARMS_A_YEAR, moved
+from evalake.metrics.limits import left_open
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite as find_suite
 from evalake.suites.registry import suite_names
@@ -136,14 +137,14 @@ def step(lake: Lake, snapshot_id: str, previous_id: str, model: str, metric: str
     """Compare a snapshot's values of a metric with those of the one before it, on the samples that both have.
 
     Returns:
-        A row (as of `compare`, p unadjusted) for each judge and slice. Snapshots do not change, so what was computed
-        once is kept.
+        A row (as of `compare`, p unadjusted) for each judge and slice, whose interval holds whatever is missing.
+        Snapshots do not change, so what was computed once is kept.
 
     Raises:
         EvalakeError: The two do not compare, or the rows of one are no longer there.
     """
     new, old = (replace(find_side(lake, name, None), model=model) for name in (snapshot_id, previous_id))
-    return tuple(compare_found(lake, new, old, (metric,)).rows.iter_rows(named=True))
+    return tuple(map(left_open, compare_found(lake, new, old, (metric,)).rows.iter_rows(named=True)))
 
 
 def _conditions(row: Values, criteria: Mapping[tuple[str, str | None], list[str]], moves: Moves) -> dict[str, Any]:
@@ -170,6 +171,8 @@ def _taken(given: Values) -> list[str]:
         return [f"first {given['first']}"]
     if given.get("limit") is not None:
         return [f"{given['limit']} drawn" if given.get("draw") is not None else f"first {given['limit']}"]
+    if given.get("pooled") is not None:
+        return [f"{given['pooled']} drawn of all datasets"]
     return given.get("samples") or ([f"failed in {given['only_failed']}"] if given.get("only_failed") else [])
 
 

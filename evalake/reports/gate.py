@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from evalake.reports.ranking import Decision, Verdict
+from evalake.reports.ranking import FIXED, Decision, Verdict
 from evalake.reports.report import Subject
-from evalake.reports.wording import UNKNOWN, markdown_text, one_line
+from evalake.reports.wording import UNKNOWN, UNRELIABLE, markdown_text, one_line
 
 LONGEST = 300
 """Characters of a name or a rule."""
@@ -27,8 +27,14 @@ class Checked:
     ci_low: float | None = None
     ci_high: float | None = None
     """The interval of the difference where a rule is about one, else of the value."""
+    limit_low: float | None = None
+    limit_high: float | None = None
+    """The limits that decide about a value: exact, and whatever is missing."""
     p_holm: float | None = None
     units: int | None = None
+    missing: float = 0.0
+    """The share of the items without an answer, a judgement or a decision; of both sides the larger."""
+    is_reliable: bool = True
     reason: str | None = None
 
     @property
@@ -39,18 +45,43 @@ class Checked:
     @property
     def detail(self) -> str:
         """The numbers that decided, and why where numbers do not say it."""
-        return ", ".join(filter(None, (self._numbers(), self._missing(), self.reason)))
+        return ", ".join(filter(None, (self._numbers(), self._limits(), self.marks, self._more(), self.reason)))
+
+    @property
+    def counted(self) -> str:
+        """The number of units, with its mark where they are fewer than 30."""
+        return UNKNOWN if self.units is None else f"{self.units:,}{'' if self.is_reliable else UNRELIABLE}"
+
+    @property
+    def marks(self) -> str:
+        """The units, their mark where they are fewer than 30, and the share of missing items."""
+        units = "" if self.units is None else f"{self.counted} units"
+        missing = f"{100 * self.missing:.1f}% missing" if self.missing else ""
+        return ", ".join(filter(None, (units, missing)))
 
     def _numbers(self) -> str:
-        ends = "" if self.ci_low is None or self.ci_high is None else _ends(self)
+        ends = self._interval()
         if self.difference is None:
             return "unknown" if self.value is None else f"{_number(self.value)}{ends}"
         p = "" if self.p_holm is None else f" p {self.p_holm:.3f}"
         return f"{_number(self.baseline)} -> {_number(self.value)}: {self.difference:+.4g}{ends}{p}"
 
-    def _missing(self) -> str:
-        more = self.decision.more_samples
-        return "" if more is None else f"about {more:,} more samples would settle it"
+    def _limits(self) -> str:
+        """Write the limits that decide, where they are not the interval."""
+        if self.limit_low is None or self.limit_high is None or self.difference is not None:
+            return ""
+        limits = f"[{self.limit_low:.4g} {self.limit_high:.4g}]"
+        return "" if f" {limits}" == self._interval() else f"decided by {limits}"
+
+    def _interval(self) -> str:
+        return "" if self.ci_low is None or self.ci_high is None else _ends(self)
+
+    def _more(self) -> str:
+        more, least = self.decision.more_samples, self.decision.more_at_least
+        if more is None:
+            return ""
+        at_least = "" if least is None or least >= more else f" ({least:,} if the truth is at the far end)"
+        return f"{more:,} more samples for 80 % power{at_least}"
 
 
 @dataclass(frozen=True)
@@ -61,6 +92,14 @@ class Gate:
     baseline: str | None
     checks: Sequence[Checked]
     warnings: Sequence[str]
+    family: Sequence[str] = ()
+    """How many checks may fail by chance alone."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know of the verdicts: warnings, the family of rules, and how to get more samples."""
+        advised = any(check.decision.more_samples is not None for check in self.checks)
+        return [*self.warnings, *self.family, *([FIXED] if advised else [])]
 
     @property
     def verdict(self) -> Verdict:
@@ -105,19 +144,24 @@ def as_junit(gate: Gate) -> str:
         else:
             attributes = {"type": str(check.decision.verdict), "message": _plain(check.detail)}
             ElementTree.SubElement(case, kind, attributes)
-    if gate.warnings:
-        ElementTree.SubElement(suite, "system-out").text = "\n".join(map(_plain, gate.warnings))
+    if gate.notes:
+        ElementTree.SubElement(suite, "system-out").text = "\n".join(map(_plain, gate.notes))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
 def as_markdown(gate: Gate) -> str:
     """Write Markdown: the verdict as a heading, a table, and warnings below."""
-    lines = [f"### {_cell(gate.summary)}", "", "| verdict | rule | model | what decided |", "|---|---|---|---|"]
+    lines = [
+        f"### {_cell(gate.summary)}",
+        "",
+        "| verdict | rule | model | units | what decided |",
+        "|---|---|---|---|---|",
+    ]
     for check in gate.checks:
-        cells = (check.decision.verdict, check.rule, check.subject, check.detail)
+        cells = (check.decision.verdict, check.rule, check.subject, check.counted, check.detail)
         lines.append(f"| {' | '.join(map(_cell, cells))} |")
-    lines += ["", *(f"* {_cell(warning)}" for warning in gate.warnings)] if gate.warnings else []
+    lines += ["", *(f"* {_cell(note)}" for note in gate.notes)] if gate.notes else []
     return "\n".join(lines) + "\n"
 
 

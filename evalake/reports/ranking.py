@@ -2,18 +2,21 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from itertools import combinations
 from statistics import NormalDist
 from string import ascii_letters
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
 
 from evalake.metrics.agreement import BY_DAWID_SKENE
-from evalake.metrics.compare import DRAWS, SIGNIFICANT_BELOW, Bounds, compare, holm
+from evalake.metrics.compare import DRAWS, SIGNIFICANT_BELOW, compare, holm
 from evalake.metrics.compute import Metric
+from evalake.metrics.limits import ERROR, Answered, Bounds, Ends, bounds_of_difference, left_open
 
 # Decide whether a value reaches a target, as far as its interval tells: PASS, FAIL, or UNDECIDED.
 
@@ -21,9 +24,25 @@ from evalake.metrics.compute import Metric
 MOST_SAMPLES = 1_000_000
 """Nobody will take more, so that no number is named beyond."""
 
+FEWEST_UNITS = 20
+"""Below so many units nothing passes, unless the rule says otherwise."""
+
+POWER = 0.8
+"""The chance with which the samples that are advised settle a rule."""
+
+Z_LIMIT = NormalDist().inv_cdf(1 - ERROR / 2)
+Z_BOTH = Z_LIMIT + NormalDist().inv_cdf(POWER)
+"""Standard errors to a limit, and so many more that it is passed with that chance."""
+
+FIXED = (
+    "more samples settle a rule with 80 % power if the value stays what it is; deciding again after them errs more "
+    "often than 2.5 %: `evalake settle` decides in rounds"
+)
+"""What a number of more samples means, and whose work it is."""
+
 
 class Verdict(StrEnum):
-    """What an interval says of a target."""
+    """What limits say of a target."""
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -32,10 +51,15 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict; where it is undecided, about how many more samples would settle it, None where nobody can say."""
+    """A verdict; where it is undecided, how many more samples settle it with 80 % power, None where nobody can say.
+
+    `more_at_least` is that number if the truth is at the far end of the interval; at its near end no number suffices.
+    """
 
     verdict: Verdict
     more_samples: int | None = None
+    more_at_least: int | None = None
+    reason: str | None = None
 
     @property
     def text(self) -> str:
@@ -44,28 +68,97 @@ class Decision:
 
 
 def decide(
-    value: float, low: float | None, high: float | None, units: int, target: float, *, higher_is_better: bool = True
+    value: float,
+    low: float | None,
+    high: float | None,
+    units: int,
+    target: float,
+    *,
+    higher_is_better: bool = True,
+    fewest: int = FEWEST_UNITS,
+    trials: float | None = None,
 ) -> Decision:
-    """Decide by the interval: PASS where all of it reaches the target, FAIL where none does.
+    """Decide by limits: PASS where all between them reaches the target, FAIL where nothing does.
 
-    The samples that are missing follow from the interval's end towards the target, which nears the value by the root of
-    the number of units; they are about right where the value stays what it is.
+    Args:
+        value: What was measured.
+        low: The lower limit.
+        high: The upper limit.
+        units: How many units they rest on.
+        target: What the value must reach.
+        higher_is_better: Whether more is better.
+        fewest: Fewer units than these never pass.
+        trials: Of a proportion, how many independent trials the units are worth.
     """
     if low is None or high is None:
         return Decision(Verdict.UNDECIDED)
     if low >= target if higher_is_better else high <= target:
-        return Decision(Verdict.PASS)
+        if units >= fewest:
+            return Decision(Verdict.PASS)
+        return Decision(Verdict.UNDECIDED, fewest - units, fewest - units, f"fewer than {fewest} units never pass")
     if high < target if higher_is_better else low > target:
         return Decision(Verdict.FAIL)
-    reach, distance = (value - low if value > target else high - value), abs(value - target)
-    more = units * ((reach / distance) ** 2 - 1) if distance else math.inf
-    return Decision(Verdict.UNDECIDED, max(1, math.ceil(more)) if more <= MOST_SAMPLES else None)
+    far, reach = (high, value - low) if value > target else (low, high - value)
+    if trials:
+        more, least = (_more_trials(units, trials, end, target) for end in (value, far))
+    else:
+        more, least = (_more(units, reach, abs(end - target)) for end in (value, far))
+    return Decision(Verdict.UNDECIDED, more, least if more is not None else None)
+
+
+def _more(units: int, reach: float, distance: float) -> int | None:
+    """Compute how many more samples tell a distance from 0 with 80 % power; None where too many to name.
+
+    The limit nears the value by the root of the number of units.
+    """
+    return _named(units * ((Z_BOTH / Z_LIMIT * reach / distance) ** 2 - 1) if distance else math.inf)
+
+
+def _more_trials(units: int, trials: float, value: float, target: float) -> int | None:
+    """Compute how many more samples tell a proportion from its target with 80 % power."""
+    spread = Z_LIMIT * math.sqrt(target * (1 - target)) + (Z_BOTH - Z_LIMIT) * math.sqrt(value * (1 - value))
+    needed = (spread / (value - target)) ** 2 if value != target else math.inf
+    return _named(units * (needed / trials - 1))
+
+
+def _named(more: float) -> int | None:
+    return max(1, math.ceil(more)) if more <= MOST_SAMPLES else None
+
+
+def of_whole_run(decision: Decision, state: str) -> Decision:
+    """Turn a PASS of a run that is not complete into UNDECIDED: what is missing is not missing by chance."""
+    if state == "completed" or decision.verdict is not Verdict.PASS:
+        return decision
+    return Decision(Verdict.UNDECIDED, reason=f"it would pass, but the run is {state}")
+
+
+def decide_whatever_is_missing(
+    row: Mapping[str, Any], widened: Ends, target: float, *, higher_is_better: bool = True, fewest: int = FEWEST_UNITS
+) -> Decision:
+    """Decide about a measured row by its limits, unless what is missing could change that.
+
+    Args:
+        row: value, ci_low, ci_high and units; of a proportion also trials.
+        widened: The limits whatever the missing rows are.
+        target: What the value must reach.
+        higher_is_better: Whether more is better.
+        fewest: Fewer units than these never pass.
+    """
+    decided = partial(decide, higher_is_better=higher_is_better, fewest=fewest, trials=row.get("trials"))
+    known, whatever = (
+        decided(row["value"], low, high, row["units"], target)
+        for low, high in ((row["ci_low"], row["ci_high"]), widened)
+    )
+    if known.verdict is Verdict.UNDECIDED or whatever.verdict is known.verdict:
+        return known
+    return Decision(Verdict.UNDECIDED, reason=f"it would {known.verdict.lower()}, but what is missing may change that")
 
 
 def as_judged(decision: Decision, judge: str | None) -> Decision:
     """Withhold a PASS by a consensus of Dawid and Skene, which may have exchanged right and wrong."""
     withheld = decision.verdict is Verdict.PASS and judge is not None and judge.startswith(BY_DAWID_SKENE)
-    return Decision(Verdict.UNDECIDED) if withheld else decision
+    reason = "a consensus of Dawid and Skene never decides PASS"
+    return Decision(Verdict.UNDECIDED, reason=reason) if withheld else decision
 
 
 # Missing items of one model: how many, why, and what they leave open.
@@ -82,6 +175,12 @@ class Missing:
     kinds: Mapping[str, int]
     bounds: Mapping[str, Bounds]
     """By headline metric, the lowest and the highest value that it can have once all is known."""
+
+    @property
+    def share(self) -> str:
+        """How much of the items is missing, and of which kinds, in a few words."""
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.kinds.items())
+        return f"{100 * self.missing / self.items:.1f}% missing: {kinds}"
 
     @property
     def sentence(self) -> str:
@@ -131,13 +230,22 @@ class Standing:
     """Models that share a letter are not significantly apart; models without a common one are."""
 
 
-def compare_all(frame: pl.DataFrame, metric: Metric) -> dict[str | None, tuple[Comparison, ...]]:
+def compare_all(
+    frame: pl.DataFrame, metric: Metric, lacks: Mapping[tuple[str, str | None], Answered] = MappingProxyType({})
+) -> dict[str | None, tuple[Comparison, ...]]:
     """Compare every pair of models in a metric over all samples; p values are adjusted over all pairs of one judge.
 
     Args:
         frame: Result rows with model, judge, sample_hash, cluster and what the metric reads.
         metric: The metric that ranks.
+        lacks: What is known of models and judges that lack something; what it leaves open is not significant.
     """
+    plain = replace(metric, slices=("all",))
+
+    def known(model: str, judge: str | None) -> Answered:
+        rows = frame.filter(pl.col("model") == model, pl.col("judge").eq_missing(judge))
+        return lacks.get((model, judge)) or Answered(rows)
+
     models = frame["model"].unique().sort().to_list()
     of_model = {model: frame.filter(pl.col("model") == model) for model in models}
     compared: dict[str | None, list[tuple[str, str, dict[str, Any]]]] = {}
@@ -145,26 +253,38 @@ def compare_all(frame: pl.DataFrame, metric: Metric) -> dict[str | None, tuple[C
     for first, second in combinations(models, 2):
         rows = compare(of_model[first], of_model[second], [metric], cluster="cluster", pair="sample_hash", draws=draws)
         for row in rows.filter(pl.col("slice") == "all").iter_rows(named=True):
+            ends = row["difference"], row["difference"]
+            if {(first, row["judge"]), (second, row["judge"])} & lacks.keys():
+                one, other = (known(model, row["judge"]) for model in (first, second))
+                ends = bounds_of_difference(row["difference"], plain, one, other)
+            row |= dict(zip(("bound_low", "bound_high"), ends, strict=True))
             compared.setdefault(row["judge"], []).append((first, second, row))
     return {judge: _adjusted(compared[judge]) for judge in sorted(compared, key=lambda name: name or "")}
 
 
 def stand(
-    values: Mapping[str, float | None], compared: Sequence[Comparison], *, higher_is_better: bool = True
+    values: Mapping[str, float | None],
+    compared: Sequence[Comparison],
+    *,
+    higher_is_better: bool = True,
+    worst: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[Standing, ...]:
     """Order models by value, best first; those without one last, by name.
 
+    A model that lacks answers stands where the worst case puts it (`worst`): what is missing helps nobody.
     Models that share no samples cannot be told apart, and share a letter.
     """
     sign = -1.0 if higher_is_better else 1.0
     ranked = sorted(
-        ((model, value) for model, value in values.items() if value is not None), key=lambda mv: (sign * mv[1], mv[0])
+        ((model, value) for model, value in values.items() if value is not None),
+        key=lambda mv: (sign * worst.get(mv[0], mv[1]), mv[0]),
     )
     apart = {frozenset((c.first, c.second)) for c in compared if c.apart}
     of_model = letters([model for model, _ in ranked], apart)
     standings: list[Standing] = []
     for place, (model, value) in enumerate(ranked, start=1):
-        tied = bool(standings) and standings[-1].value == value
+        before = standings[-1] if standings else None
+        tied = before is not None and (before.value, worst.get(before.model)) == (value, worst.get(model))
         standings.append(Standing(model, value, standings[-1].rank if tied else place, of_model[model]))
     return (*standings, *(Standing(model, None, None, None) for model in sorted(values) if values[model] is None))
 
@@ -205,15 +325,12 @@ def _names() -> Iterator[str]:
 def _adjusted(rows: Sequence[tuple[str, str, dict[str, Any]]]) -> tuple[Comparison, ...]:
     p_values = [_p_value(row) for *_, row in rows]
     adjusted = iter(holm([p for p in p_values if p is not None]))
-    return tuple(
-        Comparison(
-            first=first,
-            second=second,
-            p_adjusted=None if p is None else next(adjusted),
-            **{name: row[name] for name in ("units", "difference", "ci_low", "ci_high", "p")},
-        )
-        for (first, second, row), p in zip(rows, p_values, strict=True)
-    )
+    names = ("units", "difference", "ci_low", "ci_high", "p", "p_adjusted")
+    found = []
+    for (first, second, row), p in zip(rows, p_values, strict=True):
+        known = left_open(row | {"p_adjusted": None if p is None else next(adjusted)})
+        found.append(Comparison(first, second, **{name: known[name] for name in names}))
+    return tuple(found)
 
 
 def _p_value(row: Mapping[str, Any]) -> float | None:

@@ -10,8 +10,20 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from evalake.metrics.limits import Ends
 from evalake.reports.coverage import Coverage, as_objects
-from evalake.reports.ranking import Comparison, Decision, Missing, Standing, Verdict, as_judged, decide, stand
+from evalake.reports.ranking import (
+    FIXED,
+    Comparison,
+    Decision,
+    Missing,
+    Standing,
+    Verdict,
+    as_judged,
+    decide_whatever_is_missing,
+    of_whole_run,
+    stand,
+)
 from evalake.reports.wording import UNKNOWN, number, visible
 from evalake.sdk.figures import (
     AgreementMatrix,
@@ -81,6 +93,7 @@ class Report:
     trivial        what models that answer every sample alike would get in the quantity that ranks, by name
     answers        which columns of `results` say what was right; without it no mistakes are listed
     missing        what the run lacks of each model, and the bounds of the headline metrics that leaves
+    limits         of the ranking's quantity by model and judge: the limits that decide, and those whatever is missing
     coverage       what came of the items of each model, judge and dataset
     results        the run's rows of the suite's results table; a `judge` column only where the suite has judges
     """
@@ -95,6 +108,7 @@ class Report:
     trivial: Mapping[str, float] = field(default_factory=dict)
     answers: Answers | None = None
     missing: Sequence[Missing] = ()
+    limits: Mapping[tuple[str, str | None], tuple[Ends, Ends]] = field(default_factory=dict)
     coverage: Sequence[Coverage] = ()
     results: pl.DataFrame | None = None
 
@@ -129,8 +143,10 @@ class Report:
         placed = {}
         for judge in dict.fromkeys(subject.judge for subject in subjects):
             values = {s.model: self.value(s, quantity).value for s in subjects if s.judge == judge}
-            compared = self.comparisons.get(judge, ())
-            for standing in stand(values, compared, higher_is_better=quantity.higher_is_better):
+            compared, upwards = self.comparisons.get(judge, ()), quantity.higher_is_better
+            lacking = ((each.model, each.bounds.get(quantity.metric)) for each in self.missing if each.judge == judge)
+            worst = {model: ends[0 if upwards else 1] for model, ends in lacking if ends is not None}
+            for standing in stand(values, compared, higher_is_better=upwards, worst=worst):
                 placed[Subject(standing.model, judge)] = standing
         return placed
 
@@ -188,8 +204,15 @@ class Report:
         known, upwards = self.value(subject, self.ranking.quantity), self.ranking.quantity.higher_is_better
         if known.value is None:
             return None
-        ends = known.value, known.ci_low, known.ci_high
-        return as_judged(decide(*ends, known.units, self.target, higher_is_better=upwards), subject.judge)
+        shown = known.ci_low, known.ci_high
+        exact, widened = self.limits.get(subject, (shown, shown))
+        row = {"value": known.value, "ci_low": exact[0], "ci_high": exact[1], "units": known.units}
+        decision = decide_whatever_is_missing(row, widened, self.target, higher_is_better=upwards)
+        return as_judged(of_whole_run(decision, self.run["state"]), subject.judge)
+
+    def lacking(self, subject: Subject) -> Missing | None:
+        """Find what the run lacks of a model, as the judge saw it; None where nothing."""
+        return next((each for each in self.missing if (each.model, each.judge) == subject), None)
 
     def mistakes(self) -> Iterator[tuple[Subject, pl.DataFrame]]:
         """Yield each model's wrong answers, in the order of the ranking; models without any are left out."""
@@ -262,7 +285,9 @@ def target_line(report: Report) -> str | None:
     aim = f"{'at least' if quantity.higher_is_better else 'at most'} {number(report.target, quantity.unit)}"
     unknown = f"; {verdicts.count(None)} unknown" if None in verdicts else ""
     undecided = verdicts.count(Verdict.UNDECIDED)
-    open_ = f"; {undecided} undecided (+: about as many more samples would settle it)" if undecided else ""
+    open_ = f"; {undecided} undecided" if undecided else ""
+    if any(decision and decision.more_samples for decision in decisions):
+        open_ += f" (+: so many {FIXED})"
     reached = f"{verdicts.count(Verdict.PASS)} of {len(verdicts)}"
     return f"{reached} reach the target of {aim} {quantity.label}{open_}{unknown}"
 
@@ -376,7 +401,7 @@ def as_data(report: Report) -> dict[str, Any]:
 
 
 def _place(report: Report, subject: Any) -> dict[str, Any]:
-    standing = report.standings[subject]
+    standing, lacking = report.standings[subject], report.lacking(subject)
     decision = report.decision(subject)
     return {
         "model": subject.model,
@@ -386,7 +411,19 @@ def _place(report: Report, subject: Any) -> dict[str, Any]:
         "value": standing.value,
         "decision": None if decision is None else decision.verdict.value,
         "more_samples": None if decision is None else decision.more_samples,
+        "more_at_least": None if decision is None else decision.more_at_least,
+        "reason": None if decision is None else decision.reason,
+        **_limits(report, subject),
+        "missing": 0 if lacking is None else lacking.missing,
+        "missing_share": 0.0 if lacking is None else lacking.missing / lacking.items,
+        "missing_kinds": {} if lacking is None else dict(lacking.kinds),
     }
+
+
+def _limits(report: Report, subject: Any) -> dict[str, float | None]:
+    """List the limits that decide, which are exact and hold whatever is missing; null where they are unknown."""
+    low, high = report.limits.get(subject, ((None, None), (None, None)))[1]
+    return {"limit_low": low, "limit_high": high}
 
 
 def _plain(value: Any) -> Any:

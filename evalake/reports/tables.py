@@ -207,8 +207,10 @@ def _labels(quantities: Sequence[Quantity]) -> tuple[str, ...]:
 
 
 def _name(report: Report, subject: Subject) -> Cell:
-    """Name a row by model and judge; by model alone where all have one judge, whom the headline names."""
-    return Cell(one_line(subject.name if report.only_judge is None else subject.model, 300))
+    """Name a row by model and judge, by model alone where all have one judge; and say how much is missing, by kind."""
+    name = one_line(subject.name if report.only_judge is None else subject.model, 300)
+    lacking = report.lacking(subject)
+    return Cell(name if lacking is None else f"{name} ({lacking.share})")
 
 
 def _or_unknown(value: int | None) -> Cell:

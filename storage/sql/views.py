@@ -89,6 +89,8 @@ METRIC_HISTORY = View(
                         ' (first ' || (r.parameters ->> '$.first') || ')',
                         case when (r.parameters ->> '$.draw') is not null
                             then ' (' || (r.parameters ->> '$.limit') || ' drawn)'
+                        when r.parameters ->> '$.pooled' is not null
+                            then ' (' || (r.parameters ->> '$.pooled') || ' pooled)'
                             else ' (first ' || (r.parameters ->> '$.limit') || ')' end,
                         ' (chosen '
                             || left(sha256(coalesce(r.parameters ->> '$.samples', r.parameters ->> '$.only_failed')), 8)

@@ -139,7 +139,7 @@ def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
         suite=compared.suite.name,
         headline=list(compared.suite.metrics.headline),
         rows=rows,
-        warnings=list(compared.warnings),
+        warnings=[*compared.warnings, *compared.notes],
     )
 
 

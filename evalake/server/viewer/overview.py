@@ -260,6 +260,8 @@ def _taken(parameters: Mapping[str, Any]) -> str:
     limit, first = parameters.get("limit"), parameters.get("first")
     if limit is not None and parameters.get("draw") is not None:
         return f" ({limit} drawn)"
+    if parameters.get("pooled") is not None:
+        return f" ({parameters['pooled']} pooled)"
     if (number := limit if first is None else first) is not None:
         return f" (first {number})"
     samples = parameters.get("samples")

@@ -199,7 +199,9 @@ OUTCOMES = Outcomes(
     .when(_judge_error.is_in(PROVISIONAL_ERRORS))
     .then(_judge_error)
     .when(_judge_error.is_not_null())
-    .then(pl.lit("judge_error")),
+    .then(pl.lit("judge_error"))
+    .when(pl.col("panel_undecided"))
+    .then(pl.lit("undecided")),
     without_verdict=pl.when(_subject_error == "timeout")
     .then(pl.lit(EMPTY))
     .when(_subject_error.is_not_null())

@@ -370,6 +370,7 @@ def _powered(judged: pl.DataFrame, judge: str, of: str | None, human: str) -> PP
         labelled.to_numpy().astype("int64"),
         _array(chosen[human]),
         _array(chosen["human_weight"]),
+        judged["cluster"].rank("dense").to_numpy().astype("int64"),
     )
 
 
@@ -378,6 +379,7 @@ def _array(values: pl.Series) -> Array:
 
 
 def _row(model: Any, judge: Any, name: str, estimate: PPIEstimate | None) -> dict[str, Any]:
-    labels = 0 if estimate is None else estimate.labels
+    labels, units = (0, 0) if estimate is None else (estimate.labels, estimate.units)
     numbers = {number: getattr(estimate, number, None) for number in ("value", "se", "ci_low", "ci_high")}
-    return metric_row(model, judge, name, n=labels, units=labels, **numbers)
+    row = metric_row(model, judge, name, n=labels, units=units, **numbers)
+    return row | {"reliable": row["reliable"] and not (estimate is not None and estimate.marked)}

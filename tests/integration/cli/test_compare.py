@@ -12,6 +12,7 @@ BETTER, WORSE = "openai/gpt-4o-mini", "ollama/llama3:8b"
 FIELDS = [
     "suite", "judge", "metric", "slice", "slice_value", "a", "b", "value_a", "value_b", "difference",
     "ci_low", "ci_high", "p", "p_holm", "units", "flips_to_a", "flips_to_b",
+    *("missing_a", "missing_b", "bound_low", "bound_high"),
 ]  # fmt: skip
 
 

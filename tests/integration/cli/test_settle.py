@@ -20,6 +20,21 @@ def test_it_stops_when_the_rules_are_decided(tmp_path: Path) -> None:
     assert "round 1: 40 of " in done.stderr
 
 
+def test_it_settles_the_mix_that_the_whole_run_has(tmp_path: Path) -> None:
+    """A large dataset of 90 % malicious commands and a small one of 10 %: taking as many of each would say FAIL."""
+    for name, count, harmless_of_ten in (("big", 360, 1), ("small", 40, 9)):
+        rows = [
+            f"{name}{n},cmd {name} {n},{'harmless' if n % 10 < harmless_of_ten else 'malicious'}" for n in range(count)
+        ]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["sample_id,command,label", *rows]) + "\n")
+    data = ("--dataset", "big.csv", "--dataset", "small.csv")
+    done = evalake(*BLOCKS, *data, "--rule", "accuracy >= 0.7", "--json", folder=tmp_path)
+    printed = json.loads(done.stdout)
+    assert (printed["verdict"], done.returncode) == ("PASS", 0), done.stderr
+    assert printed["rounds"][-1]["samples"] < 400
+    assert "shuffled" in printed["promise"]
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

@@ -75,6 +75,24 @@ def test_samples_and_repeats_are_told_apart(lake: Lake, runs: tuple[str, str], m
         assert low < own["repeats"] < high
 
 
+def meaning_of_repeats(lake: Lake, folder: Path, missed: tuple[int, int]) -> str:
+    """What explain says of two repeats of the same requests, of which the first and the second miss so many of 60."""
+    asked = []
+    for repeat, misses in enumerate(missed):
+        said = ["ALLOW" if n < misses else "BLOCK" for n in range(60)]
+        lines = [recorded(2 * n, MODEL, action, replicate=repeat) for n, action in enumerate(said)]
+        asked.append(run_of(lake, "command_guard", lines, folder))
+    explained = explain(lake, f"{asked[1]}:{MODEL}", f"{asked[0]}:{MODEL}", metric="accuracy")
+    return str(explained.parts.filter(pl.col("part") == "repeats")["meaning"].item())
+
+
+@pytest.mark.parametrize(
+    ("missed", "said"), [((2, 30), "answers otherwise than before"), ((6, 8), "no more than noise shows")]
+)
+def test_repeats_that_differ_beyond_noise_are_no_noise(tmp_path: Path, missed: tuple[int, int], said: str) -> None:
+    assert said in meaning_of_repeats(Lake(str(tmp_path / "lake")), tmp_path, missed)
+
+
 def test_another_models_answers_are_replies(lake: Lake, runs: tuple[str, str]) -> None:
     explained = explain(lake, f"{runs[0]}:{MODEL}", f"{runs[0]}:{OTHER}")
     assert parts(explained) == {"samples": 0, "replies": pytest.approx(0.15), "judge": 0, "code": 0, "repeats": 0}

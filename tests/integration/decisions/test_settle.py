@@ -11,7 +11,7 @@ import pytest
 from evalake.admin.import_results import import_recorded
 from evalake.contracts.tables import RUNS
 from evalake.core.errors import UsageError
-from evalake.decisions.settle import Ask, Round, limit_for, require_settleable, settle, sizes
+from evalake.decisions.settle import Ask, Round, require_settleable, settle, sizes
 from evalake.reports.ranking import Verdict
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
@@ -133,9 +133,3 @@ def test_rules_that_cannot_be_settled_are_refused_before_anything_is_paid_for(ru
     guard = suite("command_guard")
     with pytest.raises(UsageError, match=told):
         require_settleable(guard, guard.options, rules, None)
-
-
-def test_a_round_takes_as_many_of_each_dataset_as_it_has() -> None:
-    assert limit_for(40, [100, 100]) == 20
-    assert limit_for(40, [5, 100]) == 35
-    assert limit_for(7, [7]) == 7

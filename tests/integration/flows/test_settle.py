@@ -34,7 +34,7 @@ def settled(work: Workplace, rule: str, budget: Ceiling = UNLIMITED) -> list[Rou
     order = work.parameters(commands(work.folder))
 
     def ask(size: int, ceiling: Ceiling) -> str:
-        return carry_out(RunRequest(**order, limit=size, max_cost_usd=ceiling.usd, max_calls=ceiling.calls))
+        return carry_out(RunRequest(**order, pooled=size, max_cost_usd=ceiling.usd, max_calls=ceiling.calls))
 
     return list(settle(work.lake, ask, SAMPLES, [rule], model=MODEL, against=None, budget=budget))
 

@@ -1,6 +1,7 @@
 """Choosing samples: a draw has every label, is the same every time, and grows without changing what it held."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from evalake.core.errors import UsageError
 from evalake.sdk import Dataset, Sample
 from evalake.suites.registry import suite
-from evalake.tasks.choose import choose, draw
+from evalake.tasks.choose import choose, draw, draw_pooled
 
 
 def dataset(**counts: int) -> Dataset:
@@ -54,3 +55,36 @@ def test_named_samples_are_kept_and_unknown_ones_are_named() -> None:
     assert [sample.sample_id for sample in kept.samples] == ["a0", "a2"]
     with pytest.raises(UsageError, match="'nowhere'"):
         choose([other], ["nowhere", "z"])
+
+
+def test_a_pooled_draw_has_each_dataset_in_proportion_and_grows_without_changing_what_it_held() -> None:
+    small = replace(
+        dataset(a=60), name="small", samples=tuple(replace(s, dataset="small") for s in dataset(a=60).samples)
+    )
+    whole = [dataset(a=400, b=200), small]
+    drawn = [draw_pooled(whole, size) for size in (40, 110, 660)]
+    shares = [{d.name: len(d.samples) for d in each} for each in drawn]
+    assert shares[-1] == {"d": 600, "small": 60}
+    assert all(abs(each["small"] - size / 11) <= 2 for each, size in zip(shares, (40, 110, 660), strict=True))
+    names = [{(d.name, s.sample_id) for d in each for s in d.samples} for each in drawn]
+    assert names[0] < names[1] < names[2]
+    assert [len(each) for each in names] == [40, 110, 660]
+
+
+def test_a_pooled_draw_keeps_clusters_whole_and_gives_rare_strata_their_chance() -> None:
+    samples = [
+        Sample("s", "d", f"{c}-{n}", "x", label=f"l{c}", cluster=f"c{c}") for c in range(200) for n in range(1 + c % 4)
+    ]
+    early, *_ = draw_pooled([Dataset("d", tuple(samples))], 100)
+    sizes = Counter(sample.cluster for sample in samples)
+    drawn = Counter(sample.cluster for sample in early.samples)
+    assert all(sizes[cluster] == count for cluster, count in drawn.items())
+    assert 100 <= len(early.samples) <= 103
+    assert 25 <= len(drawn) <= 60, "every label has one cluster only: about a fifth of them are drawn"
+
+
+def test_neighbours_of_a_file_do_not_follow_each_other_in_a_pooled_draw() -> None:
+    """Replies of blocks of five hang together: the first forty samples are of many blocks."""
+    ordered = Dataset("d", tuple(Sample("s", "d", f"s{n}", "x", label="a") for n in range(500)))
+    (early,) = draw_pooled([ordered], 40)
+    assert len({int(sample.sample_id[1:]) // 5 for sample in early.samples}) >= 25

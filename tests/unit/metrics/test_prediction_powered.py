@@ -80,6 +80,64 @@ def test_a_good_judge_makes_the_interval_narrower_and_a_useless_one_does_not_mak
     assert widths["noise"] < 1.02 * widths["none"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1, 5])
+def test_replicates_and_clusters_are_no_more_labels_than_there_are_clusters(size: int) -> None:
+    """What is true of a cluster is true of its rows: rows as units cover 48 to 79 %."""
+    rng = np.random.default_rng(20_253)
+    held = 0
+    for _ in range(400):
+        truth = np.repeat(rng.random(200) < 0.6, size)
+        judged = np.repeat(rng.random(200) < 0.15, size) ^ truth
+        cluster = np.repeat(np.arange(200), size)
+        chosen = np.flatnonzero(np.isin(cluster, rng.choice(200, 50, replace=False)))
+        numbers = judged.astype(float), np.ones(len(truth)), chosen, truth[chosen].astype(float)
+        estimate = ratio(*numbers, np.full(len(chosen), 4.0), cluster)
+        assert estimate is not None
+        assert (estimate.labels, estimate.units) == (50 * size, 50)
+        held += estimate.ci_low <= 0.6 <= estimate.ci_high
+    assert held / 400 >= 0.93
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rate", "labels"), [(0.5, 50), (0.8, 30), (0.7, 100)])
+@pytest.mark.parametrize("right", [0.5, 0.75, 0.95])
+def test_a_correction_is_never_wider_than_the_labels_alone_by_more_than_5_percent(
+    rate: float, labels: int, right: float
+) -> None:
+    rng = np.random.default_rng(20_254)
+    wider, held = [], 0
+    for _ in range(600):
+        truth = rng.random(600) < rate
+        judged = truth ^ (rng.random(600) > right)
+        chosen = rng.choice(600, labels, replace=False)
+        human = truth[chosen].astype(float)
+        estimate = proportion(judged.astype(float), chosen, human, np.full(labels, labels / 600))
+        assert estimate is not None
+        low, high = wilson(human.sum(), labels)
+        wider.append(0.0 if estimate.marked else estimate.width / float(high - low))
+        held += estimate.ci_low <= rate <= estimate.ci_high
+    assert max(wider) <= 1.05 + 1e-9
+    assert held / 600 >= 0.92
+
+
+@pytest.mark.slow
+def test_near_1_few_labels_err_wide_and_are_marked() -> None:
+    """A rate of .98 and 20 labels: a correction covers 86 to 91 %."""
+    rng = np.random.default_rng(20_255)
+    held = marked = 0
+    for _ in range(500):
+        truth = rng.random(500) < 0.98
+        judged = truth ^ (rng.random(500) > 0.9)
+        chosen = rng.choice(500, 20, replace=False)
+        estimate = proportion(judged.astype(float), chosen, truth[chosen].astype(float), np.full(20, 0.04))
+        assert estimate is not None
+        held += estimate.ci_low <= 0.98 <= estimate.ci_high
+        marked += estimate.marked
+    assert held / 500 >= 0.95
+    assert marked == 500
+
+
 def test_labels_on_everything_are_the_truth() -> None:
     truth = np.array([1.0, 0, 1, 1, 0, 1, 0, 0, 1, 1])
     estimate = proportion(1 - truth, np.arange(10), truth, np.ones(10))

@@ -1,0 +1,280 @@
+"""Limits that decide: exact for proportions, and as wide as missing rows could make them.
+
+Missing is not random: a server that fails on hard items leaves the easy ones. So a decision holds only where it holds
+whatever the missing rows are (Manski 1989): the limits of the worst and the best case.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike
+from typing_extensions import override
+
+from evalake.metrics.calibration import CalibrationError
+from evalake.metrics.composite import Composite, MacroAverage
+from evalake.metrics.compute import Inputs, Metric, measure
+from evalake.metrics.estimator import Estimate, Estimator
+from evalake.metrics.estimators import Count, Mean, Rate, Ratio
+from evalake.metrics.intervals import Array
+from evalake.metrics.slices import Slicing
+from evalake.metrics.units import Columns, Units, View
+
+ERROR = 0.05
+"""How often a decision's two limits leave out the truth, at most: half of it to either side."""
+
+Bounds = tuple[float, float]
+Ends = tuple[float | None, float | None]
+
+Unknown = tuple[int, pl.DataFrame | None]
+"""How many rows are not there, and the rows that are, of which something is unknown."""
+
+
+def clopper_pearson(successes: ArrayLike, n: ArrayLike, error: float = ERROR) -> tuple[Array, Array]:
+    """Compute the exact limits of a proportion (Clopper and Pearson 1934): (low, high), NaN where n is 0.
+
+    Neither number needs to be whole: clusters make effective trials.
+    """
+    from scipy.special import betaincinv
+
+    k, trials = (np.asarray(x, np.float64) for x in (successes, n))
+    with np.errstate(all="ignore"):
+        low = np.where(k > 0, betaincinv(np.maximum(k, 1e-12), trials - k + 1, error / 2), 0.0)
+        high = np.where(k < trials, betaincinv(k + 1, np.maximum(trials - k, 1e-12), 1 - error / 2), 1.0)
+    return np.where(trials > 0, low, np.nan), np.where(trials > 0, high, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Exact(Rate):
+    """A proportion with exact limits at its effective trials, never narrower than the interval that is shown."""
+
+    error: float = ERROR
+
+    @override
+    def estimate(self, view: View) -> Estimate:
+        known = super().estimate(view)
+        trials = np.nan_to_num(known.n_eff)
+        low, high = clopper_pearson(np.minimum(known.value * trials, trials), trials, self.error)
+        return replace(known, ci_low=np.fmin(low, known.ci_low), ci_high=np.fmax(high, known.ci_high))
+
+
+def exact(estimator: Estimator, error: float = ERROR) -> Estimator:
+    """Give proportions, alone and as parts of composites, their exact limits; other estimators stay what they are."""
+    if isinstance(estimator, Composite):
+        return replace(estimator, parts={name: exact(part, error) for name, part in estimator.parts.items()})
+    return Exact(estimator.successes, estimator.of, error) if type(estimator) is Rate else estimator
+
+
+def measure_exact(frame: pl.DataFrame, metrics: Sequence[Metric], error: float = ERROR) -> pl.DataFrame:
+    """Measure metrics of every model and judge with the limits that decide, in the columns of `measure`."""
+    exactly = [replace(metric, estimator=exact(metric.estimator, error)) for metric in metrics]
+    rows = measure(frame, exactly, cluster="cluster")
+    if error == ERROR:
+        return rows
+    plain = {metric.name for metric in metrics if not _is_exact(metric.estimator)}
+    factor = NormalDist().inv_cdf(1 - error / 2) / NormalDist().inv_cdf(1 - ERROR / 2)
+    ends = {name: pl.col("value") + factor * (pl.col(name) - pl.col("value")) for name in ("ci_low", "ci_high")}
+    widened = [
+        pl.when(pl.col("metric").is_in(plain)).then(end).otherwise(name).alias(name) for name, end in ends.items()
+    ]
+    return rows.with_columns(widened)
+
+
+def _is_exact(estimator: Estimator) -> bool:
+    parts = estimator.parts.values() if isinstance(estimator, Composite) else (estimator,)
+    return all(type(part) is Rate for part in parts)
+
+
+def widened(row: Mapping[str, Any], metric: Metric, ends: Bounds | None, error: float = ERROR) -> Ends:
+    """Widen the limits of a measured row to hold whatever is missing; none where that could make anything of it."""
+    value, low, high = row["value"], row["ci_low"], row["ci_high"]
+    if ends is None or low is None or high is None:
+        return low, high
+    least, most = ends
+    if not np.isfinite(most - least):
+        return None, None
+    if type(metric.estimator) is Rate and row["n_eff"]:
+        (lowest, _), (_, highest) = (clopper_pearson(end * row["n_eff"], row["n_eff"], error) for end in ends)
+        return min(low, float(lowest)), max(high, float(highest))
+    return low - (value - least), high + (most - value)
+
+
+def bounds(frame: pl.DataFrame, metric: Metric, missing: int, opened: pl.DataFrame | None = None) -> Bounds | None:
+    """Compute the lowest and the highest value that a metric can have once all rows are known.
+
+    Args:
+        frame: The rows of one model and judge.
+        metric: The metric, over all these rows.
+        missing: How many rows are not there at all.
+        opened: Those of the rows without a judgement or decision: the metric counts one as missing if it lacks its
+            value and may count.
+
+    Returns:
+        For rates, means and ratios what extreme rows would make of them, none of which weighs more than the heaviest
+        known one; for composites what extremes of their parts would; the quantity's whole range for other statistics
+        that have one; None where it has no range.
+    """
+    inputs = Inputs.read(frame.lazy(), [metric], (), None)
+    columns = Columns(inputs.rows())
+    slicing = Slicing.of(columns, "all", ())
+    view = View(columns, Units.of(slicing.group, 1, inputs.cluster), inputs.columns[0])
+    return _bounds(metric.estimator, view, (missing, opened))
+
+
+def open_bounds(frame: pl.DataFrame, metric: Metric, unknown: Unknown) -> Bounds | None:
+    """Compute the bounds of a metric; None where it misses nothing, infinite where it has no range."""
+    missing, opened = unknown
+    if not missing and (opened is None or opened.is_empty()):
+        return None
+    return bounds(frame, metric, missing, opened) or (-np.inf, np.inf)
+
+
+def _bounds(estimator: Estimator, view: View, unknown: Unknown) -> Bounds | None:
+    if isinstance(estimator, Composite):
+        parts = {name: _bounds(part, view.part(name), unknown) for name, part in estimator.parts.items()}
+        return _of_composite(estimator, {name: part for name, part in parts.items() if part is not None}, len(parts))
+    missing = _missing(estimator, unknown)
+    if isinstance(estimator, Count):
+        counted = float(view.totals("of")[0])
+        return counted, counted + missing
+    low, high = _range(estimator)
+    if not np.isfinite(high - low):
+        return None
+    if isinstance(estimator, CalibrationError) and estimator.statistic == "mean" and not estimator.equal_mass:
+        total, rows, _ = _sums(estimator, view)
+        return max(0.0, (total - missing) / (rows + missing)), min(1.0, (total + missing) / (rows + missing))
+    if not isinstance(estimator, Rate | Mean | Ratio):
+        return low, high
+    total, rows, heaviest = _sums(estimator, view)
+    more = missing * heaviest
+    if rows + more == 0:
+        return (low, high) if missing else None
+    lowest, highest = ((total + more * end) / (rows + more) for end in (low, high))
+    return lowest, highest
+
+
+def _sums(estimator: Estimator, view: View) -> tuple[float, float, float]:
+    """Compute the sums above and below of a ratio, and the heaviest row below, at least 1."""
+    if isinstance(estimator, CalibrationError):
+        rows = float(view.totals("confident")[0])
+        value = float(estimator.estimate(view).value[0])
+        return (value * rows if rows else 0.0), rows, 1.0
+    above, below = Rate.ratio if isinstance(estimator, Rate) else Mean.ratio
+    weights = np.asarray(view.values(below), np.float64)
+    heaviest = max(float(weights.max(initial=1.0)), getattr(estimator, "heaviest", None) or 1.0)
+    return float(view.totals(above)[0]), float(view.totals(below)[0]), heaviest
+
+
+def _missing(estimator: Estimator, unknown: Unknown) -> int:
+    """Count the rows that may count and whose value is unknown."""
+    missing, opened = unknown
+    if opened is None or opened.is_empty():
+        return missing
+    match estimator:
+        case Rate():
+            value, where = estimator.successes, estimator.of
+        case Mean():
+            value, where = estimator.quantity, estimator.where
+        case Ratio():
+            value, where = estimator.denominator, pl.lit(True)
+        case _:
+            return missing + opened.height
+    may_count = where.cast(pl.Float64).fill_null(1.0) > 0
+    return missing + int(opened.select((value.is_null() & may_count).sum()).item())
+
+
+def _of_composite(estimator: Composite, parts: Mapping[str, Bounds], needed: int) -> Bounds | None:
+    """Compute the extremes of a function that rises or falls with each part: they lie where each part is at an end."""
+    if len(parts) < needed:
+        return estimator.low, estimator.high
+    corners = np.array(list(product(*parts.values())))
+    with np.errstate(all="ignore"):
+        values = np.asarray(estimator.function(dict(zip(parts, corners.T, strict=True))))
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return None
+    return float(max(known.min(), estimator.low)), float(min(known.max(), estimator.high))
+
+
+def _range(estimator: Estimator) -> Bounds:
+    if isinstance(estimator, Rate | MacroAverage | CalibrationError):
+        return 0.0, 1.0
+    return float(getattr(estimator, "low", -np.inf)), float(getattr(estimator, "high", np.inf))
+
+
+# Differences of two sides, each of which may lack rows.
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What one model answered, as one judge sees it: its rows, the samples of those that are not there, open rows."""
+
+    rows: pl.DataFrame
+    gone: Sequence[str] = ()
+    opened: pl.DataFrame | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.gone and (self.opened is None or self.opened.is_empty())
+
+    def among(self, samples: set[str], pair: str, where: pl.Expr | None) -> "Answered":
+        """Narrow it to samples, and its rows to a slice; which slice a row is of that is not there nobody knows."""
+        ours = pl.col(pair).is_in(list(samples))
+        ours = ours if where is None else ours & where
+        opened = None if self.opened is None else self.opened.filter(ours)
+        return Answered(self.rows.filter(ours), [each for each in self.gone if each in samples], opened)
+
+    def samples(self, pair: str) -> set[str]:
+        """List the samples that were asked."""
+        return {*self.rows[pair], *self.gone}
+
+    def bounds(self, metric: Metric) -> Bounds | None:
+        """Compute the lowest and highest value; None where nothing bounds it."""
+        if not self.is_whole:
+            return None if self.rows.is_empty() else bounds(self.rows, metric, len(self.gone), self.opened)
+        value = measure(self.rows, [metric], groups=())["value"].to_list()
+        return (value[0], value[0]) if value and value[0] is not None else None
+
+
+def bounds_of_difference(
+    difference: float | None,
+    metric: Metric,
+    first: Answered,
+    second: Answered,
+    pair: str = "sample_hash",
+    where: pl.Expr | None = None,
+) -> Ends:
+    """Compute the lowest and highest difference on the samples that both were asked, whatever is missing.
+
+    It is the difference itself where nothing is missing, none where nothing bounds it. `where` is a slice.
+    """
+    if difference is None or (first.is_whole and second.is_whole):
+        return difference, difference
+    both = first.samples(pair) & second.samples(pair)
+    a, b = (side.among(both, pair, where).bounds(metric) for side in (first, second))
+    if a is None or b is None:
+        return None, None
+    return min(difference, a[0] - b[1]), max(difference, a[1] - b[0])
+
+
+def left_open(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Widen a compared row's interval by its bounds, and drop its p values where what is missing can hold 0.
+
+    Args:
+        row: difference, ci_low, ci_high, p, maybe p_holm or p_adjusted, and bound_low and bound_high: the difference
+            itself where nothing is missing.
+    """
+    at = row["difference"]
+    if at is None or (row["bound_low"], row["bound_high"]) == (at, at):
+        return dict(row)
+    p_values = [name for name in ("p", "p_holm", "p_adjusted") if name in row]
+    nothing = dict.fromkeys(("ci_low", "ci_high", *p_values))
+    if row["bound_low"] is None or row["ci_low"] is None or row["ci_high"] is None:
+        return dict(row) | nothing
+    low, high = row["ci_low"] + row["bound_low"] - at, row["ci_high"] + row["bound_high"] - at
+    return dict(row) | (nothing if low <= 0 <= high else {}) | {"ci_low": low, "ci_high": high}

@@ -1,0 +1,70 @@
+"""A judge that fails, and a panel that does not decide, leave a rate open: it wins nothing by them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from evalake.admin.import_results import import_recorded
+from evalake.decisions.compare import compare_sides
+from evalake.decisions.gate import hold_gate
+from evalake.reports.report import Subject
+from evalake.storage.lake import Lake
+from evalake.suites.registry import suite
+from evalake.tasks.report import build_report
+from tests.integration.cli.people import judged
+
+pytestmark = pytest.mark.slow
+
+AUDITS, FAILED = 100, 31
+RULES = ["target_detection_rate >= 0.75", "target_detection_rate <= 0.4", "judge_error_rate <= 0.1"]
+
+
+def audit(sample: int, model: str, found: bool | None, judge: str = "judge") -> str:
+    """A recorded audit; its judge failed where nobody knows whether the target was found."""
+    line = json.loads(judged(sample, model, bool(found))) | {"judge": judge}
+    return json.dumps(line if found is not None else line | {"judgement": None, "judge_error": "timeout"})
+
+
+def imported(folder: Path, lines: list[str]) -> tuple[Lake, str]:
+    (folder / "audits.jsonl").write_text("\n".join(lines))
+    lake = Lake(str(folder / "lake"))
+    return lake, import_recorded(lake, suite("solidity_audit"), [folder / "audits.jsonl"])
+
+
+def verdicts(lake: Lake, run_id: str, model: str, judge: str, rules: list[str]) -> list[str]:
+    gate = hold_gate(lake, f"{run_id}:{model}", rules)
+    return [str(check.decision.verdict) for check in gate.checks if check.judge == judge]
+
+
+def test_judgements_that_failed_are_missing_per_model(tmp_path: Path) -> None:
+    """Both models find 60 of 100; the judge failed on 31 audits of one of them, all of them misses."""
+    failing: Callable[[int], bool | None] = lambda n: n < 60 if n < AUDITS - FAILED else None  # noqa: E731
+    lines = [audit(n, "lucky", failing(n)) for n in range(AUDITS)]
+    lake, run_id = imported(tmp_path, [*lines, *(audit(n, "plain", n < 60) for n in range(AUDITS))])
+    report = build_report(lake, run_id)
+    lacking = report.lacking(Subject("lucky", "judge"))
+    assert lacking is not None
+    assert (lacking.missing, lacking.items) == (FAILED, AUDITS)
+    assert report.lacking(Subject("plain", "judge")) is None
+    assert verdicts(lake, run_id, "lucky", "judge", RULES) == ["UNDECIDED", "FAIL", "FAIL"]
+    assert verdicts(lake, run_id, "plain", "judge", RULES)[:2] == ["FAIL", "FAIL"]
+    compared = compare_sides(lake, "lucky", "plain", run_id=run_id, metric="target_detection_rate").rows
+    row = compared.filter(slice="all").row(0, named=True)
+    assert (row["missing_a"], row["missing_b"], row["p_holm"]) == (0.31, 0.0, None)
+    assert row["bound_low"] == pytest.approx(0.0)
+    assert row["bound_high"] == pytest.approx(0.31)
+
+
+def test_a_panel_that_does_not_decide_leaves_the_rate_open(tmp_path: Path) -> None:
+    """One judge finds 90 of 100 targets, the other 50: on the 40 where they differ the panel has no majority."""
+    lines = [audit(n, "m", n < share, judge) for judge, share in (("mild", 90), ("strict", 50)) for n in range(AUDITS)]
+    lake, run_id = imported(tmp_path, lines)
+    panel = "panel:mild+strict"
+    report = build_report(lake, run_id)
+    lacking = report.lacking(Subject("m", panel))
+    assert lacking is not None
+    assert (lacking.missing, dict(lacking.kinds)) == (40, {"undecided": 40})
+    rules = ["target_detection_rate >= 0.7", "target_detection_rate >= 0.3", "target_detection_rate <= 0.35"]
+    assert verdicts(lake, run_id, "m", panel, rules) == ["UNDECIDED", "PASS", "FAIL"]
