@@ -10,7 +10,6 @@ import typer
 from evalake.cli.options import JsonOption, takes
 from evalake.core.redaction import visible
 from evalake.request import RunRequest
-from evalake.sdk.tool_results import Headline
 
 if TYPE_CHECKING:
     from evalake.storage.lake import Lake
@@ -96,6 +95,8 @@ def _print_tools(run: Mapping[str, Any]) -> None:
     parameters = decode(run["parameters"] or "{}")
     if "tools" not in parameters:
         return
+    from evalake.sdk.tool_results import Headline
+
     figures = [Headline(**each) for each in parameters["headlines"]]
     known = [each for each in figures if each.ours is not None]
     others = [f"{each.name}: {each.said} there, {each.ours} here" for each in known if not each.agrees]

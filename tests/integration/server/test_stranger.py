@@ -17,15 +17,8 @@ def test_a_page_of_another_site_reads_no_secrets_of_the_server_beside_a_service(
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     environment |= {"PREFECT_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
     command = [
-        sys.executable,
-        "-m",
-        "evalake.cli",
-        "serve",
-        "--port",
-        "0",
-        "--no-token",
-        "--lake",
-        str(tmp_path / "lake"),
+        *(sys.executable, "-m", "evalake.cli", "serve", "--port", "0"),
+        *("--no-token", "--lake", str(tmp_path / "lake")),
     ]
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as service:
         try:
