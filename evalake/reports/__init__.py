@@ -1,1 +1,1 @@
-"""How results are shown: rank bands, a summary for the terminal, and an HTML page with plots; for any suite."""
+"""How results are shown: letters of rank, a summary for the terminal, and an HTML page with plots; for any suite."""

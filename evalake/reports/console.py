@@ -127,6 +127,8 @@ def _legend(sheets: Sequence[_Sheet]) -> Iterator[str]:
     texts = [text for sheet in sheets for row in sheet.texts for text in row]
     if any("[" in text for text in texts):
         yield "[ ] 95 % interval"
+    if any("letters" in sheet.table.headings for sheet in sheets):
+        yield "letters: models that share one are not significantly apart (5 %, Holm over all pairs)"
     if any(cell.doubtful for cell in cells):
         yield f"{UNRELIABLE} fewer than 30 units: unreliable"
     if any(cell.text == UNKNOWN for cell in cells):

@@ -77,7 +77,7 @@ class Report:
                    n, ci_low, ci_high, reliable
     figures        what the suite wants shown; its first Ranking orders the models everywhere
     target         the value of the ranking's quantity that passes
-    comparisons    judge to every pair of its models, compared in the quantity that ranks; without it no rank bands
+    comparisons    judge to every pair of its models, compared in the quantity that ranks; without it no letters
     trivial        what models that answer every sample alike would get in the quantity that ranks, by name
     answers        which columns of `results` say what was right; without it no mistakes are listed
     missing        what the run lacks of each model, and the bounds of the headline metrics that leaves
@@ -363,7 +363,7 @@ def as_data(report: Report) -> dict[str, Any]:
         "trivial": dict(report.trivial),
         "ranking": [_place(report, subject) for subject in report.subjects],
         "comparisons": [
-            {"judge": judge, **asdict(comparison)}
+            {"judge": judge, **asdict(comparison), "apart": comparison.apart}
             for judge, compared in report.comparisons.items()
             for comparison in compared
         ],
@@ -381,7 +381,7 @@ def _place(report: Report, subject: Any) -> dict[str, Any]:
         "model": subject.model,
         "judge": subject.judge,
         "rank": standing.rank,
-        "band": standing.band if any(report.comparisons.values()) else None,
+        "letters": standing.letters if any(report.comparisons.values()) else None,
         "value": standing.value,
         "decision": None if decision is None else decision.verdict.value,
         "more_samples": None if decision is None else decision.more_samples,

@@ -54,24 +54,24 @@ def coverage_table(report: Report) -> Table:
 
 
 def ranking_table(report: Report, figure: figures.Ranking) -> Table:
-    """Build the table of rank, model, verdict against the target, band, and quantities."""
+    """Build the table of rank, model, verdict against the target, letters, and quantities."""
     shown = (figure.quantity, *figure.columns)
-    has_bands = any(report.comparisons.values())
+    has_letters = any(report.comparisons.values())
     headings = ["#", "model"]
     has_target = report.target is not None and figure is report.ranking
     if has_target:
         sign = "≥" if figure.quantity.higher_is_better else "≤"
         headings.append(f"{sign} {number(report.target, figure.quantity.unit)}")
-    if has_bands:
-        headings.append("band")
+    if has_letters:
+        headings.append("letters")
 
     def row(subject: Subject) -> tuple[Cell, ...]:
         place = report.standings[subject]
         cells = [_or_unknown(place.rank), _name(report, subject)]
         if has_target:
             cells.append(_verdict(report.decision(subject)))
-        if has_bands:
-            cells.append(_or_unknown(place.band))
+        if has_letters:
+            cells.append(Cell(place.letters or UNKNOWN))
         return (*cells, *_values(report, subject, shown))
 
     return Table(figure.title, (*headings, *_labels(shown)), tuple(map(row, report.subjects)), key=1)

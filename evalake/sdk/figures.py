@@ -44,7 +44,7 @@ class _Titled:
 
 @dataclass(frozen=True, slots=True)
 class Ranking(_Titled):
-    """A table of models, best first by `quantity`, with rank bands and, where the report has a target, PASS or FAIL."""
+    """A table of models, best first by `quantity`, with letters and, where the report has a target, PASS or FAIL."""
 
     quantity: Quantity
     columns: tuple[Quantity, ...] = ()

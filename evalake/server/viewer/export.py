@@ -22,7 +22,7 @@ from evalake.core.files import make_folder, write_file
 from evalake.server.pages import FOLDER, addresses
 from evalake.server.viewer.item import item_contents
 from evalake.server.viewer.items import item_views
-from evalake.server.viewer.run import run_detail, run_values
+from evalake.server.viewer.run import run_detail, run_letters, run_values
 from evalake.server.viewer.run_index import RunIndex, RunIndexes
 
 # The modules of the pages as one script, for pages that are opened as files: browsers load no modules from those.
@@ -133,10 +133,11 @@ def _write_pages(folder: Path, run_id: str) -> None:
 def _write_run(indexes: RunIndexes, index: RunIndex, data: Path) -> None:
     run_id = index.run["run_id"]
     values = ",".join(value.model_dump_json() for value in run_values(indexes, run_id))
+    letters = ",".join(each.model_dump_json() for each in run_letters(indexes, run_id))
     ids = json.dumps(index.samples["sample_hash"].to_list())
     sizes = f'"in_list":{IN_LIST},"in_file":{IN_FILE}'
     run = run_detail(indexes, run_id).model_dump_json()
-    _write(data, "run", f'{{"run":{run},"values":[{values}],"item_ids":{ids},{sizes}}}')
+    _write(data, "run", f'{{"run":{run},"values":[{values}],"letters":[{letters}],"item_ids":{ids},{sizes}}}')
 
 
 def _write_items(indexes: RunIndexes, index: RunIndex, data: Path, tell: Tell) -> None:

@@ -22,7 +22,7 @@ from evalake.server.viewer.comparison import (
 from evalake.server.viewer.item import ItemDetail, item_detail
 from evalake.server.viewer.items import ItemPage, WantedPageQuery, WantedQuery, item_page
 from evalake.server.viewer.overview import Metrics, RunPage, StepView, metric_history, metric_steps, run_page
-from evalake.server.viewer.run import RunDetail, ValueView, run_detail, run_values
+from evalake.server.viewer.run import LettersView, RunDetail, ValueView, run_detail, run_letters, run_values
 from evalake.server.viewer.sql import Answer, Askable, Question, QuestionForFile, ask, ask_for_file, askable
 
 router = APIRouter(prefix="/api/v1", tags=["viewer"])
@@ -91,6 +91,12 @@ def read_run(run_id: RunId, indexes: IndexesHere) -> RunDetail:
 def read_values(run_id: RunId, indexes: IndexesHere) -> list[ValueView]:
     """List every value of the run's snapshot, those over all samples first, and headline metrics before others."""
     return run_values(indexes, run_id)
+
+
+@router.get("/runs/{run_id}/letters", responses=_refusals(400, 401, 404, 500))
+def read_letters(run_id: RunId, indexes: IndexesHere) -> list[LettersView]:
+    """List the letters of models: those that share one are not significantly apart, those without a common one are."""
+    return run_letters(indexes, run_id)
 
 
 @router.get("/runs/{run_id}/items", responses=_refusals(400, 401, 404, 500))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -17,7 +18,9 @@ from evalake.storage.lake import Lake
 from evalake.storage.snapshots import read_metrics
 from evalake.storage.sql.query import plain
 from evalake.tasks.coverage import coverage_of
+from evalake.tasks.report import build_report
 
+_KEPT_LETTERS = 200  # runs whose letters are kept
 _OF_ANSWER = ("model", "judge", "prompt_type", "verdict", "correct", "error")
 
 
@@ -35,6 +38,14 @@ class ValueView(BaseModel):
     ci_low: float | None
     ci_high: float | None
     reliable: bool
+
+
+class LettersView(BaseModel):
+    """A model's letters: models that share one are not significantly apart, models without a common one are."""
+
+    model: str
+    judge: str | None
+    letters: str
 
 
 class Choice(BaseModel):
@@ -193,6 +204,22 @@ def _snapshot(lake: Lake, run: Mapping[str, Any]) -> dict[str, Any]:
 def run_values(indexes: RunIndexes, run_id: str) -> list[ValueView]:
     """Read all values of a run's snapshot, over all samples and headline metrics first; raises as `run_detail`."""
     return _values(indexes.lake, indexes.of(run_id))
+
+
+def run_letters(indexes: RunIndexes, run_id: str) -> list[LettersView]:
+    """Tell which models are apart in the quantity that ranks; nothing where nobody can; raises as `run_detail`."""
+    snapshot_id = indexes.of(run_id).run["snapshot_id"]
+    return [] if snapshot_id is None else list(_letters(indexes.lake, run_id, snapshot_id))
+
+
+@lru_cache(maxsize=_KEPT_LETTERS)
+def _letters(lake: Lake, run_id: str, _snapshot_id: str) -> tuple[LettersView, ...]:
+    report = build_report(lake, run_id)
+    return tuple(
+        LettersView(model=subject.model, judge=subject.judge, letters=place.letters)
+        for subject, place in report.standings.items()
+        if place.letters is not None and report.comparisons.get(subject.judge)
+    )
 
 
 def _values(lake: Lake, index: RunIndex) -> list[ValueView]:

@@ -33,7 +33,7 @@ def test_unknown_and_infinite_numbers_are_null() -> None:
 def test_without_a_target_or_comparisons_nothing_is_decided() -> None:
     data = as_data(report(guard_metrics("a", 0.9, 0.9), target=None))
     assert (data["target"], data["comparisons"], data["missing"]) == (None, [], [])
-    assert (data["ranking"][0]["band"], data["ranking"][0]["decision"]) == (None, None)
+    assert (data["ranking"][0]["letters"], data["ranking"][0]["decision"]) == (None, None)
 
 
 def test_moments_are_written_as_iso_and_what_is_missing_with_its_bounds() -> None:

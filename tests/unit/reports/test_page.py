@@ -217,9 +217,9 @@ def test_the_files_stand_where_asked_and_the_data_is_plain_json(tmp_path: Path) 
     assert {path.name for path in (tmp_path / "a").iterdir()} == {"b", "c", library_name()}
     assert other.stat().st_size < 100_000, "the script that draws is shared"
     data = json.loads((page.parent / "report.json").read_text(encoding="utf-8"))
-    assert [(r["model"], r["rank"], r["band"], r["decision"]) for r in data["ranking"]] == [
-        ("a/good", 1, 1, "PASS"),
-        ("b/bad", 2, 2, "FAIL"),
+    assert [(r["model"], r["rank"], r["letters"], r["decision"]) for r in data["ranking"]] == [
+        ("a/good", 1, "a", "PASS"),
+        ("b/bad", 2, "b", "FAIL"),
     ]
     assert data["target"] == {"metric": "score", "value": 0.85}
     assert data["comparisons"][0]["p_adjusted"] < 0.05
@@ -238,7 +238,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         write_page(two_models(), tmp_path / "file" / "report")
 
 
-def test_bands_need_results() -> None:
+def test_letters_need_results() -> None:
     built: Report = report(guard_metrics("m", 0.9, 0.9))
     assert built.comparisons == {}
-    assert "band" not in Page(render(built)).text
+    assert "letters" not in Page(render(built)).text

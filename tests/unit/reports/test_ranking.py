@@ -1,12 +1,16 @@
-"""Rank bands: differences in the quantity that ranks, adjusted over all pairs, and who shares a band."""
+"""Ranking: differences in the quantity that ranks, adjusted over all pairs, and who shares a letter."""
 
+import re
+from itertools import combinations
+
+import numpy as np
 import polars as pl
 import pytest
 from statsmodels.stats.multitest import multipletests
 
 from evalake.metrics.compute import Metric
-from evalake.metrics.estimators import Mean, Rate
-from evalake.reports.ranking import Comparison, compare_all, stand
+from evalake.metrics.estimators import Mean, Quantile, Rate
+from evalake.reports.ranking import Comparison, Standing, compare_all, letters, stand
 
 SCORE = Metric("score", Mean(pl.col("score"), low=0, high=1))
 CORRECT = Metric("accuracy", Rate(pl.col("correct")))
@@ -27,8 +31,8 @@ def test_models_are_compared_in_what_ranks_not_in_their_verdicts() -> None:
     answers = frame({"a": [0.9, 1.0] * 10, "b": [0.3, 0.4] * 10})
     ((by_score,), (by_verdict,)) = (compare_all(answers, metric)[None] for metric in (SCORE, CORRECT))
     assert by_score.difference == pytest.approx(0.6)
-    assert [s.band for s in stand({"a": 0.95, "b": 0.35}, [by_score])] == [1, 2]
-    assert [s.band for s in stand({"a": 0.95, "b": 0.35}, [by_verdict])] == [1, 1]
+    assert [s.letters for s in stand({"a": 0.95, "b": 0.35}, [by_score])] == ["a", "b"]
+    assert [s.letters for s in stand({"a": 0.95, "b": 0.35}, [by_verdict])] == ["a", "a"]
 
 
 def test_repeats_are_no_evidence() -> None:
@@ -49,12 +53,12 @@ def test_p_values_are_adjusted_over_the_pairs_of_a_judge() -> None:
     assert alone.p_adjusted == alone.p
 
 
-def test_models_without_a_sample_in_common_share_a_band() -> None:
+def test_models_without_a_sample_in_common_share_a_letter() -> None:
     apart = frame({"a": [1.0] * 20, "b": [0.0] * 20}).with_columns(
         sample_hash=pl.concat_str("model", "sample_hash"), cluster=pl.concat_str("model", "cluster")
     )
     assert compare_all(apart, SCORE) == {}
-    assert [s.band for s in stand({"a": 1.0, "b": 0.0}, [])] == [1, 1]
+    assert [s.letters for s in stand({"a": 1.0, "b": 0.0}, [])] == ["a", "a"]
 
 
 def significant(first: str, second: str, difference: float = 0.2) -> Comparison:
@@ -65,30 +69,70 @@ def insignificant(first: str, second: str) -> Comparison:
     return Comparison(first, second, 100, 0.01, None, None, 0.4, 1.0)
 
 
-def test_models_share_a_band_until_one_is_significantly_worse_than_its_best() -> None:
+def test_models_share_a_letter_exactly_if_they_are_not_apart() -> None:
     values = {"d": 0.70, "a": 0.90, "c": 0.85, "b": 0.88}
     compared = [insignificant("a", "b"), significant("a", "c"), insignificant("b", "c"), insignificant("c", "d")]
+    compared += [significant("a", "d"), significant("b", "d")]
     standings = stand(values, compared)
-    assert [(s.model, s.rank, s.band) for s in standings] == [("a", 1, 1), ("b", 2, 1), ("c", 3, 2), ("d", 4, 2)]
+    assert [(s.model, s.rank, s.letters) for s in standings] == [
+        ("a", 1, "a"),
+        ("b", 2, "ab"),
+        ("c", 3, "bc"),
+        ("d", 4, "c"),
+    ]
 
 
-def test_a_difference_in_favour_of_the_lower_ranked_does_not_part_them() -> None:
-    assert [s.band for s in stand({"a": 0.9, "b": 0.8}, [significant("a", "b", -0.2)])] == [1, 1]
-    assert [s.band for s in stand({"a": 0.9, "b": 0.8}, [significant("b", "a", -0.2)])] == [1, 2]
+def test_whatever_pairs_are_apart_the_letters_say_exactly_which() -> None:
+    random = np.random.default_rng(7)
+    for models in ([f"m{n}" for n in range(size)] for size in (1, 2, 5, 9, 30) for _ in range(40)):
+        share = random.random()
+        apart = {frozenset(pair) for pair in combinations(models, 2) if random.random() < share}
+        sets = {model: set(re.findall(r"[a-zA-Z]\d*", text)) for model, text in letters(models, apart).items()}
+        assert all(sets.values())
+        for pair in combinations(models, 2):
+            assert (not sets[pair[0]] & sets[pair[1]]) == (frozenset(pair) in apart)
+
+
+def test_of_equal_models_hardly_any_are_apart_and_of_unequal_ones_nearly_all() -> None:
+    random = np.random.default_rng(11)
+    families, apart, found, pairs = 120, 0, 0, 0
+    for _ in range(families):
+        hard = random.beta(2, 1, 60)
+        equal = {f"m{n}": (random.random(60) < hard).astype(float).tolist() for n in range(5)}
+        apart += len({s.letters for s in _stood(equal)}) > 1
+        unequal = {"good": (random.random(60) < 0.95).astype(float).tolist(), **dict(list(equal.items())[:2])}
+        unequal["poor"] = (random.random(60) < 0.4).astype(float).tolist()
+        of = {s.model: s.letters or "" for s in _stood(unequal)}
+        found, pairs = found + (not set(of["good"]) & set(of["poor"])), pairs + 1
+    assert apart <= 1.1 * 0.05 * families + 2 * (0.05 * 0.95 * families) ** 0.5
+    assert found >= 0.95 * pairs
+
+
+def _stood(scores: dict[str, list[float]]) -> tuple[Standing, ...]:
+    compared = compare_all(frame(scores), SCORE)[None]
+    return stand({model: sum(of) / len(of) for model, of in scores.items()}, compared)
+
+
+def test_many_models_can_be_apart() -> None:
+    scores = {f"m{n:02}": [1.0 - (n >= 15)] * 30 for n in range(30)}
+    assert {s.letters for s in _stood(scores)} == {"a", "b"}
 
 
 def test_equal_values_share_a_rank_and_models_without_a_value_have_none() -> None:
     standings = stand({"z": None, "a": 0.5, "b": 0.5, "c": 0.4, "y": None}, [])
     assert [(s.model, s.rank) for s in standings] == [("a", 1), ("b", 1), ("c", 3), ("y", None), ("z", None)]
-    assert [s.band for s in standings[3:]] == [None, None]
+    assert [s.letters for s in standings[3:]] == [None, None]
 
 
 def test_where_less_is_better_a_larger_value_is_worse() -> None:
     standings = stand({"a": 0.5, "b": 0.4}, [significant("a", "b", 0.1)], higher_is_better=False)
-    assert [(s.model, s.band) for s in standings] == [("b", 1), ("a", 2)]
+    assert [(s.model, s.letters) for s in standings] == [("b", "a"), ("a", "b")]
 
 
-@pytest.mark.parametrize(("low", "bands"), [(0.01, [1, 2]), (-0.01, [1, 1]), (None, [1, 1])])
-def test_without_a_test_the_interval_decides(low: float | None, bands: list[int]) -> None:
-    compared = Comparison("a", "b", 100, 0.1, low, None if low is None else 0.3, None, None)
-    assert [s.band for s in stand({"a": 0.5, "b": 0.4}, [compared])] == bands
+def test_without_a_test_the_interval_decides_in_the_family_of_all_pairs() -> None:
+    slow = {"a": 100.0, "b": 130.0, "c": 130.5}
+    random = np.random.default_rng(6)
+    answers = frame({model: (middle + random.normal(0, 8, 200)).tolist() for model, middle in slow.items()})
+    compared = compare_all(answers, Metric("p50", Quantile(pl.col("score"), 0.5)))[None]
+    assert [c.p for c in compared] == [None] * 3
+    assert [s.letters for s in stand(slow, compared, higher_is_better=False)] == ["a", "b", "b"]

@@ -77,13 +77,13 @@ def test_each_judge_is_a_column_and_a_panel_without_a_word_is_none() -> None:
     assert [[cell.text for cell in row] for row in table.rows] == [["a", "10.0%", "30.0%"], ["b", "10.0%", "–"]]
 
 
-def test_the_ranking_has_a_column_for_the_target_and_for_bands_where_there_are_any() -> None:
+def test_the_ranking_has_a_column_for_the_target_and_for_letters_where_there_are_any() -> None:
     built = two_models()
     table = ranking_table(built, FIGURES[0])  # type: ignore[arg-type]
-    assert table.headings == ("#", "model", "≥ 85.0%", "band", "score", "detection", "acceptance")
+    assert table.headings == ("#", "model", "≥ 85.0%", "letters", "score", "detection", "acceptance")
     assert [(row[0].text, row[1].text, row[2].mood, row[3].text) for row in table.rows] == [
-        ("1", "a/good", "pass", "1"),
-        ("2", "b/bad", "fail", "2"),
+        ("1", "a/good", "pass", "a"),
+        ("2", "b/bad", "fail", "b"),
     ]
     plain = ranking_table(report(guard_metrics("a", 0.9, None), target=None), FIGURES[0])  # type: ignore[arg-type]
     assert plain.headings == ("#", "model", "score", "detection", "acceptance")

@@ -48,6 +48,11 @@ def test_all_values_are_there_headline_first(http: httpx.Client, world: World) -
     assert all(each["slice"] == "all" for each in http.get(f"/runs/{world.verdicts}").json()["values"])
 
 
+def test_models_that_are_not_apart_share_a_letter(http: httpx.Client, world: World) -> None:
+    letters = http.get(f"/runs/{world.verdicts}/letters").json()
+    assert {each["model"]: each["letters"] for each in letters} == {GOOD: "a", BAD: "a"}
+
+
 def test_whether_answers_are_right_is_a_choice_where_the_suite_says_so(http: httpx.Client, world: World) -> None:
     choices = http.get(f"/runs/{world.verdicts}").json()["choices"]
     by_item = http.get(f"/runs/{world.verdicts}/items", params={"limit": 500}).json()["items"]

@@ -18,6 +18,7 @@ async function toRequest(path, query) {
   if (path === "/status") return {user: null, prefect_url: null, only_viewer: true};
   if (path === EXPORTED) return (await read("run")).run;
   if (path === `${EXPORTED}/values`) return (await read("run")).values;
+  if (path === `${EXPORTED}/letters`) return (await read("run")).letters;
   if (path === `${EXPORTED}/items`) return itemPage(query);
   if (path.startsWith(`${EXPORTED}/items/`)) return item(decodeURIComponent(path.slice(`${EXPORTED}/items/`.length)), query);
   throw new ApiError(404, "This folder holds one run, and no such thing.");

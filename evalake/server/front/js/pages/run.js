@@ -50,7 +50,7 @@ function whole(detail, service, signal) {
     detail.warnings.length > 0 && message("warning", "What to know of the figures", ...detail.warnings.map((each) => visible(each, 2000))),
     tiles(detail),
     coverage(detail),
-    headline(detail),
+    headline(detail, signal),
     detail.values.length > 0 && allValues(run.run_id, signal),
     chances(detail),
     givenUp(detail),
@@ -100,7 +100,7 @@ function hasWrong({choices}) {
   return choices.correct.some(({value}) => value === "false");
 }
 
-function headline(detail) {
+function headline(detail, signal) {
   const {run, values} = detail;
   if (!values.length) return h("p", {class: "empty"}, run.state === "running" ? "It is measured when it ends." : "It was not measured.");
   const metrics = [...new Set(values.map((each) => each.metric))];
@@ -109,13 +109,28 @@ function headline(detail) {
   const judged = rows.some(([[, judge]]) => judge);
   const wrong = hasWrong(detail);
   const items = (model, judge) => itemsPath(run.run_id, {model, judge, correct: wrong ? "false" : null});
-  return h("section", {class: "panel"}, h("h2", {}, "Headline"), h("p", {class: "note"}, `With 95 % intervals; a model's name leads to its ${wrong ? "wrong " : ""}answers.${values.every((each) => each.reliable) ? "" : " “few”: fewer than 30 units in some part of it."}`),
+  const places = new Map(rows.map(([key]) => [JSON.stringify(key), h("span", {}, "…")]));
+  const several = rows.length > 1 && run.snapshot_id !== null;
+  if (several) showLetters(run.run_id, places, signal);
+  return h("section", {class: "panel"}, h("h2", {}, "Headline"), h("p", {class: "note"}, `With 95 % intervals${several ? "; models that share a letter are not significantly apart (5 %, Holm over all pairs of a judge)" : ""}; a model's name leads to its ${wrong ? "wrong " : ""}answers.${values.every((each) => each.reliable) ? "" : " “few”: fewer than 30 units in some part of it."}`),
     table({
-      caption: "Headline metrics of each model", headings: ["Model", judged && "Judge", ...metrics.map(words)].filter(Boolean), texts: true,
-      kinds: [null, judged && "line", ...metrics.map(() => "figure")].filter((each) => each !== false),
+      caption: "Headline metrics of each model", headings: ["Model", judged && "Judge", several && "Letters", ...metrics.map(words)].filter(Boolean), texts: true,
+      kinds: [null, judged && "line", several && "line", ...metrics.map(() => "figure")].filter((each) => each !== false),
       rows: rows.map(([[model, judge], group]) => [h("a", {href: items(model, judge)}, name(model)), judged && (judge ? shortJudge(judge) : "–"),
-        ...metrics.map((metric) => valueCell(group.find((each) => each.metric === metric)))].filter((each) => each !== false)),
+        several && places.get(JSON.stringify([model, judge])), ...metrics.map((metric) => valueCell(group.find((each) => each.metric === metric)))].filter((each) => each !== false)),
     }));
+}
+
+/** Writes each model's letters, which take a while to compute, into their places. */
+async function showLetters(runId, places, signal) {
+  try {
+    const letters = await get(`${runPath(runId)}/letters`, {}, signal);
+    const of = new Map(letters.map((each) => [JSON.stringify([each.model, each.judge]), each.letters]));
+    for (const [key, place] of places) show(place, of.get(key) ?? "–");
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    for (const place of places.values()) show(place, "unknown");
+  }
 }
 
 function firstValue(group, metric) {
