@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from evalake.metrics.estimator import Draw, Estimate, Estimator, effective_size, quotient
@@ -63,6 +64,7 @@ class CalibrationError(Estimator):
 
     The interval combines those of the bins' accuracies. Noise makes gaps: a mean of gaps is too high by about as much
     as they are uncertain, so the interval is laid around the value without that noise, and includes the value itself.
+    An error begins at 0 unless the gaps together are larger than those of calibrated confidences (`calibrated`).
     """
 
     labels: ClassVar[frozenset[str]] = frozenset({"by"})
@@ -157,6 +159,7 @@ class _Bins:
     low: Array
     high: Array
     variance: Array
+    by_chance: Array
     line: Linearised
 
     @classmethod
@@ -177,7 +180,11 @@ class _Bins:
         # One row shows nothing of its own noise: as much is taken as a calibrated one would have.
         guessed = confidence * (1 - confidence) / np.maximum(n, 1)
         variance = np.where(np.isnan(line.variance), guessed, line.variance)
-        return cls(view, key, group, unit, share, gap, low, high, variance, line)
+        with np.errstate(all="ignore"):
+            by_chance = np.fmax(
+                np.nan_to_num(line.variance), confidence * (1 - confidence) / np.maximum(_size(line), 1)
+            )
+        return cls(view, key, group, unit, share, gap, low, high, variance, by_chance, line)
 
     @property
     def accuracy(self) -> Array:
@@ -222,8 +229,37 @@ class _Bins:
             noise = _mean_of_noisy(clean, self.variance) - clean
             value = np.maximum(0.0, value - self.total(self.share * noise))
         low, high = np.minimum(np.maximum(low, 0.0), value), np.clip(np.maximum(high, value), 0.0, 1.0)
+        if statistic != "resolution":
+            low = np.where(self.calibrated(), 0.0, low)
         value, low, high = (np.where(known, each, np.nan) for each in (value, low, high))
         return value, low, high
+
+    def calibrated(self) -> NDArray[np.bool_]:
+        """Tell where the gaps are no larger than by chance: the sum of gap squared over variance, chi-square, 97.5 %.
+
+        A bin's variance is that between its units, or that of calibrated confidences where this is larger. Gaps of one
+        cluster that lies in several bins hang together, and count as fewer (Satterthwaite 1946).
+        """
+        from scipy.special import gammaincinv
+
+        bins = np.bincount(self.group, minlength=self.view.units.groups).astype(np.float64)
+        with np.errstate(all="ignore"):
+            squares = self.total(np.where(np.abs(self.gap) < TIE, 0.0, self.gap**2 / self.by_chance))
+            free = np.maximum(1.0, bins**2 / np.maximum(bins, self._alike()))
+            most = 2 * gammaincinv(free / 2, (1 + CONFIDENCE) / 2) * bins / free
+        return np.asarray(squares <= most * self._few_units() ** 2)
+
+    def _alike(self) -> Array:
+        """Add up the squared correlations of the bins' accuracies over all pairs of bins, [groups]."""
+        groups, units = self.view.units.groups, self.view.units.count
+        place = np.arange(len(self.group)) - np.searchsorted(self.group, self.group)
+        influence = self.line.influence * self.line.units.spread(1 / np.sqrt(self.line.variance))
+        influence = np.where(np.isfinite(influence), influence, 0.0)
+        of_bin = self.line.units.spread(place.astype(np.float64))
+        apart = [added_up(self.unit, np.where(of_bin == each, influence, 0.0), units) for each in range(BINS)]
+        pairs = ((i, j) for i in range(BINS) for j in range(i))
+        of_pairs = (self.view.units.total(apart[i] * apart[j]) ** 2 for i, j in pairs)
+        return np.bincount(self.group, minlength=groups) + 2 * sum(of_pairs, start=np.zeros(groups))
 
     def _shared(self, statistic: Statistic) -> Array:
         """Compute the mean's variance over that of independent bins, as units may have rows in several; 1 at least."""

@@ -21,7 +21,7 @@ from evalake.metrics.units import Columns, Units, View, added_up, numbered, rank
 # What a metric is: a name, an estimator, the slices it is reported for; and the declared identity of its values.
 
 
-ENGINE_VERSION = 6
+ENGINE_VERSION = 7
 """Changes whenever the engine can give another value, error, interval or count for the same rows and declarations."""
 
 

@@ -1,5 +1,7 @@
 """Calibration error against loops over the bins as they are defined, and scikit-learn."""
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
@@ -142,3 +144,48 @@ def test_a_debiased_error_is_nearer_to_the_truth() -> None:
         error = {name: abs(value - off) for name, value in found.rows()}
         assert error["debiased"] < kept * error["raw"]
         assert error["debiased"] < 0.05
+
+
+@pytest.mark.parametrize(("size", "together"), [(20, 1), (50, 1), (200, 1), (50, 5)])
+@pytest.mark.parametrize("stated_by", ["spread", "sure"])
+@pytest.mark.parametrize("declared", [ece, ece_debiased, ece_adaptive])
+def test_the_interval_of_a_calibrated_model_holds_0_and_that_of_another_the_error(
+    size: int, together: int, stated_by: str, declared: Any
+) -> None:
+    """By definition the error of a calibrated model is 0; confidences half way from a rate of .5 err by what they say."""
+    random = np.random.default_rng([size, together, len(stated_by)])
+    models, true = 400, {}
+    levels = np.linspace(0.05, 0.95, 10) if stated_by == "spread" else np.array([0.8, 0.9, 0.95, 0.99])
+    frames = []
+    for kind, slope in (("calibrated", 1.0), ("sure of itself", 0.2)):
+        said = random.choice(levels, (models, size, 1))
+        chance = 0.5 + slope * (said - 0.5)
+        alike = random.random((models, size, 1)) < 0.3
+        shared, own = random.random((models, size, 1)), random.random((models, size, together))
+        right = np.where(alike, shared, own) < chance
+        true[kind] = float(np.mean(np.abs((1 - slope) * (levels - 0.5))))
+        names = [f"{kind} {n}" for n in range(models)]
+        frames.append(
+            pl.DataFrame(
+                {
+                    "model": np.repeat(names, size * together),
+                    "confidence": np.repeat(said.ravel(), together),
+                    "correct": right.ravel(),
+                    "cluster": np.repeat(np.arange(models * size), together),
+                }
+            )
+        )
+    metrics = [Metric("error", declared(confidence, correct))]
+    measured = measure(pl.concat(frames).with_columns(judge=pl.lit(None, pl.String)), metrics, cluster="cluster")
+    for kind, value in true.items():
+        rows = measured.filter(pl.col("model").str.starts_with(kind))
+        error = 0.0 if kind == "calibrated" else value
+        holds = rows.select(((pl.col("ci_low") <= error + 1e-12) & (pl.col("ci_high") >= error - 1e-12)).mean()).item()
+        assert holds >= 0.925 - 2 * (0.925 * 0.075 / models) ** 0.5, kind
+    calibrated = measured.filter(pl.col("model").str.starts_with("calibrated"))
+    assert (calibrated["ci_low"] > 0).mean() <= 0.025 * 1.1 + 2 * (0.025 * 0.975 / models) ** 0.5
+
+
+def test_errors_that_chance_does_not_explain_are_above_0() -> None:
+    frame = one_group(confidence=[0.95] * 60, correct=[True] * 30 + [False] * 30)
+    assert estimate(frame, ece(confidence, correct))["ci_low"] > 0.2
