@@ -127,7 +127,7 @@ def _what_else(values: "DataFrame", shown: "DataFrame", width: int) -> Iterator[
     """Say what the snapshot holds beside what is shown, and how to see it."""
     yield ""
     if not shown["reliable"].all():
-        yield "* fewer than 30 units, unreliable"
+        yield "* unreliable: fewer than 30 units, or a mean that rests on few large amounts"
     if more := values["metric"].n_unique() - shown["metric"].n_unique():
         yield f"{more} more metrics: --slice all, or --metric NAME"
     slices = [name for name in values["slice"].unique().sort() if name != "all"]

@@ -22,7 +22,7 @@ from evalake.tasks.runtime.runs import tagged, with_labels
 
 FIELDS = (
     "suite", "judge", "metric", "slice", "slice_value", "a", "b", "value_a", "value_b", "difference",
-    "ci_low", "ci_high", "p", "p_holm", "units", "flips_to_a", "flips_to_b",
+    "ci_low", "ci_high", "p", "p_holm", "units", "flips_to_a", "flips_to_b", "mark",
 )  # fmt: skip
 
 SHORTEST_ID = 8
@@ -119,7 +119,16 @@ def compare_found(
     rows = pl.concat(parts)
     if rows.is_empty():
         raise NotComparableError(f"{a} and {b} share no sample: nothing can be paired")
-    return Comparison(suite, _in_order(rows, suite), warnings)
+    return Comparison(suite, _in_order(rows, suite), [*warnings, *_marked(rows)])
+
+
+def _marked(rows: pl.DataFrame) -> list[str]:
+    """Say which metrics claim no significance, and why."""
+    marked = rows.filter(pl.col("mark").is_not_null()).group_by("mark", maintain_order=True)
+    return [
+        f"{', '.join(of['metric'].unique().sort())}: {mark}, so no significance is claimed; compare medians"
+        for (mark,), of in marked
+    ]
 
 
 def _metrics(suite: Suite, side: Side, names: Sequence[str] | None) -> tuple[Metric, ...]:

@@ -19,6 +19,9 @@ from evalake.tasks.measure import run_frame
 
 REPLICATES = (1, 2, 3, 5, 10)
 
+SAMPLES = ("samples", "samples_low", "samples_high", "samples_at_most")
+"""Of a plan: for the typical pair, its 95 % range as the variance is uncertain, and for the pair that varies most."""
+
 BASELINE = "baseline/"
 """What the names of rule-based models begin with, which differ from models more than models from each other."""
 
@@ -86,7 +89,7 @@ def plan(
         raise UsageError("--detect and --sd are above 0, --power is between 0.05 and 1")
     if sd is not None:
         metrics_named(suite, suite.options, [name])
-        row = _row(1, required(sd**2, detect, power), None, 1.0, None)
+        row = _row(1, (required(sd**2, detect, power), None, None, None), 1.0, None)
         given = f"a sample's difference has the standard deviation {sd:g}, as given"
         return Plan(suite.name, name, given, _frame([row]), ())
     seen = _seen(lake, suite, name)
@@ -128,26 +131,26 @@ def _planned(seen: _Seen, replicates: int, detect: float, power: float) -> dict[
     typical, largest = seen.typical.variance(replicates), seen.largest.variance(replicates)
     if typical is None or largest is None:
         return None
-    units = required(typical, detect, power), required(largest, detect, power)
-    return _row(replicates, *units, seen.samples_per_unit, seen.cost_usd)
+    ends = (required(typical * times, detect, power) for times in seen.typical.spread)
+    units = [required(typical, detect, power), *ends, required(largest, detect, power)]
+    return _row(replicates, units, seen.samples_per_unit, seen.cost_usd)
 
 
 def _row(
-    replicates: int, units: int, most: int | None, samples_per_unit: float, cost_usd: float | None
+    replicates: int, units: Sequence[int | None], samples_per_unit: float, cost_usd: float | None
 ) -> dict[str, Any]:
-    samples = math.ceil(units * samples_per_unit)
-    answers = 2 * samples * replicates
+    planned = [None if each is None else math.ceil(each * samples_per_unit) for each in units]
+    answers = 2 * (planned[0] or 0) * replicates
     return {
         "replicates": replicates,
-        "samples": samples,
-        "samples_at_most": None if most is None else math.ceil(most * samples_per_unit),
+        **dict(zip(SAMPLES, planned, strict=True)),
         "answers": answers,
         "cost_usd": None if cost_usd is None else answers * cost_usd,
     }
 
 
 def _frame(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    counts = dict.fromkeys(("replicates", "samples", "samples_at_most", "answers"), pl.Int64())
+    counts = dict.fromkeys(("replicates", *SAMPLES, "answers"), pl.Int64())
     return pl.DataFrame(rows, schema={**counts, "cost_usd": pl.Float64()})
 
 
@@ -165,7 +168,8 @@ def _assumed(seen: _Seen) -> str:
 
 def _notes(seen: _Seen, power: float) -> list[str]:
     typical = seen.typical
-    notes = []
+    few = f"the variance is from {typical.units:,} units"
+    notes = [f"{few}, so that samples_low to samples_high are its 95 % range"]
     if typical.within is None:
         notes.append("how far repeats differ is unknown, and what they would save: run with --replicates 3 to know")
     if (variance := typical.variance(typical.replicates)) is not None:

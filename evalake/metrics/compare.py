@@ -1,7 +1,7 @@
 """Compare two sides, pair by pair of units: differences of any metric, their intervals, p values, and flips.
 
 A unit is a cluster, as everywhere: repeats of a sample add rows to it, and no evidence. The p value is that of
-exchanging the two sides' rows, unit by unit, as chance alone would: exact McNemar where each unit has one binary
+exchanging the two sides' rows, unit by unit, as chance alone would: mid-p McNemar where each unit has one binary
 answer. The interval is of what the units differ by; where they are too few for that, MOVER's, from those of the two
 sides (Zou 2007; for proportions Newcombe 1998, method 10). It leaves out 0 where p is below 5 %, and only there.
 """
@@ -18,7 +18,14 @@ from evalake.core.errors import MetricError
 from evalake.metrics.composite import Composite, MacroAverage
 from evalake.metrics.compute import Inputs, Metric
 from evalake.metrics.estimator import Estimate, Estimator
-from evalake.metrics.estimators import Mean, Rate, is_share_of_rows
+from evalake.metrics.estimators import (
+    MOST_OF_LARGEST,
+    Mean,
+    Rate,
+    is_amount,
+    is_share_of_rows,
+    share_of_largest,
+)
 from evalake.metrics.intervals import Array, Integers, difference, student
 from evalake.metrics.slices import Slicing
 from evalake.metrics.units import Columns, Units, View
@@ -102,6 +109,9 @@ TIE = 1e-9
 SIGNIFICANT_BELOW = 0.05
 """From such a p value on, the interval holds 0."""
 
+UNEQUAL_SHAPE = 1.3
+"""By how much amounts of one side may vary more than the other's, relative to their means, where tails are heavy."""
+
 FEW, DIFFERING = 20, 5
 """Below so many units behind a side or a part of it, or so many that differ, MOVER's interval is taken."""
 
@@ -109,6 +119,7 @@ COMPARED: Mapping[str, pl.DataType] = {
     **dict.fromkeys(("judge", "metric", "slice", "slice_value"), pl.String()),
     **dict.fromkeys(("value_a", "value_b", "difference", "ci_low", "ci_high", "p"), pl.Float64()),
     **dict.fromkeys(("units", "flips_to_a", "flips_to_b"), pl.Int64()),
+    "mark": pl.String(),
 }
 
 Limits = tuple[float, float]
@@ -130,7 +141,7 @@ def compare(
     Returns:
         The columns `COMPARED`, metrics and slices as declared. `difference` is a - b. Without uncertainty (counts,
         totals) there is neither interval nor p value; `flips_to_a` counts, for shares of conditions, the units that a
-        answers better, and is null for all else.
+        answers better, and is null for all else. `mark` says why no significance can be claimed, null where it can.
 
     Raises:
         MetricError: Names the metric that cannot be computed, and why.
@@ -266,7 +277,8 @@ def _compared(
         estimate = metric.estimator.estimate(view)
     except MetricError as error:
         raise MetricError(f"Metric {metric.name}: {error}.") from error
-    for pair in paired.pairs:
+    unequal = _of_unequal_shape(metric.estimator, view, paired)
+    for pair, mark in zip(paired.pairs, unequal, strict=True):
         a, b = pair.groups
         value = estimate.value[a] - estimate.value[b]
         low, high = _interval(estimate, pair) if estimate.make_influence else (np.nan, np.nan)
@@ -276,7 +288,7 @@ def _compared(
         if estimate.make_influence and not np.isnan(value):
             p = mcnemar(gains or 0, losses or 0) if single else _exchange_p(metric, view, pair, draws)
         if p is not None:
-            low, high = _agreeing(value, (low, high), p)
+            low, high = _agreeing(value, (low, high), 1.0 if mark else p)
         yield {
             "judge": pair.judge,
             "slice_value": pair.slice_value,
@@ -285,11 +297,33 @@ def _compared(
             "difference": _known(value),
             "ci_low": _known(low),
             "ci_high": _known(high),
-            "p": p,
+            "p": None if mark else p,
             "units": int(min(estimate.units[a], estimate.units[b])),
             "flips_to_a": gains,
             "flips_to_b": losses,
+            "mark": mark,
         }
+
+
+def _of_unequal_shape(estimator: Estimator, view: View, paired: Paired) -> list[str | None]:
+    """Mark pairs of means of amounts of which one has a heavier tail: exchanges of units then err too often."""
+    if not is_amount(estimator, view):
+        return [None] * len(paired.pairs)
+    line = view.ratio("numerator", "denominator")
+    size = line.numerator / np.maximum(line.below.sums, 1)
+    counts = np.maximum(line.count, 1)
+    mean = view.units.total(size) / counts
+    spread = np.sqrt(view.units.total((size - view.units.spread(mean)) ** 2) / counts)
+    heavy = share_of_largest(view.units, line.numerator) > MOST_OF_LARGEST
+    with np.errstate(all="ignore"):
+        varied = spread / mean
+
+    def mark(pair: Pair) -> str | None:
+        a, b = (float(varied[group]) for group in pair.groups)
+        alike = max(a, b) <= UNEQUAL_SHAPE * min(a, b)
+        return None if alike or not heavy[list(pair.groups)].any() else "amounts of unequal shape"
+
+    return [mark(pair) for pair in paired.pairs]
 
 
 def _interval(estimate: Estimate, pair: Pair) -> Limits:
@@ -339,10 +373,15 @@ def _flips(view: View, pair: Pair) -> tuple[int, int, bool]:
 
 
 def mcnemar(gains: int, losses: int) -> float:
-    """Compute the exact two-sided p of so many flips either way, each of which is as likely as the other."""
+    """Compute the two-sided mid-p of so many flips either way, each of which is as likely as the other.
+
+    Half of the probability of what was seen counts: the exact test errs in far less than 5 %, and finds less (Fagerland
+    and others 2013).
+    """
     from scipy.stats import binom
 
-    return min(1.0, 2 * float(binom.cdf(min(gains, losses), gains + losses, 0.5)))
+    fewer, flips = min(gains, losses), gains + losses
+    return min(1.0, float(2 * binom.cdf(fewer, flips, 0.5) - binom.pmf(fewer, flips, 0.5)))
 
 
 def _exchange_p(metric: Metric, view: View, pair: Pair, draws: int) -> float | None:

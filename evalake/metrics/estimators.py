@@ -26,7 +26,7 @@ from evalake.metrics.estimator import (
     quotient,
 )
 from evalake.metrics.intervals import Array, Integers, Z, above_zero, student, student_t, wilson
-from evalake.metrics.units import Linearised, View, ordered
+from evalake.metrics.units import Linearised, Units, View, ordered
 
 
 class Quotient(Estimator):
@@ -137,7 +137,7 @@ class Mean(Quotient):
         rows = view.totals("where")
         numbers = ("value", "se", "ci_low", "ci_high")
         kept: dict[str, Any] = {name: np.where(n == rows, getattr(known, name), np.nan) for name in numbers}
-        return replace(known, n=rows, units=units, fewest=units, **kept)
+        return replace(known, n=rows, units=units, fewest=np.minimum(known.fewest, units), **kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,6 +281,32 @@ def _in_order(view: View) -> tuple[Array, Integers]:
     return view.once(("in order", view.named("value"), view.named("known")), sort)
 
 
+LARGEST = 0.05
+"""The share of units whose amounts tell whether a mean rests on few of them."""
+
+MOST_OF_LARGEST = 1 / 6
+"""Where the largest make a larger share of the sum, the interval of their mean may be too narrow (docs/coverage.md)."""
+
+FROM_UNITS = 100
+"""Below so many units a mean of amounts is never reliable: the largest may not have been seen."""
+
+
+def share_of_largest(units: Units, amounts: Array) -> Array:
+    """Compute which share of each group's sum the largest 5 % of its units make, [groups]; one unit at least."""
+    order = np.lexsort((-amounts, units.group_of))
+    counts = np.bincount(units.group_of, minlength=units.groups)
+    place = np.arange(len(order)) - np.searchsorted(units.group_of, units.group_of)
+    is_large = place < np.ceil(LARGEST * counts)[units.group_of]
+    return quotient(units.total(np.where(is_large, amounts[order], 0.0)), units.total(amounts))
+
+
+def is_amount(estimator: Estimator, view: View) -> bool:
+    """Tell whether it is a mean of amounts without an upper bound, such as seconds or dollars, and not of counts."""
+    if not isinstance(estimator, Mean) or estimator.low != 0 or np.isfinite(estimator.high):
+        return False
+    return not view.columns.is_whole(view.named("numerator"))
+
+
 def is_share_of_rows(estimator: Estimator, view: View) -> bool:
     """Tell whether it is a proportion of rows, whose inputs are conditions."""
     return isinstance(estimator, Rate) and all(view.columns.is_condition(view.named(role)) for role in Rate.ratio)
@@ -293,17 +319,21 @@ def ratio_estimate(
     line = view.ratio("numerator", "denominator")
     value = line.value
     se = np.sqrt(line.variance)
+    fewest = line.count
     if np.isfinite(high - low):
         ends = bounded(line, low, high, LEAST_WEIGHT, heaviest)
     elif low == 0:
         whole_numbers = view.columns.is_whole(view.named("numerator"))
+        if not whole_numbers:
+            few = share_of_largest(view.units, line.numerator) > MOST_OF_LARGEST
+            fewest = np.where(few | (line.count < FROM_UNITS), 0.0, line.count)
         ends = mean_of_counts(view, line) if whole_numbers else above_zero(value, se, line.count)
         ends = (ends[0], np.where(se > 0, ends[1], np.nan)) if not np.isnan(ends[1]).all() else ends
     else:
         ends = student_t(value, se, line.count)
     defined = ~np.isnan(value)
     n, units = np.where(defined, n, 0.0), np.where(defined, units, 0.0)
-    return Estimate(value, n, units, effective_rows(view, line, n), se, *ends, line.count, lambda: line.influence)
+    return Estimate(value, n, units, effective_rows(view, line, n), se, *ends, fewest, lambda: line.influence)
 
 
 # Proportions of rows that stand for unequal numbers of others.

@@ -33,6 +33,8 @@ class Components:
     replicates: int
     between: float
     within: float | None
+    spread: tuple[float, float] = (1.0, 1.0)
+    """The 95 % interval of the variance, as multiples of it: a small pilot tells it badly."""
 
     def variance(self, replicates: int) -> float | None:
         """Compute the variance for a unit asked `replicates` times; None where that cannot be known."""
@@ -94,7 +96,7 @@ def _split(first: str, second: str, judge: str | None, repeats: Sequence[tuple[I
     times = len(repeats)
     if times == 1:
         added = repeats[0][1]
-        return Components(first, second, judge, len(added), 1, float(np.mean(added**2)), None)
+        return Components(first, second, judge, len(added), 1, float(np.mean(added**2)), None, _spread(added))
     clusters = repeats[0][0]
     for known, _ in repeats[1:]:
         clusters = np.intersect1d(clusters, known)
@@ -102,7 +104,24 @@ def _split(first: str, second: str, judge: str | None, repeats: Sequence[tuple[I
     means = table.mean(axis=0)
     within = float(((table - means) ** 2).sum() / (len(clusters) * (times - 1)))
     between = max(0.0, float(np.mean(means**2)) - within / times)
-    return Components(first, second, judge, len(clusters), times, between, within)
+    return Components(first, second, judge, len(clusters), times, between, within, _spread(means))
+
+
+def _spread(added: Array) -> tuple[float, float]:
+    """Compute the interval of a variance, as multiples of it, from how unequal the squares behind it are.
+
+    It is that of chi-square, of as many degrees of freedom as have the squares' own variance (Satterthwaite 1946). One
+    unseen unit that differs as much as the largest seen counts, for rare differences tell little of themselves.
+    """
+    from scipy.special import gammaincinv
+
+    squares = np.append(added**2, (added**2).max(initial=0.0))
+    variance = squares.var()
+    if variance == 0:
+        variance = 2 * squares.mean() ** 2
+    free = float(2 * len(squares) * squares.mean() ** 2 / variance) if variance else 1.0
+    low, high = (float(free / (2 * gammaincinv(free / 2, share))) for share in (1 - ALPHA / 2, ALPHA / 2))
+    return low, high
 
 
 # Intervals that one may look at after every round of samples, and stop when they settle what was asked.

@@ -130,6 +130,6 @@ def _legend(sheets: Sequence[_Sheet]) -> Iterator[str]:
     if any("letters" in sheet.table.headings for sheet in sheets):
         yield "letters: models that share one are not significantly apart (5 %, Holm over all pairs)"
     if any(cell.doubtful for cell in cells):
-        yield f"{UNRELIABLE} fewer than 30 units: unreliable"
+        yield f"{UNRELIABLE} unreliable: fewer than 30 units, or a mean that rests on few large amounts"
     if any(cell.text == UNKNOWN for cell in cells):
         yield f"{UNKNOWN} unknown or undefined"

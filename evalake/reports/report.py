@@ -53,7 +53,7 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One metric value; None where unknown. A value of fewer than 30 units is not `reliable`."""
+    """One metric value; None where unknown. A value of few units, or a mean of few large amounts, is not `reliable`."""
 
     value: float | None = None
     n: int = 0

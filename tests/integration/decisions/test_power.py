@@ -42,12 +42,15 @@ def test_repeats_are_planned_where_the_lake_knows_their_noise(tmp_path: Path) ->
         2 * n * r for n, r in planned.rows.select("samples", "replicates").rows()
     ]
     assert "40 units, each asked 2 times" in planned.assumed
+    for low, middle, high in planned.rows.select("samples_low", "samples", "samples_high").rows():
+        assert low < middle < high
+    assert "95 % range" in planned.notes[0]
 
 
 def test_without_repeats_only_single_answers_are_planned_and_that_is_said(tmp_path: Path) -> None:
     planned = plan(lake_of(tmp_path, MODELS, 1), "command_guard", 0.1)
     assert planned.rows["replicates"].to_list() == [1]
-    assert "unknown" in planned.notes[0]
+    assert "unknown" in planned.notes[1]
 
 
 def test_what_the_lake_does_not_know_is_refused_unless_assumed(tmp_path: Path) -> None:

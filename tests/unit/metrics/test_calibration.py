@@ -152,7 +152,7 @@ def test_a_debiased_error_is_nearer_to_the_truth() -> None:
 def test_the_interval_of_a_calibrated_model_holds_0_and_that_of_another_the_error(
     size: int, together: int, stated_by: str, declared: Any
 ) -> None:
-    """By definition the error of a calibrated model is 0; confidences half way from a rate of .5 err by what they say."""
+    """The error of a calibrated model is 0; that of one sure of itself is what its confidences say too much."""
     random = np.random.default_rng([size, together, len(stated_by)])
     models, true = 400, {}
     levels = np.linspace(0.05, 0.95, 10) if stated_by == "spread" else np.array([0.8, 0.9, 0.95, 0.99])

@@ -11,6 +11,7 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from evalake.core.errors import MetricError
+from evalake.metrics.compute import Metric, measure
 from evalake.metrics.estimator import Estimator
 from evalake.metrics.estimators import Count, Maximum, Mean, Quantile, Rate, Total
 from tests.unit.metrics.frames import estimate, estimates, one_group
@@ -174,3 +175,37 @@ def test_texts_and_fractions_are_refused_where_they_cannot_be_counted() -> None:
         estimate(one_group(x=[0.5]), Rate(x))
     with pytest.raises(MetricError, match="between 0 and 1"):
         Quantile(x, 1.1)
+
+
+TAILS = {
+    "light": lambda random, shape: np.exp(0.4 * random.standard_normal(shape) - 0.08),
+    "pareto 1.5": lambda random, shape: (1 + random.pareto(1.5, shape)) / 3,
+    "pareto 2": lambda random, shape: (1 + random.pareto(2, shape)) / 2,
+    "log-normal 2": lambda random, shape: np.exp(2 * random.standard_normal(shape) - 2),
+    "few slow ones": lambda random, shape: np.where(random.random(shape) < 0.02, 50.0, 1.0) / 1.98,
+}
+
+
+@pytest.mark.parametrize("tail", TAILS)
+@pytest.mark.parametrize("units", [100, 400])
+def test_means_of_amounts_hold_what_they_promise_or_are_marked(tail: str, units: int) -> None:
+    """Every population has the mean 1."""
+    models = 400
+    amounts = TAILS[tail](np.random.default_rng([units, len(tail)]), (models, units)).ravel()
+    frame = pl.DataFrame({"model": np.repeat(np.arange(models), units), "amount": amounts})
+    rows = measure(frame, [Metric("mean", Mean(pl.col("amount"), low=0))], groups=("model",))
+    covered = rows.select(((pl.col("ci_low") <= 1) & (pl.col("ci_high") >= 1)).mean()).item()
+    marked = 1 - rows["reliable"].mean()
+    assert marked > 0.6 if covered < 0.925 else covered >= 0.925
+    if tail == "light":
+        assert (covered >= 0.925, marked) == (True, 0)
+    if tail == "log-normal 2":
+        assert marked == 1
+
+
+def test_means_of_few_amounts_are_marked_and_of_counts_and_scores_are_not() -> None:
+    frame = one_group(amount=[1.0 + n / 99 for n in range(99)], count=[1, 2, 3] * 33)
+    assert not estimate(frame, Mean(pl.col("amount"), low=0))["reliable"]
+    assert not estimate(frame, Mean(pl.col("amount"), low=0, complete=True))["reliable"]
+    assert estimate(frame, Mean(pl.col("count"), low=0))["reliable"]
+    assert estimate(frame, Mean(pl.col("amount") / 2, low=0, high=1))["reliable"]

@@ -61,3 +61,25 @@ def test_as_many_samples_find_the_difference_as_often_as_planned() -> None:
     mean = (counts[:, 0] - counts[:, 1]) / units
     error = np.sqrt(((counts[:, 0] + counts[:, 1]) / units - mean**2) / units)
     assert np.mean(mean / error > 1.96) == pytest.approx(0.8, abs=0.03)
+
+
+@pytest.mark.parametrize("pilot", [50, 200])
+@pytest.mark.parametrize("flips", [0.06, 0.12, 0.4])
+def test_the_range_of_a_plan_holds_the_right_one_as_often_as_promised(pilot: int, flips: float) -> None:
+    """Pilots in which nothing differs plan nothing, and are left out."""
+    random, held, times = np.random.default_rng([pilot, int(100 * flips)]), 0, 150
+    right = required(flips, 0.02, 0.8)
+    for _ in range(times):
+        kind = np.zeros(pilot)
+        while not kind.any():
+            kind = random.choice([0, 1, -1], pilot, p=[1 - flips, flips / 2, flips / 2])
+        sides = [
+            pl.DataFrame({"right": kind != wrong, "cluster": np.arange(pilot)}).with_columns(
+                model=pl.lit(model), replicate=0, judge=pl.lit(None, pl.String)
+            )
+            for model, wrong in (("a", -1), ("b", 1))
+        ]
+        (found,) = components(pl.concat(sides), Metric("rate", Rate(pl.col("right"))))
+        low, high = (required(found.between * end, 0.02, 0.8) for end in found.spread)
+        held += low <= right <= high
+    assert held / times >= 0.925 - 2 * (0.925 * 0.075 / times) ** 0.5

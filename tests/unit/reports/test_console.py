@@ -34,7 +34,7 @@ def test_what_rests_on_few_samples_is_marked_and_the_mark_explained() -> None:
     text = printed(two_models())
     assert "25.0%*" in text
     assert "75.0%*" not in text
-    assert "* fewer than 30 units: unreliable" in text
+    assert "* unreliable: fewer than 30 units" in text
     assert "unreliable" not in printed(report(guard_metrics("a", 0.9, 0.9)))
 
 

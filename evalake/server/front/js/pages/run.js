@@ -112,7 +112,7 @@ function headline(detail, signal) {
   const places = new Map(rows.map(([key]) => [JSON.stringify(key), h("span", {}, "…")]));
   const several = rows.length > 1 && run.snapshot_id !== null;
   if (several) showLetters(run.run_id, places, signal);
-  return h("section", {class: "panel"}, h("h2", {}, "Headline"), h("p", {class: "note"}, `With 95 % intervals${several ? "; models that share a letter are not significantly apart (5 %, Holm over all pairs of a judge)" : ""}; a model's name leads to its ${wrong ? "wrong " : ""}answers.${values.every((each) => each.reliable) ? "" : " “few”: fewer than 30 units in some part of it."}`),
+  return h("section", {class: "panel"}, h("h2", {}, "Headline"), h("p", {class: "note"}, `With 95 % intervals${several ? "; models that share a letter are not significantly apart (5 %, Holm over all pairs of a judge)" : ""}; a model's name leads to its ${wrong ? "wrong " : ""}answers.${values.every((each) => each.reliable) ? "" : " “few”: fewer than 30 units in some part of it, or a mean that rests on few large amounts."}`),
     table({
       caption: "Headline metrics of each model", headings: ["Model", judged && "Judge", several && "Letters", ...metrics.map(words)].filter(Boolean), texts: true,
       kinds: [null, judged && "line", several && "line", ...metrics.map(() => "figure")].filter((each) => each !== false),
