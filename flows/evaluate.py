@@ -14,6 +14,7 @@ from prefect.runtime import flow_run
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from evalake.core.errors import EvalakeError
+from evalake.decisions.trend import headline_changes
 from evalake.models.telemetry import current_trace
 from evalake.request import RunRequest
 from evalake.tasks import count as usage
@@ -22,7 +23,7 @@ from evalake.tasks.estimate import log_estimate
 from evalake.tasks.measure import measure
 from evalake.tasks.preflight import Plan, log_plan, plan_of
 from evalake.tasks.runtime import progress, runs
-from evalake.tasks.runtime.alarms import tell_of_run
+from evalake.tasks.runtime.alarms import tell_of_change, tell_of_run
 from evalake.tasks.runtime.artifacts import leave_artifacts
 from evalake.tasks.runtime.attempts import OVERTAKEN, require_newest
 from evalake.tasks.runtime.context import RunContext
@@ -108,6 +109,9 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
     runs.save(plan.lake, ended)
     leave_artifacts(context, ended, collector.covered)
     tell_of_run(plan.lake, plan.configuration, ended.run_id)
+    for change in headline_changes(plan.lake, [ended.suite]):
+        if change.run_id == ended.run_id:
+            tell_of_change(plan.lake, change.series, change.sentence, ended.run_id)
     if ended.state != "completed":
         raise IncompleteRunError(
             f"run {ended.run_id} is incomplete: {message}; run it again to ask only for what is missing"

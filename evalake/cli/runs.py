@@ -8,7 +8,7 @@ from evalake.cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, Styl
 
 COLUMNS = (
     "run_id", "suite", "state", "done", "started", "samples", "cost_usd", "tags", "models", "calls_made",
-    "calls_from_ledger", "calls_failed", "rows_quarantined", "started_by", "attempts", "note", "message",
+    "calls_from_ledger", "calls_failed", "rows_quarantined", "started_by", "attempts", "note", "changed", "message",
 )  # fmt: skip
 
 
@@ -23,6 +23,7 @@ def runs(
 
     from evalake.cli import output as show
     from evalake.contracts.tables import RUNS
+    from evalake.decisions.trend import headline_changes
     from evalake.storage.lake import Lake
     from evalake.tasks.runtime.attempts import with_attempts
     from evalake.tasks.runtime.runs import tagged, with_labels, with_lost
@@ -32,6 +33,11 @@ def runs(
     where = Lake(lake)
     wanted = with_labels(with_attempts(where, with_lost(where.frame(RUNS))))
     rows = tagged(wanted, tag).sort("started_at", descending=True).collect()
+    changes: dict[str, list[str]] = {}
+    for each in headline_changes(where):
+        changes.setdefault(each.run_id, []).append(each.sentence)
+    told = [changes.get(run_id) for run_id in rows["run_id"]]
+    rows = rows.with_columns(changed=pl.Series(told, dtype=pl.List(pl.String())))
     if style is Format.table:
         rows = rows.with_columns(
             done=pl.format("{} of {}", "items_done", "items"),

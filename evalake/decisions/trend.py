@@ -1,9 +1,9 @@
-"""Trends: which values of a metric mean the same from run to run, and the paired difference of a step between two."""
+"""Trends: which values of a metric mean the same from run to run, how two differ, and which series changed."""
 
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -11,11 +11,14 @@ from typing import Any
 
 import polars as pl
 
-from evalake.contracts.tables import METRIC_SNAPSHOTS
+from evalake.contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from evalake.contracts.tables.metrics import JUDGE_VERSIONS
 from evalake.core.hashing import content_hash
 from evalake.decisions.compare import compare_found, find_side
+from evalake.metrics.drift import BEGINNING, FALSE_ALARMS_A_YEAR, moved
 from evalake.storage.lake import Lake
+from evalake.suites.registry import suite as find_suite
+from evalake.suites.registry import suite_names
 
 _NAMES = ("suite", "model", "judge", "metric", "slice", "slice_value")
 _PANEL = re.compile("^panel:(dawid_skene:)?")
@@ -32,11 +35,45 @@ class Trend:
 
     `values` has `series`, equal for values that mean the same, and `previous_id`, the snapshot of the known value
     before it in its series, null where there is none. `conditions` tells of each series under what its values were
-    measured, as text by name; hashes are cut to eight digits.
+    measured, as text by name; hashes are cut to eight digits. `changes` lists the series that left their beginning.
     """
 
     values: pl.DataFrame
     conditions: Mapping[str, Mapping[str, str]]
+    changes: "Sequence[Change]"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A series that left its beginning: the run that showed it, and the first one that lies apart.
+
+    `before` is the mean of the first ten values, `now` that of the values since.
+    """
+
+    suite: str
+    model: str
+    judge: str | None
+    metric: str
+    slice: str
+    slice_value: str
+    series: str
+    run_id: str
+    since_run_id: str
+    since: datetime
+    before: float
+    now: float
+
+    @property
+    def sentence(self) -> str:
+        """What changed, since when, and how often an unchanged series says so."""
+        of = f"{self.metric} of {self.model}" + (f" by {self.judge}" if self.judge else "")
+        part = f", {self.slice} {self.slice_value}" if self.slice != "all" else ""
+        way = "higher" if self.now > self.before else "lower"
+        return (
+            f"{of}{part} is {way} since {self.since:%Y-%m-%d} (run {self.since_run_id}): {self.now:.4g} against "
+            f"{self.before:.4g} in its first {BEGINNING} runs; of unchanged series {100 * FALSE_ALARMS_A_YEAR:g} % say "
+            "so in a year of nightly runs"
+        )
 
 
 def trend(lake: Lake, values: pl.DataFrame) -> Trend:
@@ -59,7 +96,39 @@ def trend(lake: Lake, values: pl.DataFrame) -> Trend:
     before = known.sort(pl.coalesce("started_at", "created_at"), "created_at", "snapshot_id").select(
         "place", previous_id=pl.col("snapshot_id").shift().over("series")
     )
-    return Trend(placed.join(before, on="place", how="left").sort("place").drop("place"), texts)
+    joined = placed.join(before, on="place", how="left").sort("place").drop("place")
+    return Trend(joined, texts, tuple(_changes(joined)))
+
+
+def headline_changes(lake: Lake, suites: Sequence[str] | None = None) -> Sequence[Change]:
+    """List the series of headline metrics over all samples that left their beginning, of suites or of all."""
+    headline = {name: find_suite(name).metrics.headline for name in suites or suite_names()}
+    is_headline = pl.any_horizontal(
+        (pl.col("suite") == name) & pl.col("metric").is_in(list(metrics)) for name, metrics in headline.items()
+    )
+    values = lake.frame(METRIC_SNAPSHOTS).drop("run_id", "measured_at").filter(pl.col("slice") == "all", is_headline)
+    snapshots = lake.frame(SNAPSHOTS).select("snapshot_id", "run_id", "created_at", "definition_hash", "scorer_version")
+    runs = lake.frame(RUNS).select("run_id", "origin", "started_at", "ended_at", "dataset_versions", "parameters")
+    return trend(lake, values.join(snapshots, on="snapshot_id").join(runs, on="run_id").collect()).changes
+
+
+def _changes(values: pl.DataFrame) -> Iterator[Change]:
+    """Watch every series, one value a run: the last that was measured of it."""
+    known = values.filter(pl.col("value").is_not_null(), pl.col("value").is_finite())
+    known = known.with_columns(at=pl.coalesce("started_at", "created_at")).sort("at", "created_at", "snapshot_id")
+    known = known.unique(["series", "run_id"], keep="last", maintain_order=True)
+    for _, rows in known.group_by("series", maintain_order=True):
+        found = moved(rows["value"].to_list())
+        if found is not None:
+            first = rows.row(found.since, named=True)
+            yield Change(
+                **{name: first[name] for name in (*_NAMES, "series")},
+                run_id=rows["run_id"][found.found],
+                since_run_id=first["run_id"],
+                since=first["at"],
+                before=float(rows["value"].to_numpy()[:BEGINNING].mean()),
+                now=float(rows["value"].to_numpy()[found.since :].mean()),
+            )
 
 
 @lru_cache(maxsize=_KEPT_STEPS)

@@ -19,6 +19,7 @@ from evalake.storage.lake import Lake
 QUARANTINE_GREW = "evalake.quarantine.grew"
 COST_ABOVE_LIMIT = "evalake.cost.above-limit"
 RUN_MISSED = "evalake.run.missed"
+TREND_CHANGED = "evalake.trend.changed"
 
 
 def tell_of_run(lake: Lake, configuration: Configuration, run_id: str) -> None:
@@ -32,6 +33,11 @@ def tell_of_run(lake: Lake, configuration: Configuration, run_id: str) -> None:
     if limit is not None and cost > limit:
         message = f"the runs of {today} have cost {cost:.2f} US dollars, above {limit:g}"
         _tell(COST_ABOVE_LIMIT, "evalake.cost", message, today.isoformat(), where)
+
+
+def tell_of_change(lake: Lake, series: str, message: str, run_id: str) -> None:
+    """Tell of a metric that left where its series began, as the run showed it."""
+    _tell(TREND_CHANGED, f"evalake.trend.{series}", message, f"{series} {run_id}", str(redact(lake.uri)))
 
 
 def tell_of_missed(deployment: str, day: date, message: str) -> None:

@@ -120,12 +120,30 @@ class StepView(BaseModel):
     message: str | None
 
 
+class ChangeView(BaseModel):
+    """A series that left its beginning, and since when; `message` says it in words."""
+
+    suite: str
+    model: str
+    judge: str | None
+    metric: str
+    slice_value: str
+    series: str
+    run_id: str
+    since_run_id: str
+    since_us: Micros
+    before: float
+    now: float
+    message: str
+
+
 class Metrics(BaseModel):
-    """Values of all snapshots, oldest first; and under what those of each series were measured."""
+    """Values of all snapshots, oldest first; under what those of each series were measured; which series changed."""
 
     suites: list[SuiteView]
     points: list[Point]
     series: dict[str, dict[str, str]]
+    changes: list[ChangeView]
 
 
 def run_page(lake: Lake, suite: str | None, page: int, page_size: int, tag: str | None = None) -> RunPage:
@@ -161,12 +179,16 @@ def metric_history(
         snapshots = snapshots.filter(pl.col("run_id") == run_id)
     runs = tagged(with_labels(lake.frame(RUNS)), tag).select(*_OF_RUN)
     snapshots = snapshots.join(runs, on="run_id", how="left" if tag is None else "inner")
-    points = values.join(snapshots, on="snapshot_id").sort("created_at", "row_key").tail(MOST_POINTS).collect()
+    points = values.join(snapshots, on="snapshot_id").sort("created_at", "row_key").collect()
     joined = trend(lake, points)
     return Metrics(
         suites=[_suite(name, known.filter(suite=name)) for name in suite_names()],
-        points=[_point(row) for row in joined.values.iter_rows(named=True)],
+        points=[_point(row) for row in joined.values.tail(MOST_POINTS).iter_rows(named=True)],
         series={name: dict(conditions) for name, conditions in joined.conditions.items()},
+        changes=[
+            ChangeView(**{**vars(each), "since_us": micros(each.since) or 0, "message": each.sentence})
+            for each in joined.changes
+        ],
     )
 
 

@@ -1,9 +1,11 @@
 """Values that mean the same are one series, as the view `metric_history` has it; a step is compared pair by pair."""
 
 import json
+from datetime import timedelta
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -11,11 +13,14 @@ from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from evalake.contracts.tables.metrics import JUDGE_VERSIONS
 from evalake.decisions.compare import NotComparableError
-from evalake.decisions.trend import Trend, step, trend
+from evalake.decisions.trend import Trend, headline_changes, step, trend
+from evalake.server.viewer.overview import metric_history
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
+from evalake.storage.snapshots import Snapshot, land_snapshot
 from evalake.storage.sql.query import query
 from evalake.suites.registry import all_contracts
+from tests.integration.cli.command import evalake_here
 from tests.integration.storage.recorded_lake import MODELS, lake_of_nights
 from tests.integration.storage.rows import day, measured, run, snapshot_of
 
@@ -95,6 +100,45 @@ def test_an_unknown_value_is_passed_over_and_a_lost_run_stands_alone(lake: Lake)
     assert whole["previous_id"].to_list() == [None, None, whole["snapshot_id"][0]]
     lost = whole.with_columns(pl.lit(None, dtype=pl.String).alias("dataset_versions"), parameters=pl.lit(None))
     assert trend(lake, lost.drop("series", "previous_id")).values["previous_id"].to_list() == [None] * 3
+
+
+def nights(lake: Lake, values: list[float], suite: str = "command_guard") -> list[str]:
+    """Runs of a schedule, one a night, each with a value of a headline metric."""
+    names = [f"night-{number}" for number in range(len(values))]
+    began = [day(1) + timedelta(days=number) for number in range(len(values))]
+    rows = [
+        {**run(name, suite, at), "parameters": json.dumps({"schedule": "nightly"})}
+        for name, at in zip(names, began, strict=True)
+    ]
+    land(lake, RUNS, conform(rows, RUNS))
+    row = {"model": "m", "judge": None, "slice": "all", "slice_value": "", "metric": "balanced_accuracy", "tier": None}
+    row |= {"n": 200, "units": 200, "n_eff": 200.0, **dict.fromkeys(("se", "ci_low", "ci_high")), "reliable": True}
+    types = {"judge": pl.String, "tier": pl.Int64, **dict.fromkeys(("se", "ci_low", "ci_high"), pl.Float64)}
+    for name, value in zip(names, values, strict=True):
+        frame = pl.DataFrame([{**row, "value": value}], schema_overrides=types)
+        land_snapshot(lake, Snapshot(name, suite, {}, "0" * 64, "1", 1, {}, "1"), frame)
+    return names
+
+
+def test_a_scheduled_series_that_left_its_beginning_says_since_when(lake: Lake, tmp_path: Path) -> None:
+    random = np.random.default_rng(4)
+    names = nights(lake, [*(random.binomial(200, 0.9, 16) / 200), *(random.binomial(200, 0.75, 9) / 200)])
+    (change,) = headline_changes(lake)
+    assert (change.since_run_id, change.model, change.metric) == (names[16], "m", "balanced_accuracy")
+    assert names.index(change.run_id) <= 23
+    assert "is lower since 2026-11-17 (run night-16)" in change.sentence
+    assert headline_changes(lake, ["session_review"]) == ()
+    listed = evalake_here("runs", "--lake", lake.uri, "--json", folder=tmp_path)
+    told = {row["run_id"]: row["changed"] for row in json.loads(listed.stdout)}
+    assert {name for name, sentences in told.items() if sentences} == {change.run_id}
+    assert told[change.run_id] == [change.sentence]
+    (seen,) = metric_history(lake, "command_guard", (), "all", None).changes
+    assert (seen.message, seen.since_run_id) == (change.sentence, names[16])
+
+
+def test_an_unchanged_series_is_quiet(lake: Lake) -> None:
+    nights(lake, list(np.random.default_rng(5).binomial(200, 0.9, 25) / 200))
+    assert headline_changes(lake) == ()
 
 
 def test_a_step_is_the_paired_difference_on_the_samples_of_both(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import {COLOURS, emptyFigure, figure, legend, lines} from "/js/charts.js";
 import {choose, chooseTag} from "/js/choose.js";
 import {h, show} from "/js/dom.js";
 import {count, counted, dollars, duration, interval, name, number, time, visible, words} from "/js/format.js";
-import {announce, heading, problem, showPage} from "/js/page.js";
+import {announce, heading, message, problem, showPage} from "/js/page.js";
 import {pager} from "/js/pager.js";
 import {comparePath, runPath, tagLinks} from "/js/runs_address.js";
 import {table} from "/js/table.js";
@@ -42,7 +42,7 @@ export function runsPage({query, signal}) {
       const suite = answer.suites.find((each) => each.name === wanted.suite);
       offer(answer, suite, tags);
       const steps = (of, metric) => get("/metrics/steps", {suite: of, metric, slice: wanted.slice, model: wanted.model, tag: wanted.tag}, signal);
-      show(plot, h("div", {class: "figures"}, histories(answer, suite, wanted.model, steps)));
+      show(plot, h("div", {class: "figures"}, changesSeen(answer, wanted.model), histories(answer, suite, wanted.model, steps)));
     } catch (error) {
       if (error.name !== "AbortError") show(plot, problem(error, "The metrics cannot be shown", metrics));
     }
@@ -84,6 +84,12 @@ export function runsPage({query, signal}) {
   runs();
 }
 
+/** The series that left their beginning, and since when. */
+function changesSeen({changes}, model) {
+  const shown = model ? changes.filter((each) => each.model === model) : changes;
+  return shown.length > 0 && message("warning", "Changed since its beginning", ...shown.map((each) => visible(each.message, 1000)));
+}
+
 /** One figure for each suite and metric among the points. */
 function histories({suites, points, series}, suite, model, steps) {
   const shown = model ? points.filter((point) => point.model === model) : points;
@@ -112,7 +118,7 @@ function historyFigure(title, points, conditions, readSteps) {
       label: `${title}, ${time(point.created_at_us)}: ${number(point.value)}, n = ${count(point.n)}`,
     })),
   }));
-  const notes = ["From snapshot to snapshot, with 95 % intervals. A line joins values that mean the same; the table below has the paired change of each step."];
+  const notes = ["From snapshot to snapshot, with 95 % intervals. A line joins values that mean the same; the table below has the paired change of each step, one comparison of many: a change of the whole series is told above."];
   if (groups.length > COLOURS) notes.push(`The newest ${COLOURS} of ${count(groups.length)} lines; choose a model or read the table for the others.`);
   const undefinedCount = points.length - known.length;
   if (undefinedCount) notes.push(`${count(undefinedCount)} undefined values are left out.`);
