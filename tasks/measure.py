@@ -9,6 +9,7 @@ from evalake.contracts.contract import Contract
 from evalake.contracts.tables import CALLS, HUMAN_LABELS, JUDGE_VERSIONS, RUN_CALLS, RUN_ITEMS, SAMPLES
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.errors import LakeError
+from evalake.metrics.agreement import BY_DAWID_SKENE, FEWEST_ITEMS
 from evalake.metrics.compute import Metric, definition_hash
 from evalake.sdk import Options, Suite
 from evalake.sdk.people import measure_people, people_metrics, with_people
@@ -156,7 +157,8 @@ def compute(frame: pl.DataFrame, calls: pl.DataFrame, suite: Suite, options: Opt
         values.append(suite.metrics.across_rows(frame, options))
     if suite.people is not None:
         values.append(measure_people(frame, suite.people))
-    return pl.concat(values)
+    few = pl.col("judge").str.starts_with(BY_DAWID_SKENE).fill_null(False) & (pl.col("units") < FEWEST_ITEMS)
+    return pl.concat(values).with_columns(reliable=pl.col("reliable") & ~few)
 
 
 def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions, without: Sequence[str] = ()) -> pl.DataFrame:

@@ -256,6 +256,12 @@ ROUNDS = 1_000
 CLOSE = 1e-9
 """Rounds end where no probability moves by more."""
 
+FEWEST_ITEMS = 100
+"""Below so many items the classes may be exchanged: the consensus is not reliable."""
+
+BY_DAWID_SKENE = "panel:dawid_skene:"
+"""How the names of judges begin that are such a consensus."""
+
 _LEAST = 1e-300
 
 
@@ -269,6 +275,8 @@ class Consensus:
     """[classes]: their shares."""
     errors: Array
     """[judges, classes, words]: how often a judge says each word of an item of a class; 0 where it never met one."""
+    converged: bool
+    """Whether the last round changed nothing; else the numbers are those of the last of ROUNDS."""
 
 
 def dawid_skene(counts: Array) -> Consensus:
@@ -280,12 +288,13 @@ def dawid_skene(counts: Array) -> Consensus:
     """
     words = counts.sum(axis=1)
     posterior = words / words.sum(axis=1, keepdims=True)
+    converged = False
     for _ in range(ROUNDS):
         before, prior, errors = posterior, posterior.mean(axis=0), _errors(counts, posterior)
         posterior = _posterior(counts, prior, errors)
-        if np.abs(posterior - before).max(initial=0.0) < CLOSE:
+        if converged := bool(np.abs(posterior - before).max(initial=0.0) < CLOSE):
             break
-    return Consensus(posterior, posterior.mean(axis=0), _errors(counts, posterior))
+    return Consensus(posterior, posterior.mean(axis=0), _errors(counts, posterior), converged)
 
 
 def _errors(counts: Array, posterior: Array) -> Array:

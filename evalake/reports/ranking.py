@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from evalake.metrics.agreement import BY_DAWID_SKENE
 from evalake.metrics.compare import DRAWS, SIGNIFICANT_BELOW, Bounds, compare, holm
 from evalake.metrics.compute import Metric
 
@@ -59,6 +60,12 @@ def decide(
     reach, distance = (value - low if value > target else high - value), abs(value - target)
     more = units * ((reach / distance) ** 2 - 1) if distance else math.inf
     return Decision(Verdict.UNDECIDED, max(1, math.ceil(more)) if more <= MOST_SAMPLES else None)
+
+
+def as_judged(decision: Decision, judge: str | None) -> Decision:
+    """Withhold a PASS by a consensus of Dawid and Skene, which may have exchanged right and wrong."""
+    withheld = decision.verdict is Verdict.PASS and judge is not None and judge.startswith(BY_DAWID_SKENE)
+    return Decision(Verdict.UNDECIDED) if withheld else decision
 
 
 # Missing items of one model: how many, why, and what they leave open.

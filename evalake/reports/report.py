@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from evalake.reports.coverage import Coverage, as_objects
-from evalake.reports.ranking import Comparison, Decision, Missing, Standing, Verdict, decide, stand
+from evalake.reports.ranking import Comparison, Decision, Missing, Standing, Verdict, as_judged, decide, stand
 from evalake.reports.wording import UNKNOWN, number, visible
 from evalake.sdk.figures import (
     AgreementMatrix,
@@ -188,7 +188,8 @@ class Report:
         known, upwards = self.value(subject, self.ranking.quantity), self.ranking.quantity.higher_is_better
         if known.value is None:
             return None
-        return decide(known.value, known.ci_low, known.ci_high, known.units, self.target, higher_is_better=upwards)
+        ends = known.value, known.ci_low, known.ci_high
+        return as_judged(decide(*ends, known.units, self.target, higher_is_better=upwards), subject.judge)
 
     def mistakes(self) -> Iterator[tuple[Subject, pl.DataFrame]]:
         """Yield each model's wrong answers, in the order of the ranking; models without any are left out."""

@@ -3,9 +3,10 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from statistics import StatisticsError, correlation, fmean, median
+from statistics import fmean, median
 from typing import Any
 
+import polars as pl
 from pydantic import BaseModel, Field
 
 from evalake.admin.roadmap import as_data, newest
@@ -13,6 +14,10 @@ from evalake.contracts.contract import Row
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables.people import HUMAN_LABELS, answered
 from evalake.core.hashing import content_hash
+from evalake.metrics.agreement import pearson
+from evalake.metrics.compute import Metric, measure
+from evalake.metrics.estimator import Estimator
+from evalake.metrics.estimators import Mean
 from evalake.server.scoring.scorings import State
 from evalake.server.scoring.views import Rating, micros
 from evalake.storage.cached_table import CachedTable
@@ -21,6 +26,12 @@ from evalake.storage.landing import land
 from evalake.suites.session_review.metrics import BANDS
 from evalake.suites.session_review.people import QUESTION
 from evalake.suites.session_review.suite import SUITE
+
+FEWEST_PAIRS = 10
+"""Of fewer sessions no correlation is told."""
+
+_SCORE = pl.col("score")
+_TYPES = {"session": pl.String, "score": pl.Float64}
 
 
 class Counts(BaseModel):
@@ -35,10 +46,15 @@ class Counts(BaseModel):
 
 
 class Scores(BaseModel):
-    """The newest completed score of each session."""
+    """The newest completed score of each session, as far as it is by the current criteria; the others are counted.
+
+    `ci_low` to `ci_high` is the 95 % interval of the mean.
+    """
 
     n: int
     mean: float | None
+    ci_low: float | None
+    ci_high: float | None
     median: float | None
     lowest: int | None
     highest: int | None
@@ -54,13 +70,16 @@ class Bucket(BaseModel):
 
 
 class TrendPoint(BaseModel):
-    """Scores that were completed on one day (UTC) under the same criteria."""
+    """Scores that were completed on one day (UTC) under the same criteria; the interval is between sessions."""
 
     day: str
     criteria_hash: str
     current: bool
     n: int
+    units: int
     mean: float
+    ci_low: float | None
+    ci_high: float | None
 
 
 class ToolCount(BaseModel):
@@ -77,13 +96,27 @@ class TagCount(BaseModel):
     sessions: int
 
 
+class Interval(BaseModel):
+    """A 95 % interval; an end is null where it is unknown."""
+
+    low: float | None
+    high: float | None
+
+
 class Agreement(BaseModel):
-    """How the judge's scores differ from people's (judge minus people), in points."""
+    """How the judge's scores under the current criteria differ from people's (judge minus people), in points.
+
+    The correlation is null below ten sessions.
+    """
 
     n: int
+    units: int
     mean_difference: float | None
+    mean_difference_ci: Interval
     mean_absolute_difference: float | None
+    mean_absolute_difference_ci: Interval
     correlation: float | None
+    correlation_ci: Interval
 
 
 class Statistics(BaseModel):
@@ -105,18 +138,24 @@ def statistics(sessions: Iterable[str], state: State, ratings: Sequence[Row]) ->
     newest = {session_id: state.newest(session_id) for session_id in ids}
     by_status = Counter("not_scored" if row is None else row["status"] for row in newest.values())
     completed = [row for rows in state.by_session.values() if (row := _last_completed(rows)) is not None]
-    totals = [row["total_score"] for row in completed]
+    totals = [row["total_score"] for row in completed if state.is_current(row)]
+    mean = _measured(
+        pl.DataFrame({"session": [*map(str, range(len(totals)))], "score": totals}, _TYPES),
+        Mean(_SCORE, low=0, high=100),
+    )
     tools = Counter(tool for row in completed for tool in set(row["missing_tools"] or ()))
     tags = Counter(tag for row in completed for tag in set(row["failure_tags"] or ()))
     return Statistics(
         sessions=Counts(total=len(ids), **{name: by_status[name] for name in Counts.model_fields if name != "total"}),
         scores=Scores(
             n=len(totals),
-            mean=fmean(totals) if totals else None,
+            mean=mean["value"],
+            ci_low=mean["ci_low"],
+            ci_high=mean["ci_high"],
             median=median(totals) if totals else None,
             lowest=min(totals, default=None),
             highest=max(totals, default=None),
-            obsolete=sum(not state.is_current(row) for row in completed),
+            obsolete=len(completed) - len(totals),
         ),
         distribution=[_bucket(totals, low, 100 if low == 90 else low + 9) for low in range(0, 100, 10)],
         bands={band: _bucket(totals, low, high).count for band, (low, high) in BANDS.items()},
@@ -140,13 +179,19 @@ def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
 
 
 def _trend(state: State) -> list[TrendPoint]:
-    totals: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for row in state.by_id.values():
-        if row["status"] == "completed" and (ended := state.ended(row)) is not None:
-            totals[f"{ended:%Y-%m-%d}", row["criteria_hash"]].append(row["total_score"])
+    ended = [
+        (f"{at:%Y-%m-%d}", row["criteria_hash"], row["sample_id"], row["total_score"])
+        for row in state.by_id.values()
+        if row["status"] == "completed" and (at := state.ended(row)) is not None
+    ]
+    frame = pl.DataFrame(ended, {"day": pl.String, "criteria_hash": pl.String, **_TYPES}, orient="row")
+    mean = [Metric("mean", Mean(_SCORE, low=0, high=100))]
+    shown = {"day", "criteria_hash", "n", "units", "ci_low", "ci_high"}
     return [
-        TrendPoint(day=day, criteria_hash=made, current=made == state.criteria, n=len(of), mean=fmean(of))
-        for (day, made), of in sorted(totals.items())
+        TrendPoint(
+            **{name: row[name] for name in shown}, current=row["criteria_hash"] == state.criteria, mean=row["value"]
+        )
+        for row in measure(frame, mean, groups=("day", "criteria_hash"), cluster="session").iter_rows(named=True)
     ]
 
 
@@ -155,23 +200,41 @@ def _agreement(state: State, ratings: Sequence[Row]) -> Agreement:
     by_identity = {rated(row): row for row in state.by_id.values()}
     for rating in ratings:
         score = by_identity.get(rated(rating))
-        if score is not None and score["status"] == "completed":
+        if score is not None and score["status"] == "completed" and state.is_current(score):
             given[score["score_id"]].append(rating["score"])
-    pairs = [(state.by_id[score_id]["total_score"], fmean(scores)) for score_id, scores in given.items()]
-    differences = [judge - people for judge, people in pairs]
+    pairs = [
+        (row["sample_id"], row["total_score"], fmean(scores))
+        for score_id, scores in given.items()
+        if (row := state.by_id[score_id])
+    ]
+    frame = pl.DataFrame(pairs, {**_TYPES, "people": pl.Float64}, orient="row")
+    apart = _SCORE - pl.col("people")
+    difference = _measured(frame, Mean(apart, low=-100, high=100))
+    distance = _measured(frame, Mean(apart.abs(), low=0, high=100))
+    together = _measured(frame, pearson(_SCORE, pl.col("people")))
+    if difference["units"] < FEWEST_PAIRS:
+        together |= dict.fromkeys(("value", "ci_low", "ci_high"))
     return Agreement(
         n=len(pairs),
-        mean_difference=fmean(differences) if pairs else None,
-        mean_absolute_difference=fmean(map(abs, differences)) if pairs else None,
-        correlation=_correlation(pairs),
+        units=difference["units"],
+        mean_difference=difference["value"],
+        mean_difference_ci=_interval(difference),
+        mean_absolute_difference=distance["value"],
+        mean_absolute_difference_ci=_interval(distance),
+        correlation=together["value"],
+        correlation_ci=_interval(together),
     )
 
 
-def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
-    try:
-        return correlation(*zip(*pairs, strict=True)) if len(pairs) > 1 else None
-    except StatisticsError:  # one side is constant
-        return None
+def _measured(frame: pl.DataFrame, estimator: Estimator) -> dict[str, Any]:
+    """Measure a frame of sessions: one row of `measure`, in which nothing is known of no session."""
+    if frame.is_empty():
+        return {"value": None, "ci_low": None, "ci_high": None, "units": 0}
+    return measure(frame, [Metric("it", estimator)], groups=(), cluster="session").row(0, named=True)
+
+
+def _interval(row: Row) -> Interval:
+    return Interval(low=row["ci_low"], high=row["ci_high"])
 
 
 # Ratings are rows of `human_labels`, beside the score that the person saw.

@@ -1,6 +1,6 @@
 """Metrics across rows: agreement of judges, replicates and people, how judges err, and how firm the ranking is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, get_args
 
@@ -11,8 +11,8 @@ from evalake.metrics import agreement
 from evalake.metrics.compute import METRIC_ROWS, Metric, measure, metric_row, values
 from evalake.metrics.estimators import Rate
 from evalake.suites.solidity_audit.metrics import sui
-from evalake.suites.solidity_audit.panels.consensus import NUMBERED, merge
-from evalake.suites.solidity_audit.panels.rows import PREFIX, judge_bias, judge_errors, panel_name
+from evalake.suites.solidity_audit.panels.consensus import NUMBERED, has_converged, merge
+from evalake.suites.solidity_audit.panels.rows import PREFIX, dawid_skene_panels, judge_bias, judge_errors, panel_name
 from evalake.suites.solidity_audit.people import judge_against_people
 from evalake.suites.solidity_audit.truth import (
     CLASSIFICATIONS,
@@ -242,7 +242,8 @@ def warnings(frame: pl.DataFrame) -> Sequence[str]:
     """Write one sentence for each thing that makes the numbers less reliable than they look."""
     rows = frame.filter(~pl.col("judge").str.starts_with(PREFIX))
     of_judges = [*_self_judging(rows), *_single_judge(rows), *_failed(rows), *_repaired(rows), *_contradictory(rows)]
-    return [*of_judges, *_undecided(frame), *_two_judges(frame), *_unpaired(frame), *_unstated(rows)]
+    of_panels = [*_undecided(frame), *_two_judges(frame), *_unpaired(frame), *_dawid_skene(frame)]
+    return [*of_judges, *of_panels, *_unstated(rows)]
 
 
 def _self_judging(rows: pl.DataFrame) -> list[str]:
@@ -311,6 +312,17 @@ def _unpaired(frame: pl.DataFrame) -> list[str]:
         f"a panel of {judges} judges: agreement is measured among all of them; of pairs, up to {MOST_PAIRED} judges"
         for judges in sizes
     ]
+
+
+def _dawid_skene(frame: pl.DataFrame) -> Iterator[str]:
+    for panel, audits in dawid_skene_panels(frame):
+        if len(audits) < agreement.FEWEST_ITEMS:
+            yield (
+                f"{panel}: {len(audits)} audits are too few for Dawid and Skene, which need {agreement.FEWEST_ITEMS}: right and "
+                "wrong may be exchanged (in 16 to 18 % at 30 audits); take the majority"
+            )
+        if not has_converged(audits):
+            yield f"{panel}: Dawid and Skene have not converged after {agreement.ROUNDS:,} rounds; take the majority"
 
 
 def _unstated(rows: pl.DataFrame) -> list[str]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from evalake.metrics import agreement
 from evalake.metrics.agreement import Consensus, dawid_skene
 from evalake.metrics.intervals import Array
 
@@ -113,3 +114,10 @@ def test_a_judge_that_was_not_asked_says_nothing_of_an_item() -> None:
     assert np.isfinite(dawid_skene(fewer).posterior).all()
     alone = np.array([[[1.0, 0.0]]])
     assert dawid_skene(alone).posterior.tolist() == [[1.0, 0.0]]
+
+
+def test_it_says_whether_it_converged(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, counts = simulated([0.9, 0.8, 0.7], 200, 3)
+    assert dawid_skene(counts).converged
+    monkeypatch.setattr(agreement, "ROUNDS", 2)
+    assert not dawid_skene(counts).converged

@@ -10,7 +10,7 @@ from evalake.metrics.composite import Composite, Parts
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.estimators import Rate
 from evalake.metrics.intervals import Array
-from evalake.reports.ranking import Decision, Verdict, decide
+from evalake.reports.ranking import Decision, Verdict, as_judged, decide
 from tests.unit.reports.samples import guard_metrics, report
 from tests.unit.reports.test_console import printed
 
@@ -77,3 +77,11 @@ def test_a_report_says_so_in_its_table_and_headline() -> None:
     text = printed(report(guard_metrics("a", 0.88, 0.88)))
     assert "UNDECIDED +72" in text
     assert "0 of 1 reach the target of at least 85.0% score; 1 undecided" in text
+
+
+def test_a_consensus_of_dawid_and_skene_never_decides_pass() -> None:
+    by_consensus, by_majority = "panel:dawid_skene:a+b+c", "panel:a+b+c"
+    passed, failed = decide(0.9, 0.86, 0.95, 200, 0.85), decide(0.5, 0.4, 0.6, 200, 0.85)
+    assert as_judged(passed, by_consensus).verdict is Verdict.UNDECIDED
+    assert as_judged(passed, by_majority) == as_judged(passed, None) == passed
+    assert as_judged(failed, by_consensus) == failed

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evalake.contracts.contract import Row
-from evalake.metrics.agreement import dawid_skene
+from evalake.metrics.agreement import Consensus, dawid_skene
 from evalake.suites.solidity_audit.replies import lines_in, words_in
 from evalake.suites.solidity_audit.truth import (
     CLASSIFICATIONS,
@@ -240,19 +240,35 @@ def on_findings(audits: Sequence[Audit]) -> list[list[Chances]]:
 
 def chances_of(units: Sequence[Words]) -> list[Chances]:
     """Compute the probability of each answer for every unit; an empty mapping where no judge answered."""
-    judges = {judge: place for place, judge in enumerate(sorted({judge for words in units for judge in words}))}
-    known = {word: place for place, word in enumerate(sorted({w for words in units for w in words.values()}, key=str))}
     spoken = [place for place, words in enumerate(units) if words]
     if not spoken:
         return [{} for _ in units]
-    counts = np.zeros((len(spoken), len(judges), len(known)))
-    for item, place in enumerate(spoken):
-        for judge, word in units[place].items():
-            counts[item, judges[judge], known[word]] = 1
-    posterior = dict(zip(spoken, dawid_skene(counts).posterior.tolist(), strict=True))
+    known, consensus = consensus_of([units[place] for place in spoken])
+    posterior = dict(zip(spoken, consensus.posterior.tolist(), strict=True))
     return [
         dict(zip(known, posterior[place], strict=True)) if place in posterior else {} for place in range(len(units))
     ]
+
+
+def consensus_of(units: Sequence[Words]) -> tuple[Sequence[Any], Consensus]:
+    """Estimate the consensus of units that have a word each; returns the words in the order of its classes, and it."""
+    judges = {judge: place for place, judge in enumerate(sorted({judge for words in units for judge in words}))}
+    known = {word: place for place, word in enumerate(sorted({w for words in units for w in words.values()}, key=str))}
+    counts = np.zeros((len(units), len(judges), len(known)))
+    for item, words in enumerate(units):
+        for judge, word in words.items():
+            counts[item, judges[judge], known[word]] = 1
+    return list(known), dawid_skene(counts)
+
+
+def has_converged(audits: Sequence[Audit]) -> bool:
+    """Tell whether the consensus of targets found, of verdicts and of findings was reached."""
+    vulnerable = [audit.words("target_found") for audit in audits if audit.members[0]["is_vulnerable"]]
+    safe = [audit.words("target_found") for audit in audits if not audit.members[0]["is_vulnerable"]]
+    verdicts = [audit.words("said_vulnerable") for audit in audits]
+    findings = [finding.classes for audit in audits for finding in audit.findings]
+    decisions = ([words for words in units if words] for units in (vulnerable, safe, verdicts, findings))
+    return all(consensus_of(units)[1].converged for units in decisions if units)
 
 
 def is_valid(chances: Chances) -> float:

@@ -251,6 +251,15 @@ def judge_errors(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(parts)
 
 
+def dawid_skene_panels(frame: pl.DataFrame) -> Iterator[tuple[str, Sequence[Audit]]]:
+    """Yield the panels of result rows that are aggregated by Dawid and Skene, by name, with their audits."""
+    known = set(frame["judge"].drop_nulls().unique()) if "judge" in frame.columns else set()
+    if any(judge.startswith(panel_name((), DAWID_SKENE)) for judge in known):
+        for judges, audits in panels_of(frame, _findings).items():
+            if (panel := panel_name(judges, DAWID_SKENE)) in known:
+                yield panel, audits
+
+
 def _findings(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{**finding, "judge": row["judge"]} for finding in row.get("findings") or ()]
 

@@ -62,3 +62,17 @@ def test_what_a_panel_left_open_is_counted() -> None:
 def test_a_rare_failure_is_no_news() -> None:
     lines = [line(number, judged=found(), judge=judge) for number in range(19) for judge in "ab"]
     assert warnings(frame_of([*lines, line(19, judge="a"), line(19, judged=found(), judge="b")])) == []
+
+
+def test_a_consensus_of_few_audits_is_said_to_be_too_few_and_of_many_is_not() -> None:
+    def said(audits: int) -> list[str]:
+        lines = [
+            told(judge, number, bool((number + place) % 5))
+            for number in range(audits)
+            for place, judge in enumerate("abc")
+        ]
+        return [each for each in warnings(by_dawid_skene(lines)[1]) if "Dawid" in each]
+
+    (few,) = said(30)
+    assert "30 audits are too few" in few
+    assert said(120) == []

@@ -66,7 +66,7 @@ function distribution({distribution: bins, bands, scores}) {
   const bars = bins.map((bin) => ({label: `${bin.low}–${bin.high}`, value: bin.count, kind: band(bin.low)[1]}));
   return figure({
     title, alt: `Sessions by score, in steps of ten. Red ${bands.red}, yellow ${bands.yellow}, green ${bands.green}.`,
-    note: `Red (0–49): ${count(bands.red)} · yellow (50–74): ${count(bands.yellow)} · green (75–100): ${count(bands.green)}. Scores of 70 to 79 are of both colours.`,
+    note: `Mean ${number(scores.mean)} ${interval(scores.ci_low, scores.ci_high)}, n = ${count(scores.n)}, by the current criteria${scores.obsolete ? `; ${count(scores.obsolete)} by earlier ones are left out` : ""}. Red (0–49): ${count(bands.red)} · yellow (50–74): ${count(bands.yellow)} · green (75–100): ${count(bands.green)}. Scores of 70 to 79 are of both colours.`,
     draw: (width) => columns(splitAt75(bars, bins), width),
     numbers: {headings: ["Score", "Sessions"], rows: bars.map((bar) => [bar.label, count(bar.value)])},
   });
@@ -85,14 +85,14 @@ function trend(points) {
   const series = hashes.map((hash) => ({
     name: `criteria ${shortHash(hash)}${isCurrent(hash) ? " (current)" : ""}`,
     points: points.filter((point) => point.criteria_hash === hash).sort((a, b) => (a.day < b.day ? -1 : 1)).map((point) => ({
-      x: Date.parse(point.day) * 1000, y: point.mean, label: `${point.day}: ${number(point.mean)}, ${count(point.n)} scores`,
+      x: Date.parse(point.day) * 1000, y: point.mean, label: `${point.day}: ${number(point.mean)}, ${count(point.n)} scores`, low: point.ci_low, high: point.ci_high,
     })),
   }));
   const box = figure({
     title, note: "All completed scores, one line for each version of the judge's criteria.", alt: "Mean score by day and criteria.",
     draw: (width) => lines(series, width, {range: [0, 100], bands: BANDS, xLabel: day}),
-    numbers: {headings: ["Day", "Criteria", "Scores", "Mean"],
-      rows: points.map((point) => [name(point.day), `${shortHash(point.criteria_hash)}${point.current ? " (current)" : ""}`, count(point.n), number(point.mean)])},
+    numbers: {headings: ["Day", "Criteria", "Scores", "Mean", "95 % interval"],
+      rows: points.map((point) => [name(point.day), `${shortHash(point.criteria_hash)}${point.current ? " (current)" : ""}`, count(point.n), number(point.mean), interval(point.ci_low, point.ci_high)])},
   });
   box.querySelector(".plot").after(legend(series));
   return box;
@@ -109,16 +109,16 @@ function ranking(title, note, entries, what) {
   });
 }
 
-function agreement({n, mean_difference: difference, mean_absolute_difference: distance, correlation}) {
+function agreement({n, units, mean_difference: difference, mean_difference_ci: around, mean_absolute_difference: distance, mean_absolute_difference_ci: wide, correlation, correlation_ci: together}) {
   const title = "Judge and people";
   if (!n) return emptyFigure(title, "Nobody has rated a scored session yet. Ratings are given on a session's page.");
   const lenient = difference > 0 ? "more generous than people" : difference < 0 ? "stricter than people" : "as strict as people";
   return h("section", {class: "figure"}, h("h2", {}, title),
-    h("p", {class: "note"}, `${count(n)} rated ${n === 1 ? "score" : "scores"}.`),
+    h("p", {class: "note"}, `${count(n)} rated ${n === 1 ? "score" : "scores"} of ${counted(units, "session")} under the current criteria, with 95 % intervals.`),
     h("ul", {class: "tiles"},
-      h("li", {}, h("span", {class: "value"}, signed(difference)), h("span", {class: "what"}, `points on average: the judge is ${lenient}`)),
-      h("li", {}, h("span", {class: "value"}, number(distance)), h("span", {class: "what"}, "points apart on average")),
-      h("li", {}, h("span", {class: "value"}, number(correlation)), h("span", {class: "what"}, correlation === null ? "correlation: too few ratings to say" : "correlation (Pearson)"))));
+      h("li", {}, h("span", {class: "value"}, signed(difference)), h("span", {class: "what"}, `${interval(around.low, around.high)} points on average: the judge is ${lenient}`)),
+      h("li", {}, h("span", {class: "value"}, number(distance)), h("span", {class: "what"}, `${interval(wide.low, wide.high)} points apart on average`)),
+      h("li", {}, h("span", {class: "value"}, number(correlation)), h("span", {class: "what"}, correlation === null ? "correlation: too few ratings to say" : `${interval(together.low, together.high)} correlation (Pearson)`))));
 }
 
 function signed(value) {
