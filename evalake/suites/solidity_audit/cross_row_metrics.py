@@ -318,8 +318,8 @@ def _dawid_skene(frame: pl.DataFrame) -> Iterator[str]:
     for panel, audits in dawid_skene_panels(frame):
         if len(audits) < agreement.FEWEST_ITEMS:
             yield (
-                f"{panel}: {len(audits)} audits are too few for Dawid and Skene, which need {agreement.FEWEST_ITEMS}: right and "
-                "wrong may be exchanged (in 16 to 18 % at 30 audits); take the majority"
+                f"{panel}: {len(audits)} audits are too few for Dawid and Skene, which need {agreement.FEWEST_ITEMS}: "
+                "right and wrong may be exchanged (in 16 to 18 % at 30 audits); take the majority"
             )
         if not has_converged(audits):
             yield f"{panel}: Dawid and Skene have not converged after {agreement.ROUNDS:,} rounds; take the majority"

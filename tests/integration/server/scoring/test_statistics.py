@@ -1,11 +1,15 @@
 """Figures over all scorings."""
 
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from evalake.admin.roadmap import make_roadmap
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import ROADMAP_MENTIONS
 from evalake.core.configuration import Configuration
+from evalake.server.scoring.scorings import State
+from evalake.server.scoring.statistics import Interval, Statistics, statistics
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.session_review.metrics import BANDS
@@ -70,26 +74,31 @@ def test_means_have_intervals_criteria_are_never_mixed_and_few_pairs_have_no_cor
     def score(number: int, total: int, criteria: str = "new") -> dict[str, Any]:
         names = {"score_id": f"score-{number}", "sample_id": f"session-{number}", "sample_hash": f"hash-{number}"}
         at = datetime(2026, 11, 1, number % 24, tzinfo=UTC)
-        more = {"status": "completed", "criteria_hash": criteria, "total_score": total, "started_at": at, "ended_at": at}
+        more = {"status": "completed", "criteria_hash": criteria, "total_score": total, "completed_at": at}
         more |= {"judge": "judge", "prompt_type": "p", "replicate": 0, "missing_tools": [], "failure_tags": []}
         return names | more
 
     def figures(rows: list[dict[str, Any]], ratings: list[dict[str, Any]]) -> Statistics:
-        return statistics([], _Scored(rows), ratings)  # type: ignore[arg-type]
+        of_session = {row["sample_id"]: [row] for row in rows}
+        return statistics([], State({row["score_id"]: row for row in rows}, of_session, {}, {}, "new"), ratings)
 
     scores = [score(n, 50 + 2 * n) for n in range(12)] + [score(n, 0, "old") for n in range(12, 20)]
     ratings = [{**row, "score": row["total_score"] - 5.0 + n % 3} for n, row in enumerate(scores)]
     found = figures(scores, ratings)
     assert (found.scores.n, found.scores.obsolete, found.scores.mean, found.scores.lowest) == (12, 8, 61.0, 50)
-    assert found.scores.ci_low is not None and found.scores.ci_high is not None
+    assert found.scores.ci_low is not None
+    assert found.scores.ci_high is not None
     assert 50 < found.scores.ci_low < 61 < found.scores.ci_high < 72
     assert {point.criteria_hash: (point.n, point.units) for point in found.trend} == {"new": (12, 12), "old": (8, 8)}
     assert sum(bucket.count for bucket in found.distribution) == 12
     agreement = found.agreement
     assert (agreement.n, agreement.units) == (12, 12)
-    assert agreement.mean_difference_ci.low is not None and agreement.mean_difference_ci.low < 4.0
-    assert agreement.correlation is not None and agreement.correlation > 0.9
-    assert agreement.correlation_ci.low is not None and agreement.correlation_ci.low < agreement.correlation
+    assert agreement.mean_difference_ci.low is not None
+    assert agreement.mean_difference_ci.low < 4.0
+    assert agreement.correlation is not None
+    assert agreement.correlation > 0.9
+    assert agreement.correlation_ci.low is not None
+    assert agreement.correlation_ci.low < agreement.correlation
     few = figures(scores[:9], ratings).agreement
     assert (few.n, few.correlation, few.correlation_ci) == (9, None, Interval(low=None, high=None))
     assert figures([], []).scores.mean is None

@@ -4,7 +4,7 @@ import {get} from "/js/api.js";
 import {band} from "/js/badge.js";
 import {columns, emptyFigure, figure, legend, lines, rows} from "/js/charts.js";
 import {h, show, showAgain} from "/js/dom.js";
-import {count, day, name, number, shortHash, words} from "/js/format.js";
+import {count, counted, day, interval, name, number, shortHash, words} from "/js/format.js";
 import {listen} from "/js/live.js";
 import {heading, problem, showPage} from "/js/page.js";
 import {scoreAll} from "/js/pages/many_scorings.js";
