@@ -44,7 +44,12 @@ def measured(value: Value, unit: Unit, *, as_counted: bool = False) -> Cell:
     unit = Unit.SHARE if as_counted else unit
     shown = interval(value.ci_low, value.ci_high, unit, value.value)
     of = f" ({round(value.value * value.n):,}/{value.n:,})" if as_counted and value.value is not None else ""
-    return Cell(number(value.value, unit) + of, shown, value.n, value.doubtful)
+    text = (
+        f"{value.value:.0%}"
+        if unit is Unit.SHARE and value.n == 1 and value.value in (0, 1)
+        else number(value.value, unit)
+    )
+    return Cell(text + of, shown, value.n, value.doubtful)
 
 
 def coverage_table(report: Report) -> Table:

@@ -14,8 +14,14 @@ FIGURES: tuple[Figure, ...] = (
     Ranking(
         "Scores",
         MEAN,
-        (MEDIAN, Quantity("score_std", "standard deviation", Unit.POINTS, higher_is_better=False), FAILURES),
-        note="Scores go from 0 to 100. They compare investigations under one judge; two judges are two rulers.",
+        (
+            MEDIAN,
+            Quantity("score_std", "standard deviation", Unit.POINTS, higher_is_better=False),
+            Quantity("retest_std", "retest deviation of one score", Unit.POINTS, higher_is_better=False),
+            FAILURES,
+        ),
+        note="Scores go from 0 to 100. They compare investigations under one judge; two judges are two rulers. Asked "
+        "again, one session's score differs by the retest deviation, which is known where scorings were repeated.",
     ),
     Bars(
         "Scores by band",

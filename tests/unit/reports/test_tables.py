@@ -94,6 +94,7 @@ def test_a_cell_knows_of_how_many_it_is_and_whether_that_is_enough() -> None:
     assert measured(Value(0.5, 40, 0.25, 0.75, True), Unit.SHARE) == Cell("50.0%", "[25.0–75.0]", 40)
     assert measured(Value(0.5, 4), Unit.SHARE) == Cell("50.0%", n=4, doubtful=True)
     assert measured(Value(), Unit.SHARE) == Cell("–", n=0)
+    assert measured(Value(1.0, 1), Unit.SHARE) == Cell("100%", n=1, doubtful=True)  # one answer has no decimals
     assert measured(Value(0.25, 1200, reliable=True), Unit.SHARE, as_counted=True).text == "25.0% (300/1,200)"
     assert measured(Value(None, 40), Unit.SHARE, as_counted=True).text == "–"
 
