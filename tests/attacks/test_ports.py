@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from tests.e2e.processes import ROOT, have_ended, require_no_errors, wait_until
-from tests.integration.cli.command import evalake, evalake_here
+from tests.integration.cli.command import evalake
 
 pytestmark = pytest.mark.e2e
 
@@ -101,14 +101,13 @@ class User:
 
     def evalake(self, *words: str, code: int = 0) -> str:
         """Run the command; returns all that it wrote."""
-        command = evalake_here if words[0] in ("status", "down") else evalake
-        done = command(*words, folder=self.folder, **self.place)
+        done = evalake(*words, folder=self.folder, **self.place)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
     def status(self) -> Any:
         """Return what `evalake status` says."""
-        return json.loads(evalake_here("status", "--json", folder=self.folder, **self.place).stdout)
+        return json.loads(evalake("status", "--json", folder=self.folder, **self.place).stdout)
 
     def started(self) -> list[str]:
         """Return the command lines of all processes that serve this user's lake."""
