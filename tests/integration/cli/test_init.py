@@ -39,7 +39,7 @@ def test_its_folders_hide_none_of_evalakes_rooms_and_it_overwrites_nothing(proje
     settings.write_text("batch_size = 7")
     again = evalake_here("init", project, folder=project)
     assert again.returncode == 2
-    assert "overwrites nothing" in again.stderr
+    assert "overwrites no file" in again.stderr
     assert settings.read_text() == "batch_size = 7"
 
 

@@ -49,7 +49,8 @@ def test_every_step_of_the_page_works(tmp_path: Path, prefect_api: str, model_se
             (folder / step["file"]).write_text(step["text"], encoding="utf-8")
             continue
         commands += 1
-        program, *words = shlex.split(RUN.sub(run, step["command"]))
+        program, *words = shlex.split(RUN.sub(run, step["command"]), comments=True)
+        code = int(found[1]) if (found := re.search(r"# exits with (\d)", step["command"])) else 0
         if program == "cd":
             folder /= words[0]
         elif program == "evalake":
@@ -65,7 +66,7 @@ def test_every_step_of_the_page_works(tmp_path: Path, prefect_api: str, model_se
             done = subprocess.run(
                 [program, *words], cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True
             )
-            assert done.returncode == 0, (words, done.stdout, done.stderr)
+            assert done.returncode == code, (words, done.stdout, done.stderr)
     page = re.sub(r"^```.*?^```", "", PAGE, flags=re.MULTILINE | re.DOTALL)
     assert commands == len(re.findall(r"^    \S", page, re.MULTILINE))
     assert json.loads((folder / "run.json").read_text())["state"] == "completed"

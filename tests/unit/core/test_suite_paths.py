@@ -37,5 +37,5 @@ def test_a_file_that_the_user_named_is_asked(home: Path, monkeypatch: pytest.Mon
 
 def test_an_entry_that_is_no_folder_is_named(home: Path) -> None:
     (home / CONFIGURATION_FILE).write_text('suite_paths = ["absent"]')
-    with pytest.raises(ConfigurationError, match=r"names .*/home/absent, which is not a folder"):
+    with pytest.raises(ConfigurationError, match=r"names .*/home/absent, which is no folder"):
         suite_paths()
