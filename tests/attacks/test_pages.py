@@ -85,7 +85,7 @@ def test_part_names_cannot_be_guessed(tmp_path: Path, outside: Path) -> None:
 
 
 WRITERS = {
-    "gate": ("gate", "RUN", "--rule", "accuracy >= 0", "--junit", "OUT"),
+    "gate": ("gate", "RUN", "--rule", "accuracy >= 0 from 2 units", "--junit", "OUT"),
     "label": ("label", "export", "RUN", "--out", "OUT"),
     "sql": ("sql", "select 1 as one", "--format", "csv", "--out", "OUT"),
     "parquet": ("sql", "select 1 as one", "--format", "parquet", "--out", "OUT"),
@@ -184,7 +184,7 @@ def test_a_name_that_is_no_runs_becomes_no_path(measured: tuple[Path, str], work
     lake, _ = measured
     done = evalake_here("report", "--lake", lake, "--", run, folder=work)
     assert done.returncode == 2
-    assert "no name of a run" in done.stderr
+    assert "not a run's name" in done.stderr
     assert list(work.iterdir()) == []
 
 
@@ -202,6 +202,6 @@ def _write_half(file: IO[bytes]) -> None:
 
 def test_devices_and_pipes_are_no_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(UsageError, match="no regular file"):
+    with pytest.raises(UsageError, match="not a regular file"):
         write_file(tmp_path / "pipe", "text")
     assert (tmp_path / "pipe").is_fifo()

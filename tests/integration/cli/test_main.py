@@ -22,7 +22,7 @@ MISTAKES = [
     (("run", "command_guard", "--limit", "0"), 2, "--limit"),
     (("run", "command_guard", "--lake", "/proc/lake"), 1, "/proc/lake"),
     (("import", "missing.jsonl", "--suite", "command_guard"), 2, "missing.jsonl"),
-    (("import", "missing.jsonl", "--suite", "poetry"), 2, "poetry"),
+    (("import", "missing.jsonl", "--suite", "poetry"), 2, "missing.jsonl"),
     (("metrics",), 2, "no snapshot"),
     (("metrics", "--run", "nothing"), 2, "nothing"),
     (("metrics", "--run", "a", "--snapshot", "b"), 2, "not both"),

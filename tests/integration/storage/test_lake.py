@@ -110,7 +110,7 @@ def test_what_cannot_be_reached_is_not_taken_for_an_empty_lake(tmp_path: Path) -
 @pytest.mark.parametrize("sign", ["?", "#"])
 def test_an_address_with_parameters_is_refused_for_all_tables_would_be_one(tmp_path: Path, sign: str) -> None:
     for uri in (f"file://{tmp_path}/lake{sign}region=x", f"s3://bucket/lake{sign}region=x"):
-        with pytest.raises(UsageError, match="has parameters, which no store takes") as refused:
+        with pytest.raises(UsageError, match="has parameters, which no store reads") as refused:
             Lake(uri).ensure(TOYS)
         assert "region" not in str(refused.value)
     assert not list(tmp_path.iterdir())
