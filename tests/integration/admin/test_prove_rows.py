@@ -72,7 +72,7 @@ def test_one_byte_of_a_file_that_was_proved_is_found_though_size_and_time_are_as
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
     for anew in (False, True):  # and whoever looks again is told again
         (checked,) = check_lake(lake, [contract], anew=anew)
-        assert "not what an earlier check has read" in checked.findings[0].problem
+        assert "have changed since an earlier check" in checked.findings[0].problem
         assert file.name in checked.findings[0].problem
     content[len(content) // 2] ^= 1
     file.write_bytes(content)

@@ -83,7 +83,7 @@ def test_an_unknown_provider_is_named(model: str) -> None:
 
 
 def test_an_unknown_baseline_lists_the_known() -> None:
-    with pytest.raises(ProviderError, match=r"baseline/nosuch; there are .*baseline/always-block"):
+    with pytest.raises(ProviderError, match=r"baseline/nosuch: choose one of .*baseline/always-block"):
         find_route("baseline/nosuch", NOTHING, baselines={"always-block": lambda _: ""})
 
 

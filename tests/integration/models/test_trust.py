@@ -67,7 +67,7 @@ def test_nor_to_a_host_in_the_name_of_the_model_behind_an_innocent_one(
     Path("evalake.toml").write_text(
         f'[models."openai/m"]\nmodel = "{real}"\n[models."{real}"]\napi_key_env = "{variable}"\n'
     )
-    with pytest.raises(ProviderError, match=r"named by an address.*--trust-folder"):
+    with pytest.raises(ProviderError, match=r"an address in its name.*--trust-folder"):
         find_route("openai/m", read_configuration())
     assert find_route("openai/m", read_configuration(Path("evalake.toml"))).arguments["api_key"] == KEY
 

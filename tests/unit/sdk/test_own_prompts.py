@@ -138,7 +138,7 @@ def test_scores_under_the_set_in_use_are_the_current_ones(templates: Any) -> Non
 @pytest.mark.parametrize(
     ("name", "templates", "message"),
     [
-        ("session_review", "outcomefirst", "none of the sets process_first, outcome_first"),
+        ("session_review", "outcomefirst", "one of the sets process_first, outcome_first"),
         ("session_review", {"sytem": "x"}, "templates has no part sytem"),
         ("session_review", {"request": "{{mark}} {{alert}}"}, "templates: request has no {{conversation}}"),
         ("command_guard", "outcome_first", "command_guard has no option templates"),
