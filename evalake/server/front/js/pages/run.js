@@ -100,10 +100,12 @@ function hasWrong({choices}) {
   return choices.correct.some(({value}) => value === "false");
 }
 
+const MOST_COLUMNS = 4; // of headline metrics, which fit at 1,024 pixels
+
 function headline(detail, signal) {
   const {run, values} = detail;
   if (!values.length) return h("p", {class: "empty"}, run.state === "running" ? "It is measured when it ends." : "It was not measured.");
-  const metrics = [...new Set(values.map((each) => each.metric))];
+  const all = [...new Set(values.map((each) => each.metric))], metrics = all.slice(0, MOST_COLUMNS), further = all.slice(MOST_COLUMNS);
   const rows = [...Map.groupBy(values, (each) => JSON.stringify([each.model, each.judge]))].map(([key, group]) => [JSON.parse(key), group]);
   rows.sort(([, a], [, b]) => firstValue(b, metrics[0]) - firstValue(a, metrics[0]));
   const judged = rows.some(([[, judge]]) => judge);
@@ -112,7 +114,7 @@ function headline(detail, signal) {
   const places = new Map(rows.map(([key]) => [JSON.stringify(key), h("span", {}, "…")]));
   const several = rows.length > 1 && run.snapshot_id !== null;
   if (several) showLetters(run.run_id, places, signal);
-  return h("section", {class: "panel"}, h("h2", {}, "Headline"), h("p", {class: "note"}, `With 95 % intervals${several ? "; models that share a letter are not significantly apart (5 %, Holm over all pairs of a judge)" : ""}; a model's name leads to its ${wrong ? "wrong " : ""}answers.${values.every((each) => each.reliable) ? "" : " “few”: fewer than 30 units in some part of it, or a mean that rests on few large amounts."}`),
+  return h("section", {class: "panel"}, h("h2", {}, "Headline"), h("p", {class: "note"}, `With 95 % intervals${several ? "; models that share a letter are not significantly apart (5 %, Holm over all pairs of a judge)" : ""}; a model's name leads to its ${wrong ? "wrong " : ""}answers.${values.every((each) => each.reliable) ? "" : " “few”: fewer than 30 units in some part of it, or a mean that rests on few large amounts."}${further.length ? ` Among all metrics, too: ${further.map(words).join(", ")}.` : ""}`),
     table({
       caption: "Headline metrics of each model", headings: ["Model", judged && "Judge", several && "Letters", ...metrics.map(words)].filter(Boolean), texts: true,
       kinds: [null, judged && "line", several && "line", ...metrics.map(() => "figure")].filter((each) => each !== false),
