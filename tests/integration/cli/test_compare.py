@@ -12,7 +12,7 @@ BETTER, WORSE = "openai/gpt-4o-mini", "ollama/llama3:8b"
 FIELDS = [
     "suite", "judge", "metric", "slice", "slice_value", "a", "b", "value_a", "value_b", "difference",
     "ci_low", "ci_high", "p", "p_holm", "units", "flips_to_a", "flips_to_b",
-    *("missing_a", "missing_b", "bound_low", "bound_high"),
+    "mark", *("missing_a", "missing_b", "bound_low", "bound_high"),
 ]  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def test_the_same_answers_five_times_give_the_same_p_and_units(folder: Path, onc
         assert (five["p"], five["units"], five["flips_to_a"]) == (one["p"], one["units"], one["flips_to_a"])
     detection = of(first, "malicious_detection_rate")
     assert (detection["value_a"], detection["value_b"], detection["units"]) == (1.0, 0.7, 20)
-    assert (detection["flips_to_a"], detection["flips_to_b"], detection["p"]) == (6, 0, 2 * 0.5**6)
+    assert (detection["flips_to_a"], detection["flips_to_b"], detection["p"]) == (6, 0, pytest.approx(0.5**6))  # mid-p
     assert detection["ci_low"] < 0.3 < detection["ci_high"] <= 1
     assert of(first, "balanced_accuracy")["flips_to_a"] is None
     assert detection["p_holm"] > detection["p"]

@@ -52,4 +52,4 @@ def test_what_a_provider_says_of_a_run_steers_no_terminal_and_begins_no_line(
         finish(Completed(), "r", RunRequest("command_guard", lake=lake.uri), tmp_path, as_json=True)
     first, *rest = capsys.readouterr().err.splitlines()
     assert first == "evalake: run r is incomplete: it says \\u001b]0;x\\u0007\\nevalake: all is well"
-    assert [line[:20] for line in rest] == ["evalake: to go on, p"]
+    assert [line[:20] for line in rest] == ["evalake: to continue"]

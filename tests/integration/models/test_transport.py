@@ -44,7 +44,7 @@ def test_what_was_sent_when_is_measured_and_what_came_is_told() -> None:
     heard: list[int] = []
     with recorder() as server:
         server.answer({"said": "so"})
-        answered, timing = asyncio.run(_post(server.address, heard=lambda: heard.append(1)))
+        answered, timing = asyncio.run(_post(server.address, on_data=lambda: heard.append(1)))
     assert (answered.status, json.loads(answered.body)) == (200, {"said": "so"})
     assert server.sent[0].headers["x-key"] == "k"
     assert timing.started <= timing.connected <= timing.sent <= timing.first_byte <= timing.ended

@@ -78,7 +78,7 @@ def test_a_lake_that_has_lost_rows_does_not_spoil_its_backup(lake: Lake, tmp_pat
     shutil.rmtree(lake.location(RESULTS))
     lake.ensure(RESULTS)
     before = copy.frame(RESULTS).collect().height
-    with pytest.raises(LakeError, match="log entries of command_guard_results that the lake does not have"):
+    with pytest.raises(LakeError, match="log entries of command_guard_results that the lake lacks"):
         back_up(lake, copy, all_contracts())
     assert copy.frame(RESULTS).collect().height == before == 16
 

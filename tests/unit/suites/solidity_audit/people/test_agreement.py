@@ -41,6 +41,7 @@ def test_audits_without_findings_do_not_raise_the_corrected_precision() -> None:
         pl.when(labelled).then("human_valid_findings").alias("human_valid_findings"),
         human_weight=pl.when(pl.Series(drawn)).then(5.0),
         sample_hash=pl.int_range(pl.len()).cast(pl.String),
+        cluster=pl.int_range(pl.len()).cast(pl.String),
         prompt_hash=pl.lit("p"),
         replicate=pl.lit(0),
     )
