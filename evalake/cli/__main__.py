@@ -1,4 +1,4 @@
-"""`python -m cli` is the `evalake` command."""
+"""`python -m evalake.cli` is the `evalake` command."""
 
 from evalake.cli.main import main
 

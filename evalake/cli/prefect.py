@@ -13,8 +13,8 @@ import typer
 from evalake.cli.terminal import say
 
 LOOK_SECONDS = 0.2
-# `service` keeps the working directory's settings out
-_PREFECT = "import runpy, service; runpy.run_module('prefect', run_name='__main__', alter_sys=True)"
+# `evalake.server` keeps the working directory's settings out
+_PREFECT = "import runpy, evalake.server; runpy.run_module('prefect', run_name='__main__', alter_sys=True)"
 
 
 def register(app: typer.Typer) -> None:

@@ -46,6 +46,7 @@ class Project:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     project = Project(tmp_path_factory.mktemp("up"))
     project.evalake("init", ".")
+    project.evalake("trust", "--forget")  # as a folder of somebody else's is
     assert "--trust-folder" in project.evalake("up", code=2)  # its settings name code to run
     project.evalake("up", "--trust-folder")
     processes = project.processes()
