@@ -29,7 +29,7 @@ def export(
     run: Annotated[str | None, typer.Argument(help="The run of the results.", metavar="RUN")] = None,
     style: Annotated[ResultsFormat, typer.Option("--format", help="The format of results.")] = ResultsFormat.parquet,
     out: Annotated[
-        Path | None, typer.Option(help="The output folder of contracts, or the output file of results.", metavar="PATH")
+        Path | None, typer.Option(help="The output folder of contracts, or the output file of results.", metavar="FILE")
     ] = None,
     lake: LakeOption = LAKE,
     json: JsonOption = False,

@@ -28,4 +28,4 @@ def test_the_parts_sum_up_to_the_difference_and_lead_to_their_rows(audited: Impo
 def test_a_part_that_no_difference_has_is_named(audited: Imported) -> None:
     done = evalake_here("explain", "good", "poor", "--rows", "luck", folder=audited.folder)
     assert done.returncode == 2
-    assert "no part luck, but" in done.stderr
+    assert "no part luck: choose" in done.stderr

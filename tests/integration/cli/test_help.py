@@ -42,4 +42,4 @@ def test_every_line_has_room_and_a_long_example_goes_on_as_a_shell_takes_it(show
 def test_commands_are_listed_with_whole_sentences(shown: dict[str, str]) -> None:
     listed = shown[""].partition("\nCommands:\n")[2]
     assert "..." not in listed
-    assert "only what the ledger does not know yet is asked." in " ".join(listed.split())
+    assert "the ledger answers known calls." in " ".join(listed.split())

@@ -118,7 +118,7 @@ def test_one_sigterm_ends_a_service_and_all_that_it_started_within_20_seconds(tm
     # Uvicorn ends by the signal itself; the others see that on their lines
     assert have_ended(family, 20 - (time.monotonic() - began))
     assert "Traceback" not in service.process.log.read_text()
-    assert "told to end" in failed["error_message"]
+    assert "terminated" in failed["error_message"]
     service = start(alone, place)
     with connect(service.socket_url) as page:
         _subscribe(page)
