@@ -33,12 +33,13 @@ def test_it_holds_what_a_user_needs(wheel: Path) -> None:
         "evalake/suites/solidity_audit/canary.jsonl",
         "evalake/reports/templates/page.html.j2",
         "evalake/server/front/index.html",
-        "evalake/cli/py.typed",
+        "evalake/py.typed",
+        "evalake/flows/evaluate.py",
         "evalake/cli/project/prefect.yaml",
         "evalake/cli/project/gitignore",
         "evalake/cli/suites/exact/suite.toml",
         "evalake/docs/sql.md",
-        "evalake/suites/py.typed",
+        "evalake/storage/lake.py",
     } <= names
     assert not {name.split("/")[0] for name in names} & {"tests", "benchmarks", "docs", "deploy"}
 
