@@ -95,7 +95,7 @@ def test_a_figure_that_is_not_recomputed_alike_is_named(tmp_path: Path) -> None:
         ("report", "RUN"),
         ("check",),
         ("snapshots", "verify", "SNAPSHOT"),
-        ("gate", "RUN", "--rule", "accuracy >= 0.05 from 2 units", "--baseline", "RUN"),
+        ("gate", "RUN", "--rule", "accuracy >= 0.01 from 2 units", "--baseline", "RUN"),
         ("label", "export", "RUN", "--out", "sheet.csv"),
         ("view", "--export", "pages", "--run", "RUN"),
     ],
