@@ -32,6 +32,7 @@ TWO = [("heap-dump", "shows the leak"), ("disk-usage", "sizes")]
         ("None.", []),
         ("1. None.\n", []),
         ("## Do not exist\n\nNone.\n\n## Could be improved\n- n/a\n", []),
+        ("1. Rationale: shows the leak", None),  # a reason without a name
         ("A better search would have been good.", None),
         ("None of the tools showed the heap.", None),
         ("", None),
