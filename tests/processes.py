@@ -1,19 +1,9 @@
-"""Processes that do something at once in tests: copies of one that has imported what each would import for seconds."""
+"""Processes that do something at once in tests, each started by itself."""
 
 import multiprocessing
-from multiprocessing.context import ForkServerContext
-
-_IMPORTED = [
-    "pytest",
-    "evalake.storage.ledger",
-    "evalake.storage.landing",
-    "evalake.storage.maintenance",
-    "evalake.storage.migrations",
-]
+from multiprocessing.context import SpawnContext
 
 
-def process_context() -> ForkServerContext:
+def process_context() -> SpawnContext:
     """Return how `multiprocessing` starts them."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_IMPORTED)
-    return context
+    return multiprocessing.get_context("spawn")

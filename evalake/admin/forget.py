@@ -391,7 +391,7 @@ ALWAYS = "backups made by other means, copies of reports, the sources of the dat
 
 
 def places(runs: Iterable[str] = ()) -> list[str]:
-    """Name the places, in words: a backup, the reports of these runs, what Prefect keeps of tasks."""
+    """Name the places that keep texts: a backup, reports of the runs, task results of Prefect."""
     named = []
     if backup := os.environ.get("EVALAKE_BACKUP"):
         named.append(f"the backup {backup} (EVALAKE_BACKUP): back up to a new place, and delete this one")

@@ -133,7 +133,9 @@ def _import(place: Place) -> Suite:
             f"the suite {place.name} in {place.description} cannot be imported: {type(error).__name__}: {error}"
         ) from error
     if not isinstance(loaded, Suite) or loaded.name != place.name:
-        raise SuiteError(f"{place.description} must hold a {place.attribute}, a evalake.sdk.Suite named {place.name!r}")
+        raise SuiteError(
+            f"{place.description} must hold a {place.attribute}, an evalake.sdk.Suite named {place.name!r}"
+        )
     return loaded
 
 

@@ -3,7 +3,6 @@
 import copy
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +45,13 @@ def _changed(document: Any) -> Iterator[Any]:
             yield changed
 
 
-def _read(file: Path) -> None:
-    with suppress(EvalakeError):
+def _is_read(file: Path) -> bool:
+    """Read a file; false where it is refused. Any other error fails the test."""
+    try:
         answers, _ = merge(read_tool_results([file]))
-        list(recorded("hostile", answers))
+        return bool(list(recorded("hostile", answers)))
+    except EvalakeError:
+        return False
 
 
 @pytest.mark.parametrize(
@@ -58,26 +60,33 @@ def _read(file: Path) -> None:
     ids=["inspect", "promptfoo"],
 )
 def test_a_document_with_an_odd_part_is_read_or_refused(tmp_path: Path, document: Any) -> None:
+    outcomes = set()
     for changed in _changed(document):
         (tmp_path / "x.json").write_text(json.dumps(changed))
-        _read(tmp_path / "x.json")
+        outcomes.add(_is_read(tmp_path / "x.json"))
+    assert outcomes == {True, False}
 
 
 def test_samples_of_lm_eval_with_an_odd_part_are_read_or_refused(tmp_path: Path) -> None:
     (tmp_path / "results_sums.json").write_text(json.dumps(lm_eval_results()))
+    outcomes = set()
     for changed in _changed(json.loads(lm_eval_line(0, 1.0))):
         (tmp_path / "samples_sums.jsonl").write_text(json.dumps(changed))
-        _read(tmp_path / "samples_sums.jsonl")
+        outcomes.add(_is_read(tmp_path / "samples_sums.jsonl"))
+    assert outcomes == {True, False}
 
 
 def test_results_of_lm_eval_with_an_odd_part_are_read_or_refused(tmp_path: Path) -> None:
     (tmp_path / "samples_sums.jsonl").write_text(lm_eval_line(0, 1.0))
+    outcomes = set()
     for changed in _changed(lm_eval_results(exact_match__none=1.0)):
         (tmp_path / "results_sums.json").write_text(json.dumps(changed))
-        _read(tmp_path / "samples_sums.jsonl")
+        outcomes.add(_is_read(tmp_path / "samples_sums.jsonl"))
+    assert outcomes == {True, False}
 
 
 def test_a_document_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
     text = json.dumps({**header(), "samples": [sample(1, store="DEEP")]})
     (tmp_path / "x.json").write_text(text.replace('"DEEP"', "[" * 900 + "]" * 900))
-    _read(tmp_path / "x.json")
+    with pytest.raises(EvalakeError, match=r"x\.json is not as its tool writes it"):
+        read_tool_results([tmp_path / "x.json"])
