@@ -15,17 +15,17 @@ from evalake.cli.terminal import INTERRUPTED, escape_unencodable, say_error, say
 MODULES = (
     "run", "import_results", "init", "suite", "trust", "rescore", "label", "calibrate", "roadmap", "fit_weights", "sql",
     "metrics", "compare", "gate", "settle", "explain", "power", "report", "runs", "snapshots", "tables", "maintain",
-    "check", "forget", "doctor", "prefect", "export", "serve", "show", "view", "up",
+    "check", "forget", "doctor", "prefect", "export", "serve", "show", "view", "up", "watch",
 )  # fmt: skip
 
 # The help lists the commands under these titles, in this order.
 SECTIONS = {
-    "Every day": ("run", "runs", "show", "view", "metrics", "report", "compare", "gate", "sql", "up"),
+    "Every day": ("run", "watch", "runs", "show", "view", "metrics", "report", "compare", "gate", "sql"),
     "Start": ("init", "suite", "trust", "import", "export"),
     "Decide": ("settle", "explain", "power"),
     "People and judges": ("label", "calibrate", "fit-weights", "roadmap"),
     "Keep a lake": ("rescore", "snapshots", "tables", "check", "maintain", "forget"),
-    "Operate": ("status", "down", "doctor", "serve", "prefect"),
+    "Operate": ("up", "status", "down", "doctor", "serve", "prefect"),
 }
 
 
