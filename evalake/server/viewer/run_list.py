@@ -115,9 +115,12 @@ def run_page(lake: Lake, wanted: WantedRuns) -> RunPage:
     """Build one page of the runs that are wanted."""
     every = with_lost(_every_run(lake, *_versions(lake)).lazy())
     tags = every.select(pl.col("tags").explode().drop_nulls().unique().sort()).collect().to_series().to_list()
-    runs = _chosen(tagged(every, wanted.tag), wanted)
     column, largest_first = SORTS[wanted.sort]
-    runs = runs.sort(column, "started_at", descending=[largest_first, True], nulls_last=True).collect()
+    runs = (
+        _chosen(tagged(every, wanted.tag), wanted)
+        .sort(column, "started_at", descending=[largest_first, True], nulls_last=True)
+        .collect()
+    )
     here = runs.slice((wanted.page - 1) * wanted.page_size, wanted.page_size)
     return RunPage(
         runs=[_listed(row) for row in here.iter_rows(named=True)],

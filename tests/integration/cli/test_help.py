@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
-from evalake.cli.main import app
+from evalake.cli.main import SECTIONS, app
 from tests.integration.cli.command import evalake_here
 
 OF_PREFECT = "prefect"  # whose help is Prefect's own
@@ -45,5 +46,8 @@ def test_every_line_has_room_and_a_long_example_goes_on_as_a_shell_takes_it(show
 def test_commands_are_listed_with_whole_sentences(shown: dict[str, str]) -> None:
     listed = shown[""].partition("\nEvery day:\n")[2]
     assert "..." not in listed
-    assert set(shown) - {""} >= {name for name in typer.main.get_command(app).commands if name != OF_PREFECT}
+    named = {name for names in SECTIONS.values() for name in names}
+    commands: Any = typer.main.get_command(app)
+    assert named == set(commands.commands)
+    assert set(shown) - {""} >= {name for name in named if name != OF_PREFECT}
     assert "the ledger answers known calls." in " ".join(listed.split())
