@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from evalake.cli.main import SECTIONS, app
+from evalake.cli.main import SECTIONS, app, register
 from tests.integration.cli.command import evalake_here
 
 OF_PREFECT = "prefect"  # whose help is Prefect's own
@@ -47,6 +47,7 @@ def test_commands_are_listed_with_whole_sentences(shown: dict[str, str]) -> None
     listed = shown[""].partition("\nEvery day:\n")[2]
     assert "..." not in listed
     named = {name for names in SECTIONS.values() for name in names}
+    register()
     commands: Any = typer.main.get_command(app)
     assert named == set(commands.commands)
     assert set(shown) - {""} >= {name for name in named if name != OF_PREFECT}
