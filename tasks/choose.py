@@ -14,6 +14,7 @@ from evalake.core.errors import SourceError, UsageError
 from evalake.sdk import Dataset, Sample, Suite
 from evalake.storage.lake import Lake
 from evalake.tasks.failures import with_failed_calls
+from evalake.tasks.runtime.runs import no_run
 
 DRAW_SEED = "evalake-draw-1"
 
@@ -95,7 +96,7 @@ def parameters_of(lake: Lake, suite: Suite, run_id: str) -> Mapping[str, Any]:
     """Read the parameters of a run. Raises UsageError where the lake has no such run of the suite."""
     known = lake.frame(RUNS).filter(pl.col("run_id") == run_id, pl.col("suite") == suite.name).collect()
     if known.is_empty():
-        raise UsageError(f"the lake {lake.uri} has no run {run_id} of {suite.name}: evalake runs lists them")
+        raise no_run(lake, run_id)
     parameters: Mapping[str, Any] = json.loads(known["parameters"].item())
     return parameters
 

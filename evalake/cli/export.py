@@ -73,18 +73,19 @@ def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, 
     """Write the result rows of a run, by sample, model and replicate."""
     from evalake.cli import output as show
     from evalake.cli.outcome import find_run
-    from evalake.core.errors import LakeError, UsageError
+    from evalake.core.errors import LakeError
     from evalake.core.files import output_file
     from evalake.reports.results import as_junit
     from evalake.storage.lake import Lake
     from evalake.storage.sql.query import write_csv, write_parquet
     from evalake.suites.registry import suite as find_suite
     from evalake.tasks.measure import run_results
+    from evalake.tasks.runtime.runs import no_run
 
     where = Lake(lake)
     run = find_run(where, run_id)
     if run is None:
-        raise UsageError(f"the lake {where.uri} has no run {run_id}: `evalake runs` lists the runs")
+        raise no_run(where, run_id)
     suite = find_suite(run["suite"])
     rows = run_results(where, suite, run_id, {}).collect()
     if rows.is_empty():

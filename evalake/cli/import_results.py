@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evalake.cli.options import JsonOption, takes
+from evalake.cli.options import FullOption, JsonOption, takes
 from evalake.core.redaction import visible
 from evalake.request import RunRequest
 
@@ -38,6 +38,7 @@ def import_(
         typer.Option(help="The suite the results belong to; other tools' have one of their task.", metavar="SUITE"),
     ] = None,
     out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),
+    full: FullOption = False,
     json: JsonOption = False,
 ) -> None:
     """Import results, of another tool or recorded: scored, audited and measured like a run, without any call."""
@@ -55,7 +56,7 @@ def import_(
     where, labels = Lake(request.lake), labels_of(request.tags, request.note)
     chosen = None if suite is None else find_suite(suite) if suite in suite_names() else None
     if chosen is not None and chosen.data.imports == "samples":
-        _finish(where, [import_samples(where, chosen, files, labels)], out, as_json=json)
+        _finish(where, [import_samples(where, chosen, files, labels)], out, as_json=json, full=full)
         return
     configuration = read(None)
     tolerance = tolerance_of_request(configuration, request)
@@ -68,10 +69,10 @@ def import_(
         raise UsageError(f"{files[0]} is of no known tool; known are {KNOWN}: for recorded results name their --suite")
     else:
         ids = [import_recorded(where, find_suite(suite), paths, configuration, labels, tolerance)]
-    _finish(where, ids, out, as_json=json)
+    _finish(where, ids, out, as_json=json, full=full)
 
 
-def _finish(lake: "Lake", run_ids: Sequence[str], out: Path, *, as_json: bool) -> None:
+def _finish(lake: "Lake", run_ids: Sequence[str], out: Path, *, as_json: bool, full: bool) -> None:
     """Print each import; exit with 1 unless all are complete. As JSON, several are an object each, one a line."""
     from evalake.cli.outcome import find_run, finish_import
 
@@ -83,7 +84,7 @@ def _finish(lake: "Lake", run_ids: Sequence[str], out: Path, *, as_json: bool) -
             _print_folders(run)
             _print_tools(run)
         try:
-            finish_import(run, lake.uri, out, as_json=as_json)
+            finish_import(run, lake.uri, out, as_json=as_json, full=full)
         except typer.Exit as ended:
             code = max(code, ended.exit_code)
     if code:

@@ -9,18 +9,35 @@ from typing import Annotated
 import typer
 
 from evalake.cli import configuration, environment, trust
-from evalake.cli.help import App
+from evalake.cli.help import App, Group
 from evalake.cli.terminal import INTERRUPTED, escape_unencodable, say_error, say_first_step
 
-# In the order of the help
 MODULES = (
     "run", "import_results", "init", "suite", "trust", "rescore", "label", "calibrate", "roadmap", "fit_weights", "sql",
     "metrics", "compare", "gate", "settle", "explain", "power", "report", "runs", "snapshots", "tables", "maintain",
-    "check", "forget", "doctor", "prefect", "export", "serve", "show", "view", "up",
+    "check", "forget", "doctor", "prefect", "export", "serve", "show", "view", "up", "watch",
 )  # fmt: skip
+
+# The help lists the commands under these titles, in this order.
+SECTIONS = {
+    "Every day": ("run", "watch", "runs", "show", "view", "metrics", "report", "compare", "gate", "sql"),
+    "Start": ("init", "suite", "trust", "import", "export"),
+    "Decide": ("settle", "explain", "power"),
+    "People and judges": ("label", "calibrate", "fit-weights", "roadmap"),
+    "Keep a lake": ("rescore", "snapshots", "tables", "check", "maintain", "forget"),
+    "Operate": ("up", "status", "down", "doctor", "serve", "prefect"),
+}
+
+
+class Commands(Group):
+    """All commands, under the titles of SECTIONS."""
+
+    sections = SECTIONS
+
 
 app = App(
     name="evalake",
+    cls=Commands,
     help="LLM evaluation as a lakehouse pipeline.",
     epilog="`evalake run --help` lists the suites, with prompt types, baselines and examples.",
     no_args_is_help=True,

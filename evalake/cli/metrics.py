@@ -1,7 +1,6 @@
 """`evalake metrics`: prints the values of a snapshot, headline metrics first."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +33,9 @@ def metrics(
     snapshot: Annotated[
         str | None, typer.Option("--snapshot", help="A snapshot, or the beginning of its id.", metavar="ID")
     ] = None,
+    suite: Annotated[
+        str | None, typer.Option("--suite", help="The newest measured run of this suite.", metavar="SUITE")
+    ] = None,
     tag: NewestTaggedOption = None,
     metric: Annotated[
         str | None, typer.Option("--metric", help="Only these metrics, by comma, in all slices.", metavar="NAMES")
@@ -61,14 +63,15 @@ def metrics(
 
     style = style_of(style, as_json=json)
 
-    given = [option for option, value in (("--run", run), ("--snapshot", snapshot), ("--tag", tag)) if value]
+    newest_of = "--suite" if suite else "--tag" if tag else None
+    given = [option for option, value in (("--run", run), ("--snapshot", snapshot), (newest_of, newest_of)) if value]
     if len(given) > 1:
         raise UsageError(f"give {given[0]} or {given[1]}, not both")
     where = Lake(lake)
-    if tag is not None:
+    if newest_of:
         from evalake.decisions.compare import measured_runs
 
-        run = next(iter(measured_runs(where, tag)))
+        run = next(iter(measured_runs(where, tag, suite)))
     snapshot_shown = find_snapshot(where, run_id=run, snapshot_id=snapshot)
     headline = find_suite(snapshot_shown["suite"]).metrics.headline
     values = headline_first(read_metrics(where, snapshot_shown["snapshot_id"]).select(FIELDS), headline)
@@ -92,7 +95,7 @@ def _chosen(
 
     Raises UsageError for a name that the snapshot does not have: it says whose snapshot that is, and which one has it.
     """
-    from evalake.core.errors import UsageError
+    from evalake.core.errors import UsageError, did_you_mean
     from evalake.storage.snapshots import newest_with
 
     for column, given in wanted.items():
@@ -101,12 +104,11 @@ def _chosen(
         known = values[column].unique().sort().to_list()
         for name in given:
             if name not in known:
-                near = get_close_matches(name, known, n=3) or known[:8]
-                other = newest_with(lake, column, name)
-                hint = (
-                    f"; the run {other['run_id']} of {other['suite']} has it: --run {other['run_id']}" if other else ""
-                )
-                raise UsageError(f"{_whose(snapshot)} has no {column} {name}: there is {', '.join(near)}{hint}")
+                if other := newest_with(lake, column, name):
+                    hint = f"; the run {other['run_id']} of {other['suite']} has it: --run {other['run_id']}"
+                else:
+                    hint = did_you_mean(name, known) or f": it has {', '.join(known[:8])}"
+                raise UsageError(f"{_whose(snapshot)} has no {column} {name}{hint}")
         values = values.filter(values[column].is_in(given))
     return values
 

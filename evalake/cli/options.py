@@ -51,6 +51,8 @@ ConfigOption = Annotated[Path | None, declared("configuration_file")]
 NewestTaggedOption = Annotated[
     str | None, typer.Option("--tag", help="The newest measured run with this tag.", metavar="TAG")
 ]
+SuiteOption = Annotated[str | None, typer.Option("--suite", help="Only of this suite.", metavar="SUITE")]
+FullOption = Annotated[bool, typer.Option("--full", help="Print every table of the summary.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object only.")]
 LAKE = DEFAULT_LAKE
 

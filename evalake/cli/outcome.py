@@ -23,12 +23,12 @@ from evalake.tasks.runtime.runs import counts_of
 MOST_REASONS = 3  # for which results are in quarantine, that are said
 
 
-def finish(state: Any, run_id: str, request: RunRequest, out: Path, *, as_json: bool) -> None:
+def finish(state: Any, run_id: str, request: RunRequest, out: Path, *, as_json: bool, full: bool) -> None:
     """Print the run of a flow's final state; exit with 1 unless it is complete."""
     run = find_run(Lake(request.lake), run_id)
     if run is None or run["ended_at"] is None:  # it failed without writing its row or its end
         raise _failure_of(state)
-    _print(run, request.lake, out, as_json=as_json)
+    _print(run, request.lake, out, as_json=as_json, full=full)
     if run["state"] != "completed":
         why = f": {run['message']}" if as_json or run["snapshot_id"] is None else ""  # else in the summary
         say_error(f"run {run_id} is {run['state']}{why}")
@@ -38,9 +38,9 @@ def finish(state: Any, run_id: str, request: RunRequest, out: Path, *, as_json: 
         raise typer.Exit(1)
 
 
-def finish_import(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> None:
+def finish_import(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool, full: bool) -> None:
     """Print an import; exit with 1 unless it is complete."""
-    _print(run, lake_uri, out, as_json=as_json)
+    _print(run, lake_uri, out, as_json=as_json, full=full)
     if run["state"] != "completed":
         say_error(f"import {run['run_id']} is {run['state']}: {run['message']}")
         if run["rows_quarantined"]:
@@ -88,7 +88,7 @@ def summary(run: dict[str, Any], covered: Sequence[Coverage]) -> dict[str, Any]:
     }
 
 
-def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> None:
+def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool, full: bool) -> None:
     covered = coverage_of(Lake(lake_uri), run)
     if as_json:
         show.as_json(summary(run, covered))
@@ -102,7 +102,7 @@ def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool) -> N
     from evalake.tasks.report import build_report
 
     report = build_report(Lake(lake_uri), run["run_id"])
-    show.console().print(Summary(report))
+    show.console().print(Summary(report, whole=full))
     page = write_page(report, place_in(out, run["run_id"]))
     _print_next_steps(run, page, lake_uri)
     print_coverage(covered)

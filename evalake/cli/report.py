@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
-from evalake.cli.options import LAKE, JsonOption, LakeOption
+from evalake.cli.options import LAKE, FullOption, JsonOption, LakeOption
 
 
 def report(
     run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
     out: Annotated[Path, typer.Option(help="The output folder.", metavar="DIR")] = Path("evalake-reports"),
     lake: LakeOption = LAKE,
+    full: FullOption = False,
     json: JsonOption = False,
 ) -> None:
     """Print a run's summary and write its report: HTML with plots, and JSON."""
@@ -29,6 +30,6 @@ def report(
     if json:
         show.as_json({"run_id": run, "page": str(page), "data": str(page.with_name(DATA))})
         return
-    show.console().print(Summary(built))
+    show.console().print(Summary(built, whole=full))
     typer.echo(f"report: {page}")
     print_coverage(built.coverage)

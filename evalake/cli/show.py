@@ -65,16 +65,13 @@ def show(
 
 def _index(indexes: "RunIndexes", run: str) -> "RunIndex":
     """Return the index of a run. Raises UsageError for an unknown run."""
-    from evalake.core.configuration import whole_address
-    from evalake.core.errors import UsageError
     from evalake.server.errors import NotFoundError
+    from evalake.tasks.runtime.runs import no_run
 
     try:
         return indexes.of(run)
     except NotFoundError as error:
-        raise UsageError(
-            f"the lake {whole_address(indexes.lake.uri)} has no run {run}: `evalake runs` lists the runs"
-        ) from error
+        raise no_run(indexes.lake, run) from error
 
 
 def _list(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit: int, lake: str, style: Format) -> None:
@@ -194,11 +191,9 @@ def _read(
 
 def _hash_of(index: "RunIndex", name: str) -> str:
     """Find the hash of the sample with this name. Raises UsageError without a match or with several."""
-    from difflib import get_close_matches
-
     import polars as pl
 
-    from evalake.core.errors import UsageError
+    from evalake.core.errors import UsageError, did_you_mean
 
     whole = pl.concat_str("dataset", pl.lit("/"), "sample_id")
     is_named = (pl.col("sample_id") == name) | (whole == name)
@@ -206,8 +201,7 @@ def _hash_of(index: "RunIndex", name: str) -> str:
         is_named |= pl.col("sample_hash").str.starts_with(name)
     samples = index.samples.filter(is_named)
     if samples.is_empty():
-        near = get_close_matches(name, index.samples["sample_id"].to_list(), n=3)
-        hint = f": is it {' or '.join(near)}?" if near else ": `evalake show RUN` lists them"
+        hint = did_you_mean(name, index.samples["sample_id"]) or ": `evalake show RUN` lists them"
         raise UsageError(f"the run {index.run['run_id']} has no sample {name}{hint}")
     if samples.height > 1:
         several = samples.select(whole)[:, 0].to_list()

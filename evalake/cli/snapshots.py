@@ -5,7 +5,16 @@ from typing import Annotated
 import typer
 
 from evalake.cli.help import App, Group
-from evalake.cli.options import LAKE, Format, JsonOption, LakeOption, RowsAsJsonOption, StyleOption, style_of
+from evalake.cli.options import (
+    LAKE,
+    Format,
+    JsonOption,
+    LakeOption,
+    RowsAsJsonOption,
+    StyleOption,
+    SuiteOption,
+    style_of,
+)
 
 COLUMNS = ("snapshot_id", "suite", "run_id", "created_at", "definition_hash", "pinned_versions", "warnings")
 
@@ -19,7 +28,11 @@ def register(app: typer.Typer) -> None:
 
 @group.callback()
 def snapshots(
-    context: typer.Context, lake: LakeOption = LAKE, style: StyleOption = Format.table, json: RowsAsJsonOption = False
+    context: typer.Context,
+    suite: SuiteOption = None,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
 ) -> None:
     """List the snapshots, newest first; or verify one."""
     import polars as pl
@@ -27,13 +40,14 @@ def snapshots(
     from evalake.cli import output as show
     from evalake.contracts.tables import SNAPSHOTS
     from evalake.storage.lake import Lake
+    from evalake.tasks.runtime.runs import of_suite
 
     style = style_of(style, as_json=json)
 
     if context.invoked_subcommand is not None:
         _refuse_options(context)
         return
-    rows = Lake(lake).frame(SNAPSHOTS).sort("created_at", descending=True).collect()
+    rows = of_suite(Lake(lake).frame(SNAPSHOTS), suite).sort("created_at", descending=True).collect()
     if style is Format.table:
         rows = rows.with_columns(pl.col("snapshot_id").str.slice(0, 12), pl.col("definition_hash").str.slice(0, 12))
     show.listing("snapshots", rows, lake, style, COLUMNS)
@@ -66,7 +80,7 @@ def _refuse_options(context: typer.Context) -> None:
     """Refuse options of the listing before a subcommand, which would ignore them."""
     from evalake.core.errors import UsageError
 
-    options = {"lake": "--lake", "style": "--format", "json": "--json"}
+    options = {"suite": "--suite", "lake": "--lake", "style": "--format", "json": "--json"}
     given = [option for name, option in options.items() if _on_command_line(context, name)]
     if given:
         command = f"evalake snapshots {context.invoked_subcommand}"

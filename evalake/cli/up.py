@@ -17,6 +17,7 @@ from evalake.cli.terminal import say
 from evalake.core.configuration import whole_address
 
 LOG_LEVEL = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
+CHECKOUT = Path(__file__).resolve().parents[2]
 DEPLOYMENTS, LOG = "prefect.yaml", "up.log"
 REFUSAL = "evalake: "  # begins the line with the reason for which the supervisor ends
 END_SECONDS = 30.0
@@ -47,7 +48,7 @@ def up(
     if find(lake) is None:
         _require_none_is_lost(lake)
         read(None)
-        if (project := _project() if workers else None) is not None:
+        if (project := folder_to_deploy(Path.cwd()) if workers else None) is not None:
             require_suites(project)
         _start(lake, port, project)
     _show(lake, as_json=json)
@@ -120,18 +121,21 @@ def _require_none_is_lost(lake: str) -> None:
         )
 
 
-def _project() -> Path | None:
+def folder_to_deploy(here: Path) -> Path | None:
     """Find the folder of prefect.yaml: evalake's own checkout, or a folder whose settings the user has named.
 
-    Deploying executes the file, so it must be trusted.
+    Deploying executes the file, so it must be trusted. Where nothing is deployed, the reason is printed.
     """
     from evalake.core.configuration import FILE_VARIABLE
 
-    here = Path.cwd()
     if not (here / DEPLOYMENTS).is_file():
+        say(
+            f"nothing is deployed, since this folder has no {DEPLOYMENTS}: for schedules, `evalake init DIR` writes "
+            "a project; then `evalake up` there"
+        )
         return None
     named = os.environ.get(FILE_VARIABLE)
-    if here == Path(__file__).resolve().parents[1] or (named and Path(named).resolve().parent == here):
+    if here == CHECKOUT or (named and Path(named).resolve().parent == here):
         return here
     say(f"{DEPLOYMENTS} of this folder is not deployed: add --trust-folder if it is yours")
     return None
@@ -152,13 +156,12 @@ def _show(lake: str, *, as_json: bool) -> None:
     if as_json:
         show.as_json({**asdict(background), "log": log, "answers": answers})
         return
-    user, _, password = background.password.partition(":")
     silent = {name: "" if answer else "  (does not answer)" for name, answer in answers.items()}
     typer.echo(f"lake     {background.lake}")
     typer.echo(f"pages    {background.link}{silent['pages']}")
     typer.echo(f"Prefect  {background.prefect_pages}{silent['prefect']}")
-    typer.echo(f"         user {user}, password {password}")
-    typer.echo(f"workers  {', '.join(background.pools) or 'none, for nothing is deployed'}")
+    typer.echo(f"         password {background.password} (whole, with the name before the colon)")
+    typer.echo(f"workers  {', '.join(background.pools) or 'none: nothing is deployed'}")
     typer.echo(f"log      {log}")
     say("Commands with this lake use them, `evalake prefect …` too; `evalake down` ends them.")
 

@@ -9,7 +9,7 @@ import typer
 
 from evalake.cli.options import LAKE, ConfigOption, LakeOption, NoTokenOption
 from evalake.cli.terminal import say
-from evalake.core.configuration import VIEWER_PORT, whole_address
+from evalake.core.configuration import VIEWER_PORT
 
 
 def view(
@@ -57,17 +57,17 @@ def _serve(lake: str, host: str, port: int, config: Path | None, *, no_token: bo
 
 
 def _export(lake: str, run: str, folder: Path) -> None:
-    from evalake.core.errors import UsageError
     from evalake.server.errors import NotFoundError
     from evalake.server.viewer.export import export_run
     from evalake.server.viewer.run_index import RunIndexes
     from evalake.storage.lake import Lake
+    from evalake.tasks.runtime.runs import no_run
 
     with _progress("samples written") as tell:
         try:
             page = export_run(RunIndexes(Lake(lake)), run, folder, tell)
         except NotFoundError as error:
-            raise UsageError(f"the lake {whole_address(lake)} has no run {run}: `evalake runs` lists them") from error
+            raise no_run(Lake(lake), run) from error
     typer.echo(f"open {page.resolve()}")
 
 

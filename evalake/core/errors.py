@@ -4,7 +4,15 @@ The command line prints an error as one line. It exits with 2 where the user has
 files, configuration, keys, SQL), and with 1 where the work failed.
 """
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import ClassVar
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Write the known names that a misspelt one resembles, as a question; empty where it resembles none."""
+    near = get_close_matches(name, list(known), n=3)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 class EvalakeError(Exception):

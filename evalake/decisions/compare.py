@@ -20,7 +20,7 @@ from evalake.suites.registry import suite as find_suite
 from evalake.tasks import judge_versions
 from evalake.tasks.failures import Lacking, lacking
 from evalake.tasks.measure import run_frame
-from evalake.tasks.runtime.runs import tagged, with_labels
+from evalake.tasks.runtime.runs import of_suite, tagged, with_labels
 
 FIELDS = (
     "suite", "judge", "metric", "slice", "slice_value", "a", "b", "value_a", "value_b", "difference",
@@ -266,9 +266,9 @@ def find_side(lake: Lake, name: str, run_id: str | None, tag: str | None = None)
     )
 
 
-def measured_runs(lake: Lake, tag: str | None = None) -> dict[str, dict[str, Any]]:
-    """Find the runs that have a snapshot (and a tag), newest first, with the models that their manifests hold."""
-    runs = tagged(with_labels(lake.frame(RUNS)), tag).join(
+def measured_runs(lake: Lake, tag: str | None = None, suite: str | None = None) -> dict[str, dict[str, Any]]:
+    """Find the runs (of a suite, with a tag) that have a snapshot, newest first."""
+    runs = tagged(with_labels(of_suite(lake.frame(RUNS), suite)), tag).join(
         lake.frame(SNAPSHOTS).select("run_id").unique(), on="run_id", how="semi"
     )
     newest_first = runs.sort("started_at", descending=True).collect()

@@ -1,6 +1,5 @@
 """Gate: hold a measured run against rules, on its own or beside a baseline; PASS, FAIL or UNDECIDED, rule by rule."""
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -10,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from evalake.core.errors import UsageError
+from evalake.core.errors import UsageError, did_you_mean
 from evalake.decisions.compare import Lacks, Side, compare_found, find_side, lacks_of, rows_of
 from evalake.metrics.compare import SIGNIFICANT_BELOW, with_holm
 from evalake.metrics.estimators import Count, Maximum, Rate, Total
@@ -110,8 +109,7 @@ def require_known(rule: Rule, known: Collection[Target]) -> None:
         return
     metrics = sorted({each.metric for each in known})
     if target.metric not in metrics:
-        near = difflib.get_close_matches(target.metric, metrics, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(target.metric, metrics)
         raise UsageError(f'the rule "{rule.text}" names no metric that was measured{hint} Known: {", ".join(metrics)}')
     slices = sorted({each.slice for each in known if each.metric == target.metric})
     if target.slice not in slices:

@@ -9,7 +9,7 @@ from typing import Any
 
 from evalake.contracts.contract import fits_folder
 from evalake.core.configuration import Configuration, ModelOptions, Price
-from evalake.core.errors import MissingKeyError, ProviderError
+from evalake.core.errors import MissingKeyError, ProviderError, did_you_mean
 from evalake.core.redaction import KnownKeys, redact, treat_as_key, treat_as_secret
 from evalake.models.baselines import PROVIDER, Baseline
 from evalake.models.key_names import KEY_VARIABLES, KEYLESS, known_provider, likely_provider, missing_variables
@@ -92,10 +92,11 @@ def find_route(
         return find_route(options.model, configuration, read_secret, baselines)
     if model.startswith(f"{PROVIDER}/"):
         if (baseline := baselines.get(model.removeprefix(f"{PROVIDER}/"))) is None:
-            known = ", ".join(f"{PROVIDER}/{name}" for name in baselines) or "none"
-            raise ProviderError(f"no baseline is called {model}: choose one of {known}")
+            names = _names(baselines)
+            known = did_you_mean(model, names) or f": choose one of {', '.join(names) or 'none'}"
+            raise ProviderError(f"no baseline is called {model}{known}")
         return Route(model, PROVIDER, {}, None, baseline)
-    provider = _provider_of(model, options)
+    provider = _provider_of(model, options, baselines)
     require_trust(model, provider, configuration)
     secret = configuration.limits(provider).api_key_secret
     if not configuration.trusted and sends_elsewhere(provider, options):
@@ -118,7 +119,7 @@ def require_usual_keys(models: Sequence[str], configuration: Configuration) -> N
             find_route(model, configuration)
 
 
-def _provider_of(model: str, options: ModelOptions) -> str:
+def _provider_of(model: str, options: ModelOptions, baselines: Mapping[str, Baseline]) -> str:
     """Find the provider of a model, by LiteLLM only where the tables do not have it."""
     if known := known_provider(model):
         return known
@@ -131,10 +132,15 @@ def _provider_of(model: str, options: ModelOptions) -> str:
     except litellm.BadRequestError as error:
         raise ProviderError(
             f"model {model!r} names no known provider: write it as LiteLLM does, like openai/gpt-4o-mini"
+            + did_you_mean(f"{PROVIDER}/{model}", _names(baselines))
         ) from error
     if not name or not provider:
         raise ProviderError(f"model {model!r} names a provider but no model")
     return str(provider)
+
+
+def _names(baselines: Mapping[str, Baseline]) -> list[str]:
+    return [f"{PROVIDER}/{name}" for name in baselines]
 
 
 def _secret(name: str, read_secret: ReadSecret) -> str:

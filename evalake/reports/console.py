@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
@@ -26,11 +26,19 @@ GAP = 2
 """Blanks between columns."""
 
 
-class Summary:
-    """A rich renderable of the whole report; tables that are wider than the console continue below."""
+MOST_MODELS = 15
+"""Rows of the ranking in a brief summary."""
 
-    def __init__(self, report: Report) -> None:
+
+class Summary:
+    """A rich renderable of the report; tables that are wider than the console continue below.
+
+    Without `whole` only the best models of the ranking. Tables without a value, or of zeros only, are left out.
+    """
+
+    def __init__(self, report: Report, *, whole: bool) -> None:
         self.report = report
+        self.whole = whole
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         report = self.report
@@ -38,15 +46,32 @@ class Summary:
         yield from map(Text, headline(report))
         for warning in warnings(report):
             yield Text(f"! {warning}", style="yellow")
-        sheets = [
-            _Sheet.of(kind.tabulate(report, figure), options.max_width, kind.terminal == "intervals")
+        tables = [
+            (figure, kind.tabulate(report, figure), kind.terminal == "intervals")
             for figure in report.shown
             if (kind := KINDS[type(figure)]).terminal != "no"
         ]
+        told = [(table, intervals) for figure, table, intervals in tables if figure is report.ranking or _tells(table)]
+        shown = told if self.whole else [(_first(table), intervals) for table, intervals in told[:1]]
+        sheets = [_Sheet.of(table, options.max_width, intervals) for table, intervals in shown]
         for sheet in sheets:
             yield from sheet.render(options.max_width)
+        if not self.whole and told and (more := len(told[0][0].rows) - MOST_MODELS) > 0:
+            yield Text(f" … and {more} more lines: --full", style="dim")
         yield Text("")
         yield from map(Text, _legend(sheets))
+        if more := len(told) - len(shown):
+            yield Text(f"{more} more table{'s' * (more > 1)}: --full")
+
+
+def _first(table: Table) -> Table:
+    return replace(table, rows=table.rows[:MOST_MODELS])
+
+
+def _tells(table: Table) -> bool:
+    """Whether a table holds a value other than zero."""
+    values = (cell.text.partition(" ")[0] for row in table.rows for cell in row[table.key + 1 :])
+    return any(character in "123456789" for value in values for character in value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +91,6 @@ class _Sheet:
     def render(self, width: int) -> Iterator[Padding | Text]:
         yield Text("")
         yield Text(self.table.caption, style="bold")
-        if all(cell.text == UNKNOWN for row in self.table.rows for cell in row[self.table.key + 1 :]):
-            yield Text(" no values", style="dim")
-            return
         for number, columns in enumerate(self.blocks(width)):
             yield Padding(self._grid(columns, width - 1), (1 if number else 0, 0, 0, 1), expand=False)
 

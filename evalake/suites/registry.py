@@ -12,7 +12,7 @@ from types import ModuleType
 
 from evalake.contracts.contract import Contract
 from evalake.contracts.tables import CORE_CONTRACTS
-from evalake.core.errors import EvalakeError, SuiteError, UsageError
+from evalake.core.errors import EvalakeError, SuiteError, UsageError, did_you_mean
 from evalake.core.files import Files
 from evalake.core.hashing import content_hash
 from evalake.models.baselines import Baseline
@@ -37,7 +37,8 @@ def suite(name: str) -> Suite:
     """
     known = places()
     if name not in known:
-        raise UsageError(f"there is no suite {name!r}: choose one of {', '.join(sorted(known))}")
+        choose = did_you_mean(name, known) or f": choose one of {', '.join(sorted(known))}"
+        raise UsageError(f"there is no suite {name!r}{choose}")
     return _load(known[name])
 
 

@@ -14,7 +14,8 @@ import polars as pl
 
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALLS, RUNS
-from evalake.core.errors import EvalakeError, LakeError, UsageError
+from evalake.core.configuration import whole_address
+from evalake.core.errors import EvalakeError, LakeError, UsageError, did_you_mean
 from evalake.core.redaction import redact
 from evalake.sdk import Dataset
 from evalake.storage.lake import Lake
@@ -224,11 +225,20 @@ def alive(lake: Lake, run: Run, tally: Callable[[], Tally], every_seconds: float
         yield
 
 
+def no_run(lake: Lake, run_id: str) -> UsageError:
+    """Make the error that says that a lake has no such run, with the names that resemble it."""
+    known = lake.frame(RUNS).select("run_id").collect()["run_id"] if lake.exists(RUNS) else ()
+    return UsageError(
+        f"the lake {whole_address(lake.uri)} has no run {run_id}"
+        f"{did_you_mean(run_id, known) or ': `evalake runs` lists the runs'}"
+    )
+
+
 def run_row(lake: Lake, run_id: str) -> dict[str, Any]:
     """Read the row of a run. Raises UsageError for an unknown run."""
     rows = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
     if rows.is_empty():
-        raise UsageError(f"the lake {lake.uri} has no run {run_id}: `evalake runs` lists the runs")
+        raise no_run(lake, run_id)
     return rows.row(0, named=True)
 
 
@@ -248,6 +258,17 @@ def with_labels(rows: pl.LazyFrame) -> pl.LazyFrame:
     tags = pl.col("parameters").str.json_path_match("$.tags").str.json_decode(pl.List(pl.String))
     note = pl.col("parameters").str.json_path_match("$.note")
     return rows.with_columns(tags=tags.fill_null([]), note=note)
+
+
+def of_suite(rows: pl.LazyFrame, suite: str | None) -> pl.LazyFrame:
+    """Select the rows of a suite; all without one. Raises UsageError for an unknown suite."""
+    if suite is None:
+        return rows
+    known = rows.select(pl.col("suite").unique().sort()).collect()["suite"]
+    if suite not in known:
+        named = did_you_mean(suite, known) or f": it has {', '.join(known) or 'none yet'}"
+        raise UsageError(f"the lake has no run of the suite {suite}{named}")
+    return rows.filter(pl.col("suite") == suite)
 
 
 def tagged(rows: pl.LazyFrame, tag: str | None) -> pl.LazyFrame:

@@ -118,7 +118,7 @@ def test_a_second_up_starts_nothing_and_another_lake_has_servers_of_its_own(proj
 
 def test_when_its_supervisor_is_killed_nothing_of_it_stays(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    assert "none, for nothing is deployed" in project.evalake("up")
+    assert "none: nothing is deployed" in project.evalake("up")
     processes = project.processes()
     os.kill(processes[0].pid, 9)
     assert have_ended(processes[1:], 20)

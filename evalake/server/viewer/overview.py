@@ -1,7 +1,5 @@
-"""Runs and metric values of every suite, as the dashboard draws them."""
+"""Metric values of every suite, as the dashboard draws them."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,55 +10,18 @@ from evalake.contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from evalake.core.errors import EvalakeError
 from evalake.decisions.trend import step, trend
 from evalake.server.scoring.views import Micros, micros
+from evalake.server.viewer.run_list import datasets_of
 from evalake.storage.lake import Lake
 from evalake.storage.sql.query import plain
 from evalake.suites.registry import suite as find_suite
 from evalake.suites.registry import suite_names
-from evalake.tasks.runtime.runs import tagged, with_labels, with_lost
+from evalake.tasks.runtime.runs import tagged, with_labels
 
 MOST_POINTS = 5000
 MOST_STEPS = 20  # pairs of snapshots that are compared for one figure
 
 _OF_SNAPSHOT = ("snapshot_id", "run_id", "created_at", "definition_hash", "scorer_version")
 _OF_RUN = ("run_id", "origin", "started_at", "ended_at", "dataset_versions", "parameters")
-
-
-class RunView(BaseModel):
-    """A run."""
-
-    run_id: str
-    suite: str
-    origin: str
-    state: str
-    models: list[str]
-    judges: list[str]
-    samples: int
-    items: int
-    items_done: int | None  # null: not kept by the evalake that made the run
-    calls_made: int
-    calls_from_ledger: int
-    calls_failed: int
-    rows_landed: int
-    rows_quarantined: int
-    cost_usd: float | None
-    snapshot_id: str | None
-    flow_run_id: str | None
-    message: str | None
-    tags: list[str]
-    note: str | None
-    started_at_us: Micros
-    ended_at_us: Micros | None
-
-
-class RunPage(BaseModel):
-    """Some of the runs, newest first; and the tags of all runs, by which they can be chosen."""
-
-    runs: list[RunView]
-    tags: list[str]
-    page: int
-    page_size: int
-    total: int
-    pages: int
 
 
 class SuiteView(BaseModel):
@@ -146,24 +107,6 @@ class Metrics(BaseModel):
     changes: list[ChangeView]
 
 
-def run_page(lake: Lake, suite: str | None, page: int, page_size: int, tag: str | None = None) -> RunPage:
-    """Build one page of the runs: of all, or of those of a suite, or with a tag."""
-    rows = with_labels(with_lost(lake.frame(RUNS)))
-    tags = rows.select(pl.col("tags").explode().drop_nulls().unique().sort()).collect().to_series().to_list()
-    if suite is not None:
-        rows = rows.filter(pl.col("suite") == suite)
-    runs = tagged(rows, tag).sort("started_at", "run_id", descending=True).collect()
-    here = runs.slice((page - 1) * page_size, page_size).iter_rows(named=True)
-    return RunPage(
-        runs=[run_view(row) for row in here],
-        tags=tags,
-        page=page,
-        page_size=page_size,
-        total=runs.height,
-        pages=-(-runs.height // page_size),
-    )
-
-
 def metric_history(
     lake: Lake, suite: str | None, metrics: Sequence[str], slice_: str, run_id: str | None, tag: str | None = None
 ) -> Metrics:
@@ -225,15 +168,6 @@ def _step(point: Point, rows: Sequence[Mapping[str, Any]], message: str | None) 
     return StepView(**{**point.model_dump(), **fields, "message": nothing})
 
 
-def run_view(row: Mapping[str, Any]) -> RunView:
-    """Convert a row of RUNS to the form of the API."""
-    given = json.loads(row["parameters"])
-    labels = {"tags": given.get("tags") or [], "note": given.get("note")}
-    return RunView(
-        **{**row, **labels}, started_at_us=micros(row["started_at"]) or 0, ended_at_us=micros(row["ended_at"])
-    )
-
-
 def _suite(name: str, known: pl.DataFrame) -> SuiteView:
     suite = find_suite(name)
     return SuiteView(
@@ -247,27 +181,5 @@ def _suite(name: str, known: pl.DataFrame) -> SuiteView:
 
 def _point(row: dict[str, Any]) -> Point:
     finite = {name: plain(row[name]) for name in ("value", "se", "ci_low", "ci_high")}
-    datasets = None if row["dataset_versions"] is None else _datasets(row["dataset_versions"], row["parameters"])
+    datasets = None if row["dataset_versions"] is None else datasets_of(row["dataset_versions"], row["parameters"])
     return Point(**{**row, **finite}, datasets=datasets, created_at_us=micros(row["created_at"]) or 0)
-
-
-def _datasets(versions: str, parameters: str) -> str:
-    return "+".join(sorted(json.loads(versions))) + _taken(json.loads(parameters))
-
-
-def _taken(parameters: Mapping[str, Any]) -> str:
-    """Describe which samples of its datasets a run took, as `metric_history` does; empty where it took all."""
-    limit, first = parameters.get("limit"), parameters.get("first")
-    if limit is not None and parameters.get("draw") is not None:
-        return f" ({limit} drawn)"
-    if parameters.get("pooled") is not None:
-        return f" ({parameters['pooled']} pooled)"
-    if (number := limit if first is None else first) is not None:
-        return f" (first {number})"
-    samples = parameters.get("samples")
-    choice = (
-        json.dumps(samples, separators=(",", ":"), ensure_ascii=False) if samples else parameters.get("only_failed")
-    )
-    if not choice:
-        return ""
-    return f" (chosen {hashlib.sha256(choice.encode()).hexdigest()[:8]})"

@@ -21,8 +21,9 @@ from evalake.server.viewer.comparison import (
 )
 from evalake.server.viewer.item import ItemDetail, item_detail
 from evalake.server.viewer.items import ItemPage, WantedPageQuery, WantedQuery, item_page
-from evalake.server.viewer.overview import Metrics, RunPage, StepView, metric_history, metric_steps, run_page
+from evalake.server.viewer.overview import Metrics, StepView, metric_history, metric_steps
 from evalake.server.viewer.run import LettersView, RunDetail, ValueView, run_detail, run_letters, run_values
+from evalake.server.viewer.run_list import RunPage, WantedRuns, run_page
 from evalake.server.viewer.sql import Answer, Askable, Question, QuestionForFile, ask, ask_for_file, askable
 
 router = APIRouter(prefix="/api/v1", tags=["viewer"])
@@ -44,15 +45,9 @@ def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 @router.get("/runs", responses=_refusals(401, 500))
-def read_runs(
-    lake: LakeHere,
-    suite: Name = None,
-    tag: Name = None,
-    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
-    page_size: Annotated[int, Query(ge=1, le=200)] = 25,
-) -> RunPage:
-    """List the runs of every suite, or with a tag, newest first."""
-    return run_page(lake, suite, page, page_size, tag)
+def read_runs(lake: LakeHere, wanted: Annotated[WantedRuns, Query()]) -> RunPage:
+    """List the runs of every suite, newest first, each with its headline value and what is missing."""
+    return run_page(lake, wanted)
 
 
 @router.get("/metrics", responses=_refusals(401, 500))

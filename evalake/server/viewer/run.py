@@ -12,8 +12,8 @@ from evalake.contracts.tables import CALL_FAILURES, CALLS, SNAPSHOTS
 from evalake.reports.coverage import Coverage, as_table
 from evalake.sdk import Suite
 from evalake.sdk.figures import AgreementMatrix, Reliability
-from evalake.server.viewer.overview import RunView, run_view
 from evalake.server.viewer.run_index import RunIndex, RunIndexes
+from evalake.server.viewer.run_list import RunView, run_view
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import read_metrics
 from evalake.storage.sql.query import plain

@@ -3,9 +3,12 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
+from evalake.cli.main import SECTIONS, app, register
 from tests.integration.cli.command import evalake_here
 
 OF_PREFECT = "prefect"  # whose help is Prefect's own
@@ -16,7 +19,8 @@ def _help(folder: Path, *command: str) -> Iterator[tuple[str, str]]:
     done = evalake_here(*command, "--help", folder=folder, COLUMNS="80")
     assert done.returncode == 0, done.stderr
     yield " ".join(command), done.stdout
-    for name in re.findall(r"(?m)^  ([a-z][a-z-]*)  ", done.stdout.partition("\nCommands:\n")[2]):
+    listed = done.stdout.partition("\n  -h, --help")[2] if not command else done.stdout.partition("\nCommands:\n")[2]
+    for name in re.findall(r"(?m)^  ([a-z][a-z-]*)  ", listed):
         if name != OF_PREFECT:
             yield from _help(folder, *command, name)
 
@@ -40,6 +44,11 @@ def test_every_line_has_room_and_a_long_example_goes_on_as_a_shell_takes_it(show
 
 
 def test_commands_are_listed_with_whole_sentences(shown: dict[str, str]) -> None:
-    listed = shown[""].partition("\nCommands:\n")[2]
+    listed = shown[""].partition("\nEvery day:\n")[2]
     assert "..." not in listed
+    named = {name for names in SECTIONS.values() for name in names}
+    register()
+    commands: Any = typer.main.get_command(app)
+    assert named == set(commands.commands)
+    assert set(shown) - {""} >= {name for name in named if name != OF_PREFECT}
     assert "the ledger answers known calls." in " ".join(listed.split())

@@ -105,7 +105,7 @@ def test_filters_hold_for_machines_too(shown: Shown, guard: str) -> None:
 def test_a_name_that_the_snapshot_does_not_have_is_answered_by_one_that_it_has(
     shown: Shown, guard: str, option: str, name: str, near: str
 ) -> None:
-    with pytest.raises(UsageError, match=f"{name}: there is .*{near}"):
+    with pytest.raises(UsageError, match=f"{name}(; did you mean|: it has) .*{near}"):
         shown(run=guard, **{option: name})
 
 
@@ -159,5 +159,5 @@ def test_what_another_suite_measures_is_told_with_whose_snapshot_this_is(lake: L
         metrics(metric="malicious_detection_rate", lake=lake.uri)
     assert f"of solidity_audit, run {audits}, has no metric malicious_detection_rate" in str(told.value)
     assert str(told.value).endswith(f"the run {guard} of command_guard has it: --run {guard}")
-    with pytest.raises(UsageError, match=r"has no metric nonsense: there is [^;]*$"):
+    with pytest.raises(UsageError, match=r"has no metric nonsense: it has [^;]*$"):
         metrics(metric="nonsense", lake=lake.uri)

@@ -22,7 +22,7 @@ def test_a_run_whose_lake_takes_nothing_any_more_ends_in_the_lakes_own_words(tmp
     runs.save(lake, begun)
     state: State[str] = Failed(data=LakeError("cannot write the table runs: read-only file system"))
     with pytest.raises(LakeError, match="read-only file system"):
-        finish(state, "r", RunRequest("command_guard", lake=lake.uri), tmp_path, as_json=True)
+        finish(state, "r", RunRequest("command_guard", lake=lake.uri), tmp_path, as_json=True, full=True)
     runs.save(lake, begun.ended("failed"))  # which also forgets it, for the process would mark it as interrupted
 
 
@@ -37,7 +37,7 @@ def test_the_command_to_go_on_trusts_the_folder_where_the_first_one_did(
     request = RunRequest("command_guard", lake=lake.uri)
     monkeypatch.setattr(sys, "argv", ["evalake", *options, "run", "command_guard"])
     with pytest.raises(typer.Exit):
-        finish(Completed(), "r", request, tmp_path, as_json=True)
+        finish(Completed(), "r", request, tmp_path, as_json=True, full=True)
     assert capsys.readouterr().err.endswith(f"only for what is missing: {' '.join([request.command, *options])}\n")
 
 
@@ -49,7 +49,7 @@ def test_what_a_provider_says_of_a_run_steers_no_terminal_and_begins_no_line(
     runs.save(lake, begun)
     runs.save(lake, begun.ended("incomplete", message="it says \x1b]0;x\x07\nevalake: all is well"))
     with pytest.raises(typer.Exit):
-        finish(Completed(), "r", RunRequest("command_guard", lake=lake.uri), tmp_path, as_json=True)
+        finish(Completed(), "r", RunRequest("command_guard", lake=lake.uri), tmp_path, as_json=True, full=True)
     first, *rest = capsys.readouterr().err.splitlines()
     assert first == "evalake: run r is incomplete: it says \\u001b]0;x\\u0007\\nevalake: all is well"
     assert [line[:20] for line in rest] == ["evalake: to continue"]

@@ -109,7 +109,7 @@ def test_judges_words_stand_beside_the_verdict(audits: Shown) -> None:
 
 
 def test_what_is_not_there_is_named_and_what_is_near_proposed(guard: Shown) -> None:
-    with pytest.raises(UsageError, match="has no sample s99: is it s9"):
+    with pytest.raises(UsageError, match="has no sample s99; did you mean s9"):
         guard("s99")
     with pytest.raises(UsageError, match="has no model gpt-9: there is"):
         guard(model="gpt-9")

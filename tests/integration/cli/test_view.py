@@ -54,7 +54,7 @@ def test_the_last_line_says_what_to_open(imported: Imported, tmp_path: Path) -> 
     [
         (["--export", "x"], "--export DIR and --run ID go together"),
         (["--run", "any"], "--export DIR and --run ID go together"),
-        (["--export", "x", "--run", "other"], "has no run other: `evalake runs` lists them"),
+        (["--export", "x", "--run", "other"], "has no run other: `evalake runs` lists the runs"),
     ],
 )
 def test_what_cannot_be_exported_is_wrong_usage(

@@ -25,7 +25,7 @@ from evalake.contracts.tables import (
 from evalake.core.configuration import Configuration, read_configuration
 from evalake.core.errors import SourceError, UsageError
 from evalake.reports.page import render
-from evalake.server.viewer.overview import run_page
+from evalake.server.viewer.run_list import WantedRuns, run_page
 from evalake.storage.ledger import Key, LedgerIndex
 from evalake.storage.sql.query import query
 from evalake.suites.command_guard.contract import RESULTS
@@ -129,10 +129,10 @@ def test_a_run_is_found_by_its_tags_and_keeps_its_note(work: Workplace) -> None:
     work.run(work.dataset(2))
     run = work.run(work.dataset(2), tags=["nightly", "a b"], note="after the update")
     for tag in ("nightly", "a b"):
-        (found,) = run_page(work.lake, None, 1, 25, tag).runs
+        (found,) = run_page(work.lake, WantedRuns(tag=tag)).runs
         assert (found.run_id, found.tags, found.note) == (run["run_id"], ["nightly", "a b"], "after the update")
-    assert run_page(work.lake, None, 1, 25, "night").total == 0
-    assert [each.tags for each in run_page(work.lake, None, 1, 25).runs] == [["nightly", "a b"], []]
+    assert run_page(work.lake, WantedRuns(tag="night")).total == 0
+    assert [each.tags for each in run_page(work.lake, WantedRuns()).runs] == [["nightly", "a b"], []]
 
 
 def test_a_mistake_shows_how_its_reply_began(work: Workplace) -> None:

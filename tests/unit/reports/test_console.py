@@ -13,8 +13,21 @@ from tests.unit.reports.samples import DETECTION, SCORE, guard_metrics, metric, 
 
 def printed(built: Report, width: int = 100) -> str:
     out = io.StringIO()
-    Console(file=out, width=width, color_system=None).print(Summary(built))
+    Console(file=out, width=width, color_system=None).print(Summary(built, whole=True))
     return out.getvalue()
+
+
+def test_a_brief_summary_is_the_ranking_and_no_table_is_of_zeros_only() -> None:
+    rows = guard_metrics("a", 0.95, 0.9, categories={"shell": 0.75, "upload": None})
+    of_zeros = [{**row, "value": 0.0} if row["slice"] == "category" else row for row in rows]
+    figures = (*two_models().figures[:1], HeatMap("By category", DETECTION, "category"))
+    built = report(rows, figures=figures)
+    out = io.StringIO()
+    Console(file=out, width=100, color_system=None).print(Summary(built, whole=False))
+    assert "By category" in printed(built)
+    assert "By category" not in out.getvalue()
+    assert "1 more table: --full" in out.getvalue()
+    assert "By category" not in printed(report(of_zeros, figures=figures))
 
 
 def line(text: str, start: str) -> str:

@@ -33,6 +33,16 @@ export function emptyFigure(title, why) {
   return h("section", {class: "figure"}, h("h2", {}, title), h("p", {class: "empty"}, why));
 }
 
+/** A line the height of a text: values in order, the newest marked. */
+export function sparkLine(values, width = 72, height = 18) {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const x = (i) => 3 + (i * (width - 6)) / Math.max(1, values.length - 1);
+  const y = (value) => height - 3 - ((value - low) * (height - 6)) / (high - low || 1);
+  return svg("svg", {class: "spark", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Before: ${values.slice(0, -1).map(number).join(", ")}`},
+    svg("polyline", {points: values.map((value, i) => `${x(i)},${y(value)}`).join(" ")}),
+    svg("circle", {cx: x(values.length - 1), cy: y(values.at(-1)), r: 2.5}));
+}
+
 /** Vertical bars. `bars`: label, value, kind (a class, for its colour). */
 export function columns(bars, width, height = 220) {
   const frame = {left: 36, right: 4, top: 16, bottom: 34, width, height};

@@ -95,7 +95,7 @@ function claimedLines(item) {
 function truth(item) {
   return h("section", {class: "panel"}, h("h2", {}, "Ground truth"),
     facts([["Right answer", item.label && words(item.label)], ["Category", item.category && name(item.category)], ["Severity", item.severity && name(item.severity)],
-      ["Difficulty", item.difficulty && name(item.difficulty)], ["Dataset", name(item.dataset)], ["Hangs together with", item.cluster && name(item.cluster)], ["Why", item.note && visible(item.note)]]),
+      ["Difficulty", item.difficulty && name(item.difficulty)], ["Dataset", name(item.dataset)], ["Cluster", item.cluster && name(item.cluster)], ["Why", item.note && visible(item.note)]]),
     item.target && target(item.target));
 }
 

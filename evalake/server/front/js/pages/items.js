@@ -88,7 +88,7 @@ function filterForm({choices}, wanted, change) {
     const [sort, order] = form.elements.sorting.value.split("-");
     change({...read(), sort: sort === "position" && order === "asc" ? null : sort, order: order === "asc" ? null : order});
   };
-  const differ = [["", "No matter"], ["models", "Models differ", choices.model.length > 1], ["judges", "Judges differ", choices.judge.length > 1]];
+  const differ = [["", "Any"], ["models", "Models differ", choices.model.length > 1], ["judges", "Judges differ", choices.judge.length > 1]];
   if (String(wanted.differ ?? "").startsWith("run:")) differ.push([wanted.differ, `Changed since ${name(wanted.differ.slice(4), 40)}`]);
   const sorting = `${wanted.sort ?? "position"}-${wanted.order ?? "asc"}`;
   const form = h("form", {class: "filters", role: "search", "aria-label": "Filter the samples", onsubmit: (event) => {
@@ -104,7 +104,7 @@ function filterForm({choices}, wanted, change) {
     Object.keys(LABELS).filter((key) => choices[key].length > (key === "flag" || key === "error" ? 0 : 1) || wanted[key]).map((key) =>
       field(LABELS[key], select(key, optionsOf(key, choices[key], wanted[key]), wanted[key]))),
     choices.model.length > 1 || choices.judge.length > 1 || wanted.differ
-      ? field("Verdicts", select("differ", differ.filter(([, , isThere]) => isThere !== false), wanted.differ)) : null,
+      ? field("Agreement", select("differ", differ.filter(([, , isThere]) => isThere !== false), wanted.differ)) : null,
     field("Sort by", select("sorting", SORTS.flatMap(([key, text]) => [[`${key}-asc`, text], [`${key}-desc`, `${text} ↓`]]), sorting)),
     h("div", {class: "actions"}, h("button", {type: "button", onclick: () => {
       for (const each of form.elements) if (FILTERS.includes(each.name)) each.value = "";

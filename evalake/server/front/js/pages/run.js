@@ -182,7 +182,7 @@ function figures(slice, values) {
 function chances({run, choices}) {
   const groups = [["flag", "Marked as"], ["error", "Without an answer"], ["category", "Category"]].filter(([key]) => choices[key].length);
   if (!groups.length) return null;
-  return h("section", {class: "panel"}, h("h2", {}, "Read by kind"), groups.map(([key, title]) => h("div", {}, h("h3", {}, title),
+  return h("section", {class: "panel"}, h("h2", {}, "Samples by kind"), groups.map(([key, title]) => h("div", {}, h("h3", {}, title),
     h("ul", {class: "tags"}, choices[key].map(({value, count: n}) =>
       h("li", {}, h("a", {href: itemsPath(run.run_id, {[key]: value})}, key === "flag" ? words(value) : name(value, 80)), ` ${count(n)}`))))));
 }

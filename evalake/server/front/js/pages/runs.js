@@ -3,17 +3,20 @@
 import {here, keepAddress} from "/js/address.js";
 import {pathOf} from "/js/addresses.js";
 import {get, queryText} from "/js/api.js";
-import {COLOURS, emptyFigure, figure, legend, lines} from "/js/charts.js";
+import {COLOURS, emptyFigure, figure, legend, lines, sparkLine} from "/js/charts.js";
 import {choose, chooseTag} from "/js/choose.js";
-import {h, show} from "/js/dom.js";
-import {count, counted, dollars, duration, interval, name, number, time, visible, words} from "/js/format.js";
+import {freshId, h, show} from "/js/dom.js";
+import {count, counted, dollars, duration, interval, name, number, percent, time, visible, words} from "/js/format.js";
 import {announce, heading, message, problem, showPage} from "/js/page.js";
 import {pager} from "/js/pager.js";
 import {comparePath, runPath, tagLinks} from "/js/runs_address.js";
 import {table} from "/js/table.js";
 import {flowRunLink} from "/js/pages/technical_view.js";
 
-const ASKED = ["suite", "metric", "slice", "model", "tag", "page"];
+const ASKED = ["suite", "metric", "slice", "model", "tag", "state", "q", "sort", "reruns", "page"];
+const STATES = ["running", "completed", "incomplete", "failed", "lost"];
+const SORTS = [["", "Newest first"], ["oldest", "Oldest first"], ["value", "Highest value"], ["missing", "Most missing"], ["cost", "Highest cost"], ["samples", "Most samples"], ["calls", "Most calls"], ["suite", "Suite"], ["state", "State"]];
+const OF_LIST = ["page", "state", "q", "sort", "reruns"]; // they choose runs, but no metrics
 
 export function runsPage({query, signal}) {
   const wanted = Object.fromEntries(ASKED.map((key) => [key, query.get(key)]));
@@ -26,8 +29,8 @@ export function runsPage({query, signal}) {
   function change(changes) {
     Object.assign(wanted, changes);
     keepAddress(here().pathname + queryText(wanted));
-    if ("page" in changes) runs(true);
-    if (!("page" in changes) || "suite" in changes || "tag" in changes) metrics();
+    if (Object.keys(changes).some((key) => [...OF_LIST, "suite", "tag"].includes(key))) runs(true);
+    if (Object.keys(changes).some((key) => !OF_LIST.includes(key))) metrics();
   }
 
   async function metrics() {
@@ -58,7 +61,11 @@ export function runsPage({query, signal}) {
       suite && choice("metric", "Metric", [["", "Headline metrics"], ...suite.metrics.map((each) => [each, each])], (value) => change({metric: value})),
       suite && choice("slice", "Slice", suite.slices.map((each) => [each === "all" ? "" : each, words(each)]), (value) => change({slice: value})),
       choice("model", "Model", [["", "All models"], ...models.map((each) => [each, name(each)])], (value) => change({model: value})),
-      chooseTag(tags, wanted.tag, (tag) => change({tag, page: null})));
+      chooseTag(tags, wanted.tag, (tag) => change({tag, page: null})),
+      search(wanted.q, (q) => change({q, page: null})),
+      choice("state", "State", [["", "Any"], ...STATES.map((each) => [each, each])], (state) => change({state, page: null})),
+      choice("sort", "Sort by", SORTS, (sort) => change({sort, page: null})),
+      choice("reruns", "Reruns without news", [["", "Folded"], ["true", "Each on a line"]], (reruns) => change({reruns, page: null})));
     if (focused) choices.elements[focused]?.focus();
   }
 
@@ -68,11 +75,11 @@ export function runsPage({query, signal}) {
 
   async function runs(tell = false) {
     try {
-      const [answer, service] = await Promise.all([get("/runs", {suite: wanted.suite, tag: wanted.tag, page: wanted.page}, signal), get("/status", {}, signal)]);
+      const [answer, service] = await Promise.all([get("/runs", {...Object.fromEntries(["suite", "tag", "state", "q", "sort", "page"].map((key) => [key, wanted[key]])), reruns: wanted.reruns ?? "false"}, signal), get("/status", {}, signal)]);
       const focused = listing.contains(document.activeElement) ? document.activeElement.dataset.keep : null;
       show(listing, answer.runs.length
         ? [runTable(answer.runs, service), pager(answer, (page) => change({page}))]
-        : h("p", {class: "empty"}, wanted.tag ? `No run is tagged ${name(wanted.tag)}.` : "No run yet. “evalake run SUITE” makes one."));
+        : h("p", {class: "empty"}, ["suite", "tag", "state", "q"].some((key) => wanted[key]) ? "No run fits these choices." : "No run yet. “evalake run SUITE” makes one."));
       if (focused) listing.querySelector(`[data-keep="${focused}"]`)?.focus();
       if (tell) announce(`${counted(answer.total, "run")}, page ${answer.page} of ${answer.pages || 1}`);
     } catch (error) {
@@ -90,10 +97,11 @@ function changesSeen({changes}, model) {
   return shown.length > 0 && message("warning", "Changed since its beginning", ...shown.map((each) => visible(each.message, 1000)));
 }
 
-/** One figure for each suite and metric among the points. */
+/** One figure for each metric of the suite; of all suites, one for the first headline metric of each. */
 function histories({suites, points, series}, suite, model, steps) {
+  const first = new Map(suites.map((each) => [each.name, each.headline[0]]));
   const shown = model ? points.filter((point) => point.model === model) : points;
-  const groups = Map.groupBy(shown, (point) => JSON.stringify([point.suite, point.metric]));
+  const groups = Map.groupBy(shown.filter((point) => suite || point.metric === first.get(point.suite)), (point) => JSON.stringify([point.suite, point.metric]));
   if (!groups.size) return emptyFigure(suite ? name(suite.title) : "Metrics", "No snapshot holds such a value yet.");
   return [...groups].map(([key, group]) => {
     const [of, metric] = JSON.parse(key);
@@ -182,23 +190,38 @@ function runTable(runs, service) {
   const flowRun = (run) => service.prefect_url && run.flow_run_id && h("span", {class: "sub"}, flowRunLink(service, run.flow_run_id, "in Prefect"));
   return table({
     caption: "Runs, newest first",
-    headings: ["Run", "Suite", "State", "Began", "Models", "Samples", "Calls", "Cost"],
+    headings: ["Run", "Suite", "State", "Models", "Headline", "Missing", "Cost"],
     texts: true,
     rows: runs.map((run) => [
-      [h("a", {href: runPath(run.run_id)}, name(run.run_id)), run.tags.length > 0 && h("span", {class: "sub"}, tagLinks(run.tags)), run.note && h("span", {class: "sub"}, visible(run.note, 300))], words(run.suite),
-      [h("span", {class: ["failed", "incomplete", "lost"].includes(run.state) ? "state bad" : "state"}, words(run.state)), run.state === "running" && run.items_done !== null && h("span", {class: "sub"}, `${count(run.items_done)} of ${counted(run.items, "item")} done`), flowRun(run), run.message && h("span", {class: "sub"}, visible(run.message, 300))],
-      [time(run.started_at_us), h("span", {class: "sub"}, `took ${duration(run.started_at_us, run.ended_at_us)}`)],
+      [h("a", {href: runPath(run.run_id)}, name(run.run_id)), run.tags.length > 0 && h("span", {class: "sub"}, tagLinks(run.tags)), run.note && h("span", {class: "sub"}, visible(run.note, 300)), run.folded > 0 && h("span", {class: "sub"}, `and ${counted(run.folded, "rerun")} without news`)],
+      [words(run.suite), h("span", {class: "sub"}, run.datasets.includes("(") ? name(run.datasets, 60) : `${name(run.datasets, 60)}, ${counted(run.samples, "sample")}`)],
+      [h("span", {class: ["failed", "incomplete", "lost"].includes(run.state) ? "state bad" : "state"}, words(run.state)), run.state === "running" && run.items_done !== null && h("span", {class: "sub"}, `${count(run.items_done)} of ${counted(run.items, "item")} done`), h("span", {class: "sub"}, `${time(run.started_at_us)}, ${duration(run.started_at_us, run.ended_at_us)}`), flowRun(run), run.message && h("span", {class: "sub"}, visible(run.message, 300))],
       [names(run.models), run.judges?.length > 0 && h("span", {class: "sub"}, `judged by ${names(run.judges)}`)],
-      [count(run.samples), run.rows_quarantined > 0 && h("span", {class: "sub"}, `${count(run.rows_quarantined)} rows refused`)],
-      [`${count(run.calls_made)} made`, h("span", {class: "sub"}, `${count(run.calls_from_ledger)} from the ledger, ${count(run.calls_failed)} failed`)],
-      dollars(run.cost_usd),
+      headlineCell(run),
+      [percent(run.missing_share), run.rows_quarantined > 0 && h("span", {class: "sub"}, `${count(run.rows_quarantined)} rows refused`)],
+      [dollars(run.cost_usd), h("span", {class: "sub"}, `${counted(run.calls_made, "call")}, ${count(run.calls_from_ledger)} known`)],
     ]),
-    kinds: [null, "line", "state-cell", "line when", "long", "tight", "calls", "tight"],
+    kinds: [null, "line", "state-cell", "long", "figure", "tight", "calls"],
   });
+}
+
+/** The best model's value in the first headline metric, and a line of the same order's earlier runs. */
+function headlineCell({headline, models, judges}) {
+  if (!headline) return "–";
+  const {metric, model, judge, value, ci_low: low, ci_high: high, n, earlier} = headline;
+  const of = [models.length > 1 && name(model.split("/").at(-1), 40), judges.length > 1 && judge && `by ${name(judge, 40)}`].filter(Boolean).join(", ");
+  return [h("span", {class: "whole"}, number(value), " ", earlier.length > 0 && sparkLine([...earlier, value])),
+    h("span", {class: "sub breaks"}, [words(metric), `${interval(low, high)}, n = ${count(n)}`, of].filter(Boolean).map((part) => [h("span", {class: "whole"}, part), " "]))];
+}
+
+function search(chosen, onchange) {
+  const id = freshId("search");
+  const box = h("input", {id, name: "q", type: "search", value: chosen ?? "", onchange: () => onchange(box.value || null)});
+  return h("div", {}, h("label", {for: id}, "Text in run, model, tag"), box);
 }
 
 function names(list) {
   if (!list?.length) return "–";
-  const few = list.slice(0, 3).map((each) => name(each, 60)).join(", ");
+  const few = list.slice(0, 3).map((each) => name(each.split("/").at(-1), 60)).join(", ");
   return list.length > 3 ? `${few} and ${count(list.length - 3)} more` : few;
 }

@@ -1,0 +1,246 @@
+"""The list of runs: each with its headline value, what is missing, and how earlier runs of the same order did."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Literal
+
+import polars as pl
+from pydantic import BaseModel, Field
+
+from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUNS
+from evalake.server.scoring.views import Micros, micros
+from evalake.storage.lake import Lake
+from evalake.storage.sql.query import plain
+from evalake.suites.registry import suite as find_suite
+from evalake.suites.registry import suite_names
+from evalake.tasks.runtime.runs import tagged, with_labels, with_lost
+
+MOST_EARLIER = 20
+"""Earlier runs of the same order whose values are shown."""
+
+NOT_OF_ORDER = frozenset({"estimate", "tags", "note", "max_cost_usd", "max_calls", "workers", "batch"})
+"""Parameters that two runs of one order may differ in."""
+
+# The column by which each choice sorts, and whether the largest come first
+SORTS: Mapping[str, tuple[str, bool]] = {
+    "newest": ("started_at", True),
+    "oldest": ("started_at", False),
+    "value": ("value", True),
+    "missing": ("missing_share", True),
+    "cost": ("cost_usd", True),
+    "samples": ("samples", True),
+    "calls": ("calls_made", True),
+    "suite": ("suite", False),
+    "state": ("state", False),
+}
+Sort = Literal["newest", "oldest", "value", "missing", "cost", "samples", "calls", "suite", "state"]
+
+
+class WantedRuns(BaseModel):
+    """The runs that are wanted, and one page of them."""
+
+    suite: str | None = Field(None, max_length=200)
+    tag: str | None = Field(None, max_length=200)
+    state: str | None = Field(None, max_length=20)
+    q: str | None = Field(None, max_length=200, description="Text in id, models, judges, datasets, tags or note.")
+    reruns: bool = Field(True, description="false: a run that asked nothing new is folded into the next like it.")
+    sort: Sort = "newest"
+    page: int = Field(1, ge=1, le=1_000_000)
+    page_size: int = Field(25, ge=1, le=200)
+
+
+class RunView(BaseModel):
+    """A run."""
+
+    run_id: str
+    suite: str
+    origin: str
+    state: str
+    models: list[str]
+    judges: list[str]
+    samples: int
+    items: int
+    items_done: int | None  # null: not kept by the evalake that made the run
+    calls_made: int
+    calls_from_ledger: int
+    calls_failed: int
+    rows_landed: int
+    rows_quarantined: int
+    cost_usd: float | None
+    snapshot_id: str | None
+    flow_run_id: str | None
+    message: str | None
+    tags: list[str]
+    note: str | None
+    started_at_us: Micros
+    ended_at_us: Micros | None
+
+
+class Headline(BaseModel):
+    """The first headline metric of a run's best model, and its values in earlier runs of the same order."""
+
+    metric: str
+    model: str
+    judge: str | None
+    value: float
+    ci_low: float | None
+    ci_high: float | None
+    n: int
+    earlier: list[float]
+
+
+class ListedRun(RunView):
+    """A run of the list."""
+
+    datasets: str
+    missing_share: float | None  # of the items asked; null: not kept by the evalake that made the run
+    headline: Headline | None
+    folded: int  # older runs like it that asked nothing new
+
+
+class RunPage(BaseModel):
+    """Some of the runs, newest first; and the tags of all runs, by which they can be chosen."""
+
+    runs: list[ListedRun]
+    tags: list[str]
+    page: int
+    page_size: int
+    total: int
+    pages: int
+
+
+def run_page(lake: Lake, wanted: WantedRuns) -> RunPage:
+    """Build one page of the runs that are wanted."""
+    every = with_lost(_every_run(lake, *_versions(lake)).lazy())
+    tags = every.select(pl.col("tags").explode().drop_nulls().unique().sort()).collect().to_series().to_list()
+    column, largest_first = SORTS[wanted.sort]
+    runs = (
+        _chosen(tagged(every, wanted.tag), wanted)
+        .sort(column, "started_at", descending=[largest_first, True], nulls_last=True)
+        .collect()
+    )
+    here = runs.slice((wanted.page - 1) * wanted.page_size, wanted.page_size)
+    return RunPage(
+        runs=[_listed(row) for row in here.iter_rows(named=True)],
+        tags=tags,
+        page=wanted.page,
+        page_size=wanted.page_size,
+        total=runs.height,
+        pages=-(-runs.height // wanted.page_size),
+    )
+
+
+def run_view(row: Mapping[str, Any]) -> RunView:
+    """Convert a row of RUNS to the form of the API."""
+    return RunView(**_fields(row))
+
+
+def _chosen(runs: pl.LazyFrame, wanted: WantedRuns) -> pl.LazyFrame:
+    if wanted.suite is not None:
+        runs = runs.filter(pl.col("suite") == wanted.suite)
+    if wanted.state is not None:
+        runs = runs.filter(pl.col("state") == wanted.state)
+    if wanted.q:
+        lists = [pl.col(name).list.join(" ") for name in ("models", "judges", "tags")]
+        text = pl.concat_str("run_id", "suite", "datasets", "note", *lists, separator=" ", ignore_nulls=True)
+        runs = runs.filter(text.str.to_lowercase().str.contains(wanted.q.lower(), literal=True))
+    if wanted.reruns:
+        return runs.with_columns(folded=pl.lit(0))
+    first = pl.col("rerun").cum_sum().over("order", order_by="started_at", descending=True) == 1
+    shown = runs.with_columns(folded=pl.when("rerun").then(pl.col("rerun").sum().over("order") - 1).otherwise(0))
+    return shown.filter(~pl.col("rerun") | first)
+
+
+def _versions(lake: Lake) -> tuple[int | None, ...]:
+    return tuple(lake.version(contract) for contract in (RUNS, METRIC_SNAPSHOTS, RUN_COVERAGE))
+
+
+@lru_cache(maxsize=4)  # 50,000 runs take a second to read and join, and every reader of the page asks for them
+def _every_run(lake: Lake, runs: int | None, snapshots: int | None, coverage: int | None) -> pl.DataFrame:
+    """Read all runs with their headline, share of missing items, and the order that they carry out."""
+    values, missing = _headlines(lake, snapshots), _missing(lake, coverage)
+    told = with_labels(lake.frame(RUNS, runs) if runs is not None else lake.frame(RUNS))
+    told = told.join(values, on="snapshot_id", how="left").join(missing, on="run_id", how="left")
+    rerun = (pl.col("calls_made") == 0) & (pl.col("rows_landed") == 0) & (pl.col("state") == "completed")
+    rows = told.with_columns(rerun=rerun & (pl.col("origin") == "run")).sort("started_at").collect()
+    orders = [_order(*row) for row in rows.select("suite", "dataset_versions", "parameters").iter_rows()]
+    earlier: dict[tuple[str, str | None], list[float]] = {}
+    before = []
+    for order, (model, value) in zip(orders, rows.select("model", "value").iter_rows(), strict=True):
+        so_far = earlier.setdefault((order, model), [])
+        before.append(so_far[-MOST_EARLIER:])
+        if value is not None:
+            so_far.append(value)
+    named = [datasets_of(*row) for row in rows.select("dataset_versions", "parameters").iter_rows()]
+    return rows.with_columns(
+        pl.Series("order", orders, dtype=pl.String),
+        pl.Series("earlier", before, dtype=pl.List(pl.Float64)),
+        pl.Series("datasets", named, dtype=pl.String),
+    )
+
+
+def _order(suite: str, versions: str, parameters: str) -> str:
+    """Write what a run was asked for, without what says how it was to be done or called."""
+    asked = {name: value for name, value in json.loads(parameters).items() if name not in NOT_OF_ORDER}
+    return json.dumps([suite, versions, asked], sort_keys=True)
+
+
+@lru_cache(maxsize=4)
+def _headlines(lake: Lake, version: int | None) -> pl.LazyFrame:
+    """Read the best model's value of each snapshot in the first headline metric of its suite."""
+    first = [(name, *find_suite(name).metrics.headline[:1]) for name in suite_names()]
+    suites = pl.DataFrame([row for row in first if len(row) > 1], schema=["suite", "metric"], orient="row")
+    values = lake.frame(METRIC_SNAPSHOTS, version) if version is not None else lake.frame(METRIC_SNAPSHOTS)
+    best = (
+        values.filter(slice="all")
+        .filter(pl.col("value").is_finite())
+        .join(suites.lazy(), on=["suite", "metric"], how="semi")
+        .sort("value", "model", descending=[True, False])
+        .unique("snapshot_id", keep="first", maintain_order=True)
+    )
+    return best.select("snapshot_id", "metric", "model", "judge", "value", "ci_low", "ci_high", "n").collect().lazy()
+
+
+@lru_cache(maxsize=4)
+def _missing(lake: Lake, version: int | None) -> pl.LazyFrame:
+    """Count the share of each run's items that is missing."""
+    rows = lake.frame(RUN_COVERAGE, version) if version is not None else lake.frame(RUN_COVERAGE)
+    share = pl.col("missing").sum() / pl.col("asked").sum()
+    return rows.group_by("run_id").agg(missing_share=pl.when(pl.col("asked").sum() > 0).then(share)).collect().lazy()
+
+
+def _listed(row: Mapping[str, Any]) -> ListedRun:
+    headline = {name: plain(row[name]) for name in Headline.model_fields}
+    return ListedRun(**_fields(row), headline=None if row["value"] is None else Headline(**headline))
+
+
+def _fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    given = json.loads(row["parameters"])
+    labels = {"tags": given.get("tags") or [], "note": given.get("note")}
+    times = {"started_at_us": micros(row["started_at"]) or 0, "ended_at_us": micros(row["ended_at"])}
+    return {**row, **labels, **times}
+
+
+def datasets_of(versions: str, parameters: str) -> str:
+    """Name the datasets of a run, and how many samples it took of each, as the view `metric_history` does."""
+    return "+".join(sorted(json.loads(versions))) + _taken(json.loads(parameters))
+
+
+def _taken(parameters: Mapping[str, Any]) -> str:
+    """Describe which samples of its datasets a run took, as `metric_history` does; empty where it took all."""
+    limit, first = parameters.get("limit"), parameters.get("first")
+    if limit is not None and parameters.get("draw") is not None:
+        return f" ({limit} drawn)"
+    if parameters.get("pooled") is not None:
+        return f" ({parameters['pooled']} pooled)"
+    if (number := limit if first is None else first) is not None:
+        return f" (first {number})"
+    samples = parameters.get("samples")
+    choice = (
+        json.dumps(samples, separators=(",", ":"), ensure_ascii=False) if samples else parameters.get("only_failed")
+    )
+    if not choice:
+        return ""
+    return f" (chosen {hashlib.sha256(choice.encode()).hexdigest()[:8]})"
