@@ -31,7 +31,6 @@ CAMPAIGNS: Mapping[str, int] = {
     "histories": 30,
     "storms": 20,
     "fuzz": 60,
-    "kills": 20,
     "processes": 540,
     "load": 300,
 }

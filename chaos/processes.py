@@ -20,7 +20,7 @@ from evalake.storage.ledger import KEY
 from evalake.suites.command_guard.contract import RESULTS
 from evalake.tasks.runtime.prefect_internals import LEASES
 from tests.e2e.clusters import Cluster
-from tests.e2e.processes import PrefectStack, Process, wait_until
+from tests.e2e.processes import PrefectStack, Process, has_ended, wait_until
 from tests.integration.flows.workplace import LIMITS, Workplace
 from tests.integration.server.services import IMPATIENT, Place, Service, start
 from tests.servers.model_server import ModelServer
@@ -28,6 +28,7 @@ from tests.servers.model_server import ModelServer
 DEPLOYMENT = "evaluate/command-guard-nightly"
 LATENCY = 0.6
 ITEMS = 1000  # of a run
+ASKERS = 2  # Dask workers
 STOPPED_SECONDS = 2.0
 MEMORY = Path("/sys/fs/cgroup/memory")  # of the first version of control groups
 KILL, STOP, NO_MEMORY = "SIGKILL", "SIGSTOP, then SIGCONT", "out of memory"
@@ -46,13 +47,12 @@ Blow = Mapping[str, str]  # what is done at once, to which processes
 
 def inject(kind: str, process: psutil.Process) -> None:
     """Kill a process, stop it for a while, or let the kernel kill it because it wants more memory than there is."""
-    if kind == STOP:
-        process.suspend()
-        time.sleep(STOPPED_SECONDS)
-        with suppress(psutil.NoSuchProcess):
+    with suppress(psutil.NoSuchProcess):  # it has ended by itself meanwhile
+        if kind == STOP:
+            process.suspend()
+            time.sleep(STOPPED_SECONDS)
             process.resume()
-    elif kind == KILL or not _out_of_memory(process):
-        with suppress(psutil.NoSuchProcess):
+        elif kind == KILL or not _out_of_memory(process):
             process.kill()
 
 
@@ -72,23 +72,21 @@ def _out_of_memory(process: psutil.Process) -> bool:
         with suppress(psutil.TimeoutExpired):
             process.wait(10)
     except OSError:
-        return not process.is_running()
+        return has_ended(process)
     finally:
         with suppress(OSError):
             group.rmdir()
-    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    return has_ended(process)
 
 
 class Scene:
     """A run of a deployment on a Dask cluster, and every process that has a part in it."""
 
-    def __init__(
-        self, folder: Path, stack: PrefectStack, work: Workplace, chance: random.Random, items: int, askers: int
-    ) -> None:
-        self._stack, self._work, self._chance, self._items = stack, work, chance, items
+    def __init__(self, folder: Path, stack: PrefectStack, work: Workplace, chance: random.Random) -> None:
+        self._stack, self._work, self._chance = stack, work, chance
         self._cluster = Cluster(stack, folder / "dask")
         self._names = count()
-        self._askers = [self._new_asker() for _ in range(askers)]
+        self._askers = [self._new_asker() for _ in range(ASKERS)]
         self._worker = self._new_worker()
         self._runs = 0
         self._looked = 0.0
@@ -129,10 +127,10 @@ class Scene:
     @property
     def items(self) -> int:
         """How many items the runs have, all in all."""
-        return self._runs * self._items
+        return self._runs * ITEMS
 
     def _begin(self) -> None:
-        dataset = self._work.dataset(self._items, name=f"part {self._runs}", first=self._runs * self._items)
+        dataset = self._work.dataset(ITEMS, name=f"part {self._runs}", first=self._runs * ITEMS)
         self._runs += 1
         self._flow_run = self._stack.run(DEPLOYMENT, self._work.parameters(dataset))
 
@@ -216,7 +214,7 @@ def _flow_run_of(process: psutil.Process) -> str | None:
     with suppress(psutil.Error):
         if process.status() != psutil.STATUS_ZOMBIE:
             found: str | None = process.environ().get("PREFECT__FLOW_RUN_ID")
-        return found
+            return found
     return None
 
 
@@ -226,7 +224,7 @@ def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
     blows = list(drawn(chance, FAULTS - OF_API))
     with ThreadPoolExecutor() as beside:  # beside the runs, as services mostly wait
         services = beside.submit(lambda: list(of_services(folder / "services", OF_API, until)))
-        yield from of_runs(folder / "runs", chance, blows, until, least=len(KINDS) * len(TARGETS))
+        yield from of_runs(folder / "runs", chance, blows, until)
         yield from services.result()
     for group in MEMORY.glob("chaos-*"):  # of processes that ended late
         with suppress(OSError):
@@ -246,17 +244,8 @@ def drawn(chance: random.Random, faults: int) -> Iterator[Blow]:
                     yield blow
 
 
-def of_runs(
-    folder: Path,
-    chance: random.Random,
-    blows: Iterable[Blow],
-    until: float,
-    *,
-    least: int,
-    items: int = ITEMS,
-    askers: int = 2,
-) -> Iterator[Outcome]:
-    """Inject the drawn faults while runs are under way, the first `least` of them even if the time is over."""
+def of_runs(folder: Path, chance: random.Random, blows: Iterable[Blow], until: float) -> Iterator[Outcome]:
+    """Inject the drawn faults while runs are under way, each kind into each process even if the time is over."""
     injected = Counter[tuple[str, str]]()  # which process, and what was done to it
     (folder / "work").mkdir(parents=True)
     with ModelServer(keep_bodies=False) as server, _serving(folder / "prefect") as stack:
@@ -264,9 +253,9 @@ def of_runs(
         work.configure(batch_size=50, limits=LIMITS)
         server.rule(reply='{"action": "BLOCK"}', latency=LATENCY)
         try:
-            scene = Scene(folder, stack, work, chance, items, askers)
+            scene = Scene(folder, stack, work, chance)
             for blow in blows:
-                if injected.total() >= least and time.monotonic() > until:
+                if injected.total() >= len(KINDS) * len(TARGETS) and time.monotonic() > until:
                     break
                 scene.strike(blow)
                 injected.update(blow.items())

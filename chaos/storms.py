@@ -23,7 +23,7 @@ from tests.servers.model_server import ModelServer
 
 EACH = 4  # calls that meet each storm that no retry overcomes
 ROOM = 600  # megabytes beyond what a run without any storm takes: replies of 32 MB are on their way several at once
-LONGEST = 120.0  # seconds
+LONGEST = 120.0  # seconds that a run may take
 LIMITS = "concurrency = 8\nattempts = 3\ntimeout_seconds = 10\nbreaker_failures = 10000\n"
 BLOCK = '{"action": "BLOCK", "reason": "as told", "confidence": 0.9}'
 DEEP = 10_000
@@ -66,16 +66,13 @@ class Done:
     said: str
 
 
-def campaign(folder: Path, seed: int, seconds: float, longest: float = LONGEST) -> Iterator[Outcome]:
-    """Run a dataset through all storms at once, in an order drawn by the seed; another run reads 100,000 findings.
-
-    A run may take `longest` seconds.
-    """
+def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
+    """Run a dataset through all storms at once, in an order drawn by the seed; another run reads 100,000 findings."""
     with PrefectStack(folder / "prefect") as stack:
-        yield from _through_all(stack, folder, seed, time.monotonic() + seconds, longest)
+        yield from _through_all(stack, folder, seed, time.monotonic() + seconds)
 
 
-def _through_all(stack: PrefectStack, folder: Path, seed: int, until: float, longest: float) -> Iterator[Outcome]:
+def _through_all(stack: PrefectStack, folder: Path, seed: int, until: float) -> Iterator[Outcome]:
     quiet = _run(stack, folder / "quiet", {}, seed)[1].megabytes
     injected, broken = Counter[str](), dict[str, list[str]]()
     most = slowest = 0.0
@@ -88,15 +85,15 @@ def _through_all(stack: PrefectStack, folder: Path, seed: int, until: float, lon
         for storm, samples in met.items():
             injected[storm] += len(samples)
             problems = [f"{each} ended as {ends.get(each)}" for each in samples if not _is_clear(storm, ends.get(each))]
-            broken.setdefault(storm, []).extend([*problems, *_beyond(done, quiet, longest)])
+            broken.setdefault(storm, []).extend([*problems, *_beyond(done, quiet)])
     took = f"the run took {most:.0f} MB ({quiet} without any storm) and {slowest:.0f} s at most"
     for storm, times in injected.items():
         yield Outcome(f"provider: {storm}", times, f"a clear row for each; {took}", "; ".join(broken[storm]))
-    yield _findings(stack, folder / "findings", quiet, longest)
+    yield _findings(stack, folder / "findings", quiet)
 
 
-def _beyond(done: Done, quiet: int, longest: float) -> list[str]:
-    if done.megabytes <= quiet + ROOM and done.seconds <= longest and "Traceback" not in done.said:
+def _beyond(done: Done, quiet: int) -> list[str]:
+    if done.megabytes <= quiet + ROOM and done.seconds <= LONGEST and "Traceback" not in done.said:
         return []
     return [f"the run took {done.megabytes} MB and {done.seconds:.0f} s: {done.said[-200:]}"]
 
@@ -147,7 +144,7 @@ def _is_clear(storm: str, end: tuple[str | None, str | None] | None) -> bool:
     return end in STORMS[storm].ends
 
 
-def _findings(stack: PrefectStack, folder: Path, quiet: int, longest: float) -> Outcome:
+def _findings(stack: PrefectStack, folder: Path, quiet: int) -> Outcome:
     """Run an audit whose judge names 100,000 findings in each of its replies."""
     folder.mkdir()
     finding = {"finding_id": 1, "classification": "HALLUCINATED", "reasoning": "as told"}
@@ -158,7 +155,7 @@ def _findings(stack: PrefectStack, folder: Path, quiet: int, longest: float) -> 
         audit = ("run", "solidity_audit", "--models", MODEL, "--judges", OTHER, "--limit", str(EACH))
         done = _evalake(stack, folder, *audit)
     rows = Lake(str(folder / "lake")).frame(AUDITS).collect()
-    broken = _beyond(done, quiet, longest)
+    broken = _beyond(done, quiet)
     if rows.height != EACH or rows["judge_error"].null_count():
         broken.append(f"{rows.height} rows of {EACH}, {rows['judge_error'].null_count()} without a reason")
     kinds = ", ".join(sorted(set(rows["judge_error"].drop_nulls())))

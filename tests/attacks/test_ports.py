@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,8 +18,8 @@ import httpx
 import psutil
 import pytest
 
-from tests.e2e.processes import ROOT, have_ended, require_no_errors, wait_until
-from tests.integration.cli.command import evalake
+from tests.e2e.processes import ROOT, command_lines, have_ended, require_no_errors, wait_until
+from tests.integration.cli.command import evalake, evalake_here
 
 pytestmark = pytest.mark.e2e
 
@@ -107,12 +108,11 @@ class User:
 
     def status(self) -> Any:
         """Return what `evalake status` says."""
-        return json.loads(evalake("status", "--json", folder=self.folder, **self.place).stdout)
+        return json.loads(evalake_here("status", "--json", folder=self.folder, **self.place).stdout)
 
     def started(self) -> list[str]:
         """Return the command lines of all processes that serve this user's lake."""
-        lines = [" ".join(each.info["cmdline"] or ()) for each in psutil.process_iter(["cmdline"])]
-        return [line for line in lines if self.place["EVALAKE_LAKE"] in line]
+        return [line for line in command_lines(psutil.process_iter()) if self.place["EVALAKE_LAKE"] in line]
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_nobody_gets_a_port_of_up_while_it_starts_and_while_its_servers_are_star
             assert not server.is_running()
     user.evalake("down")
     assert not {_port(there["prefect"]), _port(there["pages"])} & {*got}
-    wait_until(lambda: not user.started(), "the end of all that was started", 60)
+    wait_until(lambda: not user.started(), "the end of all that was started")
     require_no_errors(Path(there["log"]))
 
 
@@ -163,17 +163,26 @@ def test_a_port_that_another_holds_is_refused_before_anything_starts(user: User,
         said = user.evalake(*command, "--port", str(fake.port), code=1 if command[0] == "up" else 2)
         assert re.search(rf"cannot listen on 127.0.0.1, port {fake.port}: .*process {os.getpid()} ", said), said
     assert "nothing runs in the background" in user.evalake("status", code=1)
-    wait_until(lambda: not user.started(), "the end of all that was started", 60)
+    wait_until(lambda: not user.started(), "the end of all that was started")
     assert fake.asked == []
 
 
-def test_what_a_killed_up_has_left_leads_no_command_to_who_listens_there_now(user: User, fake: Fake) -> None:
-    user.evalake("up", "--no-workers")
-    folder = Path(user.status()["log"]).parent
+def test_servers_whose_state_is_lost_are_named_and_a_killed_up_leads_nobody_to_who_listens_there_now(
+    user: User, fake: Fake
+) -> None:
+    assert "none: nothing is deployed" in user.evalake("up")
+    there = user.status()
+    pid, state = there["pid"], user.folder / "state"
+    state.rename(user.folder / "lost")
+    for command in ("up", "status", "down"):
+        assert f"end them by `kill {pid}`" in user.evalake(command, code=1)
+    shutil.rmtree(state, ignore_errors=True)
+    (user.folder / "lost").rename(state)
+    folder = Path(there["log"]).parent
     left = json.loads((folder / "up.json").read_text())
-    processes = psutil.Process(left["pid"]).children(recursive=True)
-    os.kill(left["pid"], signal.SIGKILL)
-    assert have_ended(processes, 60)
+    processes = psutil.Process(pid).children(recursive=True)
+    os.kill(pid, signal.SIGKILL)
+    assert have_ended(processes)
     left["prefect"], left["pages"] = (f"http://127.0.0.1:{fake.port}{path}" for path in ("/api", ""))
     (folder / "up.json").write_text(json.dumps(left))
     assert "nothing runs in the background" in user.evalake("status", code=1)
@@ -181,19 +190,6 @@ def test_what_a_killed_up_has_left_leads_no_command_to_who_listens_there_now(use
     assert str(fake.port) not in json.dumps(user.status())
     user.evalake("down")
     assert fake.asked == []
-
-
-def test_servers_whose_state_is_lost_are_named_and_not_doubled(user: User) -> None:
-    user.evalake("up", "--no-workers")
-    pid = user.status()["pid"]
-    (user.folder / "state").rename(user.folder / "lost")
-    for command in ("up", "status", "down"):
-        assert f"end them by `kill {pid}`" in user.evalake(command, code=1)
-    supervisor = psutil.Process(pid)
-    processes = supervisor.children(recursive=True)
-    supervisor.terminate()
-    assert have_ended([supervisor, *processes], 60)
-    assert "nothing runs in the background" in user.evalake("status", code=1)
 
 
 def test_the_server_of_one_command_is_ours_from_its_first_moment_to_its_last(tmp_path: Path) -> None:
@@ -222,7 +218,7 @@ with server.in_use():
         assert command.stdout is not None
         said = command.stdout.readline()
     with command:
-        _, messages = command.communicate("\n", timeout=60)
+        _, messages = command.communicate("\n")
     assert said.startswith("200 200 True "), messages
     assert messages == ""
     assert _port(said) not in got

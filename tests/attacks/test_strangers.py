@@ -74,10 +74,10 @@ class Viewer:
         return httpx.get(self.url.join("/api/v1/runs"), headers=allowed, timeout=60, verify=PLAIN).status_code
 
 
-@pytest.fixture
-def viewer(tmp_path: Path) -> Iterator[Viewer]:
-    log = tmp_path / "log"
-    command = [sys.executable, "-m", "evalake.cli", "view", "--lake", str(tmp_path / "lake"), "--port", "0"]
+@pytest.fixture(scope="module")
+def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
+    log = (folder := tmp_path_factory.mktemp("viewer")) / "log"
+    command = [sys.executable, "-m", "evalake.cli", "view", "--lake", str(folder / "lake"), "--port", "0"]
     with log.open("w") as file, subprocess.Popen(command, cwd=ROOT, stderr=file, text=True) as process:
         found = wait_until(lambda: re.search(r"(http://\S+)#token=(\S+)", log.read_text()), "the start of the viewer")
         yield Viewer(process, httpx.URL(found[1]), found[2], log)

@@ -43,22 +43,16 @@ def python(code: str, folder: Path, **more: str) -> str:
     return done.stdout
 
 
-def leave_only(folder: Path, kept: str) -> None:
-    for other in FILES.keys() - {kept}:
-        (folder / other).unlink()
-
-
 @pytest.mark.parametrize("file", FILES)
 def test_prefect_by_itself_runs_what_the_folder_says(hostile: Path, file: str) -> None:
     """Holds that the attack of these tests is one."""
-    leave_only(hostile, file)
+    for other in FILES.keys() - {file}:
+        (hostile / other).unlink()
     python(SET_UP_LOGGING, hostile)
     assert markers(hostile) == [f"{FILES[file]}.marker"]
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_the_command_does_not(hostile: Path, file: str) -> None:
-    leave_only(hostile, file)
+def test_the_command_does_not(hostile: Path) -> None:
     python(f"{PREPARE}; {SET_UP_LOGGING}\n{READ_AGAIN}", hostile)
     assert markers(hostile) == []
 

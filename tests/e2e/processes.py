@@ -56,21 +56,27 @@ def wait_until(
     raise AssertionError(f"{what} did not happen within {seconds:g} seconds")
 
 
-def have_ended(processes: Iterable[psutil.Process], seconds: float) -> bool:
-    """Wait until processes have ended; what only waits to be removed from the table, which a busy init delays, has."""
-
-    def none_is_there() -> bool:
-        return not any(each.is_running() and _status(each) != psutil.STATUS_ZOMBIE for each in there)
-
+def have_ended(processes: Iterable[psutil.Process], seconds: float = PATIENCE_SECONDS) -> bool:
+    """Wait until processes have ended."""
     there = list(processes)
-    return bool(wait_until(none_is_there, f"the end of {there}", seconds))
+    return bool(wait_until(lambda: all(map(has_ended, there)), f"the end of {there}", seconds))
 
 
-def _status(process: psutil.Process) -> str:
+def has_ended(process: psutil.Process) -> bool:
+    """Whether a process has ended; what only waits to be removed from the table, which a busy init delays, has."""
     try:
-        return str(process.status())
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
-        return str(psutil.STATUS_ZOMBIE)
+        return True
+
+
+def command_lines(processes: Iterable[psutil.Process]) -> list[str]:
+    """The command lines of those processes that have not ended meanwhile."""
+    lines = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            lines.append(" ".join(process.cmdline()))
+    return lines
 
 
 def require_no_errors(log: Path) -> None:
@@ -136,6 +142,8 @@ class PrefectStack:
             "PREFECT_API_URL": self.url,
             "PREFECT_HOME": str(folder / "home"),
             "PREFECT_WORKER_QUERY_SECONDS": "4",  # each time costs its server 30 ms of processor
+            "PREFECT_SERVER_DATABASE_CONNECTION_TIMEOUT": "60",  # as on a busy machine a database takes
+            "PREFECT_SERVER_DATABASE_TIMEOUT": "60",
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
             "DO_NOT_TRACK": "1",
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",

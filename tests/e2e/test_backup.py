@@ -19,6 +19,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.command_guard.contract import RESULTS
 from evalake.suites.registry import suite
+from tests.e2e.processes import PATIENCE_SECONDS
 from tests.integration.cli.command import ROOT, recorded
 from tests.integration.storage.rows import TOYS, call, toy
 
@@ -50,12 +51,12 @@ def test_a_lake_copied_while_it_is_written_to_is_whole_and_has_all_that_was_comm
     writer = spawn.Process(target=_write, args=(lake.uri, started, stop))
     writer.start()
     try:
-        assert started.wait(60)
+        assert started.wait(PATIENCE_SECONDS)
         tables = (CALLS, TOYS, RUNS, RESULTS, SNAPSHOTS)
         committed = [(contract, lake.version(contract) or 0, lake.frame(contract).collect()) for contract in tables]
         (script,) = re.findall(r"```sh\n(set -eu\n.*?)```", DOCUMENT.read_text(), re.DOTALL)
         environment = {**os.environ, "LAKE": lake.uri, "BACKUP": str(backup)}
-        done = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
         assert (lake.version(CALLS) or 0) > committed[0][1]  # it was written to meanwhile
     finally:

@@ -1,13 +1,14 @@
 """A judge that moves, with a real server and worker: the event arrives, and the automation has snapshots say so."""
 
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalake.contracts.tables import SNAPSHOTS
-from evalake.contracts.tables.metrics import JUDGE_CANARIES, JUDGE_VERSIONS
+from evalake.flows.canary import canary
+from evalake.flows.evaluate import evaluate
 from evalake.storage.lake import Lake
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.servers.judges import NoisyJudge
@@ -20,52 +21,35 @@ FIRST = date(2026, 11, 20)
 
 
 def test_a_moved_judge_is_an_event_on_which_an_automation_acts(
-    stack: PrefectStack, model_server: ModelServer, tmp_path: Path
+    stack: PrefectStack, model_server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("EVALAKE_REPORTS", str(tmp_path / "reports"))
     mind = NoisyJudge()
     model_server.rule(reply=mind)
     lake = Lake(str(tmp_path / "lake"))
     configuration = tmp_path / "evalake.toml"
     configuration.write_text(f'[models."{JUDGE}"]\napi_base = "{model_server.api_base}"\n')
-    where = {"judges": [JUDGE], "lake": lake.uri, "configuration_file": str(configuration)}
+    where: dict[str, Any] = {"judges": [JUDGE], "lake": lake.uri, "configuration_file": str(configuration)}
 
-    def canary(day: int) -> str:
-        named = {"suites": ["session_review"], "day": (FIRST + timedelta(day)).isoformat()}
-        return _complete(stack, "canary/judge-canary-daily", {**where, **named})
-
-    canary(0)
-    canary(1)
-    _complete(stack, "evaluate/session-review-hourly", {**where, "suite": "session_review", "datasets": ["starter"]})
+    with stack.here(tmp_path / "results"):
+        canary(suites=["session_review"], day=FIRST, **where)
+        evaluate(suite="session_review", datasets=["starter"], **where)
     assert _events(stack, lake) == []
     (before,) = lake.frame(SNAPSHOTS).collect()["warnings"].to_list()
     assert not any("is in version" in warning for warning in before)
 
     mind.shift = 25
-    flow_run = canary(2)
+    flow_run = stack.run("canary/judge-canary-daily", {**where, "suites": ["session_review"], "day": "2026-11-21"})
+    assert stack.wait_for(flow_run, "Completed", "Failed", "Crashed") == "Completed"
     (event,) = wait_until(lambda: _events(stack, lake), "the event of the new version")
     assert event["resource"]["prefect.resource.id"] == f"evalake.judge.session_review.{JUDGE}"
-    assert (event["payload"]["version"], event["payload"]["day"]) == (2, "2026-11-22")
+    assert (event["payload"]["version"], event["payload"]["day"]) == (2, "2026-11-21")
     assert f"prefect.flow-run.{flow_run}" in [each["prefect.resource.id"] for each in event["related"]]
 
     snapshots = wait_until(lambda: _more_than_one(lake), "the snapshot that the automation asks for")
     (warning,) = [text for text in snapshots[-1]["warnings"] if "is in version" in text]
     assert JUDGE in warning
     assert "version 2" in warning
-
-    asked = len(model_server.seen)
-    stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry")
-    wait_until(lambda: stack.get(f"/flow_runs/{flow_run}")["run_count"] == 2, "the second attempt")
-    assert stack.wait_for(flow_run, "Completed", "Failed", "Crashed") == "Completed"
-    assert len(model_server.seen) == asked
-    assert lake.frame(JUDGE_VERSIONS).collect().height == 2
-    assert lake.frame(JUDGE_CANARIES).collect().height == 3
-    assert len(_events(stack, lake)) == 1
-
-
-def _complete(stack: PrefectStack, deployment: str, parameters: dict[str, Any]) -> str:
-    flow_run = stack.run(deployment, parameters)
-    assert stack.wait_for(flow_run, "Completed", "Failed", "Crashed") == "Completed"
-    return flow_run
 
 
 def _events(stack: PrefectStack, lake: Lake) -> list[dict[str, Any]]:

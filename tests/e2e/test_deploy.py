@@ -1,4 +1,4 @@
-"""What is deployed: by `make deploy`, twice, to a server that asks for a password; and that workers run it."""
+"""What is deployed: by `make deploy`, twice, to a server that asks for a password, without which nothing works."""
 
 import asyncio
 import json
@@ -8,28 +8,30 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from configparser import ConfigParser
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
-import yaml
 from prefect.deployments.steps.core import run_steps
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
-from evalake.contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
-from evalake.storage.lake import Lake
-from evalake.suites.command_guard.contract import RESULTS
-from tests.e2e.processes import ROOT, PrefectStack
-from tests.integration.cli.command import evalake, recorded
-from tests.integration.server.services import Place, start
+from evalake.contracts.tables import RUNS
+from tests.e2e.checkout import checkout
+from tests.e2e.processes import ROOT, PrefectStack, wait_until
+from tests.environment import environment_kept
+from tests.integration.cli.command import evalake, evalake_here
+from tests.integration.flows.workplace import MODEL, Workplace
 from tests.servers.model_server import ModelServer
 
 pytestmark = pytest.mark.e2e
 
 LOGIN = ("evalake", "a-password-of-this-test")
+PASSWORD = ":".join(LOGIN)
+MAINTENANCE = "maintain/maintenance-daily"
+DAILY = 'cron: "0 5 * * *"'
+OFTEN = 'cron: "* * * * * */30"'  # the sixth field is seconds: nobody wants to wait for the next minute
 SCHEDULES = {
     "evaluate/command-guard-nightly": ("0 3 * * *", "UTC", "nightly"),
     "evaluate/solidity-audit-weekly": ("0 4 * * 0", "UTC", "weekly"),
@@ -80,40 +82,79 @@ def make_deploy(environment: dict[str, str], project: Path = ROOT) -> "subproces
     return subprocess.run(command, cwd=project, env={**inherited, **environment}, capture_output=True, text=True)
 
 
-class Deployed:
-    """A server with a password, to which everything has been deployed twice. No worker: nothing runs on it."""
+class Deployed(PrefectStack):
+    """A server with a password, to which everything is deployed twice, with one schedule that has little time."""
 
-    def __init__(self, server: PrefectStack) -> None:
-        self.environment = server.environment
-        self.url = server.url
+    def __init__(self, folder: Path) -> None:
+        self.lake = folder / "lake"
+        self._project = checkout(folder / "project", {DAILY: OFTEN})
+        login = {"PREFECT_SERVER_API_AUTH_STRING": PASSWORD, "PREFECT_API_AUTH_STRING": PASSWORD}
+        super().__init__(folder / "prefect", {**login, "EVALAKE_LAKE": str(self.lake)})
+
+    def deploy_all(self) -> None:
+        """Deploy twice, as `make deploy` does."""
         self.first = self._deploy()
         self.second = self._deploy()
         self.pools = self.post("/work_pools/filter", {})
         self.automations = self.post("/automations/filter", {})
 
-    def post(self, path: str, body: dict[str, Any]) -> Any:
-        """POST to a path of the server's API."""
-        answer = httpx.post(self.url + path, json=body, auth=LOGIN, timeout=30)
-        assert answer.is_success, answer.text
-        return answer.json()
+    def without_password(self, password: str = "") -> dict[str, str]:
+        """The environment of somebody who does not know it."""
+        return {**self.environment, "PREFECT_API_AUTH_STRING": password}
 
     def _deploy(self) -> dict[str, dict[str, Any]]:
-        done = make_deploy(self.environment)
+        done = make_deploy(self.environment, self._project)
         assert done.returncode == 0, done.stdout + done.stderr
+        assert "hint     worker          no worker has polled" in done.stdout
         flows = {flow["id"]: flow["name"] for flow in self.post("/flows/filter", {})}
         return {f"{flows[each['flow_id']]}/{each['name']}": each for each in self.post("/deployments/filter", {})}
+
+    def _request(self, method: str, path: str, **content: Any) -> Any:  # type: ignore[override]
+        return super()._request(method, path, auth=LOGIN, **content)
 
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    login = {"PREFECT_SERVER_API_AUTH_STRING": ":".join(LOGIN), "PREFECT_API_AUTH_STRING": ":".join(LOGIN)}
-    with PrefectStack(tmp_path_factory.mktemp("deployed"), login) as server:
-        yield Deployed(server)
+    with Deployed(tmp_path_factory.mktemp("deployed")) as stack:
+        stack.deploy_all()
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def at_work(deployed: Deployed) -> Deployed:
+    """The same, with a worker."""
+    deployed.worker()
+    return deployed
+
+
+@pytest.fixture
+def work(tmp_path: Path, model_server: ModelServer) -> Workplace:
+    model_server.rule(reply='{"action": "BLOCK"}')
+    return Workplace(tmp_path, model_server)
+
+
+def test_a_scheduled_run_is_made_by_the_server_and_completed_by_a_worker(at_work: Deployed) -> None:
+    deployment = at_work.get(f"/deployments/name/{MAINTENANCE}")
+    assert not deployment["paused"]
+
+    def first_ended() -> dict[str, Any] | None:
+        runs = at_work.post("/flow_runs/filter", {"flow_runs": {"deployment_id": {"any_": [deployment["id"]]}}})
+        ended = [run for run in runs if run["state_type"] in ("COMPLETED", "FAILED", "CRASHED")]
+        return min(ended, key=lambda run: run["expected_start_time"]) if ended else None
+
+    run = wait_until(first_ended, "the end of a scheduled run")
+    assert (run["state_name"], run["auto_scheduled"], run["created_by"]["type"]) == ("Completed", True, "SCHEDULE")
+    with as_owner(at_work, PASSWORD):
+        seen = evalake_here("doctor", "--lake", at_work.lake, "--json", folder=ROOT)
+    levels = {check["check"]: check["level"] for check in json.loads(seen.stdout)["checks"]}
+    assert [levels[name] for name in ("server", "deployments", "scheduler", "worker")] == ["ok"] * 4
+    at_work.post(f"/deployments/{deployment['id']}/pause_deployment", {})
 
 
 def test_every_deployment_has_its_schedule(deployed: Deployed) -> None:
     seen = {name: [_schedule(each) for each in one["schedules"]] for name, one in deployed.first.items()}
-    assert seen == {name: [] if schedule is None else [schedule] for name, schedule in SCHEDULES.items()}
+    declared = {name: [] if schedule is None else [schedule] for name, schedule in SCHEDULES.items()}
+    assert seen == {**declared, MAINTENANCE: [("* * * * * */30", "UTC", "daily")]}
 
 
 def test_every_deployment_has_its_tags_limit_pool_and_environment(deployed: Deployed) -> None:
@@ -133,7 +174,7 @@ def test_a_worker_finds_evalake_where_its_own_environment_says(
     assert deployed.environment["EVALAKE_HOME"]  # the machine that deploys has one, too
     monkeypatch.chdir(ROOT)  # and back again
     monkeypatch.setenv("EVALAKE_HOME", str(tmp_path))
-    with temporary_settings({PREFECT_API_URL: deployed.url, PREFECT_API_AUTH_STRING: ":".join(LOGIN)}):
+    with as_owner(deployed, PASSWORD):
         for one in deployed.first.values():
             os.chdir(ROOT)
             asyncio.run(run_steps(one["pull_steps"]))
@@ -172,20 +213,67 @@ def test_the_example_of_an_automation_is_there_once(deployed: Deployed) -> None:
     )
 
 
-def test_a_wrong_password_is_said_in_one_line(deployed: Deployed) -> None:
-    done = make_deploy({**deployed.environment, "PREFECT_API_AUTH_STRING": "evalake:another"})
+def test_without_the_password_nothing_is_deployed_which_one_line_says_and_nothing_is_read(deployed: Deployed) -> None:
+    done = make_deploy(deployed.without_password("evalake:another"))
     assert done.returncode != 0
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("deploy: ")]
     assert "PREFECT_API_AUTH_STRING" in line
     assert "Traceback" not in done.stderr
+    for login in (None, ("evalake", "another")):
+        for path in ("/flow_runs/filter", "/block_documents/filter", "/deployments/filter"):
+            assert httpx.post(deployed.url + path, json={}, auth=login, timeout=60).status_code == 401
+    assert httpx.get(deployed.url + "/health", timeout=60).status_code == 200
 
 
-def test_a_server_that_does_not_answer_is_said_in_one_line(tmp_path: Path) -> None:
-    nobody = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PREFECT_HOME": str(tmp_path)}
-    done = make_deploy(nobody)
+def test_who_knows_the_password_has_a_worker_run(at_work: Deployed, work: Workplace) -> None:
+    flow_run = at_work.run("evaluate/command-guard-nightly", work.parameters(work.dataset(5)))
+    assert at_work.wait_for(flow_run, "Completed", "Failed", "Crashed") == "Completed"
+    (run,) = work.rows(RUNS).iter_rows(named=True)
+    assert (run["state"], run["calls_made"], run["flow_run_id"]) == ("completed", 5, flow_run)
+
+
+def test_the_command_runs_with_the_password(deployed: Deployed, work: Workplace) -> None:
+    done = evalake(*order(work), folder=work.folder, **deployed.environment)
+    assert done.returncode == 0, done.stderr
+    (run,) = work.rows(RUNS).iter_rows(named=True)
+    assert deployed.get(f"/flow_runs/{run['flow_run_id']}")["state_name"] == "Completed"
+
+
+@pytest.mark.parametrize("password", ["", "evalake:wrong"])
+def test_without_the_password_the_command_says_so_in_one_line(
+    deployed: Deployed, work: Workplace, password: str
+) -> None:
+    with as_owner(deployed, password):
+        done = evalake_here(*order(work), folder=work.folder)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert complaints(done) == [
+        f"evalake: the Prefect server at {deployed.url} refuses us: check PREFECT_API_AUTH_STRING"
+    ]
+    assert not work.server.seen
+
+
+def test_a_worker_without_the_password_gets_no_work(deployed: Deployed) -> None:
+    worker = deployed.worker("--name", "stranger", PREFECT_API_AUTH_STRING="")
+    wait_until(lambda: "401" in worker.log.read_text(errors="replace") or worker.popen.poll() is not None, "a refusal")
+    worker.kill()
+    assert "401" in worker.log.read_text(errors="replace")
+    workers = deployed.post("/work_pools/evalake/workers/filter", {})
+    assert "stranger" not in {each["name"] for each in workers}
+
+
+def test_a_server_that_is_not_there_is_said_in_one_line(tmp_path: Path, work: Workplace) -> None:
+    nobody = "http://127.0.0.1:9/api"
+    done = make_deploy({"PREFECT_API_URL": nobody, "PREFECT_HOME": str(tmp_path)})
     assert done.returncode != 0
-    assert "deploy: no Prefect server answers at http://127.0.0.1:9/api" in done.stderr
+    assert f"deploy: no Prefect server answers at {nobody}" in done.stderr
     assert "Traceback" not in done.stderr
+    with temporary_settings({PREFECT_API_URL: nobody}):
+        done = evalake_here(*order(work), folder=work.folder, PREFECT_API_URL=nobody)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert complaints(done) == [
+        f"evalake: no Prefect server answers at {nobody}: start it, correct PREFECT_API_URL, or unset it to run "
+        "without one"
+    ]
 
 
 def test_a_server_takes_the_job_template_for_kubernetes(deployed: Deployed) -> None:
@@ -195,36 +283,6 @@ def test_a_server_takes_the_job_template_for_kubernetes(deployed: Deployed) -> N
     assert template["variables"]["properties"]["image"]["default"] == IMAGE
     pool = {"name": "cluster", "type": "kubernetes", "base_job_template": template}
     assert deployed.post("/work_pools/", pool)["base_job_template"] == template
-
-
-def test_compose_and_units_start_the_same_parts() -> None:
-    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
-    services = compose["services"]
-    server, deploy, worker = (services[name] for name in ("server", "deploy", "worker"))
-    assert {service["image"] for service in services.values()} == {IMAGE}
-    assert all((DEPLOY / service["build"]["context"]).resolve() == ROOT for service in services.values())
-    assert all((ROOT / service["build"]["dockerfile"]).is_file() for service in services.values())
-    assert (ROOT / deploy["command"][-1]).is_file()
-    (port,) = server["ports"]
-    assert port == "127.0.0.1:4200:4200"  # nobody else's machine reaches it
-    assert f":{server['command'][-1]}/api" in worker["environment"]["PREFECT_API_URL"]
-    mounted = {volume.split(":")[0] for service in services.values() for volume in service.get("volumes", [])}
-    assert mounted == compose["volumes"].keys() | {"./evalake.toml"}
-    assert (DEPLOY / "evalake.toml").is_file()
-    assert _unit("worker").split("/bin/")[-1].split() == worker["command"]
-    assert _unit("server").split("/bin/")[-1].split()[:3] == server["command"][:3]
-    pools = {one["work_pool"]["name"] for one in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]}
-    assert pools == {worker["command"][-1]}
-
-
-def test_what_compose_demands_is_in_the_example_and_has_no_value() -> None:
-    examples = [(DEPLOY / name).read_text() for name in (".env.example", "worker.env.example")]
-    offered = dict(re.findall(r"^#?(\w+)=(.*)$", "".join(examples), re.MULTILINE))
-    files = [(DEPLOY / name).read_text() for name in ("compose.yaml", "compose.postgres.yaml")]
-    demanded = set(re.findall(r"\${(\w+)", "".join(files)))
-    assert demanded
-    assert demanded <= offered.keys()
-    assert all(not value for name, value in offered.items() if re.search("AUTH|_KEY|PASSWORD", name))
 
 
 def test_the_operations_page_names_what_there_is() -> None:
@@ -239,89 +297,25 @@ def test_the_operations_page_names_what_there_is() -> None:
     assert f"--tag {IMAGE} " in (DEPLOY / "Dockerfile").read_text()
 
 
-def test_a_worker_maintains_measures_and_rescores(stack: PrefectStack, tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"))
-    for first in (0, 20):  # two files in each table
-        file = tmp_path / "recorded.jsonl"
-        file.write_text("".join(recorded(sample) + "\n" for sample in range(first, first + 20)))
-        done = evalake("import", file, "--suite", "command_guard", "--lake", lake.uri, folder=tmp_path)
-        assert done.returncode == 0, done.stderr
-    newest = lake.frame(RUNS).collect().sort("started_at").row(-1, named=True)
-    before = lake.version(RESULTS)
-
-    # Nothing has changed since the import, so there is nothing new to say.
-    _complete(stack, "snapshot/metric-snapshot-daily", lake)
-    assert lake.frame(SNAPSHOTS).collect().height == 2
-
-    _complete(stack, "maintain/maintenance-daily", lake)
-    rows = {row["table"]: row for row in _artifact(stack, "maintenance")}
-    assert (rows[RESULTS.table]["files_before"], rows[RESULTS.table]["files_after"]) == (2, 1)
-
-    _complete(stack, "snapshot/metric-snapshot-daily", lake)
-    snapshots = lake.frame(SNAPSHOTS).collect().sort("created_at")
-    last = snapshots.row(-1, named=True)
-    assert (snapshots.height, last["run_id"]) == (3, newest["run_id"])
-    assert json.loads(last["pinned_versions"])[RESULTS.table] == lake.version(RESULTS) != before
-    assert _values(lake, last["snapshot_id"]) == _values(lake, newest["snapshot_id"])
-    assert [row["model"] for row in _artifact(stack, "snapshot-command-guard")] == ["openai/gpt-4o-mini"]
-
-    _complete(stack, "check/check-daily", lake)
-    copy = Lake(str(tmp_path / "copy"))
-    _complete(stack, "backup/backup-daily", lake, to=copy.uri)
-    assert copy.frame(RESULTS).collect().height == lake.frame(RESULTS).collect().height
-    assert {row["table"] for row in _artifact(stack, "backup")} >= {RESULTS.table, "calls", "runs"}
-    for file in Path(copy.location(RESULTS)).glob("*/*.parquet"):  # of every version: an old one alone is not needed
-        if file.parent.name != "_delta_log":
-            file.unlink()
-    failed = stack.run("check/check-daily", {"lake": copy.uri})
-    assert stack.wait_for(failed, "Completed", "Failed", "Crashed") == "Failed"
-    assert any("data files are gone" in row["problem"] for row in _artifact(stack, "check"))
-
-    _complete(stack, "rescore/rescore-on-demand", lake, run_id=newest["run_id"])
-    (counts,) = _artifact(stack, f"rescore-{newest['run_id']}")
-    assert (counts["items"], counts["unanswered"], counts["landed"]) == (20, 0, 0)
+def order(work: Workplace) -> tuple[object, ...]:
+    """The words of a run of three commands."""
+    words = ("run", "command_guard", "--models", MODEL, "--dataset", work.dataset(3), "--json")
+    return (*words, "--lake", work.lake.uri, "--config", work.configuration)
 
 
-def test_a_worker_scores_what_the_api_only_submits(
-    stack: PrefectStack, tmp_path: Path, model_server: ModelServer
-) -> None:
-    place = Place(tmp_path, model_server)
-    place.write("asked-for")
-    service = start(stack, place)
-    assert psutil.Process(service.process.popen.pid).children(recursive=True) == []  # nothing here could score
-    service.ask("asked-for")
-    score = service.wait_for("asked-for", "completed", "failed")
-    assert (score["status"], score["total_score"]) == ("completed", 60)
-    run = stack.get(f"/flow_runs/{score['flow_run_id']}")
-    assert (run["work_pool_name"], run["parameters"]["lake"]) == ("evalake", place.lake.uri)
-    service.stop()
+@contextmanager
+def as_owner(deployed: Deployed, password: str) -> Iterator[None]:
+    """Have this process use the server with a password."""
+    known = {"PREFECT_API_URL": deployed.url, "PREFECT_API_AUTH_STRING": password}
+    settings = {PREFECT_API_URL: deployed.url, PREFECT_API_AUTH_STRING: password}
+    with environment_kept(known), temporary_settings(settings):
+        yield
 
 
-def _unit(name: str) -> str:
-    """The command that a unit starts."""
-    unit = ConfigParser(strict=False, interpolation=None)
-    unit.optionxform = str  # type: ignore[assignment, method-assign]
-    unit.read(DEPLOY / "systemd" / f"evalake-{name}.service")
-    return unit["Service"]["ExecStart"]
+def complaints(done: "subprocess.CompletedProcess[str]") -> list[str]:
+    """The lines of its own with which a command ended."""
+    return [line for line in done.stderr.splitlines() if line.startswith("evalake: ")]
 
 
 def _schedule(schedule: dict[str, Any]) -> tuple[str, str, str]:
     return schedule["schedule"]["cron"], schedule["schedule"]["timezone"], schedule["slug"]
-
-
-def _complete(stack: PrefectStack, deployment: str, lake: Lake, **parameters: Any) -> None:
-    flow_run = stack.run(deployment, {"lake": lake.uri, **parameters})
-    assert stack.wait_for(flow_run, "Completed", "Failed", "Crashed") == "Completed"
-
-
-def _artifact(stack: PrefectStack, key: str) -> list[dict[str, Any]]:
-    latest = stack.get(f"/artifacts/{key}/latest")
-    assert latest["type"] == "table"
-    rows: list[dict[str, Any]] = json.loads(latest["data"])
-    return rows
-
-
-def _values(lake: Lake, snapshot_id: str) -> list[dict[str, Any]]:
-    values = lake.frame(METRIC_SNAPSHOTS).collect().filter(snapshot_id=snapshot_id).drop("snapshot_id", "measured_at")
-    assert values.height > 0
-    return values.sort("row_key").to_dicts()

@@ -1,6 +1,7 @@
 """What the doctor says of a server on which something does not work."""
 
 import json
+import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ from evalake.admin.doctor import Diagnosis, Level, Place, examine
 from evalake.core.configuration import Configuration
 from evalake.storage.lake import Lake
 from tests.e2e.processes import PrefectStack, wait_until
-from tests.integration.cli.command import evalake
+from tests.integration.cli.command import evalake_here
 
 pytestmark = pytest.mark.e2e
 
@@ -47,9 +48,11 @@ def look(stack: PrefectStack, folder: Path, deploying: bool = False) -> dict[str
         return {check.name: found for check, found in examine(place)}
 
 
-def asking(stack: PrefectStack) -> dict[str, str]:
-    """The environment of a command: without what its server alone has, so that it is like other commands."""
-    return {name: value for name, value in stack.environment.items() if "_SERVER_SERVICES_" not in name}
+def told(stack: PrefectStack, folder: Path, *options: str, key: str) -> "subprocess.CompletedProcess[str]":
+    """What the command says to somebody with this key."""
+    with temporary_settings({PREFECT_API_URL: stack.url}):
+        environment = {"PREFECT_API_URL": stack.url, "OPENAI_API_KEY": key}
+        return evalake_here("doctor", "--lake", folder / "lake", *options, folder=folder, **environment)
 
 
 def test_a_scheduler_that_plans_nothing_is_a_problem_after_its_first_minute(
@@ -94,8 +97,7 @@ def test_a_silent_worker_is_told_by_name(
 def test_the_command_ends_with_1_and_names_the_missing_key_of_a_deployed_model(
     stalled: PrefectStack, tmp_path: Path
 ) -> None:
-    environment = {**asking(stalled), "OPENAI_API_KEY": ""}
-    done = evalake("doctor", "--json", "--lake", tmp_path / "lake", folder=tmp_path, **environment)
+    done = told(stalled, tmp_path, "--json", key="")
     assert done.returncode == 1, done.stderr
     said = json.loads(done.stdout)
     assert said["healthy"] is False
@@ -107,7 +109,6 @@ def test_the_command_ends_with_1_and_names_the_missing_key_of_a_deployed_model(
 
 
 def test_a_key_that_is_there_is_not_printed(stalled: PrefectStack, tmp_path: Path) -> None:
-    environment = {**asking(stalled), "OPENAI_API_KEY": "sk-not-to-be-seen-0123456789"}
-    done = evalake("doctor", "--lake", tmp_path / "lake", folder=tmp_path, **environment)
+    done = told(stalled, tmp_path, key="sk-not-to-be-seen-0123456789")
     assert "ok       keys            1 models have their keys" in done.stdout
     assert "not-to-be-seen" not in done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""What a person sees of a run in the Prefect UI: its name, its tags, its log, its tasks and its artifacts."""
+"""What a person sees of a run in the Prefect UI, from its name to its artifacts, and what a retry there asks."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from evalake.contracts.tables import RUN_ATTEMPTS, RUNS
-from tests.e2e.processes import PrefectStack, wait_until
+from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_ATTEMPTS, RUNS
+from tests.e2e.counts import are_there_once
+from tests.e2e.processes import DATABASE_VARIABLE, ENDS, PrefectStack, wait_until
 from tests.integration.flows.workplace import MODEL, OTHER, Workplace
 
 DEPLOYMENT = "evaluate/command-guard-nightly"
@@ -44,9 +45,9 @@ class Page:
         return {each["key"]: str(each["data"]) for each in self._stack.post("/artifacts/filter", self._of)}
 
 
-def test_a_completed_run_is_told_in_words(stack: PrefectStack, work: Workplace) -> None:
+def test_a_completed_run_is_told_in_words_and_its_retry_asks_nothing(stack: PrefectStack, work: Workplace) -> None:
     parameters = work.parameters(work.dataset(12), models=[MODEL, OTHER])
-    page = Page(stack, stack.run(DEPLOYMENT, parameters))
+    page = Page(stack, flow_run := stack.run(DEPLOYMENT, parameters))
     run_id = work.rows(RUNS)["run_id"].item()
     day = str(page.run["expected_start_time"])[:10]
     assert page.state == "Completed"
@@ -62,27 +63,52 @@ def test_a_completed_run_is_told_in_words(stack: PrefectStack, work: Workplace) 
     assert report.is_file()
     assert f"`{report}`" in page.artifacts()[f"run-{run_id}"]
 
+    values = work.rows(METRIC_SNAPSHOTS)
+    stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry")
+    wait_until(lambda: stack.get(f"/flow_runs/{flow_run}")["run_count"] == 2, "the second attempt")
+    assert stack.wait_for(flow_run, *ENDS) == "Completed"
+    after = work.rows(RUNS).row(0, named=True)
+    assert work.asked() == 24
+    assert (after["calls_made"], after["rows_landed"], after["rows_already_present"]) == (24, 0, 24)
+    again = work.rows(METRIC_SNAPSHOTS).filter(snapshot_id=after["snapshot_id"])
+    shared = ["model", "slice", "slice_value", "metric", "value", "n"]
+    assert again.select(shared).sort(shared).equals(values.select(shared).sort(shared))
+    # Where PostgreSQL is installed, its server keeps all of this, and no error is logged
+    is_postgres = DATABASE_VARIABLE in stack.environment
+    assert is_postgres != (Path(stack.environment["PREFECT_HOME"]) / "prefect.db").exists()
 
-def test_a_failure_is_told_once_with_model_address_and_kind(stack: PrefectStack, work: Workplace) -> None:
-    work.server.rule(contains="# 0000", faults=({"kind": "server_error", "times": 0},))
-    page = Page(stack, stack.run(DEPLOYMENT, work.parameters(work.dataset(20))))
-    assert page.state == "Failed"
+
+def test_a_custom_run_that_fails_is_told_once_and_its_retry_calls_only_what_is_missing(
+    stack: PrefectStack, work: Workplace
+) -> None:
+    """The form sends the message that was typed, or an empty one, as Prefect 3.8 does."""
+    # Two attempts a call, so the first run gives up on ten of sixty items, and the second finds them answered.
+    work.server.rule(contains="# 0000", faults=({"kind": "server_error", "times": 2},), reply='{"action": "BLOCK"}')
+    deployment = stack.get(f"/deployments/name/{DEPLOYMENT}")
+    form = {"name": "before the release", "state": {"type": "SCHEDULED", "message": "", "state_details": {}}}
+    body = {**form, "parameters": dict(work.parameters(work.dataset(60))), "job_variables": {}}
+    flow_run = str(stack.post(f"/deployments/{deployment['id']}/create_flow_run", body)["id"])
+    page = Page(stack, flow_run)
+    assert (page.state, page.run["name"]) == ("Failed", "before the release")
     told = f"10 items have no answer: {MODEL} at {work.server.api_base}: 10 server"
     assert told in page.run["state"]["message"]
     log = page.log()
     assert not any("Traceback" in line for line in log)
     assert sum(told in line and line.startswith("Finished in state") for line in log) == 1
     assert not any("Encountered exception" in line for line in log)
-    failed = [message for message in page.tasks().values() if "given up on" in message]
-    assert len(failed) == 1
-    assert f"10 of 10 calls were given up on: {MODEL} at {work.server.api_base}: 10 server" in failed[0]
+    (failed,) = [message for message in page.tasks().values() if "given up on" in message]
+    assert f"10 of 10 calls were given up on: {MODEL} at {work.server.api_base}: 10 server" in failed
+    first = work.rows(RUNS).row(0, named=True)
+    assert (first["state"], first["calls_made"], first["calls_failed"]) == ("incomplete", 50, 10)
 
-
-def test_a_custom_run_of_the_ui_is_its_own_and_keeps_its_name(stack: PrefectStack, work: Workplace) -> None:
-    """The form sends the message that was typed, or an empty one, as Prefect 3.8 does."""
-    deployment = stack.get(f"/deployments/name/{DEPLOYMENT}")
-    form = {"name": "before the release", "state": {"type": "SCHEDULED", "message": "", "state_details": {}}}
-    body = {**form, "parameters": dict(work.parameters(work.dataset(3))), "job_variables": {}}
-    page = Page(stack, str(stack.post(f"/deployments/{deployment['id']}/create_flow_run", body)["id"]))
-    assert (page.state, page.run["name"]) == ("Completed", "before the release")
-    assert work.rows(RUN_ATTEMPTS)["started_by"].to_list() == ["Prefect UI"]
+    asked = work.asked()
+    stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry", message="Retry from the UI")
+    assert stack.wait_for(flow_run, "Completed", "Crashed") == "Completed"
+    (again,) = work.rows(RUNS).iter_rows(named=True)
+    assert again["started_at"] == first["started_at"]
+    attempts = work.rows(RUN_ATTEMPTS).sort("attempt").select("attempt", "state", "started_by", "calls_made").rows()
+    assert attempts == [(1, "incomplete", "Prefect UI", 50), (2, "completed", "Prefect UI", 10)]
+    assert (again["run_id"], again["flow_run_id"]) == (first["run_id"], flow_run)
+    assert (again["state"], again["calls_made"], again["calls_from_ledger"]) == ("completed", 60, 0)
+    assert work.asked() == asked + 10
+    assert are_there_once(work, 60)

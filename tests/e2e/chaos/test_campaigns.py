@@ -1,17 +1,17 @@
-"""The campaigns of `make chaos`, in their shortest form."""
+"""The quick campaigns of `make chaos`, in their shortest form.
 
-import math
+Other tests kill, stop and restart what the others do (test_kill, test_recover, test_dask), and have a provider fail in
+each way (tests/integration/models).
+"""
+
 import random
-import time
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from chaos import histories, load, object_store, processes, storms, surroundings, torn_files
+from chaos import histories, load, object_store, processes, surroundings, torn_files
 from chaos.histories import contradictions
-from chaos.processes import NO_MEMORY, STOP
 from chaos.proxy import LOST_REPLY
 from evalake.contracts.contract import ALWAYS
 from evalake.contracts.tables import CALLS
@@ -33,7 +33,7 @@ def test_every_kind_of_damage_to_a_file_is_found_refused_or_harmless(tmp_path: P
 
 
 def test_nothing_is_lost_or_doubled_where_the_object_store_fails(tmp_path: Path) -> None:
-    outcomes = list(object_store.campaign(tmp_path, seed=1, seconds=8))
+    outcomes = list(object_store.campaign(tmp_path, seed=1, seconds=5, share=0.1))
     assert LOST_REPLY in " ".join(outcome.fault for outcome in outcomes)
     assert {outcome.broken for outcome in outcomes} == {""}
 
@@ -51,14 +51,6 @@ def test_a_history_of_clients_of_whom_one_is_killed_has_an_order(tmp_path: Path)
     assert list(contradictions(history)) == []
 
 
-def test_processes_that_die_or_are_stopped_lose_and_double_nothing(tmp_path: Path) -> None:
-    blow = {"Prefect server": STOP, "run": NO_MEMORY}
-    small = {"least": len(blow), "items": 150, "askers": 1}
-    outcomes = list(processes.of_runs(tmp_path, random.Random(1), [blow], time.monotonic(), **small))
-    assert [outcome.injected for outcome in outcomes] == [1] * len(blow)
-    assert {outcome.broken for outcome in outcomes} == {""}
-
-
 def test_every_process_is_hit_in_every_way_and_several_at_once() -> None:
     blows = list(processes.drawn(random.Random(1), 48))
     hits = Counter(hit for blow in blows for hit in blow.items())
@@ -66,16 +58,6 @@ def test_every_process_is_hit_in_every_way_and_several_at_once() -> None:
     assert set(hits.values()) <= {3, 4}
     soon = [hit for blow in blows[:6] for hit in blow.items()]
     assert len(set(soon)) == len(soon) == 15
-
-
-def test_a_run_through_every_storm_of_a_provider_ends_with_a_clear_row_for_each_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fewer = {name: replace(storm, calls=storm.calls // 2) for name, storm in storms.STORMS.items()}
-    monkeypatch.setattr(storms, "STORMS", fewer)
-    outcomes = list(storms.campaign(tmp_path, seed=1, seconds=0, longest=math.inf))
-    assert len(outcomes) == len(storms.STORMS) + 1  # and the findings
-    assert {outcome.broken for outcome in outcomes} == {""}
 
 
 def test_under_load_no_subscriber_misses_an_event_and_no_connection_stays_open(tmp_path: Path) -> None:

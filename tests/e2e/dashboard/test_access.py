@@ -9,7 +9,7 @@ from tests.e2e.dashboard.world import HOSTILE_ID
 
 pytestmark = pytest.mark.e2e
 
-LOOKS = ((360, "light"), (360, "dark"), (1400, "light"), (1400, "dark"))
+LOOKS = ((360, "light"), (1400, "dark"))
 PAGES = {
     "list": "/",
     "empty list": "/?search=nothing+like+this",
@@ -22,8 +22,6 @@ PAGES = {
     "conversation": session_path("scored-100", "?view=conversation"),
     "technical": session_path("scored-100", "?view=technical"),
     "hostile": session_path(HOSTILE_ID),
-    "hostile conversation": session_path(HOSTILE_ID, "?view=conversation"),
-    "hostile technical": session_path(HOSTILE_ID, "?view=technical"),
     "unknown": session_path("nobody"),
     "trends": "/trends",
     "runs": "/runs",

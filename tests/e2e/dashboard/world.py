@@ -54,8 +54,6 @@ LIVE = ("live-good", "live-bad", "live-again", "live-conflict", "live-cancel", "
 ORDER = [*SCORED, TOOLED, "outdated", "never-scored", "waiting", "at-work", "broken", "rated", HOSTILE_ID, *LIVE]
 """Sessions, the newest last; fillers are older than all of them."""
 
-TOTAL = len(ORDER) + FILLERS
-
 
 class World:
     """The lake, and short ways to change what it says."""
@@ -78,7 +76,7 @@ class World:
     def add(self, session_id: str) -> None:
         """Have a session come to the source that is followed."""
         with self.source.open("a") as file:
-            file.write(json.dumps(_body(session_id, BEGAN)) + "\n")
+            file.write(json.dumps(_body(session_id, BEGAN + timedelta(days=100))) + "\n")
 
     def pending(self, session_id: str, replicate: int = 0) -> dict[str, Any]:
         """The row of a scoring that waits, not landed yet."""

@@ -17,7 +17,7 @@ from tests.servers.model_server import ModelServer
 
 MODEL = "hosted_vllm/guard"
 OTHER = "hosted_vllm/other"
-LIMITS = "concurrency = 8\nattempts = 2\ntimeout_seconds = 5\nbreaker_failures = 10000\n"
+LIMITS = "concurrency = 8\nattempts = 2\ntimeout_seconds = 60\nbreaker_failures = 10000\n"
 
 
 class Workplace:
