@@ -123,7 +123,7 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
     """Execute a run from samples to metrics; returns the snapshot's id, None without rows."""
     collector.extract(plan.datasets)
     with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):
-        walk(context, plan, collector)
+        walk(context, plan, collector.add)
     plan.release_samples()
     collector.finish()
     collector.derive()

@@ -9,12 +9,12 @@ from typing import Any
 
 import polars as pl
 
-from evalake.contracts.tables import RUN_ITEMS, RUNS
+from evalake.contracts.tables import RUN_ITEMS, RUNS, SAMPLES
 from evalake.core.errors import SourceError, UsageError
 from evalake.sdk import Dataset, Sample, Suite
 from evalake.storage.lake import Lake
 from evalake.tasks.failures import with_failed_calls
-from evalake.tasks.runtime.runs import no_run
+from evalake.tasks.runtime.runs import no_run, run_row
 
 DRAW_SEED = "evalake-draw-1"
 
@@ -73,11 +73,18 @@ def next_replicate(lake: Lake, suite: str, models: Sequence[str]) -> int:
 
 
 def failed_samples(lake: Lake, suite: Suite, run_id: str) -> set[str]:
-    """Find the names of the samples of which a run has items without an answer.
+    """Find the names of a run's samples without an answer to each of their items, and of those never asked about.
 
     Raises SourceError where all have one.
     """
     listed = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id)
+    run = run_row(lake, run_id)
+    of_run = pl.col("dataset_version").is_in(list(json.loads(run["dataset_versions"]).values()))
+    samples = lake.frame(SAMPLES).filter(of_run).select("sample_id", "sample_hash").unique()
+    asked = pl.col("judge").is_in(run["judges"]) if run["judges"] else pl.col("judge").is_null()
+    times = listed.filter(asked).group_by("sample_hash").agg(pl.len().alias("times"))
+    fewer = pl.col("times").fill_null(0) < run["items"] // run["samples"]
+    unlisted = samples.join(times, on="sample_hash", how="left").filter(fewer).collect()
     items = with_failed_calls(lake, run_id, listed).collect()
     key = [
         name
@@ -86,7 +93,7 @@ def failed_samples(lake: Lake, suite: Suite, run_id: str) -> set[str]:
     ]
     results = lake.frame(suite.results).filter(pl.col("scorer_version") == suite.scoring.version).select(key).collect()
     lacking = items.join(results, on=key, how="anti", nulls_equal=True)
-    names = {*items.drop_nulls("given_up")["sample_id"], *lacking["sample_id"]}
+    names = {*items.drop_nulls("given_up")["sample_id"], *lacking["sample_id"], *unlisted["sample_id"]}
     if not names:
         raise SourceError(f"every item of the run {run_id} has an answer: nothing of it failed")
     return names

@@ -112,23 +112,9 @@ class Collector:
         self._versions = versions_of(datasets)
         self._tally += Tally(rows_quarantined=extracted.quarantined)
 
-    def add_replayed(self, conversations: Sequence[Conversation]) -> None:
-        """Take conversations that the ledger answered to their end."""
-        self._unlisted += conversations
-        self._add(conversations)
-
     def add(self, conversations: Sequence[Conversation]) -> None:
-        """Take conversations that calls have ended."""
-        # When these were planned, what their judges would be asked was not yet known.
-        self._unlisted += [
-            conversation
-            for conversation in conversations
-            if conversation.answered and not conversation.is_listed and not conversation.is_refused
-        ]
-        self._add(conversations)
-
-    def _add(self, conversations: Sequence[Conversation]) -> None:
         """Score conversations that have ended, keep their failures, publish once there are enough rows."""
+        self._unlisted += [conversation for conversation in conversations if not conversation.is_listed]
         self.calls.add(conversations)
         land_failures(self._context, conversations)
         refused = sum(conversation.is_refused for conversation in conversations)

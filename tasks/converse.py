@@ -61,7 +61,7 @@ class Conversation:
     next_model: str = ""  # the real one, whom it asks
     next_endpoint: str = ""  # of that model
     next_revision: int = 0  # of the reply to it
-    is_listed: bool = False  # whether its row of the manifest names all its calls
+    is_listed: bool = False  # whether its item is on the manifest
     converse: Converse | None = None  # None: as the suite asks
     given_by: tuple[str, str] | None = None  # whose replies alone answer the first call, and others
 

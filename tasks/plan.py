@@ -33,12 +33,20 @@ def segments(
 
 
 def write_manifest(context: RunContext, conversations: Sequence[Conversation], versions: Mapping[str, str]) -> None:
-    """Land the run items of conversations whose first request is known, and mark those that name all their calls."""
-    rows = [_manifest_row(context, conversation, versions) for conversation in conversations]
-    if rows:
+    """Land the run items of conversations."""
+    if rows := [_manifest_row(context, conversation, versions) for conversation in conversations]:
         land(context.lake, RUN_ITEMS, conform(rows, RUN_ITEMS))
-    for conversation, row in zip(conversations, rows, strict=True):
-        conversation.is_listed = row["judge_hash"] is not None or not _has_judge_call(context, conversation)
+
+
+def list_planned(context: RunContext, conversations: Sequence[Conversation], versions: Mapping[str, str]) -> None:
+    """Land the run items of conversations whose calls are all known, and mark them as listed.
+
+    A judge's call depends on the reply of its subject: where that is new, the item lands with its rows.
+    """
+    known = [each for each in conversations if each.answered or not _has_judge_call(context, each)]
+    write_manifest(context, known, versions)
+    for conversation in known:
+        conversation.is_listed = True
 
 
 def cut_batches(conversations: Iterable[Conversation], size: int) -> Iterator[list[Conversation]]:

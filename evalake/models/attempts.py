@@ -18,7 +18,7 @@ from evalake.models.baselines import Baseline, answer
 from evalake.models.direct import DirectCalls
 from evalake.models.direct import warm_up as warm_up_direct
 from evalake.models.failures import RETRIED, STOPS_MODEL, AttemptFailed, classify_error
-from evalake.models.limits import Admit, RateLimiter
+from evalake.models.limits import Admit, Breakers, RateLimiter
 from evalake.models.litellm_calls import LiteLLMCalls
 from evalake.models.replies import ProviderAnswer, reply_of
 from evalake.models.request import Failure, Reply, Request
@@ -73,8 +73,11 @@ class _CallState:
 class Caller:
     """Makes the calls of one client. Only `end` may be called from another thread than its event loop's."""
 
-    def __init__(self, configuration: Configuration, routes: Routes, backoff_seconds: float) -> None:
+    def __init__(
+        self, configuration: Configuration, routes: Routes, backoff_seconds: float, breakers: Breakers
+    ) -> None:
         self._configuration = configuration
+        self._breakers = breakers
         self._routes = routes
         self._backoff_seconds = backoff_seconds
         self._limiters: dict[str, RateLimiter] = {}
@@ -140,7 +143,7 @@ class Caller:
 
     def _limiter(self, provider: str) -> RateLimiter:
         if provider not in self._limiters:
-            self._limiters[provider] = RateLimiter(provider, self._configuration.limits(provider))
+            self._limiters[provider] = RateLimiter(provider, self._configuration.limits(provider), self._breakers)
         return self._limiters[provider]
 
     async def _import_litellm(self) -> None:

@@ -28,7 +28,7 @@ from evalake.core.errors import ProviderError
 from evalake.models import litellm_internals as internals
 from evalake.models.attempts import Caller, Outcome
 from evalake.models.baselines import Baseline
-from evalake.models.limits import Admit, always
+from evalake.models.limits import Admit, Breakers, always
 from evalake.models.request import Request
 from evalake.models.routes import NO_BASELINES, ReadSecret, Routes, no_secrets
 
@@ -58,14 +58,17 @@ class Client(AbstractContextManager["Client"]):
         backoff_seconds: float = 0.5,
         read_secret: ReadSecret = no_secrets,
         baselines: Mapping[str, Baseline] = NO_BASELINES,
+        breakers: Breakers | None = None,
     ):
         """Set up a client. The pause before a retry begins with `backoff_seconds` and doubles, with jitter.
 
-        `read_secret` is called on another thread when the first call needs its key.
+        `read_secret` is called on another thread when the first call needs its key. `breakers` are shared with other
+        clients; None: the client's own.
         """
         self._configuration = configuration
         self._routes = Routes(configuration, read_secret, baselines)
         self._backoff_seconds = backoff_seconds
+        self._breakers = {} if breakers is None else breakers
         self._lock = threading.Lock()  # so that nothing starts on the loop after it has ended
         self._portal: BlockingPortal | None = None
         self._portal_exit = ExitStack()
@@ -201,7 +204,7 @@ class Client(AbstractContextManager["Client"]):
     async def _set_up_loop(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._loop.set_default_executor(internals.DroppingExecutor())
-        self._caller = Caller(self._configuration, self._routes, self._backoff_seconds)
+        self._caller = Caller(self._configuration, self._routes, self._backoff_seconds, self._breakers)
         if self._ended is not None:
             self._caller.end(self._ended)
 

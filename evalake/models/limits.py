@@ -32,6 +32,9 @@ async def always(failed_cost_usd: float, without_slot: WithoutSlot) -> None:
     """Admit every attempt."""
 
 
+Breakers = dict[str, CircuitBreaker]
+"""The circuit breakers of providers, which several clients of a process may share."""
+
 # One short outage can fail the first attempts of many concurrent calls, so the breaker counts failures from this
 # attempt on; it counts every timeout.
 _COUNTED_FROM_ATTEMPT = 3
@@ -40,7 +43,7 @@ _COUNTED_FROM_ATTEMPT = 3
 class RateLimiter:
     """The limits of one provider, on one event loop."""
 
-    def __init__(self, provider: str, limits: Limits):
+    def __init__(self, provider: str, limits: Limits, breakers: Breakers):
         self.provider = provider
         self.limits = limits
         self.in_flight = 0
@@ -48,12 +51,8 @@ class RateLimiter:
         self.slots = asyncio.Semaphore(limits.concurrency)
         self._rate = _rate(limits.requests_per_minute) if limits.requests_per_minute else None
         self._queue = asyncio.Lock()
-        self._breaker = CircuitBreaker(
-            failure_threshold=limits.breaker_failures,
-            recovery_timeout=limits.breaker_seconds,
-            expected_exception=AttemptFailed,
-            name=provider,
-        )
+        breaker = CircuitBreaker(limits.breaker_failures, limits.breaker_seconds, AttemptFailed, provider)
+        self._breaker = breakers.setdefault(provider, breaker)
 
     def acquire(self, refuse: Callable[[], None]) -> "Slot":
         """Create a context that waits for a slot and for the rate, and holds the slot.

@@ -3,13 +3,14 @@
 import atexit
 import gc
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from evalake.core.errors import EvalakeError
 from evalake.models.client import Client
+from evalake.models.limits import Breakers
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import LedgerWriter, reply_lengths
 from evalake.suites.registry import baselines
@@ -26,6 +27,7 @@ _lock = threading.Lock()
 _clients: dict[tuple[str, str], "_Shared"] = {}
 _over: deque[tuple[str, str]] = deque(maxlen=KNOWN_ENDED)
 _writers: dict[Lake, LedgerWriter] = {}
+_breakers: defaultdict[Lake, Breakers] = defaultdict(dict)  # of work without attempts, like scorings on demand
 
 
 class RunOverError(EvalakeError):
@@ -94,7 +96,8 @@ def end_attempt(context: RunContext) -> None:
 
 
 def _begin(context: RunContext) -> _Shared:
-    client = Client(context.configuration, read_secret=read_secret, baselines=baselines())
+    breakers = None if context.started_at else _breakers[context.lake]
+    client = Client(context.configuration, read_secret=read_secret, baselines=baselines(), breakers=breakers)
     lease = Lease(context.lake, context.run_id, context.started_at)
     if not context.ceiling:
         return _Shared(client, lease)
