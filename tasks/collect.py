@@ -18,11 +18,10 @@ from evalake.reports.coverage import Coverage, Tolerance, problems, remarks
 from evalake.sdk import Dataset
 from evalake.storage.landing import land
 from evalake.tasks.converse import Conversation
-from evalake.tasks.count import CallCounter
 from evalake.tasks.coverage import Source, cover, save_coverage
 from evalake.tasks.extract import extract
 from evalake.tasks.failures import FailureCounter, counted, land_failures
-from evalake.tasks.measure import run_results
+from evalake.tasks.measure import CallCounter, run_results
 from evalake.tasks.plan import write_manifest
 from evalake.tasks.publish import Published, publish_results, score_into
 from evalake.tasks.runtime.context import RunContext

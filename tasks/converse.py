@@ -13,16 +13,16 @@ from evalake.core.configuration import Configuration
 from evalake.core.errors import ProviderError
 from evalake.models.attempts import CallsEndedError
 from evalake.models.baselines import revision_of
+from evalake.models.cost import taken
 from evalake.models.endpoints import endpoint_of
 from evalake.models.limits import WithoutSlot
-from evalake.models.parameters import taken
 from evalake.models.request import Failure, Reply, Request, parameters_of
 from evalake.sdk import Converse, Exchange, Item, Suite
 from evalake.storage.ledger import Key, LedgerIndex
-from evalake.tasks.runtime.attempts import OVERTAKEN
 from evalake.tasks.runtime.budget import Spending
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.resources import RunOverError, budget_of, client_of, is_over, lease_of, ledger_writer
+from evalake.tasks.runtime.runs import OVERTAKEN
 
 # What a judge is asked with: what its suite declares for judges, under what is configured for the model.
 

@@ -26,10 +26,17 @@ from evalake.storage.migrations import require_current
 from evalake.storage.reservations import Ceiling
 from evalake.suites.registry import baselines
 from evalake.suites.registry import suite as find_suite
-from evalake.tasks.choose import choose, draw, draw_pooled, failed_samples, parameters_of
 from evalake.tasks.converse import judge_parameters
 from evalake.tasks.coverage import Source, tolerance_of_request
-from evalake.tasks.extract import read_datasets, without_forgotten
+from evalake.tasks.extract import (
+    choose,
+    draw,
+    draw_pooled,
+    failed_samples,
+    parameters_of,
+    read_datasets,
+    without_forgotten,
+)
 from evalake.tasks.measure import inputs
 from evalake.tasks.runtime.context import options_of, prompt_types_of
 from evalake.tasks.runtime.runner import require_runner

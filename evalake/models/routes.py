@@ -12,9 +12,17 @@ from evalake.core.configuration import Configuration, ModelOptions, Price
 from evalake.core.errors import MissingKeyError, ProviderError, did_you_mean
 from evalake.core.redaction import KnownKeys, redact, treat_as_key, treat_as_secret
 from evalake.models.baselines import PROVIDER, Baseline
-from evalake.models.key_names import KEY_VARIABLES, KEYLESS, known_provider, likely_provider, missing_variables
+from evalake.models.endpoints import (
+    KEY_VARIABLES,
+    KEYLESS,
+    known_provider,
+    likely_provider,
+    missing_variables,
+    require_harmless_parameters,
+    require_trust,
+    sends_elsewhere,
+)
 from evalake.models.litellm_setup import load
-from evalake.models.trust import require_harmless_parameters, require_trust, sends_elsewhere
 
 ReadSecret = Callable[[str], str]
 """Reads a secret by its name; raises ProviderError where it cannot."""

@@ -4,22 +4,51 @@ The artifact of a scoring is also its heartbeat.
 """
 
 import logging
+import multiprocessing
+import os
+import signal
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
-from evalake.tasks.runtime.heartbeat import background_thread
 from evalake.tasks.runtime.logs import as_json
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+
+@contextmanager
+def background_thread(work: Callable[[threading.Event], None], name: str) -> Iterator[None]:
+    """Run `work` on a thread during the block. It gets an event that is set at the end, and is then waited for."""
+    over = threading.Event()
+    thread = threading.Thread(target=copy_context().run, args=(work, over), name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def exit_with_parent() -> None:
+    """Exit with the parent process, even if it is killed, and leave Ctrl-C to it; for the processes of a pool."""
+
+    def follow_parent() -> None:
+        if parent := multiprocessing.parent_process():
+            parent.join()
+            os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=follow_parent, name="parent-watch", daemon=True).start()
+
 
 logger = logging.getLogger("evalake.runs")
 

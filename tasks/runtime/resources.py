@@ -14,9 +14,9 @@ from evalake.models.limits import Breakers
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import LedgerWriter, reply_lengths
 from evalake.suites.registry import baselines
-from evalake.tasks.runtime.attempts import Lease
 from evalake.tasks.runtime.budget import Budget
 from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.runs import Lease
 from evalake.tasks.runtime.server import read_secret
 
 GC_THRESHOLD = (50_000, 10, 10)  # for `gc.set_threshold`

@@ -20,7 +20,7 @@ from prefect.states import Cancelled, Failed, Suspended
 
 from evalake.core.errors import EvalakeError
 from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.heartbeat import background_thread
+from evalake.tasks.runtime.progress import background_thread
 from evalake.tasks.runtime.resources import RunOverError, end_attempt, stop_calls
 
 LOOK_SECONDS = 2.0

@@ -161,7 +161,7 @@ def test_refused_rows_and_a_day_above_its_limit_are_told_once(watched: WatchedSt
     script = (
         "from pathlib import Path; from evalake.core.configuration import read_configuration; "
         "from evalake.storage.lake import Lake; "
-        "from evalake.tasks.runtime.alarms import emit_run_alarms; import prefect.events.worker as worker; "
+        "from evalake.tasks.runtime.artifacts import emit_run_alarms; import prefect.events.worker as worker; "
         f"settings = read_configuration(Path({str(tmp_path / 'evalake.toml')!r})); "
         f"emit_run_alarms(Lake({lake.uri!r}), settings, 'cafe00000001'); "
         "worker.EventsWorker.drain_all()"

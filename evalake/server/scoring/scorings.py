@@ -32,7 +32,7 @@ from evalake.suites.session_review.prompts import criteria_hash_of
 from evalake.suites.session_review.score import ACTIVE, CANCELLED, LOST
 from evalake.suites.session_review.sources.read import require_url
 from evalake.suites.session_review.suite import SUITE
-from evalake.tasks.estimate import Estimate, estimate_items
+from evalake.tasks.plan import Estimate, estimate_items
 from evalake.tasks.runtime.context import RunContext, options_of
 from evalake.tasks.runtime.server import read_secret
 

@@ -7,7 +7,7 @@ import pytest
 from evalake.contracts.tables import RUN_ITEMS
 from evalake.core.errors import SourceError, UsageError
 from evalake.suites.registry import suite as find_suite
-from evalake.tasks.choose import failed_samples
+from evalake.tasks.extract import failed_samples
 from tests.integration.flows.workplace import Workplace
 
 
