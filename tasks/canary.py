@@ -1,9 +1,8 @@
 """The judge canary: frozen items judged again day after day, and a new version where the judge's answers moved.
 
-The first canary asks a judge REPLICATES times about each item: these answers, and how far they are apart, are what its
-version is known by. Every later day asks once. Only where that looks moved (p <= SUSPICION), the day asks as often as
-the version was asked; and only where all of these answers together have moved (p <= LEVEL), a new version begins with
-them.
+The first canary calls a judge REPLICATES times for each item. These answers and their distances identify the version.
+Every later day calls once. Where these answers look moved (p <= SUSPICION), the day calls REPLICATES times. Where all
+answers of the day have moved (p <= LEVEL), a new version begins with them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +47,7 @@ _MEASURED = ("distance", "noise", "shift", "p_value")  # columns of a day, and f
 
 
 class CanaryError(EvalakeError):
-    """A judge could not be judged today: nothing is known of it, and nothing changes."""
+    """A judge did not answer today, so that its version stays."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,7 @@ class Canary:
     def first_replicate(self) -> int:
         """The replicate of the day's first answers: 2026112200 for the 22nd of November 2026.
 
-        No run gets that far, and every day is asked in its own name: a rerun of a day finds its answers in the
-        ledger, and the next day finds none.
+        No run has so many replicates. A rerun of a day finds its answers in the ledger, and the next day finds none.
         """
         return int(self.day.replace("-", "")) * PER_DAY
 
@@ -76,9 +74,9 @@ class Canary:
 
 
 def watch(canary: Canary) -> Row:
-    """Make the day's row of JUDGE_CANARIES; where there is one already, nothing is asked or tested again.
+    """Make the day's row of JUDGE_CANARIES, or return the present one.
 
-    Raises CanaryError where calls were given up on, or a later day has been judged already.
+    Raises CanaryError for failed calls, or where a later day has a row.
     """
     known = canary.rows(JUDGE_CANARIES)
     today = known.filter(day=canary.day)
@@ -87,14 +85,14 @@ def watch(canary: Canary) -> Row:
     elif known.is_empty() or known["day"][0] < canary.day:
         row = _judge(canary, known)
     else:
-        raise CanaryError(f"{canary.judge} was judged for a later day than {canary.day}: the past cannot be asked")
+        raise CanaryError(f"{canary.judge} has a row of a later day than {canary.day}: run the canary for a later day")
     if row["moved"]:
         _announce(canary, row)
     return row
 
 
 def _judge(canary: Canary, known: pl.DataFrame) -> Row:
-    # A version that an earlier attempt of this day began is left out: it is found again.
+    # Without a version that an earlier attempt of this day began
     versions = canary.rows(JUDGE_VERSIONS).filter(pl.col("day") < canary.day)
     number = 1 if versions.is_empty() else int(versions["version"].max())  # type: ignore[arg-type]
     current = versions.filter(version=number)
@@ -129,7 +127,7 @@ def _conversations(canary: Canary, replicate: int) -> list[Conversation]:
 
 
 def _ask(canary: Canary, times: int) -> list[list[Given]]:
-    """Ask for the day's first answers, `times` to each item; what the ledger has is not asked again."""
+    """Get the day's first answers, `times` for each item; the ledger answers known calls."""
     rounds = [_conversations(canary, canary.first_replicate + number) for number in range(times)]
     conversations = list(chain.from_iterable(rounds))
     recall_or_call(canary.context, conversations, LedgerIndex.read(canary.context.lake))
@@ -146,7 +144,7 @@ def _recall(canary: Canary, version: Row) -> list[list[Given]]:
     if replay_from_ledger(canary.context, list(chain.from_iterable(rounds)), index).unanswered:
         raise LakeError(
             f"the ledger has lost answers of {canary.judge} with which its version {version['version']} began: restore "
-            f"the table calls from a backup, or delete its row of judge_versions, and the next canary begins it anew"
+            f"the table calls from a backup, or delete its row of judge_versions, and the next canary begins it again"
         )
     return _by_item(canary, rounds)
 
@@ -171,7 +169,7 @@ def _share(value: float, low: float, high: float) -> float:
 
 
 def _shared(canary: Canary, version: int) -> dict[str, Any]:
-    """Fill the columns that a version and a day of a judge have in common."""
+    """Build the shared columns of a version and a day."""
     return {
         "suite": canary.context.suite_name,
         "judge": canary.judge,
@@ -194,7 +192,7 @@ def _begin(canary: Canary, version: int, since: datetime, measured: Drift | None
 
 
 def _land_day(canary: Canary, version: int, answers: int, measured: Drift | None = None, moved: bool = False) -> Row:
-    """Land what the day has found; returns the row."""
+    """Land the day's row, and return it."""
     row = {
         **_shared(canary, version),
         "moved": moved,
@@ -284,7 +282,7 @@ def version_warnings(lake: Lake, suite: Suite, run_id: str) -> Iterator[str]:
 
 
 def moves_between(lake: Lake, *sides: Side) -> list[str]:
-    """Name each judge whose judgements of what is to be compared are of several versions.
+    """Name each judge with several versions among the compared judgements.
 
     Raises UsageError where there is no such run.
     """

@@ -1,4 +1,4 @@
-"""Extract: read the sources of a run, land their samples, and keep what could not be read in quarantine."""
+"""Extract: read the sources of a run, choose samples, land them, and quarantine unreadable rows."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ ROWS_AT_ONCE = 20_000  # samples that are audited and landed at once, which boun
 
 @dataclass(frozen=True)
 class Extracted:
-    """What was left out of the datasets of a run, by reason."""
+    """The rows left out of the datasets of a run, by reason, and the number in quarantine."""
 
     skipped: Counter[str]
     quarantined: int
@@ -78,7 +78,7 @@ def _without(dataset: Dataset, forgotten: Collection[str]) -> Dataset:
 
 
 def extract(lake: Lake, run_id: str, datasets: Sequence[Dataset]) -> Extracted:
-    """Land the samples of every dataset version, once, and quarantine what was malformed."""
+    """Land the samples of every dataset version, once, and quarantine malformed rows."""
     quarantined = 0
     for dataset in datasets:
         quarantined += _land_samples(lake, run_id, dataset)

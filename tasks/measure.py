@@ -66,7 +66,7 @@ class CallCounter:
 
 
 def save_usage(lake: Lake, run_id: str, pairs: Mapping[Pair, Tally]) -> None:
-    """Land what the run asked, by subject and judge, in place of what was known before."""
+    """Land the calls of a run by subject and judge, which replace earlier counts."""
     names = RUN_CALLS.row.model_fields.keys() & Tally.__dataclass_fields__.keys()
     rows: list[dict[str, Any]] = [
         {"run_id": run_id, "model": model, "judge": judge, **{name: getattr(tally, name) for name in names}}
@@ -271,7 +271,7 @@ def compute(frame: pl.DataFrame, calls: pl.DataFrame, suite: Suite, options: Opt
 
 
 def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions, without: Sequence[str] = ()) -> pl.DataFrame:
-    """Read what the metrics of a run are computed from: its result rows, and what the suite adds to them.
+    """Read the input of a run's metrics: its result rows, and the columns that the suite adds.
 
     `dataset_version` is the run's; rows of one `cluster` depend on one another. The columns `without` are left out: of
     hundreds of thousands of rows, texts take most of the memory.
@@ -287,7 +287,7 @@ def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions, without
 
 
 def _with_people(rows: pl.LazyFrame, labels: pl.LazyFrame, suite: Suite) -> pl.LazyFrame:
-    """Add to result rows what people say; where nobody said anything, the same columns without a join of all rows."""
+    """Add people's labels to result rows; without labels, add null columns and join nothing."""
     assert suite.people is not None
     answered = with_people(rows, labels, suite.people)
     if not labels.head(1).collect().is_empty():
@@ -320,7 +320,7 @@ def run_results(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl
 
 
 def run_calls(lake: Lake, run_id: str, versions: Versions) -> pl.DataFrame:
-    """Read what the run asked, by subject and judge; nothing where its results were imported."""
+    """Read the calls of a run by subject and judge; empty for an import."""
     return lake.pinned(RUN_CALLS, versions).filter(pl.col("run_id") == run_id).collect()
 
 

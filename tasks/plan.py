@@ -111,8 +111,8 @@ def _has_judge_call(context: RunContext, conversation: Conversation) -> bool:
     return conversation.item.judge is not None and context.suite.conversation.asks_subject
 
 
-# Estimate: what a run would ask and pay, before it asks. Items that the ledger does not answer are walked with
-# replies as long as the model's usually are, so that the calls of judges are counted, too.
+# Estimate: the calls and the cost of a run, before it begins. New calls get replies of the model's usual length, so
+# that the calls of judges are counted, too.
 
 
 QUICK_ITEMS = 2_000  # of a larger run, the estimate before it is of about so many
@@ -128,7 +128,7 @@ Role = Literal["subject", "judge"]
 
 @dataclass(frozen=True)
 class ModelEstimate:
-    """What one model would be asked as subject or judge; dollars are None where its price is unknown."""
+    """The estimate of one model as subject or judge; dollars are None where its price is unknown."""
 
     model: str
     role: Role
@@ -141,7 +141,7 @@ class ModelEstimate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run would ask and pay."""
+    """The estimate of a run: calls and cost."""
 
     by_model: tuple[ModelEstimate, ...]
 
@@ -157,7 +157,7 @@ class Estimate:
 
     @property
     def usd(self) -> tuple[float, float] | None:
-        """At least and at most, about; None where the price of a model to be called is unknown."""
+        """The lowest and the highest expected cost; None where a price is unknown."""
         prices = [(each.usd_low, each.usd_high) for each in self.by_model if each.to_make]
         if any(low is None for low, _ in prices):
             return None
@@ -203,14 +203,14 @@ def _estimated(counts: "_Count", plan: Plan, most_items: int | None) -> Estimate
 
 
 def estimate_items(context: RunContext, items: Sequence[Item], scale: float = 1.0) -> Estimate:
-    """Estimate what some items would ask, as they stand for `scale` times as many."""
+    """Estimate the calls of some items, which represent `scale` times as many."""
     counts = _Count(context)
     counts.add(items)
     return Estimate(tuple(counts.result(scale)))
 
 
 def log_estimate(context: RunContext, plan: Plan) -> dict[str, Any]:
-    """Say in the log of a run what it is about to ask and pay; return it as the run's row keeps it."""
+    """Log the estimate of a run, and return it for the run's row."""
     planned = estimate(context, plan, QUICK_ITEMS)
     for line in planned.lines():
         logger.info("%s", line)

@@ -1,4 +1,4 @@
-"""Walk: every item of a run to the end of its conversation, a few batches of every model in flight at a time."""
+"""Walk: execute the conversations of a run, with a few batches of every model in flight."""
 
 import queue
 from collections import Counter
@@ -27,7 +27,7 @@ BATCHES_IN_FLIGHT = 3
 
 
 def walk(context: RunContext, plan: Plan, take: Callable[[Sequence[Conversation]], None]) -> None:
-    """Answer every item of the plan, from the ledger or by calls.
+    """Execute every item of the plan, from the ledger or by calls.
 
     `take` gets the conversations that have ended, from the ledger or by calls. Items whose request another sample's
     item is already asking are not asked beside it: they follow in a second pass, and find the reply in the ledger.

@@ -36,7 +36,7 @@ def views(contracts: Sequence[Contract]) -> tuple[View, ...]:
 
 REPLIES = View(
     "replies",
-    "The reply of each call: of its highest revision the one that was committed first, for races leave two.",
+    "The reply of each call: the first committed one of its highest revision, because a race leaves two.",
     # A join with the few repeated keys lets limits and conditions reach the files; a window would read all rows
     """
     select calls.* from calls
@@ -139,7 +139,7 @@ METRIC_HISTORY = View(
         "origin": "run: models were called; import: recorded results were read; unknown: the run is not in the table.",
         "datasets": "The names of the run's datasets, sorted, joined by +; with `(5 drawn)`, `(first 5)` or "
         "`(chosen 1f2e3d4c)`, a hash of the choice, behind them, where the run did not take all samples of each.",
-        "slice": "What the samples are sliced by; `all` where they are not.",
+        "slice": "The column by which samples are sliced; `all` for all samples.",
         "slice_value": "Which part of the slice; empty for `all`.",
         "metric": "The metric's name.",
         "tier": "The metric's tier, where its suite has tiers.",
@@ -245,8 +245,8 @@ COST_BY_MODEL_AND_DAY = View(
         "calls": "How many replies came.",
         "input_tokens": "Tokens of the prompts, of the calls that tell them.",
         "output_tokens": "Tokens of the replies, of the calls that tell them.",
-        "cost_usd": "What they cost in US dollars; null if the price of one is unknown.",
-        "calls_without_price": "Of how many the price is unknown.",
+        "cost_usd": "Their cost in US dollars; null if the price of one is unknown.",
+        "calls_without_price": "The number of calls without a known price.",
         "latency_ms_mean": "Mean milliseconds of a call, of those with a latency.",
     },
 )
@@ -271,7 +271,7 @@ QUARANTINE_REASONS = View(
         "runs": "In how many runs.",
         "first_at": "When that happened first.",
         "last_at": "When that happened last.",
-        "example": "What was wrong with the last of them, in words.",
+        "example": "The reason of the last one, in words.",
         "example_origin": "Its source, like file and line number; null where that is not known.",
     },
 )

@@ -1,4 +1,4 @@
-"""Scorings: what they are made with, what stands in the table, and the rule by which a new one starts or does not."""
+"""Scorings: their settings, their rows in the table, and the rule for starting a new one."""
 
 import logging
 import threading
@@ -108,7 +108,7 @@ class State:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a request for a score led to: a new scoring, or the one that is there."""
+    """The result of a request for a score: a new scoring, or the present one."""
 
     row: Row
     is_new: bool

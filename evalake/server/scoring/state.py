@@ -1,4 +1,4 @@
-"""The state of the service: everything that a request may need, in one place for the life of the service."""
+"""The state of the service, which every request uses."""
 
 import asyncio
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from evalake.server.scoring.views import Detail, brief, conversation, entry, sco
 
 @dataclass(frozen=True)
 class AppState:
-    """What the service consists of."""
+    """The parts of the service."""
 
     settings: ScoringSettings
     sessions: Sessions
@@ -37,7 +37,7 @@ class AppState:
         return cls(settings, sessions, queue, scorings, Ratings(settings.lake), watch)
 
     async def drain(self) -> None:
-        """End the scorings under way, those that take too long as failed, and tell everybody who listens."""
+        """Wait for running scorings, fail those that take too long, and announce the ends."""
         await asyncio.to_thread(self.queue.drain, self.settings.configuration.service.drain_seconds)
         await self.watch.tell()
         await self.watch.hub.sent()

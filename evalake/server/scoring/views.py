@@ -1,4 +1,4 @@
-"""What the API says of scorings and sessions: the shapes, how rows become them, and which page of the list is asked."""
+"""The shapes of the scoring API, their conversion from rows, and the pages of the session list."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -102,7 +102,7 @@ class Score(Brief):
 
 
 class Rating(BaseModel):
-    """What a person gave the investigation."""
+    """A person's rating of the investigation."""
 
     session_id: str
     score_id: str | None
@@ -179,7 +179,7 @@ def entry(known: Known, score: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def conversation(session: Session) -> dict[str, Any]:
-    """Collect what a session page shows beside the entry."""
+    """Collect the fields of a session page beside those of the entry."""
     names = ("alert", "runbook", "final_analysis", "summary", "error", "stages")
     return {name: getattr(session, name) for name in names}
 
@@ -231,7 +231,7 @@ WantedQuery = Annotated[Wanted, Query()]
 
 
 class Choices(BaseModel):
-    """What the sessions can be filtered by, in the order of the alphabet."""
+    """The filter values of the sessions, in alphabetical order."""
 
     alert_types: list[str]
     agents: list[str]

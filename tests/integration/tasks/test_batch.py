@@ -31,7 +31,7 @@ def test_a_lake_in_place_of_a_deleted_one_is_known_for_what_it_is(tmp_path: Path
         index = index_since(lake, ledger_id, table.version())
         assert index.fetch([key_of(call(number))])  # each at the same version
         shutil.rmtree(lake.uri)
-    with pytest.raises(LakeError, match="finds another lake"):
+    with pytest.raises(LakeError, match="does not find the lake of the run"):
         require_ledger(lake, "the id of none")
 
 
