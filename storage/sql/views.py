@@ -376,16 +376,7 @@ def _disagreement(needs: tuple[str, ...]) -> View:
         needs,
         {
             "between": "models or judges: who differs.",
-            **_some(
-                _ANSWER_COLUMNS,
-                "table_name",
-                "answer",
-                "dataset",
-                "sample_id",
-                "sample_hash",
-                "prompt_type",
-                "replicate",
-            ),
+            **_some(_ANSWER_COLUMNS, *list(_ANSWER_COLUMNS)[:5], "prompt_type", "replicate"),
             "same": "The judge of two models, or the model of two judges; null without a judge.",
             "first": "The first of the two, by name.",
             "first_says": "The answer of the first.",
