@@ -24,9 +24,8 @@ from evalake.tasks.preflight import Plan, log_plan, plan_of
 from evalake.tasks.runtime import progress, runs
 from evalake.tasks.runtime.artifacts import create_artifacts, emit_change_alarm, emit_run_alarms
 from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.form import run_id_of, takes_request
+from evalake.tasks.runtime.form import day_of_run, evaluate_run_name, run_id_of, started_by, tag_flow_run, takes_request
 from evalake.tasks.runtime.logs import observed
-from evalake.tasks.runtime.naming import day_of_run, evaluate_run_name, started_by, tag_flow_run
 from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection
 from evalake.tasks.runtime.runner import task_runner
 from evalake.tasks.runtime.runs import OVERTAKEN, Run, require_newest

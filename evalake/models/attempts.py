@@ -14,14 +14,13 @@ from typing import Any
 from evalake.core.configuration import Configuration
 from evalake.core.errors import ProviderError
 from evalake.models import litellm_internals as internals
-from evalake.models.baselines import Baseline, answer
 from evalake.models.direct import DirectCalls
 from evalake.models.direct import warm_up as warm_up_direct
 from evalake.models.failures import RETRIED, STOPS_MODEL, AttemptFailed, classify_error
 from evalake.models.limits import Admit, Breakers, RateLimiter
 from evalake.models.litellm_calls import LiteLLMCalls
 from evalake.models.replies import ProviderAnswer, reply_of
-from evalake.models.request import Failure, Reply, Request
+from evalake.models.request import Baseline, Failure, Reply, Request, answer_by_baseline
 from evalake.models.routes import CLIENT_OWNED, Route, Routes
 from evalake.models.streams import AnswerTimeout
 from evalake.models.telemetry import record_call
@@ -219,4 +218,4 @@ async def _answer_here(baseline: Baseline, request: Request, admit: Admit) -> Ou
         await admit(0.0, nullcontext)
     except AttemptFailed as failure:
         return Failure(failure.kind, failure.message, 0)
-    return await answer(baseline, request)
+    return await answer_by_baseline(baseline, request)

@@ -27,9 +27,8 @@ from evalake.core.configuration import Configuration
 from evalake.core.errors import ProviderError
 from evalake.models import litellm_internals as internals
 from evalake.models.attempts import Caller, Outcome
-from evalake.models.baselines import Baseline
 from evalake.models.limits import Admit, Breakers, always
-from evalake.models.request import Request
+from evalake.models.request import Baseline, Request
 from evalake.models.routes import NO_BASELINES, ReadSecret, Routes, no_secrets
 
 if TYPE_CHECKING:
