@@ -3,9 +3,9 @@
 All calls of a client run on one background event loop, so that batches of several threads share limits and connections:
 
     with Client(read_configuration()) as client:
-        client.answer([(request, 0) for request in requests], on_outcome)   # blocks until every call has ended
+        outcomes = client.run([client.call(request) for request in requests])   # blocks until every call has ended
 
-A conversation is a coroutine that awaits `client.call`; `client.run` runs many at once:
+A conversation is a coroutine that awaits `client.call`, too:
 
     async def converse(item):
         replies = []
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 CLOSED = "the client is closed"
 
 T = TypeVar("T")
-OnOutcome = Callable[[Request, int, Outcome], None]
 
 
 @dataclass(slots=True)
@@ -78,24 +77,6 @@ class Client(AbstractContextManager["Client"]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._caller: Caller | None = None
         self._running: dict[tuple[str, int], _RunningCall] = {}
-
-    def check_model(self, model: str) -> None:
-        """Check without a call that `model` can be called. Raises ProviderError, which says what is missing."""
-        self._routes.find(model)
-
-    def answer(self, requests: Sequence[tuple[Request, int]], on_outcome: OnOutcome) -> None:
-        """Make all calls, given with their replicate numbers, and return when the last has ended.
-
-        `on_outcome` gets each outcome at once on the loop's thread, so it must be quick. Its exception cancels the
-        other calls and is raised here. Raises ProviderError before the first call where a model cannot be called.
-        """
-        for model in {request.model for request, _ in requests}:
-            self.check_model(model)
-
-        async def ask(request: Request, replicate: int) -> None:
-            on_outcome(request, replicate, await self.call(request, replicate))
-
-        self.run(ask(request, replicate) for request, replicate in requests)
 
     def run(self, coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
         """Run coroutines that await `call` all at once on the client's loop; return their results in order.

@@ -28,13 +28,8 @@ def configuration(server: ModelServer, *models: str, **limits: float) -> Configu
 
 def answers(client: Client, requests: Sequence[Request]) -> dict[str, Outcome]:
     """The outcome of each request by the text of its last message."""
-    outcomes: dict[str, Outcome] = {}
-
-    def keep(request: Request, _: int, outcome: Outcome) -> None:
-        outcomes[request.messages[-1]["content"]] = outcome
-
-    client.answer([(each, 0) for each in requests], keep)
-    return outcomes
+    outcomes = client.run([client.call(each) for each in requests])
+    return {each.messages[-1]["content"]: outcome for each, outcome in zip(requests, outcomes, strict=True)}
 
 
 def answer(client: Client, asked: Request) -> Outcome:
