@@ -26,10 +26,9 @@ from evalake.tasks.runtime.artifacts import create_artifacts, emit_change_alarm,
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.form import day_of_run, evaluate_run_name, run_id_of, started_by, tag_flow_run, takes_request
 from evalake.tasks.runtime.logs import observed
-from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection
+from evalake.tasks.runtime.resources import Interruption, StateWatch, end_attempt, rare_garbage_collection
 from evalake.tasks.runtime.runner import task_runner
 from evalake.tasks.runtime.runs import OVERTAKEN, Run, require_newest
-from evalake.tasks.runtime.suspension import Interruption, StateWatch
 from evalake.tasks.walk import walk
 
 measure_task = task(name="measure", retries=1, cache_policy=NO_CACHE, persist_result=False)(measure)

@@ -11,10 +11,9 @@ from evalake.contracts.contract import Row
 from evalake.contracts.tables import CALLS
 from evalake.core.configuration import Configuration
 from evalake.core.errors import ProviderError
-from evalake.models.attempts import CallsEndedError
+from evalake.models.attempts import CallsEndedError, WithoutSlot
 from evalake.models.cost import taken
 from evalake.models.endpoints import endpoint_of
-from evalake.models.limits import WithoutSlot
 from evalake.models.request import Failure, Reply, Request, parameters_of, revision_of
 from evalake.sdk import Converse, Exchange, Item, Suite
 from evalake.storage.ledger import Key, LedgerIndex

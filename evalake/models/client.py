@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evalake.core.configuration import Configuration
 from evalake.core.errors import ProviderError
 from evalake.models import litellm_internals as internals
-from evalake.models.attempts import Caller, Outcome
-from evalake.models.limits import Admit, Breakers, always
+from evalake.models.attempts import Admit, Breakers, Caller, Outcome, always
 from evalake.models.request import Baseline, Request
 from evalake.models.routes import NO_BASELINES, ReadSecret, Routes, no_secrets
 
