@@ -139,12 +139,12 @@ def test_interrupts_at_any_moment_leave_nothing_behind(model_server: ModelServer
         for after in range(1, 30):
             told = itertools.count(1)
 
-            def interrupt(*_: object, after: int = after, told: Iterator[int] = told) -> None:
+            def interrupt(after: int = after, told: Iterator[int] = told) -> None:
                 if next(told) == after:
                     os.kill(os.getpid(), signal.SIGINT)
 
             with pytest.raises(KeyboardInterrupt):
-                client.answer([(request(f"{after}/{number}"), 0) for number in range(60)], interrupt)
+                client.run([then(client, f"{after}/{number}", interrupt) for number in range(60)])
         assert isinstance(answer(client, request("still alive")), Reply)
     assert model_server.in_flight == 0
 
@@ -155,7 +155,7 @@ def test_a_model_that_cannot_be_called_is_refused_before_any_call(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     needs = pytest.raises(ProviderError, match="openai/gpt-4o-mini needs a key: set OPENAI_API_KEY")
     with Client(configuration(model_server, "hosted_vllm/m")) as client, needs:
-        answers(client, [request("one"), request("two", "openai/gpt-4o-mini")])
+        answer(client, request("one", "openai/gpt-4o-mini"))
     assert not model_server.seen
 
 
