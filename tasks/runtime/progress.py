@@ -117,9 +117,9 @@ def shown(run_id: str, title: str, total: int) -> Iterator[None]:
 
 @contextmanager
 def heartbeat_artifact(
-    key: str, title: str, progress: Callable[[], float], look_seconds: float = LOOK_SECONDS
+    key: str, title: str, progress: Callable[[], float], look_seconds: float | None = None
 ) -> Iterator[None]:
-    """Show `progress` (0 to 100) in Prefect: look for changes every `look_seconds` and at the end, and beat every two.
+    """Show `progress` (0 to 100) in Prefect: changes after `look_seconds` and at the end, and a beat every two seconds.
 
     The artifact's time of update moves while this process lives.
     """
@@ -131,9 +131,10 @@ def heartbeat_artifact(
 
     def beat(over: threading.Event) -> None:
         last, waited, is_over = shown, 0.0, False
+        pause = look_seconds or LOOK_SECONDS
         while not is_over:
-            is_over = over.wait(look_seconds)
-            waited += look_seconds
+            is_over = over.wait(pause)
+            waited += pause
             now = progress()
             if now == last and (is_over or waited < BEAT_SECONDS):
                 continue
