@@ -13,7 +13,9 @@ from evalake.server.scoring.queue import Queue
 from evalake.server.scoring.scorings import Scorings, ScoringSettings, State
 from evalake.server.scoring.sessions import Known, Sessions
 from evalake.server.scoring.statistics import Ratings
-from evalake.server.scoring.views import Detail, brief, conversation, entry, score
+from evalake.server.scoring.views import Detail, Entry, brief, score
+
+SHOWN = ("alert", "runbook", "final_analysis", "summary", "error", "stages")  # of a session, on its page
 
 
 @dataclass(frozen=True)
@@ -50,23 +52,23 @@ class AppState:
 
     def entry(self, known: Known, newest: Row | None) -> dict[str, Any]:
         """Build the entry of a session in the list."""
+        fields = {name: getattr(known, name) for name in Entry.model_fields if name != "score"}
         if newest is None:
-            return entry(known, None)
+            return {**fields, "score": None}
         is_current = newest["criteria_hash"] == self.settings.criteria
-        return entry(known, brief(newest, self.watch.phase(newest["score_id"]), is_current=is_current))
+        return {**fields, "score": brief(newest, self.watch.phase(newest["score_id"]), is_current=is_current)}
 
     def detail(self, known: Known) -> Detail:
         """Build the whole description of a session."""
-        state = self.scorings.state()
+        state, session = self.scorings.state(), self.sessions.session(known)
         newest = state.newest(known.session_id)
-        return Detail(
-            **{
-                **self.entry(known, newest),
-                "score": None if newest is None else self.score(newest, state),
-                **conversation(self.sessions.session(known)),
-                "human_ratings": self.ratings.of(known.session_id, state),
-            }
-        )
+        fields = {
+            **self.entry(known, newest),
+            **{name: getattr(session, name) for name in SHOWN},
+            "score": None if newest is None else self.score(newest, state),
+            "human_ratings": self.ratings.of(known.session_id, state),
+        }
+        return Detail(**fields)
 
 
 def app_state_of(connection: HTTPConnection) -> AppState:

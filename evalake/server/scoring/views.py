@@ -11,7 +11,7 @@ from evalake.contracts.contract import Row
 from evalake.server.scoring.scorings import State
 from evalake.server.scoring.sessions import Known
 from evalake.suites.session_review.replies import IMPROVABLE
-from evalake.suites.session_review.session import Session, Stage
+from evalake.suites.session_review.session import Stage
 
 Status = Literal["pending", "in_progress", "completed", "failed"]
 SessionStatus = Literal["completed", "failed", "cancelled", "timed_out"]
@@ -171,17 +171,6 @@ def score(row: Row, tools: Sequence[Row], phase: str, flow_run_id: str | None, *
         "missing_tools": None if names is None else [tool for tool in named if tool["kind"] != IMPROVABLE],
         "tools_to_improve": None if names is None else [tool for tool in named if tool["kind"] == IMPROVABLE],
     }
-
-
-def entry(known: Known, score: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Build the entry of a session in the list, with its newest scoring in the form of lists."""
-    return {name: getattr(known, name) for name in Entry.model_fields if name != "score"} | {"score": score}
-
-
-def conversation(session: Session) -> dict[str, Any]:
-    """Collect the fields of a session page beside those of the entry."""
-    names = ("alert", "runbook", "final_analysis", "summary", "error", "stages")
-    return {name: getattr(session, name) for name in names}
 
 
 # The list of sessions: which ones, in which order, which page.
