@@ -1,17 +1,21 @@
 """The resources of a process's batches: a model client for each run, a ledger writer for each lake; and their end."""
 
+import asyncio
 import atexit
 import gc
 import logging
 import threading
+import time
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import httpx
+import polars as pl
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.exceptions import Pause, PrefectException, TerminationSignal
@@ -26,9 +30,10 @@ from evalake.suites.registry import baselines
 from evalake.tasks.runtime.budget import Budget
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.progress import background_thread
-from evalake.tasks.runtime.runs import Lease
+from evalake.tasks.runtime.runs import is_overtaken
 from evalake.tasks.runtime.server import read_secret
 
+LEASE_SECONDS = 4.0  # shorter than PATIENCE_SECONDS, so that old leases have expired when a new attempt issues calls
 GC_THRESHOLD = (50_000, 10, 10)  # for `gc.set_threshold`
 KNOWN_ENDED = 1000  # ended attempts that a process remembers
 IDLE_CLIENTS = 4  # clients that a Dask worker keeps, because it does not learn of the end of a run
@@ -42,6 +47,33 @@ _breakers: defaultdict[Lake, Breakers] = defaultdict(dict)  # of work without at
 
 class RunOverError(EvalakeError):
     """The attempt of a run has ended, so that its remaining batches make no more calls."""
+
+
+class Lease:
+    """The right of an attempt to issue calls, which lasts for LEASE_SECONDS after a search for a newer attempt.
+
+    After a pause of the process, like the sleep of a laptop, it has expired, and the attempt searches again.
+    """
+
+    def __init__(self, lake: Lake, run_id: str, started_at: datetime | None) -> None:
+        self._lake, self._run_id, self._started_at = lake, run_id, started_at
+        self._looked_at = 0.0  # by the wall clock, which also counts a machine's sleep
+        self._looking = asyncio.Lock()
+
+    async def holds(self) -> bool:
+        """Tell whether the attempt may issue calls; after the lease has expired, search for a newer attempt."""
+        if self._started_at is None:
+            return True
+        async with self._looking:  # concurrent calls wait for one search
+            if abs(time.time() - self._looked_at) < LEASE_SECONDS:
+                return True
+            self._looked_at = time.time()
+            # An unreachable lake is read the next time
+            with suppress(EvalakeError, pl.exceptions.PolarsError, OSError):
+                if await asyncio.to_thread(is_overtaken, self._lake, self._run_id, self._started_at):
+                    self._looked_at = 0.0
+                    return False
+            return True
 
 
 @dataclass(eq=False)

@@ -4,13 +4,12 @@ A retry of a flow run is a further attempt of the same run, with a row in `run_a
 attempt. A running process of an older attempt finds it here, and issues no more calls.
 """
 
-import asyncio
 import json
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -32,7 +31,6 @@ from evalake.tasks.runtime.progress import background_thread
 CUT_OFF = "its process has died"
 OVERTAKEN = "another process has continued the run"
 PATIENCE_SECONDS = 5.0  # for the process of an earlier attempt to end its calls
-LEASE_SECONDS = 4.0  # shorter than PATIENCE_SECONDS, so that old leases have expired when a new attempt issues calls
 ATTEMPT_LOOK_SECONDS = 0.2
 
 
@@ -76,33 +74,6 @@ def require_newest(lake: Lake, run_id: str, started_at: datetime) -> None:
     """Raise OvertakenError where another attempt of a run is newer than the one that began at `started_at`."""
     if is_overtaken(lake, run_id, started_at):
         raise OvertakenError(f"run {run_id}: {OVERTAKEN}")
-
-
-class Lease:
-    """The right of an attempt to issue calls, which lasts for LEASE_SECONDS after a search for a newer attempt.
-
-    After a pause of the process, like the sleep of a laptop, it has expired, and the attempt searches again.
-    """
-
-    def __init__(self, lake: Lake, run_id: str, started_at: datetime | None) -> None:
-        self._lake, self._run_id, self._started_at = lake, run_id, started_at
-        self._looked_at = 0.0  # by the wall clock, which also counts a machine's sleep
-        self._looking = asyncio.Lock()
-
-    async def holds(self) -> bool:
-        """Tell whether the attempt may issue calls; after the lease has expired, search for a newer attempt."""
-        if self._started_at is None:
-            return True
-        async with self._looking:  # concurrent calls wait for one search
-            if abs(time.time() - self._looked_at) < LEASE_SECONDS:
-                return True
-            self._looked_at = time.time()
-            # An unreachable lake is read the next time
-            with suppress(EvalakeError, pl.exceptions.PolarsError, OSError):
-                if await asyncio.to_thread(is_overtaken, self._lake, self._run_id, self._started_at):
-                    self._looked_at = 0.0
-                    return False
-            return True
 
 
 def open_attempts(lake: Lake, run_id: str) -> list[datetime]:
