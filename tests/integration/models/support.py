@@ -27,9 +27,14 @@ def configuration(server: ModelServer, *models: str, **limits: float) -> Configu
 
 
 def answers(client: Client, requests: Sequence[Request]) -> dict[str, Outcome]:
-    """The outcome of each request by the text of its last message."""
-    outcomes = client.run([client.call(each) for each in requests])
-    return {each.messages[-1]["content"]: outcome for each, outcome in zip(requests, outcomes, strict=True)}
+    """The outcome of each request by the text of its last message, in the order in which they came."""
+    outcomes: dict[str, Outcome] = {}
+
+    async def ask(each: Request) -> None:
+        outcomes[each.messages[-1]["content"]] = await client.call(each)
+
+    client.run([ask(each) for each in requests])
+    return outcomes
 
 
 def answer(client: Client, asked: Request) -> Outcome:

@@ -44,7 +44,7 @@ def test_a_process_that_would_ask_elsewhere_than_planned_asks_nothing(
     planned = Conversation(item, next_model="openai/m", next_endpoint=PROVIDER)
     require_endpoints(context, [planned])
     monkeypatch.setenv("OPENAI_BASE_URL", "http://elsewhere.example")
-    with pytest.raises(LakeError, match=r"ask openai/m at the endpoint http://elsewhere\.example, and the run was"):
+    with pytest.raises(LakeError, match=r"calls openai/m at the endpoint http://elsewhere\.example, but the run was"):
         require_endpoints(context, [planned])
 
 
