@@ -18,7 +18,7 @@ from chaos.outcome import Outcome
 from evalake.contracts.tables import CALLS, RUN_ATTEMPTS, RUNS
 from evalake.storage.ledger import KEY
 from evalake.suites.command_guard.contract import RESULTS
-from evalake.tasks.runtime.prefect_internals import LEASES
+from evalake.tasks.runtime.server import LEASES
 from tests.e2e.clusters import Cluster
 from tests.e2e.processes import PrefectStack, Process, has_ended, wait_until
 from tests.integration.flows.workplace import LIMITS, Workplace

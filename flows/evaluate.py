@@ -17,23 +17,18 @@ from evalake.core.errors import EvalakeError
 from evalake.decisions.trend import headline_changes
 from evalake.models.telemetry import current_trace
 from evalake.request import RunRequest
-from evalake.tasks import count as usage
 from evalake.tasks.collect import Collector
-from evalake.tasks.estimate import log_estimate
-from evalake.tasks.measure import measure
+from evalake.tasks.measure import measure, save_usage
+from evalake.tasks.plan import log_estimate
 from evalake.tasks.preflight import Plan, log_plan, plan_of
 from evalake.tasks.runtime import progress, runs
-from evalake.tasks.runtime.alarms import emit_change_alarm, emit_run_alarms
-from evalake.tasks.runtime.artifacts import create_artifacts
-from evalake.tasks.runtime.attempts import OVERTAKEN, require_newest
+from evalake.tasks.runtime.artifacts import create_artifacts, emit_change_alarm, emit_run_alarms
 from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.form import run_id_of, takes_request
+from evalake.tasks.runtime.form import day_of_run, evaluate_run_name, run_id_of, started_by, tag_flow_run, takes_request
 from evalake.tasks.runtime.logs import observed
-from evalake.tasks.runtime.naming import day_of_run, evaluate_run_name, started_by, tag_flow_run
-from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection
+from evalake.tasks.runtime.resources import Interruption, StateWatch, end_attempt, rare_garbage_collection
 from evalake.tasks.runtime.runner import task_runner
-from evalake.tasks.runtime.runs import Run
-from evalake.tasks.runtime.suspension import Interruption, StateWatch
+from evalake.tasks.runtime.runs import OVERTAKEN, Run, require_newest
 from evalake.tasks.walk import walk
 
 measure_task = task(name="measure", retries=1, cache_policy=NO_CACHE, persist_result=False)(measure)
@@ -123,11 +118,11 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
     """Execute a run from samples to metrics; returns the snapshot's id, None without rows."""
     collector.extract(plan.datasets)
     with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):
-        walk(context, plan, collector)
+        walk(context, plan, collector.add)
     plan.release_samples()
     collector.finish()
     collector.derive()
-    usage.save(plan.lake, context.run_id, collector.calls.pairs)
+    save_usage(plan.lake, context.run_id, collector.calls.pairs)
     collector.cover(plan.judges, plan.sources, plan.tolerance)
     if not collector.has_rows:
         return None

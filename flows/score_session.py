@@ -25,7 +25,7 @@ from evalake.storage.landing import land, land_together
 from evalake.storage.ledger import key_of, newest_index
 from evalake.suites.session_review.contract import RESULTS
 from evalake.suites.session_review.replies import read_total
-from evalake.suites.session_review.score import CIRCUIT_OPEN, GIVEN_UP, PHASES, begun, why_open
+from evalake.suites.session_review.score import GIVEN_UP, PHASES, begun
 from evalake.suites.session_review.sources.generic import text as storable
 from evalake.tasks.converse import Conversation, call, keys_of, next_request
 from evalake.tasks.extract import sample_of
@@ -170,16 +170,8 @@ class Scoring:
         return PHASES["identifying_missing_tools" if is_scored else "analyzing_methodology"]
 
     def walk(self) -> None:
-        """Execute the judge's conversation; the ledger answers known calls, and a failed call becomes a row.
-
-        Where the judge's provider counts as down, fails the scoring and raises EvalakeError.
-        """
-        lake = self.context.lake
-        limits = self.context.configuration.limits(self.row["judge"].partition("/")[0])
-        if reason := why_open(lake.frame(RESULTS), self.row["judge"], limits):
-            self.fail(CIRCUIT_OPEN, reason)
-            raise EvalakeError(reason)
-        _, _, index = newest_index(lake)
+        """Execute the judge's conversation; the ledger answers known calls, and a failed call becomes a row."""
+        _, _, index = newest_index(self.context.lake)
         call(self.context, [self.conversation], index)
         land_failures(self.context, [self.conversation])
 

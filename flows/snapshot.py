@@ -16,8 +16,7 @@ from evalake.storage.lake import Lake, short_message
 from evalake.suites.registry import suite_names
 from evalake.tasks.runtime.artifacts import headline, pages_of
 from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.form import ConfigurationFile, Day, LakeUri, flow_inputs
-from evalake.tasks.runtime.naming import day_of_run
+from evalake.tasks.runtime.form import ConfigurationFile, Day, LakeUri, day_of_run, flow_inputs
 
 
 class SnapshotError(EvalakeError):

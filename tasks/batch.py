@@ -24,23 +24,22 @@ from evalake.tasks.failures import FailureCounter, failure_of
 from evalake.tasks.runtime import progress
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.logs import redact_logs, show_in_prefect
-from evalake.tasks.runtime.resources import RunOverError
+from evalake.tasks.runtime.resources import RunOverError, stopping_with_flow_run
 from evalake.tasks.runtime.runner import stop_dask_profiler
-from evalake.tasks.runtime.suspension import stopping_with_flow_run
 
 logger = logging.getLogger("evalake.batches")
 
 RESULT_VERSION = 2
-"""Changes with what a batch returns, so that what Prefect cached of an older version is not taken for it."""
+"""Changes with the result of a batch, so that older results in Prefect's cache are ignored."""
 
 
 class BatchIncompleteError(EvalakeError):
-    """Some calls of a batch were given up on. What was answered is in the ledger.
+    """Some calls of a batch have failed. The ledger has the replies of the others.
 
     It is an error, not a result, so that the batch is never served from Prefect's cache and shows as failed.
 
     Attributes:
-        failures: By the key of what was asked: why it was given up on.
+        failures: The failure of each call, by its key.
     """
 
     def __init__(self, message: str, failures: Mapping[Key, Failure]) -> None:
@@ -52,9 +51,9 @@ class BatchIncompleteError(EvalakeError):
 
 
 class Batch:
-    """Conversations to be walked to their end, the lake's ledger as planning found it, and a name for people.
+    """Conversations that need calls, the ledger's version at planning, and a name for people.
 
-    Each needs a call to go on, of which the plan found no reply in the ledger.
+    The plan found no reply to the next call of each in the ledger.
 
     Not a dataclass, which Prefect would search for futures, and which takes longer than the task itself.
     """
@@ -72,7 +71,7 @@ class Batch:
 
     @property
     def content_hash(self) -> str:
-        """What is asked, of whom, for which ledger: never when or by which run."""
+        """The hash of calls, models and ledger, without time and run."""
         asked = map(_content, self.conversations)
         return content_hash(
             [RESULT_VERSION, self.ledger_id, self.context.suite_name, dict(self.context.options), *asked]
@@ -91,10 +90,9 @@ class BatchContentPolicy(CachePolicy):
 
 
 def _machine_failed(task: Any, run: Any, state: Any) -> bool:
-    """Tell whether a batch that raised should be tried again.
+    """Tell whether to retry a failed batch.
 
-    Not where its calls had their retries, its run is over, or the lake keeps no reply (a full disk, say): calls made
-    then would be for nothing.
+    A retry does not help where its calls had their retries, its run is over, or the lake stores no reply.
     """
     known = BatchIncompleteError, RunOverError, LakeError
     return not isinstance(state.data, known) and not any(kind.__name__ in (state.message or "") for kind in known)
@@ -115,12 +113,12 @@ def call_batch(batch: Batch) -> int:
     """Make the calls of a batch, in whichever process.
 
     Returns:
-        How many conversations ended. Their replies are in the ledger alone: what is returned here, Prefect keeps.
+        The number of conversations that ended. Prefect stores this result, so it has no replies.
 
     Raises:
-        BatchIncompleteError: Some calls were given up on.
-        RunOverError: The run was stopped meanwhile.
-        LakeError: The ledger cannot be reached, or takes no replies.
+        BatchIncompleteError: Some calls have failed.
+        RunOverError: The run was stopped.
+        LakeError: The ledger cannot be read or written.
     """
     redact_logs()
     show_in_prefect()
@@ -169,15 +167,15 @@ def _flow_run_id() -> UUID | None:
 
 
 def replay_batch(batch: Batch, failures: Mapping[Key, Failure], index: LedgerIndex) -> Replay:
-    """Carry the conversations of a batch that was called to where they ended, from the ledger.
+    """Replay the conversations of a finished batch from the ledger.
 
     Args:
-        batch: What was called.
-        failures: Calls that were given up on; each ends the conversations that need it.
+        batch: The finished batch.
+        failures: Failed calls; each ends the conversations that need it.
         index: The index of the ledger as it is now.
 
     Returns:
-        The conversations. Of the unanswered ones the ledger lacks a reply, and they are to be asked again.
+        The conversations. The ledger lacks a reply to the unanswered ones, which are asked again.
     """
     conversations = [each.again() for each in batch.conversations]
     replay = replay_from_ledger(batch.context, conversations, index, own_replies=True)
@@ -192,23 +190,23 @@ def replay_batch(batch: Batch, failures: Mapping[Key, Failure], index: LedgerInd
 
 
 def require_ledger(lake: Lake, ledger_id: str) -> None:
-    """Raise LakeError where this process finds another ledger at the lake's place than the one that was planned for."""
+    """Raise LakeError where this process finds another ledger than the plan of the run."""
     if _ledger_id(lake) != ledger_id:
-        _ledger_id.cache_clear()  # the lake may have been deleted and made anew since
+        _ledger_id.cache_clear()  # the lake may have been deleted and created again
     if _ledger_id(lake) != ledger_id:
         raise LakeError(
-            f"this process finds another lake at {lake.uri}, or none, than the run that was planned: name a lake that "
-            "all workers reach by one name, on object storage or a shared folder"
+            f"this worker does not find the lake of the run at {lake.uri}: use a path or URI that all workers share, "
+            "on object storage or a shared folder"
         )
 
 
 def require_endpoints(context: RunContext, conversations: Sequence[Conversation]) -> None:
-    """Raise LakeError where this process would ask a model at another endpoint than the run was planned for."""
+    """Raise LakeError where this process would call a model at another endpoint than the plan of the run."""
     for model, planned in {(each.next_model, each.next_endpoint) for each in conversations if each.next_model}:
         if (here := endpoint_of(model, context.configuration).name) != planned:
             raise LakeError(
-                f"this process would ask {model} at the endpoint {here}, and the run was planned for {planned}: give "
-                "all workers the same API base"
+                f"this worker calls {model} at the endpoint {here}, but the run was planned for {planned}: give all "
+                "workers the same API base"
             )
 
 

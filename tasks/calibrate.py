@@ -1,7 +1,6 @@
-"""Calibrate: ask judges about items of which the right judgement is known, and say how far theirs are right.
+"""Calibrate: measure judges on items with a known judgement.
 
-What the ledger holds is not asked again, so that a calibration is paid once, and is measured again from its replies
-wherever it is of use.
+The ledger answers known calls, so that a calibration is paid once, and later measurements use its replies.
 """
 
 import csv
@@ -29,7 +28,7 @@ from evalake.tasks.runtime.context import SEED, RunContext
 
 
 class CalibrationError(EvalakeError):
-    """A judge gave no answer to a part of the calibration, so that nothing can be said of it."""
+    """A judge did not answer the whole calibration, so that it has no accuracy."""
 
 
 def calibrated_suites() -> tuple[str, ...]:
@@ -38,9 +37,9 @@ def calibrated_suites() -> tuple[str, ...]:
 
 
 def calibrate(context: RunContext, judge: str) -> pl.DataFrame:
-    """Ask the judge what the ledger does not know, and return its accuracy by decision.
+    """Call the judge for new items, and return its accuracy by decision.
 
-    Raises CalibrationError where calls were given up on, UsageError where the suite has no calibration set.
+    Raises CalibrationError for failed calls, UsageError where the suite has no calibration set.
     """
     calibration, conversations = _begin(context, judge)
     recall_or_call(context, conversations, LedgerIndex.read(context.lake))

@@ -1,12 +1,11 @@
 """The judge canary: frozen items judged again day after day, and a new version where the judge's answers moved.
 
-The first canary asks a judge REPLICATES times about each item: these answers, and how far they are apart, are what its
-version is known by. Every later day asks once. Only where that looks moved (p <= SUSPICION), the day asks as often as
-the version was asked; and only where all of these answers together have moved (p <= LEVEL), a new version begins with
-them.
+The first canary calls a judge REPLICATES times for each item. These answers and their distances identify the version.
+Every later day calls once. Where these answers look moved (p <= SUSPICION), the day calls REPLICATES times. Where all
+answers of the day have moved (p <= LEVEL), a new version begins with them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -18,18 +17,24 @@ from prefect.events import emit_event
 
 from evalake.contracts.contract import Contract, Row, scales
 from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import CALLS, RUN_ITEMS
 from evalake.contracts.tables.metrics import JUDGE_CANARIES, JUDGE_VERSIONS
+from evalake.contracts.tables.runs import JUDGE_CALL, SUBJECT_CALL
 from evalake.core.errors import EvalakeError, LakeError
 from evalake.core.hashing import content_hash
 from evalake.core.redaction import redact
 from evalake.metrics.drift import Drift, Given, drift
 from evalake.models.endpoints import endpoint_of
+from evalake.sdk import Suite
+from evalake.storage.lake import Lake
 from evalake.storage.landing import land
-from evalake.storage.ledger import LedgerIndex
+from evalake.storage.ledger import KEY, LedgerIndex, replies
 from evalake.suites.registry import canary_items
+from evalake.suites.registry import suite as find_suite
 from evalake.tasks.converse import Conversation, next_request, recall_or_call, replay_from_ledger
 from evalake.tasks.failures import without_answer
 from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.runs import run_row
 
 REPLICATES = 5
 SUSPICION = 0.01
@@ -42,7 +47,7 @@ _MEASURED = ("distance", "noise", "shift", "p_value")  # columns of a day, and f
 
 
 class CanaryError(EvalakeError):
-    """A judge could not be judged today: nothing is known of it, and nothing changes."""
+    """A judge did not answer today, so that its version stays."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,7 @@ class Canary:
     def first_replicate(self) -> int:
         """The replicate of the day's first answers: 2026112200 for the 22nd of November 2026.
 
-        No run gets that far, and every day is asked in its own name: a rerun of a day finds its answers in the
-        ledger, and the next day finds none.
+        No run has so many replicates. A rerun of a day finds its answers in the ledger, and the next day finds none.
         """
         return int(self.day.replace("-", "")) * PER_DAY
 
@@ -70,9 +74,9 @@ class Canary:
 
 
 def watch(canary: Canary) -> Row:
-    """Make the day's row of JUDGE_CANARIES; where there is one already, nothing is asked or tested again.
+    """Make the day's row of JUDGE_CANARIES, or return the present one.
 
-    Raises CanaryError where calls were given up on, or a later day has been judged already.
+    Raises CanaryError for failed calls, or where a later day has a row.
     """
     known = canary.rows(JUDGE_CANARIES)
     today = known.filter(day=canary.day)
@@ -81,14 +85,14 @@ def watch(canary: Canary) -> Row:
     elif known.is_empty() or known["day"][0] < canary.day:
         row = _judge(canary, known)
     else:
-        raise CanaryError(f"{canary.judge} was judged for a later day than {canary.day}: the past cannot be asked")
+        raise CanaryError(f"{canary.judge} has a row of a later day than {canary.day}: run the canary for a later day")
     if row["moved"]:
         _announce(canary, row)
     return row
 
 
 def _judge(canary: Canary, known: pl.DataFrame) -> Row:
-    # A version that an earlier attempt of this day began is left out: it is found again.
+    # Without a version that an earlier attempt of this day began
     versions = canary.rows(JUDGE_VERSIONS).filter(pl.col("day") < canary.day)
     number = 1 if versions.is_empty() else int(versions["version"].max())  # type: ignore[arg-type]
     current = versions.filter(version=number)
@@ -123,7 +127,7 @@ def _conversations(canary: Canary, replicate: int) -> list[Conversation]:
 
 
 def _ask(canary: Canary, times: int) -> list[list[Given]]:
-    """Ask for the day's first answers, `times` to each item; what the ledger has is not asked again."""
+    """Get the day's first answers, `times` for each item; the ledger answers known calls."""
     rounds = [_conversations(canary, canary.first_replicate + number) for number in range(times)]
     conversations = list(chain.from_iterable(rounds))
     recall_or_call(canary.context, conversations, LedgerIndex.read(canary.context.lake))
@@ -140,7 +144,7 @@ def _recall(canary: Canary, version: Row) -> list[list[Given]]:
     if replay_from_ledger(canary.context, list(chain.from_iterable(rounds)), index).unanswered:
         raise LakeError(
             f"the ledger has lost answers of {canary.judge} with which its version {version['version']} began: restore "
-            f"the table calls from a backup, or delete its row of judge_versions, and the next canary begins it anew"
+            f"the table calls from a backup, or delete its row of judge_versions, and the next canary begins it again"
         )
     return _by_item(canary, rounds)
 
@@ -165,7 +169,7 @@ def _share(value: float, low: float, high: float) -> float:
 
 
 def _shared(canary: Canary, version: int) -> dict[str, Any]:
-    """Fill the columns that a version and a day of a judge have in common."""
+    """Build the shared columns of a version and a day."""
     return {
         "suite": canary.context.suite_name,
         "judge": canary.judge,
@@ -188,7 +192,7 @@ def _begin(canary: Canary, version: int, since: datetime, measured: Drift | None
 
 
 def _land_day(canary: Canary, version: int, answers: int, measured: Drift | None = None, moved: bool = False) -> Row:
-    """Land what the day has found; returns the row."""
+    """Land the day's row, and return it."""
     row = {
         **_shared(canary, version),
         "moved": moved,
@@ -219,3 +223,72 @@ def _announce(canary: Canary, row: Mapping[str, Any]) -> None:
         },
         id=uuid5(NAMESPACE_URL, "/".join((EVENT, str(lake), suite, canary.judge, str(row["version"])))),
     )
+
+
+# Judge versions: which ones a run's judgements are from, and which judges have moved between two runs.
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison: a run, or one model of it."""
+
+    run_id: str
+    model: str | None = None
+
+
+def versions_of(lake: Lake, suite: Suite, side: Side) -> pl.DataFrame:
+    """Count the judgements by version, of the judges that have moved; one row a version, in order.
+
+    The columns are judge, version, since (null for version 1) and judgements. A judgement is of the version that was
+    current when its reply came, whichever run asked for it. Imported ones are left out:
+    nobody knows when they were given.
+    """
+    moved = (pl.col("suite") == suite.name) & (pl.col("version") > 1)
+    moves = (
+        lake.frame(JUDGE_VERSIONS).filter(moved).select("judge", "version", "since").unique().sort("since").collect()
+    )
+    if moves.is_empty() or (judgements := _judgements(lake, suite, side, moves["judge"])).is_empty():
+        return pl.DataFrame(schema={**moves.schema, "judgements": pl.UInt32})
+    wanted = pl.col("prompt_hash").is_in(judgements["prompt_hash"].unique().implode())
+    called = replies(lake.frame(CALLS).filter(wanted, pl.col("origin") == "call")).select(*KEY, "answered_at")
+    timed = judgements.join(called.collect(), on=KEY).sort("answered_at")
+    joined = timed.join_asof(moves, left_on="answered_at", right_on="since", by="judge", check_sortedness=False)
+    by_version = joined.with_columns(pl.col("version").fill_null(1)).group_by(*moves.columns)
+    return by_version.agg(judgements=pl.len()).sort("judge", "version")
+
+
+def _judgements(lake: Lake, suite: Suite, side: Side, judges: pl.Series) -> pl.DataFrame:
+    """Find the judge, and the first call to it, of each item of a side that one of the judges has judged."""
+    mine = (pl.col("run_id") == side.run_id) & pl.col("judge").is_in(judges.unique().implode())
+    if side.model is not None:
+        mine &= pl.col("model") == side.model
+    call = JUDGE_CALL if suite.conversation.asks_subject else SUBJECT_CALL
+    asked = [pl.col(column).alias(name) for name, column in call.items()]
+    items = lake.frame(RUN_ITEMS).filter(mine).select("judge", *asked)
+    return items.drop_nulls().unique().collect()
+
+
+def version_warnings(lake: Lake, suite: Suite, run_id: str) -> Iterator[str]:
+    """Yield a sentence on the versions of each judge that has moved, for readers of a run's metrics."""
+    for (judge,), rows in versions_of(lake, suite, Side(run_id)).group_by("judge", maintain_order=True):
+        version, since = rows.row(-1, named=True)["version"], rows.row(-1, named=True)["since"]
+        if rows.height > 1:
+            counts = " and ".join(
+                f"{row['judgements']} of version {row['version']}" for row in rows.iter_rows(named=True)
+            )
+            yield f"the judge {judge} moved between the judgements: {counts}, which do not compare with each other"
+        elif version > 1:
+            yield f"the judge {judge} is in version {version} since {since:%Y-%m-%d}: numbers of before do not compare"
+
+
+def moves_between(lake: Lake, *sides: Side) -> list[str]:
+    """Name each judge with several versions among the compared judgements.
+
+    Raises UsageError where there is no such run.
+    """
+    versions = pl.concat([versions_of(lake, find_suite(run_row(lake, side.run_id)["suite"]), side) for side in sides])
+    return [
+        f"the judge {judge} moved between versions {' and '.join(map(str, sorted(set(rows['version']))))}"
+        for (judge,), rows in versions.group_by("judge", maintain_order=True)
+        if rows["version"].n_unique() > 1
+    ]

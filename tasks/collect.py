@@ -18,11 +18,10 @@ from evalake.reports.coverage import Coverage, Tolerance, problems, remarks
 from evalake.sdk import Dataset
 from evalake.storage.landing import land
 from evalake.tasks.converse import Conversation
-from evalake.tasks.count import CallCounter
 from evalake.tasks.coverage import Source, cover, save_coverage
 from evalake.tasks.extract import extract
 from evalake.tasks.failures import FailureCounter, counted, land_failures
-from evalake.tasks.measure import run_results
+from evalake.tasks.measure import CallCounter, run_results
 from evalake.tasks.plan import write_manifest
 from evalake.tasks.publish import Published, publish_results, score_into
 from evalake.tasks.runtime.context import RunContext
@@ -32,9 +31,9 @@ from evalake.tasks.runtime.runs import Tally, versions_of
 
 
 def derive(context: RunContext, origin: str) -> Published:
-    """Publish what the suite derives from the run's rows as they are now; nothing where it derives nothing.
+    """Publish the rows that the suite derives from the run's present rows.
 
-    Doing it again adds what has become derivable since.
+    A repetition adds rows that can be derived since.
     """
     suite = context.suite
     if suite.scoring.derive is None or not context.lake.exists(suite.results):
@@ -78,13 +77,13 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 def publish_rows(
     context: RunContext, rows: Rows, conversations: Sequence[Conversation], versions: Mapping[str, str]
 ) -> Published:
-    """Publish rows by table, and the run items of conversations; doing it again after a failure adds nothing twice."""
+    """Publish rows by table, and the run items of conversations. A repetition lands no row twice."""
     write_manifest(context, conversations, versions)
     return publish_results(context, rows, "call")
 
 
 class Collector:
-    """What the conversations of one run have given so far. Used from the flow's own thread only.
+    """Collects the ended conversations of one run. Used from the flow's own thread only.
 
     Rows are published by `publisher`, which stays in the flow's process wherever the calls are made.
     """
@@ -112,23 +111,9 @@ class Collector:
         self._versions = versions_of(datasets)
         self._tally += Tally(rows_quarantined=extracted.quarantined)
 
-    def add_replayed(self, conversations: Sequence[Conversation]) -> None:
-        """Take conversations that the ledger answered to their end."""
-        self._unlisted += conversations
-        self._add(conversations)
-
     def add(self, conversations: Sequence[Conversation]) -> None:
-        """Take conversations that calls have ended."""
-        # When these were planned, what their judges would be asked was not yet known.
-        self._unlisted += [
-            conversation
-            for conversation in conversations
-            if conversation.answered and not conversation.is_listed and not conversation.is_refused
-        ]
-        self._add(conversations)
-
-    def _add(self, conversations: Sequence[Conversation]) -> None:
         """Score conversations that have ended, keep their failures, publish once there are enough rows."""
+        self._unlisted += [conversation for conversation in conversations if not conversation.is_listed]
         self.calls.add(conversations)
         land_failures(self._context, conversations)
         refused = sum(conversation.is_refused for conversation in conversations)
@@ -143,16 +128,16 @@ class Collector:
             self._publish()
 
     def finish(self) -> None:
-        """Publish what is left, and return when all has landed."""
+        """Publish the remaining rows, and return when all have landed."""
         self._publish()
         self._await_publication()
 
     def derive(self) -> None:
-        """Publish what follows from the run's rows as a whole."""
+        """Publish the rows that the suite derives from all rows of the run."""
         self._tally += derive(self._context, "call").tally
 
     def cover(self, judges: Sequence[str], sources: Sequence[Source], tolerance: Tolerance) -> None:
-        """Count what came of all items of the run, whoever asked them, and keep it."""
+        """Compute and land the coverage of all items of the run."""
         context = self._context
         self.covered = cover(context.lake, context.suite, context.run_id, judges, sources)
         self._tolerance = tolerance
@@ -165,7 +150,7 @@ class Collector:
 
     @property
     def state(self) -> str:
-        """How the run has ended, if it ends now."""
+        """The state of the run, if it ends now."""
         if self._unanswered.kinds and not self.has_rows and not self._not_asked:
             return "failed"
         lacks = self._not_asked or self.tally.rows_quarantined or problems(self.covered, self._tolerance)
@@ -173,7 +158,7 @@ class Collector:
 
     @property
     def message(self) -> str | None:
-        """What a person should know about how the run went; None where there is nothing to say."""
+        """The message of the run for people; None without one."""
         sentences = []
         if self._not_asked:
             cost = "unknown cost" if self.tally.cost_usd is None else f"{self.tally.cost_usd:.6g} USD"

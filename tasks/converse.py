@@ -1,4 +1,4 @@
-"""Converse: walk each item's conversation, from the ledger as far as it reaches, and by calls from there on."""
+"""Converse: execute each item's conversation, first from the ledger, then by calls."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -11,20 +11,18 @@ from evalake.contracts.contract import Row
 from evalake.contracts.tables import CALLS
 from evalake.core.configuration import Configuration
 from evalake.core.errors import ProviderError
-from evalake.models.attempts import CallsEndedError
-from evalake.models.baselines import revision_of
+from evalake.models.attempts import CallsEndedError, WithoutSlot
+from evalake.models.cost import taken
 from evalake.models.endpoints import endpoint_of
-from evalake.models.limits import WithoutSlot
-from evalake.models.parameters import taken
-from evalake.models.request import Failure, Reply, Request, parameters_of
+from evalake.models.request import Failure, Reply, Request, parameters_of, revision_of
 from evalake.sdk import Converse, Exchange, Item, Suite
 from evalake.storage.ledger import Key, LedgerIndex
-from evalake.tasks.runtime.attempts import OVERTAKEN
 from evalake.tasks.runtime.budget import Spending
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.resources import RunOverError, budget_of, client_of, is_over, lease_of, ledger_writer
+from evalake.tasks.runtime.runs import OVERTAKEN
 
-# What a judge is asked with: what its suite declares for judges, under what is configured for the model.
+# The parameters of judges: the configuration of the model overrides the suite's declaration.
 
 
 def judge_parameters(suite: Suite, judge: str, configuration: Configuration) -> dict[str, Any]:
@@ -36,15 +34,15 @@ def judge_parameters(suite: Suite, judge: str, configuration: Configuration) -> 
 
 
 def seeded_once(item: Item, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Leave the seed out where a judge is asked again: with the same one, repeats would be copies.
+    """Remove the seed from repeats of a judge's request, because the same seed would give copies.
 
-    The first request is the same whether or not repeats follow, so that more repeats never pay for it anew. A
-    canary's requests are all repeats: their replicates are numbered by the day.
+    The first request keeps it, so that later repeats do not pay for that request again. All requests of a canary are
+    repeats: their replicates are numbered by the day.
     """
     return parameters if item.replicate == 0 else {name: v for name, v in parameters.items() if name != "seed"}
 
 
-# What the ledger keeps of a reply beside its text
+# The columns of a reply in the ledger, beside its text
 REPLY_COLUMNS = tuple(name for name in Reply.__dataclass_fields__ if name in CALLS.row.model_fields)
 assert ("text", *REPLY_COLUMNS) == tuple(Reply.__dataclass_fields__)  # in whose order a reply is made of its row
 _of_row = itemgetter("response", *REPLY_COLUMNS)
@@ -61,7 +59,7 @@ class Conversation:
     next_model: str = ""  # the real one, whom it asks
     next_endpoint: str = ""  # of that model
     next_revision: int = 0  # of the reply to it
-    is_listed: bool = False  # whether its row of the manifest names all its calls
+    is_listed: bool = False  # whether its item is on the manifest
     converse: Converse | None = None  # None: as the suite asks
     given_by: tuple[str, str] | None = None  # whose replies alone answer the first call, and others
 
@@ -93,7 +91,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Conversations after all that the ledger holds of them: at their end, or in need of a call to go on."""
+    """Conversations after their replay from the ledger: ended, or in need of a call."""
 
     ended: list[Conversation] = field(default_factory=list)
     unanswered: list[Conversation] = field(default_factory=list)
@@ -102,16 +100,16 @@ class Replay:
 def replay_from_ledger(
     context: RunContext, conversations: Sequence[Conversation], index: LedgerIndex, *, own_replies: bool = False
 ) -> Replay:
-    """Answer what the ledger can answer, wave by wave.
+    """Answer calls from the ledger, wave by wave.
 
     Args:
         context: The run that asks.
         conversations: The conversations, which are carried on in place.
         index: The index of the ledger.
-        own_replies: Whether a reply that this run bought comes before an earlier one that another bought meanwhile.
+        own_replies: Whether a reply that this run bought precedes an earlier one of another run.
 
     Returns:
-        The conversations, those of each kind in the order of the wave that decided it.
+        The conversations, in the order of the waves that ended them.
     """
     replay = Replay()
     wave = list(conversations)
@@ -132,7 +130,7 @@ def replay_from_ledger(
 
 
 def recall_or_call(context: RunContext, conversations: Sequence[Conversation], index: LedgerIndex) -> None:
-    """Walk every conversation to its end, by the ledger as far as it reaches; raises as `call` does."""
+    """Execute every conversation, first from the ledger, then by calls; raises as `call` does."""
     call(context, replay_from_ledger(context, conversations, index).unanswered, index)
 
 
@@ -143,12 +141,11 @@ def call(
     *,
     on_end: Callable[[], None] = lambda: None,
 ) -> None:
-    """Walk conversations that need a call to their end, all at once; on return each reply is in the ledger.
+    """Execute conversations that need a call, all at once; on return each reply is in the ledger.
 
-    A conversation ends early at a call that is given up on. Their next calls are made without a look at the ledger,
-    which was asked for them; what the index holds of those that follow is not called. `on_end` runs for each
-    conversation that has ended. Raises RunOverError where the run is stopped meanwhile, once what was on its way has
-    ended.
+    A failed call ends its conversation. The caller has looked up the first calls, so they are made at once; the index
+    is searched for later ones. `on_end` runs for each conversation that has ended. Raises RunOverError where the run
+    is stopped, after its running calls have ended.
     """
     writer = ledger_writer(context.lake)
     asked: dict[Key, asyncio.Future[Exchange]] = {}
@@ -179,7 +176,7 @@ def call(
         return known or await answer(request, key)
 
     async def walk(conversation: Conversation) -> bool:
-        """Walk a conversation as far as calls are made; returns whether that is to its end."""
+        """Execute a conversation until no call may begin; returns whether it has ended."""
         ask = answer
         try:
             while (request := next_request(context, conversation)) is not None:
@@ -200,7 +197,7 @@ def call(
             if budget is not None:
                 client.run([budget.rest()])
         except ProviderError as error:
-            if is_over(context):  # what was still on its way has been given up
+            if is_over(context):  # the running calls were cancelled
                 raise RunOverError(f"the run {context.run_id} is over: {error}") from error
             raise
         finally:
@@ -212,13 +209,13 @@ def call(
 
 
 def refused(conversation: Conversation) -> Conversation:
-    """End a conversation that needs a call to go on, as one for which the run's ceiling leaves no call."""
+    """End a conversation whose next call the run's ceiling forbids."""
     failure = Failure("budget", "not asked: the run's ceiling is reached", 0)
     return replace(conversation, answered=[*conversation.answered, given_up(conversation, failure)])
 
 
 def given_up(conversation: Conversation, failure: Failure) -> Exchange:
-    """Build the exchange of a call that a conversation needed to go on, and that was given up on."""
+    """Build the exchange of a conversation's failed call."""
     return Exchange(conversation.next_hash, failure, endpoint=conversation.next_endpoint)
 
 
@@ -251,9 +248,9 @@ def next_request(context: RunContext, conversation: Conversation) -> Request | N
 
 
 def going_on(request: Request, asked: Mapping[str, Any]) -> Request:
-    """Let a request go on from the one before it as the ledger has that: with its messages and its parameters.
+    """Replace a request's beginning by the ledger's request before it: its messages and parameters.
 
-    The suite may write them otherwise now: its prompts have changed, or the fence of the item is not known.
+    The suite's prompts may have changed since, or the fence of the item is unknown.
     """
     before, turns = tuple(asked.get("messages", ())), request.messages
     if len(turns) > len(before) and turns[len(before)]["role"] == "assistant":
@@ -262,7 +259,7 @@ def going_on(request: Request, asked: Mapping[str, Any]) -> Request:
 
 
 def keys_of(context: RunContext, request: Request, replicate: int) -> list[Key]:
-    """List the keys of the calls whose replies answer a request: first its own, then those that it adopts."""
+    """List the keys whose replies answer a request: first its own, then adopted ones."""
     answering = endpoint_of(request.model, context.configuration).answering
     return [Key(request.prompt_hash, replicate, endpoint) for endpoint in answering]
 

@@ -1,4 +1,4 @@
-"""Cover: what came of a run's items by model, judge and dataset, counted from the lake and kept in `run_coverage`."""
+"""Cover: counts of a run's items by model, judge and dataset, kept in `run_coverage`."""
 
 import json
 from collections import Counter
@@ -30,7 +30,7 @@ _GROUP = ("model", "judge", "dataset")
 
 @dataclass(frozen=True)
 class Source:
-    """What became of the rows of one dataset's source before anything was asked."""
+    """The rows of one dataset's source: read, left out and refused."""
 
     dataset: str
     rows: int | None = None
@@ -40,7 +40,7 @@ class Source:
 
     @classmethod
     def of(cls, dataset: Dataset) -> "Source":
-        """Count what a dataset, before samples are chosen of it, was read from."""
+        """Count the source of a dataset, before samples are chosen."""
         reasons = {
             is_refused: Counter(each.reason for each in dataset.skipped if (each.payload is not None) is is_refused)
             for is_refused in (False, True)
@@ -54,14 +54,14 @@ class Source:
 def cover(
     lake: Lake, suite: Suite, run_id: str, judges: Sequence[str], sources: Iterable[Source] = ()
 ) -> list[Coverage]:
-    """Count what came of a run's items; of what was derived of them, as the rows of panels, nothing is counted.
+    """Count a run's items by outcome, without derived ones like those of panels.
 
     Args:
         lake: The lake.
         suite: The suite of the run, with the scorer version whose rows count.
         run_id: The run.
-        judges: The judges that were asked; none where rules judge.
-        sources: What became of the rows of its sources.
+        judges: The called judges; none where rules judge.
+        sources: The sources of its datasets.
     """
     items = _with_outcomes(lake, suite, run_id, judges)
     labels = (
@@ -141,13 +141,13 @@ def _counts(counted: pl.DataFrame, kind: str) -> dict[str, int]:
 
 
 def save_coverage(lake: Lake, run_id: str, rows: Sequence[Coverage]) -> None:
-    """Land what came of a run's items, in place of what was known before."""
+    """Land a run's coverage, which replaces an earlier one."""
     if rows:
         land(lake, RUN_COVERAGE, conform([{"run_id": run_id, **to_table(row)} for row in rows], RUN_COVERAGE))
 
 
 def cover_again(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str]) -> None:
-    """Count a run's items again, and keep what was known of its sources."""
+    """Count a run's items again, and keep the counts of its sources."""
     kept = lake.frame(RUN_COVERAGE).filter(pl.col("run_id") == run_id).collect()
     before = {(row.model, row.judge, row.dataset): row for row in map(from_table, kept.iter_rows(named=True))}
     labels = lake.frame(SAMPLES).filter(pl.col("suite") == suite.name).select("sample_hash", "label")
@@ -171,10 +171,7 @@ def cover_again(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str]) ->
 
 
 def coverage_of(lake: Lake, run: Mapping[str, Any]) -> list[Coverage]:
-    """Read what came of the items of an ended run; count it where its row of `runs` is older than `run_coverage`.
-
-    Nothing of a run that is under way.
-    """
+    """Read the coverage of an ended run, or count it for a run from before `run_coverage`; empty for a running one."""
     if run["state"] in ("running", "lost"):
         return []
     kept = lake.frame(RUN_COVERAGE).filter(pl.col("run_id") == run["run_id"]).sort(*_GROUP).collect()
@@ -191,19 +188,19 @@ def _as_scored(lake: Lake, run: Mapping[str, Any]) -> Suite:
 
 
 def tolerance_of(run: Mapping[str, Any]) -> Tolerance:
-    """Read what a run was allowed to lack; the default for runs from before that was asked."""
+    """Read the tolerance of a run; the default for older runs."""
     parameters = json.loads(run["parameters"] or "{}")
     return Tolerance(parameters.get("max_missing", MAX_MISSING), parameters.get("accept_unreadable", False))
 
 
 def tolerance_of_request(configuration: Configuration, request: RunRequest) -> Tolerance:
-    """Build what a run may lack: as it was asked for, or else as configured."""
+    """Build the tolerance of a request: its own, or else the configured one."""
     most = configuration.max_missing if request.max_missing is None else request.max_missing
     return Tolerance(most, request.accept_unreadable or configuration.accept_unreadable)
 
 
 def of_sources(sources: Iterable[Source]) -> list[Coverage]:
-    """Tell what became of the rows of sources of which no model is asked."""
+    """Build the coverage of sources without any model."""
     return [
         Coverage(
             "",
@@ -225,13 +222,13 @@ def with_refused(
     left_out: Mapping[str, int],
     labels: Collection[tuple[str, str, str, str | None]] = (),
 ) -> list[Coverage]:
-    """Add to the rows of an import the material that was refused, by whose it says it is, and what was left out.
+    """Add the refused and left-out material to the coverage of an import.
 
     Args:
-        rows: What came of the items.
-        refused: What could be read of each refused piece; nothing where it was no object.
+        rows: The coverage of the items.
+        refused: The readable fields of each refused piece; empty where it was no object.
         reason: Why these were refused, as a fixed phrase.
-        left_out: What a documented rule left out, by reason.
+        left_out: The number of pieces that a documented rule left out, by reason.
         labels: The labels of the items that were read: model, judge, dataset, label.
     """
     pieces = [(_group(each), _name(each.get("label")).lower()) for each in refused]
@@ -255,13 +252,13 @@ def with_refused(
 
 
 def _group(piece: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Name the model, the judge and the dataset that a piece says it is of; empty where it does not say."""
+    """Read the model, the judge and the dataset of a piece; empty where it has none."""
     model, judge, dataset = (_name(piece.get(name)) for name in _GROUP)
     return model, judge, dataset
 
 
 def _is_there(group: tuple[str, ...], label: str, labels: Iterable[tuple[str, str, str, str | None]]) -> bool:
-    """Tell whether some item has the label, of those that a refused piece may belong to by what it names."""
+    """Tell whether an item of the piece's model, judge and dataset has the label."""
     return any(label == known and all(map(_agree, group, of)) for *of, known in labels)
 
 

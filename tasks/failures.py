@@ -116,19 +116,19 @@ def _row(context: RunContext, conversation: Conversation) -> dict[str, Any]:
     }
 
 
-# Missing items: how many of each model, why, and what the headline metrics could be if they were known.
+# Missing items: their number by model and reason, and the bounds of the headline metrics.
 
 
 ASKED = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
 KEY = (*ASKED, "endpoint", "judge_endpoint")
 ANSWER = ("sample_hash", "prompt_type", "replicate")
 PANEL = "panel:"
-"""How the names of judges begin whose rows follow from those of others; they lack what all of these lack."""
+"""Begins the names of panels. A panel lacks the items that all of its judges lack."""
 
 
 @dataclass(frozen=True)
 class Lacking:
-    """What one model lacks, as one judge sees it: rows that are not there, and rows without a judgement or decision."""
+    """The missing items of one model and judge: absent rows, and rows without a judgement or decision."""
 
     items: int
     kinds: Counter[str]
@@ -136,7 +136,7 @@ class Lacking:
 
     @property
     def count(self) -> int:
-        """How many items are missing."""
+        """The number of missing items."""
         return len(self.answered.gone) + self.opened.height
 
     @property
@@ -146,7 +146,7 @@ class Lacking:
 
     @property
     def unknown(self) -> Unknown:
-        """What is missing, as bounds take it."""
+        """The missing items in the form for bounds."""
         return len(self.answered.gone), self.opened
 
 
@@ -158,7 +158,7 @@ def lacking(
     frame: pl.DataFrame,
     prompt_type: str | None = None,
 ) -> dict[tuple[str, str | None], Lacking]:
-    """Find what a run's manifest lists and its rows lack, by model and judge; nothing of those that lack nothing.
+    """Find the missing items of a run by model and judge, without complete ones.
 
     Args:
         lake: The lake.
@@ -218,7 +218,7 @@ def _opened(suite: Suite, frame: pl.DataFrame) -> pl.DataFrame:
 def missing_items(
     lake: Lake, suite: Suite, run_id: str, versions: Mapping[str, int | None], frame: pl.DataFrame, options: Options
 ) -> list[Missing]:
-    """List what a run lacks by model and judge, with what that leaves open of the headline metrics."""
+    """List the missing items of a run by model and judge, with the bounds of the headline metrics."""
     return [
         Missing(
             model,

@@ -1,4 +1,4 @@
-"""Preflight: everything that can be wrong with a run is found before it begins, and nothing is half-written."""
+"""Preflight: find every mistake of a run before it writes anything."""
 
 import logging
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -26,10 +26,17 @@ from evalake.storage.migrations import require_current
 from evalake.storage.reservations import Ceiling
 from evalake.suites.registry import baselines
 from evalake.suites.registry import suite as find_suite
-from evalake.tasks.choose import choose, draw, draw_pooled, failed_samples, parameters_of
 from evalake.tasks.converse import judge_parameters
 from evalake.tasks.coverage import Source, tolerance_of_request
-from evalake.tasks.extract import read_datasets, without_forgotten
+from evalake.tasks.extract import (
+    choose,
+    draw,
+    draw_pooled,
+    failed_samples,
+    parameters_of,
+    read_datasets,
+    without_forgotten,
+)
 from evalake.tasks.measure import inputs
 from evalake.tasks.runtime.context import options_of, prompt_types_of
 from evalake.tasks.runtime.runner import require_runner
@@ -42,7 +49,7 @@ NOT_KEPT = ("suite", "lake", "configuration_file")
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be done: a request with everything looked up and found in order."""
+    """The plan of a run: a request, looked up and checked."""
 
     request: RunRequest
     suite: Suite
@@ -52,17 +59,17 @@ class Plan:
     judges: tuple[str, ...]
     prompt_types: tuple[str, ...]
     datasets: tuple[Dataset, ...]
-    sources: tuple[Source, ...] = ()  # what became of the rows that the datasets were read from
+    sources: tuple[Source, ...] = ()  # of the datasets, before samples were chosen
     # Estimates of the plan, by what they rest on: the command shows them, and its flow keeps them
     estimates: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def samples(self) -> int:
-        """How many samples the datasets hold."""
+        """The number of samples."""
         return sum(len(dataset.samples) for dataset in self.datasets)
 
     def release_samples(self) -> None:
-        """Let go of the samples once all items were walked: what follows reads the lake, and needs the memory."""
+        """Release the samples after all conversations, because later steps read the lake and need the memory."""
         object.__setattr__(self, "datasets", ())
 
     @property
@@ -72,7 +79,7 @@ class Plan:
 
     @property
     def request_parameters(self) -> Mapping[str, str]:
-        """What configuration and suite add to the requests of models and judges, as JSON, redacted, by name."""
+        """The parameters that configuration and suite add to requests, by model, as redacted JSON."""
         added = {name: self.configuration.parameters(name) for name in self.models}
         added |= {name: judge_parameters(self.suite, name, self.configuration) for name in self.judges}
         return {name: redact(canonical_json(each).decode()) for name, each in added.items() if each}
@@ -92,13 +99,13 @@ class Plan:
 
     @property
     def items(self) -> int:
-        """How many items the run consists of."""
+        """The number of items."""
         kinds = len(self.prompt_types) * len(self.models) * max(len(self.judges), 1)
         return self.samples * kinds * self.request.replicates
 
     @property
     def ceiling(self) -> Ceiling:
-        """What the run may spend and how many calls it may make: the lower of what was asked for and configured."""
+        """The ceiling of the run: the lowest of request and configuration."""
         configured, asked = self.configuration, self.request
         return Ceiling(
             lowest(configured.max_cost_usd, asked.max_cost_usd), lowest(configured.max_calls, asked.max_calls)
@@ -106,12 +113,12 @@ class Plan:
 
     @property
     def tolerance(self) -> Tolerance:
-        """What the run may lack and still be complete: as it was asked for, or else as configured."""
+        """The tolerance for missing items: the request's, or else the configured one."""
         return tolerance_of_request(self.configuration, self.request)
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """What the run was asked for, as its row keeps it."""
+        """The parameters in the run's row."""
         asked = {name: given for name, given in self.request.parameters.items() if name not in NOT_KEPT}
         return {
             **asked,
@@ -173,12 +180,12 @@ def check(request: RunRequest, *, with_keys: bool = True) -> Plan:
     if request.judges and not suite.is_judged:
         raise UsageError(f"{suite.name} is judged by rules: leave --judges out")
     if request.models and not suite.conversation.asks_subject:
-        raise UsageError(f"{suite.name} judges what is there already: leave --models out")
+        raise UsageError(f"{suite.name} judges recorded answers: leave --models out")
     models = tuple(request.models or suite.conversation.default_models)
     if suite.is_judged and not judges:
-        raise UsageError(f"{suite.name} has no rule-based judge: name a judge with --judges, such as openai/gpt-4o")
+        raise UsageError(f"{suite.name} has no rule-based judge: name a judge with --judges, like openai/gpt-4o")
     if not models:
-        raise UsageError(f"{suite.name} has no rule-based model: name models with --models, such as openai/gpt-4o-mini")
+        raise UsageError(f"{suite.name} has no rule-based model: name models with --models, like openai/gpt-4o-mini")
     require_different(models, configuration)
     require_different(judges, configuration)
     lake = Lake(request.lake)
@@ -201,15 +208,12 @@ def _unread(name: str) -> str:
 
 
 def require_tables(lake: Lake, suite: Suite) -> None:
-    """Raise OlderLakeError where a table that results of the suite go through is of an older schema.
-
-    It would end a run only after its calls were paid for, and an import half-way.
-    """
+    """Raise OlderLakeError where a table of the run has an older schema, before any call is paid for."""
     require_current(lake, (*CORE_CONTRACTS, *suite.contracts, *inputs(suite)))
 
 
 def require_different(names: Sequence[str], configuration: Configuration) -> None:
-    """Raise UsageError where two names stand for one model asked the same way, whose calls would be paid twice."""
+    """Raise UsageError where two names mean one model with the same parameters, whose calls would be paid twice."""
     seen: dict[str, str] = {}
     for name in names:
         asked = [configuration.real_model(name), configuration.parameters(name), configuration.revision(name)]
@@ -258,7 +262,7 @@ def require_prices(plan: Plan) -> None:
 
 
 def _completed(request: RunRequest, suite: Suite) -> RunRequest:
-    """Fill in what the request leaves open, as it was in the run whose failed samples it takes."""
+    """Fill in the open options of a request from the run whose failed samples it takes."""
     if not request.only_failed:
         return request
     before = parameters_of(Lake(request.lake), suite, request.only_failed)
@@ -284,14 +288,14 @@ def _chosen_samples(request: RunRequest, suite: Suite, datasets: tuple[Dataset, 
     return choose(datasets, request.samples) if request.samples else datasets
 
 
-# What a run is over, in words: for the terminal, and for the log of its flow run.
+# The datasets and models of a run in words, for the terminal and the log of its flow run.
 
 
 logger = logging.getLogger("evalake.runs")
 
 
 def lines_of(plan: Plan) -> Iterator[str]:
-    """Say a run's datasets with their counts by category, what was left out of each, and who is asked."""
+    """Describe a run: its datasets with counts by category, left-out rows, models and judges."""
     for dataset in plan.datasets:
         counts = summary(dataset)
         parts = ", ".join(f"{category} {count}" for category, count in counts.samples.items())
@@ -304,7 +308,7 @@ def lines_of(plan: Plan) -> Iterator[str]:
 
 
 def log_plan(plan: Plan) -> None:
-    """Log what a run is over, and where its rows go."""
+    """Log the datasets and models of a run, and its lake."""
     for line in lines_of(plan):
         logger.info("%s", line)
     logger.info("lake %s", plan.lake.uri)

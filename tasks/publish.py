@@ -1,4 +1,4 @@
-"""Audit and publish: rows are held to their contract in memory, good ones land once, bad ones go to quarantine."""
+"""Audit and publish: rows are checked against their contract; good ones land once, bad ones go to quarantine."""
 
 import json
 import logging
@@ -31,7 +31,7 @@ logger = logging.getLogger("evalake.scores")
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A row, or the raw text that should have been one, with what is wrong with it."""
+    """A refused row, or the raw text of one, with the reason."""
 
     table: str
     payload: str
@@ -42,20 +42,20 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a publication did."""
+    """The counts of a publication."""
 
     landed: Landed = field(default_factory=Landed)
     quarantined: int = 0
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows landed, were there already, and are in quarantine."""
+        """The numbers of rows landed, already present, and in quarantine."""
         landed = self.landed.inserted + self.landed.replaced
         return {"landed": landed, "already_present": self.landed.already_present, "quarantined": self.quarantined}
 
     @property
     def tally(self) -> Tally:
-        """What it counts for its run."""
+        """Its part of the run's tally."""
         return Tally(**{f"rows_{name}": count for name, count in self.counts.items()})
 
     def __add__(self, other: "Published") -> "Published":
@@ -149,7 +149,7 @@ def admit(
     *,
     keeps_passed: bool = True,
 ) -> Admitted:
-    """Audit one batch of rows for one table: keep what each rule found, and put aside the rows that break one.
+    """Audit one batch of rows for one table: record the result of each rule, and quarantine rows that break one.
 
     A frame is one that `conform` has made. `shared` are columns that have one value in all rows. Without
     `keeps_passed`, a batch that breaks no rule leaves no row in `contract_checks`.
@@ -169,7 +169,7 @@ def admit(
 
 
 def without_keys(frame: pl.DataFrame) -> pl.DataFrame:
-    """Redact our keys in every text of the rows: what a reply spells in one way, a column may hold decoded."""
+    """Redact our keys in every text of the rows, because a column may hold a decoded form of a reply."""
     keys = KnownKeys().values
     if not keys:
         return frame
@@ -182,7 +182,7 @@ def without_keys(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def quarantine(lake: Lake, run_id: str, batch_id: str, refused: Iterable[Refused]) -> int:
-    """Put refused rows aside with their reasons; the count is what was refused, landed before or not."""
+    """Quarantine refused rows with their reasons; returns their number, with those that landed before."""
     rows = [
         {
             "batch_id": batch_id,

@@ -1,4 +1,4 @@
-"""Report: gather one run's snapshot, its rows and what its suite wants shown."""
+"""Report: gather one run's snapshot, its rows, and the columns and figures of its suite."""
 
 import json
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def build_report(lake: Lake, run_id: str) -> Report:
 
 
 def _with_added_columns(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> pl.DataFrame:
-    """Add what the suite wants shown of answers beside the columns of its rows."""
+    """Add the columns that the suite shows with answers."""
     results = _with_replies(lake, suite, frame if suite.is_judged else frame.drop("judge", "judge_hash"))
     if suite.presentation.answers is None or suite.presentation.answers.add_columns is None:
         return results
@@ -92,7 +92,7 @@ def _comparisons(
 def _limits(
     suite: Suite, frame: pl.DataFrame, options: Options, lacks: Lacks
 ) -> dict[tuple[str, str | None], tuple[Ends, Ends]]:
-    """Compute the limits by which models are held against the target, and those whatever is missing."""
+    """Compute the limits for the comparison with the target, without and with missing items."""
     metric = _ranking_metric(suite, options)
     if metric is None or frame.is_empty():
         return {}
@@ -107,7 +107,7 @@ def _limits(
 
 
 def _trivial(suite: Suite, frame: pl.DataFrame, options: Options) -> dict[str, float]:
-    """Measure what models that answer every sample of the run alike would get in the quantity that ranks."""
+    """Compute the ranking metric of trivial models, which answer every sample alike."""
     metric = _ranking_metric(suite, options)
     if metric is None or frame.is_empty():
         return {}

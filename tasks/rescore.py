@@ -1,4 +1,4 @@
-"""Rescore: derive a run's rows and snapshot again from the ledger, without any call, by the rules as they are now."""
+"""Rescore: derive a run's rows and snapshot again from the ledger, by the present rules, without calls."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from evalake.tasks.runtime.runs import run_row
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """What a rescoring did: the new snapshot, the rows it published, and the items the ledger could not answer."""
+    """The result of a rescoring: new snapshot, published rows, and the number of items without a reply."""
 
     snapshot_id: str
     published: Published
@@ -82,7 +82,7 @@ def _items(lake: Lake, run: Mapping[str, Any]) -> list[tuple[Item, Mapping[str, 
 def _as_asked(
     context: RunContext, items: Sequence[tuple[Item, Mapping[str, Any]]], index: LedgerIndex
 ) -> list[Conversation]:
-    """Build the conversations that would begin otherwise now, from what the ledger has of their first requests."""
+    """Build the conversations whose first request has changed, from the requests in the ledger."""
     begun = _recorded(items, index)
     hashes = {conversation.answered[-1].prompt_hash for conversation in begun}
     calls = context.lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(sorted(hashes)))

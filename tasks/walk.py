@@ -1,10 +1,10 @@
-"""Walk: every item of a run to the end of its conversation, a few batches of every model in flight at a time."""
+"""Walk: execute the conversations of a run, with a few batches of every model in flight."""
 
 import queue
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from prefect.exceptions import Pause
 from prefect.futures import PrefectFuture
@@ -15,7 +15,7 @@ from evalake.sdk import Item
 from evalake.storage.ledger import Key, LedgerIndex, index_since, newest_index
 from evalake.tasks.batch import Batch, BatchIncompleteError, call_batch, replay_batch
 from evalake.tasks.converse import Conversation, Replay, refused, replay_from_ledger
-from evalake.tasks.plan import cut_batches, segments, write_manifest
+from evalake.tasks.plan import cut_batches, list_planned, segments
 from evalake.tasks.preflight import Plan
 from evalake.tasks.runtime import progress, runs
 from evalake.tasks.runtime.context import RunContext
@@ -26,24 +26,15 @@ from evalake.tasks.runtime.runner import cluster_errors, processes
 BATCHES_IN_FLIGHT = 3
 
 
-class ResultSink(Protocol):
-    """A receiver of the conversations that have ended."""
+def walk(context: RunContext, plan: Plan, take: Callable[[Sequence[Conversation]], None]) -> None:
+    """Execute every item of the plan, from the ledger or by calls.
 
-    def add_replayed(self, conversations: Sequence[Conversation]) -> None:
-        """Take conversations that the ledger answered to their end."""
-
-    def add(self, conversations: Sequence[Conversation]) -> None:
-        """Take conversations that calls have ended."""
-
-
-def walk(context: RunContext, plan: Plan, sink: ResultSink) -> None:
-    """Answer every item of the plan, from the ledger or by calls.
-
-    Items whose request another sample's item is already asking are not asked beside it: they follow in a second
-    pass, and find the reply in the ledger. Raises ClusterError where processes that call batches are lost.
+    `take` gets the conversations that have ended, from the ledger or by calls. Items whose request another sample's
+    item is already asking are not asked beside it: they follow in a second pass, and find the reply in the ledger.
+    Raises ClusterError where processes that call batches are lost.
     """
     with cluster_errors():
-        _Walk(context, plan, sink).run()
+        _Walk(context, plan, take).run()
 
 
 @dataclass(frozen=True)
@@ -54,8 +45,8 @@ class _Submitted:
 
 
 class _Walk:
-    def __init__(self, context: RunContext, plan: Plan, sink: ResultSink) -> None:
-        self._context, self._plan, self._sink = context, plan, sink
+    def __init__(self, context: RunContext, plan: Plan, take: Callable[[Sequence[Conversation]], None]) -> None:
+        self._context, self._plan, self._take_ended = context, plan, take
         self._ledger_id, self._version, self._planned = newest_index(context.lake)
         self._asking: dict[tuple[str, int], str] = {}  # first request to the sample whose item asks it
         self._late: list[Item] = []
@@ -68,7 +59,7 @@ class _Walk:
             self._late = []
             unanswered = self._replay(late, self._now())
             unanswered.sort(key=lambda conversation: (conversation.first_hash, conversation.item.replicate))
-            self._pipeline({"late": self._cut(unanswered)})
+            self._pipeline({"late": self._cut(self._listed(unanswered))})
         if self._late:
             raise LakeError(
                 f"the ledger of the lake {self._context.lake.uri} lacks replies to {len(self._late)} items that were "
@@ -79,16 +70,19 @@ class _Walk:
         """Yield the batches of one model, planned segment after segment as they are taken."""
         plan = self._plan
         for segment in segments(plan.datasets, model, plan.judges, plan.prompt_types, plan.replicates):
-            yield from self._cut(self._first_askers(self._replay(segment, self._planned)))
+            yield from self._cut(self._listed(self._first_askers(self._replay(segment, self._planned))))
 
     def _replay(self, items: Sequence[Item], index: LedgerIndex) -> list[Conversation]:
-        """Replay items from the ledger, and put those that need calls on the manifest; returns these."""
+        """Replay items from the ledger; returns those that need calls."""
         replay = replay_from_ledger(self._context, [Conversation(item) for item in items], index)
-        unanswered = replay.unanswered
-        write_manifest(self._context, unanswered, runs.versions_of(self._plan.datasets))
-        progress.advance(self._context.run_id, by=len(items) - len(unanswered))
-        self._sink.add_replayed(replay.ended)
-        return unanswered
+        progress.advance(self._context.run_id, by=len(replay.ended))
+        self._take_ended(replay.ended)
+        return replay.unanswered
+
+    def _listed(self, conversations: Sequence[Conversation]) -> Sequence[Conversation]:
+        """Put conversations on the manifest before their first call."""
+        list_planned(self._context, conversations, runs.versions_of(self._plan.datasets))
+        return conversations
 
     def _first_askers(self, conversations: Sequence[Conversation]) -> list[Conversation]:
         """Select the conversations whose request no other sample of the run asks for yet; the others follow later."""
@@ -121,7 +115,7 @@ class _Walk:
                 if (batch := next(streams[stream], None)) is None:
                     return
                 if stream in self._refused:
-                    self._sink.add([refused(conversation) for conversation in batch.conversations])
+                    self._take_ended([refused(conversation) for conversation in batch.conversations])
                     continue
                 try:
                     future = call_batch.with_options(task_run_name=batch.name).submit(batch)
@@ -159,7 +153,7 @@ class _Walk:
         if asked < len(replay.ended):
             self._refused.add(done.stream)
         progress.ended(self._context.run_id, done.batch.name, asked)
-        self._sink.add(replay.ended)
+        self._take_ended(replay.ended)
         self._late += [conversation.item for conversation in replay.unanswered]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from evalake.core import prefect_settings
 from evalake.models import litellm_internals
-from evalake.tasks.runtime import prefect_internals
+from evalake.tasks.runtime import server
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("contracts", "evalake", "flows", "storage", "tasks")
@@ -17,7 +17,7 @@ MODULES = [file for room in ROOMS for file in sorted((ROOT / room).rglob("*.py")
 
 AT_HOME = {
     "litellm": {"evalake/models/litellm_internals.py": litellm_internals.SEEN_IN},
-    "prefect": {"tasks/runtime/prefect_internals.py": prefect_internals.SEEN_IN},
+    "prefect": {"tasks/runtime/server.py": server.SEEN_IN},
     "pydantic-settings": {"evalake/core/prefect_settings.py": prefect_settings.SEEN_IN},
 }
 NOT_PROMISED = ("prefect.server.",)  # beside names that begin with an underscore

@@ -18,14 +18,14 @@ class SampleRow(RowModel):
     sample_id: str = Field(description="The item's name, unique within its dataset version.")
     sample_hash: str = Field(description="SHA-256 over everything that defines the sample: input, target and labels.")
     position: int = Field(description="Its place in the dataset, from 0.")
-    input: str = Field(description="What the model is asked about: text, or JSON where it has parts.")
+    input: str = Field(description="The input of the model: text, or JSON where it has parts.")
     target: str | None = Field(description="The ground truth as JSON, where it is more than a label.")
     label: str | None = Field(description="The right answer's class.")
     category: str | None = Field(description="The kind of item, by which metrics are sliced.")
-    severity: str | None = Field(description="How much the item matters.")
-    difficulty: str | None = Field(description="How hard the item is meant to be.")
-    cluster: str | None = Field(description="Items of one cluster (such as twins) are resampled together.")
-    note: str | None = Field(description="Why the label is what it is.")
+    severity: str | None = Field(description="The importance of the item.")
+    difficulty: str | None = Field(description="The intended difficulty of the item.")
+    cluster: str | None = Field(description="Samples of one cluster, like twins, are resampled together.")
+    note: str | None = Field(description="The reason for the label.")
 
 
 SAMPLES = Contract(
@@ -42,35 +42,37 @@ class CallRow(RowModel):
     """One answered call to a model."""
 
     prompt_hash: str = Field(description="SHA-256 over the canonical JSON of the whole request.")
-    replicate: int = Field(description="Which repeat of the same request this is, from 0.")
-    model: str = Field(description="The model that was asked, as LiteLLM names it.")
+    replicate: int = Field(description="The number of the repeat of the same request, from 0.")
+    model: str = Field(description="The called model, by LiteLLM's name.")
     request: str = Field(description="The canonical JSON of the request; its SHA-256 is the prompt hash.")
     response: str | None = Field(description="The text of the reply; null where the model sent none.")
-    finish_reason: str | None = Field(description="Why the model stopped, in its provider's words.")
-    model_reported: str | None = Field(description="The model that the provider says answered.")
+    finish_reason: str | None = Field(description="The reason of the end, in the provider's words.")
+    model_reported: str | None = Field(description="The model that the provider names in its answer.")
     input_tokens: int | None = Field(description="Tokens of the prompt, cached ones included.")
     cached_input_tokens: int | None = Field(description="Tokens of the prompt that the provider had cached.")
     output_tokens: int | None = Field(description="Tokens of the reply, reasoning included.")
     reasoning_tokens: int | None = Field(description="Tokens of the reply spent on reasoning.")
-    cost_usd: float | None = Field(description="What the call cost in US dollars; null where the price is unknown.")
+    cost_usd: float | None = Field(description="The cost of the call in US dollars; null where the price is unknown.")
     latency_ms: float | None = Field(description="Milliseconds from the last byte sent to the last byte of the reply.")
-    attempts: int = Field(description="How many attempts it took.")
-    error_kind: str | None = Field(description="For recorded results: what went wrong where no reply came.")
-    origin: Literal["call", "import"] = Field(description="Asked by evalake, or imported from recorded results.")
+    attempts: int = Field(description="The number of attempts.")
+    error_kind: str | None = Field(description="The kind of error of a recorded result without a reply.")
+    origin: Literal["call", "import"] = Field(description="call: made by evalake; import: from recorded results.")
     run_id: str = Field(description="The run that asked.")
-    answered_at: datetime = Field(description="When the reply came.")
-    ledger_version: int = Field(description="The version of the ledger whose commit brought the row; the lowest wins.")
+    answered_at: datetime = Field(description="The time of the reply.")
+    ledger_version: int = Field(description="The table version of the row's commit; the lowest counts.")
     queue_ms: float | None = Field(description="Milliseconds waited for our own limits, over all attempts.")
     waited_ms: float | None = Field(description="Milliseconds paused between attempts.")
     connect_ms: float | None = Field(description="Milliseconds until there was a connection; 0 where one was open.")
     first_byte_ms: float | None = Field(description="Milliseconds from the last byte sent to the reply's first.")
-    concurrency: int | None = Field(description="Calls of the provider on their way when this began, with it.")
-    failed_cost_usd: float | None = Field(description="What attempts that failed before it cost, where they told.")
-    reasoning: str | None = Field(description="What the model thought, where the provider gave it apart.")
-    refusal: str | None = Field(description="Why the model refused, where the provider has a field for that.")
-    tool_calls: str | None = Field(description="The calls of tools in the reply, as JSON; null where there is none.")
-    endpoint: str = Field(description="Who answered: provider, in-process, import, an address, a name, or unknown.")
-    reply_revision: int = Field(description="0; one more than the last reply to this call that was withdrawn.")
+    concurrency: int | None = Field(description="Running calls to the provider when the last attempt began, with it.")
+    failed_cost_usd: float | None = Field(description="The cost of failed attempts, where it is known.")
+    reasoning: str | None = Field(description="The reasoning, where the provider separates it from the reply.")
+    refusal: str | None = Field(description="The refusal, where the provider has a field for it.")
+    tool_calls: str | None = Field(description="The tool calls in the reply, as JSON; null without any.")
+    endpoint: str = Field(
+        description="The answering server: provider, in-process, import, an address, a name, or unknown."
+    )
+    reply_revision: int = Field(description="0, or one more than the last withdrawn reply to this call.")
 
 
 CALL_KEY = ("prompt_hash", "replicate", "endpoint")
@@ -101,18 +103,20 @@ class CallFailureRow(RowModel):
     """One call that was given up on."""
 
     run_id: str = Field(description="The run that asked.")
-    prompt_hash: str = Field(description="The request that was not answered.")
-    replicate: int = Field(description="Which repeat of it.")
-    model: str = Field(description="The model that was asked.")
-    kind: str = Field(description="What went wrong, as a fixed word: timeout, rate_limit, authentication …")
-    message: str = Field(description="What the provider said, with keys removed.")
-    attempts: int = Field(description="How many attempts were made.")
+    prompt_hash: str = Field(description="The hash of the failed request.")
+    replicate: int = Field(description="The number of its repeat, from 0.")
+    model: str = Field(description="The called model.")
+    kind: str = Field(description="The kind of failure: timeout, rate_limit, authentication …")
+    message: str = Field(description="The message of the provider, without keys.")
+    attempts: int = Field(description="The number of attempts.")
     latency_ms: float | None = Field(description="Milliseconds of the last attempt; null where none was made.")
-    failed_at: datetime = Field(description="When it was given up.")
+    failed_at: datetime = Field(description="The time of the last attempt's failure.")
     queue_ms: float | None = Field(description="Milliseconds waited for our own limits, over all attempts.")
     waited_ms: float | None = Field(description="Milliseconds paused between attempts.")
-    concurrency: int | None = Field(description="Calls of the provider on their way when the last attempt began.")
-    failed_cost_usd: float | None = Field(description="What its attempts cost, where they told; null where none did.")
+    concurrency: int | None = Field(description="Running calls to the provider when the last attempt began.")
+    failed_cost_usd: float | None = Field(
+        description="The cost of its attempts, where it is known; null where none is."
+    )
 
 
 CALL_FAILURES = Contract(
@@ -129,11 +133,11 @@ class WithdrawnCallRow(RowModel):
     """One reply that was withdrawn."""
 
     prompt_hash: str = Field(description="The request.")
-    replicate: int = Field(description="Which repeat of it.")
+    replicate: int = Field(description="The number of its repeat, from 0.")
     endpoint: str = Field(description="The endpoint that answered.")
-    reply_revision: int = Field(description="The revision of the reply; the next one has one more.")
+    reply_revision: int = Field(description="The revision of the withdrawn reply; the next reply has one more.")
     model: str = Field(description="The model that answered.")
-    kind: str = Field(description="What was suspicious: empty, error-finish.")
+    kind: str = Field(description="The kind of suspicion: empty, error-finish.")
     withdrawn_at: datetime = Field(description="When it was withdrawn.")
 
 

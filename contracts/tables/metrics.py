@@ -16,14 +16,16 @@ class MetricRow(RowModel):
     suite: str = Field(description="The suite.")
     model: str = Field(description="The subject model.")
     judge: str | None = Field(description="The judge or panel; null where none is involved.")
-    slice: str = Field(description="What the samples are sliced by; `all` where they are not.")
-    slice_value: str = Field(description="Which part of the slice; empty for `all`.")
+    slice: str = Field(description="The column by which samples are sliced; `all` for all samples.")
+    slice_value: str = Field(description="The value of the slice; empty for `all`.")
     metric: str = Field(description="The metric's name.")
     tier: int | None = Field(description="The metric's tier, where its suite has tiers.")
     value: float | None = Field(description="The value; null where it is undefined.")
     n: int = Field(description="The denominator.")
     units: int | None = Field(description="Distinct clusters of samples behind it; null in older rows.")
-    n_eff: float | None = Field(description="How many independent rows would tell as much; null for counts.")
+    n_eff: float | None = Field(
+        description="The number of independent rows with the same information; null for counts."
+    )
     se: float | None = Field(description="The standard error.")
     ci_low: float | None = Field(description="Lower end of the 95 % interval.")
     ci_high: float | None = Field(description="Upper end of the 95 % interval.")
@@ -49,7 +51,7 @@ METRIC_SNAPSHOTS = Contract(
 class SnapshotRow(RowModel):
     """One metric snapshot."""
 
-    snapshot_id: str = Field(description="SHA-256 over what went in: run, pinned versions, definitions, options, seed.")
+    snapshot_id: str = Field(description="SHA-256 over the inputs: run, pinned versions, definitions, options, seed.")
     run_id: str = Field(description="The run that was measured.")
     suite: str = Field(description="The suite.")
     pinned_versions: str = Field(description="Table name to the version read, as JSON; null: no such table yet.")
@@ -58,7 +60,7 @@ class SnapshotRow(RowModel):
     code_version: str = Field(description="The version of evalake.")
     seed: int = Field(description="The seed of every bootstrap.")
     options: str = Field(description="The suite's options, as JSON.")
-    warnings: list[str] = Field(description="What a reader of the numbers must know.")
+    warnings: list[str] = Field(description="Warnings for readers of the numbers.")
     created_at: datetime = Field(description="When it was first made.")
 
 
@@ -88,11 +90,13 @@ class JudgeVersionRow(RowModel):
         description="From when replies count as of this version: the last canary that found the judge as before. What "
         "was answered before the first version counts as of the first."
     )
-    day: str = Field(description="The day whose canary gave the answers that later ones are held to, as 2026-11-22.")
-    first_replicate: int = Field(description="The replicate of the first of these answers in the ledger.")
-    replicates: int = Field(description="How many there are of each item; their replicates follow the first.")
-    items: int = Field(description="How many frozen items there are.")
-    p_value: float | None = Field(description="Of the test that found the judge moved; null where none was made.")
+    day: str = Field(description="The day of the version's first answers, like 2026-11-22.")
+    first_replicate: int = Field(description="The replicate of the version's first answers in the ledger.")
+    replicates: int = Field(description="The number of first answers to each item; their replicates follow the first.")
+    items: int = Field(description="The number of frozen items.")
+    p_value: float | None = Field(
+        description="The p-value of the test that found the judge moved; null without a test."
+    )
 
 
 JUDGE_VERSIONS = Contract(
@@ -113,22 +117,24 @@ JUDGE_VERSIONS = Contract(
 
 
 class JudgeCanaryRow(RowModel):
-    """What one day's canary found of one judge."""
+    """The result of one day's canary of one judge."""
 
     suite: str = Field(description="The suite whose frozen items were judged.")
     judge: str = Field(description="The judge model.")
-    day: str = Field(description="The day, as 2026-11-22.")
+    day: str = Field(description="The day, like 2026-11-22.")
     canary_hash: str = Field(description="SHA-256 over the first requests about all frozen items.")
-    version: int = Field(description="The version that the judge was found in; the new one where it moved.")
+    version: int = Field(description="The judge's version on the day; the new one where it moved.")
     moved: bool = Field(description="Whether its answers moved beyond their test-retest noise.")
-    items: int = Field(description="How many frozen items were judged.")
-    answers: int = Field(description="How often each was judged: once, or more where the first answers looked moved.")
+    items: int = Field(description="The number of judged items.")
+    answers: int = Field(description="The answers to each item: one, or more where the first looked moved.")
     distance: float | None = Field(
-        description="Mean distance of these answers from the version's, 0 to 1; null where they are its first."
+        description="Mean distance of the day's answers from the version's, 0 to 1; null for the version's first."
     )
     noise: float | None = Field(description="Mean distance among the version's own answers to one item, 0 to 1.")
-    shift: float | None = Field(description="How far the mean answer moved from the version's, 0 to 1; null as above.")
-    p_value: float | None = Field(description="How likely a change like this is while nothing moved; null as above.")
+    shift: float | None = Field(
+        description="The distance of the day's mean answer from the version's, 0 to 1; null as above."
+    )
+    p_value: float | None = Field(description="The p-value of the change; null as above.")
     run_id: str = Field(description="The run that asked, as in the ledger.")
     flow_run_id: str | None = Field(description="The Prefect flow run.")
     judged_at: datetime = Field(description="When.")

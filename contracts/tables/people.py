@@ -25,19 +25,17 @@ class HumanLabelRow(RowModel):
     judge: str | None = Field(
         description="The judge whose judgement was shown; null where the label is on the answer alone."
     )
-    prompt_type: str | None = Field(description="Which prompt the answer replied to; null where the suite has one.")
-    replicate: int = Field(description="Which repeat.")
-    finding_id: int | None = Field(description="The finding; null for a word on the result as a whole.")
-    annotator: str = Field(description="Who said so.")
-    question: str = Field(description="What was asked, by the name that the suite has for it.")
+    prompt_type: str | None = Field(description="The prompt type of the answer; null where the suite has one.")
+    replicate: int = Field(description="The number of the repeat, from 0.")
+    finding_id: int | None = Field(description="The finding; null for a label of the whole result.")
+    annotator: str = Field(description="The person.")
+    question: str = Field(description="The suite's name of the question.")
     answer: str | None = Field(description="The answer in the suite's words; null where it is a number.")
     score: float | None = Field(description="The answer on the question's scale; null where it is a word.")
-    inclusion_probability: float | None = Field(description="With which chance it was drawn; null where it was picked.")
-    draw: str | None = Field(
-        description="Which draw it came in, by a hash of what was drawn; null where it was picked."
-    )
+    inclusion_probability: float | None = Field(description="The probability of its draw; null where it was picked.")
+    draw: str | None = Field(description="The hash of its draw; null where it was picked.")
     labelled_at: datetime = Field(description="When.")
-    note: str | None = Field(description="Why they say so.")
+    note: str | None = Field(description="The person's reason.")
 
 
 YES, NO = "yes", "no"
@@ -118,19 +116,19 @@ class RoadmapMentionRow(RowModel):
     )
     theme_id: str = Field(description="The theme: SHA-256 over suite, kind and theme, the same in later roadmaps.")
     sample_hash: str = Field(description="The sample about which it was named.")
-    name: str = Field(description="What was named, as the results have it.")
+    name: str = Field(description="The name that the results have.")
     suite: str = Field(description="The suite whose results were read.")
     judge: str | None = Field(description="The model that grouped by meaning; null where it was done by rules.")
-    kind: str = Field(description="What kind of thing it is, as the suite tells them apart.")
+    kind: str = Field(description="The kind of gap, by the suite's name.")
     theme: str = Field(description="The name of the theme.")
-    sample_id: str = Field(description="The sample, as its dataset calls it.")
-    text: str | None = Field(description="Why it was named; null where nothing is said.")
+    sample_id: str = Field(description="The sample's name in its dataset.")
+    text: str | None = Field(description="The reason for naming it; null without one.")
     score: float = Field(description="The sample's mean score.")
     points_lost: float = Field(
         description="The points that the sample lacks, shared evenly among its themes of the kind; each row of a theme "
         "has the theme's share, divided by the sample's rows in it."
     )
-    samples: int = Field(description="Of how many samples the roadmap is.")
+    samples: int = Field(description="The number of samples in the roadmap.")
     run_id: str = Field(description="The run that asked, as in the ledger.")
     made_at: datetime = Field(description="When.")
 

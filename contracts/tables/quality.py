@@ -16,10 +16,10 @@ class QuarantineRow(RowModel):
     row_key: str = Field(description="SHA-256 over the refused row.")
     run_id: str = Field(description="The run.")
     table_name: str = Field(description="The table it was meant for.")
-    origin: str | None = Field(description="Where it came from, such as file and line number.")
+    origin: str | None = Field(description="Its source, like file and line number.")
     payload: str = Field(description="The row as JSON, or the raw line where it is not JSON.")
     rules: list[str] = Field(description="The rules it broke.")
-    reason: str = Field(description="What is wrong, in words.")
+    reason: str = Field(description="The reason, in words.")
     quarantined_at: datetime = Field(description="When.")
 
 
@@ -42,12 +42,12 @@ class ContractCheckRow(RowModel):
     batch_id: str | None = Field(description="The batch that was checked; null for a table version.")
     rule_id: str = Field(description="The rule.")
     engine: Literal["polars", "great_expectations", "delta"] = Field(description="What checked it.")
-    severity: Literal["warning", "error", "critical"] = Field(description="What a break of the rule means.")
+    severity: Literal["warning", "error", "critical"] = Field(description="The severity of a broken rule.")
     dimension: str = Field(description="The side of data quality that the rule looks after.")
     passed: bool = Field(description="Whether every row kept the rule.")
     rows_checked: int = Field(description="How many rows were looked at.")
     rows_failed: int = Field(description="How many broke the rule.")
-    message: str | None = Field(description="What was found, in words.")
+    message: str | None = Field(description="The finding, in words.")
     checked_at: datetime = Field(description="When.")
 
 

@@ -18,7 +18,7 @@ class RunRow(RowModel):
     state: Literal["running", "completed", "incomplete", "failed"] = Field(
         description="incomplete: too much is missing, or rows were refused; a rerun asks only for what is missing."
     )
-    parameters: str = Field(description="What the run was asked for, as JSON.")
+    parameters: str = Field(description="The parameters of the run, as JSON.")
     dataset_versions: str = Field(description="Dataset name to dataset version, as JSON.")
     models: list[str] = Field(description="The subject models.")
     judges: list[str] = Field(description="The judge models.")
@@ -33,11 +33,11 @@ class RunRow(RowModel):
     input_tokens: int | None = Field(description="Prompt tokens of the calls made; null where a provider told none.")
     output_tokens: int | None = Field(description="Reply tokens of the calls made; null where a provider told none.")
     cost_usd: float | None = Field(description="What this run paid; null where a price is unknown.")
-    cost_usd_avoided: float | None = Field(description="What the ledger's replies had cost; null where unknown.")
+    cost_usd_avoided: float | None = Field(description="The former cost of the ledger's replies; null where unknown.")
     snapshot_id: str | None = Field(description="The metric snapshot made of it.")
     flow_run_id: str | None = Field(description="The Prefect flow run.")
     code_version: str = Field(description="The version of evalake.")
-    message: str | None = Field(description="What a person should know about how it ended.")
+    message: str | None = Field(description="The end of it in words, for people.")
     started_at: datetime = Field(description="When it began.")
     alive_at: datetime = Field(description="When it last gave a sign of life, which it does at least every minute.")
     ended_at: datetime | None = Field(description="When it ended; null while it runs.")
@@ -75,7 +75,7 @@ class RunAttemptRow(RowModel):
     calls_from_ledger: int = Field(description="Calls that the ledger answered for other runs before.")
     calls_failed: int = Field(description="Calls given up on in this attempt.")
     cost_usd: float | None = Field(description="What this attempt paid; null where a price is unknown.")
-    message: str | None = Field(description="What a person should know about how it ended.")
+    message: str | None = Field(description="The end of it in words, for people.")
 
 
 RUN_ATTEMPTS = Contract(
@@ -93,7 +93,7 @@ RUN_ATTEMPTS = Contract(
 
 
 class RunCallsRow(RowModel):
-    """What one run asked about one subject with one judge."""
+    """The calls of one run for one subject and one judge."""
 
     run_id: str = Field(description="The run.")
     model: str = Field(description="The subject model.")
@@ -103,8 +103,8 @@ class RunCallsRow(RowModel):
     calls_failed: int = Field(description="Calls given up on.")
     input_tokens: int | None = Field(description="Prompt tokens of the calls made; null where a provider told none.")
     output_tokens: int | None = Field(description="Reply tokens of the calls made; null where a provider told none.")
-    cost_usd: float | None = Field(description="What the calls made cost; null where a price is unknown.")
-    cost_usd_avoided: float | None = Field(description="What the ledger's replies had cost; null where unknown.")
+    cost_usd: float | None = Field(description="The cost of the calls made; null where a price is unknown.")
+    cost_usd_avoided: float | None = Field(description="The former cost of the ledger's replies; null where unknown.")
     latency_from_ledger: int | None = Field(description="Latencies of this run that are of the calls that bought them.")
 
 
@@ -167,7 +167,7 @@ RUN_ITEMS = Contract(
 
 
 class RunCoverageRow(RowModel):
-    """What came of one run's items of one subject, judge and dataset."""
+    """The coverage of one run's items of one subject, judge and dataset."""
 
     run_id: str = Field(description="The run.")
     model: str = Field(description="The subject model; empty for imported lines that name none.")
@@ -189,7 +189,7 @@ RUN_COVERAGE = Contract(
     "run_coverage",
     RunCoverageRow,
     ("run_id", "model", "judge", "dataset"),
-    "What came of each run's items by subject, judge and dataset: asked, answered, without a verdict, missing.",
+    "Coverage of each run's items by subject, judge and dataset: asked, answered, without a verdict, missing.",
     (
         *map(not_negative, ("asked", "answered", "without_verdict", "missing", "source_rows")),
         Rule("answered_within_asked", "answered", Kind.NOT_ABOVE, {"other": "asked"}, dimension=Dimension.CONSISTENCY),
@@ -206,15 +206,15 @@ RUN_COVERAGE = Contract(
 
 
 class RunReservationRow(RowModel):
-    """What one process holds back, and what it has spent that the ledger does not tell."""
+    """The reservation of one process, and its spending outside the ledger."""
 
     run_id: str = Field(description="The run.")
     holder: str = Field(description="The process that makes calls of the run, by a random name.")
-    beat: int = Field(description="Counts the holder's signs of life: one that stands still is of a process that died.")
-    reserved_usd: float = Field(description="US dollars held back for calls that are on their way or may start.")
-    reserved_calls: int = Field(description="Calls held back in the same way.")
-    outside_usd: float = Field(description="US dollars that it spent on attempts without a reply in the ledger.")
-    outside_calls: int = Field(description="Calls that it made and gave up on.")
+    beat: int = Field(description="The number of its heartbeats. A process whose number stands still has died.")
+    reserved_usd: float = Field(description="US dollars reserved for running calls and later ones.")
+    reserved_calls: int = Field(description="Calls reserved in the same way.")
+    outside_usd: float = Field(description="US dollars spent on attempts without a reply in the ledger.")
+    outside_calls: int = Field(description="Failed calls that it made.")
     changed_at: datetime = Field(description="When the row was last written.")
 
 

@@ -292,9 +292,9 @@ def _disk(place: Place) -> Diagnosis:
 
 
 def _sql(_place: Place) -> Diagnosis:
-    from evalake.storage.sql.landlock import version
+    from evalake.storage.sql.start import landlock_version
 
-    if (known := version()) >= VERSION_OF_NETWORK:
+    if (known := landlock_version()) >= VERSION_OF_NETWORK:
         return Diagnosis(Level.OK, f"the kernel confines queries (Landlock {known})")
     left = "connections of" if known else "files and connections of"
     message = f"the kernel does not confine queries: nothing but the engine itself guards the {left} this user"

@@ -9,7 +9,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
 from prefect.client.schemas.objects import FlowRun, StateType
 
-from evalake.tasks.runtime.prefect_internals import scheduled_times
+from evalake.tasks.runtime.server import scheduled_times
 
 TAG = "evalake"  # of every deployment in prefect.yaml, and so of their runs
 OURS = DeploymentFilter.model_validate({"tags": {"all_": [TAG]}})

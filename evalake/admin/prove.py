@@ -30,7 +30,7 @@ from evalake.storage.lake import FILE, Lake, short_message
 from evalake.storage.snapshots import engines, find_snapshot, metric_rows, read_metrics, snapshot_of
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.measure import compute, definition_hash_of, run_calls, run_frame
-from evalake.tasks.runtime.heartbeat import exit_with_parent
+from evalake.tasks.runtime.progress import exit_with_parent
 
 # Prove rows: hold the rows of data files to the row rules of their table, by two engines, on all cores.
 

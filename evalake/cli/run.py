@@ -75,7 +75,7 @@ def run(
 def _next_replicate(request: RunRequest) -> int:
     """Find the next free replicate, and print it."""
     from evalake.storage.lake import Lake
-    from evalake.tasks.choose import next_replicate
+    from evalake.tasks.extract import next_replicate
 
     number = next_replicate(Lake(request.lake), request.suite, request.models)
     say(f"asking again, as replicate {number}")
@@ -103,7 +103,7 @@ def _say_changed_scorer(plan: "Plan") -> None:
 def _estimate(plan: "Plan", *, whole: bool, as_json: bool) -> None:
     """Print the calls and costs of the run; before a large run, by a part of its items."""
     from evalake.cli import output as show
-    from evalake.tasks.estimate import QUICK_ITEMS, estimate
+    from evalake.tasks.plan import QUICK_ITEMS, estimate
     from evalake.tasks.runtime.context import RunContext
 
     context = RunContext("", plan.suite.name, plan.lake, plan.configuration)

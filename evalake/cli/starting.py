@@ -24,7 +24,7 @@ def flows_begun(server: "TemporaryServer | None") -> Iterator[None]:
 
     Raises ServerError where the named server cannot be used, EvalakeError where the command's own does not start.
     """
-    from evalake.tasks.runtime.naming import CALLER, COMMAND_LINE
+    from evalake.tasks.runtime.form import CALLER, COMMAND_LINE
     from evalake.tasks.runtime.server import require_server
 
     require_server()

@@ -95,8 +95,12 @@ def _shown(row: Mapping[str, Any], covered: "Sequence[Coverage]") -> "Group":
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("model", "asked", "answered", "no verdict", "failed", "left"):
         table.add_column(name, justify="left" if name == "model" else "right", overflow="fold")
+    whole = row["items"] // (len(row["models"]) * max(len(row["judges"]), 1) or 1)
     for each in covered:
-        left = each.missing_kinds.get(NOT_ASKED, 0)
-        counts = (each.asked, each.answered, each.without_verdict, each.missing - left, left)
+        not_asked = each.missing_kinds.get(NOT_ASKED, 0)
+        # Items of a run under way that wait for their judge are on no manifest yet
+        unlisted = max(whole - each.asked, 0) if row["state"] == "running" else 0
+        failed, left = each.missing - not_asked, not_asked + unlisted
+        counts = (each.asked + unlisted, each.answered, each.without_verdict, failed, left)
         table.add_row(Text(visible(each.who)), *(f"{count:,}" for count in counts))
     return Group(Text(headline(row, datetime.now(UTC))), table)

@@ -1,7 +1,7 @@
 """The configuration file `evalake.toml`: models, providers, suites, the service, and the places of keys.
 
 A file that the user names is trusted. A file that is found in the working directory may not set the fields marked
-ONLY_TRUSTED; `evalake.models.trust` has further limits.
+ONLY_TRUSTED; `evalake.models.endpoints` has further limits.
 """
 
 import os

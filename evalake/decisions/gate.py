@@ -28,7 +28,7 @@ from evalake.reports.ranking import (
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import read_metrics
 from evalake.suites.registry import suite as find_suite
-from evalake.tasks import count
+from evalake.tasks import measure
 
 # The rules of a gate: a small declared grammar, read into data.
 
@@ -235,7 +235,7 @@ class _Measured:
         self.known = {target for target, _ in self.rows}
         declared = find_suite(side.run["suite"]).all_metrics(json.loads(side.snapshot["options"]))
         self.declared = {each.name: each for each in declared}
-        self.bare = {each.name for each in declared if isinstance(each.estimator, BARE)} | set(count.METRICS)
+        self.bare = {each.name for each in declared if isinstance(each.estimator, BARE)} | set(measure.METRICS)
         self.exact: dict[tuple[Target, Subject], dict[str, Any]] = {}
         self.error = ERROR
 
@@ -267,7 +267,7 @@ class _Measured:
     def _widened(self, target: Target, subject: Subject, row: Mapping[str, Any]) -> Ends:
         """Compute the limits whatever is missing; none of metrics that do not follow from single rows."""
         lacks, metric = self.lacks.get(subject), self.declared.get(target.metric)
-        if lacks is None or target.metric in count.METRICS:
+        if lacks is None or target.metric in measure.METRICS:
             return row["ci_low"], row["ci_high"]
         if metric is None:
             return None, None

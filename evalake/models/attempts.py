@@ -1,4 +1,4 @@
-"""Makes a call: attempts within the provider's limits, until one succeeds or no retry is allowed.
+"""Makes a call: attempts within the limits of its provider (concurrency, rate, circuit breaker), until one succeeds.
 
 Only this module retries.
 """
@@ -6,26 +6,165 @@ Only this module retries.
 import asyncio
 import random
 import time
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, Self
 
-from evalake.core.configuration import Configuration
+from aiolimiter import AsyncLimiter
+from circuitbreaker import CircuitBreaker
+
+from evalake.core.configuration import Configuration, Limits
 from evalake.core.errors import ProviderError
 from evalake.models import litellm_internals as internals
-from evalake.models.baselines import Baseline, answer
 from evalake.models.direct import DirectCalls
 from evalake.models.direct import warm_up as warm_up_direct
-from evalake.models.failures import RETRIED, STOPS_MODEL, AttemptFailed, classify_error
-from evalake.models.limits import Admit, RateLimiter
+from evalake.models.failures import PROVIDER_DOWN, RETRIED, STOPS_MODEL, AttemptFailed, classify_error
 from evalake.models.litellm_calls import LiteLLMCalls
 from evalake.models.replies import ProviderAnswer, reply_of
-from evalake.models.request import Failure, Reply, Request
+from evalake.models.request import Baseline, Failure, Reply, Request, answer_by_baseline
 from evalake.models.routes import CLIENT_OWNED, Route, Routes
 from evalake.models.streams import AnswerTimeout
 from evalake.models.telemetry import record_call
 from evalake.models.transport import Timing
+
+WithoutSlot = Callable[[], AbstractAsyncContextManager[None]]
+"""Creates a context that frees the provider's slot for other calls."""
+
+
+class Admit(Protocol):
+    """A further condition for an attempt, like a run's ceiling; raises AttemptFailed to refuse it."""
+
+    async def __call__(self, failed_cost_usd: float, without_slot: WithoutSlot) -> None:
+        """Wait until the attempt may begin.
+
+        Args:
+            failed_cost_usd: The cost of the call's failed attempts.
+            without_slot: Entered while the call waits for others, which may need the slot.
+        """
+
+
+async def always(failed_cost_usd: float, without_slot: WithoutSlot) -> None:
+    """Admit every attempt."""
+
+
+Breakers = dict[str, CircuitBreaker]
+"""The circuit breakers of providers, which several clients of a process may share."""
+
+# One short outage can fail the first attempts of many concurrent calls, so the breaker counts failures from this
+# attempt on; it counts every timeout.
+_COUNTED_FROM_ATTEMPT = 3
+
+
+class RateLimiter:
+    """The limits of one provider, on one event loop."""
+
+    def __init__(self, provider: str, limits: Limits, breakers: Breakers):
+        self.provider = provider
+        self.limits = limits
+        self.in_flight = 0
+        """Calls that hold a slot."""
+        self.slots = asyncio.Semaphore(limits.concurrency)
+        self._rate = _rate(limits.requests_per_minute) if limits.requests_per_minute else None
+        self._queue = asyncio.Lock()
+        breaker = CircuitBreaker(limits.breaker_failures, limits.breaker_seconds, AttemptFailed, provider)
+        self._breaker = breakers.setdefault(provider, breaker)
+
+    def acquire(self, refuse: Callable[[], None]) -> "Slot":
+        """Create a context that waits for a slot and for the rate, and holds the slot.
+
+        `refuse` raises where no further call may begin; it is called after each wait.
+        """
+        return Slot(self, refuse)
+
+    async def wait_for_rate(self, refuse: Callable[[], None]) -> None:
+        """Wait until another call may begin; `refuse` as in `acquire`."""
+        if self._rate is not None:
+            async with self._queue:  # so that calls in the queue are refused without waiting for the rate
+                refuse()
+                await self._rate.acquire()
+                refuse()
+
+    def require_closed_circuit(self) -> None:
+        """Raise AttemptFailed (circuit_open) while the circuit is open."""
+        if self._breaker.opened:
+            raise AttemptFailed(
+                "circuit_open",
+                f"provider {self.provider} counts as down after {self._breaker.failure_count} failures in a row"
+                f" (the last: {self._breaker.last_failure})",
+            )
+
+    def succeeded(self) -> None:
+        """Note that the provider answered."""
+        self._breaker.reset()
+
+    def failed(self, failure: AttemptFailed, attempt: int) -> None:
+        """Note that the call's attempt number `attempt` (from 1) failed; a refusal counts as an answer."""
+        if failure.kind not in PROVIDER_DOWN:
+            self._breaker.reset()
+        elif failure.kind == "timeout" or attempt >= min(_COUNTED_FROM_ATTEMPT, self.limits.attempts):
+            with suppress(AttemptFailed), self._breaker:
+                raise failure
+
+
+class Slot:
+    """The right to make one of the provider's calls."""
+
+    def __init__(self, limiter: RateLimiter, refuse: Callable[[], None]):
+        self._limiter = limiter
+        self._refuse = refuse
+        self._is_held = False
+        self.queue_ms = 0.0
+        """Milliseconds of waiting for the slot and the rate, before it was first held."""
+
+    async def __aenter__(self) -> Self:
+        asked = time.perf_counter()
+        try:
+            await self.take()
+            await self._limiter.wait_for_rate(self._refuse)
+        except BaseException:
+            self.give_back()
+            raise
+        self.queue_ms = (time.perf_counter() - asked) * 1000
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.give_back()
+
+    async def take(self) -> None:
+        """Wait for the slot."""
+        await self._limiter.slots.acquire()
+        self._is_held = True
+        self._limiter.in_flight += 1
+        self._refuse()
+
+    def give_back(self) -> None:
+        """Release the slot if it is held."""
+        if self._is_held:
+            self._is_held = False
+            self._limiter.in_flight -= 1
+            self._limiter.slots.release()
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncIterator[None]:
+        """Release the slot during a block; an exception keeps it released."""
+        self.give_back()
+        yield
+        await self.take()
+
+
+def _rate(requests_per_minute: float) -> AsyncLimiter:
+    """Create a limiter with an even rate: bursts of one second's requests, at least one."""
+    burst = max(1.0, requests_per_minute / 60)
+    return AsyncLimiter(burst, time_period=burst * 60 / requests_per_minute)
+
 
 Outcome = Reply | Failure
 
@@ -73,8 +212,11 @@ class _CallState:
 class Caller:
     """Makes the calls of one client. Only `end` may be called from another thread than its event loop's."""
 
-    def __init__(self, configuration: Configuration, routes: Routes, backoff_seconds: float) -> None:
+    def __init__(
+        self, configuration: Configuration, routes: Routes, backoff_seconds: float, breakers: Breakers
+    ) -> None:
         self._configuration = configuration
+        self._breakers = breakers
         self._routes = routes
         self._backoff_seconds = backoff_seconds
         self._limiters: dict[str, RateLimiter] = {}
@@ -140,7 +282,7 @@ class Caller:
 
     def _limiter(self, provider: str) -> RateLimiter:
         if provider not in self._limiters:
-            self._limiters[provider] = RateLimiter(provider, self._configuration.limits(provider))
+            self._limiters[provider] = RateLimiter(provider, self._configuration.limits(provider), self._breakers)
         return self._limiters[provider]
 
     async def _import_litellm(self) -> None:
@@ -216,4 +358,4 @@ async def _answer_here(baseline: Baseline, request: Request, admit: Admit) -> Ou
         await admit(0.0, nullcontext)
     except AttemptFailed as failure:
         return Failure(failure.kind, failure.message, 0)
-    return await answer(baseline, request)
+    return await answer_by_baseline(baseline, request)

@@ -3,9 +3,9 @@
 All calls of a client run on one background event loop, so that batches of several threads share limits and connections:
 
     with Client(read_configuration()) as client:
-        client.answer([(request, 0) for request in requests], on_outcome)   # blocks until every call has ended
+        outcomes = client.run([client.call(request) for request in requests])   # blocks until every call has ended
 
-A conversation is a coroutine that awaits `client.call`; `client.run` runs many at once:
+A conversation is a coroutine that awaits `client.call`, too:
 
     async def converse(item):
         replies = []
@@ -26,10 +26,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evalake.core.configuration import Configuration
 from evalake.core.errors import ProviderError
 from evalake.models import litellm_internals as internals
-from evalake.models.attempts import Caller, Outcome
-from evalake.models.baselines import Baseline
-from evalake.models.limits import Admit, always
-from evalake.models.request import Request
+from evalake.models.attempts import Admit, Breakers, Caller, Outcome, always
+from evalake.models.request import Baseline, Request
 from evalake.models.routes import NO_BASELINES, ReadSecret, Routes, no_secrets
 
 if TYPE_CHECKING:
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
 CLOSED = "the client is closed"
 
 T = TypeVar("T")
-OnOutcome = Callable[[Request, int, Outcome], None]
 
 
 @dataclass(slots=True)
@@ -58,14 +55,17 @@ class Client(AbstractContextManager["Client"]):
         backoff_seconds: float = 0.5,
         read_secret: ReadSecret = no_secrets,
         baselines: Mapping[str, Baseline] = NO_BASELINES,
+        breakers: Breakers | None = None,
     ):
         """Set up a client. The pause before a retry begins with `backoff_seconds` and doubles, with jitter.
 
-        `read_secret` is called on another thread when the first call needs its key.
+        `read_secret` is called on another thread when the first call needs its key. `breakers` are shared with other
+        clients; None: the client's own.
         """
         self._configuration = configuration
         self._routes = Routes(configuration, read_secret, baselines)
         self._backoff_seconds = backoff_seconds
+        self._breakers = {} if breakers is None else breakers
         self._lock = threading.Lock()  # so that nothing starts on the loop after it has ended
         self._portal: BlockingPortal | None = None
         self._portal_exit = ExitStack()
@@ -76,24 +76,6 @@ class Client(AbstractContextManager["Client"]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._caller: Caller | None = None
         self._running: dict[tuple[str, int], _RunningCall] = {}
-
-    def check_model(self, model: str) -> None:
-        """Check without a call that `model` can be called. Raises ProviderError, which says what is missing."""
-        self._routes.find(model)
-
-    def answer(self, requests: Sequence[tuple[Request, int]], on_outcome: OnOutcome) -> None:
-        """Make all calls, given with their replicate numbers, and return when the last has ended.
-
-        `on_outcome` gets each outcome at once on the loop's thread, so it must be quick. Its exception cancels the
-        other calls and is raised here. Raises ProviderError before the first call where a model cannot be called.
-        """
-        for model in {request.model for request, _ in requests}:
-            self.check_model(model)
-
-        async def ask(request: Request, replicate: int) -> None:
-            on_outcome(request, replicate, await self.call(request, replicate))
-
-        self.run(ask(request, replicate) for request, replicate in requests)
 
     def run(self, coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
         """Run coroutines that await `call` all at once on the client's loop; return their results in order.
@@ -201,7 +183,7 @@ class Client(AbstractContextManager["Client"]):
     async def _set_up_loop(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._loop.set_default_executor(internals.DroppingExecutor())
-        self._caller = Caller(self._configuration, self._routes, self._backoff_seconds)
+        self._caller = Caller(self._configuration, self._routes, self._backoff_seconds, self._breakers)
         if self._ended is not None:
             self._caller.end(self._ended)
 

@@ -1,4 +1,7 @@
-"""Costs of calls, before and after: tokens times price. An unknown cost is None."""
+"""The tables of LiteLLM: what a call costs, which parameters a model supports, and whether its prompts are cached.
+
+An unknown cost is None.
+"""
 
 import json
 import os
@@ -11,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from evalake.core.configuration import Price
+from evalake.models import litellm_internals as internals
 from evalake.models.litellm_internals import PRICE_FILE
 from evalake.models.litellm_setup import load
 from evalake.models.request import Request
@@ -175,3 +179,62 @@ def most_usd(
 @lru_cache(maxsize=64)  # for long prompts that many requests share
 def _text_tokens(model: str, text: str) -> int:
     return int(load().token_counter(model=model, text=text))
+
+
+# Parameters: which of a suite's a model supports, by LiteLLM.
+
+
+# A model may refuse a temperature beside one of these
+_SAMPLING = frozenset({"temperature", "top_p", "top_k", "reasoning_effort", "thinking"})
+
+
+def taken(model: str, wished: Mapping[str, float], configured: Mapping[str, Any]) -> dict[str, float]:
+    """List the wished parameters that the model supports and the configuration does not set.
+
+    A temperature is left out where the configuration sets any parameter of sampling or reasoning. Baselines and models
+    of unknown providers support none.
+    """
+    if model.startswith(BASELINE_PREFIX):
+        return {}
+    open_ = {name: value for name, value in wished.items() if name not in configured}
+    if _SAMPLING & configured.keys():
+        open_.pop("temperature", None)
+    return {name: value for name, value in open_.items() if _takes(model, name, value)}
+
+
+@lru_cache(maxsize=1024)
+def _takes(model: str, parameter: str, value: float) -> bool:
+    litellm = load()
+    try:
+        name, provider, *_ = litellm.get_llm_provider(model)
+        internals.provider_parameters(provider, name, [{"role": "user", "content": ""}], {parameter: value})
+    except litellm.BadRequestError:  # an unsupported parameter or an unknown provider
+        return False
+    return True
+
+
+# Prompt caching: marks of the shared beginning of a conversation, for providers that cache only marked prompts.
+# Claude needs a mark; most other providers find the beginning themselves. The mark is not part of the prompt hash.
+
+
+TOLD = frozenset({"anthropic", "bedrock", "openrouter", "vertex_ai"})  # providers of Claude
+MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}  # cached for five minutes after each use
+_STABLE = ("system", "user")  # the first message of each role is the same in every turn
+
+
+def messages_of(request: Request, provider: str) -> list[dict[str, Any]]:
+    """Copy the request's messages, with marks where the request wants caching and the provider needs marks."""
+    messages: list[dict[str, Any]] = [dict(message) for message in request.messages]
+    if not request.cache_prompt or provider not in TOLD or not _takes_marks(request.model):
+        return messages
+    for role in _STABLE:
+        first = next((message for message in messages if message["role"] == role and message["content"]), None)
+        if first is not None:
+            first["content"] = [{"type": "text", "text": first["content"], **MARK}]
+    return messages
+
+
+def _takes_marks(model: str) -> bool:
+    """Tell whether the model is a Claude with prompt caching, by LiteLLM's table."""
+    entry = entry_of(model)
+    return "claude" in model.lower() and (entry is None or bool(entry.get("supports_prompt_caching")))

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 from evalake.core.errors import ConfigurationError
 from evalake.core.hashing import canonical_json
 from evalake.models import litellm_internals as internals
+from evalake.models.cost import messages_of
 from evalake.models.direct_models import DIRECT, DirectModel, encoded
+from evalake.models.endpoints import HARMLESS_PARAMETERS
 from evalake.models.failures import AttemptFailed, classify_error, excerpt, require_no_failure
-from evalake.models.prompt_cache import messages_of
 from evalake.models.replies import ProviderAnswer, cost_of_unread, read_answer
 from evalake.models.request import Request
 from evalake.models.routes import Route
 from evalake.models.streams import StreamedAnswer, read_events
 from evalake.models.transport import LARGEST_REPLY, LARGEST_STREAM, Answer, Timing, Transport
-from evalake.models.trust import HARMLESS_PARAMETERS
 
 if TYPE_CHECKING:
     import httpx

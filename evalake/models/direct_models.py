@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from evalake.models import litellm_internals as internals
-from evalake.models.key_names import key_of
+from evalake.models.endpoints import key_of
 from evalake.models.litellm_setup import load
 from evalake.models.routes import Route
 from evalake.models.streams import STREAMED

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from evalake.models import litellm_internals as internals
+from evalake.models.cost import messages_of
 from evalake.models.failures import AttemptFailed, require_no_failure
 from evalake.models.litellm_setup import load, warm_up
-from evalake.models.prompt_cache import messages_of
 from evalake.models.replies import ProviderAnswer, read_answer
 from evalake.models.request import Request
 from evalake.models.routes import Route

@@ -11,10 +11,18 @@ from evalake.contracts.contract import fits_folder
 from evalake.core.configuration import Configuration, ModelOptions, Price
 from evalake.core.errors import MissingKeyError, ProviderError, did_you_mean
 from evalake.core.redaction import KnownKeys, redact, treat_as_key, treat_as_secret
-from evalake.models.baselines import PROVIDER, Baseline
-from evalake.models.key_names import KEY_VARIABLES, KEYLESS, known_provider, likely_provider, missing_variables
+from evalake.models.endpoints import (
+    KEY_VARIABLES,
+    KEYLESS,
+    known_provider,
+    likely_provider,
+    missing_variables,
+    require_harmless_parameters,
+    require_trust,
+    sends_elsewhere,
+)
 from evalake.models.litellm_setup import load
-from evalake.models.trust import require_harmless_parameters, require_trust, sends_elsewhere
+from evalake.models.request import BASELINE, Baseline
 
 ReadSecret = Callable[[str], str]
 """Reads a secret by its name; raises ProviderError where it cannot."""
@@ -90,12 +98,12 @@ def find_route(
     if options.model is not None:
         require_harmless_parameters(model, configuration)
         return find_route(options.model, configuration, read_secret, baselines)
-    if model.startswith(f"{PROVIDER}/"):
-        if (baseline := baselines.get(model.removeprefix(f"{PROVIDER}/"))) is None:
+    if model.startswith(f"{BASELINE}/"):
+        if (baseline := baselines.get(model.removeprefix(f"{BASELINE}/"))) is None:
             names = _names(baselines)
             known = did_you_mean(model, names) or f": choose one of {', '.join(names) or 'none'}"
             raise ProviderError(f"no baseline is called {model}{known}")
-        return Route(model, PROVIDER, {}, None, baseline)
+        return Route(model, BASELINE, {}, None, baseline)
     provider = _provider_of(model, options, baselines)
     require_trust(model, provider, configuration)
     secret = configuration.limits(provider).api_key_secret
@@ -132,7 +140,7 @@ def _provider_of(model: str, options: ModelOptions, baselines: Mapping[str, Base
     except litellm.BadRequestError as error:
         raise ProviderError(
             f"model {model!r} names no known provider: write it as LiteLLM does, like openai/gpt-4o-mini"
-            + did_you_mean(f"{PROVIDER}/{model}", _names(baselines))
+            + did_you_mean(f"{BASELINE}/{model}", _names(baselines))
         ) from error
     if not name or not provider:
         raise ProviderError(f"model {model!r} names a provider but no model")
@@ -140,7 +148,7 @@ def _provider_of(model: str, options: ModelOptions, baselines: Mapping[str, Base
 
 
 def _names(baselines: Mapping[str, Baseline]) -> list[str]:
-    return [f"{PROVIDER}/{name}" for name in baselines]
+    return [f"{BASELINE}/{name}" for name in baselines]
 
 
 def _secret(name: str, read_secret: ReadSecret) -> str:

@@ -17,7 +17,7 @@ from evalake.core.errors import ConfigurationError, ContractError
 from evalake.core.prompt_files import PROMPTS
 from evalake.metrics.compute import Metric
 from evalake.metrics.estimators import Total
-from evalake.models.baselines import Baseline
+from evalake.models.request import Baseline
 from evalake.sdk.figures import Answers, Figure
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.people import Labelling

@@ -15,8 +15,7 @@ from evalake.contracts.tables import CORE_CONTRACTS
 from evalake.core.errors import EvalakeError, SuiteError, UsageError, did_you_mean
 from evalake.core.files import Files
 from evalake.core.hashing import content_hash
-from evalake.models.baselines import Baseline
-from evalake.models.request import Reply
+from evalake.models.request import Baseline, Reply
 from evalake.sdk import Exchange, Item, Sample, Suite
 from evalake.suites.places import FOLDER, IMPORTED, Place, places, remember_imported
 

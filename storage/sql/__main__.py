@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from evalake.storage.sql.landlock import confine
+from evalake.storage.sql.start import confine
 
 # System files that libraries read: code, certificates, host names, time zones, memory limits
 _SYSTEM = (

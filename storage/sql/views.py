@@ -22,7 +22,7 @@ class View:
 
 
 def views(contracts: Sequence[Contract]) -> tuple[View, ...]:
-    """List the views whose tables are all there, each after the views that it reads."""
+    """List the views with present tables, each after the views that it reads."""
     tables = {contract.table for contract in contracts}
     general = tuple(view for view in _GENERAL if tables.issuperset(view.needs))
     if tables.issuperset((RUN_ITEMS.table, SNAPSHOTS.table)):
@@ -36,7 +36,7 @@ def views(contracts: Sequence[Contract]) -> tuple[View, ...]:
 
 REPLIES = View(
     "replies",
-    "The reply of each call: of its highest revision the one that was committed first, for races leave two.",
+    "The reply of each call: the first committed one of its highest revision, because a race leaves two.",
     # A join with the few repeated keys lets limits and conditions reach the files; a window would read all rows
     """
     select calls.* from calls
@@ -53,6 +53,13 @@ REPLIES = View(
 )
 
 
+_MEASURED = {column.name: column.description for column in METRIC_SNAPSHOTS.columns}
+
+
+def _some(columns: Mapping[str, str], *names: str) -> dict[str, str]:
+    return {name: columns[name] for name in names}
+
+
 METRIC_HISTORY = View(
     "metric_history",
     "Every metric value of every snapshot, with the run it measures, and how far it moved since the value before it "
@@ -61,21 +68,16 @@ METRIC_HISTORY = View(
     """
     with criteria as (
         select snapshot_id, judge, string_agg(distinct slice_value, '+' order by slice_value) as criteria
-        from metric_snapshots
-        where slice = 'criteria_hash'
-        group by all
+        from metric_snapshots where slice = 'criteria_hash' group by all
     ),
     judged as (
         select distinct m.suite, m.judge, r.run_id, coalesce(r.ended_at, r.started_at) as judged_at
-        from metric_snapshots m
-        join snapshots s using (snapshot_id)
-        join runs r on r.run_id = s.run_id
+        from metric_snapshots m join snapshots s using (snapshot_id) join runs r on r.run_id = s.run_id
         where m.judge is not null and r.origin = 'run'
     ),
     versions as (
         select j.suite, j.judge, j.run_id, 1 + count(distinct e.judge || ' ' || e.version) as judge_version
-        from judged j
-        left join judge_versions e
+        from judged j left join judge_versions e
             on e.suite = j.suite and e.version > 1 and e.since <= j.judged_at
             and list_contains(string_split(regexp_replace(j.judge, '^panel:(dawid_skene:)?', ''), '+'), e.judge)
         group by all
@@ -87,10 +89,9 @@ METRIC_HISTORY = View(
                 array_to_string(list_sort(json_keys(r.dataset_versions)), '+')
                     || coalesce(
                         ' (first ' || (r.parameters ->> '$.first') || ')',
+                        ' (' || (r.parameters ->> '$.pooled') || ' pooled)',
                         case when (r.parameters ->> '$.draw') is not null
                             then ' (' || (r.parameters ->> '$.limit') || ' drawn)'
-                        when r.parameters ->> '$.pooled' is not null
-                            then ' (' || (r.parameters ->> '$.pooled') || ' pooled)'
                             else ' (first ' || (r.parameters ->> '$.limit') || ')' end,
                         ' (chosen '
                             || left(sha256(coalesce(r.parameters ->> '$.samples', r.parameters ->> '$.only_failed')), 8)
@@ -101,9 +102,7 @@ METRIC_HISTORY = View(
             ) as datasets,
             m.slice, m.slice_value, m.metric, m.tier, m.value, m.n, m.se, m.ci_low, m.ci_high, m.reliable,
             s.run_id, m.snapshot_id, coalesce(r.started_at, s.created_at) as run_started_at,
-            s.created_at as measured_at, s.definition_hash, s.scorer_version,
-            e.judge_version,
-            r.dataset_versions,
+            s.created_at as measured_at, s.definition_hash, s.scorer_version, e.judge_version, r.dataset_versions,
             array_to_string(
                 list_sort(cast(coalesce(r.parameters -> '$.prompts', r.parameters -> '$.prompt_types') as varchar[])),
                 '+'
@@ -115,14 +114,11 @@ METRIC_HISTORY = View(
                 cast(r.parameters -> '$.request_parameters' as map(varchar, varchar))[m.judge]
             ) as request_parameters,
             c.criteria
-        from metric_snapshots m
-        join snapshots s using (snapshot_id)
-        left join runs r on r.run_id = s.run_id
+        from metric_snapshots m join snapshots s using (snapshot_id) left join runs r on r.run_id = s.run_id
         left join versions e on e.suite = m.suite and e.judge = m.judge and e.run_id = s.run_id
         left join criteria c on c.snapshot_id = m.snapshot_id and c.judge is not distinct from m.judge
     )
-    select
-        *, lag(value) over before as previous_value, value - lag(value) over before as change
+    select *, lag(value) over before as previous_value, value - lag(value) over before as change
     from measured
     window before as (
         partition by
@@ -133,22 +129,13 @@ METRIC_HISTORY = View(
     """,
     (METRIC_SNAPSHOTS.table, SNAPSHOTS.table, RUNS.table, JUDGE_VERSIONS.table),
     {
-        "suite": "The suite.",
-        "model": "The subject model.",
-        "judge": "The judge or panel; null where none is involved.",
+        **_some(_MEASURED, "suite", "model", "judge"),
         "origin": "run: models were called; import: recorded results were read; unknown: the run is not in the table.",
         "datasets": "The names of the run's datasets, sorted, joined by +; with `(5 drawn)`, `(first 5)` or "
         "`(chosen 1f2e3d4c)`, a hash of the choice, behind them, where the run did not take all samples of each.",
-        "slice": "What the samples are sliced by; `all` where they are not.",
-        "slice_value": "Which part of the slice; empty for `all`.",
-        "metric": "The metric's name.",
-        "tier": "The metric's tier, where its suite has tiers.",
-        "value": "The value; null where it is undefined.",
-        "n": "The denominator.",
-        "se": "The standard error.",
-        "ci_low": "Lower end of the 95 % interval.",
-        "ci_high": "Upper end of the 95 % interval.",
-        "reliable": "Whether every part of it rests on at least 30 units.",
+        **_some(
+            _MEASURED, "slice", "slice_value", "metric", "tier", "value", "n", "se", "ci_low", "ci_high", "reliable"
+        ),
         "run_id": "The run that was measured.",
         "snapshot_id": "The snapshot.",
         "run_started_at": "When the run began, with its first attempt: a retry makes it no newer.",
@@ -216,11 +203,11 @@ LEADERBOARD = View(
     """,
     METRIC_HISTORY.needs,
     {
-        **{name: METRIC_HISTORY.columns[name] for name in ("suite", "origin", "datasets", "judge", "metric", "tier")},
+        **_some(METRIC_HISTORY.columns, "suite", "origin", "datasets", "judge", "metric", "tier"),
         "place": "The model's place, from 1; equal values share one.",
-        **{name: METRIC_HISTORY.columns[name] for name in ("model", "value", "n", "ci_low", "ci_high", "reliable")},
+        **_some(METRIC_HISTORY.columns, "model", "value", "n", "ci_low", "ci_high", "reliable"),
         "overlaps_first": "Whether its 95 % interval reaches that of place 1; null where one of them is unknown.",
-        **{name: METRIC_HISTORY.columns[name] for name in ("measured_at", *_CONDITIONS)},
+        **_some(METRIC_HISTORY.columns, "measured_at", *_CONDITIONS),
     },
 )
 
@@ -245,8 +232,8 @@ COST_BY_MODEL_AND_DAY = View(
         "calls": "How many replies came.",
         "input_tokens": "Tokens of the prompts, of the calls that tell them.",
         "output_tokens": "Tokens of the replies, of the calls that tell them.",
-        "cost_usd": "What they cost in US dollars; null if the price of one is unknown.",
-        "calls_without_price": "Of how many the price is unknown.",
+        "cost_usd": "Their cost in US dollars; null if the price of one is unknown.",
+        "calls_without_price": "The number of calls without a known price.",
         "latency_ms_mean": "Mean milliseconds of a call, of those with a latency.",
     },
 )
@@ -268,16 +255,15 @@ QUARANTINE_REASONS = View(
         "table_name": "The table the rows were meant for.",
         "rule": "The rule they broke.",
         "refused": "How many rows broke it; a row that broke several rules counts for each.",
-        "runs": "In how many runs.",
-        "first_at": "When that happened first.",
-        "last_at": "When that happened last.",
-        "example": "What was wrong with the last of them, in words.",
+        **{"runs": "In how many runs.", "first_at": "The first time.", "last_at": "The last time."},
+        "example": "The reason of the last one, in words.",
         "example_origin": "Its source, like file and line number; null where that is not known.",
     },
 )
 
 _GENERAL = (REPLIES, METRIC_HISTORY, LATEST_METRICS, LEADERBOARD, COST_BY_MODEL_AND_DAY, QUARANTINE_REASONS)
 
+_RUN = "The run that asked for this item, even where another run landed the row."
 # The columns that the result rows of all suites share, in the order of the view over all suites
 _SHARED = (
     "landed_by_run", "origin", "dataset", "sample_id", "sample_hash", "model", "prompt_type", "replicate",
@@ -314,9 +300,6 @@ def _run_results(contracts: Sequence[Contract]) -> tuple[View, ...]:
     return (*by_suite, whole)
 
 
-_RUN = "The run that asked for this item, even where another run landed the row."
-
-
 def _run_results_of(suite: str, contract: Contract) -> View:
     """Build the view of each run's result rows in a suite, as the run was last measured."""
     key = " and ".join(f"r.{name} is not distinct from i.{name}" for name in ITEM_KEY if name in contract.column)
@@ -327,8 +310,7 @@ def _run_results_of(suite: str, contract: Contract) -> View:
         "snapshot was measured with; of a run that was not measured, by every scorer.",
         f"""
         select i.run_id, {columns}
-        from run_items i
-        join {contract.table} r on {key}
+        from run_items i join {contract.table} r on {key}
         left join (
             select run_id, arg_max(scorer_version, created_at) as scorer_version from snapshots group by run_id
         ) measured on measured.run_id = i.run_id
@@ -345,8 +327,6 @@ def _text(value: str) -> str:
 
 # A table with these columns holds answers about samples
 _ANSWERED_BY = {"dataset", "sample_id", "sample_hash", "model", "prompt_type", "replicate", "scorer_version"}
-
-
 _ANSWER_COLUMNS = {
     "table_name": "The results table.",
     "answer": "The column of that table.",
@@ -396,18 +376,13 @@ def _disagreement(needs: tuple[str, ...]) -> View:
         needs,
         {
             "between": "models or judges: who differs.",
-            "table_name": _ANSWER_COLUMNS["table_name"],
-            "answer": "The column of that table in which they differ.",
-            **{
-                name: _ANSWER_COLUMNS[name]
-                for name in ("dataset", "sample_id", "sample_hash", "prompt_type", "replicate")
-            },
-            "same": "What they have in common: the judge of two models, the model of two judges; null without a judge.",
+            **_some(_ANSWER_COLUMNS, *list(_ANSWER_COLUMNS)[:5], "prompt_type", "replicate"),
+            "same": "The judge of two models, or the model of two judges; null without a judge.",
             "first": "The first of the two, by name.",
-            "first_says": "What it answers.",
+            "first_says": "The answer of the first.",
             "second": "The second of the two.",
-            "second_says": "What it answers.",
-            "distance": "How far apart, 0 to 1 of the scale; 1 for words.",
+            "second_says": "The answer of the second.",
+            "distance": "The distance of the answers, 0 to 1 of the scale; 1 for words.",
         },
     )
 
@@ -417,8 +392,7 @@ select distinct
     '{between}' as "between", a.table_name, a.answer, a.dataset, a.sample_id, a.sample_hash, a.prompt_type, a.replicate,
     a.{same} as same, a.{who} as first, a.says as first_says, b.{who} as second, b.says as second_says,
     coalesce(abs(a.share - b.share), 1.0) as distance
-from answers a
-join answers b
+from answers a join answers b
     on a.table_name = b.table_name and a.answer = b.answer and a.sample_hash = b.sample_hash
     and a.prompt_type = b.prompt_type and a.replicate = b.replicate and a.scorer_version = b.scorer_version
     and a.{same} is not distinct from b.{same} and a.{who} < b.{who} and a.says <> b.says

@@ -15,9 +15,9 @@ from uuid import uuid4
 
 from evalake.core.configuration import Configuration
 from evalake.core.errors import EvalakeError
+from evalake.models.attempts import WithoutSlot
 from evalake.models.cost import input_tokens, most_usd
 from evalake.models.failures import AttemptFailed
-from evalake.models.limits import WithoutSlot
 from evalake.models.request import Failure, Reply, Request
 from evalake.storage.lake import Lake
 from evalake.storage.reservations import Amount, BudgetState, Ceiling, Reservation, reserve

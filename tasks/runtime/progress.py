@@ -4,27 +4,55 @@ The artifact of a scoring is also its heartbeat.
 """
 
 import logging
+import multiprocessing
+import os
+import signal
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
-from evalake.tasks.runtime.heartbeat import background_thread
 from evalake.tasks.runtime.logs import as_json
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+
+@contextmanager
+def background_thread(work: Callable[[threading.Event], None], name: str) -> Iterator[None]:
+    """Run `work` on a thread during the block. It gets an event that is set at the end, and is then waited for."""
+    over = threading.Event()
+    thread = threading.Thread(target=copy_context().run, args=(work, over), name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def exit_with_parent() -> None:
+    """Exit with the parent process, even if it is killed, and leave Ctrl-C to it; for the processes of a pool."""
+
+    def follow_parent() -> None:
+        if parent := multiprocessing.parent_process():
+            parent.join()
+            os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=follow_parent, name="parent-watch", daemon=True).start()
+
+
 logger = logging.getLogger("evalake.runs")
 
 LINE_EVERY_SECONDS = 5.0
-ARTIFACT_EVERY_SECONDS = 2.0
 BEAT_SECONDS = 2.0
 LOOK_SECONDS = 0.2
 
@@ -78,20 +106,20 @@ def done_of(run_id: str) -> int:
 @contextmanager
 def shown(run_id: str, title: str, total: int) -> Iterator[None]:
     """Show a run's progress towards `total` items during the block."""
-    from prefect.artifacts import create_progress_artifact
-
     progress = _running[run_id] = _Progress(total)
-    artifact = cast(UUID, create_progress_artifact(0.0, key=key_of(run_id), description=title))
+    artifact = heartbeat_artifact(key_of(run_id), title, lambda: 100.0 * progress.done / max(total, 1), BEAT_SECONDS)
     try:
-        with background_thread(partial(_show, progress, title, artifact), "progress"):
+        with artifact, background_thread(partial(_show, progress, title), "progress"):
             yield
     finally:
         del _running[run_id]
 
 
 @contextmanager
-def heartbeat_artifact(key: str, title: str, progress: Callable[[], float]) -> Iterator[None]:
-    """Show `progress` (0 to 100) in Prefect after each change, and at least every two seconds.
+def heartbeat_artifact(
+    key: str, title: str, progress: Callable[[], float], look_seconds: float | None = None
+) -> Iterator[None]:
+    """Show `progress` (0 to 100) in Prefect: changes after `look_seconds` and at the end, and a beat every two seconds.
 
     The artifact's time of update moves while this process lives.
     """
@@ -102,31 +130,29 @@ def heartbeat_artifact(key: str, title: str, progress: Callable[[], float]) -> I
     artifact = cast(UUID, create_progress_artifact(shown, key=key, description=title))
 
     def beat(over: threading.Event) -> None:
-        last, waited = shown, 0.0
-        while not over.wait(LOOK_SECONDS):
-            waited += LOOK_SECONDS
+        last, waited, is_over = shown, 0.0, False
+        pause = look_seconds or LOOK_SECONDS
+        while not is_over:
+            is_over = over.wait(pause)
+            waited += pause
             now = progress()
-            if now == last and waited < BEAT_SECONDS:
+            if now == last and (is_over or waited < BEAT_SECONDS):
                 continue
-            try:
+            with suppress(httpx.HTTPError):  # an unreachable server gets the next beat
                 update_progress_artifact(artifact, now)
-            except httpx.HTTPError:
-                continue  # an unreachable server gets the next beat
-            last, waited = now, 0.0
+                last, waited = now, 0.0
 
     with background_thread(beat, "heartbeat"):
         yield
 
 
-def _show(progress: _Progress, title: str, artifact: UUID | None, over: threading.Event) -> None:
-    import httpx
-    from prefect.artifacts import update_progress_artifact
+def _show(progress: _Progress, title: str, over: threading.Event) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(file=sys.stderr)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    line_due = artifact_due = time.monotonic()
+    line_due = time.monotonic()
     in_words = as_json() or not console.is_terminal
     with Progress(*columns, console=console, disable=in_words) as bar:
         _bars.append(bar)
@@ -142,8 +168,4 @@ def _show(progress: _Progress, title: str, artifact: UUID | None, over: threadin
                 else:
                     console.print(f"{title}: {progress.done} of {progress.total}", highlight=False)
                 line_due = now + LINE_EVERY_SECONDS
-            if artifact is not None and (last or now >= artifact_due):
-                with suppress(httpx.HTTPError):  # an unreachable server gets the next update
-                    update_progress_artifact(artifact, 100.0 * progress.done / max(progress.total, 1))
-                artifact_due = now + ARTIFACT_EVERY_SECONDS
         _bars.remove(bar)

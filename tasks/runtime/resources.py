@@ -1,23 +1,39 @@
-"""The resources that all batches of a process share: a model client for each run, a ledger writer for each lake."""
+"""The resources of a process's batches: a model client for each run, a ledger writer for each lake; and their end."""
 
+import asyncio
 import atexit
 import gc
+import logging
 import threading
-from collections import deque
+import time
+from collections import defaultdict, deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import httpx
+import polars as pl
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.exceptions import Pause, PrefectException, TerminationSignal
+from prefect.states import Cancelled, Failed, Suspended
 
 from evalake.core.errors import EvalakeError
+from evalake.models.attempts import Breakers
 from evalake.models.client import Client
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import LedgerWriter, reply_lengths
 from evalake.suites.registry import baselines
-from evalake.tasks.runtime.attempts import Lease
 from evalake.tasks.runtime.budget import Budget
 from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.progress import background_thread
+from evalake.tasks.runtime.runs import is_overtaken
 from evalake.tasks.runtime.server import read_secret
 
+LEASE_SECONDS = 4.0  # shorter than PATIENCE_SECONDS, so that old leases have expired when a new attempt issues calls
 GC_THRESHOLD = (50_000, 10, 10)  # for `gc.set_threshold`
 KNOWN_ENDED = 1000  # ended attempts that a process remembers
 IDLE_CLIENTS = 4  # clients that a Dask worker keeps, because it does not learn of the end of a run
@@ -26,10 +42,38 @@ _lock = threading.Lock()
 _clients: dict[tuple[str, str], "_Shared"] = {}
 _over: deque[tuple[str, str]] = deque(maxlen=KNOWN_ENDED)
 _writers: dict[Lake, LedgerWriter] = {}
+_breakers: defaultdict[Lake, Breakers] = defaultdict(dict)  # of work without attempts, like scorings on demand
 
 
 class RunOverError(EvalakeError):
     """The attempt of a run has ended, so that its remaining batches make no more calls."""
+
+
+class Lease:
+    """The right of an attempt to issue calls, which lasts for LEASE_SECONDS after a search for a newer attempt.
+
+    After a pause of the process, like the sleep of a laptop, it has expired, and the attempt searches again.
+    """
+
+    def __init__(self, lake: Lake, run_id: str, started_at: datetime | None) -> None:
+        self._lake, self._run_id, self._started_at = lake, run_id, started_at
+        self._looked_at = 0.0  # by the wall clock, which also counts a machine's sleep
+        self._looking = asyncio.Lock()
+
+    async def holds(self) -> bool:
+        """Tell whether the attempt may issue calls; after the lease has expired, search for a newer attempt."""
+        if self._started_at is None:
+            return True
+        async with self._looking:  # concurrent calls wait for one search
+            if abs(time.time() - self._looked_at) < LEASE_SECONDS:
+                return True
+            self._looked_at = time.time()
+            # An unreachable lake is read the next time
+            with suppress(EvalakeError, pl.exceptions.PolarsError, OSError):
+                if await asyncio.to_thread(is_overtaken, self._lake, self._run_id, self._started_at):
+                    self._looked_at = 0.0
+                    return False
+            return True
 
 
 @dataclass(eq=False)
@@ -94,7 +138,8 @@ def end_attempt(context: RunContext) -> None:
 
 
 def _begin(context: RunContext) -> _Shared:
-    client = Client(context.configuration, read_secret=read_secret, baselines=baselines())
+    breakers = None if context.started_at else _breakers[context.lake]
+    client = Client(context.configuration, read_secret=read_secret, baselines=baselines(), breakers=breakers)
     lease = Lease(context.lake, context.run_id, context.started_at)
     if not context.ceiling:
         return _Shared(client, lease)
@@ -166,3 +211,133 @@ def rare_garbage_collection() -> Iterator[None]:
     finally:
         gc.set_threshold(*usual)
         gc.unfreeze()
+
+
+# Suspension: a run issues no calls when its flow run leaves RUNNING: suspended, cancelled, or ended by someone else.
+# Prefect stops a suspended run only at its next task, while the calls of batches go on. Running calls are paid, so the
+# run waits for their replies. The ledger has all replies, and the resumed run continues from them.
+
+
+LOOK_SECONDS = 2.0
+DRAIN_SECONDS = 30.0  # the longest wait for running calls
+
+logger = logging.getLogger("evalake.runs")
+
+_watched: set[tuple[str, str]] = set()  # attempts whose flow runs this process watches
+
+
+class RunSuspendedError(EvalakeError):
+    """A run without a deployment was suspended: only its command can continue it, not Prefect."""
+
+
+class StateWatch:
+    """Watches the states of flow runs, and ends the calls of a run when one of them leaves RUNNING."""
+
+    def __init__(self, context: RunContext, *flow_runs: str) -> None:
+        self._context = context
+        self._flow_runs = [UUID(flow_run) for flow_run in flow_runs]
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """Look at once, because the run may be suspended already, and every two seconds during the block."""
+        with background_thread(self._look, "state-watch"):
+            yield
+
+    @contextmanager
+    def looking_for_batches(self) -> Iterator[None]:
+        """Look during the block, also for the batches in this process."""
+        key = (self._context.run_id, self._context.attempt)
+        _watched.add(key)
+        try:
+            with self.looking():
+                yield
+        finally:
+            _watched.discard(key)
+
+    def _look(self, over: threading.Event) -> None:
+        with get_client(sync_client=True) as client:
+            while not (state := self._stopping_state(client)):
+                if over.wait(LOOK_SECONDS):
+                    return
+        self._stop(f"the flow run is {state.name}", over)
+
+    def _stopping_state(self, client: SyncPrefectClient) -> State[Any] | None:
+        try:
+            states = [client.read_flow_run(flow_run).state for flow_run in self._flow_runs]
+        except (httpx.HTTPError, PrefectException, OSError):
+            return None  # an unreachable server is asked the next time
+        return next((state for state in states if state is not None and not state.is_running()), None)
+
+    def _stop(self, reason: str, over: threading.Event) -> None:
+        logger.warning("%s: this process makes no more calls", reason)
+        stop_calls(self._context, reason)
+        if not over.wait(DRAIN_SECONDS):
+            end_attempt(self._context)
+
+
+@contextmanager
+def stopping_with_flow_run(context: RunContext, flow_run: UUID | None) -> Iterator[None]:
+    """Watch a run's flow run in a process of its batches, unless this process watches it already."""
+    if flow_run is None or (context.run_id, context.attempt) in _watched:
+        yield
+        return
+    with StateWatch(context, str(flow_run)).looking():
+        yield
+
+
+@dataclass(frozen=True)
+class Interruption:
+    """The end of a run by its flow run's state."""
+
+    state: State[Any]
+    flow_run: FlowRun
+    command: str  # continues the run where Prefect cannot
+
+    @classmethod
+    def of(cls, error: BaseException, flow_run_id: str, command: str) -> "Interruption | None":
+        """Build the interruption where this error came from the flow run's state; else None."""
+        if not isinstance(error, RunOverError | TerminationSignal | Pause):
+            return None
+        with get_client(sync_client=True) as client:
+            flow_run = client.read_flow_run(UUID(flow_run_id))
+        if (state := flow_run.state) is None or state.is_running():
+            return None
+        return cls(state, flow_run, command)
+
+    @property
+    def message(self) -> str:
+        """The message of the run, with the way to continue it."""
+        if self.state.is_cancelling() or self.state.is_cancelled():
+            return "cancelled; a rerun asks only for what is missing"
+        if not self.state.is_paused():
+            return f"its flow run became {self.state.name}; a rerun asks only for what is missing"
+        if self.flow_run.deployment_id is None:
+            return f"suspended; without a deployment, this command continues it: {self.command}"
+        return "suspended; when resumed, it asks only for what is missing"
+
+    def leave(self) -> State[Any] | None:
+        """End the flow run by its state; returns the final state, None for that of its error.
+
+        Raises Pause, by which Prefect suspends a deployment's run, RunSuspendedError without a deployment.
+        """
+        if self.state.is_cancelling():
+            return Cancelled(message="Cancelled: the replies so far are in the ledger.")
+        if not self.state.is_paused():
+            return None
+        if self.flow_run.deployment_id is None:
+            self._set(Failed(message=self.message))  # a paused run cannot fail by its error
+            raise RunSuspendedError(self.message)
+        raise Pause(state=self._suspended())
+
+    def _suspended(self) -> State[Any]:
+        """Set a state from which Resume starts a new process, because this one ends."""
+        if self.state.state_details.pause_reschedule:
+            return self.state
+        timeout = self.state.state_details.pause_timeout
+        suspended: State[Any] = Suspended(pause_expiration_time=timeout) if timeout else Suspended()
+        self._set(suspended)
+        return suspended
+
+    def _set(self, state: State[Any]) -> None:
+        with get_client(sync_client=True) as client:
+            client.set_flow_run_state(self.flow_run.id, state, force=True)

@@ -14,7 +14,7 @@ from prefect.settings import get_current_settings
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from evalake.core.errors import ConfigurationError, EvalakeError, UsageError
-from evalake.tasks.runtime.prefect_internals import NO_SERVER
+from evalake.tasks.runtime.server import NO_SERVER
 
 RUNNER = "EVALAKE_TASK_RUNNER"
 SCHEDULER = "EVALAKE_DASK_SCHEDULER"

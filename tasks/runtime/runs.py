@@ -1,4 +1,8 @@
-"""The row of a run in `runs`: written at its beginning, at each heartbeat, and at its end."""
+"""The row of a run in `runs`, written at its beginning, at each heartbeat, and at its end; and its attempts.
+
+A retry of a flow run is a further attempt of the same run, with a row in `run_attempts`. A run belongs to its newest
+attempt. A running process of an older attempt finds it here, and issues no more calls.
+"""
 
 import json
 import logging
@@ -13,17 +17,109 @@ from typing import Any
 import polars as pl
 
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import CALLS, RUNS
+from evalake.contracts.tables import CALLS, RUN_ATTEMPTS, RUNS
 from evalake.core.configuration import whole_address
 from evalake.core.errors import EvalakeError, LakeError, UsageError, did_you_mean
 from evalake.core.redaction import redact
 from evalake.sdk import Dataset
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
-from evalake.tasks.runtime import attempts, progress
-from evalake.tasks.runtime.attempts import PATIENCE_SECONDS, Attempt
+from evalake.tasks.runtime import progress
 from evalake.tasks.runtime.context import CODE_VERSION
-from evalake.tasks.runtime.heartbeat import background_thread
+from evalake.tasks.runtime.progress import background_thread
+
+CUT_OFF = "its process has died"
+OVERTAKEN = "another process has continued the run"
+PATIENCE_SECONDS = 5.0  # for the process of an earlier attempt to end its calls
+ATTEMPT_LOOK_SECONDS = 0.2
+
+
+class OvertakenError(EvalakeError):
+    """A newer attempt continues the run."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt of a run, with the calls and costs of earlier attempts."""
+
+    number: int
+    started_by: str | None
+    started_at: datetime
+    calls_before: int = 0
+    cost_before: float | None = 0.0
+
+
+def write_attempt(lake: Lake, attempt: Attempt, run: Mapping[str, Any]) -> None:
+    """Land the row of an attempt from its run's row of RUNS."""
+    paid = None if run["cost_usd"] is None or attempt.cost_before is None else run["cost_usd"] - attempt.cost_before
+    row = {
+        **{name: run[name] for name in ("run_id", "state", "ended_at", "calls_from_ledger", "calls_failed", "message")},
+        "attempt": attempt.number,
+        "started_by": attempt.started_by,
+        "started_at": attempt.started_at,
+        "calls_made": max(run["calls_made"] - attempt.calls_before, 0),
+        "cost_usd": None if paid is None else max(paid, 0.0),
+    }
+    land(lake, RUN_ATTEMPTS, conform([row], RUN_ATTEMPTS))
+
+
+def is_overtaken(lake: Lake, run_id: str, started_at: datetime) -> bool:
+    """Tell whether another attempt of a run is newer than the one that began at `started_at`."""
+    attempts = lake.frame(RUN_ATTEMPTS).filter(pl.col("run_id") == run_id).sort("attempt")
+    newest = attempts.select("started_at").tail(1).collect()
+    return not newest.is_empty() and newest.item() != started_at
+
+
+def require_newest(lake: Lake, run_id: str, started_at: datetime) -> None:
+    """Raise OvertakenError where another attempt of a run is newer than the one that began at `started_at`."""
+    if is_overtaken(lake, run_id, started_at):
+        raise OvertakenError(f"run {run_id}: {OVERTAKEN}")
+
+
+def open_attempts(lake: Lake, run_id: str) -> list[datetime]:
+    """List the start times of a run's open attempts."""
+    attempts = lake.frame(RUN_ATTEMPTS).filter(pl.col("run_id") == run_id, pl.col("state") == "running")
+    return attempts.select("started_at").collect()["started_at"].to_list()
+
+
+def await_end_of_others(lake: Lake, run_id: str, started_at: datetime, patience: float) -> None:
+    """Wait, at most `patience` seconds, until the attempt that began at `started_at` is the only open one of a run."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline and open_attempts(lake, run_id) != [started_at]:
+        time.sleep(ATTEMPT_LOOK_SECONDS)
+
+
+def close_attempts(lake: Lake, runs: pl.DataFrame, message: str, which: pl.Expr | None = None) -> None:
+    """End the open attempts of runs at the last heartbeat of each run.
+
+    Args:
+        lake: The lake.
+        runs: Rows of RUNS, with calls and costs by the ledger.
+        message: The message of the attempts.
+        which: A condition on the open attempts; None means all.
+    """
+    totals = runs.select("run_id", "alive_at", total="calls_made", paid="cost_usd")
+    attempts = lake.frame(RUN_ATTEMPTS).filter(pl.col("run_id").is_in(totals["run_id"].to_list())).collect()
+    is_open = (pl.col("state") == "running") & (pl.lit(True) if which is None else which)
+    before = attempts.filter(~is_open).group_by("run_id").agg(pl.col("calls_made").sum(), pl.col("cost_usd").sum())
+    left = attempts.filter(is_open).join(totals, on="run_id").join(before, on="run_id", how="left", suffix="_before")
+    ended = left.with_columns(
+        state=pl.lit("failed"),
+        ended_at=pl.max_horizontal("alive_at", "started_at"),
+        calls_made=(pl.col("total") - pl.col("calls_made_before").fill_null(0)).clip(0),
+        cost_usd=(pl.col("paid") - pl.col("cost_usd_before").fill_null(0)).clip(0),
+        message=pl.lit(message),
+    )
+    if ended.height:
+        land(lake, RUN_ATTEMPTS, conform(ended.select(attempts.columns), RUN_ATTEMPTS))
+
+
+def with_attempts(lake: Lake, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Add to rows of RUNS the number of attempts and the starter of the first; null for older rows."""
+    attempts = lake.frame(RUN_ATTEMPTS).sort("attempt").group_by("run_id")
+    counted = attempts.agg(pl.len().cast(pl.Int64).alias("attempts"), pl.col("started_by").first())
+    return rows.join(counted, on="run_id", how="left", maintain_order="left")
+
 
 ALIVE_SECONDS = 60.0
 FIRST_ALIVE_SECONDS = 5.0
@@ -125,7 +221,7 @@ def save(lake: Lake, run: Run) -> None:
     rows = counted_by_ledger(lake, rows) if run.state == "failed" else rows
     land(lake, RUNS, rows)
     if run.attempt is not None:
-        attempts.write(lake, run.attempt, rows.row(0, named=True))
+        write_attempt(lake, run.attempt, rows.row(0, named=True))
     if run.state != "running" or run.tally != Tally():
         logger.info("run %s of %s is %s: %s", run.run_id, run.suite, run.state, counts_of(rows.row(0, named=True)))
     if run.message:
@@ -159,11 +255,11 @@ def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_se
     known = lake.frame(RUNS).filter(pl.col("run_id") == run.run_id).collect()
     if not known.is_empty():
         run = replace(run, attempt=attempt, started_at=known["started_at"].item())
-        if attempts.open_attempts(lake, run.run_id) and known["alive_at"].item() > datetime.now(UTC) - LOST_AFTER:
+        if open_attempts(lake, run.run_id) and known["alive_at"].item() > datetime.now(UTC) - LOST_AFTER:
             save(lake, run)
-            attempts.await_end_of_others(lake, run.run_id, attempt.started_at, patience_seconds)
+            await_end_of_others(lake, run.run_id, attempt.started_at, patience_seconds)
         counted = counted_by_ledger(lake, known)
-        attempts.close(lake, counted, attempts.CUT_OFF, pl.col("started_at") != attempt.started_at)
+        close_attempts(lake, counted, CUT_OFF, pl.col("started_at") != attempt.started_at)
         before = counted.row(0, named=True)
         attempt = replace(attempt, calls_before=before["calls_made"], cost_before=before["cost_usd"])
     run = replace(run, attempt=attempt)
@@ -175,14 +271,14 @@ def yield_to_newer_attempt(lake: Lake, run: Run) -> bool:
     """End an attempt if a newer one has overtaken it, and leave the run's row to that; returns whether it has."""
     assert run.attempt is not None
     try:
-        if not attempts.is_overtaken(lake, run.run_id, run.attempt.started_at):
+        if not is_overtaken(lake, run.run_id, run.attempt.started_at):
             return False
         counted = counted_by_ledger(lake, lake.frame(RUNS).filter(pl.col("run_id") == run.run_id).collect())
-        attempts.close(lake, counted, attempts.OVERTAKEN, pl.col("started_at") == run.attempt.started_at)
+        close_attempts(lake, counted, OVERTAKEN, pl.col("started_at") == run.attempt.started_at)
     except (LakeError, pl.exceptions.PolarsError, OSError):  # the run's own error reports the unreachable lake
         return False
     _running.pop(run.run_id, None)
-    logger.warning("run %s: %s; the replies so far are in the ledger", run.run_id, attempts.OVERTAKEN)
+    logger.warning("run %s: %s; the replies so far are in the ledger", run.run_id, OVERTAKEN)
     return True
 
 
@@ -215,7 +311,7 @@ def alive(lake: Lake, run: Run, tally: Callable[[], Tally], every_seconds: float
     def beat(over: threading.Event) -> None:
         while not over.wait(min(every_seconds, max(FIRST_ALIVE_SECONDS, ALIVE_SHARE * (time.monotonic() - began)))):
             try:
-                if run.attempt and attempts.is_overtaken(lake, run.run_id, run.attempt.started_at):
+                if run.attempt and is_overtaken(lake, run.run_id, run.attempt.started_at):
                     return
                 save(lake, replace(run, tally=tally()))
             except LakeError as error:
@@ -284,7 +380,7 @@ def mark_lost(lake: Lake) -> list[str]:
         failed = rows.with_columns(state=pl.lit("failed"), message=message, ended_at="alive_at")
         counted = counted_by_ledger(lake, failed)
         land(lake, RUNS, counted)
-        attempts.close(lake, counted, "lost: no more heartbeats")
+        close_attempts(lake, counted, "lost: no more heartbeats")
     return rows["run_id"].to_list()
 
 

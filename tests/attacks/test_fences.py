@@ -111,7 +111,7 @@ CONFINED = """
 import sys
 from pathlib import Path
 from evalake.storage.sql.__main__ import _folders
-from evalake.storage.sql.landlock import confine
+from evalake.storage.sql.start import confine
 confine([*_folders(Path(sys.argv[1])), "/lib", "/usr/lib"])
 try:
     print(open(sys.argv[2]).read())

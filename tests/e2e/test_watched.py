@@ -17,7 +17,7 @@ from evalake.core.configuration import read_configuration
 from evalake.flows.missed import missed
 from evalake.storage.lake import Lake
 from evalake.tasks.runtime import runs
-from evalake.tasks.runtime.alarms import emit_run_alarms
+from evalake.tasks.runtime.artifacts import emit_run_alarms
 from evalake.tasks.runtime.runs import Run, Tally
 from tests.e2e.checkout import checkout
 from tests.e2e.processes import ROOT, PrefectStack, wait_until

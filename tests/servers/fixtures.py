@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evalake.storage.sql.landlock import version
+from evalake.storage.sql.start import landlock_version
 from tests.e2e.processes import PrefectStack
 from tests.servers import evm as place_of_evm
 from tests.servers.chromium import chromium as place_of_chromium
@@ -62,4 +62,4 @@ def evm() -> Path:
 @pytest.fixture(scope="session")
 def landlock() -> None:
     """The kernel confines a process, also from connections."""
-    require(version() >= WITH_TCP, "a Linux kernel from 6.7 on, with Landlock")
+    require(landlock_version() >= WITH_TCP, "a Linux kernel from 6.7 on, with Landlock")

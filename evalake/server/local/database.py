@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from evalake.core.errors import UsageError
 from evalake.core.files import cache_folder, is_ours, make_private
 from evalake.core.prefect_settings import prefect_home, prefect_setting
-from evalake.tasks.runtime.prefect_internals import create_database
+from evalake.tasks.runtime.server import create_database
 
 PRIVATE = 0o600
 # With any of these a server's database is not the file in its home, or may not be.

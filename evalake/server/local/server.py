@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.server.local.database import is_migrated, leave_working_directory, usual_database
 from evalake.server.processes import GRACE_SECONDS, Supervised, address_of, follow_parent, inherited, listen
-from evalake.tasks.runtime.prefect_internals import SERVER
+from evalake.tasks.runtime.server import SERVER
 
 if TYPE_CHECKING:
     import uvicorn

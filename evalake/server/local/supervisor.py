@@ -25,7 +25,7 @@ from evalake.reports.page import VIEWER_URL
 from evalake.server.local.background import ADDRESS, PASSWORD, PATIENCE, Background, held, tell
 from evalake.server.local.deployment import pools_of
 from evalake.server.processes import Supervised, address_of, listen
-from evalake.tasks.runtime.prefect_internals import LEASES
+from evalake.tasks.runtime.server import LEASES
 
 READY = "ready"
 LOOPBACK = "127.0.0.1"

@@ -1,4 +1,4 @@
-"""Events: what happens to scorings, whoever runs them, told over WebSockets to every client that listens.
+"""Events of scorings, which every listening client receives over a WebSocket.
 
 Events come in order, the current state first; a slow client delays no other.
 """
@@ -58,7 +58,7 @@ router = APIRouter()
 
 
 class Listener:
-    """One client: the channels it listens to, and what it has not been sent yet."""
+    """One client: its channels, and its unsent messages."""
 
     def __init__(self) -> None:
         self.channels: set[str] = set()
@@ -80,7 +80,7 @@ class Listener:
 
 
 class Hub:
-    """All clients of this process. Used from the event loop only, so that what it does comes in one order."""
+    """All clients of this process. Used from the event loop only, so that events keep their order."""
 
     def __init__(self, current: Callable[[str], Event | None], active: Callable[[], Iterable[Event]]) -> None:
         self._current, self._active = current, active
@@ -110,7 +110,7 @@ class Hub:
                 listener.put(event)
 
     def receive(self, listener: Listener, message: Any) -> None:
-        """Answer what a client has sent: subscribe, unsubscribe, ping; anything else is an error."""
+        """Answer a message of a client: subscribe, unsubscribe, ping; any other is an error."""
         kind = message.get("type") if isinstance(message, dict) else None
         channel = message.get("channel") if isinstance(message, dict) else None
         if kind == "ping":
@@ -182,7 +182,7 @@ class Watch:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Look once: announce what has changed, then fail the scorings that are lost."""
+        """Look once: announce changes, then fail lost scorings."""
         await self.tell()
         state, under_way = self._state, self._queue.under_way
         rows = [row for session in state.by_session.values() if (row := session[-1])["status"] in ACTIVE]
@@ -198,7 +198,7 @@ class Watch:
             await self.tell()
 
     async def tell(self) -> None:
-        """Announce what has changed."""
+        """Announce changes."""
         async with self._telling:  # in the order in which the states were read
             self._tell(await asyncio.to_thread(self._scorings.state))
 

@@ -79,7 +79,7 @@ class Queue:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Run what is submitted, while a block runs, as many scorings at once as configured."""
+        """Run submitted scorings during a block, as many at once as configured."""
         with SyncClientContext.get_or_create():  # one client for all flow runs
             for _ in range(self._at_once):
                 Thread(target=copy_context().run, args=(self._work,), name="scoring", daemon=True).start()
@@ -173,9 +173,9 @@ class Queue:
             give_up(score_id)
 
     def drain(self, seconds: float) -> None:
-        """Begin nothing more, wait for what is under way, and give up what takes longer; returns when that has ended.
+        """Begin no further scoring, wait for running ones, and end those that take longer; returns after their end.
 
-        What waits stays scheduled in Prefect, for the next service of the lake.
+        Waiting ones stay scheduled in Prefect, for the next service of the lake.
         """
         self._until = min(self._until, time.monotonic() + seconds)  # a second call shortens the first
         while self.under_way and (now := time.monotonic()) < self._until + END_SECONDS:
@@ -230,7 +230,7 @@ class Queue:
 
     @contextmanager
     def _client(self, what: str) -> Iterator[SyncPrefectClient]:
-        """Lend the one client of all threads, and turn what it raises into one QueueError.
+        """Lend the shared client, and convert its exceptions to a QueueError.
 
         A client for each question takes more than four times the processor time: 46 ms, both sides, instead of 10.
         """

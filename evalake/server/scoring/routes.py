@@ -1,4 +1,4 @@
-"""Routes of the scoring API: ask for scores, read, rate and count them; list the sessions; say what the service is."""
+"""Routes of the scoring API: scores, ratings, statistics, sessions and the status of the service."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -72,7 +72,7 @@ def _example(description: str, example: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class ScoreRequest(Strict):
-    """Whether to score again what has a score."""
+    """Whether to score again a session with a score."""
 
     force_rescore: StrictBool = False
 
@@ -108,7 +108,7 @@ class EstimateAnswer(BaseModel):
 
 
 class Refusal(BaseModel):
-    """A session of a batch that was not scored, with what a request for it alone would be answered."""
+    """A refused session of a batch, with the answer that a single request would get."""
 
     session_id: str
     status: int
@@ -116,7 +116,7 @@ class Refusal(BaseModel):
 
 
 class BatchAnswer(BaseModel):
-    """What became of each session of a batch."""
+    """The outcome of each session of a batch."""
 
     accepted: list[Score]
     existing: list[Score]
@@ -138,7 +138,7 @@ class RatingRequest(Strict):
 
 
 class RatingList(BaseModel):
-    """What people gave a session, newest first."""
+    """The ratings of a session, newest first."""
 
     session_id: str
     ratings: list[Rating]
@@ -186,7 +186,7 @@ def read_score(session_id: SessionId, app_state: AppStateHere, user: User) -> di
 
 @router.post(f"{SESSION}/cancel", response_model=Score, responses=errors(401, 404, 409, 500))
 def cancel(session_id: SessionId, app_state: AppStateHere, user: User) -> dict[str, Any]:
-    """End the scoring that is under way as failed: its process is ended, and what it still finds does not count."""
+    """End the running scoring as failed; later results of its process do not count."""
     return app_state.score(app_state.scorings.cancel(session_id, user))
 
 
@@ -241,7 +241,7 @@ def read_statistics(app_state: AppStateHere, user: User) -> Statistics:
 
 @router.get("/roadmap", response_model=RoadmapView, responses=errors(401, 500))
 def read_roadmap(app_state: AppStateHere, user: User) -> RoadmapView:
-    """Read what sessions lack, grouped by meaning and ranked by what it costs, as `evalake roadmap` found it last."""
+    """Read the newest roadmap of `evalake roadmap`: gaps of sessions, grouped by meaning, ranked by lost points."""
     return read_newest(app_state.settings.lake)
 
 

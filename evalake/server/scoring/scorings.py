@@ -1,4 +1,4 @@
-"""Scorings: what they are made with, what stands in the table, and the rule by which a new one starts or does not."""
+"""Scorings: their settings, their rows in the table, and the rule for starting a new one."""
 
 import logging
 import threading
@@ -32,7 +32,7 @@ from evalake.suites.session_review.prompts import criteria_hash_of
 from evalake.suites.session_review.score import ACTIVE, CANCELLED, LOST
 from evalake.suites.session_review.sources.read import require_url
 from evalake.suites.session_review.suite import SUITE
-from evalake.tasks.estimate import Estimate, estimate_items
+from evalake.tasks.plan import Estimate, estimate_items
 from evalake.tasks.runtime.context import RunContext, options_of
 from evalake.tasks.runtime.server import read_secret
 
@@ -108,7 +108,7 @@ class State:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a request for a score led to: a new scoring, or the one that is there."""
+    """The result of a request for a score: a new scoring, or the present one."""
 
     row: Row
     is_new: bool

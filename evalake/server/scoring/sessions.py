@@ -159,7 +159,7 @@ class Sessions:
         return [source.view for source in self._sources]
 
     def read_sources(self) -> list[str]:
-        """Read what has changed in the sources and land the sessions that are new; returns their ids.
+        """Read changed sources, and land new sessions; returns their ids.
 
         Does nothing where the sources were just looked at, or are being read: no caller waits for another.
         """

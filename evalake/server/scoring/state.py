@@ -1,4 +1,4 @@
-"""The state of the service: everything that a request may need, in one place for the life of the service."""
+"""The state of the service, which every request uses."""
 
 import asyncio
 from dataclasses import dataclass
@@ -13,12 +13,14 @@ from evalake.server.scoring.queue import Queue
 from evalake.server.scoring.scorings import Scorings, ScoringSettings, State
 from evalake.server.scoring.sessions import Known, Sessions
 from evalake.server.scoring.statistics import Ratings
-from evalake.server.scoring.views import Detail, brief, conversation, entry, score
+from evalake.server.scoring.views import Detail, Entry, brief, score
+
+SHOWN = ("alert", "runbook", "final_analysis", "summary", "error", "stages")  # of a session, on its page
 
 
 @dataclass(frozen=True)
 class AppState:
-    """What the service consists of."""
+    """The parts of the service."""
 
     settings: ScoringSettings
     sessions: Sessions
@@ -37,7 +39,7 @@ class AppState:
         return cls(settings, sessions, queue, scorings, Ratings(settings.lake), watch)
 
     async def drain(self) -> None:
-        """End the scorings under way, those that take too long as failed, and tell everybody who listens."""
+        """Wait for running scorings, fail those that take too long, and announce the ends."""
         await asyncio.to_thread(self.queue.drain, self.settings.configuration.service.drain_seconds)
         await self.watch.tell()
         await self.watch.hub.sent()
@@ -50,23 +52,23 @@ class AppState:
 
     def entry(self, known: Known, newest: Row | None) -> dict[str, Any]:
         """Build the entry of a session in the list."""
+        fields = {name: getattr(known, name) for name in Entry.model_fields if name != "score"}
         if newest is None:
-            return entry(known, None)
+            return {**fields, "score": None}
         is_current = newest["criteria_hash"] == self.settings.criteria
-        return entry(known, brief(newest, self.watch.phase(newest["score_id"]), is_current=is_current))
+        return {**fields, "score": brief(newest, self.watch.phase(newest["score_id"]), is_current=is_current)}
 
     def detail(self, known: Known) -> Detail:
         """Build the whole description of a session."""
-        state = self.scorings.state()
+        state, session = self.scorings.state(), self.sessions.session(known)
         newest = state.newest(known.session_id)
-        return Detail(
-            **{
-                **self.entry(known, newest),
-                "score": None if newest is None else self.score(newest, state),
-                **conversation(self.sessions.session(known)),
-                "human_ratings": self.ratings.of(known.session_id, state),
-            }
-        )
+        fields = {
+            **self.entry(known, newest),
+            **{name: getattr(session, name) for name in SHOWN},
+            "score": None if newest is None else self.score(newest, state),
+            "human_ratings": self.ratings.of(known.session_id, state),
+        }
+        return Detail(**fields)
 
 
 def app_state_of(connection: HTTPConnection) -> AppState:

@@ -1,4 +1,4 @@
-"""What is made of scorings: figures over all of them, ratings that people give, and the roadmap that was made last."""
+"""Statistics of scorings, ratings by people, and the newest roadmap."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -297,7 +297,7 @@ def _rating(row: Row, score: Row | None) -> Rating:
 
 
 class Mention(BaseModel):
-    """What a judge named about one session, and why."""
+    """A name that a judge gave about one session, and why."""
 
     session_id: str = Field(validation_alias="sample_id")
     name: str

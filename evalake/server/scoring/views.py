@@ -1,4 +1,4 @@
-"""What the API says of scorings and sessions: the shapes, how rows become them, and which page of the list is asked."""
+"""The shapes of the scoring API, their conversion from rows, and the pages of the session list."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from evalake.contracts.contract import Row
 from evalake.server.scoring.scorings import State
 from evalake.server.scoring.sessions import Known
 from evalake.suites.session_review.replies import IMPROVABLE
-from evalake.suites.session_review.session import Session, Stage
+from evalake.suites.session_review.session import Stage
 
 Status = Literal["pending", "in_progress", "completed", "failed"]
 SessionStatus = Literal["completed", "failed", "cancelled", "timed_out"]
@@ -102,7 +102,7 @@ class Score(Brief):
 
 
 class Rating(BaseModel):
-    """What a person gave the investigation."""
+    """A person's rating of the investigation."""
 
     session_id: str
     score_id: str | None
@@ -173,17 +173,6 @@ def score(row: Row, tools: Sequence[Row], phase: str, flow_run_id: str | None, *
     }
 
 
-def entry(known: Known, score: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Build the entry of a session in the list, with its newest scoring in the form of lists."""
-    return {name: getattr(known, name) for name in Entry.model_fields if name != "score"} | {"score": score}
-
-
-def conversation(session: Session) -> dict[str, Any]:
-    """Collect what a session page shows beside the entry."""
-    names = ("alert", "runbook", "final_analysis", "summary", "error", "stages")
-    return {name: getattr(session, name) for name in names}
-
-
 # The list of sessions: which ones, in which order, which page.
 
 Sort = Literal[
@@ -231,7 +220,7 @@ WantedQuery = Annotated[Wanted, Query()]
 
 
 class Choices(BaseModel):
-    """What the sessions can be filtered by, in the order of the alphabet."""
+    """The filter values of the sessions, in alphabetical order."""
 
     alert_types: list[str]
     agents: list[str]

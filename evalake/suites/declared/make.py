@@ -14,8 +14,7 @@ from evalake.contracts.rule import is_share, not_blank
 from evalake.core.errors import SuiteError
 from evalake.metrics.compute import Metric
 from evalake.metrics.estimators import Mean, Rate
-from evalake.models.baselines import Baseline
-from evalake.models.request import Reply, Request
+from evalake.models.request import Baseline, Reply, Request
 from evalake.sdk import (
     Conversation,
     Data,

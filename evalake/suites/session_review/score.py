@@ -1,15 +1,11 @@
 """A session and what its judge answered -> its row of `session_scores`, and one row for every missing tool."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import polars as pl
-
 from evalake.contracts.contract import Row
-from evalake.core.configuration import UNKNOWN, Limits
+from evalake.core.configuration import UNKNOWN
 from evalake.core.hashing import content_hash
-from evalake.models.failures import PROVIDER_DOWN
 from evalake.models.request import Failure, Reply
 from evalake.sdk import Exchange, Item
 from evalake.sdk.results import asked_columns, reply_columns
@@ -149,14 +145,13 @@ def _tool_rows(row: Row, missing: Sequence[MissingTool]) -> Sequence[Row]:
     ]
 
 
-# What a scoring goes through: its states, its phases, and the circuit breaker over the last ones.
+# What a scoring goes through: its states and its phases.
 
 
 ACTIVE = ("pending", "in_progress")
 PHASES: Mapping[str, float] = {"analyzing_methodology": 10.0, "identifying_missing_tools": 60.0}
 """The phases of a scoring in their order, and the progress at which each begins."""
 
-CIRCUIT_OPEN = "circuit_open"
 CANCELLED, LOST = "cancelled", "lost"
 GIVEN_UP = (CANCELLED, LOST)  # kinds of errors of scorings that were ended from outside
 
@@ -164,33 +159,3 @@ GIVEN_UP = (CANCELLED, LOST)  # kinds of errors of scorings that were ended from
 def phase_at(progress: float) -> str:
     """Look up the phase that a progress is in."""
     return [phase for phase, begins in PHASES.items() if begins <= max(progress, 10.0)][-1]
-
-
-def why_open(scorings: pl.LazyFrame, judge: str, limits: Limits, now: datetime | None = None) -> str | None:
-    """Explain why the judge must not be asked now.
-
-    Args:
-        scorings: Rows of `session_scores`.
-        judge: The judge model.
-        limits: The limits of its provider.
-        now: The time; the clock's where it is not given.
-
-    Returns:
-        One sentence; None where the judge may be asked.
-    """
-    provider = judge.partition("/")[0]
-    of_provider = (
-        pl.col("judge").str.starts_with(f"{provider}/")
-        & pl.col("completed_at").is_not_null()
-        & (pl.col("error_kind").is_null() | ~pl.col("error_kind").is_in([CIRCUIT_OPEN, CANCELLED]))
-    )
-    ended = scorings.filter(of_provider).select("completed_at", "error_kind").collect()
-    last = ended.sort("completed_at").tail(limits.breaker_failures)
-    was_down = last["error_kind"].is_in(list(PROVIDER_DOWN)).fill_null(False)  # a score has no kind of error
-    if last.height < limits.breaker_failures or not was_down.all():
-        return None
-    since = last["completed_at"].max()
-    assert isinstance(since, datetime)
-    if (now or datetime.now(UTC)) - since > timedelta(seconds=limits.breaker_seconds):
-        return None
-    return f"provider {provider} counts as down: its last {last.height} scorings failed ({last['error_kind'][-1]})"

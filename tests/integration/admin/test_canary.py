@@ -27,5 +27,5 @@ def test_a_day_is_asked_once_and_the_past_never(tmp_path: Path, model_server: Mo
     assert asked > 0
     assert watch(today) == row
     assert len(model_server.seen) == asked
-    with pytest.raises(CanaryError, match="was judged for a later day than 2026-11-21"):
+    with pytest.raises(CanaryError, match="has a row of a later day than 2026-11-21"):
         watch(Canary(context, JUDGE, "2026-11-21"))

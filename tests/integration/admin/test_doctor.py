@@ -59,7 +59,7 @@ def test_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free:
 def test_whether_the_kernel_confines_queries_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: int, level: Level
 ) -> None:
-    monkeypatch.setattr("evalake.storage.sql.landlock.version", lambda: known)
+    monkeypatch.setattr("evalake.storage.sql.start.landlock_version", lambda: known)
     assert look(tmp_path)["sql"].level == level
 
 

@@ -16,7 +16,7 @@ from evalake.storage import ledger
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.registry import suite
-from evalake.tasks.judge_versions import Side, moves_between, version_warnings, versions_of
+from evalake.tasks.canary import Side, moves_between, version_warnings, versions_of
 from tests.integration.storage.rows import call, run
 
 SUITE = suite("session_review")

@@ -11,7 +11,7 @@ BEGIN = """
 import signal
 from evalake.cli.starting import flows_begun
 from evalake.core.errors import EvalakeError
-from evalake.tasks.runtime.naming import CALLER
+from evalake.tasks.runtime.form import CALLER
 try:
     with flows_begun(None):
         pass

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from evalake.server.local.background import PATIENCE
-from evalake.tasks.runtime.prefect_internals import LEASES
+from evalake.tasks.runtime.server import LEASES
 from tests.servers.fixtures import require
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"

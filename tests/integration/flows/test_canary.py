@@ -122,7 +122,7 @@ def test_other_requests_renew_the_answers_of_a_version_and_begin_none(watch: Wat
 
 def test_the_past_cannot_be_asked(watch: WatchedJudge) -> None:
     watch.on(1)
-    with pytest.raises(CanaryError, match="the past cannot be asked"):
+    with pytest.raises(CanaryError, match="run the canary for a later day"):
         watch.on(0)
 
 

@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from evalake.contracts.tables import RUN_ITEMS
 from evalake.core.errors import SourceError, UsageError
+from evalake.suites.registry import suite as find_suite
+from evalake.tasks.extract import failed_samples
 from tests.integration.flows.workplace import Workplace
 
 
@@ -17,6 +20,13 @@ def test_only_what_failed_in_a_run_is_asked_of_the_models_and_datasets_of_that_r
         work.run(models=(), only_failed=first["run_id"])
     with pytest.raises(UsageError, match="no run nowhere"):
         work.run(models=(), only_failed="nowhere")
+
+
+def test_what_a_cut_off_run_never_listed_has_failed_too(work: Workplace) -> None:
+    run = work.run(work.dataset(6))
+    work.lake.open(RUN_ITEMS).delete("sample_id IN ('s2', 's5')")
+    suite = find_suite("command_guard")
+    assert failed_samples(work.lake, suite, run["run_id"]) == {"s2", "s5"}
 
 
 def test_named_samples_are_taken_and_the_row_says_so(work: Workplace) -> None:

@@ -31,7 +31,7 @@ from evalake.storage.sql.query import query
 from evalake.suites.command_guard.contract import RESULTS
 from evalake.suites.registry import all_contracts
 from evalake.tasks import plan, publish
-from evalake.tasks.choose import next_replicate
+from evalake.tasks.extract import next_replicate
 from evalake.tasks.report import build_report
 from evalake.tasks.rescore import rescore
 from tests.integration.flows.workplace import LIMITS, MODEL, OTHER, Workplace

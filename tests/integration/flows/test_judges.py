@@ -154,6 +154,8 @@ def test_an_audit_that_the_model_refuses_is_wrong_and_not_missing(bench: Bench) 
     assert {seen.model for seen in bench.server.seen} == {"subject"}, "there is nothing to judge"
     items = bench.lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run).collect()
     assert items["judge_hash"].null_count() == 0
+    landings = [each.get("operationMetrics", {}) for each in bench.lake.open(RUN_ITEMS).history()]
+    assert not [each for each in landings if each.get("num_target_rows_updated")], "an item lands once"
     values = bench.metrics(run).filter(judge=STRICT, slice="all")
     of = dict(values.select("metric", "value").iter_rows())
     assert (of["subject_error_rate"], of["accuracy"], of["target_detection_rate"]) == (1.0, 0.0, 0.0)

@@ -27,13 +27,13 @@ def configuration(server: ModelServer, *models: str, **limits: float) -> Configu
 
 
 def answers(client: Client, requests: Sequence[Request]) -> dict[str, Outcome]:
-    """The outcome of each request by the text of its last message."""
+    """The outcome of each request by the text of its last message, in the order in which they came."""
     outcomes: dict[str, Outcome] = {}
 
-    def keep(request: Request, _: int, outcome: Outcome) -> None:
-        outcomes[request.messages[-1]["content"]] = outcome
+    async def ask(each: Request) -> None:
+        outcomes[each.messages[-1]["content"]] = await client.call(each)
 
-    client.answer([(each, 0) for each in requests], keep)
+    client.run([ask(each) for each in requests])
     return outcomes
 
 

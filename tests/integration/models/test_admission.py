@@ -1,8 +1,8 @@
 """What is asked before each attempt of a call, such as a run's ceiling."""
 
+from evalake.models.attempts import WithoutSlot
 from evalake.models.client import Client
 from evalake.models.failures import AttemptFailed
-from evalake.models.limits import WithoutSlot
 from evalake.models.request import Failure
 from tests.integration.models.support import QUICK, configuration, request
 from tests.servers.model_server import ModelServer

@@ -5,9 +5,8 @@ import sys
 from typing import Any
 
 from evalake.core.configuration import Configuration
-from evalake.models.baselines import BaselineRefusedError, Messages, Revised, revision_of
 from evalake.models.client import Client
-from evalake.models.request import Failure, Reply
+from evalake.models.request import BaselineRefusedError, Failure, Messages, Reply, Revised, revision_of
 from tests.integration.models.support import answer, request
 
 

@@ -5,9 +5,9 @@ import itertools
 import os
 import signal
 import threading
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -21,14 +21,11 @@ from tests.servers.model_server import ModelServer
 
 def test_identical_calls_on_their_way_are_one(model_server: ModelServer) -> None:
     model_server.rule(latency=0.05)
-    told: list[tuple[int, Outcome]] = []
     with Client(configuration(model_server)) as client:
-        client.answer(
-            [(request("same"), 0)] * 3 + [(request("same"), 1)], lambda _, n, outcome: told.append((n, outcome))
-        )
+        *same, other = client.run([client.call(request("same"), number) for number in (0, 0, 0, 1)])
     assert len(model_server.seen) == 2
-    assert Counter(number for number, _ in told) == {0: 3, 1: 1}
-    assert len({id(outcome) for number, outcome in told if number == 0}) == 1
+    assert len({id(outcome) for outcome in same}) == 1
+    assert other is not same[0]
 
 
 def test_an_identical_call_outlives_the_one_that_started_it(model_server: ModelServer) -> None:
@@ -82,15 +79,17 @@ def test_it_can_be_awaited_from_another_event_loop(model_server: ModelServer) ->
     assert isinstance(outcome, Reply)
 
 
-def test_what_on_outcome_raises_comes_back_and_stops_the_rest(model_server: ModelServer) -> None:
+async def then(client: Client, text: str, act: Callable[[], object]) -> None:
+    """Ask, and do something when the reply has come."""
+    await client.call(request(text))
+    act()
+
+
+def test_what_a_conversation_raises_comes_back_and_stops_the_rest(model_server: ModelServer) -> None:
     model_server.rule(contains="slow", faults=[{"kind": "hang", "times": 0}])
-
-    def refuse(*_: object) -> None:
-        raise ZeroDivisionError("the ledger is on fire")
-
     with Client(configuration(model_server)) as client:
-        with pytest.raises(ZeroDivisionError, match="on fire"):
-            client.answer([(request("quick"), 0), (request("slow"), 0)], refuse)
+        with pytest.raises(ZeroDivisionError):
+            client.run([then(client, text, lambda: 1 / 0) for text in ("quick", "slow")])
         assert isinstance(answer(client, request("still alive")), Reply)
 
 
@@ -105,12 +104,10 @@ def interruptible() -> Iterator[None]:
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_cancels_the_calls_of_its_thread(model_server: ModelServer) -> None:
     model_server.rule(contains="slow", faults=[{"kind": "hang", "times": 0}])
+    interrupt = partial(os.kill, os.getpid(), signal.SIGINT)
     with Client(configuration(model_server)) as client:
         with pytest.raises(KeyboardInterrupt):
-            client.answer(
-                [(request("quick"), 0), *((request(f"slow {number}"), 0) for number in range(5))],
-                lambda *_: os.kill(os.getpid(), signal.SIGINT),
-            )
+            client.run([then(client, text, interrupt) for text in ("quick", *(f"slow {n}" for n in range(5)))])
         assert isinstance(answer(client, request("still alive")), Reply)
 
 
@@ -142,12 +139,12 @@ def test_interrupts_at_any_moment_leave_nothing_behind(model_server: ModelServer
         for after in range(1, 30):
             told = itertools.count(1)
 
-            def interrupt(*_: object, after: int = after, told: Iterator[int] = told) -> None:
+            def interrupt(after: int = after, told: Iterator[int] = told) -> None:
                 if next(told) == after:
                     os.kill(os.getpid(), signal.SIGINT)
 
             with pytest.raises(KeyboardInterrupt):
-                client.answer([(request(f"{after}/{number}"), 0) for number in range(60)], interrupt)
+                client.run([then(client, f"{after}/{number}", interrupt) for number in range(60)])
         assert isinstance(answer(client, request("still alive")), Reply)
     assert model_server.in_flight == 0
 
@@ -158,7 +155,7 @@ def test_a_model_that_cannot_be_called_is_refused_before_any_call(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     needs = pytest.raises(ProviderError, match="openai/gpt-4o-mini needs a key: set OPENAI_API_KEY")
     with Client(configuration(model_server, "hosted_vllm/m")) as client, needs:
-        answers(client, [request("one"), request("two", "openai/gpt-4o-mini")])
+        answer(client, request("one", "openai/gpt-4o-mini"))
     assert not model_server.seen
 
 

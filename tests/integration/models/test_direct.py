@@ -13,7 +13,7 @@ from evalake.models.attempts import Outcome
 from evalake.models.client import Client
 from evalake.models.direct import PARAMETERS, SWITCH, switched_on
 from evalake.models.direct_models import DIRECT
-from evalake.models.key_names import KEY_VARIABLES
+from evalake.models.endpoints import KEY_VARIABLES
 from evalake.models.request import Failure, Reply, Request
 from tests.integration.models.provider_answers import ALL, CASES, Case
 from tests.integration.models.support import QUICK, answer

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from evalake.models.key_names import (
+from evalake.models.endpoints import (
     KEY_VARIABLES,
     KEYLESS,
     key_of,

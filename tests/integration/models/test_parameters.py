@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalake.models.parameters import taken
+from evalake.models.cost import taken
 
 WISHED = {"temperature": 0, "seed": 5}
 

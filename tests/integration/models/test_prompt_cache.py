@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from evalake.models.prompt_cache import messages_of
+from evalake.models.cost import messages_of
 from evalake.models.request import Request
 
 OPENING = ({"role": "system", "content": "You judge."}, {"role": "user", "content": "a long session"})

@@ -35,7 +35,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_missing_key_is_named(model: str, variables: str) -> None:
     with pytest.raises(ProviderError) as refusal:
-        Client(NOTHING).check_model(model)
+        find_route(model, NOTHING)
     assert str(refusal.value) == f"model {model} needs a key: set {variables}"
 
 

@@ -23,7 +23,7 @@ with scope("whole", run_id="r"), Client(Configuration(models=models)) as client:
     with scope("part", batch="b", model="hosted_vllm/m"):
         for temperature in (0.0, 0.5):
             request = Request("hosted_vllm/m", ({"role": "user", "content": "x"},), {"temperature": temperature})
-            client.answer([(request, 0)], lambda *outcome: print(type(outcome[-1]).__name__))
+            print(type(client.run([client.call(request)])[0]).__name__)
 flush()
 print(sorted(name for name in sys.modules if name.startswith("opentelemetry.sdk."))[:1])
 """

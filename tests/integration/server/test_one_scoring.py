@@ -1,6 +1,5 @@
 """One scoring from its pending row to its end, without any process around it: what lands, and what is left of calls."""
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,7 +14,6 @@ from evalake.flows.score_session import Scoring, pending, read_score
 from evalake.server.scoring.sessions import Sessions
 from evalake.storage.landing import land
 from evalake.suites.session_review.contract import RESULTS
-from evalake.suites.session_review.score import why_open
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.resources import release_client
 from tests.integration.server.services import ANSWER, JUDGE, Place
@@ -107,12 +105,6 @@ def test_while_a_provider_is_down_further_scorings_fail_at_once(place: Place) ->
         finish(place, refused)
     assert len(place.server.requests()) == asked == 2
     assert read_score(place.lake, refused)["error_kind"] == "circuit_open"
-    configuration = read_configuration(place.configuration)
-    last = max(place.scores(session)[0]["completed_at"] for session in ("first", "second"))
-    scorings, limits = place.lake.frame(RESULTS), configuration.limits("hosted_vllm")
-    assert why_open(scorings, JUDGE, limits, last + timedelta(seconds=3599))
-    assert why_open(scorings, JUDGE, limits, last + timedelta(seconds=3601)) is None
-    assert why_open(scorings, "hosted/judge", limits, last) is None  # another provider
 
 
 def test_a_score_or_a_judge_that_answers_nonsense_keeps_the_circuit_closed(place: Place) -> None:

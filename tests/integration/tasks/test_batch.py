@@ -31,7 +31,7 @@ def test_a_lake_in_place_of_a_deleted_one_is_known_for_what_it_is(tmp_path: Path
         index = index_since(lake, ledger_id, table.version())
         assert index.fetch([key_of(call(number))])  # each at the same version
         shutil.rmtree(lake.uri)
-    with pytest.raises(LakeError, match="finds another lake"):
+    with pytest.raises(LakeError, match="does not find the lake of the run"):
         require_ledger(lake, "the id of none")
 
 
@@ -44,7 +44,7 @@ def test_a_process_that_would_ask_elsewhere_than_planned_asks_nothing(
     planned = Conversation(item, next_model="openai/m", next_endpoint=PROVIDER)
     require_endpoints(context, [planned])
     monkeypatch.setenv("OPENAI_BASE_URL", "http://elsewhere.example")
-    with pytest.raises(LakeError, match=r"ask openai/m at the endpoint http://elsewhere\.example, and the run was"):
+    with pytest.raises(LakeError, match=r"calls openai/m at the endpoint http://elsewhere\.example, but the run was"):
         require_endpoints(context, [planned])
 
 

@@ -9,7 +9,7 @@ import pytest
 from evalake.core.errors import UsageError
 from evalake.sdk import Dataset, Sample
 from evalake.suites.registry import suite
-from evalake.tasks.choose import choose, draw, draw_pooled
+from evalake.tasks.extract import choose, draw, draw_pooled
 
 
 def dataset(**counts: int) -> Dataset:

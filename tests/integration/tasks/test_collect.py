@@ -26,7 +26,7 @@ def collector(tmp_path: Path) -> Collector:
 
 def ended(kind: Any) -> Conversation:
     exchange = Exchange("a" * 64, Failure(kind, "too late", 3))
-    return Conversation(Item(SAMPLE, "a/model", None, "direct", 0), "a" * 64, [exchange])
+    return Conversation(Item(SAMPLE, "a/model", None, "direct", 0), "a" * 64, [exchange], is_listed=True)
 
 
 def test_a_run_with_nothing_left_is_complete(collector: Collector) -> None:

@@ -6,7 +6,7 @@ from evalake.models.request import Failure, Reply
 from evalake.sdk import Exchange, Item
 from evalake.suites.registry import suite
 from evalake.tasks.converse import Conversation
-from evalake.tasks.count import CallCounter
+from evalake.tasks.measure import CallCounter
 
 (SAMPLE, *_) = suite("command_guard").data.read("starter").samples
 PAID = Reply("yes", "stop", input_tokens=10, output_tokens=2, cost_usd=0.25)

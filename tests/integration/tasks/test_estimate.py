@@ -9,8 +9,7 @@ from evalake.models.endpoints import endpoint_of
 from evalake.request import RunRequest
 from evalake.storage.ledger import append
 from evalake.tasks.converse import Conversation, next_request
-from evalake.tasks.estimate import Estimate, estimate
-from evalake.tasks.plan import segments
+from evalake.tasks.plan import Estimate, estimate, segments
 from evalake.tasks.preflight import Plan, check
 from evalake.tasks.runtime.context import RunContext
 from tests.integration.storage.rows import call

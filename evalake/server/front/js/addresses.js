@@ -1,4 +1,4 @@
-/** The address of every page, by the page's name. The server reads them here, too: they are JSON. */
+/** The address of every page, by its name: NAME is shown by NAMEPage of pages/NAME.js. The server reads this JSON, too. */
 
 const ADDRESSES = {
   "scoring": {
@@ -18,6 +18,11 @@ const ADDRESSES = {
   }
 };
 const ALL = {...ADDRESSES.scoring, ...ADDRESSES.viewer};
+
+/** The names of the pages of some parts. */
+export function namesOf(parts) {
+  return parts.flatMap((part) => Object.keys(ADDRESSES[part]));
+}
 
 /** The path of a page, with values in the places that its address has for them. */
 export function pathOf(page, ...values) {

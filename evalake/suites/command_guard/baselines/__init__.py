@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from evalake.models.baselines import Baseline, BaselineRefusedError, Messages, Revised
+from evalake.models.request import Baseline, BaselineRefusedError, Messages, Revised
 from evalake.sdk.sample import read_delimited
 
 _OPENING, _CLOSING = "<command>\n", "\n</command>"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from evalake.models.baselines import Baseline, Messages
+from evalake.models.request import Baseline, Messages
 
 
 def _rubric_judge(messages: Messages) -> str:

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from evalake.models.baselines import BaselineRefusedError, Messages
+from evalake.models.request import BaselineRefusedError, Messages
 
 _TABLES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("rubric.toml").read_text(encoding="utf-8"))
 _LOOKS: Final = {name: re.compile(text.replace("\n", ""), re.I) for name, text in _TABLES["patterns"].items()}

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from importlib import import_module
 
-from evalake.models.baselines import Baseline
+from evalake.models.request import Baseline
 
 
 def _lazily(module: str) -> Baseline:

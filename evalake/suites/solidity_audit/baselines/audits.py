@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from evalake.models.baselines import BaselineRefusedError, Messages
+from evalake.models.request import BaselineRefusedError, Messages
 from evalake.sdk.json_in_text import as_share, json_object
 from evalake.sdk.sample import read_delimited
 from evalake.suites.solidity_audit.truth import SCORES

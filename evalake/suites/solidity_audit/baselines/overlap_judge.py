@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalake.models.baselines import Messages
+from evalake.models.request import Messages
 from evalake.suites.solidity_audit.baselines import audits
 from evalake.suites.solidity_audit.baselines.solidity_code import blank, functions
 

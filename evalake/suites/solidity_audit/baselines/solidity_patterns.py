@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from evalake.models.baselines import BaselineRefusedError, Messages
+from evalake.models.request import BaselineRefusedError, Messages
 from evalake.sdk.sample import read_delimited
 from evalake.suites.solidity_audit.baselines.solidity_code import Function, blank, functions
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalake.models.baselines import Messages
+from evalake.models.request import Messages
 from evalake.suites.solidity_audit.baselines import audits
 
 TARGET_FROM, PART_FROM = 0.3, 0.15  # shares of the known cause's words

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from evalake.storage.sql.landlock import confine, version
+from evalake.storage.sql.start import confine, landlock_version
 
 CONFINED = """
 import json, os, sys
-from evalake.storage.sql.landlock import confine
+from evalake.storage.sql.start import confine
 
 def attempt(what):
     try:
@@ -51,5 +51,5 @@ def test_a_process_is_held_to_what_it_was_let(tmp_path: Path) -> None:
 
 def test_where_the_kernel_has_none_nothing_is_confined_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert version() == 0
+    assert landlock_version() == 0
     assert confine(["/"]) is False

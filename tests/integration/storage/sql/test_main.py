@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evalake.storage.sql.landlock import version
+from evalake.storage.sql.start import landlock_version
 
 pytestmark = pytest.mark.usefixtures("landlock")
 
@@ -72,7 +72,7 @@ def _started(request: bytes, environment: dict[str, str]) -> bytes:
 
 def test_a_process_that_is_taken_over_reads_the_lake_and_the_code_and_nothing_else(tmp_path: Path) -> None:
     attempts = _attempts(tmp_path)
-    if version() < 6:  # which does not know signals
+    if landlock_version() < 6:  # which does not know signals
         attempts["a signal"] = "PermissionError"
     assert {name for name, outcome in attempts.items() if outcome == "done"} == {
         "a table",

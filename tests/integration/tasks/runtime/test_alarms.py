@@ -8,14 +8,14 @@ import pytest
 
 from evalake.core.configuration import Configuration
 from evalake.storage.lake import Lake
-from evalake.tasks.runtime import alarms, runs
-from evalake.tasks.runtime.alarms import emit_run_alarms
+from evalake.tasks.runtime import artifacts, runs
+from evalake.tasks.runtime.artifacts import emit_run_alarms
 from evalake.tasks.runtime.runs import Run, Tally
 
 
 def test_refused_rows_and_a_day_above_its_limit_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[dict[str, Any]] = []
-    monkeypatch.setattr(alarms, "emit_event", lambda event, **more: told.append({"event": event, **more}))
+    monkeypatch.setattr(artifacts, "emit_event", lambda event, **more: told.append({"event": event, **more}))
     lake = Lake(str(tmp_path / "lake"))
     for name, tally in (("clean", Tally(cost_usd=0.5)), ("dirty", Tally(cost_usd=2.0, rows_quarantined=3))):
         run = Run(name, "quiz", "import", {}, {}, ["a/model"], [], 1, 1, datetime.now(UTC))

@@ -5,7 +5,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from evalake.tasks.runtime.heartbeat import background_thread
+from evalake.tasks.runtime.progress import background_thread
 
 NAME = ContextVar("NAME", default="nobody")
 

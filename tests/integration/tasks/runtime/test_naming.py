@@ -9,8 +9,8 @@ import pytest
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from prefect.utilities.names import generate_slug
 
-from evalake.tasks.runtime import naming
-from evalake.tasks.runtime.naming import day_of_run, evaluate_run_name, is_generated, started_by
+from evalake.tasks.runtime import form
+from evalake.tasks.runtime.form import day_of_run, evaluate_run_name, is_generated, started_by
 
 
 @pytest.mark.parametrize(
@@ -27,15 +27,15 @@ from evalake.tasks.runtime.naming import day_of_run, evaluate_run_name, is_gener
 def test_suite_models_and_day(parameters: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     due = datetime(2026, 3, 1, 8, tzinfo=UTC)
     monkeypatch.setattr(
-        naming, "flow_run", SimpleNamespace(name=generate_slug(2), parameters=parameters, scheduled_start_time=due)
+        form, "flow_run", SimpleNamespace(name=generate_slug(2), parameters=parameters, scheduled_start_time=due)
     )
-    monkeypatch.setattr(naming, "SHOWN_MODELS", 3)
+    monkeypatch.setattr(form, "SHOWN_MODELS", 3)
     assert evaluate_run_name() == name
 
 
 @pytest.mark.parametrize("name", ["night check", "night-check", "before the release", "brave", "command_guard: a/one"])
 def test_a_name_that_somebody_gave_stays(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(naming, "flow_run", SimpleNamespace(name=name, parameters={}))
+    monkeypatch.setattr(form, "flow_run", SimpleNamespace(name=name, parameters={}))
     assert evaluate_run_name() == name
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ImportString, TypeAdapter
 
-from evalake.tasks.runtime.prefect_internals import SERVER, create_database, scheduled_times
+from evalake.tasks.runtime.server import SERVER, create_database, scheduled_times
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,8 @@ def test_a_run_has_a_key_that_prefect_takes() -> None:
 def test_what_ends_is_counted_for_the_run_that_is_shown_and_for_no_other(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("prefect.artifacts.create_progress_artifact", lambda *_, **__: None)  # no server here
+    monkeypatch.setattr("prefect.artifacts.create_progress_artifact", lambda *_, **__: uuid4())  # no server here
+    monkeypatch.setattr("prefect.artifacts.update_progress_artifact", lambda *_: None)
     advance("mine", by=4)  # before anybody shows it
     with shown("mine", "guard mine", 9):
         advance("mine", "first", 2)

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from evalake.core.configuration import Configuration
-from evalake.models.baselines import BaselineRefusedError
 from evalake.models.client import Client
-from evalake.models.request import Failure, Reply, Request
+from evalake.models.request import BaselineRefusedError, Failure, Reply, Request
 from evalake.suites.command_guard.baselines import BASELINES, command_of
 from tests.integration.models.support import answer, answers, request
 

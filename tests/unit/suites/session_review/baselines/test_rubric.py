@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalake.models.baselines import BaselineRefusedError
-from evalake.models.request import Reply
+from evalake.models.request import BaselineRefusedError, Reply
 from evalake.sdk import Exchange, Item, Sample
 from evalake.suites.session_review.baselines.rubric import CATEGORIES, Call, find, judge, read_record
 from evalake.suites.session_review.prompts import converse

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from evalake.models.baselines import BaselineRefusedError
+from evalake.models.request import BaselineRefusedError
 from evalake.sdk.sample import delimit_untrusted
 from evalake.suites.solidity_audit.baselines.audits import (
     Material,

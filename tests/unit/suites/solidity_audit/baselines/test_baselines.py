@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalake.models.baselines import BaselineRefusedError
+from evalake.models.request import BaselineRefusedError
 from evalake.suites.solidity_audit.baselines import BASELINES
 from evalake.suites.solidity_audit.replies import Prediction, read_prediction
 

@@ -14,7 +14,7 @@ const ASKED = ["tag", "run", "judge", "x", "y", "metric", "slice"];
 const ALL = "all"; // judges
 const MOST_PARTS = 40; // of a slice that are drawn
 
-export function explorePage({query, signal}) {
+export function metricsPage({query, signal}) {
   const wanted = Object.fromEntries(ASKED.map((key) => [key, query.get(key)]));
   const choices = h("form", {class: "filters roomy", "aria-label": "What is shown", onsubmit: (event) => event.preventDefault()});
   const [links, plots] = [h("p", {class: "actions"}), h("div")];
