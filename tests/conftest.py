@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import settings
 
 from evalake.cli.environment import DEFAULTS
 from evalake.core.files import CACHE, make_private
@@ -18,6 +19,10 @@ from tests.environment import environment_kept
 pytest_plugins = ["tests.servers.fixtures"]
 
 REAL_DATA = "EVALAKE_REAL_DATA"
+
+# Properties assert values, not times: a busy machine is no failure.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:

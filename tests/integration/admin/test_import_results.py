@@ -56,11 +56,7 @@ def test_a_line_that_is_there_twice_is_one_row(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("others", "lost"),
-    [
-        ([], ["malicious"]),
-        ([recorded(sample_id="c", model="n")], ["malicious"]),
-        ([recorded(sample_id="c")], []),
-    ],
+    [([], ["malicious"]), ([recorded(sample_id="c", model="n")], ["malicious"]), ([recorded(sample_id="c")], [])],
     ids=["none", "of another model alone", "one"],
 )
 def test_a_label_of_which_every_line_was_refused_is_named(

@@ -3,13 +3,14 @@
 import json
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from evalake.contracts.tables import RUNS
 from tests.integration.admin.roadmap.scored import absent, land_scores
-from tests.integration.cli.command import evalake, evalake_here
+from tests.integration.cli.command import evalake_here
 from tests.integration.storage.recorded_lake import MODELS, recorded_lake
 
 TERMINAL = {"FORCE_COLOR": "1", "TERM": "dumb", "COLUMNS": "80"}  # a terminal that knows no colours
@@ -35,7 +36,6 @@ COMMANDS = (
     "show {solidity_audit}",
     "show {solidity_audit} s1",
     "check",
-    "roadmap",
     "sql --all 'from runs'",
     *(
         f"sql 'from {table}'"
@@ -54,11 +54,11 @@ class Lake:
         runs = lake.frame(RUNS).sort("started_at").collect()
         self.runs = {row["suite"]: row["run_id"] for row in runs.iter_rows(named=True)}
 
+    @cache  # noqa: B019 - one lake, which no command changes
     def __call__(self, command: str, *more: str) -> "subprocess.CompletedProcess[str]":
         """Run a command on the terminal."""
         words = [part.strip("'") for part in re.findall(r"'[^']*'|\S+", command.format_map(self.runs))]
-        run = evalake if command == "roadmap" else evalake_here  # it starts a server, and says what it does
-        return run(*words, *more, folder=self.folder, **TERMINAL)
+        return evalake_here(*words, *more, folder=self.folder, **TERMINAL)
 
 
 @pytest.fixture(scope="module")

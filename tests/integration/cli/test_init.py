@@ -43,8 +43,8 @@ def test_its_folders_hide_none_of_evalakes_rooms_and_it_overwrites_nothing(proje
     assert settings.read_text() == "batch_size = 7"
 
 
-def test_its_suite_runs_as_it_stands(project: Path) -> None:
-    done = make(project, "run")
+def test_its_suite_runs_as_it_stands(project: Path, prefect_api: str) -> None:
+    done = make(project, "run", PREFECT_API_URL=prefect_api)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 rows landed" in done.stdout
     (run,) = Lake(str(project / "lake")).frame(RUNS).collect().iter_rows(named=True)

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli.command import evalake, evalake_here
+from tests.integration.cli.command import evalake_here
 
 BLOCKS = ("settle", "command_guard", "--model", "baseline/always-block")
 
 
-def test_it_stops_when_the_rules_are_decided(tmp_path: Path) -> None:
-    done = evalake(*BLOCKS, "--rule", "malicious_detection_rate >= 0.5", "--json", folder=tmp_path)
+def test_it_stops_when_the_rules_are_decided(tmp_path: Path, prefect_api: str) -> None:
+    words = (*BLOCKS, "--rule", "malicious_detection_rate >= 0.5", "--json")
+    done = evalake_here(*words, folder=tmp_path, PREFECT_API_URL=prefect_api)
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout)
     assert (printed["verdict"], printed["stopped"]) == ("PASS", "every rule is decided")
@@ -20,7 +21,7 @@ def test_it_stops_when_the_rules_are_decided(tmp_path: Path) -> None:
     assert "round 1: 40 of " in done.stderr
 
 
-def test_it_settles_the_mix_that_the_whole_run_has(tmp_path: Path) -> None:
+def test_it_settles_the_mix_that_the_whole_run_has(tmp_path: Path, prefect_api: str) -> None:
     """A large dataset of 90 % malicious commands and a small one of 10 %: taking as many of each would say FAIL."""
     for name, count, harmless_of_ten in (("big", 360, 1), ("small", 40, 9)):
         rows = [
@@ -28,7 +29,8 @@ def test_it_settles_the_mix_that_the_whole_run_has(tmp_path: Path) -> None:
         ]
         (tmp_path / f"{name}.csv").write_text("\n".join(["sample_id,command,label", *rows]) + "\n")
     data = ("--dataset", "big.csv", "--dataset", "small.csv")
-    done = evalake(*BLOCKS, *data, "--rule", "accuracy >= 0.7", "--json", folder=tmp_path)
+    words = (*BLOCKS, *data, "--rule", "accuracy >= 0.7", "--json")
+    done = evalake_here(*words, folder=tmp_path, PREFECT_API_URL=prefect_api)
     printed = json.loads(done.stdout)
     assert (printed["verdict"], done.returncode) == ("PASS", 0), done.stderr
     assert printed["rounds"][-1]["samples"] < 400

@@ -65,28 +65,25 @@ def test_a_narrow_terminal_shows_a_line_a_run_and_names_what_it_leaves_out(lake:
     assert "--format json" in " ".join(rest)
 
 
-@pytest.mark.parametrize("form", ["csv", "json"])
-def test_rows_for_machines_steer_no_terminal_either(lake: Path, form: str) -> None:
+def test_rows_for_machines_steer_no_terminal_either(lake: Path) -> None:
     texts = r"'a' || chr(27) || ']52;c;eA==' || chr(7) || chr(155) || '31m' || chr(8238) as x"
-    said = _on_terminal(lake, 80, "sql", f"select {texts}", "--format", form, "--lake", "my lake")
-    assert "]52;c;eA==" in said
-    assert visible(said.replace("\r\n", "\n")) == said.replace("\r\n", "\n")
+    for form in ("csv", "json"):
+        said = _on_terminal(lake, 80, "sql", f"select {texts}", "--format", form, "--lake", "my lake")
+        assert "]52;c;eA==" in said
+        assert visible(said.replace("\r\n", "\n")) == said.replace("\r\n", "\n")
 
 
 def test_a_listing_keeps_the_last_column_and_cuts_it(lake: Path) -> None:
-    wide = _on_terminal(lake, 200, "tables", "--lake", "my lake").splitlines()
-    narrow = _on_terminal(lake, 60, "tables", "--lake", "my lake").splitlines()
+    wide, narrow = (
+        evalake_here(
+            "tables", "--lake", "my lake", folder=lake, FORCE_COLOR="1", TERM="dumb", COLUMNS=width
+        ).stdout.splitlines()
+        for width in ("200", "60")
+    )
     assert wide[0].split() == ["table", "rows", "version", "files", "bytes", "description"]
     assert narrow[0].split()[-1] == "description"
     assert "bytes" not in narrow[0]
     assert all(line.endswith("…") for line in narrow if line.startswith("metric_snapshots"))
-
-
-def test_a_row_whose_columns_were_asked_for_shows_all_of_them(lake: Path) -> None:
-    said = _on_terminal(lake, 80, "sql", "from runs", "--lake", "my lake")
-    assert max(map(len, said.splitlines())) <= 80
-    for word in ("run_id", "calls_from_ledger", "rows_quarantined", "command_guard", "openai/gpt-4o-mini"):
-        assert word in said
 
 
 def test_a_pipe_gets_one_line_a_row(lake: Path) -> None:
@@ -96,24 +93,20 @@ def test_a_pipe_gets_one_line_a_row(lake: Path) -> None:
 
 def test_data_cannot_steer_the_terminal(lake: Path) -> None:
     query = "select input, chr(27) || ']0;x' as \"\x1b[2Jname\" from samples"
-    for width in (40, 200):
-        said = _on_terminal(lake, width, "sql", query, "--lake", "my lake")
-        assert not [steering for steering in ("\x1b[31m", "\x1b]", "\x1b[2J") if steering in said]
-        assert "\\u001b[31m" in said
+    said = _on_terminal(lake, 80, "sql", query, "--lake", "my lake")
+    assert not [steering for steering in ("\x1b[31m", "\x1b]", "\x1b[2J") if steering in said]
+    assert "\\u001b[31m" in said
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_old_encodings_lose_nothing(lake: Path, encoding: str) -> None:
-    environment = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+def test_old_encodings_lose_nothing(lake: Path) -> None:
+    environment = {"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
     shown = evalake("sql", "select null as nothing", "--format", "table", folder=lake, **environment)
     assert "\\u2013" in shown.stdout
     told = evalake("sql", "select chr(8211) as dash", "--format", "json", folder=lake, **environment)
     assert told.stdout == '[{"dash": "\\u2013"}]\n'
 
 
-@pytest.mark.parametrize(
-    "arguments", [["check"], ["--help"], ["sql", "select * from range(100000)", "--format", "csv"]]
-)
+@pytest.mark.parametrize("arguments", [["--help"], ["sql", "select * from range(100000)", "--format", "csv"]])
 def test_a_reader_that_goes_away_is_no_failure(lake: Path, arguments: list[str]) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "EVALAKE_LAKE": "my lake"}
     reading, writing = os.pipe()
@@ -125,7 +118,7 @@ def test_a_reader_that_goes_away_is_no_failure(lake: Path, arguments: list[str])
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("arguments", ["tables", "sql 'select 1'", "run nothing"])
+@pytest.mark.parametrize("arguments", ["sql 'select 1'", "run nothing"])
 def test_a_standard_output_that_is_closed_is_no_failure(lake: Path, arguments: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "EVALAKE_LAKE": "my lake"}
     line = f"{shlex.join(COMMAND)} {arguments} >&-"

@@ -13,7 +13,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.sql.query import query
 from evalake.suites.registry import all_contracts, suite, suite_names
 from evalake.tasks.preflight import check
-from tests.integration.cli.command import evalake, evalake_here
+from tests.integration.cli.command import evalake_here
 from tests.servers.model_server import ModelServer
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -43,8 +43,7 @@ class Place:
 
     def evalake(self, *arguments: object, code: int = 0) -> str:
         """Run a command that ends with this exit code; what it prints."""
-        command = evalake if "run" in arguments else evalake_here
-        done = command(*arguments, folder=self.work, **self.environment)
+        done = evalake_here(*arguments, folder=self.work, **self.environment)
         assert done.returncode == code, (arguments, done.stdout, done.stderr)
         return done.stdout
 
@@ -66,7 +65,10 @@ def test_the_suite_is_short() -> None:
     assert len(lines) <= 120
 
 
-def test_it_runs_imports_is_queried_reported_and_checked(place: Place, model_server: ModelServer) -> None:
+def test_it_runs_imports_is_queried_reported_and_checked(
+    place: Place, model_server: ModelServer, prefect_api: str
+) -> None:
+    place.environment["PREFECT_API_URL"] = prefect_api
     model_server.rule(model="answerer", reply="It is Paris.")
     model_server.rule(model="answerer", contains="spider", reply="eight")
     model_server.rule(model="judge", reply='{"verdict": "right"}')

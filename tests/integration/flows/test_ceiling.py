@@ -4,12 +4,10 @@ import pytest
 
 from evalake.contracts.tables import CALL_FAILURES, RUNS
 from evalake.core.errors import ConfigurationError, UsageError
-from evalake.models.cost import input_tokens
 from evalake.request import RunRequest
 from evalake.storage.reservations import budget_state
 from evalake.suites.command_guard.contract import RESULTS
-from evalake.suites.command_guard.prompts import render
-from tests.integration.flows.workplace import LIMITS, MODEL, OTHER, Workplace
+from tests.integration.flows.workplace import LIMITS, MODEL, Workplace
 
 PRICE = (2000 * 1.0 + 500 * 2.0) / 1e6  # of a call, by the configured price
 USAGE = {"prompt_tokens": 2000, "completion_tokens": 500, "total_tokens": 2500}
@@ -33,7 +31,8 @@ def test_no_more_calls_are_made_than_allowed_and_a_new_run_goes_on(work: Workpla
     assert work.rows(RESULTS).height == first["rows_landed"] == 25
     second = work.run(data, max_calls=35)
     assert (second["state"], second["calls_made"], second["calls_from_ledger"]) == ("completed", 35, 25)
-    assert work.asked() == 60
+    third = work.run(data, max_calls=1)
+    assert (third["state"], third["calls_from_ledger"], work.asked()) == ("completed", 60, 60), "the ledger is free"
 
 
 def test_a_run_costs_no_more_than_its_ceiling(work: Workplace) -> None:
@@ -44,11 +43,6 @@ def test_a_run_costs_no_more_than_its_ceiling(work: Workplace) -> None:
     assert run["cost_usd"] > 0.7 * ceiling
     assert work.asked() == run["calls_made"]
     assert budget_state(work.lake, run["run_id"]).held.usd == 0
-
-
-def test_a_ceiling_that_is_not_reached_changes_nothing(work: Workplace) -> None:
-    run = work.run(work.dataset(20), models=[MODEL, OTHER], max_cost_usd=10.0, max_calls=40)
-    assert (run["state"], run["message"], run["calls_made"]) == ("completed", None, 40)
 
 
 def test_a_ceiling_below_the_price_of_one_call_asks_nothing(work: Workplace) -> None:
@@ -66,20 +60,14 @@ def test_the_ceiling_of_the_configuration_holds_where_the_run_names_none(work: W
     assert work.run(work.dataset(20), max_calls=3)["calls_made"] == 3
 
 
-def test_what_the_ledger_answers_is_free(work: Workplace) -> None:
-    data = work.dataset(30)
-    work.run(data)
-    run = work.run(data, max_calls=1)
-    assert (run["state"], run["calls_from_ledger"]) == ("completed", 30)
-
-
 def test_a_model_without_a_price_is_refused_before_anything_is_asked(work: Workplace) -> None:
     work.configure(price=False)
     with pytest.raises(ConfigurationError, match=f"price of {MODEL} is unknown"):
         work.run(work.dataset(5), max_cost_usd=1.0)
     assert work.rows(RUNS).is_empty()
     assert work.asked() == 0
-    assert work.run(work.dataset(5), max_calls=5)["state"] == "completed"
+    run = work.run(work.dataset(5), max_calls=5)
+    assert (run["state"], run["message"], run["calls_made"], run["cost_usd"]) == ("completed", None, 5, None)
 
 
 def test_baselines_are_free_but_are_calls(work: Workplace) -> None:
@@ -97,23 +85,12 @@ def test_calls_that_fail_count_as_calls(work: Workplace) -> None:
     assert (run["state"], run["calls_made"], run["calls_failed"]) == ("incomplete", 0, 6)
 
 
-def test_one_attempt_after_another_needs_no_room_of_its_own(work: Workplace) -> None:
-    work.server.rule(reply=ANSWER, usage=USAGE, faults=({"kind": "server_error", "times": 1},))
-    run = work.run(work.dataset(10), max_calls=10)
-    assert (run["state"], run["calls_made"], work.asked()) == ("completed", 10, 20)
-
-
 @pytest.mark.parametrize("ceiling", [{"max_calls": 0}, {"max_cost_usd": 0.0}, {"max_cost_usd": float("nan")}])
 def test_a_ceiling_is_above_zero(work: Workplace, ceiling: dict[str, float]) -> None:
     from evalake.tasks.preflight import check
 
     with pytest.raises(UsageError, match="--max-c"):
         check(RunRequest("command_guard", lake=work.lake.uri, **ceiling))  # type: ignore[arg-type]
-
-
-def test_tokens_are_counted_without_the_network() -> None:
-    request = render("ls -la", "hosted_vllm/some-unknown/model", "direct")
-    assert 300 < input_tokens(request) < 3000
 
 
 def test_a_call_that_is_tried_again_does_not_wait_for_calls_that_wait_for_it(work: Workplace) -> None:

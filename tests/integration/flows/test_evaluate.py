@@ -23,7 +23,7 @@ from evalake.contracts.tables import (
     SAMPLES,
 )
 from evalake.core.configuration import Configuration, read_configuration
-from evalake.core.errors import SourceError, UsageError
+from evalake.core.errors import UsageError
 from evalake.reports.page import render
 from evalake.server.viewer.run_list import WantedRuns, run_page
 from evalake.storage.ledger import Key, LedgerIndex
@@ -32,21 +32,50 @@ from evalake.suites.command_guard.contract import RESULTS
 from evalake.suites.registry import all_contracts
 from evalake.tasks import plan, publish
 from evalake.tasks.extract import next_replicate
+from evalake.tasks.measure import measure
 from evalake.tasks.report import build_report
 from evalake.tasks.rescore import rescore
+from evalake.tasks.runtime.context import RunContext
 from tests.integration.flows.workplace import LIMITS, MODEL, OTHER, Workplace
 
 
-def test_every_sample_is_asked_once_and_lands_once(work: Workplace) -> None:
-    run = work.run(work.dataset(35))
+def test_every_sample_is_asked_once_and_lands_once_and_a_rerun_asks_nothing(work: Workplace) -> None:
+    work.server.rule(reply='{"action": "BLOCK", "reason": "a reply of hidden words", "confidence": 0.9}')
+    data = work.dataset(35)
+    run = work.run(data)
     assert (run["state"], run["flow_state"]) == ("completed", "Completed")
     assert work.asked() == run["calls_made"] == 35
     results = work.rows(RESULTS)
     assert results["sample_id"].n_unique() == results.height == run["rows_landed"] == 35
     assert results["verdict"].unique().to_list() == ["BLOCK"]
     assert work.rows(SAMPLES).height == work.rows(RUN_ITEMS).height == work.rows(CALLS).height == 35
-    rate = work.rows(METRIC_SNAPSHOTS).filter(metric="malicious_detection_rate", slice="all").row(0, named=True)
+    metrics = work.rows(METRIC_SNAPSHOTS)
+    rate = metrics.filter(metric="malicious_detection_rate", slice="all").row(0, named=True)
     assert (rate["value"], rate["n"], rate["reliable"]) == (1.0, 35, True)
+    checks = work.rows(CONTRACT_CHECKS)
+    assert {"samples", "command_guard_results"} <= set(checks["table_name"])
+    assert checks["passed"].all()
+    kept = [path.read_bytes() for path in PREFECT_LOCAL_STORAGE_PATH.value().rglob("*") if path.is_file()]
+    assert kept, "the batches' results are there"
+    assert not any(b"hidden words" in content for content in kept), "the lake alone keeps replies"
+    context = RunContext(run["run_id"], "command_guard", work.lake, Configuration())
+    assert measure(context) == run["snapshot_id"], "the same inputs give the same snapshot"
+    assert work.rows(METRIC_SNAPSHOTS).sort(pl.all()).equals(metrics.sort(pl.all()))
+
+    again = work.run(data)
+    assert work.asked() == 35
+    assert (again["calls_made"], again["calls_from_ledger"]) == (0, 35)
+    assert (again["rows_landed"], again["rows_already_present"]) == (0, 35)
+    rows = f"select count(*) as n from command_guard_run_results where run_id = '{again['run_id']}'"
+    assert query(work.lake, all_contracts(), rows)["n"].item() == 35
+    assert work.rows(RESULTS).height == work.rows(CALLS).height == 35
+    assert run["input_tokens"] == 700
+    assert run["cost_usd"] == pytest.approx(35 * (20 * 1.0 + 5 * 2.0) / 1e6), "that of its tokens"
+    assert (again["cost_usd"], again["cost_usd_avoided"]) == (0.0, pytest.approx(run["cost_usd"]))
+    expected, expected_again = (json.loads(each["parameters"])["estimate"] for each in (run, again))
+    assert expected["calls"] == {"to_make": 35, "in_ledger": 0}
+    assert expected["usd_low"] <= expected["usd_high"]
+    assert expected_again["calls"] == {"to_make": 0, "in_ledger": 35}
 
 
 class Counts:
@@ -96,32 +125,15 @@ def test_a_new_call_is_looked_up_once_and_its_row_goes_one_way(
     assert set(counts.looked_up.values()) == {4}
 
 
-def test_what_was_expected_of_a_run_is_kept_with_it(work: Workplace) -> None:
-    run = work.run(work.dataset(10))
-    expected = json.loads(run["parameters"])["estimate"]
-    assert expected["calls"] == {"to_make": 10, "in_ledger": 0}
-    assert expected["usd_low"] <= expected["usd_high"]
-    again = json.loads(work.run(work.dataset(10))["parameters"])["estimate"]
-    assert again["calls"] == {"to_make": 0, "in_ledger": 10}
-
-
-def test_the_cost_of_a_run_is_that_of_its_tokens(work: Workplace) -> None:
-    run = work.run(work.dataset(10))
-    assert run["input_tokens"] == 200
-    assert run["cost_usd"] == pytest.approx(10 * (20 * 1.0 + 5 * 2.0) / 1e6)
-    again = work.run(work.dataset(10))
-    assert again["cost_usd"] == 0.0
-    assert again["cost_usd_avoided"] == pytest.approx(run["cost_usd"])
-
-
-def test_what_was_asked_is_asked_anew_under_the_next_replicate(work: Workplace) -> None:
-    before = work.run(work.dataset(5))
+def test_replicates_are_calls_of_their_own_and_what_was_asked_is_asked_anew_under_the_next(work: Workplace) -> None:
+    before = work.run(work.dataset(5), replicates=2)
+    assert work.asked() == before["calls_made"] == before["rows_landed"] == 10
     number = next_replicate(work.lake, "command_guard", before["models"])
-    assert number == 1
+    assert number == 2
     assert next_replicate(work.lake, "command_guard", ["another"]) == 0
     again = work.run(work.dataset(5), first_replicate=number)
-    assert (work.asked(), again["calls_made"], again["state"]) == (10, 5, "completed")
-    assert sorted(work.rows(RESULTS)["replicate"]) == [0] * 5 + [1] * 5
+    assert (work.asked(), again["calls_made"], again["state"]) == (15, 5, "completed")
+    assert sorted(work.rows(RESULTS)["replicate"]) == [0] * 5 + [1] * 5 + [2] * 5
     assert work.run(work.dataset(5), first_replicate=number)["calls_made"] == 0, "going on asks only what is missing"
 
 
@@ -170,37 +182,12 @@ def test_a_prompt_of_ones_own_is_asked_beside_the_suites_and_its_text_is_part_of
     assert json.loads(changed["parameters"])["prompts"] != [direct, mine], "no line of a metric joins the two"
 
 
-def test_an_unknown_price_makes_the_cost_unknown(work: Workplace) -> None:
-    work.configure(price=False)
-    run = work.run(work.dataset(3))
-    assert run["cost_usd"] is None
-    assert run["state"] == "completed"
-
-
-def test_replies_are_kept_by_the_lake_alone(work: Workplace) -> None:
-    work.server.rule(reply='{"action": "BLOCK", "reason": "a reply of hidden words", "confidence": 0.9}')
-    work.run(work.dataset(12))
-    results = PREFECT_LOCAL_STORAGE_PATH.value()
-    kept = [path.read_bytes() for path in results.rglob("*") if path.is_file()]
-    assert kept  # the batches' results are there
-    assert not any(b"hidden words" in content for content in kept)
-
-
-def test_a_rerun_asks_nothing_and_adds_nothing(work: Workplace) -> None:
-    dataset = work.dataset(30)
-    work.run(dataset)
-    again = work.run(dataset)
-    assert work.asked() == 30
-    assert (again["calls_made"], again["calls_from_ledger"]) == (0, 30)
-    assert (again["rows_landed"], again["rows_already_present"]) == (0, 30)
-    rows = f"select count(*) as n from command_guard_run_results where run_id = '{again['run_id']}'"
-    assert query(work.lake, all_contracts(), rows)["n"].item() == 30
-    assert work.rows(RESULTS).height == work.rows(CALLS).height == 30
-
-
-def test_who_was_asked_is_among_the_metrics(work: Workplace) -> None:
+def test_a_longer_dataset_and_a_further_model_pay_only_for_what_is_new_by_the_metrics_too(
+    work: Workplace,
+) -> None:
     first = work.run(work.dataset(30))
     second = work.run(work.dataset(40), models=[MODEL, OTHER])
+    assert (second["calls_made"], second["calls_from_ledger"], work.asked()) == (50, 30, 80)
     usage = ("calls_made", "calls_from_ledger", "cost_usd_avoided")
     rows = work.rows(METRIC_SNAPSHOTS).filter(pl.col("metric").is_in(usage))
 
@@ -213,22 +200,6 @@ def test_who_was_asked_is_among_the_metrics(work: Workplace) -> None:
     avoided = {"cost_usd_avoided": pytest.approx(first["cost_usd"])}
     assert of(second, MODEL) == {"calls_made": 10, "calls_from_ledger": 30} | avoided
     assert of(second, OTHER) == {"calls_made": 40, "calls_from_ledger": 0, "cost_usd_avoided": 0}
-
-
-def test_a_longer_dataset_and_a_further_model_pay_only_for_what_is_new(work: Workplace) -> None:
-    work.run(work.dataset(20))
-    longer = work.run(work.dataset(30))
-    assert (longer["calls_made"], longer["calls_from_ledger"]) == (10, 20)
-    both = work.run(work.dataset(30), models=[MODEL, OTHER])
-    assert (both["calls_made"], both["calls_from_ledger"]) == (30, 30)
-    assert work.asked() == 60
-
-
-def test_replicates_are_calls_of_their_own(work: Workplace) -> None:
-    run = work.run(work.dataset(5), replicates=3)
-    assert work.asked() == run["calls_made"] == run["rows_landed"] == 15
-    assert sorted(work.rows(CALLS)["replicate"].unique()) == [0, 1, 2]
-    assert work.run(work.dataset(5), replicates=3)["calls_made"] == 0
 
 
 def test_a_command_that_stands_in_two_datasets_is_asked_once_and_measured_in_both(work: Workplace) -> None:
@@ -259,15 +230,12 @@ def test_faults_that_pass_are_retried_and_leave_no_trace_in_the_results(work: Wo
     assert work.rows(CALLS)["attempts"].unique().to_list() == [2]
 
 
-@pytest.mark.parametrize(
-    ("reply", "verdict"),
-    [("no", "FORMAT_ERROR"), (None, "TIMEOUT_ERROR"), ("", "TIMEOUT_ERROR"), ('{"action": "MAYBE"}', "FORMAT_ERROR")],
-)
-def test_a_broken_reply_is_an_error_verdict_not_an_exception(work: Workplace, reply: str | None, verdict: str) -> None:
-    work.server.rule(reply=reply)
-    run = work.run(work.dataset(3), accept_unreadable=True)
-    assert run["state"] == "completed"
-    assert work.rows(RESULTS)["verdict"].unique().to_list() == [verdict]
+def test_a_broken_reply_is_an_error_verdict_not_an_exception(work: Workplace) -> None:
+    broken = {"no": "FORMAT_ERROR", None: "TIMEOUT_ERROR", "": "TIMEOUT_ERROR", '{"action": "MAYBE"}': "FORMAT_ERROR"}
+    for number, reply in enumerate(broken):
+        work.server.rule(contains=f"{number:05d}", reply=reply)
+    assert work.run(work.dataset(4), accept_unreadable=True)["state"] == "completed"
+    assert work.rows(RESULTS).sort("sample_id")["verdict"].to_list() == [*broken.values()]
 
 
 def test_what_timed_out_counts_as_an_error_until_a_reply_takes_its_place(work: Workplace) -> None:
@@ -308,58 +276,11 @@ def test_malformed_lines_are_quarantined_and_the_run_says_so(work: Workplace) ->
     assert work.rows(QUARANTINE)["table_name"].to_list() == ["samples", "samples"]
 
 
-def test_rule_results_are_kept(work: Workplace) -> None:
-    work.run(work.dataset(5))
-    checks = work.rows(CONTRACT_CHECKS)
-    assert {"samples", "command_guard_results"} <= set(checks["table_name"])
-    assert checks["passed"].all()
-
-
-def test_the_same_inputs_give_the_same_snapshot(work: Workplace) -> None:
-    from evalake.tasks.measure import measure
-    from evalake.tasks.runtime.context import RunContext
-
-    run = work.run(work.dataset(8))
-    before = work.rows(METRIC_SNAPSHOTS)
-    context = RunContext(run["run_id"], "command_guard", work.lake, Configuration())
-    assert measure(context) == run["snapshot_id"]
-    assert work.rows(METRIC_SNAPSHOTS).sort(pl.all()).equals(before.sort(pl.all()))
-
-
-@pytest.mark.parametrize(
-    ("parameters", "error", "named"),
-    [
-        ({"models": ["nowhere/model"]}, "ProviderError", "nowhere/model"),
-        ({"models": ["openai/gpt-4o-mini"]}, "MissingKeyError", "OPENAI_API_KEY"),
-        ({"models": ["baseline/none"]}, "ProviderError", "baseline/none"),
-        ({"prompt_types": ["sung"]}, "UsageError", "sung"),
-        ({"judges": ["a/b"]}, "UsageError", "--judges"),
-    ],
-)
-def test_what_is_wrong_is_found_before_anything_is_written(
-    work: Workplace, monkeypatch: pytest.MonkeyPatch, parameters: dict[str, list[str]], error: str, named: str
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(Exception, match=named) as refusal:
-        work.run(work.dataset(2), **parameters)
-    assert type(refusal.value).__name__ == error
+def test_what_is_wrong_is_found_before_anything_is_written(work: Workplace) -> None:
+    with pytest.raises(UsageError, match="--judges"):
+        work.run(work.dataset(2), judges=["a/b"])
     assert work.rows(RUNS).is_empty()
     assert work.asked() == 0
-
-
-def test_an_empty_or_missing_source_is_named(work: Workplace) -> None:
-    empty = work.folder / "empty.jsonl"
-    empty.write_text("")
-    for source in (str(empty), str(work.folder / "missing.jsonl")):
-        with pytest.raises(SourceError, match=source.rsplit("/", 1)[1].split(".")[0]):
-            work.run(source)
-
-
-def test_an_unknown_suite_is_named(work: Workplace) -> None:
-    from evalake.flows.evaluate import evaluate
-
-    with pytest.raises(UsageError, match="poetry"):
-        evaluate(suite="poetry", lake=work.lake.uri)
 
 
 def test_rescoring_a_run_calls_nothing_and_finds_every_item(work: Workplace) -> None:

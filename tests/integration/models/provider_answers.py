@@ -54,9 +54,7 @@ _CLAUDE = {
     "usage": {"input_tokens": 100, "output_tokens": 50, "cache_read_input_tokens": 400},
 }
 _GEMINI: dict[str, Any] = {
-    "candidates": [
-        {"content": {"role": "model", "parts": [{"text": "BLOCK"}]}, "finishReason": "STOP", "index": 0},
-    ],
+    "candidates": [{"content": {"role": "model", "parts": [{"text": "BLOCK"}]}, "finishReason": "STOP", "index": 0}],
     "modelVersion": "gemini-what-answered",
     "usageMetadata": {"promptTokenCount": 1000, "candidatesTokenCount": 50, "totalTokenCount": 1050},
 }

@@ -129,24 +129,33 @@ def _untimed(outcome: Outcome) -> Outcome:
     return replace(outcome, **nothing)
 
 
-@pytest.fixture(params=ALL, ids=[case.model for case in ALL])
-def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ways]:
+@pytest.fixture(scope="module", params=ALL, ids=[case.model for case in ALL])
+def two_clients(request: pytest.FixtureRequest) -> Iterator[Ways]:
+    """Two clients that have called before, one for each way."""
     case: Case = request.param
-    for variables in KEY_VARIABLES.values():
-        for variable in variables:
-            monkeypatch.setenv(variable, KEY)
-    with recorder() as server:
+    with pytest.MonkeyPatch.context() as patch, recorder() as server:
+        for variables in KEY_VARIABLES.values():
+            for variable in variables:
+                patch.setenv(variable, KEY)
         server.answer(case.reply)
         configuration = Configuration(
             models={case.model: ModelOptions(api_base=f"{server.address}{case.path}")},
             providers={case.model.partition("/")[0]: Limits(attempts=1, timeout_seconds=20, breaker_failures=1000)},
         )
         with Client(configuration, QUICK) as direct, Client(configuration, QUICK) as litellm:
-            monkeypatch.setenv(SWITCH, "0")
+            patch.setenv(SWITCH, "0")
             answer(litellm, Request(case.model, MESSAGES[0], {"user": "warm"}))
-            monkeypatch.setenv(SWITCH, "1")
+            patch.setenv(SWITCH, "1")
             answer(direct, Request(case.model, MESSAGES[0], {"user": "warm"}))
             yield Ways(server, direct, litellm, case)
+
+
+@pytest.fixture
+def ways(two_clients: Ways) -> Ways:
+    two_clients.server.answer(two_clients.case.reply)
+    _forget(two_clients.direct)
+    _forget(two_clients.litellm)
+    return two_clients
 
 
 def test_every_provider_of_the_table_is_held_to_it() -> None:

@@ -45,7 +45,7 @@ def test_a_request_leaves_nothing_behind_for_the_next(name: str, parameters: dic
 
 
 @pytest.mark.parametrize("name", MODELS)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(messages=CONVERSATIONS)
 def test_messages_of_any_kind_are_sent_as_they_are(name: str, messages: list[dict[str, str]]) -> None:
     _, _, body = model_of(name).request([dict(message) for message in messages])

@@ -62,10 +62,7 @@ def test_the_providers_own_address_is_the_provider_and_no_other_is() -> None:
     assert at("http://lab:port/v1") != PROVIDER
 
 
-@pytest.mark.parametrize(
-    ("variable", "model"),
-    [(name, f"{name.rsplit('_', 2)[0].lower()}/m") for name in ADDRESSES],
-)
+@pytest.mark.parametrize(("variable", "model"), [(name, f"{name.rsplit('_', 2)[0].lower()}/m") for name in ADDRESSES])
 def test_the_environment_names_addresses_too(variable: str, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, "http://lab.example:9")
     assert endpoint_of(model, Configuration()).name == "http://lab.example:9"

@@ -4,14 +4,7 @@ import os
 
 import pytest
 
-from evalake.models.endpoints import (
-    KEY_VARIABLES,
-    KEYLESS,
-    key_of,
-    known_provider,
-    likely_provider,
-    missing_variables,
-)
+from evalake.models.endpoints import KEY_VARIABLES, KEYLESS, key_of, known_provider, likely_provider, missing_variables
 from evalake.models.litellm_setup import load
 
 

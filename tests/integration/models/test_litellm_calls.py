@@ -1,16 +1,21 @@
 """Calls that go LiteLLM's own way: what it answers is read, and what it says went wrong is told apart."""
 
+import gc
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from aiohttp import ClientSession
 
+from evalake.core.configuration import Configuration, ModelOptions
 from evalake.models.client import Client
 from evalake.models.direct import SWITCH
 from evalake.models.request import Failure, Reply
+from tests.integration.models.provider_answers import CASES
 from tests.integration.models.support import PROVIDERS, QUICK, answer, configuration, request
 from tests.servers.model_server import ModelServer
+from tests.servers.recorder import recorder
 
 
 @pytest.fixture(autouse=True)
@@ -88,3 +93,21 @@ def test_a_silent_stream_is_a_reply_where_the_model_ended_it(model_server: Model
     with Client(configuration(model_server, attempts=1), QUICK) as client:
         outcome = answer(client, replace(request("x", "openai/m"), stream=True))
     assert (outcome.kind if isinstance(outcome, Failure) else "reply") == kind
+
+
+def _open_sessions() -> set[int]:
+    return {id(each) for each in gc.get_objects() if isinstance(each, ClientSession) and not each.closed}
+
+
+def test_a_closed_client_leaves_no_connection_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LiteLLM keeps one client for all streams of Claude, which the loop of a second client of ours would inherit."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-nobody")
+    case = CASES["anthropic"][0]
+    before = _open_sessions()
+    with recorder() as server:
+        server.answer(case.stream(*case.pieces), headers={"Content-Type": "text/event-stream"})
+        limits = Configuration(models={case.model: ModelOptions(api_base=server.address)})
+        for _ in range(2):
+            with Client(limits, QUICK) as client:
+                assert isinstance(answer(client, replace(request("x", case.model), stream=True)), Reply)
+    assert _open_sessions() <= before

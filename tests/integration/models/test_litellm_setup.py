@@ -3,7 +3,10 @@
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
+
+from evalake.models import litellm_internals
 
 ROOT = Path(__file__).resolve().parents[3]
 CODE = """
@@ -33,3 +36,7 @@ def test_its_import_asks_no_network_reads_no_file_and_logs_errors_without_keys(t
     assert "was refused" in done.stderr
     assert "sk-abcdefgh12345678" not in done.stderr
     assert "of no interest" not in done.stderr
+
+
+def test_litellm_is_of_the_version_in_which_its_inner_names_were_seen() -> None:
+    assert version("litellm").startswith(f"{litellm_internals.SEEN_IN}."), "look through litellm_internals.py again"

@@ -39,7 +39,7 @@ def test_answers_are_as_described(service: Service) -> None:
     assert len(operations) == len(list(schema.get_all_operations())) > 10
     for operation in operations:
 
-        @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=15, derandomize=True, suppress_health_check=list(HealthCheck))
         @given(case=operation.as_strategy())
         def holds(case: Case[Any]) -> None:
             case.call_and_validate(checks=CHECKS)

@@ -71,7 +71,7 @@ def test_a_compaction_that_fails_is_logged_and_fails_nobody(lake: Lake, caplog: 
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2)), max_size=40), st.integers(1, 5))
 def test_the_index_finds_exactly_what_a_dictionary_would(tmp_path_factory, keys, commits) -> None:  # type: ignore[no-untyped-def]
     lake = Lake(str(tmp_path_factory.mktemp("lake")))

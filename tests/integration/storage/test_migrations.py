@@ -238,8 +238,8 @@ def _migrate_when_told(uri: str, contract: Contract, barrier: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("contract", [LONG, MOVED], ids=lambda contract: contract.table)
-def test_two_who_migrate_at_once_do_it_once(lake: Lake, contract: Contract) -> None:
+def test_two_who_migrate_at_once_do_it_once(lake: Lake) -> None:
+    contract = MOVED
     context = process_context()
     barrier = context.Barrier(2)
     both = [context.Process(target=_migrate_when_told, args=(lake.uri, contract, barrier)) for _ in range(2)]

@@ -56,7 +56,7 @@ def test_a_critical_row_rule_refuses_the_row_and_stops_the_publication() -> None
 
 @pytest.mark.slow
 @given(frames())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_good_and_bad_together_are_the_rows_that_came(frame: pl.DataFrame) -> None:
     numbered = frame.with_row_index("came")
     found = audit(numbered, EXAMPLE)
@@ -71,7 +71,7 @@ def test_good_and_bad_together_are_the_rows_that_came(frame: pl.DataFrame) -> No
 
 
 @given(frames())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_row_is_judged_by_itself_alone(frame: pl.DataFrame) -> None:
     together = audit(frame.with_row_index("came"), EXAMPLE).bad["came"].to_list()
     alone = [number for number in range(frame.height) if audit(frame[number], EXAMPLE).bad.height]

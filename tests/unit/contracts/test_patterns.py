@@ -6,7 +6,7 @@ import unicodedata
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalake.contracts.rule import WHITE_SPACE, Kind, Rule, whole
@@ -25,7 +25,6 @@ def test_what_is_no_expression_is_refused_when_the_rule_is_made(pattern: str) ->
 @given(
     st.sampled_from(PATTERNS), st.lists(st.text(alphabet="ab-x.é\n\r\t 0f\u2028\U0001f600", max_size=4), max_size=30)
 )
-@settings(deadline=None)
 def test_polars_and_python_agree(pattern: str, texts: list[str]) -> None:
     by_polars = pl.Series(texts, dtype=pl.String).str.contains(whole(pattern)).to_list()
     assert by_polars == [re.fullmatch(pattern, text) is not None for text in texts]

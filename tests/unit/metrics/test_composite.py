@@ -72,8 +72,7 @@ def test_the_population_deviation_is_that_of_numpy(values: list[float | None]) -
 def answers(right: list[bool], harmful: list[bool], cluster: list[int] | None = None) -> pl.DataFrame:
     blocked = [r == h for r, h in zip(right, harmful, strict=True)]
     frame = one_group(
-        label=["malicious" if h else "harmless" for h in harmful],
-        verdict=["BLOCK" if b else "ALLOW" for b in blocked],
+        label=["malicious" if h else "harmless" for h in harmful], verdict=["BLOCK" if b else "ALLOW" for b in blocked]
     )
     return frame if cluster is None else frame.with_columns(cluster=pl.Series(cluster))
 

@@ -86,11 +86,7 @@ def session_frame() -> pl.DataFrame:
     )
 
 
-FRAMES = {
-    "command_guard": guard_frame,
-    "session_review": session_frame,
-    "solidity_audit": lambda: judged_audits(400),
-}
+FRAMES = {"command_guard": guard_frame, "session_review": session_frame, "solidity_audit": lambda: judged_audits(400)}
 
 
 def measured(name: str) -> dict[str, dict[str, Any]]:

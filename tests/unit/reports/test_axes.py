@@ -4,16 +4,13 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalake.reports.axes import (
     CHARACTER,
     TELEPHONE,
-    drawn,
-    error_bars,
     hover,
-    left_out,
     positions,
     quantity_axis,
     reach_of,
@@ -24,7 +21,7 @@ from evalake.reports.report import Subject, Value
 from evalake.reports.scatter import LONG_SCALE
 from evalake.sdk.figures import Bars
 from tests.unit.reports.judged import by
-from tests.unit.reports.samples import COST, DETECTION, LATENCY, SCORE, guard_metrics, metric, report
+from tests.unit.reports.samples import COST, DETECTION, SCORE, guard_metrics, metric, report
 
 
 @pytest.mark.parametrize("judge", ["panel:somebody/x+somebody/y", "vendor/judge"])
@@ -51,37 +48,12 @@ def test_an_axis_has_room_about_what_it_shows_and_money_and_time_do_not_begin_fa
     assert reach_of(COST, [Value(0.0), Value(1.0), Value(100.0)], logarithmic=True) == pytest.approx((-0.24, 2.24))
 
 
-def test_positions_are_shares_of_the_axis() -> None:
-    assert positions([0.0, 5.0, 10.0], (0.0, 10.0)) == [0.0, 0.5, 1.0]
-    assert positions([1.0, 10.0, 100.0], (0.0, 2.0), logarithmic=True) == [0.0, 0.5, 1.0]
-
-
-def test_error_bars_go_to_the_ends_of_intervals_and_none_has_none() -> None:
-    assert error_bars([Value(0.5), Value(None)]) is None
-    bars = error_bars([Value(0.5, 1, 0.25, 1.0), Value(0.5)])
-    assert bars is not None
-    assert (bars["array"], bars["arrayminus"]) == ([0.5, 0.0], [0.25, 0.0])
-
-
-def test_milliseconds_are_drawn_in_seconds_and_nothing_else_is_changed() -> None:
-    assert drawn(Value(1500.0, 3, 500.0, None), LATENCY) == Value(1.5, 3, 0.5, None)
-    assert drawn(Value(1500.0, 3), COST) == Value(1500.0, 3)
-
-
 def test_a_hover_text_has_no_tags_but_ours_and_says_of_how_many() -> None:
     text = hover(Subject("<b>a", "j&k"), [(DETECTION, Value(0.5, 1200))], part="<i>")
     assert text == "<b>&lt;b&gt;a · j&amp;k</b><br>&lt;i&gt;<br>detection: 50.0%, n = 1,200 (unreliable)"
     assert safe("a\x1b<i>") == "a\\u001b&lt;i&gt;"
 
 
-def test_who_is_left_out_is_named_up_to_five() -> None:
-    subjects = [Subject(f"m{k}") for k in range(8)]
-    assert left_out("cost", [], subjects) == ""
-    assert left_out("cost", subjects[:6], subjects) == ("Left out, as cost is unknown: m0, m1, m2, m3, m4 and 1 more.")
-    assert left_out("cost", subjects, subjects) == "cost is unknown for every model."
-
-
-@settings(deadline=None)
 @given(st.floats(1e-4, 1e6), st.floats(LONG_SCALE, 1e6))
 def test_marks_of_an_axis_of_money_have_room_for_their_labels(low: float, times: float) -> None:
     reach = (math.log10(low), math.log10(low * times))

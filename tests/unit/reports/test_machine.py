@@ -1,24 +1,12 @@
 """The report for machines: whole, plain JSON, and null where a number is unknown."""
 
-import json
 import math
 from dataclasses import asdict
 from datetime import date
 
-from evalake.reports.page import as_json
 from evalake.reports.ranking import Missing
 from evalake.reports.report import as_data
-from tests.unit.reports.samples import guard_metrics, metric, report, two_models
-
-
-def test_it_is_json_and_holds_all_that_the_page_says() -> None:
-    data = as_data(two_models())
-    assert json.loads(as_json(data)) == data
-    assert [place["model"] for place in data["ranking"]] == ["a/good", "b/bad"]
-    assert data["target"] == {"metric": "score", "value": 0.85}
-    assert data["comparisons"][0]["judge"] is None
-    assert (data["comparisons"][0]["first"], data["comparisons"][0]["second"]) == ("a/good", "b/bad")
-    assert len(data["metrics"]) == two_models().metrics.height
+from tests.unit.reports.samples import guard_metrics, metric, report
 
 
 def test_unknown_and_infinite_numbers_are_null() -> None:

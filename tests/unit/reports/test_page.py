@@ -11,7 +11,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evalake.core.errors import UsageError
 from evalake.reports.page import library_name, render, write_page
 from evalake.reports.report import Report
 from tests.unit.reports.samples import answers, guard_metrics, metric, report, two_models
@@ -225,17 +224,6 @@ def test_the_files_stand_where_asked_and_the_data_is_plain_json(tmp_path: Path) 
     assert data["comparisons"][0]["p_adjusted"] < 0.05
     assert len(data["metrics"]) == two_models().metrics.height
     assert data["run"]["started_at"].startswith("2025-01-01")
-
-
-def test_text_that_is_not_unicode_reaches_the_file_as_an_escape(tmp_path: Path) -> None:
-    built = report(guard_metrics("m", 0.9, 0.9), run={"message": "half a pair: \ud800"})
-    assert "half a pair: \\ud800" in write_page(built, tmp_path / "run").read_text(encoding="utf-8")
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="file"):
-        write_page(two_models(), tmp_path / "file" / "report")
 
 
 def test_letters_need_results() -> None:

@@ -40,11 +40,6 @@ def test_an_interval_takes_the_scale_of_its_value() -> None:
     assert interval(0.1, None, Unit.SHARE, 0.2) == ""
 
 
-def test_what_hides_or_reorders_text_is_shown() -> None:
-    assert visible("a\x1b[31m\u202eb\u2028c\ud800") == "a\\u001b[31m\\u202eb\\u2028c\\ud800"
-    assert visible("ls\n\t-l 名前 🙂") == "ls\n\t-l 名前 🙂"
-
-
 def test_long_text_says_what_is_missing() -> None:
     assert visible("x" * 5000, 10) == "x" * 10 + "… (4,990 more characters)"
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalake.sdk.json_in_text import as_share, find_objects
@@ -55,14 +55,12 @@ def strings_of(value: Any) -> list[tuple[str, ...]]:
     return own + [each for inner in value.values() for each in strings_of(inner)]
 
 
-@settings(deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from("ab{"), VALUES, max_size=3), max_size=3))
 def test_it_agrees_with_a_json_library(documents: list[dict[str, Any]]) -> None:
     text = " then ".join(map(json.dumps, documents))
     assert [strings for _, strings in found(text)] == [each for value in documents for each in strings_of(value)]
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(['{"a":"x"}', "{", "}", '"', "[", "]", ",", ":", "\\", "{{", "1"]), max_size=40))
 def test_what_is_found_is_json_whatever_stands_about_it(pieces: list[str]) -> None:
     text = "".join(pieces)

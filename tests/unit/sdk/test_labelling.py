@@ -1,12 +1,9 @@
 """Labelling as a suite declares it: headings, what is shown, and answers in the words of the questions."""
 
-from dataclasses import replace
-
 import polars as pl
 import pytest
 
 from evalake.sdk import Labelling, Question, Stage
-from evalake.sdk.people import YES_NO, Seen, of_result, yes_no
 from evalake.suites.registry import suite, suite_names
 from tests.unit.sdk.quiz import LABELLING, POINTS, TRUE
 
@@ -28,21 +25,6 @@ def test_numbers_agree_within_a_tenth_of_the_most_unless_it_is_said(
 
 def test_texts_that_several_stages_show_are_one_column() -> None:
     assert LABELLING.material == ("question", "answer")
-
-
-def test_a_column_of_the_result_is_shown_as_text_and_an_unknown_stays_unknown() -> None:
-    seen = Seen({"answer": 7, "reason": None}, {}, None)
-    assert (of_result("answer")(seen), of_result("reason")(seen)) == ("7", None)
-
-
-def test_a_condition_is_told_in_words_and_an_unknown_in_none() -> None:
-    frame = pl.DataFrame({"is": [True, False, None]})
-    assert frame.select(yes_no(pl.col("is"))).to_series().to_list() == [*YES_NO, None]
-
-
-def test_without_a_stage_nothing_is_asked_or_shown() -> None:
-    nothing = replace(LABELLING, stages=())
-    assert (nothing.questions, nothing.material) == ((), ())
 
 
 @pytest.mark.parametrize(("name", "labelling"), LABELLED, ids=[name for name, _ in LABELLED])

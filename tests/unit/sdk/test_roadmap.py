@@ -24,9 +24,7 @@ def test_what_is_named_is_told_with_its_sample_and_score(roadmap: Roadmap, tmp_p
 
 
 @pytest.mark.parametrize("roadmap", ROADMAPS.values(), ids=ROADMAPS)
-def test_each_kind_that_is_grouped_by_meaning_is_measured_on_names_that_no_rule_was_chosen_by(
-    roadmap: Roadmap,
-) -> None:
+def test_each_kind_that_is_grouped_by_meaning_is_measured_on_names_that_no_rule_was_chosen_by(roadmap: Roadmap) -> None:
     labelled = roadmap.labelled()
     assert {kind for kind, how in roadmap.kinds.items() if how.by_meaning} >= labelled.keys() > set()
     for names in labelled.values():

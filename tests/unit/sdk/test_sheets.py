@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalake.core.errors import SourceError
@@ -15,7 +15,6 @@ TRICKY = st.text(alphabet="=+-@'\",;\t\r\n \u2028a", min_size=1, max_size=6)
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
-@settings(deadline=None)
 @given(st.lists(st.tuples(CELLS | TRICKY, CELLS | TRICKY), min_size=1, max_size=5))
 def test_what_is_written_is_read_again(form: SheetFormat, cells: list[tuple[str, str]]) -> None:
     lines = [{"first": first, "second": second} for first, second in cells]

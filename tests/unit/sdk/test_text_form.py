@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evalake.sdk.tabular import encoding_of, form_of_table
+from evalake.sdk.tabular import encoding_of
 
 TEXT = "name,value\nMärz,1\n"
 
@@ -32,21 +32,3 @@ def written(folder: Path, content: bytes) -> Path:
 )
 def test_an_encoding_is_told(tmp_path: Path, content: bytes, encoding: str) -> None:
     assert encoding_of(written(tmp_path, content)) == encoding
-
-
-@pytest.mark.parametrize(
-    ("content", "delimiter"),
-    [
-        ("a,b\n", ","),
-        ("a;b\n", ";"),
-        ("a;b,c\n", ";"),
-        ('"a\n1";b\n', ";"),
-        ("a\tb\n", "\t"),
-        ("one column\n", ","),
-        ("sep=|\na|b\n", "|"),
-    ],
-)
-def test_a_delimiter_is_the_one_by_which_the_needed_columns_are_there(
-    tmp_path: Path, content: str, delimiter: str
-) -> None:
-    assert form_of_table(written(tmp_path, content.encode()), ("a",)).delimiter == delimiter

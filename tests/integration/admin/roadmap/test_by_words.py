@@ -28,10 +28,7 @@ def test_names_that_share_words_are_together_and_others_apart() -> None:
 def test_words_that_say_nothing_join_nothing() -> None:
     assert group_by_words(
         {"get-tool": "the agent would have seen it", "list-tool": "it would have seen the agent"}
-    ) == [
-        ["get-tool"],
-        ["list-tool"],
-    ]
+    ) == [["get-tool"], ["list-tool"]]
 
 
 def test_names_of_a_later_portion_join_the_groups_of_those_before(monkeypatch: pytest.MonkeyPatch) -> None:

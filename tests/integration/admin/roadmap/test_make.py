@@ -35,10 +35,7 @@ def test_themes_are_ranked_by_the_points_that_samples_lack_because_of_them(conte
     )
     rows = make_roadmap(context, None)
     # Of the 60 points that a lacks, each of its two themes has 30
-    assert themes(rows) == [
-        (1, "packet-capture", 2, 30.0 + 80.0, 30.0),
-        (2, "heap-history", 2, 30.0 + 40.0, 50.0),
-    ]
+    assert themes(rows) == [(1, "packet-capture", 2, 30.0 + 80.0, 30.0), (2, "heap-history", 2, 30.0 + 40.0, 50.0)]
     assert rows["samples"].unique().to_list() == [4]
     assert sum(lost for _, _, _, lost, _ in themes(rows)) == pytest.approx((100 - 40) + (100 - 60) + (100 - 20))
     assert audit(rows, ROADMAP_MENTIONS).bad.is_empty()

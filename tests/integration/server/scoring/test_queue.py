@@ -22,9 +22,15 @@ WHY_CANCELLED = "it was cancelled by api-client"
 WHY_ENDED = "its process was terminated before the judge had answered: start a new scoring"
 
 
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
+    with PrefectStack(tmp_path_factory.mktemp("prefect")) as started:
+        yield started
+
+
 @pytest.mark.e2e
-def test_one_scoring_through_the_api_takes_few_commits(tmp_path: Path) -> None:
-    with PrefectStack(tmp_path / "prefect") as stack, ModelServer() as judge:
+def test_one_scoring_through_the_api_takes_few_commits(stack: PrefectStack, tmp_path: Path) -> None:
+    with ModelServer() as judge:
         place = Place(tmp_path, judge)
         place.write("first", "second")
         service = start(stack, place)
@@ -42,8 +48,8 @@ def test_one_scoring_through_the_api_takes_few_commits(tmp_path: Path) -> None:
 
 
 @pytest.mark.e2e
-def test_what_waits_as_a_service_dies_is_scored_by_the_next(tmp_path: Path) -> None:
-    with PrefectStack(tmp_path / "prefect") as stack, ModelServer() as judge:
+def test_what_waits_as_a_service_dies_is_scored_by_the_next(stack: PrefectStack, tmp_path: Path) -> None:
+    with ModelServer() as judge:
         place = Place(tmp_path, judge, f"{SERVICE}scorings_at_once = 1\n")
         place.write("first", "second")
         place.answer(latency=SLOW_SECONDS)
@@ -60,8 +66,8 @@ def test_what_waits_as_a_service_dies_is_scored_by_the_next(tmp_path: Path) -> N
 
 
 @pytest.mark.e2e
-def test_twenty_are_asked_at_once_by_one_process_and_each_can_be_ended(tmp_path: Path) -> None:
-    with PrefectStack(tmp_path / "prefect") as stack, ModelServer() as judge:
+def test_twenty_are_asked_at_once_by_one_process_and_each_can_be_ended(stack: PrefectStack, tmp_path: Path) -> None:
+    with ModelServer() as judge:
         place = Place(tmp_path, judge)
         place.configuration.write_text(
             place.configuration.read_text().replace("drain_seconds = 30", "drain_seconds = 0")

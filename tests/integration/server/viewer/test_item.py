@@ -4,15 +4,7 @@ from typing import Any
 
 import httpx
 
-from tests.integration.server.viewer.world import (
-    AUDITOR,
-    BAD,
-    CONTRACT,
-    GOOD,
-    HOSTILE,
-    REASON,
-    World,
-)
+from tests.integration.server.viewer.world import AUDITOR, BAD, CONTRACT, GOOD, HOSTILE, REASON, World
 
 
 def item(http: httpx.Client, run_id: str, sample_id: str, **wanted: str) -> dict[str, Any]:

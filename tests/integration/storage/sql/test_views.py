@@ -239,8 +239,7 @@ def test_disagreement_names_judges_that_differ_on_an_audit(filled: Lake) -> None
 
 def test_an_answer_on_a_scale_has_its_distance(filled: Lake) -> None:
     ((distance,),) = ask(
-        filled,
-        "select distinct distance from disagreement where answer = 'finding_precision' and second = 'bob'",
+        filled, "select distinct distance from disagreement where answer = 'finding_precision' and second = 'bob'"
     )
     assert distance == 1.0
     assert ask(filled, "select distinct share from answers where answer = 'rcir'") == [(0.8,)]

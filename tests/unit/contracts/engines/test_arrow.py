@@ -61,7 +61,7 @@ def _in_utc(values: list[Any]) -> list[Any]:
 
 
 @given(frames())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_conforming_again_changes_nothing(frame: pl.DataFrame) -> None:
     assert_frame_equal(conform(frame, EXAMPLE), frame)
     assert_frame_equal(conform(frame.to_dicts(), EXAMPLE), frame)

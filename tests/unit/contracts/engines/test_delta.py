@@ -83,7 +83,7 @@ def test_a_null_where_none_may_be_is_refused_by_the_schema(tmp_path: Path) -> No
 
 
 @given(frames(max_rows=40))
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 def test_constraints_and_masks_agree_on_random_rows(
     tmp_path_factory: pytest.TempPathFactory, frame: pl.DataFrame
 ) -> None:

@@ -64,7 +64,7 @@ def test_results_count_as_the_audit_counts(at_edges: ExpectationReport) -> None:
 
 
 @given(frames(max_rows=40))
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 def test_masks_and_great_expectations_refuse_the_same_rows(frame: pl.DataFrame) -> None:
     report = validate(frame, EXAMPLE)
     masks = failing_by_masks(frame, EXAMPLE)

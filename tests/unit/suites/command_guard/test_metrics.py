@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from evalake.contracts.engines.arrow import polars_schema
-from evalake.metrics.compute import definition_hash, measure
+from evalake.metrics.compute import measure
 from evalake.models.request import Reply
 from evalake.sdk import Exchange, Item, Sample
 from evalake.suites.command_guard.contract import RESULTS
@@ -96,11 +96,11 @@ EXPECTED: dict[Key, tuple[float | None, int]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("key", "expected"), EXPECTED.items(), ids=["/".join(key) for key in EXPECTED])
-def test_hand_computed(key: Key, expected: tuple[float | None, int]) -> None:
-    measured = values(case())[key]
-    assert measured["value"] == (None if expected[0] is None else pytest.approx(expected[0], abs=1e-12))
-    assert measured["n"] == expected[1]
+def test_hand_computed() -> None:
+    measured = values(case())
+    for key, (value, n) in EXPECTED.items():
+        assert measured[key]["value"] == (None if value is None else pytest.approx(value, abs=1e-12)), key
+        assert measured[key]["n"] == n, key
 
 
 def test_every_metric_has_exactly_its_slices() -> None:
@@ -147,11 +147,6 @@ def test_an_unknown_price_or_count_leaves_the_total_unknown() -> None:
     measured = values(case() + scored("more", "shell", ["BLOCK"], cost=None))
     for name in ("cost_usd_total", "cost_usd_per_1k"):
         assert measured[name, "all", ""]["value"] is None
-
-
-def test_definitions_have_a_stable_hash() -> None:
-    assert definition_hash(METRICS) == definition_hash(METRICS)
-    assert definition_hash(METRICS) != definition_hash(METRICS[1:])
 
 
 @pytest.mark.real_data

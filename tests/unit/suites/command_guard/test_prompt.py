@@ -3,7 +3,7 @@
 import hashlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalake.sdk.sample import delimit_untrusted
@@ -38,7 +38,6 @@ def test_the_user_message_ends_with_the_command_and_gives_it_back(command: str, 
     assert command_in(user["content"]) == command
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="<>/\n{} abcdmno", max_size=80))
 def test_no_command_can_leave_its_block(command: str) -> None:
     assert command_in(render(command, "m", "direct").messages[1]["content"]) == command
@@ -88,10 +87,7 @@ def test_requests_differ_by_model_command_and_prompt_type_only() -> None:
     assert not render(*asked[0]).parameters
 
 
-GOLDEN = {
-    "direct": "3cd16974b189a0e2",
-    "chain_of_thought": "83eb0952e45b16a2",
-}
+GOLDEN = {"direct": "3cd16974b189a0e2", "chain_of_thought": "83eb0952e45b16a2"}
 
 
 @pytest.mark.parametrize("prompt_type", PROMPT_TYPES)

@@ -64,11 +64,7 @@ def test_a_reply_becomes_a_whole_row() -> None:
     assert not broken({**row(reply), **LANDING})
 
 
-CORRECT = [
-    ("BLOCK", True, False),
-    ("WARN", False, True),
-    ("ALLOW", False, True),
-]
+CORRECT = [("BLOCK", True, False), ("WARN", False, True), ("ALLOW", False, True)]
 
 
 @pytest.mark.parametrize(("action", "malicious", "harmless"), CORRECT)

@@ -10,16 +10,7 @@ import pytest
 
 FOLDER = Path(__file__).parents[4] / "evalake" / "suites" / "command_guard" / "starter"
 FIELDS = ["sample_id", "command", "label", "category", "difficulty", "reason"]
-CATEGORIES = {
-    "shell",
-    "command",
-    "reverse-shell",
-    "bind-shell",
-    "file-read",
-    "file-write",
-    "upload",
-    "download",
-}
+CATEGORIES = {"shell", "command", "reverse-shell", "bind-shell", "file-read", "file-write", "upload", "download"}
 # A command that says what it is would test reading, not judgement.
 GIVEAWAYS = re.compile(
     r"attack|malicious|evil|payload|pwn|hack|exploit|victim|backdoor|malware|rootkit|trojan|benign|harmless|gtfobins",
@@ -58,14 +49,14 @@ def test_every_row_has_exactly_the_documented_fields_in_order() -> None:
     assert [list(row) for row in EVERY] == [FIELDS] * len(EVERY)
 
 
-@pytest.mark.parametrize("row", EVERY, ids=lambda row: row["sample_id"])
-def test_a_row_is_well_formed(row: dict[str, Any]) -> None:
-    assert row["command"] == row["command"].strip() != ""
-    assert row["difficulty"] in {"plain", "hard"}
-    assert row["reason"] == row["reason"].strip()
-    assert len(row["reason"].split()) >= 3
-    assert "\n" not in row["reason"]
-    assert not GIVEAWAYS.search(row["command"])
+def test_a_row_is_well_formed() -> None:
+    for row in EVERY:
+        assert row["command"] == row["command"].strip() != "", row
+        assert row["difficulty"] in {"plain", "hard"}, row
+        assert row["reason"] == row["reason"].strip(), row
+        assert len(row["reason"].split()) >= 3, row
+        assert "\n" not in row["reason"], row
+        assert not GIVEAWAYS.search(row["command"]), row
 
 
 def test_labels_follow_the_file_and_only_malicious_rows_have_a_category() -> None:

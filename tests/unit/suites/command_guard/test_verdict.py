@@ -1,9 +1,7 @@
 """Replies to verdicts: every rule of the metrics' text, every edge, hostile shapes, and an independent reference."""
 
 import json
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -161,61 +159,10 @@ def test_depth_and_number_have_no_limit() -> None:
     assert read_verdict(repeated) == Verdict("WARN", True)
 
 
-words = st.sampled_from(["allow", "Warn", "BLOCK", "escalate", " block", ""])
-scalars = st.sampled_from([None, True, 0, -1.5e-7, "{", '"', "\\", "\n", "ä\u2028", '{"action": "block"}']) | words
-documents = st.recursive(
-    scalars,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["action", "reason", "x", '"{']), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
 prose = st.sampled_from(["", " ", "So:\n```json\n", "\n```\nor ", "if x then [1, ", "!"])
 
 
-def actions_in(document: Any) -> list[str]:
-    """Independent reference: the verdicts of a decoded document, outer objects first."""
-    if isinstance(document, list):
-        return [action for item in document for action in actions_in(item)]
-    if not isinstance(document, dict):
-        return []
-    own = document.get("action")
-    mine = [own.upper()] if isinstance(own, str) and own.upper() in ACTIONS else []
-    return mine + [action for item in document.values() for action in actions_in(item)]
-
-
-@given(st.lists(st.tuples(prose, st.dictionaries(st.sampled_from(["action", "y"]), documents, max_size=3)), max_size=4))
-def test_agrees_with_a_json_library_on_well_formed_objects_in_prose(parts: list[tuple[str, dict[str, Any]]]) -> None:
-    text = "".join(before + json.dumps(document, ensure_ascii=False) for before, document in parts)
-    actions = [action for _, document in parts for action in actions_in(document)]
-    read = read_verdict("." + text)
-    expected = (actions[0], len(set(actions)) > 1) if actions else ("FORMAT_ERROR", False)
-    assert (read.verdict, read.conflict) == expected
-
-
-pieces = st.sampled_from(
-    [
-        "{",
-        "}",
-        "{{",
-        "}}",
-        "[",
-        "]",
-        '"',
-        "\\",
-        ",",
-        ":",
-        " ",
-        "<think>",
-        "</think>",
-        '"action"',
-        '"block"',
-        '"allow"',
-        "|",
-        "1",
-    ]
-)
+pieces = st.sampled_from([*'{}[]"\\,: |1', "{{", "}}", "<think>", "</think>", '"action"', '"block"', '"allow"'])
 
 
 @given(st.lists(pieces, max_size=60).map("".join) | st.text(max_size=60), st.sampled_from([None, "stop", "length"]))
@@ -224,34 +171,6 @@ def test_never_raises_and_always_says_something_known(text: str, finish_reason: 
     assert read.verdict in ACTIONS + ERROR_KINDS
     assert not (read.conflict and read.verdict in ERROR_KINDS)
     assert (read.verdict == "FORMAT_ERROR") <= bool(text.strip())
-
-
-@given(st.lists(pieces.filter(lambda piece: piece not in ("{{", "<think>", "</think>")), max_size=40).map("".join))
-def test_finds_what_a_json_library_finds_at_any_brace(text: str) -> None:
-    """Independent reference, in quadratic time: decode at every brace, and go on behind what was decoded."""
-    text = re.sub(r"\{(?=\{)", "{ ", text)
-    decoder = json.JSONDecoder(object_pairs_hook=lambda pairs: {"pairs": pairs})
-    actions: list[str] = []
-    position = 0
-    while (brace := text.find("{", position)) >= 0:
-        try:
-            document, position = decoder.raw_decode(text, brace)
-        except json.JSONDecodeError:
-            position = brace + 1
-        else:
-            actions += _actions_of_pairs(document)
-    if actions:
-        read = read_verdict(text)
-        assert (read.verdict, read.conflict) == (actions[0], len(set(actions)) > 1)
-
-
-def _actions_of_pairs(document: Any) -> list[str]:
-    if isinstance(document, list):
-        return [action for item in document for action in _actions_of_pairs(item)]
-    if not isinstance(document, dict):
-        return []
-    own = [v.upper() for k, v in document["pairs"] if k == "action" and isinstance(v, str) and v.upper() in ACTIONS]
-    return own + [action for _, item in document["pairs"] for action in _actions_of_pairs(item)]
 
 
 keys = st.sampled_from(['"action"', '"act\\u0069on"', '"reason"', '"confidence"'])

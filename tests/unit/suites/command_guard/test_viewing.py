@@ -4,7 +4,6 @@ import polars as pl
 import pytest
 
 from evalake.models.request import Failure, Reply
-from evalake.suites.command_guard.contract import RESULTS
 from evalake.suites.command_guard.viewing import VIEWING
 from tests.unit.suites.command_guard.rows import HARMLESS, MALICIOUS, row
 
@@ -25,8 +24,7 @@ def of(expression: pl.Expr | None) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("flag", "names"),
-    [("missed", {"miss", "late"}), ("false_alarm", {"alarm"}), ("two_verdicts", {"unclear"})],
+    ("flag", "names"), [("missed", {"miss", "late"}), ("false_alarm", {"alarm"}), ("two_verdicts", {"unclear"})]
 )
 def test_items_are_chosen_by_what_went_wrong(flag: str, names: set[str]) -> None:
     assert {name for name, is_so in of(VIEWING.flags[flag]).items() if is_so} == names
@@ -38,7 +36,3 @@ def test_where_there_is_no_decision_it_is_said_why() -> None:
     }  # fmt: skip
     assert of(VIEWING.verdict)["late"] == "TIMEOUT_ERROR"
     assert {name for name, right in of(VIEWING.correct).items() if right} == {"hit", "unclear"}
-
-
-def test_what_is_shown_stands_in_the_row() -> None:
-    assert {column for column, _ in VIEWING.shown} <= RESULTS.column.keys()

@@ -58,8 +58,7 @@ def test_a_scoring_is_asked_for_begun_and_ended_in_this_order(times: dict[str, A
 
 
 @pytest.mark.parametrize(
-    ("changes", "rule"),
-    [({"position": -1}, "position_not_negative"), ({"tool_name": " "}, "tool_name_not_blank")],
+    ("changes", "rule"), [({"position": -1}, "position_not_negative"), ({"tool_name": " "}, "tool_name_not_blank")]
 )
 def test_a_missing_tool_has_a_place_and_a_name(changes: dict[str, Any], rule: str) -> None:
     row, (tool,) = scored(REVIEW, "1. **heap-dump**: shows the leak")

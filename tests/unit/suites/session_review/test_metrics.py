@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evalake.metrics.compute import definition_hash, measure
+from evalake.metrics.compute import measure
 from evalake.suites.session_review.metrics import METRICS, TOOL_METRICS, tools_named
 from evalake.suites.session_review.prompts import criteria_hash
 
@@ -143,7 +143,3 @@ def test_a_missing_tool_is_counted_once_for_each_session_and_judge() -> None:
         ("k", "tool_name", "heap-dump", 1),
     ]
     assert measure(tools_named(frame(row()).lazy()), TOOL_METRICS).is_empty()
-
-
-def test_the_definitions_have_a_hash() -> None:
-    assert definition_hash(METRICS) != definition_hash(TOOL_METRICS)

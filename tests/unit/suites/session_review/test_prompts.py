@@ -16,7 +16,6 @@ from evalake.suites.session_review.prompts import (
     converse,
     criteria_hash,
     criteria_hash_of,
-    fill,
     request_text,
     templates,
 )
@@ -38,12 +37,6 @@ def test_the_hash_covers_every_template_and_the_version_of_what_fills_them() -> 
     for name in templates():
         changed = {TEMPLATES: {name: templates()[name] + " "}}
         assert criteria_hash_of(changed, "direct") != criteria_hash()
-
-
-def test_placeholders_are_filled_in_one_pass() -> None:
-    assert fill("{{a}} and {{b}}", {"a": "{{b}}", "b": "{{a}} {{c}}"}) == "{{b}} and {{a}} {{c}}"
-    with pytest.raises(KeyError):
-        fill("{{unknown}}", {})
 
 
 def test_a_request_holds_alert_and_conversation_verbatim_and_no_open_placeholder() -> None:
@@ -70,10 +63,7 @@ REQUESTED = (
     ("template", "demands"),
     [
         ("system", ["site reliability engineer", "security reviewer", "extreme critical rigour", "outcome", "praise"]),
-        (
-            "request",
-            REQUESTED.split(";"),
-        ),
+        ("request", REQUESTED.split(";")),
         ("output_schema", ["200 words", "explicit deductions", "X/25", "last line", *FAILURE_TAGS]),
         ("reminder", ["last line", "0 to 100"]),
         (

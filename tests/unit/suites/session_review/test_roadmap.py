@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
-import pytest
 
 from evalake.contracts.engines.arrow import conform
 from evalake.sdk.suite import MENTIONS
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
-from evalake.suites.session_review.replies import FAILURE_TAGS
-from evalake.suites.session_review.roadmap import FAILURE, ROADMAP, labelled, mentions, pattern_of, scored
+from evalake.suites.session_review.roadmap import FAILURE, ROADMAP, mentions, scored
 from tests.unit.suites.session_review.scored import LANDED
 from tests.unit.suites.session_review.scored import scored as scoring
 from tests.unit.suites.session_review.support import session
@@ -69,20 +67,3 @@ def test_several_scorings_of_a_session_name_a_thing_once_and_its_score_is_their_
 def test_a_scoring_that_failed_names_nothing_and_counts_nowhere() -> None:
     given = tables(scoring("one", "two", "three"))
     assert (named(given), scored(given)) == ([], 0)
-
-
-def test_a_theme_by_rule_is_the_pattern_before_the_judges_words() -> None:
-    assert pattern_of("wrong_conclusion: it was: the disk") == pattern_of("wrong_conclusion") == "wrong_conclusion"
-    assert ROADMAP.kinds[FAILURE].rule is pattern_of
-
-
-@pytest.mark.parametrize("kind", labelled())
-def test_labelled_names_have_themes_in_common_and_some_are_held_out(kind: str) -> None:
-    known = labelled()[kind]
-    assert kind in ROADMAP.kinds
-    assert len({each.name for each in known}) == len(known)
-    themes = [each.theme for each in known]
-    assert 1 < len(set(themes)) < len(themes)
-    assert any(each.held_out for each in known)
-    if kind == FAILURE:
-        assert {pattern_of(each.name) for each in known} <= set(FAILURE_TAGS)

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalake.models.request import Failure, FailureKind, Reply
-from evalake.sdk import Exchange
+from evalake.models.request import Failure, FailureKind
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
 from evalake.suites.session_review.prompts import criteria_hash
 from evalake.suites.session_review.score import score
@@ -39,16 +38,6 @@ def test_a_whole_conversation_gives_a_completed_row_and_a_row_for_every_missing_
     assert [(tool["position"], tool["tool_name"], tool["rationale"]) for tool in tools] == [
         (1, "heap-dump", "shows the leak"),
         (2, "disk-usage", "sizes"),
-    ]
-    assert broken(row, tools) == []
-
-
-def test_what_could_be_better_is_a_row_and_no_missing_tool() -> None:
-    row, tools = scored(REVIEW, "## Do not exist\n1. **heap-dump**: a\n## Could be improved\n1. **log-search**: b")
-    assert row["missing_tools"] == ["heap-dump"]
-    assert [(tool["tool_name"], tool["kind"]) for tool in tools] == [
-        ("heap-dump", "absent"),
-        ("log-search", "improvable"),
     ]
     assert broken(row, tools) == []
 
@@ -127,7 +116,7 @@ def test_text_that_no_table_can_hold_is_mended() -> None:
 
 @pytest.mark.slow
 @given(st.lists(st.one_of(st.none(), st.text(max_size=60), st.just(REVIEW), st.just("67")), max_size=5))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_whatever_the_judge_says_the_row_keeps_its_contract(answers: list[str | None]) -> None:
     asked = item()
     answered = talk(asked, *answers)[1]
@@ -138,11 +127,3 @@ def test_whatever_the_judge_says_the_row_keeps_its_contract(answers: list[str | 
         assert broken(dict(row), [dict(tool) for tool in rows[MISSING_TOOLS.table]]) == []
     is_over = len(talk(asked, *answers, "67", "None.", "x")[1]) == len(answered)
     assert bool(rows) or not is_over
-
-
-def test_replies_from_the_ledger_score_alike() -> None:
-    asked = item()
-    answered = talk(asked, REVIEW, "None.")[1]
-    cached = [Exchange(each.prompt_hash, each.outcome, from_ledger=True) for each in answered]
-    assert all(isinstance(each.outcome, Reply) for each in cached)
-    assert score(asked, cached) == score(asked, answered)

@@ -132,7 +132,7 @@ interactions = st.one_of(
 
 
 @given(st.lists(interactions, max_size=12), st.integers(0, 20_000))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_fitted_session_keeps_its_calls_and_accounts_for_what_is_gone(given: list[Interaction], budget: int) -> None:
     shown = session(*given)
     whole, fitted = fit(shown, NO_LIMIT, FENCE), fit(shown, budget, FENCE)

@@ -1,6 +1,5 @@
 """The suite as one object: by its own baselines starter sessions become rows that keep their contracts."""
 
-import polars as pl
 import pytest
 
 from evalake.contracts.audit import audit
@@ -9,7 +8,6 @@ from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
 from evalake.suites.session_review.suite import SUITE
 from tests.unit.suites.declared import converse_with_baselines
 from tests.unit.suites.session_review.support import item, talk
-from tests.unit.suites.session_review.test_metrics import frame, row
 
 STARTER = {sample.sample_id: sample for sample in SUITE.data.read(*SUITE.data.starter).samples}
 
@@ -34,28 +32,3 @@ def test_usual_replies_take_a_conversation_its_usual_way() -> None:
     requests, answered = talk(item(), *SUITE.conversation.usual_replies, "never asked")
     assert len(requests) == len(answered) == len(SUITE.conversation.usual_replies) == 2
     assert SUITE.scoring.score(item(), answered, SUITE.options)[RESULTS.table][0]["status"] == "completed"
-
-
-def test_nobody_is_asked_before_the_judge() -> None:
-    assert not SUITE.conversation.asks_subject
-    request = SUITE.conversation.next_request(item(judge="judge-b"), [], SUITE.options)
-    assert request is not None
-    assert request.model == "judge-b"
-    assert {
-        name.removeprefix("baseline/") for name in SUITE.conversation.default_judges
-    } <= SUITE.conversation.baselines.keys()
-
-
-def test_across_rows_each_missing_tool_is_counted_by_session() -> None:
-    assert SUITE.metrics.across_rows is not None
-    rows = frame(row(missing_tools=["heap"]), row(sample_id="t", missing_tools=["heap", "df"]))
-    measured = SUITE.metrics.across_rows(rows, SUITE.options)
-    assert measured.select("metric", "slice_value", "value").sort("slice_value").rows() == [
-        ("missing_tool_count", "df", 1.0),
-        ("missing_tool_count", "heap", 2.0),
-    ]
-
-
-def test_what_a_run_repeats_is_the_score() -> None:
-    assert SUITE.metrics.repeated is not None
-    assert frame(row(total_score=40)).select(SUITE.metrics.repeated).to_series().equals(pl.Series("total_score", [40]))

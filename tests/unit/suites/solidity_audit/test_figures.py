@@ -1,22 +1,19 @@
 """What a report shows: figures name metrics and slices that the suite measures, and answers columns that rows have."""
 
-from typing import Any
-
 import polars as pl
 import pytest
 
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import HUMAN_LABELS
-from evalake.sdk.figures import AgreementMatrix, Decisions, Figure, HeatMap, Reliability
+from evalake.sdk.figures import Decisions
 from evalake.sdk.people import people_metrics
-from evalake.suites.solidity_audit.contract import RESULTS
 from evalake.suites.solidity_audit.cross_row_metrics import cross_row_metrics
-from evalake.suites.solidity_audit.figures import ANSWERS, FIGURES
+from evalake.suites.solidity_audit.figures import FIGURES
 from evalake.suites.solidity_audit.panels.rows import ON_FINDINGS, ON_TARGETS
 from evalake.suites.solidity_audit.people import LABELLING
 from evalake.suites.solidity_audit.suite import SUITE
 from evalake.suites.solidity_audit.truth import DEFAULTS
-from tests.unit.suites.declared import metrics_named, quantities
+from tests.unit.suites.declared import metrics_named
 from tests.unit.suites.solidity_audit.panels.material import DAWID_SKENE, by_dawid_skene, with_panel
 from tests.unit.suites.solidity_audit.people.material import FOUND, people_say
 from tests.unit.suites.solidity_audit.support import finding, frame_of, judgement, line, rows_of, target
@@ -64,23 +61,3 @@ def test_every_decision_that_is_tabled_has_a_statistic(across_rows: pl.DataFrame
             measured = set(across_rows.filter(slice=figure.slice)["metric"])
             for ending, _ in figure.decisions:
                 assert {f"{each.metric}{ending}" for each in figure.statistics} & measured, (figure.title, ending)
-
-
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: str(figure.title))
-def test_a_figure_by_slice_is_of_a_metric_that_is_measured_so(figure: Figure, across_rows: pl.DataFrame) -> None:
-    if isinstance(figure, HeatMap | Reliability):
-        slices = {metric.name: metric.slices for metric in SUITE.all_metrics(DEFAULTS)}
-        assert all(figure.slice in slices[each.metric] for each in quantities(figure))
-    if isinstance(figure, AgreementMatrix):
-        assert figure.quantity.metric in set(across_rows.filter(slice=figure.slice)["metric"])
-
-
-def test_titles_tell_figures_apart() -> None:
-    titles = [figure.title for figure in FIGURES]
-    assert len(set(titles)) == len(titles)
-
-
-def test_the_columns_of_mistakes_are_those_of_rows_or_added_to_them() -> None:
-    shown: set[Any] = {ANSWERS.correct, ANSWERS.label, ANSWERS.group, *ANSWERS.sample}
-    shown |= {column for column, _ in ANSWERS.shown}
-    assert shown - set(RESULTS.column) - {*ANSWERS.added_columns, "reply_start"} == set()

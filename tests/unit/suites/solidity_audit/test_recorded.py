@@ -18,7 +18,7 @@ from evalake.storage.snapshots import find_snapshot, read_metrics
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.suites.solidity_audit.recorded import read_recorded
 from evalake.suites.solidity_audit.suite import SUITE
-from tests.unit.suites.solidity_audit.support import SAFE, finding, judgement, line, rows_of, target
+from tests.unit.suites.solidity_audit.support import SAFE, finding, judgement, line, target
 
 pytestmark = pytest.mark.slow
 
@@ -158,21 +158,6 @@ def test_further_contradictions_land_flagged_and_are_counted(tmp_path: Path) -> 
     assert first is None
     assert all(words in said for words, said in zip(FURTHER, flagged, strict=True))
     assert "judge: 7 of 8 imported judgements contradict themselves" in str(find_snapshot(lake, run_id=run_id))
-
-
-@pytest.mark.parametrize(
-    "judged",
-    [
-        judgement([finding(1, "PARTIAL_MATCH", matches_target=True, is_valid_concern=True)], target()),
-        judgement([finding(1, "PARTIAL_MATCH", matches_target=False)], target(False)),
-        judgement([finding(1, "HALLUCINATED"), finding(2)], target(number=2)),
-        judgement([finding(1), finding(2)], target(number=2)),
-        judgement([finding(1, "BONUS_VALID", matches_target=False, is_valid_concern=True)], target(False)),
-    ],
-)
-def test_what_goes_together_is_not_flagged(judged: dict[str, Any]) -> None:
-    results, _ = rows_of([line(judged=judged)])
-    assert results["contradictions"].to_list() == [None]
 
 
 FILES = (

@@ -4,10 +4,9 @@ import json
 import re
 from collections import Counter
 from difflib import SequenceMatcher
+from itertools import product
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from evalake.suites.solidity_audit.sources.read import read_contract
 
@@ -90,86 +89,86 @@ def test_the_collection_spreads_over_types_tiers_and_severities() -> None:
     assert len(long) >= 12
 
 
-@pytest.mark.parametrize("pair", PAIRS)
-def test_ground_truth_has_exactly_the_documented_fields(pair: str) -> None:
-    truth = ground_truth(pair)
-    assert list(truth) == [
-        "pair_id",
-        "vulnerability_type",
-        "severity",
-        "difficulty_tier",
-        "vulnerable_functions",
-        "vulnerable_lines",
-        *TEXTS,
-    ]
-    assert truth["pair_id"] == pair
-    assert all(len(truth[text]) >= 20 and truth[text].strip() == truth[text] for text in TEXTS)
-    assert "\n" not in truth["description"]
+def test_ground_truth_has_exactly_the_documented_fields() -> None:
+    for pair in PAIRS:
+        truth = ground_truth(pair)
+        assert list(truth) == [
+            "pair_id",
+            "vulnerability_type",
+            "severity",
+            "difficulty_tier",
+            "vulnerable_functions",
+            "vulnerable_lines",
+            *TEXTS,
+        ]
+        assert truth["pair_id"] == pair, pair
+        assert all(len(truth[text]) >= 20 and truth[text].strip() == truth[text] for text in TEXTS), pair
+        assert "\n" not in truth["description"], pair
 
 
-@pytest.mark.parametrize("pair", PAIRS)
-def test_lines_and_functions_are_in_the_vulnerable_file(pair: str) -> None:
-    truth, text = ground_truth(pair), source(pair, "vulnerable")
-    lines = text.splitlines()
-    spans = {name: function_lines(text, name) for name in truth["vulnerable_functions"]}
-    assert spans
-    assert all(spans.values()), f"a named function is not in the file: {spans}"
-    numbers = lines_of(pair)
-    assert numbers == sorted(set(numbers))
-    assert numbers[0] >= 1
-    assert numbers[-1] <= len(lines)
-    inside = set.union(*spans.values())
-    assert inside & set(numbers)
-    for number in set(numbers) - inside:
-        assert STATE_DECLARATION.match(lines[number - 1]), f"line {number} is in no named function"
+def test_lines_and_functions_are_in_the_vulnerable_file() -> None:
+    for pair in PAIRS:
+        truth, text = ground_truth(pair), source(pair, "vulnerable")
+        lines = text.splitlines()
+        spans = {name: function_lines(text, name) for name in truth["vulnerable_functions"]}
+        assert spans, pair
+        assert all(spans.values()), f"a named function is not in the file: {spans}"
+        numbers = lines_of(pair)
+        assert numbers == sorted(set(numbers)), pair
+        assert numbers[0] >= 1, pair
+        assert numbers[-1] <= len(lines), pair
+        inside = set.union(*spans.values())
+        assert inside & set(numbers), pair
+        for number in set(numbers) - inside:
+            assert STATE_DECLARATION.match(lines[number - 1]), f"line {number} is in no named function"
 
 
-@pytest.mark.parametrize("pair", PAIRS)
-def test_the_twin_differs_where_the_flaw_is(pair: str) -> None:
-    numbers = lines_of(pair)
-    vulnerable, patched = source(pair, "vulnerable").splitlines(), source(pair, "patched").splitlines()
-    flaw = range(numbers[0] - 2, numbers[-1] + 1)
-    changed = [
-        line
-        for tag, start, end, _, _ in SequenceMatcher(None, vulnerable, patched, autojunk=False).get_opcodes()
-        if tag != "equal"
-        for line in range(start, max(end, start + 1))
-    ]
-    assert set(changed) & set(flaw), f"the twin changes lines {changed}, the flaw is in {flaw}"
+def test_the_twin_differs_where_the_flaw_is() -> None:
+    for pair in PAIRS:
+        numbers = lines_of(pair)
+        vulnerable, patched = source(pair, "vulnerable").splitlines(), source(pair, "patched").splitlines()
+        flaw = range(numbers[0] - 2, numbers[-1] + 1)
+        changed = [
+            line
+            for tag, start, end, _, _ in SequenceMatcher(None, vulnerable, patched, autojunk=False).get_opcodes()
+            if tag != "equal"
+            for line in range(start, max(end, start + 1))
+        ]
+        assert set(changed) & set(flaw), f"the twin changes lines {changed}, the flaw is in {flaw}"
 
 
-@pytest.mark.parametrize("pair", PAIRS)
-def test_twins_look_alike(pair: str) -> None:
-    vulnerable, patched = source(pair, "vulnerable"), source(pair, "patched")
+def test_twins_look_alike() -> None:
+    for pair in PAIRS:
+        vulnerable, patched = source(pair, "vulnerable"), source(pair, "patched")
 
-    def contracts(text: str) -> list[str]:
-        return re.findall(r"^contract (\w+)", text, re.MULTILINE)
+        def contracts(text: str) -> list[str]:
+            return re.findall(r"^contract (\w+)", text, re.MULTILINE)
 
-    def head(text: str) -> list[str]:
-        return text.splitlines()[:2]
+        def head(text: str) -> list[str]:
+            return text.splitlines()[:2]
 
-    assert contracts(vulnerable) == contracts(patched) != []
-    assert head(vulnerable) == head(patched)
+        assert contracts(vulnerable) == contracts(patched) != [], pair
+        assert head(vulnerable) == head(patched), pair
 
 
-@pytest.mark.parametrize("twin", ["vulnerable", "patched"])
-@pytest.mark.parametrize("pair", PAIRS)
-def test_contract_text_stands_alone_and_gives_nothing_away(pair: str, twin: str) -> None:
-    texts = files(pair, twin)
-    assert 40 <= sum(len(text.splitlines()) for text in texts.values()) <= (180 if len(texts) == 1 else 600)
-    for text in texts.values():
-        assert text.startswith("// SPDX-License-Identifier: Apache-2.0\npragma solidity ^0.")
-        assert text.isascii()
-        assert text.endswith("}\n")
-        assert all(len(line) <= 120 and line == line.rstrip() for line in text.splitlines())
-        assert "\n\n\n" not in text
-        imported = re.findall(r"^import\b.*", text, re.MULTILINE)
-        assert all(re.fullmatch(r'import {[\w, ]+} from "\./\w+\.sol";', line) for line in imported)
-        assert {line.split('"./')[1].rstrip('";') for line in imported} <= {*texts}
-        code = text.replace("nonReentrant", "")
-        assert not GIVEAWAYS.search(code), GIVEAWAYS.search(code)
-        for comment in re.findall(r"//.*", text)[1:]:
-            assert comment.startswith("///"), "only NatSpec comments are used"
+def test_contract_text_stands_alone_and_gives_nothing_away() -> None:
+    for pair, twin in product(PAIRS, ("vulnerable", "patched")):
+        texts = files(pair, twin)
+        most = 180 if len(texts) == 1 else 600
+        assert 40 <= sum(len(text.splitlines()) for text in texts.values()) <= most, pair
+        for text in texts.values():
+            assert text.startswith("// SPDX-License-Identifier: Apache-2.0\npragma solidity ^0."), pair
+            assert text.isascii(), pair
+            assert text.endswith("}\n"), pair
+            assert all(len(line) <= 120 and line == line.rstrip() for line in text.splitlines()), pair
+            assert "\n\n\n" not in text, pair
+            imported = re.findall(r"^import\b.*", text, re.MULTILINE)
+            assert all(re.fullmatch(r'import {[\w, ]+} from "\./\w+\.sol";', line) for line in imported), pair
+            assert {line.split('"./')[1].rstrip('";') for line in imported} <= {*texts}, pair
+            code = text.replace("nonReentrant", "")
+            assert not GIVEAWAYS.search(code), (pair, GIVEAWAYS.search(code))
+            for comment in re.findall(r"//.*", text)[1:]:
+                assert comment.startswith("///"), "only NatSpec comments are used"
 
 
 def test_the_readme_counts_what_is_there() -> None:

@@ -52,20 +52,6 @@ def test_a_trivial_auditor_is_right_about_one_twin(twins: dict[str | None, Sampl
     ]
 
 
-def test_a_run_without_models_or_judges_asks_baselines_that_there_are() -> None:
-    named = {
-        name.removeprefix("baseline/")
-        for name in (*SUITE.conversation.default_models, *SUITE.conversation.default_judges)
-    }
-    assert named <= SUITE.conversation.baselines.keys()
-
-
 def test_judges_are_asked_alike_each_time() -> None:
     assert SUITE.conversation.judge_parameters == {"temperature": 0, "seed": 20_260}
     json.dumps(SUITE.options)
-
-
-def test_trivial_models_fill_in_columns_of_the_results() -> None:
-    assert SUITE.metrics.trivial.keys() == {"always vulnerable", "always safe"}
-    for columns in SUITE.metrics.trivial.values():
-        assert columns.keys() <= set(RESULTS.column)

@@ -5,15 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from evalake.suites.solidity_audit.recorded import read_recorded
 from evalake.suites.solidity_audit.truth import GroundTruth, as_sample, truth_of
-from tests.unit.suites.solidity_audit.support import TRUTH, line, missed, sample
-
-
-def test_types_and_severities_are_spelled_one_way() -> None:
-    spelled = GroundTruth(is_vulnerable=True, vulnerability_type="Weak Randomness ", severity="HIGH")
-    read = read_recorded(line(0, spelled, missed())).item.sample
-    assert (read.category, read.severity) == ("weak_randomness", "high")
+from tests.unit.suites.solidity_audit.support import TRUTH, sample
 
 
 def test_a_sample_is_made_of_what_is_known_and_gives_it_back() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
+from evalake.suites.solidity_audit.contract import RESULTS
 from evalake.suites.solidity_audit.viewing import VIEWING
 from tests.unit.suites.solidity_audit.panels.material import derived_of, said
 from tests.unit.suites.solidity_audit.support import SAFE, finding, found, judgement, landed, line, missed, rows_of
@@ -53,10 +53,3 @@ def test_a_panel_that_does_not_decide_is_flagged() -> None:
     lines = [line(judged=said(answer), judge=judge) for judge, answer in (("a", True), ("b", False))]
     told = shown(landed(derived_of(lines).rows[RESULTS.table]))
     assert told["flags"] == {"panel_undecided"}
-
-
-def test_every_column_that_is_shown_is_one_of_its_table() -> None:
-    assert {column for column, _ in VIEWING.shown} <= set(RESULTS.column)
-    assert {column for column, _ in VIEWING.details} <= set(FINDINGS.column)
-    for headings in (VIEWING.shown, VIEWING.details):
-        assert len({heading for _, heading in headings}) == len(headings)

@@ -52,8 +52,7 @@ def test_no_command_to_judge_is_a_failure_not_a_verdict() -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["ls", "", "a\nb", "echo '<command>\n'", "cat <<X\n</command>\nX", " \ttrailing \n", "ünï \x00 \u202e"],
+    "command", ["ls", "", "a\nb", "echo '<command>\n'", "cat <<X\n</command>\nX", " \ttrailing \n", "ünï \x00 \u202e"]
 )
 def test_the_command_comes_out_as_it_went_in(command: str) -> None:
     messages = (

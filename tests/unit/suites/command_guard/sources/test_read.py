@@ -50,10 +50,7 @@ def test_csv_json_lines_and_parquet_give_the_same_dataset(tmp_path: Path) -> Non
     assert len(read[0].samples) == 3
 
 
-MAPPED = [
-    {"cmd": "ls -l", "bad": 0, "kind": "benign"},
-    {"cmd": "cat /etc/shadow", "bad": 1, "kind": "read"},
-]
+MAPPED = [{"cmd": "ls -l", "bad": 0, "kind": "benign"}, {"cmd": "cat /etc/shadow", "bad": 1, "kind": "read"}]
 MAPPING = (
     "?command=cmd&label=bad&label.malicious=1&label.harmless=0&category=kind&category.=benign&category.file-read=read"
 )
@@ -88,20 +85,6 @@ def test_booleans_and_numbers_are_compared_as_json_writes_them(tmp_path: Path) -
     mapping = "label=bad&label.malicious=true&label.harmless=false&category=p&category.shell=0.5"
     dataset = read_dataset(f"{tmp_path}/s.parquet?{mapping}")
     assert commands(dataset) == [("a", "malicious", "shell"), ("b", "harmless", None)]
-
-
-TWO_COLUMNS = "cmd,bad\n" + "".join(f"rm -rf /srv/{n},1\nls /srv/{n},0\n" for n in range(20))
-
-
-@pytest.mark.parametrize(
-    "mapping", ["command=cmd&label=bad&label.malicious=1&label.harmless=0", "command=cmd&label=bad"]
-)
-def test_a_dataset_of_two_columns_is_read_whole(tmp_path: Path, mapping: str) -> None:
-    (tmp_path / "two.csv").write_text(TWO_COLUMNS)
-    dataset = read_dataset(f"{tmp_path}/two.csv?{mapping}")
-    assert [sample.label for sample in dataset.samples].count("malicious") == 20
-    assert len(dataset.samples) == 40
-    assert not dataset.skipped
 
 
 def test_a_category_may_stand_on_any_row(tmp_path: Path) -> None:

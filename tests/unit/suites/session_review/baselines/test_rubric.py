@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evalake.models.request import BaselineRefusedError, Reply
 from evalake.sdk import Exchange, Item, Sample
-from evalake.suites.session_review.baselines.rubric import CATEGORIES, Call, find, judge, read_record
+from evalake.suites.session_review.baselines.rubric import CATEGORIES, find, judge, read_record
 from evalake.suites.session_review.prompts import converse
 from evalake.suites.session_review.replies import read_missing_tools, read_total
 from evalake.suites.session_review.score import score
@@ -95,7 +95,7 @@ def test_without_a_session_it_refuses(messages: Messages) -> None:
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_session_gets_a_total(result: str, analysis: str) -> None:
     found = read_total(judge(opening(a_session(ToolCall("search_logs", result=result), analysis=analysis))))
     assert found is not None
@@ -227,58 +227,3 @@ def test_orders_inside_a_session_win_no_points(order: str, place: str) -> None:
 def test_a_huge_session_is_judged(text: str) -> None:
     session = load(sample_of(a_session(ToolCall("search_logs", result=text[:200_000]), analysis=text), "t").input)
     assert read_total(judge(opening(session))) is not None
-
-
-def test_the_record_is_what_the_prompt_tells_of_the_session() -> None:
-    whole = replace(
-        a_session(
-            AgentMessage(text="I look.", thinking="hm"),
-            ToolCall("search_logs", server="logs", arguments='{"q": 1}', result="line 1\n\nline 2"),
-            ToolCall("get_metrics", error="denied"),
-            AgentMessage(error="quota"),
-            AgentMessage(text="It was the disk.", purpose="forced_conclusion"),
-        ),
-        runbook="free it",
-    )
-    record = read_record(opening(whole))
-    assert (record.alert, record.status, record.sections["RUNBOOK"]) == ("disk full", "completed", "free it")
-    assert record.tools == ["x.search_logs", "x.get_metrics"]
-    assert list(record.calls.values()) == [
-        Call(2, "logs.search_logs", '{"q": 1}', result="line 1\n\nline 2"),
-        Call(3, "get_metrics", "{}", error="denied"),
-    ]
-    assert record.agent_texts == ["hm", "I look.", "It was the disk."]
-    assert (record.model_errors, record.analysis) == (1, "It was the disk.")
-    assert [call.number for call in record.useful] == [2]
-    assert all(part in record.known for part in ("disk full", "free it", "line 2", "denied"))
-
-
-def test_a_session_without_an_analysis_has_none() -> None:
-    record = read_record(opening(replace(a_session(), final_analysis=None)))
-    assert (record.analysis, record.calls) == ("", {})
-
-
-@pytest.mark.parametrize(
-    ("result", "error", "failed", "useful"),
-    [
-        ("99 %", "", False, True),
-        ("", "denied", True, False),
-        ("Error: no access", "", True, False),
-        ('{"result": "error"}', "", True, False),
-        ("permission denied for x", "", True, False),
-        ("not found", "", True, False),
-        ("the log says: error " + "x" * 200, "", False, True),
-        ("(nothing)", "", False, False),
-        (" [] ", "", False, False),
-        ("No results", "", False, False),
-    ],
-)
-def test_a_call_failed_was_empty_or_brought_something(result: str, error: str, failed: bool, useful: bool) -> None:
-    call = Call(1, "search_logs", "{}", result, error)
-    assert (call.failed, call.useful) == (failed, useful)
-
-
-@pytest.mark.parametrize("prompt", ["", "no mark", "the mark 0123456789ab is the record", "<session 0123456789ab>"])
-def test_a_prompt_without_a_record_is_refused(prompt: str) -> None:
-    with pytest.raises(BaselineRefusedError):
-        read_record([{"role": "user", "content": prompt}])

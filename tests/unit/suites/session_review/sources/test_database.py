@@ -2,7 +2,6 @@
 
 import hashlib
 import sqlite3
-import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from evalake.core.errors import SourceError
 from evalake.core.files import Files
-from evalake.suites.session_review.session import AgentMessage, Event, Session, dump, load
+from evalake.suites.session_review.session import AgentMessage, Event, Session, load
 from evalake.suites.session_review.sources.database import hide_password, open_sqlite, open_url, read_sessions
 from evalake.suites.session_review.sources.read import read_dataset
 from tests.unit.suites.session_review.sources.tarsy_database import make_database
@@ -148,10 +147,7 @@ def test_what_a_database_computes_is_not_run(database: Path, change: str, messag
 
 def test_a_query_that_takes_too_long_is_interrupted(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evalake.suites.session_review.sources.database.PATIENCE_SECONDS", 0)
-    with (
-        pytest.raises(SourceError, match="its queries take too long"),
-        open_sqlite(database) as rows,
-    ):
+    with pytest.raises(SourceError, match="its queries take too long"), open_sqlite(database) as rows:
         rows(f"SELECT count(*) FROM ({ENDLESS})", {})
 
 
@@ -182,17 +178,6 @@ def test_a_database_url_that_cannot_be_reached_is_refused_without_its_password()
     assert "s3cret" not in str(refused.value)
     assert "reader" in str(refused.value)
     assert hide_password("postgresql://reader:s3cret@h/tarsy") == "postgresql://reader:***@h/tarsy"
-
-
-def test_reading_twice_at_once_gives_the_same(database: Path) -> None:
-    found: list[Session] = []
-    threads = [threading.Thread(target=lambda: found.append(the_session(database))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 4
-    assert len({dump(session) for session in found}) == 1
 
 
 @pytest.mark.real_data

@@ -86,8 +86,7 @@ def test_an_alert_may_have_parts_and_a_given_conclusion_wins() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"messages": None}, {"messages": "text"}, {"session_id": None}, {"status": "running"}, {"status": 7}],
+    "changes", [{"messages": None}, {"messages": "text"}, {"session_id": None}, {"status": "running"}, {"status": 7}]
 )
 def test_what_is_no_session_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(RefusedError):

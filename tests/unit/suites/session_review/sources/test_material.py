@@ -7,17 +7,9 @@ import pytest
 
 from evalake.suites.session_review.session import dump, load
 from evalake.suites.session_review.sources.generic import (
-    DEEPEST,
     RefusedError,
-    decoded,
-    identity,
-    mapping,
     microseconds,
-    objects,
-    require_flat,
     result_text,
-    status,
-    text,
 )
 from evalake.suites.session_review.sources.tarsy import read_detail
 from tests.unit.suites.session_review.support import called, detail, stage
@@ -50,22 +42,6 @@ def test_text_that_no_table_can_hold_is_mended() -> None:
     (call,) = session.tool_calls
     assert call.result == "x\ufffdy?z"
     assert load(dump(session)) == session
-
-
-@pytest.mark.parametrize(
-    ("value", "read"),
-    [
-        (None, None),
-        ("", None),
-        ("a\x00b\ud800", "a\ufffdb?"),
-        ({"ü": [1, None]}, '{"ü": [1, null]}'),
-        (0, "0"),
-        (False, "false"),
-        ([], "[]"),
-    ],
-)
-def test_a_value_is_text_that_every_table_can_hold(value: Any, read: str | None) -> None:
-    assert text(value) == read
 
 
 @pytest.mark.parametrize(
@@ -104,39 +80,3 @@ def test_a_result_is_what_the_agent_read(value: Any, read: str | None) -> None:
 )
 def test_a_time_is_in_microseconds_of_utc(value: Any, read: int | None) -> None:
     assert microseconds(value) == read
-
-
-def test_a_text_is_decoded_where_it_is_json() -> None:
-    assert decoded('{"a": 1}') == {"a": 1}
-    assert decoded("{a") == "{a"
-    assert decoded(None) is None
-    with pytest.raises(RefusedError, match="nested too deeply"):
-        decoded("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1))
-
-
-def test_json_may_be_nested_as_deeply_as_no_session_is() -> None:
-    def nested(levels: int) -> Any:
-        return json.loads('{"a":' * levels + "1" + "}" * levels)
-
-    require_flat(nested(DEEPEST - 1))
-    with pytest.raises(RefusedError, match="nested too deeply"):
-        require_flat(nested(DEEPEST + 1))
-
-
-def test_what_is_no_list_or_object_holds_nothing() -> None:
-    assert objects([{"a": 1}, 2, None, {}]) == [{"a": 1}, {}]
-    assert objects({"a": 1}) == objects("text") == objects(None) == []
-    assert mapping({"a": 1}) == {"a": 1}
-    assert mapping([1]) == mapping(None) == {}
-
-
-@pytest.mark.parametrize(
-    ("word", "read"), [(" Completed ", "completed"), ("TIMEOUT", "timed_out"), ("canceled", "cancelled")]
-)
-def test_a_status_is_known_in_any_spelling(word: str, read: str) -> None:
-    assert status(word) == read
-
-
-@pytest.mark.parametrize(("value", "read"), [(" s-1 ", "s-1"), (7, "7")])
-def test_a_session_is_named_by_what_is_given(value: Any, read: str) -> None:
-    assert identity(value) == read

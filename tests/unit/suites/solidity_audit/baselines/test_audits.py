@@ -10,10 +10,7 @@ from evalake.suites.solidity_audit.baselines.audits import (
     Material,
     families,
     lines_of,
-    read_findings,
     read_material,
-    stated_confidence,
-    stated_verdict,
 )
 from tests.unit.suites.solidity_audit.baselines.material import claim, judged
 
@@ -71,30 +68,6 @@ def test_lines_are_those_that_a_text_names(text: str, lines: set[int]) -> None:
 )
 def test_kinds_are_known_by_their_words(text: str, kinds: set[str]) -> None:
     assert families(text) == kinds
-
-
-def test_findings_of_a_structured_audit_are_its_list() -> None:
-    (finding,), stated = read_findings(f"Here: {claim(type='dos', location='pay(), line 4', lines=[9, True, '3'])}")
-    assert (finding.type, finding.severity, finding.location) == ("dos", None, "pay(), line 4")
-    assert finding.lines == {4, 9}
-    assert (stated_verdict(stated), stated_confidence(stated)) == (True, 0.8)
-
-
-def test_findings_of_prose_are_the_paragraphs_that_name_a_kind() -> None:
-    audit = "I read it all.\n\n1. Reentrancy in take, line 8.\n2. No overflow issues.\n- The oracle is one pair."
-    findings, stated = read_findings(audit)
-    assert [finding.words for finding in findings] == ["1. Reentrancy in take, line 8.", "- The oracle is one pair."]
-    assert (findings[0].lines, stated) == ({8}, {})
-
-
-@pytest.mark.parametrize("confidence", [True, "high", 1.5, -1, None, float("nan")])
-def test_a_confidence_that_is_no_share_is_not_stated(confidence: object) -> None:
-    assert stated_confidence({"confidence": confidence}) is None
-
-
-@pytest.mark.parametrize(("verdict", "said"), [("SAFE", False), ("vulnerable", True), ("maybe", None), (None, None)])
-def test_a_verdict_is_one_of_two_words(verdict: object, said: bool | None) -> None:
-    assert stated_verdict({"verdict": verdict}) is said
 
 
 def test_a_prompt_without_an_audit_is_no_material() -> None:

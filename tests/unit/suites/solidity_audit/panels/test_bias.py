@@ -8,9 +8,7 @@ import polars as pl
 import pytest
 from scipy.stats import pearsonr
 
-from evalake.suites.solidity_audit.cross_row_metrics import cross_row_metrics
 from evalake.suites.solidity_audit.panels.rows import family, judge_bias
-from evalake.suites.solidity_audit.truth import DEFAULTS
 from tests.unit.suites.solidity_audit.support import finding, frame_of, judgement, line, target
 
 
@@ -121,9 +119,3 @@ def test_a_judge_without_bias_is_rarely_said_to_have_one() -> None:
         low, high = biases.select("ci_low", "ci_high").row(0)
         outside += not low <= 0 <= high
     assert outside <= 8  # of 60: 3 expected at 95 %
-
-
-def test_it_is_among_the_metrics_of_a_run() -> None:
-    lines = [line(n, judged=seen(n % 2 == 0, "BONUS_VALID", "HALLUCINATED"), judge=j) for n in range(6) for j in "ab"]
-    names = set(cross_row_metrics(frame_of(lines), DEFAULTS)["metric"])
-    assert "judge_bias_position" in names

@@ -3,11 +3,8 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
-from evalake.suites.solidity_audit.panels.consensus import majority
 from evalake.suites.solidity_audit.panels.rows import derive
 from evalake.suites.solidity_audit.truth import DEFAULTS
 from tests.unit.suites.solidity_audit.panels.material import (
@@ -51,15 +48,6 @@ def test_on_a_safe_contract_the_panel_decides_on_the_verdict() -> None:
     clean = judgement(said=False)
     assert panel(clean, clean, truth=SAFE)["panel_undecided"] is False
     assert panel(clean, judgement(said=True), truth=SAFE)["panel_undecided"] is True
-
-
-@given(st.lists(st.sampled_from([True, False, None]), max_size=9))
-def test_a_majority_is_more_than_half_or_none(answers: list[bool | None]) -> None:
-    value, decided = majority(answers)
-    most = max((answers.count(each) for each in (True, False, None)), default=0)
-    assert decided == (len(answers) >= 2 and 2 * most > len(answers))
-    if decided:
-        assert answers.count(value) == most
 
 
 def test_dawid_and_skene_follow_the_good_judges_where_poor_ones_have_the_majority() -> None:

@@ -7,7 +7,7 @@ from evalake.contracts.audit import audit
 from evalake.contracts.engines.arrow import conform
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.suites.solidity_audit.cross_row_metrics import cross_row_metrics
-from evalake.suites.solidity_audit.panels.rows import derive, median_of
+from evalake.suites.solidity_audit.panels.rows import derive
 from evalake.suites.solidity_audit.truth import DEFAULTS
 from tests.unit.suites.solidity_audit.panels.material import (
     JUDGES,
@@ -73,11 +73,6 @@ def test_an_undecided_sample_leaves_the_rates_and_is_counted() -> None:
     assert values["judge_error_rate"]["value"] is None
     assert (values["finding_precision"]["value"], values["finding_precision"]["n"]) == (1.0, 2)
     assert (values["findings_undecided_rate"]["value"], values["findings_undecided_rate"]["n"]) == (0.0, 2)
-
-
-def test_the_median_is_of_what_is_known() -> None:
-    assert median_of([None, 0.2, 0.4]) == pytest.approx(0.3)
-    assert median_of([None]) is None
 
 
 @pytest.mark.slow

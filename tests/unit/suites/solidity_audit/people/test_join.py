@@ -33,16 +33,6 @@ def test_on_a_target_most_people_are_right_and_as_many_either_way_say_nothing(
     assert [each["human_target_found"] for each in joined(lines, *labels)] == [said, said], "whichever judge"
 
 
-def test_a_drawn_audit_stands_for_others_and_a_picked_one_for_none() -> None:
-    lines = [line(number, judged=found()) for number in range(3)]
-    drawn, picked, _ = results(lines)
-    labels = [
-        word(drawn, "target_found", "yes", inclusion_probability=0.25, draw="1"),
-        word(picked, "target_found", "yes"),
-    ]
-    assert [each["human_weight"] for each in joined(lines, *labels)] == [4.0, None, None]
-
-
 def test_findings_are_counted_where_people_labelled_every_one() -> None:
     judged = judgement([finding(1), finding(2, "HALLUCINATED")], target())
     lines = [line(number, judged=judged) for number in range(2)]
@@ -79,13 +69,6 @@ def test_a_bonus_is_confirmed_or_rejected_where_people_are_of_one_mind(
     labels = [on_finding(row, 2, name, f"person {number}") for number, name in enumerate(classes)]
     (each,) = joined(lines, *labels)
     assert (each["bonus_confirmed"], each["bonus_rejected"]) == (confirmed, rejected)
-
-
-def test_words_on_other_suites_or_audits_change_nothing() -> None:
-    lines = [line(judged=found())]
-    (row,) = results(lines)
-    others = [word(row, "target_found", "yes", suite="another"), word(row | {"model": "other"}, "target_found", "yes")]
-    assert joined(lines, *others) == joined(lines)
 
 
 @pytest.mark.parametrize(

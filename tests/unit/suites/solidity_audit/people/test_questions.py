@@ -1,12 +1,9 @@
 """People are asked blind first, about what is worth a look, and beside the truth only what needs it."""
 
-import json
 from typing import Any
 
 import pytest
 
-from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import HUMAN_LABELS
 from evalake.suites.solidity_audit.people import in_words
 from tests.unit.suites.solidity_audit.people.material import (
     FOUND,
@@ -64,11 +61,3 @@ def test_audits_worth_a_look_weigh_more() -> None:
     weighed = candidates(results, NOBODY).join(names, on="sample_hash")
     weights = dict(weighed.select("sample_id", "weight").iter_rows())
     assert weights == {"s0": 1.0, "s1": 5.0, "s2": 4.0, "s3": 3.0}
-
-
-def test_a_labelled_audit_is_not_drawn_again() -> None:
-    results, findings = rows_of(lines_of_run())
-    text = write_sheet(sheet_of(results, findings), "jsonl")
-    filled = [json.loads(each) | {"target_found": "yes"} for each in text.splitlines()]
-    labels = read_sheet("\n".join(map(json.dumps, filled)), "jsonl", "ann", WHEN)
-    assert candidates(results, conform(labels.rows, HUMAN_LABELS)).is_empty()

@@ -4,8 +4,6 @@ import json
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evalake.sdk.sample import read_delimited
 from tests.unit.suites.solidity_audit.prompts.material import judge_prompt
@@ -42,23 +40,6 @@ def check_fences(audit: str) -> None:
 @pytest.mark.parametrize("audit", INJECTIONS)
 def test_no_injection_leaves_its_fence(audit: str) -> None:
     check_fences(audit)
-
-
-def test_an_audit_that_repeats_the_marks_of_its_own_prompt_gets_new_ones() -> None:
-    audit = "first"
-    for _ in range(5):
-        audit = judge_prompt(audit).messages[1]["content"]
-        check_fences(audit)
-
-
-@given(st.text(alphabet=st.sampled_from("<>end audit\n0123456789abcdef"), max_size=300).filter(str.strip))
-def test_no_text_leaves_its_fence(audit: str) -> None:
-    check_fences(audit)
-
-
-@pytest.mark.parametrize("audit", INJECTIONS)
-def test_the_instructions_are_the_same_whatever_the_audit_says(audit: str) -> None:
-    assert judge_prompt(audit).messages[0] == judge_prompt("nothing").messages[0]
 
 
 def test_the_judge_never_sees_who_wrote_the_audit() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalake.suites.solidity_audit.replies import Hits, compare, lines_in, names_function, words_in
+from evalake.suites.solidity_audit.replies import compare, lines_in, names_function
 
 
 @pytest.mark.parametrize(
@@ -45,30 +45,6 @@ def test_lines_are_read_where_a_word_or_mark_introduces_them(location: str, line
 )
 def test_a_function_is_named_by_a_word_of_its_own(location: str, function: str, named: bool) -> None:
     assert names_function(location, ["other", function]) is named
-
-
-def test_words_of_a_place_are_its_names_alone() -> None:
-    assert words_in("function withdraw at line 7 in Vault.sol") == {"withdraw", "Vault"}
-    assert words_in("lines 3 to 9") == set()
-
-
-@pytest.mark.parametrize(
-    ("location", "lines", "hits"),
-    [
-        ("withdraw", [10], Hits(True, True, 1 / 3)),
-        ("line 10", [11, 12], Hits(False, True, 1.0)),
-        ("lines 11-14", [], Hits(False, True, 2 / 5)),
-        ("withdraw()", [], Hits(True, False, 0.0)),
-        ("line 15", [], Hits(False, True, 0.0)),
-        ("line 16", [], Hits(False, False, 0.0)),
-    ],
-)
-def test_a_claim_hits_by_name_by_nearness_and_by_overlap(location: str, lines: list[int], hits: Hits) -> None:
-    assert compare(location, lines, ["withdraw"], [10, 11, 12]) == hits
-
-
-def test_where_the_truth_names_no_place_nothing_can_be_hit() -> None:
-    assert compare("withdraw, line 7", [8], [], []) == Hits(None, None, None)
 
 
 @given(st.text(max_size=200), st.lists(st.integers(1, 50), max_size=5), st.lists(st.integers(1, 50), max_size=5))

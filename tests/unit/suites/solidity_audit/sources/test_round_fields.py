@@ -4,35 +4,18 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evalake.core.errors import SourceError
-from evalake.sdk.json_in_text import number_of
-from evalake.suites.solidity_audit.replies import Asked, read_judgement
 from evalake.suites.solidity_audit.sources.round_fields import (
-    LONGEST_NOTE,
     Claim,
     cluster_of,
     in_our_words,
     match,
     read_review,
     read_truth,
-    truth_of,
 )
-from evalake.suites.solidity_audit.truth import SCORES, GroundTruth
-from tests.unit.suites.solidity_audit.sources.rounds_material import CLAIMS, TRUTH, judgement, review
-
-
-def test_what_the_suite_does_not_know_is_left_out() -> None:
-    read = in_our_words(judgement())
-    assert read.keys() == {"findings", "overall_verdict", "target_assessment", "summary", "notes"}
-    assert "surprise" not in read["findings"][0]
-    assert read["findings"][0]["reason"] == "As the code says."
-    assert read["target_assessment"]["root_cause_identification"] == {
-        "score": 0.75,
-        "reason": "It names the statement.",
-    }
+from evalake.suites.solidity_audit.truth import GroundTruth
+from tests.unit.suites.solidity_audit.sources.rounds_material import CLAIMS, review
 
 
 @pytest.mark.parametrize(
@@ -66,71 +49,6 @@ def test_a_finding_is_told_in_our_field_names(stated: Any, read: Any) -> None:
 def test_a_score_may_be_a_number_a_text_or_an_object(score: Any, read: Any) -> None:
     target = in_our_words({"findings": [], "target_assessment": {"root_cause_identification": score}})
     assert target["target_assessment"]["root_cause_identification"] == read
-
-
-def test_of_verdict_and_target_every_field_is_there_null_where_it_is_not_said() -> None:
-    told = {"findings": [], "overall_verdict": {"is_vulnerable": "true"}, "target_assessment": {"target_found": "no"}}
-    read = in_our_words(told)
-    assert read["overall_verdict"] == {"said_vulnerable": True, "confidence_expressed": None}
-    unsaid = dict.fromkeys(("finding_id", "type_match", *SCORES.values()))
-    assert read["target_assessment"] == {"found": False, **unsaid}
-    reading = read_judgement(
-        '{"findings": [], "target_assessment": {"found": false}}', Asked(None, None, recorded=True)
-    )
-    assert reading.flaws == ()
-
-
-def test_the_word_for_a_type_match_is_spelled_our_way() -> None:
-    told = {"findings": [], "target_assessment": {"type_match": "Not-Mentioned"}}
-    assert in_our_words(told)["target_assessment"]["type_match"] == "not_mentioned"
-
-
-@pytest.mark.parametrize(
-    ("value", "number"),
-    [
-        ("3", 3),
-        ("-1", -1),
-        ("0.5", 0.5),
-        ("1e999", "1e999"),
-        ("nan", "nan"),
-        ("1_0", "1_0"),
-        (2.0, 2),
-        ("high", "high"),
-        (None, None),
-        ([1], [1]),
-    ],
-)
-def test_a_text_that_is_a_number_is_one(value: Any, number: Any) -> None:
-    assert number_of(value) == number
-
-
-@pytest.mark.parametrize(
-    ("value", "truth"), [(" TRUE ", True), ("yes", True), ("No", False), ("1", "1"), (1, 1), (None, None)]
-)
-def test_a_text_that_states_a_truth_is_one(value: Any, truth: Any) -> None:
-    assert truth_of(value) is truth if isinstance(truth, bool) else truth_of(value) == truth
-
-
-anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
-    max_leaves=9,
-)
-
-
-@given(st.dictionaries(st.sampled_from(["findings", "overall_verdict", "target_assessment", "summary"]), anything))
-def test_any_object_is_put_into_our_words(value: dict[str, Any]) -> None:
-    assert in_our_words(value)["findings"] is not None or value.get("findings") is None
-
-
-def test_a_truth_is_read_from_where_the_round_keeps_it() -> None:
-    assert read_truth(TRUTH) == GroundTruth(
-        is_vulnerable=True,
-        vulnerability_type="reentrancy",
-        severity="high",
-        vulnerable_functions=["withdraw"],
-        difficulty_tier=2,
-    )
 
 
 @pytest.mark.parametrize(
@@ -233,11 +151,6 @@ def test_a_form_that_was_not_filled_in_answers_nothing_and_is_named(target: dict
     assert read.unanswered == [question]
 
 
-def test_a_claim_of_two_classes_has_none() -> None:
-    (claim,) = read_review(review({"claim": CLAIMS[1], "classification": "BONUS_VALID|HALLUCINATED"})).claims
-    assert (claim.classification, claim.stated) == (None, "BONUS_VALID|HALLUCINATED")
-
-
 @pytest.mark.parametrize("value", [{}, {"target_assessment": [], "other_findings": "none", "summary": 3}])
 def test_a_review_that_says_nothing_answers_nothing(value: dict[str, Any]) -> None:
     read = read_review(value)
@@ -256,13 +169,6 @@ def test_a_review_that_says_nothing_answers_nothing(value: dict[str, Any]) -> No
 )
 def test_the_day_of_a_review_is_of_utc_where_it_names_no_zone(date: Any, day: datetime | None) -> None:
     assert read_review({"evaluation_info": {"date": date}}).reviewed_at == day
-
-
-def test_texts_are_kept_as_tables_can_hold_them() -> None:
-    read = read_review(review(notes="a\x00b" + "c" * LONGEST_NOTE))
-    assert read.note is not None
-    assert read.note.startswith("a?b")
-    assert len(read.note) == LONGEST_NOTE
 
 
 def claim(text: str) -> Claim:
@@ -286,9 +192,3 @@ FINDINGS = {1: CLAIMS[1], 2: CLAIMS[2]}
 )
 def test_a_claim_is_about_the_finding_that_it_repeats(text: str, finding: int | None) -> None:
     assert match([claim(text)], FINDINGS) == [(claim(text), finding)]
-
-
-def test_a_finding_is_given_to_the_claim_that_is_most_like_it() -> None:
-    near, same = claim(CLAIMS[1].replace("twice", "two times")), claim(CLAIMS[1])
-    assert match([near, same], FINDINGS) == [(near, None), (same, 1)]
-    assert match([same], {}) == [(same, None)]

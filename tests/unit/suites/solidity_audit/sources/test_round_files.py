@@ -12,23 +12,14 @@ from evalake.suites.solidity_audit.sources.round_files import (
     NO_JSON_FILE,
     NOT_JSON,
     aliases,
-    expert_of,
-    folder_name,
-    is_review_folder,
     model_named,
     number_of,
-    plain,
     sample_names,
 )
 from evalake.suites.solidity_audit.sources.rounds import NO_TRUTH, NOTHING_SAID, read_folder
 from tests.unit.suites.solidity_audit.sources.rounds_material import ROUND, judgement, read, reasons, review, write
 
 MODELS = ("claude_opus_4.5", "gpt-5.2", "org/own-model")
-
-
-@pytest.mark.parametrize("name", ["Claude Opus 4.5", "claude-opus-4-5", "anthropic/CLAUDE_OPUS_4.5"])
-def test_spelling_never_matters(name: str) -> None:
-    assert plain(name) == "claudeopus45"
 
 
 @pytest.mark.parametrize(
@@ -48,41 +39,11 @@ def test_a_model_is_known_by_its_name_an_alias_or_the_rounds_own(tmp_path: Path,
     assert model_named(name, MODELS, aliases(tmp_path)) == model
 
 
-def test_two_aliases_of_one_model_are_each_other(tmp_path: Path) -> None:
-    """Where the folder bears one alias and the review another."""
-    assert model_named("claude opus 4.5", ["opus"], aliases(tmp_path)) == "opus"
-    assert model_named("claude", ["opus"], aliases(tmp_path)) == "opus"
-
-
-def test_the_rounds_own_aliases_come_first(tmp_path: Path) -> None:
-    (tmp_path / ALIASES_FILE).write_text('{"opus": "gpt-5.2"}', encoding="utf-8")
-    assert model_named("opus", MODELS, aliases(tmp_path)) == "gpt-5.2"
-
-
 @pytest.mark.parametrize("content", ["{", "[]", '{"opus": 4}', '"opus"', "[" * 50_000])
 def test_a_file_of_aliases_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / ALIASES_FILE).write_text(content, encoding="utf-8")
     with pytest.raises(SourceError, match="must be a JSON object of names"):
         aliases(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("folder", "holds", "expert"),
-    [
-        ("expert_reviews", True, None),
-        ("Expert-Reviews (Cy)", True, "(Cy)"),
-        ("Bob_ExpertReviews", True, "Bob"),
-        ("reviews", False, "reviews"),
-        ("judge_outputs", False, "judge_outputs"),
-    ],
-)
-def test_a_folder_of_reviews_may_be_named_for_its_expert(folder: str, holds: bool, expert: str | None) -> None:
-    assert is_review_folder(folder) is holds
-    assert expert_of(folder) == expert
-
-
-def test_folders_are_known_whatever_joins_their_words() -> None:
-    assert {folder_name(name) for name in ("judge_outputs", "Judge-Outputs", "judge outputs")} == {"judgeoutputs"}
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from evalake.suites.solidity_audit.sources.rounds import (
     read_folder,
 )
 from evalake.suites.solidity_audit.suite import SUITE
-from tests.integration.cli.command import evalake
+from tests.integration.cli.command import evalake_here
 from tests.unit.suites.solidity_audit.sources.rounds_material import (
     CLAIMS,
     ROUND,
@@ -181,7 +181,7 @@ def test_a_real_round_is_counted_by_folder_and_file(real_data: Path, tmp_path: P
     refused = [(out.where, out.reason) for out in read.skipped if out.payload is not None]
     assert refused == [("expert_reviews/claude_opus_4.5/r_nc_ds_234.json", NOT_JSON)]
     where = ("--lake", tmp_path / "lake", "--out", tmp_path)
-    done = evalake("import", folder, "--suite", "solidity_audit", *where, folder=tmp_path)
+    done = evalake_here("import", folder, "--suite", "solidity_audit", *where, folder=tmp_path)
     assert done.returncode == 1
     assert "left out, not a JSON object: 1\n  expert_reviews/claude_opus_4.5/r_nc_ds_234.json\n" in done.stdout
     assert "Traceback" not in done.stderr
@@ -308,9 +308,14 @@ def test_names_that_are_not_utf_8_are_refused_and_the_rest_is_imported(tmp_path:
 
 
 @pytest.mark.parametrize(
-    "folder", ["expert_reviews", "Group1_ExpertReviews", "EXPERT-REVIEWS 2", "x/myexpert_reviewsB"]
+    ("folder", "model"),
+    [
+        ("expert_reviews", "some_model_1.5"),
+        ("Group1_ExpertReviews", "Some Model 1.5"),
+        ("EXPERT-REVIEWS 2", "some-model-1-5"),
+        ("x/myexpert_reviewsB", "org/nested/SOME_MODEL_1_5"),
+    ],
 )
-@pytest.mark.parametrize("model", ["some_model_1.5", "Some Model 1.5", "some-model-1-5", "org/nested/SOME_MODEL_1_5"])
 def test_reviews_become_labels_of_the_audit_whatever_the_spelling(tmp_path: Path, folder: str, model: str) -> None:
     claim = {"finding_number": 1, "model_claim": [f"[{CLAIMS[2]}]"], "classification": "SECURITY_THEATER"}
     files = {**ROUND, f"{folder}/{model}/r_nc_box.json": review(claim)}

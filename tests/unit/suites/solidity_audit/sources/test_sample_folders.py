@@ -43,7 +43,7 @@ def test_what_is_no_sample_is_counted_by_reason(tmp_path: Path) -> None:
     }
     dataset = read_dataset(str(write(tmp_path / "set", files)))
     assert [(sample.sample_id, sample.label) for sample in dataset.samples] == [
-        *(("set/tier1/box", "vulnerable"), ("set/tier2/bag", "safe")),
+        *(("set/tier1/box", "vulnerable"), ("set/tier2/bag", "safe"))
     ]
     assert Counter(out.reason for out in dataset.skipped) == {
         "backup file": 2,

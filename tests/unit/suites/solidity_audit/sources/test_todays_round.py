@@ -143,7 +143,7 @@ def test_gold_standard_folders_are_prompts_and_variants_keep_samples_apart(tmp_p
     gold = {f"{judges}/gs/with_context/j_box.json": judgement(), "samples/gs/ground_truth/box.json": TRUTH}
     items = [recorded.item for _, recorded in read(tmp_path, variants | gold).lines]
     assert {(item.sample.sample_id, item.prompt_type) for item in items} == {
-        *(("sanitized/box", "direct"), ("trojan/box", "direct"), ("box", "with_context")),
+        *(("sanitized/box", "direct"), ("trojan/box", "direct"), ("box", "with_context"))
     }
 
 
