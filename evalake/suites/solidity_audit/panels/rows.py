@@ -45,6 +45,7 @@ from evalake.suites.solidity_audit.panels.consensus import (
 from evalake.suites.solidity_audit.score import UNJUDGED
 from evalake.suites.solidity_audit.truth import (
     DAWID_SKENE,
+    KNOWLEDGE,
     MAJORITY,
     PARTIAL,
     SCORES,
@@ -104,7 +105,8 @@ def panels_of(results: pl.DataFrame, findings_of: Callable[[Row], Iterable[Row]]
         results: The run's result rows; those of panels are left out.
         findings_of: The findings of a result row, each with its judge.
     """
-    singles = results.filter(~pl.col("judge").str.starts_with(PREFIX)).sort(*SUBJECT, "judge_hash")
+    audits_only = pl.col("prompt_type") != KNOWLEDGE
+    singles = results.filter(~pl.col("judge").str.starts_with(PREFIX), audits_only).sort(*SUBJECT, "judge_hash")
     panels: dict[tuple[str, ...], list[Audit]] = {}
     for _, of_model in singles.group_by("model", maintain_order=True):
         groups = [group.to_dicts() for _, group in of_model.group_by(*SUBJECT, maintain_order=True)]
@@ -116,7 +118,7 @@ def panels_of(results: pl.DataFrame, findings_of: Callable[[Row], Iterable[Row]]
 
 def _audit(members: Sequence[Row], findings_of: Callable[[Row], Iterable[Row]]) -> Audit:
     listed = [finding for row in members if row["judge_error"] is None for finding in findings_of(row)]
-    return Audit(members, merge(listed, numbered=members[0]["prompt_type"] == NUMBERED))
+    return Audit(members, merge(listed, numbered=members[0]["prompt_type"] in NUMBERED))
 
 
 def _pool_hash(audits: Sequence[Audit]) -> str:
@@ -194,6 +196,7 @@ _SAME = frozenset(
             "vulnerability_type",
             "severity",
             "difficulty_tier",
+            *("base", "transformation", "code_acts", "recognised", "contaminated"),
             "subject_error",
         ),
     )
@@ -364,7 +367,7 @@ def _on_findings(given: pl.DataFrame) -> pl.DataFrame:
     schema |= {"finding_id": pl.Int64, "word": pl.Float64, "is_first": pl.Boolean}
     if "findings" not in given.columns:
         return _departures(pl.DataFrame(schema=schema), (*AUDIT, "finding_id"))
-    listed = given.filter(pl.col("prompt_type") == NUMBERED, pl.col("findings").list.len() > 0)
+    listed = given.filter(pl.col("prompt_type").is_in(NUMBERED), pl.col("findings").list.len() > 0)
     each = listed.select(*AUDIT, "judge", "cluster", "findings").explode("findings").unnest("findings")
     first, last = (pl.col("finding_id").min().over(AUDIT), pl.col("finding_id").max().over(AUDIT))
     words = each.filter(first < last).with_columns(

@@ -56,6 +56,7 @@ from evalake.suites.solidity_audit.sources.round_files import (
     whole_of,
 )
 from evalake.suites.solidity_audit.sources.summaries import compare
+from evalake.suites.solidity_audit.sources.variants import origin_of, parent_of
 from evalake.suites.solidity_audit.truth import SUITE, as_sample
 
 JUDGED_TWICE = "another judgement of the same audit by the same judge"
@@ -100,7 +101,11 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
     reading = Reading(_UNJUDGED) if failure is not None else read_judgement(text, asked_of(truth))
     if reading.judgement is None:
         raise SourceError(f"judgement: {'; '.join(reading.flaws)}")
-    cluster = cluster_of(described) or sample_id
+    variant = file.place.section[1] if file.place and file.place.section[0] == "tc" else None
+    parent = parent_of(described)
+    origin = origin_of(name, described, {name: parent} if parent else {}, variant)
+    truth = truth.model_copy(update=origin)
+    cluster = f"/{origin['base']}" if origin else cluster_of(described) or sample_id
     sample = as_sample(DATASET, sample_id, NO_CONTRACT, truth, cluster=cluster, note=None)
     audit = _judged_audit(round_, file, (name, model, prompt_type), reading.judgement)
     item = Item(sample, model, judge, prompt_type, whole_of(value.get("replicate")) or 0)
