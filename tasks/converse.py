@@ -12,7 +12,7 @@ from evalake.contracts.tables import CALLS
 from evalake.core.configuration import Configuration
 from evalake.core.errors import ProviderError
 from evalake.models.attempts import CallsEndedError, WithoutSlot
-from evalake.models.cost import taken
+from evalake.models.cost import beyond_context, taken
 from evalake.models.endpoints import endpoint_of
 from evalake.models.request import Failure, Reply, Request, parameters_of, revision_of
 from evalake.sdk import Converse, Exchange, Item, Suite
@@ -152,6 +152,8 @@ def call(
 
     async def answer(request: Request, key: Key) -> Exchange:
         spending, revision = Spending(request), index.next_revision(key)
+        if (too_long := beyond_context(request, context.configuration.model(request.model).context)) is not None:
+            return Exchange(request.prompt_hash, Failure("context_length", too_long, 0), endpoint=key.endpoint)
 
         async def admit(failed_cost_usd: float, without_slot: WithoutSlot) -> None:
             if not await lease.holds():

@@ -112,6 +112,8 @@ class ModelOptions(_Section):
     stream: bool | None = None
     # Whether its provider caches prompts for the next turn; None: the suite's default
     cache_prompt: bool | None = None
+    # The most tokens that a request may have; None: as LiteLLM's table says
+    context: Annotated[int, Field(gt=0)] | None = None
     endpoint: EndpointName | None = Field(default=None, json_schema_extra=ONLY_TRUSTED)
     # Whether ledger rows without an endpoint answer for this model, even if its provider has no service of its own
     adopt_unknown_endpoint: bool = Field(default=False, json_schema_extra=ONLY_TRUSTED)

@@ -154,6 +154,24 @@ def input_tokens(request: Request) -> int:
     return sum(_text_tokens(request.model, text) + _TOKENS_OF_A_MESSAGE for text in texts)
 
 
+def beyond_context(request: Request, limit: int | None) -> str | None:
+    """Say by how many tokens a request is beyond what its model takes; None where it fits, or nobody knows.
+
+    `limit` is the configured one, in place of that of LiteLLM's table.
+    """
+    if request.model.startswith(BASELINE_PREFIX):
+        return None
+    if limit is None:
+        entry = _table().get(request.model) or _table().get(request.model.partition("/")[2], {})
+        stated = entry.get("max_input_tokens")
+        limit = stated if isinstance(stated, int) and stated > 0 else None
+    longest = sum(len(str(message.get("content") or "").encode(errors="replace")) for message in request.messages)
+    if limit is None or longest <= limit:  # a token has at least one byte
+        return None
+    tokens = input_tokens(request)
+    return f"the request has {tokens:,} tokens, and {request.model} takes {limit:,}" if tokens > limit else None
+
+
 def output_limit(parameters: Mapping[str, Any]) -> int | None:
     """Read the limit on output tokens from a request's parameters; None without one."""
     limits = [value for name in _OUTPUT_LIMITS if isinstance(value := parameters.get(name), int) and value > 0]

@@ -34,7 +34,9 @@ class SolidityAuditResult(JudgedRow):
     difficulty_tier: int | None = Field(description="Ground truth: 1 textbook to 4 economic; null where unknown.")
     base: str | None = Field(description="The sample that this one was made of, or its own name; null where unknown.")
     transformation: str | None = Field(description="How it was made of its base; null where nobody said.")
-    code_acts: str | None = Field(description="What the statements at the vulnerability's root do; null where unknown.")
+    code_act: str | None = Field(
+        description="What the first statement at the root does; null where nobody annotated it."
+    )
     recognised: bool | None = Field(description="The model says that it knows the contract; null unless asked for it.")
     contaminated: bool | None = Field(
         description="It does, and names the known incident; null unless asked for it, or where no incident is known."
@@ -110,7 +112,7 @@ REASONS = ("type_match_reason", "rcir_reason", "ava_reason", "fsv_reason", "judg
 
 _WORDS = (
     *("dataset", "sample_id", "cluster", "model", "judge", "prompt_type", "judge_error", "subject_error"),
-    *("vulnerability_type", "severity", "endpoint", "judge_endpoint", "base", "transformation", "code_acts"),
+    *("vulnerability_type", "severity", "endpoint", "judge_endpoint", "base", "transformation", "code_act"),
 )
 _SHARES = (
     *("confidence", "calibration_error", "rcir", "ava", "fsv"),
@@ -150,7 +152,7 @@ RESULTS = Contract(
         LANDED_BY_RUN,
         ENDPOINTS_OF_RESULTS,
         Added(("mended",)),
-        Added(("base", "transformation", "code_acts", "recognised", "contaminated")),
+        Added(("base", "transformation", "code_act", "recognised", "contaminated")),
     ),
 )
 

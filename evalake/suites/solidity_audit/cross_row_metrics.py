@@ -273,10 +273,12 @@ def _stacked(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 def warnings(frame: pl.DataFrame) -> Sequence[str]:
     """Write one sentence for each thing that makes the numbers less reliable than they look."""
+    stand_ins = base_warnings(frame)
+    frame = frame.filter(pl.col("prompt_type") != KNOWLEDGE)
     rows = frame.filter(~pl.col("judge").str.starts_with(PREFIX))
     of_judges = [*_self_judging(rows), *_single_judge(rows), *_failed(rows), *_repaired(rows), *_contradictory(rows)]
     of_panels = [*_undecided(frame), *_two_judges(frame), *_unpaired(frame), *_dawid_skene(frame)]
-    return [*of_judges, *of_panels, *_unstated(rows), *base_warnings(frame)]
+    return [*of_judges, *of_panels, *_unstated(rows), *stand_ins]
 
 
 def _self_judging(rows: pl.DataFrame) -> list[str]:

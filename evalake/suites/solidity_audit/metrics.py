@@ -36,7 +36,7 @@ from evalake.suites.solidity_audit.truth import (
 )
 
 SLICES = ("all", "prompt_type", "difficulty_tier", "vulnerability_type", "severity")
-OF_CODE = ("transformation", "code_acts")
+OF_CODE = ("transformation", "code_act")
 FURTHER: Mapping[str, tuple[str, ...]] = {
     "accuracy": ("confidence_bin", *OF_CODE),
     "mean_confidence": ("confidence_bin",),

@@ -334,7 +334,7 @@ def _base(item: Item, answered: Sequence[Exchange], audit: Reply) -> Columns:
         "difficulty_tier": truth.difficulty_tier,
         "base": truth.base or sample.sample_id,
         "transformation": truth.transformation,
-        "code_acts": truth.code_acts,
+        "code_act": truth.code_act,
         "recognised": None,
         "contaminated": None,
         "subject_error": None,

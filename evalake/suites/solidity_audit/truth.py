@@ -94,12 +94,12 @@ class GroundTruth(Strict):
     base: Text | None = None  # the sample that this one was made of; its own name where others are made of it
     transformation: Text | None = None  # how it was made; null or `original` for a base
     incident: Text | None = None  # the name by which the public knows the exploit
-    code_acts: Text | None = None  # what its statements at the root do, by the taxonomy of the annotators
+    code_act: Text | None = None  # what the first statement at the root does, by the annotators' taxonomy
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         texts = (self.vulnerability_type, self.severity, *self.vulnerable_functions)
-        texts += (self.base, self.transformation, self.incident, self.code_acts)
+        texts += (self.base, self.transformation, self.incident, self.code_act)
         if not all(is_storable(text) for text in (*texts, self.root_cause, self.attack_scenario, self.fix) if text):
             raise ValueError("a text that cannot be stored (half a surrogate pair, or NUL)")
         return self
@@ -138,7 +138,7 @@ def as_sample(
     )
 
 
-LATER = ("base", "transformation", "incident", "code_acts")
+LATER = ("base", "transformation", "incident", "code_act")
 """Fields that samples got later: without them, a sample is the one it was."""
 
 

@@ -81,6 +81,11 @@ def derive(tables: Mapping[str, pl.DataFrame], options: Mapping[str, Any]) -> De
     panels = panels_of(singles, lambda row: of_judgement.get(tuple(row[name] for name in FOUND_BY), ()))
     for judges, audits in panels.items():
         name = panel_name(judges, aggregated)
+        probes = [audit for audit in audits if audit.members[0]["prompt_type"] == KNOWLEDGE]
+        audits = [audit for audit in audits if audit.members[0]["prompt_type"] != KNOWLEDGE]
+        for audit in probes:
+            rows.append(_probe_row(name, len(judges), audit))
+            items.append(_item(rows[-1], audit.members[0]))
         pool = (_pool_hash(audits),) if aggregated == DAWID_SKENE else ()
         for audit, word in zip(audits, AGGREGATIONS[aggregated](audits), strict=True):
             row = panel_row(name, len(judges), audit, word) | {"judge_hash": _panel_hash(name, audit.members, pool)}
@@ -105,8 +110,7 @@ def panels_of(results: pl.DataFrame, findings_of: Callable[[Row], Iterable[Row]]
         results: The run's result rows; those of panels are left out.
         findings_of: The findings of a result row, each with its judge.
     """
-    audits_only = pl.col("prompt_type") != KNOWLEDGE
-    singles = results.filter(~pl.col("judge").str.starts_with(PREFIX), audits_only).sort(*SUBJECT, "judge_hash")
+    singles = results.filter(~pl.col("judge").str.starts_with(PREFIX)).sort(*SUBJECT, "judge_hash")
     panels: dict[tuple[str, ...], list[Audit]] = {}
     for _, of_model in singles.group_by("model", maintain_order=True):
         groups = [group.to_dicts() for _, group in of_model.group_by(*SUBJECT, maintain_order=True)]
@@ -160,6 +164,12 @@ def panel_row(name: str, judges: int, audit: Audit, word: Word) -> dict[str, Any
     }
 
 
+def _probe_row(name: str, judges: int, audit: Audit) -> dict[str, Any]:
+    """Build a panel's row of a knowledge probe, of which there is nothing to judge."""
+    row = panel_row(name, judges, audit, Word((None, False), (None, False), []))
+    return row | UNJUDGED | {"panel_undecided": False, "judge_hash": _panel_hash(name, audit.members, ())}
+
+
 def _about_findings(
     first: Row, answers: Sequence[Row], target_found: bool | None, findings: Sequence[Decided]
 ) -> dict[str, Any]:
@@ -196,7 +206,7 @@ _SAME = frozenset(
             "vulnerability_type",
             "severity",
             "difficulty_tier",
-            *("base", "transformation", "code_acts", "recognised", "contaminated"),
+            *("base", "transformation", "code_act", "recognised", "contaminated"),
             "subject_error",
         ),
     )

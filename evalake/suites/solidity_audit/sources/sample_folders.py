@@ -29,7 +29,7 @@ from evalake.suites.solidity_audit.sources.builder import (
 )
 from evalake.suites.solidity_audit.sources.round_fields import cluster_of, read_truth
 from evalake.suites.solidity_audit.sources.round_files import text_of
-from evalake.suites.solidity_audit.sources.variants import code_acts_of, origin_of, parent_of, without_markers
+from evalake.suites.solidity_audit.sources.variants import code_act_of, origin_of, parent_of, without_markers
 from evalake.suites.solidity_audit.truth import GroundTruth
 
 CONTRACTS, TRUTHS, METADATA, ANNOTATIONS = "contracts", "ground_truth", "metadata", "code_acts_annotation"
@@ -170,7 +170,7 @@ def _take(
     within = folder.relative_to(source).as_posix()
     sample_id = "/".join([builder.dataset, *([within] if within != "." else []), name])
     origin = origin_of(name, value, parents)
-    given_truth = {**_of_text(truth, text, parts[0].name), **origin, "code_acts": _code_acts(folder, name, files)}
+    given_truth = {**_of_text(truth, text, parts[0].name), **origin, "code_act": _code_act(folder, name, files)}
     cluster = f"/{origin['base']}" if origin else cluster_of(value) or name
     material = Material(text.text, given_truth, as_payload(sample_id), cluster, _note(value), raw)
     builder.add_material(where, material)
@@ -189,11 +189,11 @@ def _parents(folders: Sequence[Path], files: Files) -> Mapping[str, str]:
     return parents
 
 
-def _code_acts(folder: Path, name: str, files: Files) -> str | None:
+def _code_act(folder: Path, name: str, files: Files) -> str | None:
     """Read the annotation of a sample's code acts; None where there is none that can be read."""
     path = folder / ANNOTATIONS / f"{name}.yaml"
     try:
-        return code_acts_of(files.read(path).decode("utf-8", "replace")) if path.exists() else None
+        return code_act_of(files.read(path).decode("utf-8", "replace")) if path.exists() else None
     except YAMLError:
         return None
 

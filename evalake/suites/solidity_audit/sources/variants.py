@@ -20,7 +20,7 @@ _OF_VARIANT = re.compile(r"^(?:ms|sn|nc|tr|fp|df|gs|ss(?:_l\d+)?|ch(?:_[a-z]+)?)
 """How a variant's name begins, before its base's: `ch_medical_tc_001` is made of `tc_001`."""
 
 _MARKER = re.compile(r"^[ \t]*/\*LN-(\d{1,7})\*/ ?", re.MULTILINE)
-_ROOT_CAUSE, _DECOY = "ROOT_CAUSE", "DECOY"
+_ROOT_CAUSE = "ROOT_CAUSE"
 
 
 def transformation_of(value: Mapping[str, Any], folder: str | None = None) -> str | None:
@@ -61,25 +61,16 @@ def without_markers(text: str) -> tuple[str, Mapping[int, int]]:
     return _MARKER.sub("", text), lines
 
 
-def code_acts_of(text: str) -> str | None:
-    """Read the kinds of statements at a vulnerability's root, joined by `+`; of a variant with decoys only, these.
+def code_act_of(text: str) -> str | None:
+    """Read what the first statement at a vulnerability's root does; None where none is annotated so.
 
     Raises yaml.YAMLError where the annotation is not YAML.
     """
     given = yaml.safe_load(text)
-    if not isinstance(given, Mapping):
-        return None
-    acts = [act for name in ("code_acts", "injections") for act in _maps(given.get(name))]
-    for function in (_ROOT_CAUSE, _DECOY):
-        kinds = {normalised(str(act.get("type"))) for act in acts if function in _functions(act)}
-        if kinds:
-            return "+".join(sorted(kinds)) if function == _ROOT_CAUSE else f"decoys: {'+'.join(sorted(kinds))}"
+    acts = given.get("code_acts") if isinstance(given, Mapping) else None
+    for act in acts if isinstance(acts, list) else ():
+        if isinstance(act, Mapping) and _ROOT_CAUSE in [
+            part.get("security_function") for part in (act, part_of(act, "vulnerable"))
+        ]:
+            return normalised(str(act.get("type"))) or None
     return None
-
-
-def _functions(act: Mapping[str, Any]) -> set[Any]:
-    return {part.get("security_function") for part in (act, part_of(act, "vulnerable"))}
-
-
-def _maps(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
