@@ -93,6 +93,8 @@ class Limits(_Section):
     attempts: Count = 5
     breaker_failures: Count = 20  # failures in a row that open the circuit
     breaker_seconds: Annotated[Number, Field(gt=0)] = 30.0
+    # The Prefect global concurrency limit that all flows share, whose slot a call holds
+    prefect_limit: Annotated[str, Field(min_length=1)] | None = None
     # The Prefect Secret block that holds the key, instead of an environment variable
     api_key_secret: Annotated[str, Field(pattern="^[a-z0-9-]+$")] | None = None
     # The endpoint of all its models; a model's own overrides it

@@ -34,9 +34,7 @@ class SolidityAuditResult(JudgedRow):
     difficulty_tier: int | None = Field(description="Ground truth: 1 textbook to 4 economic; null where unknown.")
     base: str | None = Field(description="The sample that this one was made of, or its own name; null where unknown.")
     transformation: str | None = Field(description="How it was made of its base; null where nobody said.")
-    code_act: str | None = Field(
-        description="What the first statement at the root does; null where nobody annotated it."
-    )
+    code_act: str | None = Field(description="What the first statement at the root does; null where unknown.")
     recognised: bool | None = Field(description="The model says that it knows the contract; null unless asked for it.")
     contaminated: bool | None = Field(
         description="It does, and names the known incident; null unless asked for it, or where no incident is known."

@@ -4,6 +4,7 @@ A source `no_comments:SOURCE` or `renamed:SOURCE` gives the samples of SOURCE so
 """
 
 import re
+import warnings
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -217,8 +218,9 @@ def _parsed(source: bytes) -> "Node":
         import tree_sitter_solidity
         from tree_sitter import Language, Parser
 
-        parser: Parser = Parser(Language(tree_sitter_solidity.language()))
-        _of_thread.parser = parser
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # the grammar gives its address as a number
+            _of_thread.parser = Parser(Language(tree_sitter_solidity.language()))
     root: Node = _of_thread.parser.parse(source).root_node
     if root.has_error:
         raise SourceError(f"line {_first_error(root)}")

@@ -14,8 +14,15 @@ from evalake.core.files import FileRefusedError, Files
 from evalake.sdk import Recorded, Skipped
 from evalake.sdk.sources import NOT_READ, as_payload, is_storable, storable
 from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
-from evalake.suites.solidity_audit.sources.layout import MISPLACED, Place, is_result, of_rules, of_tool, place_of
-from evalake.suites.solidity_audit.sources.tools import tool_of
+from evalake.suites.solidity_audit.sources.layout import (
+    MISPLACED,
+    Place,
+    is_result,
+    of_rules,
+    of_tool,
+    place_of,
+    tool_of,
+)
 
 MODEL_ALIASES: Mapping[str, str] = {
     "claude": "claude opus 4.5",

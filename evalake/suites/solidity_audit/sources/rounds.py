@@ -24,7 +24,7 @@ from evalake.sdk.sources import as_json, is_storable, storable
 from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
 from evalake.suites.solidity_audit.recorded import DATASET, NO_CONTRACT, asked_of, recorded_hashes
 from evalake.suites.solidity_audit.replies import Judgement, Reading, read_judgement
-from evalake.suites.solidity_audit.sources.layout import NO_ROUND, TRUTH_PLACE
+from evalake.suites.solidity_audit.sources.layout import NO_ROUND, TRUTH_PLACE, tool_of
 from evalake.suites.solidity_audit.sources.round_fields import (
     Claim,
     cluster_of,
@@ -56,7 +56,7 @@ from evalake.suites.solidity_audit.sources.round_files import (
     whole_of,
 )
 from evalake.suites.solidity_audit.sources.summaries import compare
-from evalake.suites.solidity_audit.sources.tools import JUDGE, audit_of, failure_of, judged_by_rules, sample_of, tool_of
+from evalake.suites.solidity_audit.sources.tools import JUDGE, audit_of, failure_of, judged_by_rules, sample_of
 from evalake.suites.solidity_audit.sources.variants import origin_of, parent_of
 from evalake.suites.solidity_audit.truth import SUITE, as_sample
 

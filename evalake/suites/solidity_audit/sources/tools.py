@@ -14,9 +14,9 @@ from typing import Any
 from evalake.suites.solidity_audit.baselines import overlap_judge
 from evalake.suites.solidity_audit.judge_prompts import judge_request
 from evalake.suites.solidity_audit.recorded import asked_of
+from evalake.suites.solidity_audit.sources.layout import MYTHRIL, SLITHER, tool_of
 from evalake.suites.solidity_audit.truth import GroundTruth, normalised
 
-SLITHER, MYTHRIL = "slither", "mythril"
 JUDGE = "baseline/overlap-judge"
 NO_RESULT = "the tool gave no result"
 _NAMED = re.compile(rf"^(?:{SLITHER}|{MYTHRIL}|myth)[-_.]|[-_.](?:{SLITHER}|{MYTHRIL}|myth)$", re.IGNORECASE)
@@ -39,18 +39,6 @@ TYPES: Mapping[str, str] = {
     **dict.fromkeys(("109", "uninitialized-state", "uninitialized-storage"), "uninitialized_proxy"),
 }
 """Types of vulnerability by Slither's detector or SWC number; any other keeps the tool's own word."""
-
-
-def tool_of(value: Any) -> str | None:
-    """Tell by its form which tool wrote a file; None for any other."""
-    if isinstance(value, list):
-        return MYTHRIL if value and all(isinstance(each, Mapping) and "issues" in each for each in value) else None
-    if not isinstance(value, Mapping) or "success" not in value:
-        return None
-    results = value.get("results")
-    if isinstance(results, Mapping) and (not results or {"detectors", "upgradeability-check"} & results.keys()):
-        return SLITHER
-    return MYTHRIL if isinstance(value.get("issues"), list) else None
 
 
 def sample_of(stem: str) -> str:
