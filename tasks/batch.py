@@ -23,7 +23,7 @@ from evalake.models.endpoints import endpoint_of
 from evalake.models.request import Failure
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import Key, LedgerIndex, index_since
-from evalake.tasks.converse import Conversation, Replay, call, given_up, replay_from_ledger
+from evalake.tasks.converse import Conversation, Replay, call, given_up, next_request, replay_from_ledger
 from evalake.tasks.failures import FailureCounter, failure_of
 from evalake.tasks.runtime import progress
 from evalake.tasks.runtime.context import RunContext
@@ -162,7 +162,7 @@ def _answer(batch: Batch) -> int:
         advance()
     with stopping_with_flow_run(context, _flow_run_id()):
         call(context, to_call, index, on_end=advance, turn="subject")
-        for judge, theirs in _by_judge(to_call).items():
+        for judge, theirs in _by_judge(context, to_call).items():
             part = Batch(context, theirs, batch.ledger_id, batch.ledger_version, f"judge {judge} {batch.number}")
             call_judge.with_options(task_run_name=part.name, tags=[context.suite_name, judge])(part, quote(advance))
     _show_counts(batch, conversations)
@@ -190,11 +190,11 @@ def call_judge(batch: Batch, on_end: Callable[[], None]) -> int:
     return len(batch.conversations)
 
 
-def _by_judge(conversations: Sequence[Conversation]) -> Mapping[str, list[Conversation]]:
+def _by_judge(context: RunContext, conversations: Sequence[Conversation]) -> Mapping[str, list[Conversation]]:
     """Group the conversations that a judge goes on with."""
     groups: dict[str, list[Conversation]] = {}
     for each in conversations:
-        if each.item.judge is not None and not each.failed:
+        if each.item.judge is not None and next_request(context, each) is not None:
             groups.setdefault(each.item.judge, []).append(each)
     return groups
 

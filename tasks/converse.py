@@ -197,8 +197,7 @@ def call(
                 ask = recall_or_answer
         except CallsEndedError:
             return False
-        if turn != "subject" or conversation.item.judge is None or conversation.failed:
-            on_end()
+        on_end()
         return True
 
     with client_of(context) as client:

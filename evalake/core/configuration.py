@@ -77,11 +77,18 @@ class _Section(BaseModel):
 
 
 class Price(_Section):
-    """US dollars per million tokens."""
+    """US dollars per million tokens, and per call; of an endpoint that counts no tokens, per call alone."""
 
-    input: Annotated[Number, Field(ge=0)]
-    output: Annotated[Number, Field(ge=0)]
+    input: Annotated[Number, Field(ge=0)] | None = None
+    output: Annotated[Number, Field(ge=0)] | None = None
+    call: Annotated[Number, Field(ge=0)] | None = None
     cached_input: Annotated[Number, Field(ge=0)] | None = None  # None: as other input
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.input is None) != (self.output is None) or (self.input is None and self.call is None):
+            raise ValueError("a price has input and output, per million tokens, or call, or all three")
+        return self
 
 
 class Limits(_Section):

@@ -99,13 +99,16 @@ def cost_usd(model: str, tokens: Tokens, price: Price | None = None) -> float | 
     """
     if model.startswith(BASELINE_PREFIX):
         return 0.0
+    of_call = 0.0 if price is None or price.call is None else price.call
+    if price is not None and price.input is None:
+        return of_call
     if tokens.input is None or tokens.output is None or tokens.input < 0 or tokens.output < 0:
         return None
     cached = min(max(tokens.cached_input or 0, 0), tokens.input)
-    if price is not None:
+    if price is not None and price.input is not None and price.output is not None:
         cached_price = price.input if price.cached_input is None else price.cached_input
         fresh = tokens.input - cached
-        return (fresh * price.input + cached * cached_price + tokens.output * price.output) / _MILLION
+        return of_call + (fresh * price.input + cached * cached_price + tokens.output * price.output) / _MILLION
     return _by_table(model, tokens, tokens.input, tokens.output, cached)
 
 

@@ -65,7 +65,9 @@ def draw_by_judge(report: Report, figure: ByJudge) -> Drawing:
 
 def draw_by_part(report: Report, figure: ByPart) -> Drawing:
     """Draw one quantity for each value of a slice, with a bar for each of the best models."""
-    quantity, parts = figure.quantity, report.slice_values(figure.quantity, figure.slice)
+    quantity, every = figure.quantity, report.slice_values(figure.quantity, figure.slice)
+    known_of = {part: [report.value(s, quantity, figure.slice, part).value for s in report.subjects] for part in every}
+    parts = [part for part, given in known_of.items() if any(each is not None for each in given)]
     values = {s: [report.value(s, quantity, figure.slice, part) for part in parts] for s in report.subjects}
     known = [subject for subject, given in values.items() if any(each.value is not None for each in given)]
     shown = known[:MOST_PAIRS]

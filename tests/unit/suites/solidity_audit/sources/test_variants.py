@@ -87,9 +87,11 @@ def test_a_set_is_read_with_bases_transformations_code_acts_and_lines_by_markers
     files = {
         "tc/falseProphet/contracts/fp_tc_001.sol": MARKED,
         "tc/falseProphet/ground_truth/fp_tc_001.json": {**TRUTH, "vulnerable_lines": [2]},
-        "tc/falseProphet/metadata/fp_tc_001.json": dict(
-            variant_type="false_prophet", variant_parent_id="tc_001", exploit_name="Nomad Bridge"
-        ),
+        "tc/falseProphet/metadata/fp_tc_001.json": {
+            "variant_type": "false_prophet",
+            "variant_parent_id": "tc_001",
+            "exploit_name": "Nomad Bridge",
+        },
         "tc/original/contracts/tc_001.sol": "contract Box { function pay() public {} }\n",
         "tc/original/metadata/tc_001.json": {**TRUTH, "original_subset": "temporal_contamination"},
         "tc/original/code_acts_annotation/tc_001.yaml": (
