@@ -1,9 +1,10 @@
 """The flow evaluate: the way of a row from a dataset to a metric snapshot, for any suite."""
 
 from asyncio import CancelledError
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 from prefect import flow, task
@@ -21,6 +22,7 @@ from evalake.core.errors import EvalakeError
 from evalake.decisions.trend import headline_changes
 from evalake.models.telemetry import current_trace
 from evalake.request import RunRequest
+from evalake.sdk import Dataset
 from evalake.tasks.collect import Collector
 from evalake.tasks.extract import extract
 from evalake.tasks.measure import inputs as measured_from
@@ -67,7 +69,7 @@ def evaluate(request: RunRequest) -> str | State[Any]:
     """
     flow_run_id = str(flow_run.id)
     with observed(f"evaluate {request.suite}", flow_run_id, run_id_of(flow_run_id), request.suite):
-        plan = plan_task.with_options(task_run_name=f"plan {request.suite}", tags=[request.suite])(quote(request))
+        plan = plan_task.with_options(task_run_name=f"plan {request.suite}", tags=[request.suite])(request)
         return _evaluate(plan, day_of_run(request.day))
 
 
@@ -133,10 +135,10 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
 def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | None:
     """Execute a run from samples to metrics; returns the snapshot's id, None without rows."""
     suite, lake = plan.suite, plan.lake
-    options = {"task_run_name": f"extract {suite.name}", "tags": [suite.name]}
-    extracted = extract_task.with_options(assets=assets(lake, (SAMPLES,)), **options)(
-        lake, context.run_id, quote(plan.datasets)
+    extracting = extract_task.with_options(
+        assets=assets(lake, (SAMPLES,)), task_run_name=f"extract {suite.name}", tags=[suite.name]
     )
+    extracted = extracting(lake, context.run_id, cast("Sequence[Dataset]", quote(plan.datasets)))
     collector.take(extracted, plan.datasets)
     with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):
         walk(context, plan, collector.add)
@@ -148,8 +150,13 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
     if not collector.has_rows:
         return None
     read = measured_from(suite)
-    options = {"task_run_name": f"measure {suite.name}", "tags": [suite.name], "asset_deps": assets(lake, read)}
-    return measure_task.with_options(assets=assets(lake, (SNAPSHOTS, METRIC_SNAPSHOTS)), **options)(context)
+    measuring = measure_task.with_options(
+        assets=assets(lake, (SNAPSHOTS, METRIC_SNAPSHOTS)),
+        asset_deps=assets(lake, read),
+        task_run_name=f"measure {suite.name}",
+        tags=[suite.name],
+    )
+    return measuring(context)
 
 
 def _retry_if_scheduled(flow_run_id: str) -> None:

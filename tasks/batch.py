@@ -13,7 +13,6 @@ from prefect import task
 from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE, CachePolicy
 from prefect.context import TaskRunContext
-from prefect.utilities.annotations import quote
 from typing_extensions import override
 
 from evalake.contracts.tables import CALLS
@@ -164,7 +163,7 @@ def _answer(batch: Batch) -> int:
         call(context, to_call, index, on_end=advance, turn="subject")
         for judge, theirs in _by_judge(context, to_call).items():
             part = Batch(context, theirs, batch.ledger_id, batch.ledger_version, f"judge {judge} {batch.number}")
-            call_judge.with_options(task_run_name=part.name, tags=[context.suite_name, judge])(part, quote(advance))
+            call_judge.with_options(task_run_name=part.name, tags=[context.suite_name, judge])(part, advance)
     _show_counts(batch, conversations)
     batch.ended = conversations
     if failed := [conversation for conversation in conversations if conversation.failed]:

@@ -105,7 +105,7 @@ def _on_same_findings(answers: pl.DataFrame, results: pl.LazyFrame, findings: pl
 
     Findings of one audit are the same as a panel takes them for (`panels.consensus.merge`).
     """
-    schema = {**{name: answers.schema[name] for name in (*RESULT, "finding_id")}, "valid": pl.Float64}
+    schema = pl.Schema({**{name: answers.schema[name] for name in (*RESULT, "finding_id")}, "valid": pl.Float64()})
     if answers.is_empty():
         return pl.LazyFrame(schema=schema)
     audit = ("prompt_hash", "endpoint", "sample_hash", "replicate")

@@ -188,7 +188,7 @@ def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping
 
 def _probed(item: Item, answered: Sequence[Exchange], reply: Reply) -> Columns:
     """Build the row of a knowledge probe, which is no audit: all about an audit is unknown."""
-    return _base(item, answered, reply) | UNJUDGED | probed(reply.text, truth_of(item.sample))
+    return _base(item, answered, reply) | UNJUDGED | dict(probed(reply.text, truth_of(item.sample)))
 
 
 def subject_error(item: Item, audit: Reply | Failure) -> str | None:
