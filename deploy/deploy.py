@@ -11,12 +11,11 @@ import sys
 from pathlib import Path
 
 import httpx
-from notify import notify
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.exceptions import ObjectNotFound, PrefectException
 from prefect.settings import get_current_settings
 
-from evalake.server.local.deployment import create_pool, deploy_all, pools_of
+from evalake.server.local.deployment import create_pool, deploy, pools_of
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,10 +30,8 @@ def main() -> int:
         for pool in _missing_pools(client, url):
             create_pool(client, pool)
             print(f"created the work pool {pool}", flush=True)
-        if code := deploy_all():
+        if code := deploy("--all"):
             return code
-        if receivers := notify(client):
-            print(f"automations tell: {', '.join(receivers)}", flush=True)
     return subprocess.run([sys.executable, "-m", "evalake.cli", "doctor", "--deploying"]).returncode
 
 

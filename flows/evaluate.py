@@ -1,28 +1,36 @@
 """The flow evaluate: the way of a row from a dataset to a metric snapshot, for any suite."""
 
 from asyncio import CancelledError
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from typing import Any
-from uuid import uuid4
+from typing import Any, cast
+from uuid import UUID, uuid4
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
+from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
 from prefect.exceptions import Abort, TerminationSignal
 from prefect.runtime import flow_run
 from prefect.task_runners import ThreadPoolTaskRunner
+from prefect.tasks import MaterializingTask
+from prefect.utilities.annotations import quote
 
+from evalake.contracts.tables import METRIC_SNAPSHOTS, SAMPLES, SNAPSHOTS
 from evalake.core.errors import EvalakeError
 from evalake.decisions.trend import headline_changes
 from evalake.models.telemetry import current_trace
 from evalake.request import RunRequest
+from evalake.sdk import Dataset
 from evalake.tasks.collect import Collector
+from evalake.tasks.extract import extract
+from evalake.tasks.measure import inputs as measured_from
 from evalake.tasks.measure import measure, save_usage
 from evalake.tasks.plan import log_estimate
 from evalake.tasks.preflight import Plan, log_plan, plan_of
 from evalake.tasks.runtime import progress, runs
-from evalake.tasks.runtime.artifacts import create_artifacts, emit_change_alarm, emit_run_alarms
+from evalake.tasks.runtime.artifacts import assets, create_artifacts, emit_change_alarm, emit_run_alarms
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.form import day_of_run, evaluate_run_name, run_id_of, started_by, tag_flow_run, takes_request
 from evalake.tasks.runtime.logs import observed
@@ -31,7 +39,14 @@ from evalake.tasks.runtime.runner import task_runner
 from evalake.tasks.runtime.runs import OVERTAKEN, Run, require_newest
 from evalake.tasks.walk import walk
 
-measure_task = task(name="measure", retries=1, cache_policy=NO_CACHE, persist_result=False)(measure)
+plan_task = task(name="plan", cache_policy=NO_CACHE, persist_result=False)(plan_of)
+extract_task = MaterializingTask(extract, name="extract", assets=[], cache_policy=NO_CACHE, persist_result=False)
+measure_task = MaterializingTask(
+    measure, name="measure", assets=[], retries=1, cache_policy=NO_CACHE, persist_result=False
+)
+
+RETRIES, RETRY_SECONDS = 2, 1800
+"""How often a scheduled run that lacks what failed transiently asks for it again, and after how long."""
 
 
 class IncompleteRunError(EvalakeError):
@@ -54,7 +69,8 @@ def evaluate(request: RunRequest) -> str | State[Any]:
     """
     flow_run_id = str(flow_run.id)
     with observed(f"evaluate {request.suite}", flow_run_id, run_id_of(flow_run_id), request.suite):
-        return _evaluate(plan_of(request), day_of_run(request.day))
+        plan = plan_task.with_options(task_run_name=f"plan {request.suite}", tags=[request.suite])(request)
+        return _evaluate(plan, day_of_run(request.day))
 
 
 @rare_garbage_collection()
@@ -108,6 +124,8 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
         if change.run_id == ended.run_id:
             emit_change_alarm(plan.lake, change.series, change.sentence, ended.run_id)
     if ended.state != "completed":
+        if collector.failed_transiently:
+            _retry_if_scheduled(flow_run_id)
         raise IncompleteRunError(
             f"run {ended.run_id} is incomplete: {message}; run it again to ask only for what is missing"
         )
@@ -116,7 +134,12 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
 
 def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | None:
     """Execute a run from samples to metrics; returns the snapshot's id, None without rows."""
-    collector.extract(plan.datasets)
+    suite, lake = plan.suite, plan.lake
+    extracting = extract_task.with_options(
+        assets=assets(lake, (SAMPLES,)), task_run_name=f"extract {suite.name}", tags=[suite.name]
+    )
+    extracted = extracting(lake, context.run_id, cast("Sequence[Dataset]", quote(plan.datasets)))
+    collector.take(extracted, plan.datasets)
     with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):
         walk(context, plan, collector.add)
     plan.release_samples()
@@ -126,7 +149,23 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
     collector.cover(plan.judges, plan.sources, plan.tolerance)
     if not collector.has_rows:
         return None
-    return measure_task.with_options(task_run_name=f"measure {plan.suite.name}")(context)
+    read = measured_from(suite)
+    measuring = measure_task.with_options(
+        assets=assets(lake, (SNAPSHOTS, METRIC_SNAPSHOTS)),
+        asset_deps=assets(lake, read),
+        task_run_name=f"measure {suite.name}",
+        tags=[suite.name],
+    )
+    return measuring(context)
+
+
+def _retry_if_scheduled(flow_run_id: str) -> None:
+    """Have Prefect retry a scheduled flow run later: the ledger answers all but what is missing."""
+    with get_client(sync_client=True) as client:
+        run = client.read_flow_run(UUID(flow_run_id))
+        if run.auto_scheduled:
+            policy = run.empirical_policy.model_copy(update={"retries": RETRIES, "retry_delay": RETRY_SECONDS})
+            client.update_flow_run(run.id, empirical_policy=policy)
 
 
 def _message(error: BaseException) -> str:

@@ -1,14 +1,17 @@
 """The Prefect task that makes calls: one batch of items, cached by content, retried where the machine failed."""
 
 import logging
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from prefect import task
-from prefect.cache_policies import CachePolicy
+from prefect.artifacts import create_table_artifact
+from prefect.cache_policies import NO_CACHE, CachePolicy
 from prefect.context import TaskRunContext
 from typing_extensions import override
 
@@ -19,7 +22,7 @@ from evalake.models.endpoints import endpoint_of
 from evalake.models.request import Failure
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import Key, LedgerIndex, index_since
-from evalake.tasks.converse import Conversation, Replay, call, given_up, replay_from_ledger
+from evalake.tasks.converse import Conversation, Replay, call, given_up, next_request, replay_from_ledger
 from evalake.tasks.failures import FailureCounter, failure_of
 from evalake.tasks.runtime import progress
 from evalake.tasks.runtime.context import RunContext
@@ -28,6 +31,8 @@ from evalake.tasks.runtime.resources import RunOverError, stopping_with_flow_run
 from evalake.tasks.runtime.runner import stop_dask_profiler
 
 logger = logging.getLogger("evalake.batches")
+
+MOST_LOGGED = 10  # failed calls of a batch whose attempts are lines of the log
 
 RESULT_VERSION = 2
 """Changes with the result of a batch, so that older results in Prefect's cache are ignored."""
@@ -68,6 +73,16 @@ class Batch:
         self.name = name
         self.ended: Sequence[Conversation] | None = None
         """Where its calls were made in this process: how its conversations ended."""
+
+    @property
+    def number(self) -> str:
+        """Its number among those of its model, as its name has it."""
+        return f"#{self.name.rpartition('#')[2]}"
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags of its task run: suite and model; a limit of a tag in Prefect holds for them."""
+        return [self.context.suite_name, self.conversations[0].item.model]
 
     @property
     def content_hash(self) -> str:
@@ -145,7 +160,11 @@ def _answer(batch: Batch) -> int:
     for _ in range(len(conversations) - len(to_call)):
         advance()
     with stopping_with_flow_run(context, _flow_run_id()):
-        call(context, to_call, index, on_end=advance)
+        call(context, to_call, index, on_end=advance, turn="subject")
+        for judge, theirs in _by_judge(context, to_call).items():
+            part = Batch(context, theirs, batch.ledger_id, batch.ledger_version, f"judge {judge} {batch.number}")
+            call_judge.with_options(task_run_name=part.name, tags=[context.suite_name, judge])(part, advance)
+    _show_counts(batch, conversations)
     batch.ended = conversations
     if failed := [conversation for conversation in conversations if conversation.failed]:
         counter = FailureCounter(context)
@@ -159,6 +178,54 @@ def _answer(batch: Batch) -> int:
         raise BatchIncompleteError(f"{len(failed)} of {len(conversations)} calls were given up on: {counter}", failures)
     logger.info("%d items answered", len(conversations))
     return len(conversations)
+
+
+@task(name="call-judge", cache_policy=NO_CACHE, persist_result=False)
+def call_judge(batch: Batch, on_end: Callable[[], None]) -> int:
+    """Make the calls of one judge in a batch whose subjects have answered; returns how many conversations ended."""
+    context = batch.context
+    index = index_since(context.lake, batch.ledger_id, batch.ledger_version)
+    call(context, batch.conversations, index, on_end=on_end, turn="judge")
+    return len(batch.conversations)
+
+
+def _by_judge(context: RunContext, conversations: Sequence[Conversation]) -> Mapping[str, list[Conversation]]:
+    """Group the conversations that a judge goes on with."""
+    groups: dict[str, list[Conversation]] = {}
+    for each in conversations:
+        if each.item.judge is not None and next_request(context, each) is not None:
+            groups.setdefault(each.item.judge, []).append(each)
+    return groups
+
+
+def _show_counts(batch: Batch, conversations: Sequence[Conversation]) -> None:
+    """Show in Prefect what came of a batch's calls, by who was asked; and log the attempts of those that failed."""
+    if _flow_run_id() is None:
+        return
+    counted: dict[tuple[str, str], Counter[str]] = {}
+    failed: list[tuple[str, Failure]] = []
+    asks_subject = batch.context.suite.conversation.asks_subject
+    for each in conversations:
+        for number, exchange in enumerate(each.answered):
+            is_judge = each.item.judge is not None and (number > 0 or not asks_subject)
+            who = ("judge", each.item.judge or "") if is_judge else ("subject", each.item.model)
+            outcome = exchange.outcome
+            word = outcome.kind if isinstance(outcome, Failure) else "ledger" if exchange.from_ledger else "answered"
+            counted.setdefault(who, Counter())[word] += 1
+            if isinstance(outcome, Failure) and outcome.attempts:
+                failed.append((who[1], outcome))
+    kinds = sorted({word for words in counted.values() for word in words} - {"answered", "ledger"})
+    rows = [
+        {"asked as": role, "model": name, **{word: words[word] for word in ("answered", "ledger", *kinds)}}
+        for (role, name), words in counted.items()
+    ]
+    place = re.sub(r"[^a-z0-9]+", "-", batch.name.lower()).strip("-")
+    create_table_artifact(rows, key=f"batch-{batch.context.run_id}-{place}", description=f"Calls of {batch.name}")
+    for name, failure in failed[:MOST_LOGGED]:
+        for number, words in enumerate(failure.tried, start=1):
+            logger.warning("%s, attempt %d of %d: %s", name, number, failure.attempts, words)
+    if len(failed) > MOST_LOGGED:
+        logger.warning("%d further calls failed; the table call_failures has them all", len(failed) - MOST_LOGGED)
 
 
 def _flow_run_id() -> UUID | None:

@@ -5,25 +5,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from prefect import task
+from prefect.assets import materialize
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner
 from prefect.utilities.annotations import quote
 
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import RUN_ITEMS
+from evalake.contracts.tables import CALLS, RUN_ITEMS, SAMPLES
 from evalake.core.hashing import content_hash
+from evalake.models.failures import TRANSIENT
 from evalake.reports.coverage import Coverage, Tolerance, problems, remarks
 from evalake.sdk import Dataset
 from evalake.storage.landing import land
 from evalake.tasks.converse import Conversation
 from evalake.tasks.coverage import Source, cover, save_coverage
-from evalake.tasks.extract import extract
+from evalake.tasks.extract import Extracted
 from evalake.tasks.failures import FailureCounter, counted, land_failures
 from evalake.tasks.measure import CallCounter, run_results
 from evalake.tasks.plan import write_manifest
 from evalake.tasks.publish import Published, publish_results, score_into
+from evalake.tasks.runtime.artifacts import assets
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.runs import Tally, versions_of
 
@@ -66,7 +68,8 @@ PUBLISH_ROWS = 20_000  # at once: a commit and its checks take as long for one r
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-@task(
+@materialize(
+    "delta://results",  # stands for the tables of the suite, which `with_options` names
     name="publish",
     task_run_name="publish {context.suite_name}",
     retries=2,
@@ -104,9 +107,8 @@ class Collector:
         self.calls = CallCounter()
         self.has_rows = False
 
-    def extract(self, datasets: Sequence[Dataset]) -> None:
-        """Land the samples of the run."""
-        extracted = extract(self._context.lake, self._context.run_id, datasets)
+    def take(self, extracted: Extracted, datasets: Sequence[Dataset]) -> None:
+        """Take what became of the run's datasets."""
         self._skipped = extracted.skipped
         self._versions = versions_of(datasets)
         self._tally += Tally(rows_quarantined=extracted.quarantined)
@@ -157,6 +159,11 @@ class Collector:
         return "incomplete" if lacks else "completed"
 
     @property
+    def failed_transiently(self) -> bool:
+        """Whether something is missing because calls were given up on for a reason that passes."""
+        return any(kind in TRANSIENT for each in self.covered for kind in each.missing_kinds)
+
+    @property
     def message(self) -> str | None:
         """The message of the run for people; None without one."""
         sentences = []
@@ -190,7 +197,13 @@ class Collector:
             "conversations": quote(self._unlisted),
             "versions": self._versions,
         }
-        self._publication = self._publisher.submit(publish_rows, parameters)
+        suite, lake = self._context.suite, self._context.lake
+        publish = publish_rows.with_options(
+            assets=assets(lake, (suite.results, *suite.scoring.extra_tables)),
+            asset_deps=assets(lake, (SAMPLES, CALLS)),
+            tags=[suite.name],
+        )
+        self._publication = self._publisher.submit(publish, parameters)
         self._rows, self._unlisted = {}, []
         self.has_rows = self.has_rows or has_rows
 

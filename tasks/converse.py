@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal
 
 from evalake.contracts.contract import Row
 from evalake.contracts.tables import CALLS
 from evalake.core.configuration import Configuration
 from evalake.core.errors import ProviderError
 from evalake.models.attempts import CallsEndedError, WithoutSlot
-from evalake.models.cost import taken
+from evalake.models.cost import beyond_context, taken
 from evalake.models.endpoints import endpoint_of
 from evalake.models.request import Failure, Reply, Request, parameters_of, revision_of
 from evalake.sdk import Converse, Exchange, Item, Suite
@@ -21,6 +21,7 @@ from evalake.tasks.runtime.budget import Spending
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.resources import RunOverError, budget_of, client_of, is_over, lease_of, ledger_writer
 from evalake.tasks.runtime.runs import OVERTAKEN
+from evalake.tasks.runtime.server import shared_slot
 
 # The parameters of judges: the configuration of the model overrides the suite's declaration.
 
@@ -41,6 +42,8 @@ def seeded_once(item: Item, parameters: dict[str, Any]) -> dict[str, Any]:
     """
     return parameters if item.replicate == 0 else {name: v for name, v in parameters.items() if name != "seed"}
 
+
+Turn = Literal["subject", "judge"]
 
 # The columns of a reply in the ledger, beside its text
 REPLY_COLUMNS = tuple(name for name in Reply.__dataclass_fields__ if name in CALLS.row.model_fields)
@@ -140,18 +143,22 @@ def call(
     index: LedgerIndex,
     *,
     on_end: Callable[[], None] = lambda: None,
+    turn: Turn | None = None,
 ) -> None:
     """Execute conversations that need a call, all at once; on return each reply is in the ledger.
 
     A failed call ends its conversation. The caller has looked up the first calls, so they are made at once; the index
     is searched for later ones. `on_end` runs for each conversation that has ended. Raises RunOverError where the run
-    is stopped, after its running calls have ended.
+    is stopped, after its running calls have ended. With `turn`, only
+    that part is walked: the subject's, or the judge's.
     """
     writer = ledger_writer(context.lake)
     asked: dict[Key, asyncio.Future[Exchange]] = {}
 
     async def answer(request: Request, key: Key) -> Exchange:
         spending, revision = Spending(request), index.next_revision(key)
+        if (too_long := beyond_context(request, context.configuration.model(request.model).context)) is not None:
+            return Exchange(request.prompt_hash, Failure("context_length", too_long, 0), endpoint=key.endpoint)
 
         async def admit(failed_cost_usd: float, without_slot: WithoutSlot) -> None:
             if not await lease.holds():
@@ -160,7 +167,8 @@ def call(
                 await budget.admit(spending, failed_cost_usd, without_slot)
 
         try:
-            outcome = await client.call(request, key.replicate, admit)
+            async with shared_slot(context.configuration.limits(request.model.partition("/")[0]).prefect_limit):
+                outcome = await client.call(request, key.replicate, admit)
         except BaseException:
             if budget is not None:
                 budget.give_up(spending)
@@ -177,9 +185,11 @@ def call(
 
     async def walk(conversation: Conversation) -> bool:
         """Execute a conversation until no call may begin; returns whether it has ended."""
-        ask = answer
+        ask = recall_or_answer if turn == "judge" else answer
         try:
             while (request := next_request(context, conversation)) is not None:
+                if turn == "subject" and is_judges_turn(context, conversation):
+                    return True
                 key = keys_of(context, request, conversation.item.replicate)[0]
                 if key not in asked:
                     asked[key] = asyncio.ensure_future(ask(request, key))
@@ -208,6 +218,12 @@ def call(
         )
 
 
+def is_judges_turn(context: RunContext, conversation: Conversation) -> bool:
+    """Tell whether the next call of a conversation that goes on asks its judge."""
+    asks_subject = context.suite.conversation.asks_subject
+    return conversation.item.judge is not None and bool(conversation.answered or not asks_subject)
+
+
 def refused(conversation: Conversation) -> Conversation:
     """End a conversation whose next call the run's ceiling forbids."""
     failure = Failure("budget", "not asked: the run's ceiling is reached", 0)
@@ -230,7 +246,7 @@ def next_request(context: RunContext, conversation: Conversation) -> Request | N
     configured, name, suite = context.configuration, request.model, context.suite
     revision = configured.revision(name) or revision_of(configured.real_model(name), suite.conversation.baselines)
     added: Mapping[str, Any] = {}
-    if conversation.item.judge is not None and (conversation.answered or not suite.conversation.asks_subject):
+    if is_judges_turn(context, conversation):
         added = seeded_once(conversation.item, judge_parameters(suite, name, configured))
     elif name in configured.models:
         added = configured.parameters(name)

@@ -111,7 +111,7 @@ def _row(context: RunContext, conversation: Conversation) -> dict[str, Any]:
         "prompt_hash": conversation.answered[-1].prompt_hash,
         "replicate": conversation.item.replicate,
         "model": _called(context, conversation),
-        **asdict(failure_of(conversation)),
+        **{name: value for name, value in asdict(failure_of(conversation)).items() if name != "tried"},
         "failed_at": datetime.now(UTC),
     }
 

@@ -165,8 +165,9 @@ def shared_inputs(rows: pl.DataFrame, samples: pl.DataFrame) -> list[str]:
 
 def _named(samples: pl.DataFrame) -> pl.DataFrame:
     inside = pl.coalesce("cluster", "sample_id")
-    name = pl.concat_str("dataset", inside, separator="/").alias("cluster")
-    return samples.select("sample_hash", name, "input").unique("sample_hash", maintain_order=True)
+    of_all = pl.when(inside.str.starts_with("/")).then(inside.str.strip_prefix("/"))  # as `unit_of` has it
+    name = of_all.otherwise(pl.concat_str("dataset", inside, separator="/"))
+    return samples.select("sample_hash", name.alias("cluster"), "input").unique("sample_hash", maintain_order=True)
 
 
 def _components(groups: Iterable[list[str]]) -> dict[str, str]:

@@ -16,6 +16,9 @@ LOOK_SECONDS = 0.2
 # `evalake.server` keeps the working directory's settings out
 _PREFECT = "import runpy, evalake.server; runpy.run_module('prefect', run_name='__main__', alter_sys=True)"
 
+_DEPLOY = "import sys; from evalake.server.local import deployment; sys.exit(deployment.deploy(*sys.argv[1:]))"
+"""Deploys the automations, too, and asks nothing."""
+
 
 def register(app: typer.Typer) -> None:
     """Add the command, which passes on all options, even `--help`."""
@@ -46,7 +49,12 @@ def prefect(context: typer.Context) -> None:
     sys.stdout.flush()
     # Background processes of a script ignore SIGINT, by which a worker ends itself
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.execve(sys.executable, [sys.executable, "-P", "-c", _PREFECT, *context.args], environment)
+    arguments = context.args
+    plain = [each for each in arguments if each != "--no-prompt"]
+    if is_deploy := plain[:1] == ["deploy"]:
+        arguments = plain[1:]
+    code = _DEPLOY if is_deploy else _PREFECT
+    os.execve(sys.executable, [sys.executable, "-P", "-c", code, *arguments], environment)
 
 
 def _address(options: list[str]) -> tuple[str, int]:

@@ -77,11 +77,18 @@ class _Section(BaseModel):
 
 
 class Price(_Section):
-    """US dollars per million tokens."""
+    """US dollars per million tokens, and per call; of an endpoint that counts no tokens, per call alone."""
 
-    input: Annotated[Number, Field(ge=0)]
-    output: Annotated[Number, Field(ge=0)]
+    input: Annotated[Number, Field(ge=0)] | None = None
+    output: Annotated[Number, Field(ge=0)] | None = None
+    call: Annotated[Number, Field(ge=0)] | None = None
     cached_input: Annotated[Number, Field(ge=0)] | None = None  # None: as other input
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.input is None) != (self.output is None) or (self.input is None and self.call is None):
+            raise ValueError("a price has input and output, per million tokens, or call, or all three")
+        return self
 
 
 class Limits(_Section):
@@ -93,6 +100,8 @@ class Limits(_Section):
     attempts: Count = 5
     breaker_failures: Count = 20  # failures in a row that open the circuit
     breaker_seconds: Annotated[Number, Field(gt=0)] = 30.0
+    # The Prefect global concurrency limit that all flows share, whose slot a call holds
+    prefect_limit: Annotated[str, Field(min_length=1)] | None = None
     # The Prefect Secret block that holds the key, instead of an environment variable
     api_key_secret: Annotated[str, Field(pattern="^[a-z0-9-]+$")] | None = None
     # The endpoint of all its models; a model's own overrides it
@@ -112,6 +121,8 @@ class ModelOptions(_Section):
     stream: bool | None = None
     # Whether its provider caches prompts for the next turn; None: the suite's default
     cache_prompt: bool | None = None
+    # The most tokens that a request may have; None: as LiteLLM's table says
+    context: Annotated[int, Field(gt=0)] | None = None
     endpoint: EndpointName | None = Field(default=None, json_schema_extra=ONLY_TRUSTED)
     # Whether ledger rows without an endpoint answer for this model, even if its provider has no service of its own
     adopt_unknown_endpoint: bool = Field(default=False, json_schema_extra=ONLY_TRUSTED)

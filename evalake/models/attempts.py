@@ -188,9 +188,11 @@ class _CallState:
     failed_cost_usd: float | None = None
     elapsed_ms: float | None = None  # of the last attempt
     timing: Timing = field(default_factory=Timing)
+    tried: tuple[str, ...] = ()  # what became of each attempt that failed
 
     def add_cost(self, failure: AttemptFailed) -> None:
-        """Add the cost of a failed attempt, where it is known."""
+        """Add a failed attempt's words, and its cost, where it is known."""
+        self.tried = (*self.tried, f"{failure.kind}: {failure.message}")
         if failure.cost_usd is not None:
             self.failed_cost_usd = (self.failed_cost_usd or 0.0) + failure.cost_usd
 
@@ -202,7 +204,8 @@ class _CallState:
 
     def failure(self, failure: AttemptFailed) -> Failure:
         """Build the failure of the call from its last attempt's."""
-        return Failure(failure.kind, failure.message, latency_ms=self.elapsed_ms, **self._of_attempts())
+        timed = {"latency_ms": self.elapsed_ms, **self._of_attempts()}
+        return Failure(failure.kind, failure.message, tried=self.tried, **timed)
 
     def _of_attempts(self) -> dict[str, Any]:
         shared = ("attempts", "queue_ms", "waited_ms", "concurrency", "failed_cost_usd")

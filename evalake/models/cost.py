@@ -99,13 +99,16 @@ def cost_usd(model: str, tokens: Tokens, price: Price | None = None) -> float | 
     """
     if model.startswith(BASELINE_PREFIX):
         return 0.0
+    of_call = 0.0 if price is None or price.call is None else price.call
+    if price is not None and price.input is None:
+        return of_call
     if tokens.input is None or tokens.output is None or tokens.input < 0 or tokens.output < 0:
         return None
     cached = min(max(tokens.cached_input or 0, 0), tokens.input)
-    if price is not None:
+    if price is not None and price.input is not None and price.output is not None:
         cached_price = price.input if price.cached_input is None else price.cached_input
         fresh = tokens.input - cached
-        return (fresh * price.input + cached * cached_price + tokens.output * price.output) / _MILLION
+        return of_call + (fresh * price.input + cached * cached_price + tokens.output * price.output) / _MILLION
     return _by_table(model, tokens, tokens.input, tokens.output, cached)
 
 
@@ -152,6 +155,24 @@ def input_tokens(request: Request) -> int:
         return 0
     texts = [str(message.get("content") or "") for message in request.messages]
     return sum(_text_tokens(request.model, text) + _TOKENS_OF_A_MESSAGE for text in texts)
+
+
+def beyond_context(request: Request, limit: int | None) -> str | None:
+    """Say by how many tokens a request is beyond what its model takes; None where it fits, or nobody knows.
+
+    `limit` is the configured one, in place of that of LiteLLM's table.
+    """
+    if request.model.startswith(BASELINE_PREFIX):
+        return None
+    if limit is None:
+        entry = _table().get(request.model) or _table().get(request.model.partition("/")[2], {})
+        stated = entry.get("max_input_tokens")
+        limit = stated if isinstance(stated, int) and stated > 0 else None
+    longest = sum(len(str(message.get("content") or "").encode(errors="replace")) for message in request.messages)
+    if limit is None or longest <= limit:  # a token has at least one byte
+        return None
+    tokens = input_tokens(request)
+    return f"the request has {tokens:,} tokens, and {request.model} takes {limit:,}" if tokens > limit else None
 
 
 def output_limit(parameters: Mapping[str, Any]) -> int | None:

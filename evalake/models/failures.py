@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 RETRIED: frozenset[FailureKind] = frozenset({"timeout", "connection", "rate_limit", "server", "malformed_response"})
+TRANSIENT: frozenset[FailureKind] = RETRIED | {"circuit_open"}
+"""Kinds that pass by themselves: what failed so may be asked again later."""
 STOPS_MODEL: frozenset[FailureKind] = frozenset({"authentication", "not_found"})
 PROVIDER_DOWN: frozenset[FailureKind] = frozenset({"timeout", "connection", "server"})
 

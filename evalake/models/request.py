@@ -124,6 +124,7 @@ class Failure:
     waited_ms: float | None = None
     concurrency: int | None = None
     failed_cost_usd: float | None = None  # of attempts that stated their usage; None without any
+    tried: tuple[str, ...] = ()  # what became of each attempt, in words
 
 
 # Baselines: rule-based models in this process, which are called and reported like LLMs.

@@ -12,7 +12,7 @@ from evalake.reports import axes
 from evalake.reports.axes import Drawing, Key, colour
 from evalake.reports.report import Report, Subject, Value
 from evalake.reports.wording import UNKNOWN, number, one_line
-from evalake.sdk.figures import Bars, ByJudge, Decisions, Quantity, Statistics, Unit
+from evalake.sdk.figures import Bars, ByJudge, ByPart, Decisions, Quantity, Statistics, Unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -21,7 +21,7 @@ BAR = 17
 """Pixels of a bar and the room to the next one."""
 
 MOST_PAIRS = 6
-"""So many pairs of judges are drawn; the table has all."""
+"""So many pairs of judges, or models of one part, are drawn; the table has all."""
 
 ROOM_FOR_TEXT = 1.24
 """How much longer than the longest bar the axis is: values stand to the right of their bars."""
@@ -61,6 +61,25 @@ def draw_by_judge(report: Report, figure: ByJudge) -> Drawing:
         series.append(Series(one_line(judge or "by rules", 80), colour(k), figure.quantity, seen))
     alt = f"{figure.quantity.label} of every model, by judge."
     return _drawing(axes.names([Subject(model) for model in report.models]), series, alt)
+
+
+def draw_by_part(report: Report, figure: ByPart) -> Drawing:
+    """Draw one quantity for each value of a slice, with a bar for each of the best models."""
+    quantity, every = figure.quantity, report.slice_values(figure.quantity, figure.slice)
+    known_of = {part: [report.value(s, quantity, figure.slice, part).value for s in report.subjects] for part in every}
+    parts = [part for part, given in known_of.items() if any(each is not None for each in given)]
+    values = {s: [report.value(s, quantity, figure.slice, part) for part in parts] for s in report.subjects}
+    known = [subject for subject, given in values.items() if any(each.value is not None for each in given)]
+    shown = known[:MOST_PAIRS]
+    series = [
+        Series(label, colour(k), quantity, [(subject, value) for value in values[subject]])
+        for k, (subject, label) in enumerate(zip(shown, axes.names(shown), strict=True))
+    ]
+    note = (
+        f"Drawn: the first {MOST_PAIRS} of {len(known)} models; the table has all." if len(known) > len(shown) else ""
+    )
+    alt = f"{quantity.label} by {figure.slice.replace('_', ' ')}: a bar for each model."
+    return _drawing([one_line(part.replace("_", " "), 80) for part in parts], series, alt, note)
 
 
 def draw_statistics(report: Report, figure: Statistics) -> Drawing | None:

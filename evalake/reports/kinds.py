@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from evalake.reports import tables
 from evalake.reports.axes import Drawing
-from evalake.reports.bars import draw_bars, draw_by_judge, draw_decisions, draw_statistics
+from evalake.reports.bars import draw_bars, draw_by_judge, draw_by_part, draw_decisions, draw_statistics
 from evalake.reports.heat_maps import draw_agreement, draw_heat_map
 from evalake.reports.report import Report
 from evalake.reports.scatter import draw_reliability, draw_scatter
@@ -28,6 +28,7 @@ KINDS: Mapping[type, Kind] = {
     figures.Scatter: Kind(tables.scatter_table, draw_scatter, terminal="no"),
     figures.Bars: Kind(tables.bars_table, draw_bars),
     figures.HeatMap: Kind(tables.heat_map_table, draw_heat_map),
+    figures.ByPart: Kind(tables.heat_map_table, draw_by_part),
     figures.Reliability: Kind(tables.reliability_table, draw_reliability),
     figures.AgreementMatrix: Kind(tables.agreement_table, draw_agreement),
     figures.ByJudge: Kind(tables.by_judge_table, draw_by_judge),

@@ -28,6 +28,7 @@ from evalake.reports.wording import UNKNOWN, number, visible
 from evalake.sdk.figures import (
     AgreementMatrix,
     Answers,
+    ByPart,
     Decisions,
     Figure,
     HeatMap,
@@ -121,6 +122,8 @@ class Report:
         match figure:
             case HeatMap(of_several=True):
                 return len(self.slice_values(figure.quantity, figure.slice)) > 1
+            case ByPart():
+                return bool(self.slice_values(figure.quantity, figure.slice))
             case Statistics():
                 return any(self.judges(quantity) for quantity in figure.quantities)
             case Decisions():

@@ -92,7 +92,7 @@ def bars_table(report: Report, figure: figures.Bars) -> Table:
     return _by_model(report, figure.title, figure.quantities, as_counted=figure.counted)
 
 
-def heat_map_table(report: Report, figure: figures.HeatMap) -> Table:
+def heat_map_table(report: Report, figure: figures.HeatMap | figures.ByPart) -> Table:
     """Build a table with one column for each value of the slice."""
     parts = report.slice_values(figure.quantity, figure.slice)
 

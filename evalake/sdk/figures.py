@@ -91,6 +91,15 @@ class HeatMap(_Titled):
 
 
 @dataclass(frozen=True, slots=True)
+class ByPart(_Titled):
+    """One quantity by the values of a slice, a bar with its interval for every model; left out without any."""
+
+    quantity: Quantity
+    slice: str
+    counted: bool = field(default=False, init=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Reliability(_Titled):
     """How often a model is right against how sure it said it was, by the values of a slice of stated confidence."""
 
@@ -139,7 +148,7 @@ class Decisions(_Titled):
 
 
 Figure: TypeAlias = (
-    Ranking | Scatter | Bars | HeatMap | Reliability | AgreementMatrix | ByJudge | Statistics | Decisions
+    Ranking | Scatter | Bars | HeatMap | ByPart | Reliability | AgreementMatrix | ByJudge | Statistics | Decisions
 )
 
 

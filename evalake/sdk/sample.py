@@ -53,6 +53,11 @@ _defining = attrgetter(
 )
 
 
+def unit_of(dataset: str, cluster: str) -> str:
+    """Name what is resampled together: the samples of one cluster in a dataset, or in all if it begins with `/`."""
+    return cluster.removeprefix("/") if cluster.startswith("/") else f"{dataset}/{cluster}"
+
+
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """Something in a source that did not become a sample, and why."""

@@ -2,7 +2,8 @@
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, date, datetime
 from itertools import chain
@@ -12,9 +13,12 @@ from uuid import NAMESPACE_URL, uuid5
 
 import polars as pl
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.assets import Asset
 from prefect.events import emit_event
 from prefect.runtime import deployment
+from prefect.types.names import MAX_ASSET_KEY_LENGTH
 
+from evalake.contracts.contract import Contract
 from evalake.contracts.tables import RUNS
 from evalake.core.configuration import Configuration
 from evalake.core.errors import UsageError
@@ -41,6 +45,13 @@ logger = logging.getLogger("evalake.runs")
 def reports_folder() -> Path:
     """Return the folder of the reports of runs, which may not exist."""
     return Path(os.environ.get(REPORTS) or DEFAULT_REPORTS).absolute()
+
+
+def assets(lake: Lake, tables: Iterable[Contract]) -> list[str | Asset]:
+    """Name tables of a lake as Prefect's assets, by their addresses without what it refuses in them."""
+    place = lake.uri.rstrip("/") if "://" in lake.uri else Path(lake.uri).absolute().as_uri()
+    keys = [re.sub(r"[^A-Za-z0-9/:._~-]", "-", f"{place}/{each.table}") for each in tables]
+    return [key for key in keys if len(key) <= MAX_ASSET_KEY_LENGTH]
 
 
 def create_artifacts(context: RunContext, run: Run, covered: Sequence[Coverage]) -> None:
@@ -152,7 +163,7 @@ def _summary(run: Run, report: str) -> str:
 """
 
 
-# Alarms: evalake's events, to which the automations of deploy/automations.yaml react.
+# Alarms: evalake's events, to which the automations of evalake/server/local/automations.yaml react.
 
 
 QUARANTINE_GREW = "evalake.quarantine.grew"

@@ -114,9 +114,9 @@ def _place_of(record: logging.LogRecord) -> dict[str, str]:
     fields = {name: str(value) for name in _PREFECT_FIELDS if (value := getattr(record, name, None)) is not None}
     if (run_id := _run_ids.get(fields.get("flow_run_id", ""))) is not None:
         fields["run_id"] = run_id
-    if getattr(record, "task_name", None) == "call-batch":
+    if getattr(record, "task_name", None) in ("call-batch", "call-judge"):
         fields["batch"] = fields["task_run_name"]
-        fields["model"] = fields["batch"].rpartition(" #")[0]
+        fields["model"] = fields["batch"].rpartition(" #")[0].removeprefix("judge ")
     return {**fields, **telemetry.current_fields()}
 
 

@@ -1,6 +1,8 @@
 """Checks the named Prefect server before a run, and reads its secrets."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -10,6 +12,26 @@ from evalake.core.errors import EvalakeError, ProviderError
 
 class ServerError(EvalakeError):
     """The named Prefect server does not answer, or refuses us."""
+
+
+@asynccontextmanager
+async def shared_slot(limit: str | None) -> AsyncIterator[None]:
+    """Hold a slot of a global concurrency limit of Prefect, which all flows share; None: of none.
+
+    Raises ServerError where there is no such limit.
+    """
+    if limit is None:
+        yield
+        return
+    from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError, concurrency
+
+    try:
+        async with concurrency(limit, strict=True):
+            yield
+    except ConcurrencySlotAcquisitionError as error:
+        raise ServerError(
+            f"Prefect has no global concurrency limit {limit}: `evalake prefect gcl create {limit} --limit 16`"
+        ) from error
 
 
 def require_server() -> None:

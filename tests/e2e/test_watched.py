@@ -1,4 +1,4 @@
-"""What goes wrong is told: the automations of deploy/automations.yaml on a real server, and receivers that listen.
+"""What goes wrong is told: the automations of automations.yaml on a real server, and receivers that listen.
 
 Slack and SendGrid are reached by the server at their public addresses, over a proxy of this test that answers for them.
 """
@@ -91,7 +91,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedStack]:
 
 
 def test_every_automation_is_there_once_and_addresses_and_keys_are_kept_as_secrets(watched: WatchedStack) -> None:
-    declared = yaml.safe_load((ROOT / "deploy" / "automations.yaml").read_text())["automations"]
+    declared = yaml.safe_load((ROOT / "evalake" / "server" / "local" / "automations.yaml").read_text())["automations"]
     there = [each["name"] for each in watched.stack.post("/automations/filter", {})]
     assert sorted(name for name in there if name.startswith("evalake: ")) == sorted(
         f"evalake: {each['name']}" for each in declared

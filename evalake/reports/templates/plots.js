@@ -1,6 +1,11 @@
 "use strict";
 (() => {
-  const settings = {displayModeBar: false, scrollZoom: false};
+  const save = {
+    name: "svg",
+    title: "Save as SVG", // this page's policy lets no script read pixels, so it cannot be PNG
+    click: (plot) => Plotly.downloadImage(plot, {format: "svg", filename: plot.dataset.plot}),
+  };
+  const settings = () => ({displaylogo: false, scrollZoom: false, modeBarButtons: [[{...save, icon: Plotly.Icons.camera}]]});
   const paper = 680;
   const character = 7; // pixels, of a wide one in 11 pixels' type
   const smallest = 8; // pixels of type that can be read
@@ -33,7 +38,7 @@
     try {
       const spec = JSON.parse(document.getElementById(element.dataset.plot).textContent);
       const {data, layout} = spec.layout.meta ? fit(spec, width) : spec;
-      await Plotly.react(element, data, {...layout, width}, settings);
+      await Plotly.react(element, data, {...layout, width}, settings());
     } catch (error) {
       console.error(error);
       element.textContent = "This plot could not be drawn; its numbers are below.";

@@ -1,12 +1,13 @@
-"""Deploys a project to a Prefect server: work pools, and all of its prefect.yaml.
+"""Deploys a project to a Prefect server: work pools, all of its prefect.yaml, and evalake's automations.
 
 `python -m evalake.server.local.deployment PROJECT` does so for `evalake up`, whose server is just starting: it imports
-Prefect meanwhile, and a line on standard input says that the server answers. `make deploy` does the same to one that
-is there.
+Prefect meanwhile, and a line on standard input says that the server answers. `make deploy` and `evalake prefect
+deploy` do the same to one that is there.
 """
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,13 +67,31 @@ def create_pool(client: "SyncPrefectClient", name: str, *, anew: bool = False) -
     )
 
 
-def deploy_all() -> int:
-    """Deploy all of the working directory's prefect.yaml, as `prefect deploy` does; returns its exit code."""
+def deploy(*options: str) -> int:
+    """Deploy from the working directory's prefect.yaml, as `prefect deploy` does, and evalake's automations.
+
+    Returns the exit code of `prefect deploy`.
+    """
+    if code := _prefect_deploy(options):
+        return code
+    if "--help" not in options:
+        from prefect.client.orchestration import get_client
+
+        from evalake.server.local.automations import notify
+
+        with get_client(sync_client=True) as client:
+            if receivers := notify(client):
+                sys.stdout.write(f"automations tell: {', '.join(receivers)}\n")
+                sys.stdout.flush()
+    return 0
+
+
+def _prefect_deploy(options: Sequence[str]) -> int:
     from prefect.cli import app
 
     # Where it is set, its value would take the place of the placeholder, in whose place each worker puts its own.
     os.environ.pop("EVALAKE_HOME", None)
-    sys.argv = ["prefect", "--no-prompt", "deploy", "--all"]
+    sys.argv = ["prefect", "--no-prompt", "deploy", *options]
     try:
         app()
     except SystemExit as ended:
@@ -94,7 +113,7 @@ def main(project: Path) -> int:
     with get_client(sync_client=True) as client:
         for pool in pools_of(project):
             create_pool(client, pool, anew=True)
-    return deploy_all()
+    return deploy("--all")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from evalake.contracts.tables import CALL_FAILURES, CALLS, SNAPSHOTS
 from evalake.reports.coverage import Coverage, as_table
 from evalake.sdk import Suite
-from evalake.sdk.figures import AgreementMatrix, Reliability
+from evalake.sdk.figures import AgreementMatrix, ByPart, Reliability
 from evalake.server.viewer.run_index import RunIndex, RunIndexes
 from evalake.server.viewer.run_list import RunView, run_view
 from evalake.storage.lake import Lake
@@ -89,6 +89,15 @@ class AgreementView(BaseModel):
     slice: str
 
 
+class PartsView(BaseModel):
+    """A figure that shows a metric by the parts of a slice."""
+
+    title: str
+    note: str
+    metric: str
+    slice: str
+
+
 class CoverageView(BaseModel):
     """What came of the items of one model, judge and dataset."""
 
@@ -133,6 +142,7 @@ class RunDetail(BaseModel):
     waiting: list[Waiting]
     reliability: ReliabilityView | None  # None: the suite declares no such figure
     agreement: AgreementView | None  # likewise
+    by_part: list[PartsView]  # those that the suite declares
 
 
 def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
@@ -161,6 +171,11 @@ def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
         waiting=_waiting(lake, run_id),
         reliability=_reliability(index.suite),
         agreement=_agreement(index.suite),
+        by_part=[
+            PartsView(title=each.title, note=each.note, metric=each.quantity.metric, slice=each.slice)
+            for each in index.suite.presentation.figures
+            if isinstance(each, ByPart)
+        ],
     )
 
 

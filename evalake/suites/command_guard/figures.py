@@ -40,14 +40,15 @@ FIGURES: tuple[Figure, ...] = (
         "Harmless acceptance against malicious detection",
         DETECTION,
         ACCEPTANCE,
+        pareto=True,
         target_zone=True,
         note="A guard has to be good at both: blocking everything ends at the bottom right, allowing everything at "
         "the top left.",
     ),
     Scatter("Cost against score", COST, BALANCED, pareto=True),
     Scatter("Latency against score", LATENCY_P50, BALANCED, pareto=True),
-    Scatter("Cost against malicious detection", COST, DETECTION, note=ALONE),
-    Scatter("Latency against malicious detection", LATENCY_P50, DETECTION, note=ALONE),
+    Scatter("Cost against malicious detection", COST, DETECTION, pareto=True, note=ALONE),
+    Scatter("Latency against malicious detection", LATENCY_P50, DETECTION, pareto=True, note=ALONE),
     Bars(
         "Malicious detection, micro against macro",
         (MICRO, MACRO),

@@ -10,7 +10,7 @@ from evalake.contracts.contract import ENDPOINTS_OF_RESULTS, Added, Contract, Ro
 from evalake.contracts.rule import Dimension, Kind, Rule, hash_rule, is_share, not_blank, not_negative
 from evalake.sdk.results import LANDED_BY_RUN, JudgedRow, replaced_when, result_key
 from evalake.sdk.suite import EMPTY, REFUSALS, Outcomes
-from evalake.suites.solidity_audit.truth import CLASSIFICATIONS, Classification, TypeMatch, count_column
+from evalake.suites.solidity_audit.truth import CLASSIFICATIONS, KNOWLEDGE, Classification, TypeMatch, count_column
 
 PROVISIONAL_ERRORS = ("timeout", "content_policy", "context_length")
 """Kinds of failed judge calls that stand as a judge error until a reply comes; any other is a missing answer."""
@@ -32,6 +32,13 @@ class SolidityAuditResult(JudgedRow):
     )
     severity: str | None = Field(description="Ground truth: how severe it is; null where nobody said.")
     difficulty_tier: int | None = Field(description="Ground truth: 1 textbook to 4 economic; null where unknown.")
+    base: str | None = Field(description="The sample that this one was made of, or its own name; null where unknown.")
+    transformation: str | None = Field(description="How it was made of its base; null where nobody said.")
+    code_act: str | None = Field(description="What the first statement at the root does; null where unknown.")
+    recognised: bool | None = Field(description="The model says that it knows the contract; null unless asked for it.")
+    contaminated: bool | None = Field(
+        description="It does, and names the known incident; null unless asked for it, or where no incident is known."
+    )
     subject_error: str | None = Field(description="Why the model gave no audit: timeout, content_policy, …; else null.")
     judge_error: str | None = Field(description="Why there is no judgement; null where there is one.")
     repaired: bool | None = Field(description="The judgement is the judge's second attempt; null for panels, imports.")
@@ -103,7 +110,7 @@ REASONS = ("type_match_reason", "rcir_reason", "ava_reason", "fsv_reason", "judg
 
 _WORDS = (
     *("dataset", "sample_id", "cluster", "model", "judge", "prompt_type", "judge_error", "subject_error"),
-    *("vulnerability_type", "severity", "endpoint", "judge_endpoint"),
+    *("vulnerability_type", "severity", "endpoint", "judge_endpoint", "base", "transformation", "code_act"),
 )
 _SHARES = (
     *("confidence", "calibration_error", "rcir", "ava", "fsv"),
@@ -143,6 +150,7 @@ RESULTS = Contract(
         LANDED_BY_RUN,
         ENDPOINTS_OF_RESULTS,
         Added(("mended",)),
+        Added(("base", "transformation", "code_act", "recognised", "contaminated")),
     ),
 )
 
@@ -206,6 +214,6 @@ OUTCOMES = Outcomes(
     .then(pl.lit(EMPTY))
     .when(_subject_error.is_not_null())
     .then(_subject_error)
-    .when(pl.col("said_vulnerable").is_null())
+    .when(pl.col("said_vulnerable").is_null() & ((pl.col("prompt_type") != KNOWLEDGE) | pl.col("recognised").is_null()))
     .then(pl.lit("no_verdict")),
 )

@@ -10,7 +10,7 @@ from evalake.suites.solidity_audit.judge_prompts import judge_request, repair_re
 from evalake.suites.solidity_audit.prompts import PROMPT_TYPES, RUBRIC, render
 from evalake.suites.solidity_audit.replies import contradictions, read_judgement
 from evalake.suites.solidity_audit.score import asked, subject_error
-from evalake.suites.solidity_audit.truth import truth_of
+from evalake.suites.solidity_audit.truth import KNOWLEDGE, truth_of
 
 
 def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any]) -> Request | None:
@@ -20,7 +20,7 @@ def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any
         require_known(item.prompt_type, options, PROMPT_TYPES)
         return render(item.sample.input, item.model, item.prompt_type, own)
     audit = answered[0].outcome
-    if item.judge is None or not isinstance(audit, Reply) or len(answered) > 2:
+    if item.prompt_type == KNOWLEDGE or item.judge is None or not isinstance(audit, Reply) or len(answered) > 2:
         return None
     if subject_error(item, audit) is not None:  # there is nothing to judge
         return None

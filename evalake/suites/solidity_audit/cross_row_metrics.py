@@ -10,13 +10,17 @@ import polars as pl
 from evalake.metrics import agreement
 from evalake.metrics.compute import METRIC_ROWS, Metric, measure, metric_row, values
 from evalake.metrics.estimators import Rate
+from evalake.models.cost import BASELINE_PREFIX
 from evalake.suites.solidity_audit.metrics import sui
 from evalake.suites.solidity_audit.panels.consensus import NUMBERED, has_converged, merge
 from evalake.suites.solidity_audit.panels.rows import PREFIX, dawid_skene_panels, judge_bias, judge_errors, panel_name
 from evalake.suites.solidity_audit.people import judge_against_people
+from evalake.suites.solidity_audit.robustness import base_warnings, robustness
+from evalake.suites.solidity_audit.sources.layout import RULES
 from evalake.suites.solidity_audit.truth import (
     CLASSIFICATIONS,
     DAWID_SKENE,
+    KNOWLEDGE,
     SCORES,
     WAYS,
     TypeMatch,
@@ -39,20 +43,25 @@ AUDIT = ("sample_hash", "prompt_type", "replicate", "cluster")
 POOLED = "judge_pair_pooled"
 ALL_ANSWERED = "target_found_by_all"
 """Begins the columns of the judges' words on target found, where all of them answered."""
+BY_RULES = f"^({BASELINE_PREFIX}|{RULES}$)"
+"""Names of judges that are rules: those of this project, and of imported rounds."""
 MOST_PAIRED = 12
 """Judges of a panel whose pairs are measured; 38 judges have 703 pairs, and their metrics fill the memory."""
 
 
 def cross_row_metrics(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
     """Compute all cross-row metrics of the result rows, in the columns of `evalake.metrics.compute.measure`."""
+    audits = frame.filter(pl.col("prompt_type") != KNOWLEDGE)
     return pl.concat(
         [
-            judge_agreement(frame),
-            judge_bias(frame),
-            judge_errors(frame),
-            replicate_agreement(frame),
-            rank_stability(frame, options),
-            judge_against_people(frame),
+            judge_agreement(audits),
+            judge_bias(audits),
+            judge_errors(audits),
+            replicate_agreement(audits),
+            rank_stability(audits, options),
+            judge_against_people(audits),
+            divergence(audits),
+            robustness(frame),
         ]
     )
 
@@ -97,6 +106,30 @@ def _of_judges(wide: pl.DataFrame, classes: pl.DataFrame, judges: Sequence[str],
         decided |= {(slice_, f"{a}~{b}", metric.name): metric for metric in _of_pair(a, b)}
         classed |= {(slice_, f"{a}~{b}", metric.name): metric for metric in _of_findings(a, b)}
     return pl.concat([_measured(wide, decided), _measured(classes, classed)])
+
+
+def divergence(frame: pl.DataFrame) -> pl.DataFrame:
+    """Measure where each judge by rules differs from the majority of models as judges, on the same audits.
+
+    diverges_from_models_rate      audits on which they differ
+    rules_alone_found_rate         targets that only the rules say were found
+    models_alone_found_rate        targets that only the models say were found
+    """
+    singles = frame.filter(~pl.col("judge").str.starts_with(PREFIX)).drop_nulls("target_found")
+    by_rule = pl.col("judge").str.contains(BY_RULES)
+    of_models = singles.filter(~by_rule).group_by("model", *AUDIT).agg(models=pl.col("target_found").mean())
+    both = singles.filter(by_rule).join(of_models.filter(pl.col("models") != 0.5), on=["model", *AUDIT])
+    if both.is_empty():
+        return pl.DataFrame(schema=METRIC_ROWS)
+    rules, models = pl.col("target_found"), pl.col("models") > 0.5
+    differences = {
+        "diverges_from_models_rate": rules != models,
+        "rules_alone_found_rate": rules & ~models,
+        "models_alone_found_rate": models & ~rules,
+    }
+    slices = ("all", "vulnerability_type", "transformation")
+    metrics = [Metric(name, Rate(differs), slices=slices) for name, differs in differences.items()]
+    return measure(both, metrics, cluster="cluster").select(METRIC_ROWS.keys())
 
 
 def replicate_agreement(frame: pl.DataFrame) -> pl.DataFrame:
@@ -186,7 +219,7 @@ def _classes(rows: pl.DataFrame, judges: Sequence[str]) -> pl.DataFrame:
         audit = of_audit.select(index).row(0, named=True)
         by_judge = of_audit.select("judge", "findings").iter_rows()
         findings = [{**finding, "judge": judge} for judge, stated in by_judge for finding in stated]
-        for finding in merge(findings, numbered=prompt_type == NUMBERED):
+        for finding in merge(findings, numbered=prompt_type in NUMBERED):
             merged.append(audit | {f"class {judge}": kind for judge, kind in finding.classes.items()})
     known = {name: rows.schema[name] for name in index}
     return pl.DataFrame(merged, schema=known | {f"class {judge}": pl.String() for judge in judges})
@@ -240,10 +273,12 @@ def _stacked(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 def warnings(frame: pl.DataFrame) -> Sequence[str]:
     """Write one sentence for each thing that makes the numbers less reliable than they look."""
+    stand_ins = base_warnings(frame)
+    frame = frame.filter(pl.col("prompt_type") != KNOWLEDGE)
     rows = frame.filter(~pl.col("judge").str.starts_with(PREFIX))
     of_judges = [*_self_judging(rows), *_single_judge(rows), *_failed(rows), *_repaired(rows), *_contradictory(rows)]
     of_panels = [*_undecided(frame), *_two_judges(frame), *_unpaired(frame), *_dawid_skene(frame)]
-    return [*of_judges, *of_panels, *_unstated(rows)]
+    return [*of_judges, *of_panels, *_unstated(rows), *stand_ins]
 
 
 def _self_judging(rows: pl.DataFrame) -> list[str]:

@@ -5,6 +5,7 @@ from evalake.sdk.figures import (
     Answers,
     Bars,
     ByJudge,
+    ByPart,
     Decisions,
     Figure,
     HeatMap,
@@ -67,6 +68,24 @@ BRIER = (
     Quantity("brier_uncertainty", "uncertainty", Unit.SCORE, higher_is_better=False),
 )
 FIRMNESS = Quantity("sui_rank_stability", "lowest rank correlation", Unit.SCORE)
+LOST = Quantity("robustness_drop_target_detection_rate", "targets lost", higher_is_better=False)
+GAP = Quantity("memorisation_gap", "targets lost by a disguise", higher_is_better=False)
+ROBUSTNESS = (
+    LOST,
+    Quantity("robustness_drop_accuracy", "accuracy lost", higher_is_better=False),
+    Quantity("consistency_rate", "same verdict"),
+    Quantity("fix_recognised_rate", "fixes noticed"),
+    GAP,
+)
+CONTAMINATION = (
+    Quantity("recognition_rate", "said to be known", higher_is_better=False),
+    Quantity("contamination_rate", "incident named", higher_is_better=False),
+)
+DIVERGENCE = (
+    Quantity("diverges_from_models_rate", "differs from models", higher_is_better=False),
+    Quantity("rules_alone_found_rate", "found by rules alone", higher_is_better=False),
+    Quantity("models_alone_found_rate", "found by models alone", higher_is_better=False),
+)
 BIASES = (
     Quantity("judge_bias_verbosity", "with the audit's length", Unit.SCORE, best_at_zero=True),
     Quantity("judge_bias_own_family", "for its own family", Unit.SCORE, best_at_zero=True),
@@ -176,6 +195,15 @@ FIGURES: tuple[Figure, ...] = (
     HeatMap("Targets found by difficulty", TARGETS, "difficulty_tier"),
     HeatMap("Targets found by severity", TARGETS, "severity"),
     HeatMap("Targets found by prompt", TARGETS, "prompt_type", of_several=True),
+    Statistics(
+        "Robustness: what a transformation of the contract costs",
+        ROBUSTNESS,
+        note="Base minus variant, paired by base. A disguise changes names or form; a noticed fix is called safe.",
+    ),
+    ByPart("Targets lost by transformation", LOST, "transformation", note="Below 0, more were found than in the base."),
+    Statistics("Contamination: what a model says it knows", CONTAMINATION),
+    ByPart("Targets lost by a disguise, of contracts known and not known", GAP, "contaminated"),
+    HeatMap("Targets found by what the statement at the root does", TARGETS, "code_act", of_several=True),
     AgreementMatrix(
         "Agreement of judges on targets found (Cohen's kappa)",
         Quantity("cohen_kappa", "kappa", Unit.SCORE),
@@ -205,6 +233,8 @@ FIGURES: tuple[Figure, ...] = (
         "judge_panel",
         note="Over all models: how often a judge denies what the panel holds to be so, or says what it denies.",
     ),
+    Statistics("Rules against models as judges: target found", DIVERGENCE),
+    ByPart("Where rules differ from models as judges, by type", DIVERGENCE[0], "vulnerability_type"),
     ByJudge(
         "Hallucinated findings by judge",
         HALLUCINATED,

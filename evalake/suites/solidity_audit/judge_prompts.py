@@ -15,7 +15,7 @@ from evalake.sdk.sample import delimit_untrusted
 from evalake.sdk.sources import storable
 from evalake.suites.solidity_audit.prompts import numbered
 from evalake.suites.solidity_audit.replies import Asked
-from evalake.suites.solidity_audit.truth import GroundTruth
+from evalake.suites.solidity_audit.truth import LATER, GroundTruth
 
 # The rubric of solidity_audit's judges: in which order a class is decided, and what each level of a score asks for.
 
@@ -211,7 +211,7 @@ def form(asked: Asked) -> dict[str, Any]:
 
 
 def _known(truth: GroundTruth) -> Mapping[str, Any]:
-    known = truth.model_dump(exclude={"difficulty_tier"}, exclude_none=True)
+    known = truth.model_dump(exclude={"difficulty_tier", *LATER}, exclude_none=True)
     return known if truth.is_vulnerable else {"is_vulnerable": False}
 
 

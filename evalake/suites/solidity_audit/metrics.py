@@ -22,6 +22,7 @@ from evalake.suites.solidity_audit.truth import (
     CLASSIFICATIONS,
     COMPONENTS,
     INVALID_COSTS,
+    KNOWLEDGE,
     SCORES,
     SEVERITY_WEIGHTS,
     VALID,
@@ -35,7 +36,13 @@ from evalake.suites.solidity_audit.truth import (
 )
 
 SLICES = ("all", "prompt_type", "difficulty_tier", "vulnerability_type", "severity")
-FURTHER = dict.fromkeys(("accuracy", "mean_confidence"), ("confidence_bin",))
+OF_CODE = ("transformation", "code_act")
+FURTHER: Mapping[str, tuple[str, ...]] = {
+    "accuracy": ("confidence_bin", *OF_CODE),
+    "mean_confidence": ("confidence_bin",),
+    "target_detection_rate": OF_CODE,
+    "contamination_rate": ("transformation",),
+}
 """Further slices, by metric."""
 
 
@@ -54,6 +61,7 @@ _counted = _total.is_not_null()
 _panel = pl.col("panel_judges").is_not_null()
 _target_matches, _partial_matches, _bonus = (pl.col(count_column(name)) for name in VALID)
 _no_audit = pl.col("subject_error").is_not_null()
+_audit = pl.col("prompt_type") != KNOWLEDGE
 _severity_weight = pl.col("severity").replace_strict(dict(SEVERITY_WEIGHTS), default=None, return_dtype=pl.Float64)
 _invalid_cost = pl.sum_horizontal(*[pl.col(count_column(name)) * cost for name, cost in INVALID_COSTS.items()])
 _bonus_credit = 0.5 * (_bonus - pl.col("bonus_confirmed") - pl.col("bonus_rejected")) + pl.col("bonus_confirmed")
@@ -288,8 +296,15 @@ def _beyond() -> _Declared:
     yield "location_line_hit_rate", Rate(lines), None, "Found targets placed within 3 lines."
     overlap = Mean(pl.col("location_line_iou"), low=0, high=1)
     yield "location_line_iou", overlap, None, "Overlap of claimed and true lines."
-    yield "subject_error_rate", Rate(_no_audit), None, "Audits that the model did not give: refused, too late, empty."
-    failed = Rate(pl.col("judge_error").is_not_null(), ~_panel & ~_no_audit)
+    yield "contamination_rate", Rate(pl.col("contaminated")), None, "Contracts whose incident the model names."
+    yield "recognition_rate", Rate(pl.col("recognised")), None, "Contracts that the model says it knows."
+    yield (
+        "subject_error_rate",
+        Rate(_no_audit, _audit),
+        None,
+        "Audits that the model did not give: refused, too late, empty.",
+    )
+    failed = Rate(pl.col("judge_error").is_not_null(), ~_panel & ~_no_audit & _audit)
     yield "judge_error_rate", failed, None, "Judgements that failed."
     merged = _total + pl.col("undecided_findings")
     open_findings = Rate(pl.col("undecided_findings"), merged)

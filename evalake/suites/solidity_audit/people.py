@@ -17,6 +17,7 @@ from evalake.sdk import Labelling, Question, Seen, Stage
 from evalake.sdk.dataset import represented
 from evalake.sdk.people import ANSWER, YES_NO
 from evalake.suites.solidity_audit.contract import FINDINGS, JUDGED_KEY, RESULTS
+from evalake.suites.solidity_audit.panels.consensus import NUMBERED, merge
 from evalake.suites.solidity_audit.panels.rows import PREFIX
 from evalake.suites.solidity_audit.truth import BONUS, CLASSIFICATIONS, SUITE, VALID, GroundTruth
 from evalake.suites.solidity_audit.viewing import VERDICT_WORD
@@ -40,7 +41,8 @@ def join_inputs(results: pl.LazyFrame, inputs: Mapping[str, pl.LazyFrame]) -> pl
     human_target_found      what most people answer, whichever the judge; null on a tie, or where nobody answered
     human_valid_findings    how many of a judge's findings people call valid; null unless they labelled every one
     human_weight            how many audits it stands for, over all draws; null where it was picked, not drawn
-    bonus_confirmed, bonus_rejected  how many bonus findings people judged so; a finding they disagree on is neither
+    bonus_confirmed, bonus_rejected  how many bonus findings people judged so, whichever judge's they were shown; a
+                            finding they disagree on is neither
     confidence_bin          which tenth the stated confidence is in, as in the calibration error
     findings                id, class, claimed type and place of each of the judge's findings; null without any
     """
@@ -73,6 +75,9 @@ def _findings(findings: pl.LazyFrame) -> pl.LazyFrame:
     return findings.group_by(*RESULT, "scorer_version").agg(findings=fields)
 
 
+_valid = pl.col("valid")
+
+
 def _on_findings(labels: pl.LazyFrame, results: pl.LazyFrame, findings: pl.LazyFrame) -> pl.LazyFrame:
     shown = results.select(*RESULT, "model", "prompt_type", "judge").unique()
     answers = labels.filter(pl.col("finding_id").is_not_null(), pl.col("question") == "classification")
@@ -80,15 +85,43 @@ def _on_findings(labels: pl.LazyFrame, results: pl.LazyFrame, findings: pl.LazyF
     voted = known.group_by(*RESULT, "finding_id").agg(valid=pl.col("answer").is_in(VALID).mean())
     judged = findings.select(*RESULT, "scorer_version", "finding_id", bonus=pl.col("classification") == BONUS)
     matched = judged.join(voted, on=[*RESULT, "finding_id"])
-    counts = {
-        "labelled_findings": pl.col("valid") != 0.5,
-        "human_valid_findings": pl.col("valid") > 0.5,
-        "bonus_confirmed": pl.col("bonus") & (pl.col("valid") == 1),
-        "bonus_rejected": pl.col("bonus") & (pl.col("valid") == 0),
+    labelled = _counted(matched, {"labelled_findings": _valid != 0.5, "human_valid_findings": _valid > 0.5})
+    of_every_judge = _on_same_findings(known.collect(), results, findings)
+    bonuses = {
+        "bonus_confirmed": pl.col("bonus") & (_valid == 1),
+        "bonus_rejected": pl.col("bonus") & (_valid == 0),
     }
-    return matched.group_by(*RESULT, "scorer_version").agg(
-        [condition.sum().cast(pl.Int64).alias(name) for name, condition in counts.items()]
-    )
+    shared = _counted(judged.join(of_every_judge, on=[*RESULT, "finding_id"]), bonuses)
+    return shared.join(labelled, on=[*RESULT, "scorer_version"], how="full", coalesce=True)
+
+
+def _counted(findings: pl.LazyFrame, counts: Mapping[str, pl.Expr]) -> pl.LazyFrame:
+    sums = [condition.sum().cast(pl.Int64).alias(name) for name, condition in counts.items()]
+    return findings.group_by(*RESULT, "scorer_version").agg(sums)
+
+
+def _on_same_findings(answers: pl.DataFrame, results: pl.LazyFrame, findings: pl.LazyFrame) -> pl.LazyFrame:
+    """Count what people say of a finding for every judge and panel that has it, by the rows of their findings.
+
+    Findings of one audit are the same as a panel takes them for (`panels.consensus.merge`).
+    """
+    schema = pl.Schema({**{name: answers.schema[name] for name in (*RESULT, "finding_id")}, "valid": pl.Float64()})
+    if answers.is_empty():
+        return pl.LazyFrame(schema=schema)
+    audit = ("prompt_hash", "endpoint", "sample_hash", "replicate")
+    asked = answers.lazy().select(audit).unique()
+    audits = results.select(*RESULT, "judge", "prompt_type").join(asked, on=audit, how="semi").unique()
+    seen = findings.join(audits, on=[*RESULT, "judge"]).collect()
+    said = dict(answers.group_by(*RESULT, "finding_id").agg(pl.col("answer")).rows_by_key([*RESULT, "finding_id"]))
+    rows = []
+    for (*_, prompt_type), of_audit in seen.group_by(*audit, "prompt_type", maintain_order=True):
+        for same in merge(of_audit.to_dicts(), numbered=prompt_type in NUMBERED):
+            keys = [tuple(row[name] for name in (*RESULT, "finding_id")) for row in same.by_judge.values()]
+            words = [word for key in keys for (given,) in said.get(key, ()) for word in given]
+            if words:
+                share = sum(word in VALID for word in words) / len(words)
+                rows += [(*key, share) for key in keys]
+    return pl.LazyFrame(rows, schema=schema, orient="row").unique([*RESULT, "finding_id"])
 
 
 DECISIONS = (

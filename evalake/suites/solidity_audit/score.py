@@ -12,6 +12,7 @@ from evalake.core.hashing import content_hash
 from evalake.models.request import Failure, Reply
 from evalake.sdk import Exchange, Item, Options, Sample
 from evalake.sdk.results import identity_columns
+from evalake.sdk.sample import unit_of
 from evalake.sdk.sources import storable
 from evalake.suites.solidity_audit import replies
 from evalake.suites.solidity_audit.contract import (
@@ -23,6 +24,7 @@ from evalake.suites.solidity_audit.contract import (
     REASONS,
     RESULTS,
 )
+from evalake.suites.solidity_audit.knowledge import probed
 from evalake.suites.solidity_audit.recorded import NO_CONTRACT, asked_of
 from evalake.suites.solidity_audit.replies import (
     Asked,
@@ -41,8 +43,10 @@ from evalake.suites.solidity_audit.replies import (
 from evalake.suites.solidity_audit.truth import (
     CLASSIFICATIONS,
     INVALID,
+    KNOWLEDGE,
     PARTIAL,
     SCORES,
+    STRUCTURED,
     TARGET,
     VALID,
     GroundTruth,
@@ -117,9 +121,8 @@ def _excerpt(sample: Mapping[str, Any]) -> str | None:
     return dedent("\n".join(sample["input"].split("\n")[first : first + LINES]))
 
 
-SCORER_VERSION = "6"
+SCORER_VERSION = "7"
 LONGEST_ERROR = 500
-DIRECT = "direct"
 
 
 Columns = dict[str, Any]  # of a row that is being made
@@ -142,7 +145,7 @@ def asked(sample: Sample, prompt_type: str) -> Asked:
     truth = truth_of(sample)
     if sample.input == NO_CONTRACT:
         return asked_of(truth)
-    return Asked(target=truth.is_vulnerable, verdict=prompt_type != DIRECT)
+    return Asked(target=truth.is_vulnerable, verdict=prompt_type not in STRUCTURED)
 
 
 def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping[str, Sequence[Columns]]:
@@ -156,6 +159,8 @@ def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping
     if item.judge is None:
         return {}
     audit, last = answered[0].outcome, answered[-1].outcome
+    if item.prompt_type == KNOWLEDGE:
+        return {} if isinstance(audit, Failure) else {RESULTS.table: [_probed(item, answered, audit)]}
     if (error := subject_error(item, audit)) is not None:
         reply = audit if isinstance(audit, Reply) else Reply(None, latency_ms=audit.latency_ms)
         row = _base(item, answered, reply) | _without_audit(truth_of(item.sample)) | {"subject_error": error}
@@ -172,13 +177,18 @@ def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping
         return {RESULTS.table: [base | UNJUDGED | {"contradictions": storable("; ".join(reading.flaws))}]}
     if last.error_kind is not None or reading.judgement is None:
         return {RESULTS.table: [base | UNJUDGED | {"judge_error": _judge_error(last, reading)}]}
-    by_rule = item.prompt_type == DIRECT and not _is_recorded(item)
+    by_rule = item.prompt_type in STRUCTURED and not _is_recorded(item)
     prediction = read_prediction(audit.text) if by_rule else None
     base["mended"] = _mended(reading, prediction)
     row = base | judged(truth_of(item.sample), reading.judgement, prediction)
     if refusing(reading.judgement) or (row["contradictions"] and not _is_recorded(item)):
         return {RESULTS.table: [row]}  # its contract refuses it, and then it has no findings either
     return {RESULTS.table: [row], FINDINGS.table: [_finding_row(base, f) for f in reading.judgement.findings]}
+
+
+def _probed(item: Item, answered: Sequence[Exchange], reply: Reply) -> Columns:
+    """Build the row of a knowledge probe, which is no audit: all about an audit is unknown."""
+    return _base(item, answered, reply) | UNJUDGED | dict(probed(reply.text, truth_of(item.sample)))
 
 
 def subject_error(item: Item, audit: Reply | Failure) -> str | None:
@@ -317,11 +327,16 @@ def _base(item: Item, answered: Sequence[Exchange], audit: Reply) -> Columns:
     last = answered[-1].outcome
     return {
         **identity_columns(item, answered, SCORER_VERSION),
-        "cluster": f"{sample.dataset}/{sample.cluster or sample.sample_id}",
+        "cluster": unit_of(sample.dataset, sample.cluster or sample.sample_id),
         "is_vulnerable": truth.is_vulnerable,
         "vulnerability_type": truth.vulnerability_type,
         "severity": truth.severity,
         "difficulty_tier": truth.difficulty_tier,
+        "base": truth.base or sample.sample_id,
+        "transformation": truth.transformation,
+        "code_act": truth.code_act,
+        "recognised": None,
+        "contaminated": None,
         "subject_error": None,
         "judge_error": None,
         "repaired": None if sample.input == NO_CONTRACT else len(answered) > 2,

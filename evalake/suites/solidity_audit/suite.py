@@ -51,7 +51,7 @@ SUITE = Suite(
         inputs=INPUTS,
         join_inputs=join_inputs,
         across_rows=cross_row_metrics,
-        across_rows_version=7,
+        across_rows_version=8,
         index=INDEX,
         warnings=warnings,
     ),

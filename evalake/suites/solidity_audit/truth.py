@@ -55,6 +55,14 @@ INVALID_COSTS: Mapping[str, float] = {
 """What an invalid finding costs its reader, against a hallucinated one."""
 
 
+KNOWLEDGE = "knowledge"
+"""The prompt type that asks what a model remembers of a contract; its replies are no audits."""
+CHAIN_OF_THOUGHT, PROTOCOL_CONTEXT = "chain_of_thought", "protocol_context"
+BOTH = f"{PROTOCOL_CONTEXT}_{CHAIN_OF_THOUGHT}"
+STRUCTURED = ("direct", CHAIN_OF_THOUGHT, PROTOCOL_CONTEXT, BOTH)
+"""Prompt types whose audits have a form, so that findings are numbered by their place in it."""
+
+
 def count_column(classification: str) -> str:
     """Name the column of the results that counts the findings of a classification."""
     return f"{classification.lower()}_findings"
@@ -83,10 +91,15 @@ class GroundTruth(Strict):
     root_cause: Text | None = None
     attack_scenario: Text | None = None
     fix: Text | None = None
+    base: Text | None = None  # the sample that this one was made of; its own name where others are made of it
+    transformation: Text | None = None  # how it was made; null or `original` for a base
+    incident: Text | None = None  # the name by which the public knows the exploit
+    code_act: Text | None = None  # what the first statement at the root does, by the annotators' taxonomy
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         texts = (self.vulnerability_type, self.severity, *self.vulnerable_functions)
+        texts += (self.base, self.transformation, self.incident, self.code_act)
         if not all(is_storable(text) for text in (*texts, self.root_cause, self.attack_scenario, self.fix) if text):
             raise ValueError("a text that cannot be stored (half a surrogate pair, or NUL)")
         return self
@@ -108,13 +121,14 @@ def as_sample(
     """Build the sample of a contract. Type and severity are normalised, so that slices do not split on spelling."""
     kind = normalised(truth.vulnerability_type or "") or None
     severity = normalised(truth.severity or "") or None
-    known = truth.model_copy(update={"vulnerability_type": kind, "severity": severity})
+    how = normalised(truth.transformation or "") or None
+    known = truth.model_copy(update={"vulnerability_type": kind, "severity": severity, "transformation": how})
     return Sample(
         SUITE,
         dataset,
         sample_id,
         contract,
-        target=canonical_json(known.model_dump()).decode(),
+        target=canonical_json(_stated(known)).decode(),
         label="vulnerable" if truth.is_vulnerable else "safe",
         category=kind,
         severity=severity,
@@ -122,6 +136,14 @@ def as_sample(
         cluster=cluster,
         note=note,
     )
+
+
+LATER = ("base", "transformation", "incident", "code_act")
+"""Fields that samples got later: without them, a sample is the one it was."""
+
+
+def _stated(truth: GroundTruth) -> dict[str, Any]:
+    return {name: value for name, value in truth.model_dump().items() if name not in LATER or value is not None}
 
 
 def truth_of(sample: Sample) -> GroundTruth:
@@ -265,11 +287,12 @@ INDEX = Index(components, sui_weights)
 def always(*, vulnerable: bool) -> Mapping[str, pl.Expr]:
     """Build the columns that SUI reads, as any judge would fill them in: there is nothing to judge but the verdict."""
     truth = pl.col("is_vulnerable")
+    audited = pl.when(pl.col("prompt_type") != KNOWLEDGE)
     return {
-        "said_vulnerable": pl.lit(vulnerable),
-        "confidence": pl.lit(1.0),
-        "detection_correct": truth if vulnerable else ~truth,
-        "target_found": pl.when(truth).then(False),
+        "said_vulnerable": audited.then(pl.lit(vulnerable)),
+        "confidence": audited.then(pl.lit(1.0)),
+        "detection_correct": audited.then(truth if vulnerable else ~truth),
+        "target_found": audited.then(pl.when(truth).then(False)),
         **dict.fromkeys(("total_findings", "valid_findings", "invalid_findings"), pl.lit(0, pl.Int64)),
         **dict.fromkeys(("rcir", "ava", "fsv"), pl.lit(None, pl.Float64)),
     }

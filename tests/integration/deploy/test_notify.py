@@ -1,18 +1,13 @@
 """What receivers of notifications are sent: by Slack's and SendGrid's protocols, to a proxy that answers for both."""
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from evalake.server.local import automations as notify
 from tests.servers.proxy import Proxy
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "deploy"))
-notify: Any = __import__("notify")
-sys.path.pop(0)
 
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # of apprise's own
 

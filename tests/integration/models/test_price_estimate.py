@@ -1,9 +1,18 @@
 """What a call may cost: its tokens and the longest reply that it may get, and nothing for what is free or unknown."""
 
+import re
+
 import pytest
 
 from evalake.core.configuration import Price
-from evalake.models.cost import ASSUMED_OUTPUT_TOKENS, input_tokens, is_priced, most_usd, output_limit
+from evalake.models.cost import (
+    ASSUMED_OUTPUT_TOKENS,
+    beyond_context,
+    input_tokens,
+    is_priced,
+    most_usd,
+    output_limit,
+)
 from tests.integration.models.support import request
 
 PRICE = Price(input=1_000_000.0, output=1_000_000.0)  # a dollar a token
@@ -39,3 +48,23 @@ def test_what_is_free_costs_nothing_and_what_is_unknown_is_not_known() -> None:
     assert is_priced(MODEL, PRICE)
     assert is_priced("openai/gpt-4o-mini", None)
     assert not is_priced(MODEL, None)
+
+
+@pytest.mark.parametrize(
+    ("model", "limit", "words", "is_beyond"),
+    [
+        ("hosted_vllm/own", 100, 300, True),
+        ("hosted_vllm/own", 10_000, 300, False),
+        ("hosted_vllm/own", None, 300, False),  # nobody knows
+        ("openai/gpt-4o-mini", None, 140_000, True),  # as LiteLLM's table says
+        ("openai/gpt-4o-mini", 200_000, 140_000, False),
+        ("baseline/any", 1, 300, False),
+    ],
+)
+def test_a_request_beyond_the_context_is_told_with_its_tokens(
+    model: str, limit: int | None, words: int, is_beyond: bool
+) -> None:
+    told = beyond_context(request("word " * words, model), limit)
+    assert (told is not None) == is_beyond
+    if told:
+        assert re.fullmatch(rf"the request has [\d,]+ tokens, and {model} takes (100|128,000)", told)

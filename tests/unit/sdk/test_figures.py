@@ -7,6 +7,7 @@ from evalake.sdk.figures import (
     AgreementMatrix,
     Bars,
     ByJudge,
+    ByPart,
     Decisions,
     Figure,
     HeatMap,
@@ -37,7 +38,7 @@ def needed(figure: Figure) -> list[tuple[Quantity, str]]:
             return [(quantity, "all") for quantity in figure.quantities]
         case Decisions():
             return [(quantity, figure.slice) for quantity in figure.statistics]
-        case HeatMap() | AgreementMatrix():
+        case HeatMap() | ByPart() | AgreementMatrix():
             return [(figure.quantity, figure.slice)]
 
 

@@ -20,6 +20,7 @@ from evalake.suites.solidity_audit.truth import (
     INVALID,
     MAJORITY,
     STRICT,
+    STRUCTURED,
     TARGET,
     VALID,
     count_column,
@@ -29,8 +30,8 @@ from evalake.suites.solidity_audit.truth import (
 # Findings of several judges, merged: which of them are one finding of the audit, and what most judges take it for.
 
 
-NUMBERED = "direct"
-"""The prompt type whose audits number their findings; judges keep the numbers."""
+NUMBERED = STRUCTURED
+"""The prompt types whose audits number their findings; judges keep the numbers."""
 
 
 @dataclass

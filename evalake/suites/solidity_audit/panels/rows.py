@@ -45,6 +45,7 @@ from evalake.suites.solidity_audit.panels.consensus import (
 from evalake.suites.solidity_audit.score import UNJUDGED
 from evalake.suites.solidity_audit.truth import (
     DAWID_SKENE,
+    KNOWLEDGE,
     MAJORITY,
     PARTIAL,
     SCORES,
@@ -80,6 +81,11 @@ def derive(tables: Mapping[str, pl.DataFrame], options: Mapping[str, Any]) -> De
     panels = panels_of(singles, lambda row: of_judgement.get(tuple(row[name] for name in FOUND_BY), ()))
     for judges, audits in panels.items():
         name = panel_name(judges, aggregated)
+        probes = [audit for audit in audits if audit.members[0]["prompt_type"] == KNOWLEDGE]
+        audits = [audit for audit in audits if audit.members[0]["prompt_type"] != KNOWLEDGE]
+        for audit in probes:
+            rows.append(_probe_row(name, len(judges), audit))
+            items.append(_item(rows[-1], audit.members[0]))
         pool = (_pool_hash(audits),) if aggregated == DAWID_SKENE else ()
         for audit, word in zip(audits, AGGREGATIONS[aggregated](audits), strict=True):
             row = panel_row(name, len(judges), audit, word) | {"judge_hash": _panel_hash(name, audit.members, pool)}
@@ -116,7 +122,7 @@ def panels_of(results: pl.DataFrame, findings_of: Callable[[Row], Iterable[Row]]
 
 def _audit(members: Sequence[Row], findings_of: Callable[[Row], Iterable[Row]]) -> Audit:
     listed = [finding for row in members if row["judge_error"] is None for finding in findings_of(row)]
-    return Audit(members, merge(listed, numbered=members[0]["prompt_type"] == NUMBERED))
+    return Audit(members, merge(listed, numbered=members[0]["prompt_type"] in NUMBERED))
 
 
 def _pool_hash(audits: Sequence[Audit]) -> str:
@@ -158,6 +164,12 @@ def panel_row(name: str, judges: int, audit: Audit, word: Word) -> dict[str, Any
     }
 
 
+def _probe_row(name: str, judges: int, audit: Audit) -> dict[str, Any]:
+    """Build a panel's row of a knowledge probe, of which there is nothing to judge."""
+    row = panel_row(name, judges, audit, Word((None, False), (None, False), []))
+    return row | UNJUDGED | {"panel_undecided": False, "judge_hash": _panel_hash(name, audit.members, ())}
+
+
 def _about_findings(
     first: Row, answers: Sequence[Row], target_found: bool | None, findings: Sequence[Decided]
 ) -> dict[str, Any]:
@@ -194,6 +206,7 @@ _SAME = frozenset(
             "vulnerability_type",
             "severity",
             "difficulty_tier",
+            *("base", "transformation", "code_act", "recognised", "contaminated"),
             "subject_error",
         ),
     )
@@ -364,7 +377,7 @@ def _on_findings(given: pl.DataFrame) -> pl.DataFrame:
     schema |= {"finding_id": pl.Int64, "word": pl.Float64, "is_first": pl.Boolean}
     if "findings" not in given.columns:
         return _departures(pl.DataFrame(schema=schema), (*AUDIT, "finding_id"))
-    listed = given.filter(pl.col("prompt_type") == NUMBERED, pl.col("findings").list.len() > 0)
+    listed = given.filter(pl.col("prompt_type").is_in(NUMBERED), pl.col("findings").list.len() > 0)
     each = listed.select(*AUDIT, "judge", "cluster", "findings").explode("findings").unnest("findings")
     first, last = (pl.col("finding_id").min().over(AUDIT), pl.col("finding_id").max().over(AUDIT))
     words = each.filter(first < last).with_columns(

@@ -84,10 +84,14 @@ class AuditDatasetBuilder(DatasetBuilder):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text of one contract, and by file the number of lines that precede the file's own in the text."""
+    """The text of one contract, and by file the number of lines that precede the file's own in the text.
+
+    `marked` maps the numbers of line markers that were taken out to lines of the first file.
+    """
 
     text: str
     lines_before: Mapping[str, int] = field(default_factory=dict)
+    marked: Mapping[int, int] = field(default_factory=dict)
 
     def lines_of(self, stated: Any) -> Any:
         """Convert lines stated by file to lines of the text; leave what is not of the form as it is, to be refused."""

@@ -19,6 +19,8 @@ SECTIONS = ("ds", "gs", "tc")
 RULES = "rule-based"
 """The judge by whose name the results of rules are kept."""
 
+SLITHER, MYTHRIL = "slither", "mythril"
+
 _OF = "(ds/TIER|gs/PROMPT|tc/VARIANT)"
 JUDGEMENT_PLACE = f"detection_evaluation/llm-judge/JUDGE/MODEL/{_OF}/j_SAMPLE.json"
 RULES_PLACE = f"detection_evaluation/rule-based/traditional/TOOL/{_OF}/e_SAMPLE.json"
@@ -86,6 +88,18 @@ def place_of(parts: Sequence[str], folders: Sequence[str]) -> Place | None:
         return None
     judge = None if not of_judge else parts[start + 1] if by == "llmjudge" else RULES
     return Place(kind, judge, parts[start + named - 1], (section[0].casefold(), *section[1:]))
+
+
+def tool_of(value: Any) -> str | None:
+    """Tell by its form which tool wrote a file; None for any other."""
+    if isinstance(value, list):
+        return MYTHRIL if value and all(isinstance(each, Mapping) and "issues" in each for each in value) else None
+    if not isinstance(value, Mapping) or "success" not in value:
+        return None
+    results = value.get("results")
+    if isinstance(results, Mapping) and (not results or {"detectors", "upgradeability-check"} & results.keys()):
+        return SLITHER
+    return MYTHRIL if isinstance(value.get("issues"), list) else None
 
 
 def of_rules(value: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -8,9 +8,11 @@ A source, as `--dataset` takes it, is one of
   `vulnerable/` or `patched/`, see pairs.py;
 * a folder of samples in `contracts/`, with `ground_truth/` or `metadata/`, at any depth (see sample_folders.py);
 * a folder that holds `vulnerabilities.json`: a SmartBugs Curated checkout (see smartbugs.py);
+* `no_comments:SOURCE` or `renamed:SOURCE`: the samples of a source, rewritten (see rewrite.py);
 * a table (`.jsonl`, `.csv`, `.tsv`, `.parquet`, or `.json` that is one array) with the fields contract (the source
   text), is_vulnerable, and of vulnerable ones vulnerability_type, and if wanted severity, vulnerable_functions,
-  vulnerable_lines, difficulty_tier, root_cause, attack_scenario, fix, sample_id, cluster, note; or with a mapping of
+  vulnerable_lines, difficulty_tier, root_cause, attack_scenario, fix, base, transformation, incident, sample_id,
+  cluster, note; or with a mapping of
   its columns (see evalake/sdk/sources.py). Lists may be JSON, or text with commas between.
 
 A dataset is called `starter`, `smartbugs_curated`, or like its folder or file. What is left out is counted by reason.
@@ -38,6 +40,7 @@ from evalake.suites.solidity_audit.sources.builder import (
     Material,
     Source,
 )
+from evalake.suites.solidity_audit.sources.rewrite import REWRITES, rewritten
 from evalake.suites.solidity_audit.sources.sample_folders import read_sample_folders, sample_folders
 
 # SmartBugs Curated: contracts as they come with their labels, and as a model may see them.
@@ -213,7 +216,7 @@ def _take_pair(file: Path, guarded: Files, builder: AuditDatasetBuilder) -> None
 STARTER = Path(__file__).resolve().parents[1] / "starter"
 TRUTH_FIELDS = (
     *("is_vulnerable", "vulnerability_type", "severity", "vulnerable_functions", "vulnerable_lines"),
-    *("difficulty_tier", "root_cause", "attack_scenario", "fix"),
+    *("difficulty_tier", "root_cause", "attack_scenario", "fix", "base", "transformation", "incident"),
 )
 LISTS, NUMBERS = ("vulnerable_functions", "vulnerable_lines"), ("difficulty_tier",)
 LABEL = "is_vulnerable"
@@ -235,6 +238,9 @@ def read_dataset(source: str) -> Dataset:
 
     Raises SourceError where it is missing, unreadable, malformed as a whole, or gives no contract.
     """
+    how, _, of = source.partition(":")
+    if how in REWRITES and of:
+        return read_whole(source, lambda: rewritten(read_dataset(of), how), "contract that can be rewritten")
     return read_whole(source, lambda: _read(source).result(), "contract that can be used")
 
 
@@ -275,12 +281,13 @@ def _material(
 ) -> Material:
     values = {name: _value(name, mapping.field(record, name)) for name in TRUTH_FIELDS} | {LABEL: is_vulnerable}
     contract = mapping.field(record, "contract")
+    base = values.get("base")
     digest = hashlib.sha256(str(contract).encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return Material(
         contract,
         {name: value for name, value in values.items() if value is not None},
         sources.as_text(mapping.field(record, "sample_id")) or f"{dataset}/{digest}",
-        sources.as_text(mapping.field(record, "cluster")),
+        sources.as_text(mapping.field(record, "cluster")) or (base and f"{dataset}/{base}"),
         sources.as_text(mapping.field(record, "note")),
         record.raw,
     )

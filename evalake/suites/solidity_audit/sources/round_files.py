@@ -14,7 +14,15 @@ from evalake.core.files import FileRefusedError, Files
 from evalake.sdk import Recorded, Skipped
 from evalake.sdk.sources import NOT_READ, as_payload, is_storable, storable
 from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
-from evalake.suites.solidity_audit.sources.layout import MISPLACED, Place, is_result, of_rules, of_tool, place_of
+from evalake.suites.solidity_audit.sources.layout import (
+    MISPLACED,
+    Place,
+    is_result,
+    of_rules,
+    of_tool,
+    place_of,
+    tool_of,
+)
 
 MODEL_ALIASES: Mapping[str, str] = {
     "claude": "claude opus 4.5",
@@ -143,6 +151,7 @@ class Round:
     metadata: dict[str, list[RoundFile]] = field(default_factory=dict)  # likewise
     reviews: list[RoundFile] = field(default_factory=list)
     summaries: list[RoundFile] = field(default_factory=list)
+    tools: list[RoundFile] = field(default_factory=list)  # what Slither or Mythril wrote
     variants: dict[str, set[str]] = field(default_factory=dict)  # tiers and variants by the sample's name
     audits: dict[AuditKey, list[RoundFile]] = field(default_factory=dict)
     judged: dict[JudgementKey, Judged] = field(default_factory=dict)
@@ -176,6 +185,8 @@ def sort_files(folder: Path, paths: list[Path]) -> Round:
         if isinstance(file, Skipped):
             if is_expected:
                 round_.skipped.append(file)
+        elif not is_todays and tool_of(file.value) is not None:
+            round_.tools.append(file)
         elif is_todays:
             _sort_todays(file, place_of((folder.name, *within.parts), names), round_)
         elif is_judgement:
@@ -240,6 +251,8 @@ def _read(path: Path, where: str, files: Files) -> RoundFile | Skipped:
         return Skipped(where, refused.reason, NOT_READ)
     except (ValueError, RecursionError):
         value = None
+    if isinstance(value, list) and tool_of(value) is not None:
+        value = {"success": True, "issues": [issue for part in value for issue in part["issues"]]}
     return RoundFile(path, where, value) if isinstance(value, dict) else Skipped(where, NOT_JSON, as_payload(text))
 
 

@@ -24,7 +24,7 @@ from evalake.sdk.sources import as_json, is_storable, storable
 from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
 from evalake.suites.solidity_audit.recorded import DATASET, NO_CONTRACT, asked_of, recorded_hashes
 from evalake.suites.solidity_audit.replies import Judgement, Reading, read_judgement
-from evalake.suites.solidity_audit.sources.layout import NO_ROUND, TRUTH_PLACE
+from evalake.suites.solidity_audit.sources.layout import NO_ROUND, TRUTH_PLACE, tool_of
 from evalake.suites.solidity_audit.sources.round_fields import (
     Claim,
     cluster_of,
@@ -56,6 +56,8 @@ from evalake.suites.solidity_audit.sources.round_files import (
     whole_of,
 )
 from evalake.suites.solidity_audit.sources.summaries import compare
+from evalake.suites.solidity_audit.sources.tools import JUDGE, audit_of, failure_of, judged_by_rules, sample_of
+from evalake.suites.solidity_audit.sources.variants import origin_of, parent_of
 from evalake.suites.solidity_audit.truth import SUITE, as_sample
 
 JUDGED_TWICE = "another judgement of the same audit by the same judge"
@@ -100,7 +102,11 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
     reading = Reading(_UNJUDGED) if failure is not None else read_judgement(text, asked_of(truth))
     if reading.judgement is None:
         raise SourceError(f"judgement: {'; '.join(reading.flaws)}")
-    cluster = cluster_of(described) or sample_id
+    variant = file.place.section[1] if file.place and file.place.section[0] == "tc" else None
+    parent = parent_of(described)
+    origin = origin_of(name, described, {name: parent} if parent else {}, variant)
+    truth = truth.model_copy(update=origin)
+    cluster = f"/{origin['base']}" if origin else cluster_of(described) or sample_id
     sample = as_sample(DATASET, sample_id, NO_CONTRACT, truth, cluster=cluster, note=None)
     audit = _judged_audit(round_, file, (name, model, prompt_type), reading.judgement)
     item = Item(sample, model, judge, prompt_type, whole_of(value.get("replicate")) or 0)
@@ -110,6 +116,31 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
         Recorded(item, recorded_hashes(item), (_audit_reply(audit), _judges_reply(text, value, failure))),
         _texts(reading.judgement, audit),
     )
+
+
+def read_tool(file: RoundFile, round_: Round) -> None:
+    """Add what a tool found, as an audit by a model of its name that a judge by rules compared with the truth."""
+    stem = sample_of(file.path.stem)
+    names = (stem, *sample_names(file.path.with_stem(stem), None, ()))
+    about = next((nearest(round_.truths[name], file) for name in names if name in round_.truths), None)
+    described = {} if about is None else _with_metadata(about, names, round_)
+    if about is None or (failed := failure_of(file.value)) is not None:
+        round_.leave_out(file, NO_TRUTH if about is None else failed or "", refused=True)
+        return
+    round_.used.add(about.where)
+    try:
+        truth = read_truth(described)
+    except SourceError as error:
+        round_.leave_out(file, str(error), refused=True)
+        return
+    tool = tool_of(file.value) or ""
+    sample_id = next(name for name in names if name in round_.truths)
+    sample = as_sample(DATASET, sample_id, NO_CONTRACT, truth, cluster=cluster_of(described) or sample_id, note=None)
+    item, audit = Item(sample, tool, JUDGE), audit_of(file.value)
+    replies = (Reply(storable(audit)), Reply(judged_by_rules(truth, audit, tool)))
+    judged = Judged(file.where, Recorded(item, recorded_hashes(item), replies), {})
+    if round_.judged.setdefault((sample_id, tool, JUDGE, item.prompt_type, 0), judged) is not judged:
+        round_.leave_out(file, JUDGED_TWICE, refused=True)
 
 
 def _with_metadata(truth: RoundFile, names: Sequence[str], round_: Round) -> Mapping[str, Any]:
@@ -306,13 +337,15 @@ def read_folder(folder: Path) -> RecordedFolder | None:
     except OSError as error:
         raise SourceError(f"cannot read {folder}: {error.strerror}") from error
     round_ = sort_files(folder, paths)
-    if not round_.judgements and not round_.reviews and not round_.skipped:
+    if not round_.judgements and not round_.tools and not round_.reviews and not round_.skipped:
         if any(path.suffix == ".jsonl" for path in paths):
             return None
         raise SourceError(f"{folder}: {NO_ROUND}")
     note_variants(round_)
     for file in round_.judgements:
         read_judged(file, round_)
+    for file in round_.tools:
+        read_tool(file, round_)
     for file in round_.reviews:
         read_labels(file, round_, known)
     _count_partnerless(round_)
@@ -344,7 +377,6 @@ def _partners(round_: Round) -> tuple[Iterator[RoundFile], Iterator[RoundFile]]:
 def _read_files(round_: Round) -> dict[str, int]:
     """Count the files that were read, by folder."""
     unread = {out.where for out in round_.skipped}
-    where = {
-        file.where for file in chain(round_.judgements, round_.reviews, round_.summaries, *_partners(round_))
-    } - unread
+    kinds = (round_.judgements, round_.tools, round_.reviews, round_.summaries, *_partners(round_))
+    where = {file.where for file in chain(*kinds)} - unread
     return dict(sorted(Counter(str(Path(file).parent) for file in where).items()))

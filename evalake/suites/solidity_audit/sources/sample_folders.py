@@ -2,15 +2,19 @@
 
     contracts/SAMPLE.sol, or contracts/SAMPLE/*.sol      the contract; of several files, all of them
     ground_truth/SAMPLE.json, metadata/SAMPLE.json       what is known of it; either may be missing, not both
+    code_acts_annotation/SAMPLE.yaml                     what its statements do, by the original's taxonomy
     context/SAMPLE/*, context_contracts/, protocol_docs/ further contracts and documents; or metadata list their paths
     index.json, manifest.json                            what should be there, which is compared
 
-A sample of several files is one text: each file under a line `// File: NAME`, documents as comments.
+A sample of several files is one text: each file under a line `// File: NAME`, documents as comments. Markers of lines
+(`/*LN-7*/`) are taken out, since lines are stated by them, and prompts number lines.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from yaml import YAMLError
 
 from evalake.core.errors import SourceError
 from evalake.core.files import MEGABYTE, FileRefusedError, Files
@@ -25,9 +29,10 @@ from evalake.suites.solidity_audit.sources.builder import (
 )
 from evalake.suites.solidity_audit.sources.round_fields import cluster_of, read_truth
 from evalake.suites.solidity_audit.sources.round_files import text_of
+from evalake.suites.solidity_audit.sources.variants import code_act_of, origin_of, parent_of, without_markers
 from evalake.suites.solidity_audit.truth import GroundTruth
 
-CONTRACTS, TRUTHS, METADATA = "contracts", "ground_truth", "metadata"
+CONTRACTS, TRUTHS, METADATA, ANNOTATIONS = "contracts", "ground_truth", "metadata", "code_acts_annotation"
 FURTHER = ("context", "context_contracts", "protocol_docs", "protocol_documents", "docs")
 """Folders of further contracts and documents, by sample."""
 LISTED = (
@@ -66,6 +71,7 @@ def sample_folders(folder: Path) -> list[Path]:
 def read_sample_folders(source: Path, folders: Sequence[Path], builder: AuditDatasetBuilder) -> AuditDatasetBuilder:
     """Read the samples of every folder; what is no sample is counted by reason."""
     files = Files(source, LARGEST_FILE)
+    parents = _parents(folders, files)
     for folder in folders:
         contracts = dict(_contracts(folder / CONTRACTS, source, builder))
         described = {name for part in (TRUTHS, METADATA) for name in _json_files(folder / part, source, builder)}
@@ -75,7 +81,7 @@ def read_sample_folders(source: Path, folders: Sequence[Path], builder: AuditDat
                 builder.skip(where, NO_TRUTH)
                 continue
             try:
-                _take(folder, name, parts, source, files, builder)
+                _take(folder, name, parts, source, files, builder, parents)
             except FileRefusedError as refused:
                 builder.skip(where, refused.reason, NOT_READ)
         for name in sorted(described - contracts.keys()):
@@ -126,7 +132,13 @@ def _json_files(folder: Path, source: Path, builder: AuditDatasetBuilder) -> lis
 
 
 def _take(
-    folder: Path, name: str, parts: Sequence[Path], source: Path, files: Files, builder: AuditDatasetBuilder
+    folder: Path,
+    name: str,
+    parts: Sequence[Path],
+    source: Path,
+    files: Files,
+    builder: AuditDatasetBuilder,
+    parents: Mapping[str, str],
 ) -> None:
     """Add one sample, or leave it out for a reason."""
     where, raw, value = _where(parts[0], source), "", dict[str, Any]()
@@ -157,9 +169,33 @@ def _take(
     text = _joined([*parts, *further], folder, files)
     within = folder.relative_to(source).as_posix()
     sample_id = "/".join([builder.dataset, *([within] if within != "." else []), name])
-    given_truth = _of_text(truth, text, parts[0].name)
-    material = Material(text.text, given_truth, as_payload(sample_id), cluster_of(value) or name, _note(value), raw)
+    origin = origin_of(name, value, parents)
+    given_truth = {**_of_text(truth, text, parts[0].name), **origin, "code_act": _code_act(folder, name, files)}
+    cluster = f"/{origin['base']}" if origin else cluster_of(value) or name
+    material = Material(text.text, given_truth, as_payload(sample_id), cluster, _note(value), raw)
     builder.add_material(where, material)
+
+
+def _parents(folders: Sequence[Path], files: Files) -> Mapping[str, str]:
+    """Read of every variant the sample that it was made of; what cannot be read is refused with its sample."""
+    parents = {}
+    for path in (path for folder in folders for path in sorted((folder / METADATA).glob("*.json"))):
+        try:
+            value = json_object(files.read(path).decode("utf-8", "backslashreplace")) or {}
+        except FileRefusedError:
+            continue
+        if (parent := parent_of(value)) is not None:
+            parents[path.stem] = parent
+    return parents
+
+
+def _code_act(folder: Path, name: str, files: Files) -> str | None:
+    """Read the annotation of a sample's code acts; None where there is none that can be read."""
+    path = folder / ANNOTATIONS / f"{name}.yaml"
+    try:
+        return code_act_of(files.read(path).decode("utf-8", "replace")) if path.exists() else None
+    except YAMLError:
+        return None
 
 
 def is_implied(value: Mapping[str, Any]) -> bool:
@@ -174,7 +210,8 @@ def _of_text(truth: GroundTruth, text: Source, first: str) -> Mapping[str, Any]:
     if not truth.is_vulnerable:
         return {"is_vulnerable": False, "difficulty_tier": truth.difficulty_tier}
     before = text.lines_before.get(first, 0)
-    return truth.model_dump() | {"vulnerable_lines": [before + line for line in truth.vulnerable_lines]}
+    lines = sorted(before + text.marked.get(line, line) for line in truth.vulnerable_lines)
+    return truth.model_dump() | {"vulnerable_lines": lines}
 
 
 def _further(folder: Path, name: str, value: Mapping[str, Any]) -> tuple[list[str], list[Path]]:
@@ -194,9 +231,10 @@ def _further(folder: Path, name: str, value: Mapping[str, Any]) -> tuple[list[st
 
 
 def _joined(paths: Sequence[Path], folder: Path, files: Files) -> Source:
-    texts = [files.read(path).decode("utf-8-sig", "surrogateescape") for path in paths]
+    read = [without_markers(files.read(path).decode("utf-8-sig", "surrogateescape")) for path in paths]
+    texts, marked = [text for text, _ in read], read[0][1]
     if len(paths) == 1:
-        return Source(texts[0])
+        return Source(texts[0], marked=marked)
     parts: list[str] = []
     before: dict[str, int] = {}
     count = 0
@@ -207,7 +245,7 @@ def _joined(paths: Sequence[Path], folder: Path, files: Files) -> Source:
         title = "File" if is_code else "Document"
         parts.append(f"// {title}: {as_payload(path.relative_to(folder).as_posix())}\n{shown.rstrip()}\n")
         count += parts[-1].count("\n")
-    return Source("".join(parts), before)
+    return Source("".join(parts), before, marked)
 
 
 def _note(value: Mapping[str, Any]) -> str | None:

@@ -81,7 +81,8 @@ export function metricsPage({query, signal}) {
       run.models.length > 1 && h("a", {class: "button", href: itemsPath(run.run_id, {differ: "models"})}, "Where models differ"),
       run.judges.length > 1 && h("a", {class: "button", href: itemsPath(run.run_id, {differ: "judges"})}, "Where judges differ"));
     show(plots, h("div", {class: "figures"}, scatterFigure(values, shown), sliceFigure(values, shown.metric, shown.slice),
-      detail.reliability && reliabilityFigure(values, detail.reliability), detail.agreement && run.judges.length > 1 && agreementFigure(every, detail.agreement)));
+      detail.reliability && reliabilityFigure(values, detail.reliability), detail.agreement && run.judges.length > 1 && agreementFigure(every, detail.agreement),
+      detail.by_part.map((each) => byPart(values, every, each))));
   }
 
   load();
@@ -126,6 +127,13 @@ function scatterFigure(values, {x, y}) {
 function sliceFigure(values, metric, slice) {
   if (!slice) return emptyFigure(words(metric), "It is measured over all samples only.");
   return partsFigure(`${words(metric)} by ${words(slice)}`, seriesOf(values, (each) => each.slice === slice && each.metric === metric));
+}
+
+/** A figure that the suite declares; nothing where the run has no such part. Of other judges where the chosen one has none. */
+function byPart(values, every, {title, note, metric, slice}) {
+  const ofSlice = (each) => each.slice === slice && each.metric === metric;
+  const series = seriesOf(values.some(ofSlice) ? values : every, ofSlice);
+  return series.length > 0 && partsFigure(title, series, note);
 }
 
 function agreementFigure(values, {metric, slice}) {

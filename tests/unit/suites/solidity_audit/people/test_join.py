@@ -61,14 +61,15 @@ def test_a_finding_is_of_the_judge_that_numbered_it() -> None:
         (["BONUS_VALID", "HALLUCINATED"], 0, 0),
     ],
 )
-def test_a_bonus_is_confirmed_or_rejected_where_people_are_of_one_mind(
+def test_a_bonus_counts_for_every_judge_where_people_are_of_one_mind(
     classes: list[str], confirmed: int, rejected: int
 ) -> None:
-    lines = [line(judged=judgement([finding(), finding(2, "BONUS_VALID")], target()))]
-    (row,) = results(lines)
+    judged = judgement([finding(), finding(2, "BONUS_VALID")], target())
+    lines = [line(judged=judged, judge=judge) for judge in ("a", "b")]
+    row, _ = results(lines)
     labels = [on_finding(row, 2, name, f"person {number}") for number, name in enumerate(classes)]
-    (each,) = joined(lines, *labels)
-    assert (each["bonus_confirmed"], each["bonus_rejected"]) == (confirmed, rejected)
+    for each in joined(lines, *labels):
+        assert (each["bonus_confirmed"], each["bonus_rejected"]) == (confirmed, rejected), each["judge"]
 
 
 @pytest.mark.parametrize(

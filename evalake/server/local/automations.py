@@ -1,5 +1,7 @@
 """The automations of automations.yaml on the Prefect server; those that notify do so to every receiver that is named.
 
+A project may have an automations.yaml of its own beside its prefect.yaml.
+
 Repeating it changes nothing: an automation of the same name is brought up to date in its place. Where no receiver is
 named, none that notifies is created, and what is there is left as it is.
 """
@@ -30,7 +32,9 @@ def notify(client: SyncPrefectClient) -> list[str]:
     receivers = {name: make(value) for name, (value, make) in named.items() if value}
     blocks = [UUID(str(block.save(f"evalake-{name}", overwrite=True, _sync=True))) for name, block in receivers.items()]
     there = {each.name: each for each in client.read_automations()}
-    for declared in yaml.safe_load(FILE.read_text(encoding="utf-8"))["automations"]:
+    own = Path(FILE.name)  # beside the prefect.yaml that is deployed
+    declarations = yaml.safe_load((own if own.is_file() else FILE).read_text(encoding="utf-8"))["automations"]
+    for declared in declarations:
         if not (actions := _actions(declared, blocks)):
             continue
         wanted = _automation(declared, actions)
