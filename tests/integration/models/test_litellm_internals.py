@@ -56,6 +56,12 @@ NAMES = (
         ("streaming_response", "sync_stream", "logging_obj"),
     ),
     ("litellm.exceptions", "MidStreamFallbackError", ()),
+    ("litellm.llms.base_llm.base_model_iterator", "BaseModelResponseIterator._handle_string_chunk", ("str_line",)),
+    (
+        "litellm.litellm_core_utils.streaming_handler",
+        "convert_generic_chunk_to_model_response_stream",
+        ("chunk",),
+    ),
     (
         "litellm.anthropic_beta_headers_manager",
         "update_request_with_filtered_beta",
