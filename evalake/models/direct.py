@@ -93,7 +93,7 @@ class DirectCalls:
             require_no_failure(content)
             if model.answers_like_openai:
                 return read_answer(content, model.route)
-            if missing := {name: each for name, each in model.needs.items() if not content.get(name)}:
+            if content and (missing := {name: each for name, each in model.needs.items() if not content.get(name)}):
                 received = replace(received, body=encoded({**content, **missing}))
             read = read_answer(model.read(_as_httpx(address, received), body, messages), model.route)
             return as_stated(read, content)
