@@ -9,6 +9,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evalake.core.errors import ConfigurationError
@@ -18,10 +19,10 @@ from evalake.models.cost import messages_of
 from evalake.models.direct_models import DIRECT, DirectModel, encoded
 from evalake.models.endpoints import HARMLESS_PARAMETERS
 from evalake.models.failures import AttemptFailed, classify_error, excerpt, require_no_failure
-from evalake.models.replies import ProviderAnswer, cost_of_unread, read_answer
+from evalake.models.replies import ProviderAnswer, as_stated, cost_of_unread, read_answer
 from evalake.models.request import Request
 from evalake.models.routes import Route
-from evalake.models.streams import StreamedAnswer, read_events
+from evalake.models.streams import MIDDLE, StreamedAnswer, read_events
 from evalake.models.transport import LARGEST_REPLY, LARGEST_STREAM, Answer, Timing, Transport
 
 if TYPE_CHECKING:
@@ -92,7 +93,10 @@ class DirectCalls:
             require_no_failure(content)
             if model.answers_like_openai:
                 return read_answer(content, model.route)
-            return read_answer(model.read(_as_httpx(address, received), body, messages), model.route)
+            if content and (missing := {name: each for name, each in model.needs.items() if not content.get(name)}):
+                received = replace(received, body=encoded({**content, **missing}))
+            read = read_answer(model.read(_as_httpx(address, received), body, messages), model.route)
+            return as_stated(read, content)
         except AttemptFailed as failure:
             if failure.cost_usd is None:
                 failure.cost_usd = cost_of_unread(content, model.route)
@@ -107,8 +111,11 @@ async def _read_stream(model: DirectModel, body: bytes) -> ProviderAnswer:
     reader, answer = None if model.answers_like_openai else model.pieces(), StreamedAnswer()
     try:
         for number, piece in enumerate(read_events(body), start=1):
-            require_no_failure(piece, during="in the middle of the answer")
-            answer.add(piece if reader is None else model.read_piece(reader, piece))
+            if reader is None:
+                answer.add(piece)
+            else:
+                require_no_failure(piece, during=MIDDLE)  # LiteLLM's error has other words
+                answer.add(model.read_piece(reader, piece), piece)
             if number % PIECES_AT_ONCE == 0:
                 await asyncio.sleep(0)
     except AttemptFailed:

@@ -30,6 +30,7 @@ class DirectModel:
     stream_is_in_body: ClassVar[bool] = True
     answers_like_openai: ClassVar[bool] = True
     key_header: ClassVar[str | None] = None  # instead of LiteLLM's headers
+    needs: ClassVar[Mapping[str, Any]] = {}  # what LiteLLM's reader cannot do without; it counts as not stated
     unless_set: ClassVar[tuple[str, ...]] = ()
     """Environment variables that only LiteLLM itself handles."""
 
@@ -171,6 +172,7 @@ class _Anthropic(DirectModel):
     default_base = "https://api.anthropic.com"
     answers_like_openai = False
     extra_body_is_merged = False  # LiteLLM sends it as `extra_body`
+    needs: ClassVar[Mapping[str, Any]] = {"stop_reason": None, "usage": {"input_tokens": 0, "output_tokens": 0}}
     base_variables = ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL")
     unless_set = ("ANTHROPIC_AUTH_TOKEN", "LITELLM_ANTHROPIC_DISABLE_URL_SUFFIX")
 
@@ -190,6 +192,7 @@ class _Gemini(DirectModel):
     base_variables = ("GEMINI_API_BASE",)
     answers_like_openai = False
     stream_is_in_body = False  # but in the address
+    needs: ClassVar[Mapping[str, Any]] = {"usageMetadata": {"promptTokenCount": 0}}
     key_header = "x-goog-api-key"
 
     def address(self, mapped: dict[str, Any]) -> str:
@@ -200,13 +203,6 @@ class _Gemini(DirectModel):
 
     def pieces(self) -> Any:
         return internals.gemini_pieces()
-
-    def read_piece(self, reader: Any, said: Any) -> Any:
-        piece = super().read_piece(reader, said)
-        if not (said.get("promptFeedback") or any(each.get("finishReason") for each in said.get("candidates", ()))):
-            for choice in piece.choices:
-                choice.finish_reason = None  # LiteLLM sets "stop" in every piece
-        return piece
 
 
 class _Azure(DirectModel):
@@ -237,7 +233,6 @@ class _Mistral(DirectModel):
 class _Groq(DirectModel):
     default_base = "https://api.groq.com/openai/v1"
     base_variables = ("GROQ_API_BASE",)
-    answers_like_openai = False  # LiteLLM's class reads the service tier
 
 
 class _OpenRouter(DirectModel):

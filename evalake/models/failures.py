@@ -83,9 +83,7 @@ def classify_error(error: BaseException) -> AttemptFailed:
     """Classify an exception of a call by kind, with the provider's message without keys."""
     if isinstance(error, AttemptFailed):
         return error
-    if (said := _said_inside_200(error)) is not None:
-        return said
-    answer = _http_answer(error)
+    answer = http_answer(error)
     reason = _LITELLM_PREFIX.sub("", str(error))
     if answer is None:
         kind = _kind(error, None)
@@ -163,18 +161,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         error = below
 
 
-def _said_inside_200(error: BaseException) -> AttemptFailed | None:
-    """Read LiteLLM's error inside an answer of status 200: a bare Exception, with 422 for an error without code."""
-    for cause in _causes(error):
-        words = getattr(cause, "message", None)
-        if type(cause) is Exception and isinstance(words, str):
-            code = getattr(cause, "status_code", None)
-            kind = None if code == HTTPStatus.UNPROCESSABLE_ENTITY else kind_inside_200(code)
-            return AttemptFailed(kind or "server", f"{INSIDE_200}: {words}")
-    return None
-
-
-def _http_answer(error: BaseException) -> "httpx.Response | None":
+def http_answer(error: BaseException) -> "httpx.Response | None":
     """Find the real HTTP answer; LiteLLM's exceptions also carry invented ones."""
     import httpx
 
@@ -230,12 +217,30 @@ def _presentable(message: str) -> str:
     return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
 
 
+_REASONS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
 _FAILED_REASON = re.compile(r"(?:^|_)(?:error|failed|failure)$", re.IGNORECASE)  # Zhipu has network_error
 
 
 def value_of(holder: Any, name: str) -> Any:
     """Look up a field of a JSON object or of LiteLLM's object; None without it."""
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+
+
+def first_of(holder: Any, name: str) -> Any:
+    """Look up the first of a list; None without it."""
+    found = value_of(holder, name)
+    return found[0] if isinstance(found, list) and found else None
+
+
+def stated_reason(answer: Any) -> Any:
+    """Find the reason for which an answer, or a piece of one, says that it ended, in the language of any provider."""
+    for holder in (first_of(answer, "choices"), first_of(answer, "candidates"), value_of(answer, "delta"), answer):
+        for name in _REASONS:
+            if reason := value_of(holder, name):
+                return reason
+    if value_of(value_of(answer, "promptFeedback"), "blockReason"):
+        return "content_filter"
+    return "stop" if value_of(answer, "done") is True else None  # older servers of Ollama
 
 
 def require_no_failure(answer: Any, *, during: str = INSIDE_200) -> None:
@@ -245,10 +250,9 @@ def require_no_failure(answer: Any, *, during: str = INSIDE_200) -> None:
     """
     if (error := _error_of(answer)) is not None:
         raise _failure(error, during)
-    choices = value_of(answer, "choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
+    choice = first_of(answer, "choices")
     further = value_of(choice, "provider_specific_fields") or {}  # LiteLLM's place for unknown fields
-    reason = value_of(further, "native_finish_reason") or value_of(choice, "finish_reason")
+    reason = value_of(further, "native_finish_reason") or stated_reason(answer)
     error = value_of(choice, "error") or value_of(further, "error")
     if error:
         raise _failure(error, during)

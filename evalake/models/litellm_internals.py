@@ -4,9 +4,10 @@ tests/integration/models/test_direct.py and test_streams.py fail where a new ver
 """
 
 import asyncio
-import traceback
-from collections.abc import Callable, Coroutine, Generator, Mapping
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from evalake.models.litellm_setup import load
@@ -148,37 +149,45 @@ def finish_reason(reason: str) -> str:
     return str(_FINISH_REASON_MAP.get(reason, reason))
 
 
-def refused_answer(error: BaseException | None) -> Mapping[str, Any] | None:
-    """Find the answer that LiteLLM could not read, like one with half a token; None without one."""
-    while error is not None:
-        held = (frame.f_locals.get("response_object") for frame, _ in traceback.walk_tb(error.__traceback__))
-        if answer := next((answer for answer in held if isinstance(answer, Mapping)), None):
-            return answer
-        error = error.__cause__ or error.__context__
-    return None
+class Heard:
+    """Keeps the body of an answer as LiteLLM received it; LiteLLM calls it as its `logger_fn`."""
+
+    body: Mapping[str, Any] | None = None
+
+    def __call__(self, details: Mapping[str, Any]) -> None:
+        """Keep the body, where this is the event of an answer in JSON."""
+        said = details.get("original_response")
+        if details.get("log_event_type") == "post_api_call" and isinstance(said, str):
+            with suppress(ValueError, RecursionError):
+                read = json.loads(said)
+                self.body = read if isinstance(read, Mapping) else None
 
 
-def is_refused_count(error: BaseException | None) -> bool:
-    """Tell whether LiteLLM refused a token count in a streamed answer."""
-    from pydantic import ValidationError
+def raw_lines(stream: Any) -> AsyncIterator[str] | None:
+    """Find the lines of a stream as they come; None where LiteLLM gives no access to them.
 
-    while error is not None and not isinstance(error, ValidationError):
-        error = error.__cause__ or error.__context__
-    return error is not None and error.title in (
-        "Usage",
-        "CompletionTokensDetailsWrapper",
-        "PromptTokensDetailsWrapper",
-    )
-
-
-def keeps_reasons(stream: Any) -> bool:
-    """Tell whether LiteLLM keeps a stream's finish reason, as `received_finish_reason`.
-
-    It does for streams of OpenAI's library. For others, it turns an unknown or missing reason into "stop".
+    LiteLLM itself takes `[DONE]` for the reason "stop", and leaves out pieces that are not JSON.
     """
+    from litellm.llms.anthropic.chat.handler import ModelResponseIterator as Claude
+    from litellm.llms.base_llm.base_model_iterator import BaseModelResponseIterator as Plain
     from openai import AsyncStream
 
-    return isinstance(stream.completion_stream, AsyncStream)
+    source, lines = stream.completion_stream, None
+    if isinstance(source, AsyncStream):
+        lines = source.response.aiter_lines()
+    elif (
+        isinstance(source, Claude) or getattr(type(source), "_handle_string_chunk", None) is Plain._handle_string_chunk
+    ):
+        lines = source.streaming_response
+    return lines
+
+
+def read_piece(stream: Any, said: Any) -> Any:
+    """Read a piece of a stream in its provider's language as LiteLLM's object."""
+    from litellm.litellm_core_utils.streaming_handler import convert_generic_chunk_to_model_response_stream as convert
+
+    piece: Any = stream.completion_stream.chunk_parser(said)
+    return convert(piece) if isinstance(piece, dict) else piece
 
 
 def as_litellm_error(provider: str, model: str, settings: Any, answer: "httpx.Response") -> BaseException:

@@ -13,12 +13,33 @@ from typing import Any
 from evalake.core.redaction import KnownKeys
 from evalake.models import litellm_internals as internals
 from evalake.models.cost import Tokens, cost_usd
-from evalake.models.failures import AttemptFailed, excerpt, value_of
+from evalake.models.failures import AttemptFailed, excerpt, stated_reason, value_of
 from evalake.models.request import Reply
 from evalake.models.routes import Route
 
 _LARGEST_COUNT = 2**53 - 1  # of tokens; a larger count is unknown
 _ENDS = frozenset({"stop", "length", "content_filter", "tool_calls"})  # LiteLLM keeps these
+_STOPS = frozenset({"end_turn", "stop_sequence", "eos", "eos_token", "complete", "stop"})  # LiteLLM takes others for it
+# Each provider's answer has one of these where it says how it ended
+_LANGUAGES = ("choices", "candidates", "promptFeedback", "stop_reason", "stopReason", "finish_reason", "done")
+# The counts of a reply by the names of all providers
+_COUNTS: Mapping[str, frozenset[str]] = {
+    "input": frozenset({"prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount", "prompt_eval_count"}),
+    "output": frozenset(
+        {
+            *("completion_tokens", "output_tokens", "outputTokens", "eval_count"),
+            *("candidatesTokenCount", "thoughtsTokenCount"),
+        }
+    ),
+    "cached_input": frozenset(
+        {
+            *("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cacheReadInputTokens"),
+            "cachedContentTokenCount",
+        }
+    ),
+    "reasoning": frozenset({"reasoning_tokens", "thoughtsTokenCount", "thinking_tokens"}),
+    "cache_written": frozenset({"cache_creation_tokens", "cache_creation_input_tokens", "cacheWriteInputTokens"}),
+}
 # Like LiteLLM, this reader treats a block of thinking at the beginning of a text as reasoning
 _LEADING_THOUGHTS = re.compile(r"<(think|thinking|budget:thinking)>(.*?)</\1>(.*)", re.DOTALL)
 _THINKING_PARTS = frozenset({"thinking", "reasoning", "redacted_thinking", "reasoning_content"})
@@ -86,8 +107,47 @@ def without_leading_thoughts(message: Message) -> Message:
 
 
 def finish_reason(reason: Any) -> Any:
-    """Map a finish reason to OpenAI's words, as LiteLLM does; null stays."""
-    return reason if not _is_text(reason) or reason in _ENDS else internals.finish_reason(reason)
+    """Map a finish reason to OpenAI's words, as LiteLLM does; null stays, and what LiteLLM calls "stop" for a want."""
+    if not _is_text(reason) or reason in _ENDS:
+        return reason
+    mapped = internals.finish_reason(reason)
+    return reason if mapped == "stop" and reason.lower() not in _STOPS else mapped
+
+
+def as_stated(answered: ProviderAnswer, body: Any) -> ProviderAnswer:
+    """Drop from LiteLLM's reading of an answer what its body does not state: "stop", and estimated token counts.
+
+    Raises AttemptFailed where the body is a piece that a stream begins with.
+    """
+    if value_of(body, "done") is False:
+        raise AttemptFailed("connection", "the reply broke off before its end")
+    reason = answered.finish_reason
+    if any(name in body for name in _LANGUAGES):
+        reason = finish_reason(reason_of(reason, body))
+    return replace(answered, finish_reason=reason, tokens=only(answered.tokens, stated_counts(body)))
+
+
+def reason_of(read: Any, body: Any) -> Any:
+    """Return the reason that a body states; LiteLLM's reading of it counts where a tool is called."""
+    stated = stated_reason(body)
+    return read if stated and read == "tool_calls" else stated
+
+
+def stated_counts(body: Any, deep: int = 4) -> set[str]:
+    """Find the token counts that a body states as whole numbers, by the names of `Tokens`."""
+    found: set[str] = set()
+    if isinstance(body, Mapping) and deep:
+        for name, value in body.items():
+            if isinstance(value, Mapping):
+                found |= stated_counts(value, deep - 1)
+            elif _count(body, name) is not None:
+                found |= {field for field, names in _COUNTS.items() if name in names}
+    return found
+
+
+def only(tokens: Tokens, counted: set[str]) -> Tokens:
+    """Keep only the counts of these names."""
+    return replace(tokens, **{name: None for name in _COUNTS if name not in counted})
 
 
 def reply_of(answered: ProviderAnswer, route: Route, keys: KnownKeys) -> Reply:

@@ -10,13 +10,18 @@ from evalake.models.replies import (
     Message,
     ProviderAnswer,
     finish_reason,
+    only,
     read_message,
     read_tokens,
+    reason_of,
+    stated_counts,
     without_leading_thoughts,
 )
 
 LONGEST = 30  # the longest time of a streamed answer, as a multiple of the longest silence
 STREAMED: Mapping[str, Any] = {"stream_options": {"include_usage": True}}
+END = b"[DONE]"
+MIDDLE = "in the middle of the answer"
 MOST_PIECES = 2**18  # a model sends at most one piece for each token
 
 
@@ -56,11 +61,16 @@ def read_events(body: bytes) -> Iterator[Any]:
     Raises ValueError for invalid JSON.
     """
     for line in body.splitlines():
-        said = line.removeprefix(b"data:").strip()
-        if said == b"[DONE]":
+        said = said_in(line)
+        if said == END:
             return
-        if said and line.startswith((b"data:", b"{")):
+        if said:
             yield json.loads(said)
+
+
+def said_in(line: bytes) -> bytes:
+    """Return the data of an event, or a line of JSON; empty for comments and other fields."""
+    return line.removeprefix(b"data:").strip() if line.startswith((b"data:", b"{")) else b""
 
 
 class StreamedAnswer:
@@ -76,22 +86,29 @@ class StreamedAnswer:
         self._finish_reason: Any = None
         self._model: Any = None
         self._usage: Any = None
+        self._counted: set[str] | None = None
 
-    def add(self, piece: Any) -> None:
-        """Add a piece. Raises AttemptFailed where it reports a failure, or after MOST_PIECES pieces."""
+    def add(self, piece: Any, raw: Any = None) -> None:
+        """Add a piece, with what LiteLLM has read it from, where it has.
+
+        Raises AttemptFailed where it reports a failure, or after MOST_PIECES pieces.
+        """
         self._pieces += 1
         if self._pieces > MOST_PIECES:
             raise AttemptFailed("malformed_response", f"the reply came in more than {MOST_PIECES:,} pieces")
-        require_no_failure(piece, during="in the middle of the answer")
+        require_no_failure(piece if raw is None else raw, during=MIDDLE)
+        if raw is not None:
+            self._counted = (self._counted or set()) | stated_counts(raw)
         self._model = value_of(piece, "model") or self._model
         self._usage = value_of(piece, "usage") or self._usage  # the last one counts the whole answer
         for choice in value_of(piece, "choices") or ():
             if value_of(choice, "index") in (0, None):
-                message = read_message(value_of(choice, "delta"))
+                message = read_message(value_of(choice, "delta") or value_of(choice, "message"))
                 self._messages.append(message)
                 for number, call in enumerate(message.tool_calls):
                     self._add_call(number, call)
-                self._finish_reason = value_of(choice, "finish_reason") or self._finish_reason
+                reason = value_of(choice, "finish_reason")
+                self._finish_reason = (reason if raw is None else reason_of(reason, raw)) or self._finish_reason
 
     def answer(self) -> ProviderAnswer:
         """Build the whole answer. Raises AttemptFailed where its end is missing."""
@@ -105,8 +122,12 @@ class StreamedAnswer:
             refusal=self._joined("refusal"),
             tool_calls=list(self._calls.values()),
         )
-        reason = finish_reason(self._finish_reason)
-        return ProviderAnswer(without_leading_thoughts(message), reason, self._model, read_tokens(self._usage))
+        tokens = read_tokens(self._usage)
+        if self._counted is not None:
+            tokens = only(tokens, self._counted)
+        return ProviderAnswer(
+            without_leading_thoughts(message), finish_reason(self._finish_reason), self._model, tokens
+        )
 
     def _joined(self, part: str) -> str | None:
         return "".join(getattr(message, part) or "" for message in self._messages) or None

@@ -14,7 +14,8 @@ from evalake.core.errors import SourceError, UsageError
 from evalake.core.hashing import content_hash
 from evalake.sdk import sources
 from evalake.sdk.sample import Dataset, Sample, Skipped
-from evalake.sdk.sources import Record, as_payload, form_of, read_table, summary
+from evalake.sdk.sources import ColumnMapping, Record, as_payload, form_of, read_table, summary, with_label_column
+from evalake.sdk.tabular import TwoClasses
 
 # A dataset in the making: what its source gives becomes samples, or is left out for a stated reason.
 
@@ -38,15 +39,33 @@ class DatasetBuilder:
         """Record what is skipped; `refused` is the malformed material, None where it is skipped by design."""
         self.skipped.append(Skipped(where, reason, None if refused is None else as_payload(refused), label))
 
-    def records(self, path: Path, needed: Collection[str]) -> Iterator[Record]:
+    def records(self, path: Path, mapping: ColumnMapping, required: Collection[str]) -> Iterator[Record]:
         """Yield the records of a table, as `read_table` reads it; skip what could not be read as one."""
+        needed = mapping.needed(required)
         if form := form_of(path, needed):
             self.notes.append(f"{path.name}: read as {form}")
-        for record in read_table(path, needed):
+        for record in read_table(path, needed, mapping.columns.values()):
             if isinstance(record, Skipped):
                 self.skip(record.where, record.reason, record.payload)
             else:
                 yield record
+
+    def labelled(
+        self, path: Path, mapping: ColumnMapping, required: Collection[str], classes: TwoClasses
+    ) -> Iterator[tuple[Record, ColumnMapping, str | None]]:
+        """Yield the records of a table with labels of two classes, the mapping by which they are read, and the class.
+
+        Raises SourceError before the first where a label cannot be understood.
+        """
+        mapping = with_label_column(mapping, classes, path, required)
+        field = classes.field
+        records = list(self.records(path, mapping, required))
+        labels = {each.where: text for each in records if (text := mapping.label_text(each, field))}
+        understood = classes.understand(path.name, mapping.columns[field], labels.values(), mapping.values.get(field))
+        if understood.words:
+            self.notes.append(understood.words)
+        for each in records:
+            yield each, mapping, understood.classes.get(labels.get(each.where, ""))
 
     def add(self, sample: Sample) -> None:
         """Add a sample."""
@@ -175,7 +194,7 @@ class SampleTable:
         names = {name: self.columns.get(name, name) for name in FIELDS}
         columns = sources.read_mapping(mapping, tuple(names.values()))
         builder = DatasetBuilder(STARTER if is_starter else sources.as_payload(path.stem))
-        for record in builder.records(path, columns.needed([names[name] for name in self.required])):
+        for record in builder.records(path, columns, [names[name] for name in self.required]):
             self._take(record, columns, names, builder)
         return builder.result()
 

@@ -1,8 +1,8 @@
 """Shared by every suite's dataset sources: tables of records, the declared mapping of their columns, what is left out.
 
-A table is a `.jsonl` (or `.ndjson`), `.csv`, `.tsv`, `.parquet` file, or a `.json` file that is one array, followed by
-`?` and a mapping where its columns have other names or values than the suite's fields. Encoding and delimiter of a text
-are found out (text_form.py):
+A table is a `.jsonl` (or `.ndjson`), `.csv`, `.tsv`, `.parquet` file, or a `.json` file that is one array, alone or as
+`data`, `rows` and the like of an object. `?` and a mapping follow where its columns have other names or values than the
+suite's fields; case and spaces around a name do not count. Encoding and delimiter of a text are found out (tabular.py):
 
     reports.csv?command=cmd&label=is_bad&label.malicious=1&label.harmless=0
 
@@ -16,9 +16,10 @@ are found out (text_form.py):
 import csv
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -28,7 +29,7 @@ from evalake.core.files import LARGEST_IN_ALL, MEGABYTE, Files
 from evalake.core.hashing import NotCanonicalError, canonical_text, record
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.sample import Dataset, Skipped
-from evalake.sdk.tabular import LOOK_AT, TextForm, encoding_of, form_of_table
+from evalake.sdk.tabular import LOOK_AT, TextForm, TwoClasses, encoding_of, folded, form_of_table
 
 csv.field_size_limit(16 * MEGABYTE)  # Python's own limit, 131,072 characters, is shorter than many a contract
 
@@ -45,6 +46,8 @@ NOT_JSON = "not a JSON object"
 LINE_TOO_LONG = "line too long"
 UNREADABLE_ROW = "unreadable CSV row"
 
+WRAPPERS = ("data", "rows", "records", "samples", "items", "examples")  # names of the array in an object
+_WRAPPED = re.compile(rf'\s*\{{(?:.*?[\[{{,])??\s*"(?:{"|".join(WRAPPERS)})"\s*:\s*\[', re.DOTALL)
 _NOTHING = object()
 
 
@@ -86,6 +89,28 @@ class ColumnMapping:
             return value
         meaning = meanings.get(as_text(value) or "", meanings.get("*", _NOTHING))
         return value if meaning is _NOTHING else meaning
+
+
+def with_label_column(
+    mapping: ColumnMapping, classes: TwoClasses, path: Path, needed: Collection[str]
+) -> ColumnMapping:
+    """Map the label to the column whose name says what is true, where neither a column nor a mapping names it.
+
+    Raises SourceError where several columns are such.
+    """
+    field = classes.field
+    if mapping.columns[field] != field or field in mapping.values:
+        return mapping
+    present = columns_of(path, needed)
+    named = [name.strip() for name in present if classes.truth_of(name)]
+    if not named or any(folded(name) == folded(field) for name in present):
+        return mapping
+    if len(named) > 1:
+        raise SourceError(
+            f"{path} has no column {field!r}, and several that say what is true ({', '.join(map(repr, named))}): name "
+            f"one of them, as in ?{field}={named[0]}"
+        )
+    return replace(mapping, columns={**mapping.columns, field: named[0]})
 
 
 def split_source(source: str) -> tuple[Path, str]:
@@ -139,19 +164,58 @@ def read_mapping(text: str, fields: Collection[str]) -> ColumnMapping:
     return ColumnMapping(columns, values)
 
 
-def read_table(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped]:
+def read_table(path: Path, needed: Collection[str], known: Collection[str] = ()) -> Iterator[Record | Skipped]:
     """Read the records of a table, and what could not be read as one.
 
-    Text that is not UTF-8 comes with lone surrogates in place of its bytes. Blank lines are no records. Raises
-    SourceError where the file is no table of its kind or lacks one of the `needed` columns (a JSON line may lack any).
+    Columns that differ from the `needed` and the `known` ones by case or spaces around them are named like these. Text
+    that is not UTF-8 comes with lone surrogates in place of its bytes. Blank lines are no records. Raises SourceError
+    where the file is no table of its kind or lacks one of the `needed` columns (a JSON line may lack any).
     """
     suffix = path.suffix.lower()
     Files(path, LARGEST_IN_ALL).check(path)
+    names = _Names((*needed, *known))
     if suffix in (".csv", ".tsv"):
-        return _read_csv(path, needed)
+        return _read_csv(path, needed, names)
     if suffix == ".parquet":
-        return _read_parquet(path, needed)
-    return _with_columns(path, _read_array(path) if suffix == ".json" else _read_json_lines(path), needed)
+        return _read_parquet(path, needed, names)
+    return _with_columns(path, _read_array(path) if suffix == ".json" else _read_json_lines(path), needed, names)
+
+
+def columns_of(path: Path, needed: Collection[str]) -> list[str]:
+    """List the columns of a table, of JSON those of its first record."""
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        from pyarrow import ArrowException
+        from pyarrow.parquet import read_schema
+
+        try:
+            return list(read_schema(path).names)
+        except ArrowException:
+            return []  # read_table says why
+    if suffix in (".csv", ".tsv"):
+        form = form_of_table(path, needed)
+        with form.open(path) as file:
+            return next(csv.reader(file, delimiter=form.delimiter or ","), [])
+    records = _read_array(path) if suffix == ".json" else _read_json_lines(path)
+    return next((list(each.values) for each in records if isinstance(each, Record)), [])
+
+
+class _Names:
+    """The names of a table's columns as its reader wants them."""
+
+    def __init__(self, wanted: Collection[str]) -> None:
+        self._wanted = frozenset(wanted)
+        self._folded = {folded(name): name for name in wanted}
+
+    def of(self, present: Collection[str]) -> list[str]:
+        """Name these columns; one that is wanted as it stands wins over another that differs by case."""
+        exact = self._wanted.intersection(present)
+        return [name if (known := self._folded.get(folded(name), name)) in exact else known for name in present]
+
+    def renamed(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Rename the columns of a record."""
+        names = self.of(values)
+        return values if names == list(values) else dict(zip(names, values.values(), strict=True))
 
 
 def form_of(path: Path, needed: Collection[str]) -> str | None:
@@ -167,13 +231,14 @@ def form_of(path: Path, needed: Collection[str]) -> str | None:
 
 
 def is_array(path: Path) -> bool:
-    """Tell whether a `.json` file begins as an array, and so is a table."""
+    """Tell whether a `.json` file begins as an array, or as an object that holds one under a usual name."""
     with TextForm(encoding_of(path)).open(path) as file:
-        return file.read(LOOK_AT).lstrip("\ufeff \t\r\n").startswith("[")
+        head = file.read(LOOK_AT).lstrip("\ufeff \t\r\n")
+    return head.startswith("[") or ('"commands"' not in head and _WRAPPED.match(head) is not None)
 
 
 def _with_columns(
-    path: Path, records: Iterator[Record | Skipped], needed: Collection[str]
+    path: Path, records: Iterator[Record | Skipped], needed: Collection[str], names: _Names
 ) -> Iterator[Record | Skipped]:
     """Hand on records of JSON. Raises SourceError where no record has one of the needed columns."""
     seen: dict[str, None] = {}
@@ -181,8 +246,11 @@ def _with_columns(
     for each in records:
         if isinstance(each, Record):
             any_record = True
-            seen.update(dict.fromkeys(each.values))
-        yield each
+            values = names.renamed(each.values)
+            seen.update(dict.fromkeys(values))
+            yield each if values is each.values else replace(each, values=values)
+        else:
+            yield each
     if any_record and not seen.keys() >= {*needed}:
         _check_columns(path, list(seen), needed)
 
@@ -196,8 +264,13 @@ def _read_array(path: Path) -> Iterator[Record | Skipped]:
         entries = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{path} is not valid JSON: {str(error).splitlines()[0]}") from error
+    if isinstance(entries, dict):
+        held = [entries[name] for name in WRAPPERS if isinstance(entries.get(name), list)]
+        entries = held[0] if len(held) == 1 else None
     if not isinstance(entries, list):
         raise SourceError(f"{path} is no JSON array of objects; for JSON Lines, name it .jsonl")
+    if entries and all(isinstance(each, dict) and each.keys() >= {"row_idx", "row"} for each in entries):
+        entries = [each["row"] for each in entries]  # as Hugging Face serves them
     for number, values in enumerate(entries):
         where, raw = f"{path.name}[{number}]", json.dumps(values, default=str)
         is_record = isinstance(values, dict)
@@ -237,7 +310,7 @@ def _line(where: str, text: str) -> Record | Skipped:
     return Skipped(where, NOT_JSON, as_payload(text)) if values is None else Record(where, values, text)
 
 
-def _read_csv(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped]:
+def _read_csv(path: Path, needed: Collection[str], names: _Names) -> Iterator[Record | Skipped]:
     form = form_of_table(path, needed)
     with form.open(path) as file:
         latest = ""  # line, for the reader does not show what it refuses
@@ -249,7 +322,7 @@ def _read_csv(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped]
 
         reader = csv.reader(map(remembered, file), delimiter=form.delimiter or ",", strict=True)
         try:
-            header = next(reader, [])
+            header = names.of(next(reader, []))
         except csv.Error as error:
             raise SourceError(f"the header of {path} cannot be read: {error}") from error
         _check_columns(path, header, needed)
@@ -269,15 +342,18 @@ def _read_csv(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped]
                 yield Record(where, values, json.dumps(values))
 
 
-def _read_parquet(path: Path, needed: Collection[str]) -> Iterator[Record | Skipped]:
+def _read_parquet(path: Path, needed: Collection[str], names: _Names) -> Iterator[Record | Skipped]:
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
     number = 0
     try:
         with ParquetFile(path) as file:
-            _check_columns(path, file.schema_arrow.names, needed)
-            columns = _bounded_columns(path, file, needed)
+            present = file.schema_arrow.names
+            renamed = names.of(present)
+            _check_columns(path, renamed, needed)
+            wanted = [name for name, known in zip(present, renamed, strict=True) if known in needed]
+            columns = _bounded_columns(path, file, wanted)
             for batch in file.iter_batches(batch_size=_rows_at_once(path, file), columns=columns):
                 for row in range(batch.num_rows):  # one at a time, for as Python's texts they are larger
                     where, cells = f"{path.name}: row {number + 1}", batch.slice(row, 1)
@@ -285,7 +361,7 @@ def _read_parquet(path: Path, needed: Collection[str]) -> Iterator[Record | Skip
                         yield Skipped(where, LINE_TOO_LONG, NOT_READ)
                     else:
                         (values,) = cells.to_pylist()
-                        yield Record(where, values, json.dumps(values, default=str))
+                        yield Record(where, names.renamed(values), json.dumps(values, default=str))
                     number += 1
     except (ArrowException, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -116,7 +116,12 @@ def _fit(header: list[str], delimiter: str, needed: Collection[str]) -> tuple[in
         names = next(csv.reader(header, delimiter=delimiter), [])
     except csv.Error:
         return 0, 0
-    return len(set(needed) & set(names)), len(names)
+    return len({folded(name) for name in needed} & {folded(name) for name in names}), len(names)
+
+
+def folded(name: str) -> str:
+    """Write a column's name for comparing: without case and spaces around it."""
+    return name.strip().casefold()
 
 
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "y", "t"}), frozenset({"0", "false", "no", "n", "f"})
@@ -170,7 +175,7 @@ class TwoClasses:
         named = given.keys() - {"*"}
         if named and counts and not any(_plain(value) in named for value in counts) and "*" not in given:
             raise SourceError(f"{where}: the mapping of {self.field!r} fits no row; the column {column!r} has {found}")
-        by_name = self._by_name(column)
+        by_name = self.truth_of(column)
         classes: dict[str, str] = {}
         for value in counts:
             plain = _plain(value)
@@ -182,7 +187,7 @@ class TwoClasses:
                     f"?{self.field}={column}&{self.field}.{self.positive}=1&{self.field}.{self.negative}=0"
                 )
             classes[value] = read
-        of_itself = self._by_name(self.field) if column == self.field else {}
+        of_itself = self.truth_of(self.field) if column == self.field else {}
         is_plain = all(read in (value, of_itself.get(_plain(value))) for value, read in classes.items())
         said = ", ".join(f"{value!r} is {classes[value]} ({count})" for value, count in counts.most_common(_MOST_SHOWN))
         return Understood(classes, None if is_plain else f"{self.field} from the column {column!r}: {said}")
@@ -192,14 +197,14 @@ class TwoClasses:
 
     def _class(self, where: str, meaning: str | None) -> str:
         plain = _plain(meaning or "")
-        named = self._named(plain) or self._by_name(self.field).get(plain)
+        named = self._named(plain) or self.truth_of(self.field).get(plain)
         if named is None:
             raise SourceError(
                 f"{where}: the mapping gives {self.field} the value {plain!r}; it is {self.positive} or {self.negative}"
             )
         return named
 
-    def _by_name(self, column: str) -> Mapping[str, str]:
+    def truth_of(self, column: str) -> Mapping[str, str]:
         """Look up what true and false mean by a column's name; nothing where the name does not say it."""
         said = {word.lower() for word in _WORDS_OF_NAME.findall(column)}
         classes = {self.truths[word] for word in said & self.truths.keys()}

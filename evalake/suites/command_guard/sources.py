@@ -340,14 +340,8 @@ def _read_checkout(path: Path) -> CommandDatasetBuilder:
 
 
 def _take_table(path: Path, mapping: sources.ColumnMapping, builder: CommandDatasetBuilder) -> None:
-    records = list(builder.records(path, mapping.needed(("command", "label"))))
-    labels = {each.where: text for each in records if (text := mapping.label_text(each, "label"))}
-    understood = CLASSES.understand(path.name, mapping.columns["label"], labels.values(), mapping.values.get("label"))
-    if understood.words:
-        builder.notes.append(understood.words)
-    for each in records:
-        label = understood.classes.get(labels.get(each.where, ""))
-        builder.add_material(each.where, _material(each, mapping, label))
+    for each, columns, label in builder.labelled(path, mapping, ("command", "label"), CLASSES):
+        builder.add_material(each.where, _material(each, columns, label))
 
 
 def _material(record: sources.Record, mapping: sources.ColumnMapping, label: str | None) -> Material:

@@ -45,7 +45,7 @@ class Samples:
         named = [self.column(field) for field in FIELDS]
         columns = read_mapping(mapping, list(dict.fromkeys(named)))
         needed = [column for field, column in self.file.columns.items() if field in FIELDS]
-        for record in builder.records(path, columns.needed(needed)):
+        for record in builder.records(path, columns, needed):
             fields = {field: columns.field(record, self.column(field)) for field in FIELDS}
             self._take(record, fields, builder)
         return builder.result()

@@ -98,17 +98,6 @@ def test_the_upstreams_own_words_are_shown(model_server: ModelServer, provider: 
     assert "Exception" not in failure.message
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_failed_piece_is_no_end_of_a_stream(model_server: ModelServer, provider: str) -> None:
-    piece = {"index": 0, "delta": {"content": ""}, "finish_reason": "error"}
-    model_server.rule(contains="asked", faults=[{"kind": "body", "body": [body(piece)], "times": 0}])
-    with Client(configuration(model_server, attempts=1), backoff_seconds=QUICK) as client:
-        asked = request("asked", f"{provider}/m")
-        failure = answer(client, type(asked)(asked.model, asked.messages, {}, stream=True))
-    assert isinstance(failure, Failure)
-    assert (failure.kind, "in the middle of the answer" in failure.message) == ("server", True)
-
-
 def replied(server: ModelServer, provider: str, said: Any) -> Reply:
     outcome = ask(server, provider, said)
     assert isinstance(outcome, Reply), outcome
@@ -129,15 +118,3 @@ def test_what_a_reply_consists_of_is_kept_apart(model_server: ModelServer, provi
     called = replied(model_server, provider, body(choice({"content": None, "tool_calls": [call]})))
     assert called.tool_calls is not None
     assert (called.empty_kind, '"verdict"' in called.tool_calls) == ("tool_call_only", True)
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_what_was_not_counted_is_unknown(model_server: ModelServer, provider: str) -> None:
-    said = choice({"content": SAID})
-    partial = replied(model_server, provider, body(said, usage={"prompt_tokens": 100}))
-    assert (partial.input_tokens, partial.output_tokens, partial.cost_usd) == (100, None, None)
-    counts = {"prompt_tokens": 100.0, "completion_tokens": 20.5, "total_tokens": 120.5}
-    fraction = replied(model_server, provider, body(said, usage=counts))
-    assert (fraction.text, fraction.input_tokens, fraction.output_tokens) == (SAID, 100, None)
-    alone = replied(model_server, provider, {"choices": [{"message": {"content": SAID}}]})
-    assert (alone.text, alone.finish_reason, alone.input_tokens) == (SAID, None, None)

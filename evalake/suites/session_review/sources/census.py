@@ -11,6 +11,8 @@ from typing import Any
 
 from evalake.suites.session_review.session import AgentMessage, Interaction, Session, ToolCall
 from evalake.suites.session_review.sources.generic import (
+    RESULT,
+    USE,
     RefusedError,
     as_json,
     content_text,
@@ -18,13 +20,16 @@ from evalake.suites.session_review.sources.generic import (
     mapping,
     objects,
     result_text,
+    spoken_text,
     text,
 )
 from evalake.suites.session_review.sources.tarsy import is_for_judge_or_summary, is_left_out
 
 ROLES = ("assistant", "tool", "event", "system", "developer", "user")
-CALLS = ("tool_use", "function_call", "functionCall", "toolUse")
-RESULTS = ("tool_result", "function_call_output", "functionResponse", "function_response", "toolResult")
+CALLS = (USE, "function_call", "functionCall", "toolUse")
+RESULTS = (RESULT, "function_call_output", "functionResponse", "function_response", "toolResult")
+CAME_BACK = ("tool_result", "tool_output", "observation", "output", "result")
+ELSEWHERE = ("text", "parts", "message", "output")  # where other systems keep what an agent said
 OTHERS_WROTE = (
     *("alert", "alert_data", "arguments", "available_tools", "final_analysis", "input", "runbook", "tools"),
     *("tool_arguments", "tool_result", "llm_request", "llm_response", "response_metadata"),
@@ -51,11 +56,18 @@ class _Held:
             elif _is_recorded_call(node):
                 self._recorded_call(node)
             self._blocks(node, path)
+            response = mapping(node.get("llm_response"))
+            is_told = "conversation" in node or "messages" in node or path.endswith(".meta")
+            if not is_told and response.get("text_length") and not response.get("text"):
+                self.strange += 1  # it was said, and is not told
             for name, value in node.items():
                 if name == "conversation" and isinstance(value, Mapping):  # each call repeats it; only the end is new
                     self.search(objects(value.get("messages"))[-1:], f"{path}.{name}")
                 elif name == "messages" and "meta" in node:  # likewise
                     self.search(objects(value)[-1:], f"{path}.{name}")
+                elif name == "messages" and isinstance(value, list):
+                    self.strange += sum(1 for each in value if each and not mapping(each).get("role"))
+                    self.search(value, f"{path}.{name}")
                 elif name == "session_level_interactions":
                     self.search([each for each in objects(value) if each.get("type") == "mcp"], f"{path}.{name}")
                 elif name not in OTHERS_WROTE and name not in (*CALLS, *RESULTS):
@@ -66,7 +78,11 @@ class _Held:
         if node["role"] == "assistant":
             if (said := content_text(content)) is not None:
                 self.said.add(said)
-            made = enumerate(objects(node.get("tool_calls")))
+            elif not node.get("tool_calls"):
+                self.strange += any(node.get(name) for name in ELSEWHERE)
+            calls = decoded(node.get("tool_calls"))
+            self.strange += bool(calls) and not objects(calls)
+            made = enumerate(objects(calls))
             self.calls |= {_name(call.get("id"), f"{path}.{number}") for number, call in made}
         elif node["role"] == "tool":
             if content_text(content) is not None or node.get("error"):
@@ -77,7 +93,7 @@ class _Held:
     def _blocks(self, node: Mapping[str, Any], path: str) -> None:
         kind = node.get("type")
         for found, names in ((self.calls, CALLS), (self.results, RESULTS)):
-            if isinstance(kind, str) and kind in names:
+            if isinstance(kind, str) and kind.endswith(names):
                 given = node.get("tool_use_id") or node.get("call_id") or node.get("id")
                 told = content_text(node.get("content")) or node.get("output") or node.get("is_error")
                 if found is self.calls or told:
@@ -87,7 +103,8 @@ class _Held:
 
     def _recorded_call(self, node: Mapping[str, Any]) -> None:
         meta, sections = mapping(node.get("meta")) or node, mapping(node.get("sections"))
-        result = decoded(sections.get("TOOL_RESULT")) if sections else node.get("tool_result")
+        told = next((node[name] for name in CAME_BACK if name in node), None)
+        result = decoded(sections.get("TOOL_RESULT")) if sections else told
         given = meta.get("communication_id") or meta.get("id")
         self.recorded[given if isinstance(given, str) else as_json(node)] = result_text(result)
 
@@ -104,8 +121,9 @@ def require_whole(body: Any, session: Session) -> None:
     with_answer = sum(1 for each in called if each.result is not None or each.error is not None)
     lost_results = max((recorded - answered).total(), len(held.results) - with_answer)
     calls = max(len(held.recorded), len(held.calls))
+    unsaid = sum(1 for each in held.said - said if spoken_text(each) not in said | {None})
     lost = [
-        (len(held.said - said) + held.strange, len(held.said) + held.strange, "messages"),
+        (unsaid + held.strange, len(held.said) + held.strange, "messages"),
         (calls - len(called), calls, "tool calls"),
         (lost_results, max(recorded.total(), len(held.results)), "tool results"),
     ]
@@ -127,7 +145,8 @@ def _is_left_out(node: Mapping[str, Any]) -> bool:
 def _is_recorded_call(node: Mapping[str, Any]) -> bool:
     meta = mapping(node.get("meta")) or node
     kind = meta.get("communication_type") or meta.get("interaction_type")
-    return "server_name" in meta and "tool_name" in meta and kind != "tool_list"
+    told = "server_name" in meta or any(name in node for name in CAME_BACK)
+    return told and "tool_name" in meta and kind != "tool_list"
 
 
 def _name(given: Any, path: str) -> str:

@@ -15,16 +15,17 @@
     }
 
 Chat completions as OpenAI's API writes them (`tool_calls` with a `function`) are such messages, and so are those of
-Anthropic's, whose content comes in blocks: `text`, `thinking`, `tool_use`, and `tool_result` in messages of the user.
-Of other `system` and `user` messages only the alert matters, and it stands apart. A tool's message belongs to the call
-of its `tool_call_id` (`tool_use_id` in blocks), or to the oldest call without an answer. `purpose` of a message may be
+Anthropic's, whose content comes in blocks: `text`, `thinking`, `tool_use` and `tool_result`, whoever says them. Of
+other `system` and `user` messages only the alert matters, and it stands apart. A result belongs to the call of its
+`tool_call_id` (`tool_use_id` in blocks), even before that call, or to the oldest call without one. `purpose` may be
 `forced_conclusion`, where a limit made the agent stop. Without a `final_analysis`, the last thing that the agent said
 is its conclusion. Times are ISO 8601, or microseconds.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -51,7 +52,9 @@ NO_STATUS = "session without status"
 TOO_DEEP = "nested too deeply"
 NO_ID = "session without session_id"
 
-BLOCKS = ("tool_use", "tool_result", "thinking", "redacted_thinking")  # parts of a message that are not its text
+THOUGHTS = ("thinking", "redacted_thinking")
+USE, RESULT = "tool_use", "tool_result"  # the ends of the types of blocks, such as `server_tool_use`
+THINKING = ("thinking", "reasoning_content", "reasoning")  # fields of a message
 
 
 class RefusedError(Exception):
@@ -104,8 +107,30 @@ def content_text(content: Any) -> str | None:
     """Read the text of a message, whose content may come in parts; those of tools and of thoughts are none of it."""
     if not isinstance(content, list):
         return text(content)
-    parts = (part for part in content if not isinstance(part, Mapping) or part.get("type") not in BLOCKS)
+    parts = (part for part in content if not isinstance(part, Mapping) or not _is_apart(part))
     return "\n".join(filter(None, (text(_part_text(part)) for part in parts))) or None
+
+
+def blocks_in(content: Any) -> Any:
+    """Return a content's blocks: in a list, alone, or written as JSON; any other content as it is."""
+    found = decoded(content) if isinstance(content, str) and content.startswith(("[{", "{")) else content
+    found = [found] if isinstance(found, Mapping) and kind_of(found).endswith((USE, RESULT)) else found
+    is_blocks = isinstance(found, list) and all(kind_of(each) for each in found)
+    return found if found is content or is_blocks else content
+
+
+def spoken_text(content: Any) -> str | None:
+    """Read what an agent said."""
+    return content_text(blocks_in(content))
+
+
+def kind_of(block: Any) -> str:
+    """Return the type of a block; empty without one."""
+    return str(mapping(block).get("type") or "")
+
+
+def _is_apart(block: Mapping[str, Any]) -> bool:
+    return kind_of(block) in THOUGHTS or kind_of(block).endswith((USE, RESULT))
 
 
 def _part_text(part: Any) -> Any:
@@ -136,6 +161,12 @@ def objects(value: Any) -> list[Mapping[str, Any]]:
 def mapping(value: Any) -> Mapping[str, Any]:
     """Return the value where it is a JSON object, else an empty one."""
     return value if isinstance(value, Mapping) else {}
+
+
+def conversation(call: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Read the messages of a call to a model: a list, in an object or not, or that as JSON text."""
+    held = decoded(call.get("conversation"))
+    return objects(mapping(held).get("messages") if isinstance(held, Mapping) else held)
 
 
 def status(value: Any) -> Status:
@@ -198,95 +229,110 @@ def read_generic(body: Mapping[str, Any]) -> Session:
     )
 
 
-@dataclass
-class _Open:
-    """The calls so far that no message has answered, by place in the list of interactions."""
+class _Calls:
+    """The interactions so far, and the calls and results among them that still lack each other."""
 
-    ids: dict[str, int] = field(default_factory=dict)
-    places: dict[int, None] = field(default_factory=dict)  # ordered
+    def __init__(self, expected: Iterable[str]) -> None:
+        self.interactions: list[Interaction] = []
+        self._expected = Counter(expected)  # ids of calls to come
+        self._open: dict[int, None] = {}  # the places of calls without an answer, in order
+        self._places: dict[str, list[int]] = {}  # of them, by id
+        self._early: dict[str, list[Mapping[str, Any]]] = {}  # results that came before their call
 
-    def add(self, place: int, given: Any) -> None:
-        self.places[place] = None
-        if isinstance(given, str):
-            self.ids[given] = place
+    def add(self, call: ToolCall, given: str | None) -> None:
+        """Add a call, with the result that came before it."""
+        place = len(self.interactions)
+        self.interactions.append(call)
+        self._open[place] = None
+        if given is not None:
+            self._expected[given] -= 1
+            self._places.setdefault(given, []).append(place)
+            if early := self._early.get(given):
+                self.answer(given, early.pop(0))
 
-    def take(self, given: Any) -> int | None:
-        place = self.ids.pop(given, None) if isinstance(given, str) else next(iter(self.places), None)
-        if place is None or place not in self.places:
-            return None
-        del self.places[place]
-        return place
+    def answer(self, given: str | None, message: Mapping[str, Any]) -> None:
+        """Add a tool's message to its call; without one, add a call: the message shows that one was not recorded."""
+        places = self._open if given is None else [each for each in self._places.get(given, ()) if each in self._open]
+        if (place := next(iter(places), None)) is not None:
+            del self._open[place]
+            call = self.interactions[place]
+            assert isinstance(call, ToolCall)
+            self.interactions[place] = replace(call, **_result(message))
+        elif given is not None and self._expected[given] > 0:
+            self._early.setdefault(given, []).append(message)
+        else:
+            tool = text(message.get("name")) or "unknown"
+            self.interactions.append(replace(ToolCall(tool, at_us=_at(message)), **_result(message)))
 
 
 def _interactions(body: Mapping[str, Any]) -> tuple[Interaction, ...]:
-    interactions: list[Interaction] = []
-    unanswered = _Open()
-    for message in objects(body.get("messages")):
-        match message.get("role"):
-            case "assistant":
-                interactions.extend(_said(message))
-                for call, given in _calls(message):
-                    unanswered.add(len(interactions), given)
-                    interactions.append(call)
-            case "tool":
-                place = unanswered.take(message.get("tool_call_id"))
-                _answer(interactions, place, message)
-            case "user":
-                for block in _blocks(message, "tool_result"):
-                    _answer(interactions, unanswered.take(block.get("tool_use_id")), _as_tool_message(block, message))
-            case "event":
-                interactions.append(Event(text(message.get("content")) or "something happened", at_us=_at(message)))
-    return tuple(interactions)
+    messages = objects(body.get("messages"))
+    calls = _Calls(given for message in messages for _, given in _calls(message) if given is not None)
+    for message in messages:
+        if message.get("role") == "assistant":
+            calls.interactions.extend(_said(message))
+        elif message.get("role") == "event":
+            calls.interactions.append(Event(text(message.get("content")) or "something happened", at_us=_at(message)))
+        for call, given in _calls(message):
+            calls.add(call, given)
+        results = _blocks(message, RESULT)
+        for block in results:
+            calls.answer(_name(block, "tool_use_id", "tool_call_id"), _as_tool_message(block, message))
+        if message.get("role") == "tool" and not results:
+            calls.answer(_name(message, "tool_call_id", "tool_use_id", "call_id"), message)
+    return tuple(calls.interactions)
+
+
+def _name(holder: Mapping[str, Any], *names: str) -> str | None:
+    return next((text(holder[name]) for name in names if holder.get(name) is not None), None)
+
+
+def _result(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a tool's message; an empty result is one, too."""
+    empty = None if message.get("content") is None else ""
+    return {"result": result_text(content_text(message.get("content"))) or empty, "error": text(message.get("error"))}
 
 
 def _said(message: Mapping[str, Any]) -> Iterator[AgentMessage]:
     one = AgentMessage(
         at_us=_at(message),
         purpose=text(message.get("purpose")) or "investigation",
-        thinking=text(message.get("thinking")) or _thought(message),
-        text=content_text(message.get("content")),
+        thinking=_name(message, *THINKING) or _thought(message),
+        text=spoken_text(message.get("content")),
         error=text(message.get("error")),
     )
     if one.thinking or one.text or one.error:
         yield one
 
 
-def _calls(message: Mapping[str, Any]) -> Iterator[tuple[ToolCall, Any]]:
-    for call in objects(message.get("tool_calls")):
+def _calls(message: Mapping[str, Any]) -> Iterator[tuple[ToolCall, str | None]]:
+    """Yield the tool calls of a message with their ids."""
+    for call in objects(decoded(message.get("tool_calls"))):
         function = mapping(call.get("function")) or call
         tool, server = text(function.get("name")) or "unknown", text(call.get("server"))
         arguments = text(function.get("arguments")) or "{}"
-        yield ToolCall(tool, server=server, at_us=_at(message), arguments=arguments), call.get("id")
-    for block in _blocks(message, "tool_use"):
+        yield ToolCall(tool, server=server, at_us=_at(message), arguments=arguments), _name(call, "id")
+    for block in _blocks(message, USE):
         tool, arguments = text(block.get("name")) or "unknown", text(block.get("input")) or "{}"
-        yield ToolCall(tool, server=text(block.get("server")), at_us=_at(message), arguments=arguments), block.get("id")
+        server = text(block.get("server") or block.get("server_name"))
+        yield ToolCall(tool, server=server, at_us=_at(message), arguments=arguments), _name(block, "id")
 
 
-def _blocks(message: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
-    """Select the blocks of this kind in a message's content, where that comes in blocks."""
+def _blocks(message: Mapping[str, Any], *ends: str) -> list[Mapping[str, Any]]:
+    """Select the blocks of these types in a message's content, where that comes in blocks."""
     content = message.get("content")
-    return [block for block in objects(content) if block.get("type") == kind] if isinstance(content, list) else []
+    content = content if message.get("role") == "tool" else blocks_in(content)  # a result is text, whatever it says
+    return [each for each in objects(content) if kind_of(each).endswith(ends)] if isinstance(content, list) else []
 
 
 def _thought(message: Mapping[str, Any]) -> str | None:
-    return "\n".join(filter(None, (text(block.get("thinking")) for block in _blocks(message, "thinking")))) or None
+    return "\n".join(filter(None, (text(block.get("thinking")) for block in _blocks(message, *THOUGHTS)))) or None
 
 
 def _as_tool_message(block: Mapping[str, Any], message: Mapping[str, Any]) -> Mapping[str, Any]:
     """Convert a `tool_result` block of a message to a message of the tool."""
     error = "the tool reported an error" if block.get("is_error") is True else None
     return {"content": block.get("content"), "error": error, "at": message.get("at")}
-
-
-def _answer(interactions: list[Interaction], place: int | None, message: Mapping[str, Any]) -> None:
-    """Add a tool's message to its call; without one, add a call, for the message shows that one was not recorded."""
-    result, error = result_text(content_text(message.get("content"))), text(message.get("error"))
-    call = interactions[place] if place is not None else None
-    if place is not None and isinstance(call, ToolCall):
-        interactions[place] = replace(call, result=result, error=error)
-    else:
-        tool = text(message.get("name")) or "unknown"
-        interactions.append(ToolCall(tool, at_us=_at(message), result=result, error=error))
 
 
 def _at(message: Mapping[str, Any]) -> int | None:

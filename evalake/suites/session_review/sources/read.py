@@ -9,8 +9,9 @@ A source, as `--dataset` takes it, is one of
   bodies tell of one session, the one that tells more is kept;
 * a SQLite file of TARSy (`.db`, `.sqlite`, `.sqlite3`), or the URL of its Postgres database, `postgresql://…`.
 
-Only sessions that are over become samples. A session without any interaction is left out too, unless `?accept_empty=1`
-follows the source; so is one of which something was not read. Whatever is left out is counted by its reason.
+Only sessions that are over become samples. A session without any interaction is left out too, and a completed one with
+tool calls without result, unless `?accept_empty=1` follows the source. So is one of which something was not read.
+Whatever is left out is counted by its reason.
 """
 
 import json
@@ -52,6 +53,7 @@ ANOTHER_BODY = "another body of the same session"
 LINKED_FOLDER = "link to a folder"
 NOTHING_TO_JUDGE = "session in which nothing happened"
 NO_INTERACTION = "session without any interaction"
+NO_RESULT = "tool calls have no result"
 ACCEPT_EMPTY = "accept_empty=1"
 FORMS = (
     "forms that are read: TARSy's session detail (`session_id` or `id`, `stages`), its final analysis (`session_id`, "
@@ -79,8 +81,8 @@ def read_dataset(source: str, *, may_be_empty: bool = False) -> Dataset:
 
     dataset = read_whole(shown, read, "session that can be judged", may_be_empty=True)
     reasons = {skip.reason for skip in dataset.skipped}
-    takes_empty = f"`?{ACCEPT_EMPTY}` after the source takes those without interactions"
-    hints = [takes_empty] if NO_INTERACTION in reasons else []
+    takes_empty = f"`?{ACCEPT_EMPTY}` after the source takes those without interactions or results"
+    hints = [takes_empty] if any(reason.endswith((NO_INTERACTION, NO_RESULT)) for reason in reasons) else []
     hints += [FORMS] if NO_SESSION in reasons else []
     try:
         return read_whole(shown, lambda: dataset, "session that can be judged", may_be_empty=may_be_empty)
@@ -195,12 +197,23 @@ def _dataset(name: str, sessions: Iterator[Found], accepts_empty: bool) -> Datas
             kept[each.session_id] = fuller
             if lesser is not None:
                 skipped.append(Skipped(lesser[0], ANOTHER_BODY))
-    empty = [] if accepts_empty else [found for found in kept.values() if not any(found[1].interactions)]
-    for where, session in empty:
-        skipped.append(Skipped(where, NO_INTERACTION, as_payload(session.session_id)))
-        del kept[session.session_id]
+    for where, session in [] if accepts_empty else list(kept.values()):
+        unanswered, calls = _unanswered(session), sum(1 for _ in session.tool_calls)
+        if unanswered or not any(session.interactions):
+            reason = f"{unanswered} of {calls} {NO_RESULT}" if unanswered else NO_INTERACTION
+            skipped.append(Skipped(where, reason, as_payload(session.session_id)))
+            del kept[session.session_id]
     dataset = as_payload(name)
     return Dataset(dataset, tuple(sample_of(session, dataset) for _, session in kept.values()), tuple(skipped))
+
+
+def _unanswered(session: Session) -> int:
+    """Count the tool calls of a completed session that nothing answers, though their agent went on."""
+    if session.status != "completed":
+        return 0
+    lists = [agent.interactions for agent in session.agents]
+    lasts = {id(each) for each in (interactions[-1] for interactions in lists if interactions)}
+    return sum(1 for each in session.tool_calls if each.result is None and each.error is None and id(each) not in lasts)
 
 
 def _told(session: Session) -> tuple[int, int]:

@@ -98,7 +98,7 @@ def spoken_turns(messages: Iterable[Mapping[str, Any]]) -> Iterator[Interaction]
             name = observed[1] or (action[1] if action else "unknown")
             server, _, tool = name.rpartition(".")
             arguments = (action[2] or "").strip() if action else ""
-            yield ToolCall(tool, server=server or None, arguments=arguments or "{}", result=observed[2] or None)
+            yield ToolCall(tool, server=server or None, arguments=arguments or "{}", result=observed[2])
             action = None
         elif message.get("role") == "user" and content:
             yield Event(f"The agent was told:\n{content}")
@@ -237,7 +237,7 @@ def _tool_call(details: Mapping[str, Any], at: int | None) -> ToolCall:
         server=text(details.get("server_name")),
         at_us=at,
         arguments=text(details.get("tool_arguments")) or "{}",
-        result=result_text(details.get("tool_result")),
+        result=result_text(details.get("tool_result")) or ("" if details.get("tool_result") is not None else None),
         error=_error(details) or _error_in_result(details.get("tool_result")),
     )
 

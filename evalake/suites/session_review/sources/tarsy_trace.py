@@ -20,7 +20,9 @@ from evalake.suites.session_review.sources.census import require_whole
 from evalake.suites.session_review.sources.generic import (
     NO_SESSION,
     RefusedError,
+    as_json,
     content_text,
+    conversation,
     decoded,
     mapping,
     microseconds,
@@ -50,6 +52,8 @@ def read_trace(folder: Path, files: Files) -> Session:
     detail = mapping(_json(folder / DETAIL, files))
     found = [mapping(_json(file, files)) for file in sorted((folder / CALLS).glob("*.json"))]
     calls = {_id(call): _event(call) for call in found}
+    if repeated := sum(_id(call) is not None for call in found) - len(calls.keys() - {None}):
+        raise RefusedError(f"{repeated} of {len(found)} files of {CALLS} repeat the id of another")
     listed = mapping(_json(folder / LIST, files))
     stages = _stages(detail, objects(listed.get("stages")), calls)
     of_session = {"id": None, "session_interactions": listed.get("session_interactions")}
@@ -205,10 +209,11 @@ def _event_of_api(call: Mapping[str, Any]) -> Mapping[str, Any]:
         tools = {str(call.get("server_name") or ""): call.get("available_tools")}
         details |= {"communication_type": call.get("interaction_type"), "available_tools": tools}
         return {**event, "type": "mcp", "details": details}
-    messages = objects(call.get("conversation")) or objects(mapping(call.get("llm_request")).get("messages"))
+    messages = conversation(call) or objects(mapping(call.get("llm_request")).get("messages"))
     response = mapping(call.get("llm_response"))
-    if (not messages or messages[-1].get("role") != "assistant") and (response.get("text") or response.get("content")):
-        messages = [*messages, {"role": "assistant", "content": response.get("text") or response.get("content")}]
+    said = {"content": response.get("text") or response.get("content"), "tool_calls": response.get("tool_calls")}
+    if (not messages or messages[-1].get("role") != "assistant") and any(said.values()):
+        messages = [*messages, {"role": "assistant", **said}]
     said = {"interaction_type": call.get("interaction_type"), "thinking_content": _thought(call)}
     return {**event, "type": "llm", "details": {**details, **said, "conversation": {"messages": messages}}, "api": True}
 
@@ -259,7 +264,11 @@ def _unfolded(events: list[Mapping[str, Any]]) -> Mapping[str, Any]:
 def _shared(before: list[Any], messages: list[Mapping[str, Any]]) -> int:
     """Count the messages with which both conversations begin."""
     places = zip(before, messages, strict=False)
-    return next((place for place, (one, other) in enumerate(places) if one != other), min(len(before), len(messages)))
+    parts = ("role", "content", "tool_call_id")
+    differ = (
+        place for place, pair in enumerate(places) if len({as_json([each.get(p) for p in parts]) for each in pair}) > 1
+    )
+    return next(differ, min(len(before), len(messages)))
 
 
 def _results(events: Iterable[Mapping[str, Any]]) -> dict[str | None, Any]:

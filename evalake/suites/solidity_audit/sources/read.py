@@ -264,15 +264,9 @@ def _read(source: str) -> AuditDatasetBuilder:
 
 def _read_table(path: Path, mapping: sources.ColumnMapping) -> AuditDatasetBuilder:
     builder = AuditDatasetBuilder(sources.as_payload(path.stem))
-    records = list(builder.records(path, mapping.needed(("contract", LABEL))))
-    labels = {record.where: text for record in records if (text := mapping.label_text(record, LABEL))}
-    understood = CLASSES.understand(path.name, mapping.columns[LABEL], labels.values(), mapping.values.get(LABEL))
-    if understood.words:
-        builder.notes.append(understood.words)
-    for record in records:
-        label = understood.classes.get(labels.get(record.where, ""))
+    for record, columns, label in builder.labelled(path, mapping, ("contract", LABEL), CLASSES):
         is_vulnerable = None if label is None else label == CLASSES.positive
-        builder.add_material(record.where, _material(record, mapping, builder.dataset, is_vulnerable))
+        builder.add_material(record.where, _material(record, columns, builder.dataset, is_vulnerable))
     return builder
 
 

@@ -1,6 +1,7 @@
 """Starter data, aegish command sets, tables with and without a mapping; what is left out, and what is refused."""
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -274,7 +275,7 @@ BAD_SOURCES = {
     "no JSON": ("set.json", b"{", "is not valid JSON"),
     "deep JSON": ("set.json", b"[" * 100_000, "is not valid JSON"),
     "JSON that is not UTF-8": ("set.json", b"\xff", "is not UTF-8 text: byte 0"),
-    "JSON of another form": ("set.json", b'{"rows": []}', "is no aegish command set (no list `commands`)"),
+    "JSON of another form": ("set.json", b'{"things": []}', "is no aegish command set (no list `commands`)"),
     "empty array": ("set.json", b"[]", "it is empty"),
     "unknown labels": ("set.csv", b"command,label\nls,ok\nrm,evil\n", "neither malicious nor harmless: 'ok' (1), "),
     "numbers for labels": (
@@ -322,3 +323,48 @@ def test_a_nested_parquet_column_is_no_command(tmp_path: Path) -> None:
     pq.write_table(pa.table({"command": [["ls"], ["df"]], "label": ["harmless"] * 2}), tmp_path / "set.parquet")
     with pytest.raises(SourceError, match="2 x not storable text"):
         read_dataset(str(tmp_path / "set.parquet"))
+
+
+TWO = [("rm", "malicious"), ("ls", "harmless")]
+OBJECTS = [{"command": command, "label": label} for command, label in TWO]
+
+
+def table(names: str, *values: str) -> bytes:
+    return f"{names}\nrm,{values[0]}\nls,{values[1]}\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", table("Command,LABEL", "malicious", "harmless")),
+        ("t.csv", table("command, label", " Malicious", " harmless ")),
+        ("t.jsonl", b'{"Command": "rm", "Label": "malicious"}\n{"command": "ls", "label": "harmless"}\n'),
+        ("t.json", json.dumps({"data": OBJECTS}).encode()),
+        ("t.json", json.dumps({"count": 2, "Rows": [], "rows": OBJECTS}).encode("utf-16")),
+        ("t.json", json.dumps({"rows": [{"row_idx": 0, "row": each} for each in OBJECTS]}).encode()),
+        ("t.csv", table("command,is_malicious", "TRUE", "False")),
+        ("t.csv", table("command,Malicious", "yes", "no")),
+        ("t.csv", table("command,is_safe", "0", "1")),
+        ("t.jsonl", b'{"command": "rm", "isMalicious": true}\n{"command": "ls", "isMalicious": false}\n'),
+    ],
+)
+def test_names_and_labels_are_understood_without_a_mapping(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    dataset = read_dataset(str(tmp_path / name))
+    assert [(each.input, each.label) for each in dataset.samples] == TWO
+    assert not dataset.skipped
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (table("command,is_malicious,is_safe", "1,0", "0,1"), "'is_malicious', 'is_safe'"),
+        (table("command,not_malicious", "0", "1"), "no column 'label'"),
+        (table("command,malicious", "0.9", "0.1"), "'0.9' (1), '0.1' (1)"),
+        (table("COMMAND,Command,label", "x,malicious", "y,harmless"), "two columns named 'command'"),
+    ],
+)
+def test_labels_that_could_mean_two_things_are_refused(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(SourceError, match=re.escape(words)):
+        read_dataset(str(tmp_path / "t.csv"))

@@ -54,6 +54,10 @@ def test_what_was_left_out_on_purpose_is_not_lost() -> None:
         ([{"type": "function_call", "call_id": "1", "name": "df"}], "1 of 1 tool calls were not read"),
         ([{"role": "human", "content": "why?"}, {"role": "ai", "content": "so"}], "2 of 3 messages were not read"),
         ([{"role": "assistant", "content": [{"toolUse": {"name": "df"}}]}], "1 of 1 tool calls were not read"),
+        ([{"type": "ai", "content": "so"}, "so"], "2 of 3 messages were not read"),
+        ([{"role": "assistant", "text": "so"}], "1 of 2 messages were not read"),
+        ([{"role": "assistant", "content": "so", "tool_calls": {"a": 1}}], "1 of 3 messages were not read"),
+        ([{"role": "event", "steps": [{"tool_name": "df", "tool_output": "9"}]}], "1 of 1 tool calls"),
     ],
 )
 def test_forms_of_messages_that_are_not_known_are_told(more: list[Any], reason: str) -> None:

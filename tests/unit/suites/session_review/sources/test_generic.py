@@ -7,10 +7,25 @@ import pytest
 
 from evalake.suites.session_review.session import AgentMessage, Event, Tool, ToolCall
 from evalake.suites.session_review.sources.generic import RefusedError, read_generic
+from evalake.suites.session_review.sources.read import read_body
 
 
 def body(*messages: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {"session_id": "g-1", "alert": "disk full", "messages": list(messages), **changes}
+
+
+RESULT_OF_1 = {"role": "tool", "tool_call_id": "1", "content": "r1"}
+BLOCK = {"type": "tool_result", "tool_use_id": "1", "content": "r1"}
+USE: dict[str, Any] = {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "a", "input": {}}]}
+
+
+def calls(*ids: Any) -> dict[str, Any]:
+    made = [{"id": given, "name": name, "arguments": {}} for given, name in zip(ids, "abc", strict=False)]
+    return {"role": "assistant", "content": "I look.", "tool_calls": made}
+
+
+def as_text(found: dict[str, Any]) -> dict[str, Any]:
+    return {key: json.dumps(value) if key == "tool_calls" else value for key, value in found.items()}
 
 
 def test_messages_become_what_the_agent_said_and_called() -> None:
@@ -120,3 +135,22 @@ def test_content_blocks_pair_a_call_with_its_result() -> None:
         ToolCall("df", arguments='{"path": "/"}', result="99 %", error="the tool reported an error"),
         ToolCall("du", result="8 G"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("messages", "results"),
+    [
+        ([RESULT_OF_1, calls("1")], {"a": "r1"}),  # a result before its call
+        ([calls("1", "1"), RESULT_OF_1, {**RESULT_OF_1, "content": "r2"}], {"a": "r1", "b": "r2"}),
+        ([calls(1, 2), {**RESULT_OF_1, "tool_call_id": 2, "content": "r2"}, RESULT_OF_1], {"a": "r1", "b": "r2"}),
+        ([json.loads(json.dumps(calls("1")), object_hook=as_text), RESULT_OF_1], {"a": "r1"}),
+        ([USE, {"role": "tool", "tool_use_id": "1", "content": ""}], {"a": ""}),
+        ([USE, {"role": "tool", "content": [BLOCK]}], {"a": "r1"}),
+        ([{**USE, "content": [*USE["content"], BLOCK]}], {"a": "r1"}),
+        ([{**USE, "content": json.dumps(USE["content"])}, {"role": "user", "content": [BLOCK]}], {"a": "r1"}),
+        ([{**USE, "content": [{**USE["content"][0], "type": "mcp_tool_use"}]}, RESULT_OF_1], {"a": "r1"}),
+    ],
+)
+def test_a_result_finds_its_call(messages: list[Any], results: dict[str, str]) -> None:
+    called = [each for each in read_body(body(*messages)).interactions if isinstance(each, ToolCall)]
+    assert {call.tool: call.result for call in called} == results

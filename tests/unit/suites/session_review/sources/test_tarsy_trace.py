@@ -88,11 +88,11 @@ def test_the_real_traces_become_a_conversation_with_every_call_and_result(real_d
 def test_a_trace_is_put_together_by_stage_agent_and_file(tmp_path: Path) -> None:
     """Two agents side by side; each has the calls that the list gives it, in the order of the files."""
     executions = [
-        {"agent_name": "a", "llm_interactions": [{"id": "2"}], "mcp_interactions": [{"id": "1"}]},
+        {"agent_name": "a", "llm_interactions": [{"id": "2"}], "mcp_interactions": [{"id": "m1"}]},
         {"agent_name": "b", "llm_interactions": [{"id": "3"}]},
     ]
     tool = {
-        "meta": {"id": "1", "interaction_type": "tool_call", "server_name": "node", "tool_name": "df"},
+        "meta": {"id": "m1", "interaction_type": "tool_call", "server_name": "node", "tool_name": "df"},
         "sections": {"TOOL_ARGUMENTS": '{"path": "/"}', "TOOL_RESULT": '{"content": "99 %", "is_error": false}'},
     }
     searched = {"groundings": [{"queries": ["disk"], "sources": [{"uri": "https://example.org"}]}]}
@@ -252,6 +252,28 @@ def test_a_call_that_no_agent_has_or_no_file_holds_is_told(tmp_path: Path) -> No
         ("b", "1 of 7 calls of trace_list.json have no file in trace_interactions"),
         ("c", "1 of 2 tool calls and 1 of 2 tool results were not read"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"conversation": [*TOLD, LOOKS]}, None),
+        ({"conversation": {"messages": [*TOLD, LOOKS]}}, None),
+        ({"conversation": json.dumps([*TOLD, LOOKS])}, None),
+        ({"llm_request": {"messages": list(TOLD)}, "llm_response": {"text": LOOKS["content"]}}, None),
+        ({"llm_response": {"text_length": 7}, "thinking_content": "so"}, "1 of 6 messages were not read"),
+        ({"id": "m1", "conversation": [*TOLD, LOOKS]}, "1 of 8 files of trace_interactions repeat the id of another"),
+    ],
+)
+def test_what_a_body_says_is_read_or_missed(tmp_path: Path, changes: dict[str, Any], reason: str | None) -> None:
+    first = {name: value for name, value in go_said("l1", 1).items() if name != "conversation"}
+    last = go_said("l2", 6, *TOLD, LOOKS, FOUND, {"role": "assistant", "content": "It is full."})
+    write_go(tmp_path, first | changes, go_called("m1", 2, "df", "99 %", path="/"), last)
+    dataset = read_dataset(str(tmp_path), may_be_empty=True)
+    assert [left.reason for left in dataset.skipped] == ([] if reason is None else [reason])
+    for sample in dataset.samples:
+        lead = next(load(sample.input).agents)
+        assert [each.kind for each in lead.interactions] == ["said", "tool", "said"]
 
 
 @pytest.mark.real_data

@@ -1,0 +1,171 @@
+"""An answer is what its provider states, by every route, at once and in pieces: LiteLLM's guesses are not read.
+
+LiteLLM takes `[DONE]`, a null and unknown words for the reason "stop", estimates tokens, and skips broken pieces.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from evalake.core.configuration import Configuration, Limits, ModelOptions
+from evalake.models.client import Client
+from evalake.models.direct import SWITCH
+from evalake.models.endpoints import KEY_VARIABLES
+from evalake.models.request import Failure, Request
+from tests.integration.models.support import QUICK, answer
+from tests.servers.recorder import Recorder, recorder
+
+# Models, and whether they are asked directly: by OpenAI's library, by LiteLLM's handlers, and by a class of its own
+OPENAI = (
+    *(("openai/m", "1"), ("openai/m", "0"), ("hosted_vllm/m", "1"), ("hosted_vllm/m", "0")),
+    *(("openrouter/m", "0"), ("databricks/m", "0")),
+)
+CLAUDE, GEMINI, OLLAMA, COHERE = (
+    *("anthropic/claude-haiku-4-5", "gemini/gemini-2.0-flash", "ollama_chat/m", "cohere_chat/m"),
+)
+USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
+TOOL = {"index": 0, "id": "c", "type": "function", "function": {"name": "verdict", "arguments": "{}"}}
+PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": "so"}]}, {"type": "text", "text": "BLOCK"}]
+
+
+def whole(message: Mapping[str, Any], reason: Any = "stop", usage: Any = USAGE, **further: Any) -> dict[str, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason, **further}
+    return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+
+
+def piece(delta: Mapping[str, Any], reason: Any = None, **further: Any) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": reason, **further}
+    return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+
+
+def counted(usage: Any = USAGE) -> dict[str, Any]:
+    return {**piece({}), "choices": [], "usage": usage}
+
+
+def events(*pieces: Any, done: bool = True) -> bytes:
+    said = [each if isinstance(each, bytes) else json.dumps(each).encode() for each in pieces]
+    return b"".join(b"data: " + each + b"\n\n" for each in (*said, *([b"[DONE]"] if done else [])))
+
+
+BLO, CK, STOP = piece({"role": "assistant", "content": "BLO"}), piece({"content": "CK"}), piece({}, "stop")
+# What is answered, and what it is: a kind of failure, or text, finish reason, input and output tokens, empty kind
+STREAMS: dict[str, tuple[bytes, Any]] = {
+    "usual": (events(BLO, CK, STOP, counted()), ("BLOCK", "stop", 100, 20, None)),
+    "no reason": (events(BLO, CK, counted()), "connection"),
+    "cut": (events(BLO, CK, done=False), "connection"),
+    "own word": (events(BLO, CK, piece({}, "paused"), counted()), ("BLOCK", "paused", 100, 20, None)),
+    "reason error": (events(BLO, piece({}, "network_error")), "server"),
+    "choice error": (events(BLO, piece({}, "stop", error={"message": "late", "code": 504})), "server"),
+    "error": (events(BLO, {"error": {"message": "slow down", "code": 429}}), "rate_limit"),
+    "broken piece": (events(BLO, b'{"choices": [{"ind', STOP), "malformed_response"),
+    "half a token": (
+        events(BLO, CK, STOP, counted({**USAGE, "completion_tokens": 20.5})),
+        ("BLOCK", "stop", 100, None, None),
+    ),
+    "uncounted": (events(BLO, CK, STOP), ("BLOCK", "stop", None, None, None)),
+    "parts": (events(piece({"role": "assistant", "content": PARTS}), STOP), ("BLOCK", "stop", None, None, None)),
+    "thoughts": (events(piece({"reasoning": "so"}), STOP), (None, "stop", None, None, "reasoning_only")),
+    "a tool": (
+        events(piece({"tool_calls": [TOOL]}), piece({}, "tool_calls")),
+        (None, "tool_calls", None, None, "tool_call_only"),
+    ),
+    "refused": (events(piece({"refusal": "no"}), STOP), (None, "stop", None, None, "refusal")),
+    "nothing": (events(piece({"content": ""}), STOP), (None, "stop", None, None, "nothing")),
+    "silence": (b"", "malformed_response"),
+    "at once": (json.dumps(whole({"content": "BLOCK"})).encode(), ("BLOCK", "stop", 100, 20, None)),
+    # The last, for the model is asked no more
+    "error alone": (events({"error": {"message": "no key", "code": 401}}, done=False), "authentication"),
+}
+ANSWERS: dict[str, tuple[Any, Any]] = {
+    "null": (whole({"content": "BLOCK"}, None), ("BLOCK", None, 100, 20, None)),
+    "choices alone": ({"choices": [{"message": {"content": "BLOCK"}}]}, ("BLOCK", None, None, None, None)),
+    "own word": (whole({"content": "BLOCK"}, "paused"), ("BLOCK", "paused", 100, 20, None)),
+    "choice error": (whole({"content": ""}, error={"message": "late", "code": 504}), "server"),
+    "error": ({"error": {"message": "slow down", "code": 429}}, "rate_limit"),
+    "parts": (whole({"content": PARTS}), ("BLOCK", "stop", 100, 20, None)),
+    "refused": (whole({"content": None, "refusal": "no"}), (None, "stop", 100, 20, "refusal")),
+    "zeros": (
+        whole({"content": "B"}, usage=dict.fromkeys(USAGE, 0)),
+        ("B", "stop", None, None, None),
+    ),
+    "half a token": (
+        whole({"content": "B"}, usage={**USAGE, "completion_tokens": 20.5}),
+        ("B", "stop", 100, None, None),
+    ),
+}
+_CLAUDE: dict[str, Any] = {
+    **{"id": "m", "type": "message", "role": "assistant", "model": "c", "stop_reason": "end_turn"},
+    "content": [{"type": "text", "text": "BLOCK"}],
+    "usage": {"input_tokens": 100, "output_tokens": 20},
+}
+_CANDIDATE: dict[str, Any] = {"content": {"role": "model", "parts": [{"text": "BLOCK"}]}, "finishReason": "STOP"}
+_GEMINI = {"candidates": [_CANDIDATE], "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 20}}
+_OLLAMA = {"model": "m", "created_at": "2026-01-01T00:00:00Z", "message": {"role": "assistant", "content": "BLOCK"}}
+_COHERE = {"id": "c", "message": {"role": "assistant", "content": []}, "usage": {"tokens": {"input_tokens": 100}}}
+OTHERS: tuple[tuple[str, Any, Any], ...] = (
+    (CLAUDE, {**_CLAUDE, "stop_reason": None}, ("BLOCK", None, 100, 20, None)),
+    (CLAUDE, {**_CLAUDE, "stop_reason": "pause_turn"}, ("BLOCK", "pause_turn", 100, 20, None)),
+    (CLAUDE, {**_CLAUDE, "usage": {"input_tokens": 100, "output_tokens": 20.5}}, ("BLOCK", "stop", 100, None, None)),
+    (CLAUDE, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "server"),
+    (GEMINI, {**_GEMINI, "candidates": [{**_CANDIDATE, "finishReason": None}]}, ("BLOCK", None, 100, 20, None)),
+    (
+        GEMINI,
+        {**_GEMINI, "candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "content": {}}]},
+        (None, "MALFORMED_FUNCTION_CALL", 100, 20, "nothing"),
+    ),
+    (OLLAMA, {**_OLLAMA, "done": True, "done_reason": "stop"}, ("BLOCK", "stop", None, None, None)),
+    (OLLAMA, {**_OLLAMA, "done": False}, "connection"),
+    (OLLAMA, {"error": "the runner has stopped"}, "server"),
+    (COHERE, {**_COHERE, "finish_reason": "ERROR"}, "malformed_response"),
+)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
+    further = ("COHERE_API_KEY", "DATABRICKS_API_KEY")
+    for variable in (name for names in (*KEY_VARIABLES.values(), further) for name in names):
+        monkeypatch.setenv(variable, "a-key-of-nobody")
+    with recorder() as server:
+        yield server
+
+
+def client_of(server: Recorder, *models: str) -> Client:
+    """A client of models at the server, with one attempt for each call."""
+    bases = {name: server.address if name in (CLAUDE, GEMINI, OLLAMA) else f"{server.address}/v1" for name in models}
+    limits = Limits(attempts=1, timeout_seconds=20, breaker_failures=1000)
+    options = {name: ModelOptions(api_base=base) for name, base in bases.items()}
+    return Client(Configuration(models=options, providers={name.split("/")[0]: limits for name in models}), QUICK)
+
+
+def asked(client: Client, model: str, text: str, stream: bool = False) -> Any:
+    """What comes of one call: the kind of a failure, or the parts of a reply."""
+    outcome = answer(client, Request(model, ({"role": "user", "content": text},), {}, stream=stream))
+    if isinstance(outcome, Failure):
+        return outcome.kind
+    said = outcome.text or None
+    return said, outcome.finish_reason, outcome.input_tokens, outcome.output_tokens, outcome.empty_kind
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of OpenAI's library
+@pytest.mark.parametrize(("model", "way"), OPENAI)
+def test_an_answer_in_openai_s_form(server: Recorder, model: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SWITCH, way)
+    with client_of(server, model) as client:
+        for name, (body, expected) in ANSWERS.items():
+            server.answer(body)
+            assert asked(client, model, name) == expected, name
+        for name, (body, expected) in STREAMS.items():
+            kind = "application/json" if body.startswith(b"{") else "text/event-stream"
+            server.answer(body, headers={"Content-Type": kind})
+            assert asked(client, model, name, stream=True) == expected, name
+
+
+@pytest.mark.parametrize("way", ["1", "0"], ids=["direct", "litellm"])
+def test_an_answer_in_another_form(server: Recorder, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SWITCH, way)
+    with client_of(server, CLAUDE, GEMINI, OLLAMA, COHERE) as client:
+        for number, (model, body, expected) in enumerate(OTHERS):
+            server.answer(body)
+            assert asked(client, model, str(number)) == expected, body
