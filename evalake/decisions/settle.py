@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalake.core.errors import UsageError
-from evalake.decisions.gate import BARE, Change, Look, hold_gate, read_rule
+from evalake.decisions.gate import BARE, Look, hold_gate
+from evalake.decisions.rules import Change, read_rule
 from evalake.metrics.power import Anytime
 from evalake.reports.gate import Gate
 from evalake.reports.ranking import Verdict
@@ -91,7 +92,7 @@ def settle(
         lake: Where runs land.
         ask: Makes the run of a round, of both models where there are two.
         most: How many samples there are.
-        rules: In the grammar of `evalake.decisions.gate`.
+        rules: In the grammar of `evalake.decisions.rules`.
         model: Whose values are held against them.
         against: The model that changes are compared with.
         budget: What all rounds together may bill, and how many calls they may make.

@@ -15,10 +15,11 @@ import polars as pl
 from typing_extensions import override
 
 from evalake.core.errors import MetricError
+from evalake.metrics.columns import added_up
 from evalake.metrics.estimator import Draw, Estimate, Estimator, estimated, every_row, identity, quotient
 from evalake.metrics.estimators import Rate
 from evalake.metrics.intervals import Array, Z, combined, modified_wilson, student
-from evalake.metrics.units import View, added_up
+from evalake.metrics.units import View
 
 FEWEST_UNITS = 5
 """Below so many units, a part other than a rate is put at its limit: its few values do not rule that out."""

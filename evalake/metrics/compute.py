@@ -13,10 +13,11 @@ from polars import selectors
 
 from evalake.core.errors import MetricError
 from evalake.core.hashing import content_hash
+from evalake.metrics.columns import Columns, added_up, numbered, ranks
 from evalake.metrics.estimator import Estimate, Estimator, estimated
 from evalake.metrics.intervals import Array, Integers
 from evalake.metrics.slices import Slicing, units_of
-from evalake.metrics.units import Columns, Units, View, added_up, numbered, ranks
+from evalake.metrics.units import Units, View
 
 # What a metric is: a name, an estimator, the slices it is reported for; and the declared identity of its values.
 

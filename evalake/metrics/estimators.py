@@ -13,6 +13,7 @@ import polars as pl
 from typing_extensions import override
 
 from evalake.core.errors import MetricError
+from evalake.metrics.columns import ordered
 from evalake.metrics.estimator import (
     LEAST_WEIGHT,
     Draw,
@@ -26,7 +27,7 @@ from evalake.metrics.estimator import (
     quotient,
 )
 from evalake.metrics.intervals import Array, Integers, Z, above_zero, student, student_t, wilson
-from evalake.metrics.units import Linearised, Units, View, ordered
+from evalake.metrics.units import Linearised, Units, View
 
 
 class Quotient(Estimator):

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from evalake.metrics.units import Columns, added_up, numbered, ordered, ranks
+from evalake.metrics.columns import Columns, added_up, numbered, ordered, ranks
 
 FRAME = pl.DataFrame({"x": [0.5, None, 2.0, 0.0], "yes": [True, False, None, True], "n": [3, 0, None, 1]})
 

@@ -3,10 +3,11 @@
 import numpy as np
 import polars as pl
 
+from evalake.metrics.columns import Columns
 from evalake.metrics.compute import Inputs, Metric
 from evalake.metrics.estimator import estimated
 from evalake.metrics.estimators import Mean, Rate
-from evalake.metrics.units import Columns, Units, View
+from evalake.metrics.units import Units, View
 from tests.unit.metrics.frames import one_group
 
 FRAME = one_group(right=[True, False, True], x=[0.1, 0.2, 0.4])

@@ -4,9 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from evalake.metrics.columns import Columns
 from evalake.metrics.estimator import bounded, effective_size, quotient
 from evalake.metrics.intervals import wilson
-from evalake.metrics.units import Columns, Linearised, Units, View
+from evalake.metrics.units import Linearised, Units, View
 
 
 def line_of(values: list[float], clusters: list[int] | None = None) -> Linearised:

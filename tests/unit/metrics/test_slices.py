@@ -3,8 +3,9 @@
 import numpy as np
 import polars as pl
 
+from evalake.metrics.columns import Columns
 from evalake.metrics.slices import Slicing, units_of
-from evalake.metrics.units import Columns, Units
+from evalake.metrics.units import Units
 
 FRAME = pl.DataFrame(
     {

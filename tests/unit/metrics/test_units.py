@@ -4,7 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evalake.metrics.units import Columns, Units, View
+from evalake.metrics.columns import Columns
+from evalake.metrics.units import Units, View
 
 GROUP = np.array([0, 0, 0, 1, 1, 2])  # the last row is in no group
 CLUSTER = np.array([0, 0, 1, 0, 1, 1])
