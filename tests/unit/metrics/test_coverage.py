@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.coverage.conclusions import ASKED, FOUND, LABELLED, Conclusion, corrected, decisions, drifts, family
+from benchmarks.coverage.conclusions import ASKED, FOUND, LABELLED, corrected, decisions, drifts, family
 from benchmarks.coverage.page import mark, write
 from benchmarks.coverage.populations import COMPARED_STRUCTURES, STRUCTURES, Population
 from benchmarks.coverage.quantities import QUANTITIES
-from benchmarks.coverage.simulation import LEAST, Cell, Compared, cells, compared, settled
+from benchmarks.coverage.simulation import LEAST, Cell, Compared, Conclusion, cells, compared, settled
 
 TIMES = 100
 CHANCE = 3 * (LEAST * (1 - LEAST) / TIMES) ** 0.5
