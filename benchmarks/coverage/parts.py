@@ -10,7 +10,7 @@ from benchmarks.coverage.populations import COMPARED_STRUCTURES, RATES, STRUCTUR
 from benchmarks.coverage.quantities import QUANTITIES
 from benchmarks.coverage.simulation import Cell, Compared, cells, compared, settled
 
-TIMES = 500
+TIMES = 400
 AGAIN = 4_000
 """Samples of a cell that is simulated again because its coverage came out too low."""
 CONCLUDED = 400

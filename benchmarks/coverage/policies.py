@@ -8,10 +8,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.coverage.populations import Floats
-from benchmarks.coverage.simulation import ALPHA, SEED, Conclusion
+from benchmarks.coverage.simulation import ALPHA, LEAST, SEED, Conclusion
 from evalake.decisions.settle import sizes
+from evalake.metrics.columns import STRATUM
 from evalake.metrics.compare import SIGNIFICANT_BELOW, compare
-from evalake.metrics.compute import Metric
+from evalake.metrics.compute import Metric, measure
 from evalake.metrics.drift import FALSE_ALARMS_A_YEAR, moved
 from evalake.metrics.estimators import Mean, Rate
 from evalake.metrics.limits import (
@@ -53,6 +54,7 @@ def policies(times: int) -> Iterator[Conclusion]:
     yield from settled_in_rounds(4 * times)
     yield from watched(times)
     yield heavy(times)
+    yield from stratified(2 * times)
 
 
 def exactly(rate: float, size: int, times: int) -> Iterator[Conclusion]:
@@ -210,3 +212,29 @@ def heavy(times: int) -> Conclusion:
     return Conclusion(
         "amounts of equal mean differ", where, times, wrong / times, most=MORE * ALPHA, before="13 to 28 %"
     )
+
+
+def stratified(times: int) -> Iterator[Conclusion]:
+    """Find how often the interval of a stratified draw holds, and equal models on such a draw differ significantly.
+
+    The models differ in every stratum, one way in the first and the other way in the second.
+    """
+    rng = np.random.default_rng([SEED, 14, times])
+    for rates, each in (((0.95, 0.05), 25), ((0.9, 0.5, 0.1), 40)):
+        size = len(rates) * each
+        stratum = np.repeat(np.arange(len(rates)), each)
+        grid = np.indices((times, size)).reshape(2, -1)
+        named = {"judge": grid[0].astype(str), "cluster": grid[1], "sample": grid[1]}
+        named |= {STRATUM: np.tile(stratum, times).astype(str)}
+        a, b = (
+            pl.DataFrame({**named, "right": (rng.random((times, size)) < np.array(of)[stratum]).ravel()})
+            for of in (rates, rates[::-1])
+        )
+        measured = measure(a, [RIGHT], groups=("judge",), cluster="cluster")
+        true = float(np.mean(rates))
+        held = measured.select(((pl.col("ci_low") <= true) & (true <= pl.col("ci_high"))).mean()).item()
+        where = f"rates {', '.join(map(str, rates))} in strata of {each}"
+        yield Conclusion("an interval of a stratified draw holds the rate", where, times, float(held), LEAST)
+        rows = compare(a, b, [RIGHT], cluster="cluster", pair="sample")
+        wrong = float(rows.select((pl.col("p") < SIGNIFICANT_BELOW).mean()).item())
+        yield Conclusion("equal models differ on a stratified draw", where, times, wrong, most=MORE * ALPHA)

@@ -1,4 +1,4 @@
-"""Columns of samples as arrays, and numbers of their rows by what they hold."""
+"""Columns of samples as arrays, numbers of their rows by what they hold, and sums by such numbers."""
 
 from functools import cached_property, reduce
 
@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 from polars import selectors
 
 from evalake.metrics.intervals import Array, Integers
+
+STRATUM = "draw_stratum"
+"""The column of the stratum that a sample was drawn from; null, or no such column, where nothing was drawn."""
 
 
 class Columns:
@@ -87,3 +90,30 @@ def ordered(keys: Integers) -> Integers:
     if keys.max(initial=0) <= np.iinfo(np.uint16).max:
         return np.argsort(keys.astype(np.uint16), kind="stable")  # by digits, which is faster
     return np.argsort(keys, kind="stable")
+
+
+def share_within(added: Array, stratum: Integers, group: Integers, groups: int) -> Array:
+    """Compute the share of the variance between units that lies within strata, [groups], at most 1.
+
+    Two unseen units in every stratum, one at either extreme of the group, keep few units that agree from showing that
+    a stratum does not vary (add two, Agresti and Coull 1998). So strata of next to no units lessen nothing.
+    """
+    low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
+    np.minimum.at(low, group, added)
+    np.maximum.at(high, group, added)
+    strata = int(stratum.max(initial=0)) + 1
+    number, keys = numbered(group * strata + stratum, groups * strata)
+    of_stratum = keys // strata
+
+    def squares(of: Integers, cells: int, ends: tuple[Array, Array]) -> Array:
+        """Estimate how much the units of each cell add to the variance."""
+        n, sums, squared = (added_up(of, each, cells) for each in (np.ones_like(added), added, added**2))
+        least, most = ends
+        with np.errstate(all="ignore"):
+            about = squared + least**2 + most**2 - (sums + least + most) ** 2 / (n + 2)
+            return np.where(n > 0, n / (n + 1) * about, 0.0)
+
+    within = added_up(of_stratum, squares(number, len(keys), (low[of_stratum], high[of_stratum])), groups)
+    whole = squares(group, groups, (low, high))
+    with np.errstate(all="ignore"):
+        return np.where(whole > 0, np.minimum(within / whole, 1.0), 1.0)

@@ -87,7 +87,7 @@ class Composite(Estimator):
         )
         changes = self._changes(values, value, uncertain, np.sqrt(np.nan_to_num(together.variances)))
         influence = together.influence(changes.slope)
-        variance = view.units.total(influence**2)
+        variance = view.units.total(influence**2) * view.units.stratified(influence, view.sums("n") != 0)
         correlations = together.correlations(changes.slope, [_support(view.part(name)) for name in uncertain])
         down, up = combined(changes.down, correlations), combined(changes.up, correlations)
         fewest = np.fmin.reduce([np.where(np.isnan(each.value), np.nan, each.fewest) for each in uncertain.values()])

@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from evalake.metrics.columns import Columns, added_up, begins, ordered
+from evalake.metrics.columns import Columns, added_up, begins, ordered, share_within
 from evalake.metrics.intervals import ROUNDING, Array, Integers
 
 T = TypeVar("T")
@@ -50,6 +50,7 @@ class Units:
         of_row: [its rows] the unit of each row.
         group_of: [units] the group of each unit.
         shares: Where the units of slices are picked from, one slice after the other, if slices have some in common.
+        strata: [rows] the stratum that each row's cluster was drawn from; None where nothing was drawn by strata.
     """
 
     groups: int
@@ -57,6 +58,7 @@ class Units:
     of_row: Integers
     group_of: Integers
     shares: Sequence[Share] = ()
+    strata: Integers | None = None
 
     @classmethod
     def of(cls, group: Integers, groups: int, cluster: Integers) -> "Units":
@@ -117,6 +119,21 @@ class Units:
         """Add up what each of its rows has, by unit."""
         return added_up(self.of_row, by_row, self.count)
 
+    @cached_property
+    def stratum_of(self) -> Integers | None:
+        """The stratum of each unit; None where there are none."""
+        return None if self.strata is None else self.strata[self.rows[begins(self.of_row)]]
+
+    def stratified(self, added: Array, counts: NDArray[np.bool_] | None = None) -> Array:
+        """Compute by how much strata lessen the variance of what units add up to, [groups]; see `share_within`.
+
+        `counts` tells which units are behind the sum.
+        """
+        if self.stratum_of is None or not self.count:
+            return np.ones(self.groups)
+        ours = np.ones(self.count, dtype=np.bool_) if counts is None else counts
+        return share_within(added[ours], self.stratum_of[ours], self.group_of[ours], self.groups)
+
     def add_up(self, values: Array) -> Array:
         """Add up a column, [rows], by unit."""
         if not self.shares:
@@ -137,6 +154,7 @@ class Units:
         key = key[order]
         first = begins(key)
         finer = Units.in_order(self.rows[order], np.cumsum(first) - 1, int(first.sum()), self.of_row[order])
+        finer = replace(finer, strata=self.strata)
         unit = np.empty(finer.count, dtype=np.int64)
         unit[finer.of_row] = self.of_row[order]
         return finer, key[first] // labels, unit
@@ -190,6 +208,13 @@ class Denominator:
     def one_each(self) -> NDArray[np.bool_]:
         """Whether no unit of a group has a sum above 1, [groups]."""
         return np.asarray(self.units.most(self.sums) <= 1)
+
+    @cached_property
+    def effective(self) -> Array:
+        """The number of equal units that tell as much as these do with their unequal rows, [groups] (Kish 1965)."""
+        with np.errstate(all="ignore"):
+            alike = self.row_total**2 / self.row_squares
+        return np.where(self.count > 0, np.maximum(np.minimum(alike, self.count), np.minimum(self.count, 2)), 0.0)
 
     @cached_property
     def unit_size(self) -> Array:
@@ -253,6 +278,16 @@ class Linearised:
         apart = self.value - value
         return np.asarray(squares + apart * (2 * across + apart * self.below.squares))
 
+    @property
+    def effective(self) -> Array:
+        """The number of equal units that tell as much, [groups]."""
+        return self.below.effective
+
+    @cached_property
+    def stratified(self) -> Array:
+        """The share of the variance that strata leave, [groups]."""
+        return self.units.stratified(self._residual, self.below.sums != 0)
+
     @cached_property
     def _scale(self) -> Array:
         with np.errstate(all="ignore"):
@@ -261,13 +296,13 @@ class Linearised:
 
     @cached_property
     def influence(self) -> Array:
-        """Each unit's part of the error, [units]: the sum of squares is the variance."""
+        """Each unit's part of the error, [units]: the sum of squares is the variance, but for strata."""
         return np.asarray(self._residual * self.units.spread(self._scale))
 
     @cached_property
     def variance(self) -> Array:
         """The squared standard error between units, [groups]; NaN below 2 units."""
-        variance = self._moments[0] * self._scale**2
+        variance = self._moments[0] * self._scale**2 * self.stratified
         variance = np.where(variance > (ROUNDING * self.value) ** 2, variance, 0.0)
         return np.where(self.count >= 2, variance, np.nan)
 

@@ -9,9 +9,10 @@ import polars as pl
 from evalake.contracts.tables.people import HUMAN_LABELS, YES
 from evalake.metrics.agreement import WEIGHED_PAIRS, cohen_kappa, gwet_ac1, percent_agreement
 from evalake.metrics.calibration import equal_width_bin
+from evalake.metrics.columns import STRATUM
 from evalake.metrics.compute import METRIC_ROWS, Metric, measure, metric_row
 from evalake.metrics.estimators import Count
-from evalake.metrics.intervals import Array
+from evalake.metrics.intervals import Array, Integers
 from evalake.metrics.prediction_powered import PPIEstimate, ratio
 from evalake.sdk import Labelling, Question, Seen, Stage
 from evalake.sdk.dataset import represented
@@ -370,8 +371,13 @@ def _powered(judged: pl.DataFrame, judge: str, of: str | None, human: str) -> PP
         labelled.to_numpy().astype("int64"),
         _array(chosen[human]),
         _array(chosen["human_weight"]),
-        judged["cluster"].rank("dense").to_numpy().astype("int64"),
+        *(_numbers(judged[name]) for name in ("cluster", STRATUM) if name in judged.columns),
     )
+
+
+def _numbers(values: pl.Series) -> Integers:
+    """Assign rows numbers by what they hold, 0 where it is unknown."""
+    return values.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
 
 
 def _array(values: pl.Series) -> Array:

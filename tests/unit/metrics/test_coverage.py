@@ -70,11 +70,11 @@ def test_the_page_marks_what_is_short_and_what_is_wide(tmp_path: Path) -> None:
     of = {"good": 0.95, "narrow": 0.9, "broad": 0.99}
     simulated = [Cell(name, population, 50, coverage, 0.1, 500) for name, coverage in of.items()]
     paired = [Compared("rate", population, 50, *each, 60) for each in ((0.0, 0.04, 0.96, 0.2), (0.1, 0.5, 0.92, 0.4))]
-    concluded = [Conclusion("drift", "8 items", 400, share, most=0.05) for share in (0.04, 0.2)]
+    concluded = [Conclusion("drift", "8 items", 400, share, most=0.05, before="20 %") for share in (0.04, 0.2)]
     write(simulated, concluded, paired, path)
     lines = path.read_text().splitlines()
-    assert [mark([coverage]) for coverage in of.values()] == ["", "short", "wide"]
-    assert "| narrow | single | – | 90.0% – 90.0% | – | short | 90.0% at 0.02, n 50 |" in lines
+    assert [mark([cell]) for cell in simulated] == ["", "short", "wide"]
+    assert "| narrow | single | – | 90.0% – 90.0% | – | short | 90.0% at 0.02, n 50 |  |" in lines
     assert "| rate | single | 50 | 4.0% | 92.0% – 96.0% at 0.02 | 94.0% | 0.300 |" in lines
-    assert "| drift | 8 items | 400 | at most 5% | 4.0% |  |" in lines
-    assert "| drift | 8 items | 400 | at most 5% | 20.0% | missed |" in lines
+    assert "| drift | 8 items | 400 | at most 5 % | 20 % | 4.0% |  |" in lines
+    assert "| drift | 8 items | 400 | at most 5 % | 20 % | 20.0% | missed |" in lines
