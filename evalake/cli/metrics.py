@@ -8,6 +8,7 @@ import typer
 
 from evalake.cli.options import (
     LAKE,
+    CorrectedOption,
     Format,
     LakeOption,
     NewestTaggedOption,
@@ -16,6 +17,7 @@ from evalake.cli.options import (
     names,
     style_of,
 )
+from evalake.cli.terminal import say
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -46,6 +48,7 @@ def metrics(
         typer.Option("--slice", help="Every metric in these slices, by comma; all: of all samples.", metavar="NAMES"),
     ] = None,
     whole: Annotated[bool, typer.Option("--all", help="Every metric in every slice.")] = False,
+    corrected: CorrectedOption = False,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
@@ -74,7 +77,15 @@ def metrics(
         run = next(iter(measured_runs(where, tag, suite)))
     snapshot_shown = find_snapshot(where, run_id=run, snapshot_id=snapshot)
     headline = find_suite(snapshot_shown["suite"]).metrics.headline
-    values = headline_first(read_metrics(where, snapshot_shown["snapshot_id"]).select(FIELDS), headline)
+    measured = read_metrics(where, snapshot_shown["snapshot_id"]).select(FIELDS)
+    if corrected:
+        from evalake.tasks.corrected import corrected_rows, correction_notes, corrections
+
+        known = corrections(where, snapshot_shown)
+        measured = corrected_rows(measured, known)
+        for note in correction_notes(known, find_suite(snapshot_shown["suite"]).metrics.corrected or headline[:1]):
+            say(note)
+    values = headline_first(measured, headline)
     wanted = {"metric": names("--metric", metric), "model": names("--model", model), "slice": names("--slice", slice_)}
     chosen = _chosen(where, snapshot_shown, values, wanted)
     if style is not Format.table:

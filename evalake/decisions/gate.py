@@ -30,6 +30,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.snapshots import read_metrics
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks import measure
+from evalake.tasks.corrected import Corrections, correction_notes, corrections
 
 BARE = (Count, Maximum, Total)
 """Estimators whose value is what was seen, and estimates nothing beyond: it decides by itself."""
@@ -61,6 +62,7 @@ def hold_gate(
     force: bool = False,
     look: Look | None = None,
     adjust: bool = False,
+    corrected: bool = False,
 ) -> Gate:
     """Hold a run against rules.
 
@@ -72,6 +74,7 @@ def hold_gate(
         force: Compare with a baseline that does not mean the same, with a warning.
         look: Which look it is, where samples come in rounds; none means the only one.
         adjust: Hold all level rules together to the error of one (Bonferroni 1936).
+        corrected: Correct rates by people's labels, or a calibration, where there are.
 
     Raises:
         UsageError: A name stands for nothing, or a rule cannot be read.
@@ -86,11 +89,13 @@ def hold_gate(
     side = _side(lake, run)
     other = None if baseline is None else _side(lake, baseline)
     metrics = read_metrics(lake, side.snapshot["snapshot_id"]).filter(pl.col("model").is_in(side.models))
-    measured = _Measured.read(lake, side, metrics, look)
+    measured = _Measured.read(lake, side, metrics, look, corrected=corrected)
     for rule in read:
         require_known(rule, measured.known)
     levels = measured.limited([rule for rule in read if isinstance(rule, Level)], adjust=adjust)
-    compared, warnings = _compared(lake, side, other, changes, force=force)
+    compared, warnings = _compared(lake, side, other, changes, force=force, corrected=corrected)
+    if corrected:
+        warnings = [*warnings, *correction_notes(measured.corrected, [rule.target.metric for rule in read])]
     if baseline is not None and not changes:
         example = f"no significant drop in {read[0].target.metric}"
         warnings = [f'no rule compares with the baseline {baseline}: one like "{example}" does']
@@ -127,7 +132,16 @@ def _side(lake: Lake, name: str) -> Side:
 class _Measured:
     """The values of a snapshot by target and subject (model and judge), with the limits that decide about them."""
 
-    def __init__(self, side: Side, metrics: pl.DataFrame, look: Look | None, frame: pl.DataFrame, lacks: Lacks) -> None:
+    def __init__(
+        self,
+        side: Side,
+        metrics: pl.DataFrame,
+        look: Look | None,
+        frame: pl.DataFrame,
+        lacks: Lacks,
+        corrected: Corrections,
+    ) -> None:
+        self.corrected = corrected
         self.models = side.models
         self.look = look
         self.frame, self.lacks = frame, lacks
@@ -143,11 +157,14 @@ class _Measured:
         self.error = ERROR
 
     @classmethod
-    def read(cls, lake: Lake, side: Side, metrics: pl.DataFrame, look: Look | None) -> "_Measured":
-        """Read the rows behind a snapshot, and what it lacks."""
+    def read(
+        cls, lake: Lake, side: Side, metrics: pl.DataFrame, look: Look | None, *, corrected: bool = False
+    ) -> "_Measured":
+        """Read the rows behind a snapshot, what it lacks, and how its rates are corrected."""
         suite = find_suite(side.run["suite"])
         frame = rows_of(lake, suite, side)
-        return cls(side, metrics, look, frame, lacks_of(lake, suite, side, frame))
+        found = corrections(lake, side.snapshot, frame) if corrected else {}
+        return cls(side, metrics, look, frame, lacks_of(lake, suite, side, frame), found)
 
     def limited(self, rules: Sequence[Level], *, adjust: bool) -> int:
         """Measure the exact limits of what level rules are about, and count the checks that there are of them."""
@@ -182,6 +199,8 @@ class _Measured:
         if isinstance(metric.estimator, Maximum | Total):
             return row["ci_low"], row["ci_high"]
         ends = open_bounds(rows, replace(metric, slices=("all",)), (absent, opened))
+        if ends is not None and (moved := row["value"] - self.rows[target, subject]["value"]):
+            ends = ends[0] + moved, ends[1] + moved
         return widened(row, metric, ends, self.error)
 
     def subjects(self, target: Target) -> list[Subject]:
@@ -200,6 +219,9 @@ class _Measured:
         """Hold the run's values against a number."""
         for subject in self.subjects(rule.target):
             row = self.rows.get((rule.target, subject), {})
+            known = self.corrected.get((*subject, rule.target.metric)) if rule.target.slice == "all" else None
+            if known is not None:
+                row = row | {name: getattr(known, name) for name in ("value", *ENDS, "units", "reliable")}
             value, shown = row.get("value"), (row.get("ci_low"), row.get("ci_high"))
             lacks = self.lacks.get(subject)
             missing = 0.0 if lacks is None else lacks.count / lacks.items
@@ -211,7 +233,7 @@ class _Measured:
                 continue
             units = row.get("units") or row["n"]
             is_bare = rule.target.metric in self.bare
-            exact = self.exact.get((rule.target, subject), row)
+            exact = self.exact.get((rule.target, subject), row) if known is None else row | {"n_eff": None}
             held = row | {"units": units, "n_eff": exact.get("n_eff") if self.look is None else None}
             metric = self.declared.get(rule.target.metric)
             held["trials"] = held["n_eff"] if metric is not None and type(metric.estimator) is Rate else None
@@ -246,12 +268,13 @@ ENDS = ("ci_low", "ci_high")
 
 
 def _compared(
-    lake: Lake, side: Side, other: Side | None, changes: Sequence[Change], *, force: bool
+    lake: Lake, side: Side, other: Side | None, changes: Sequence[Change], *, force: bool, corrected: bool
 ) -> tuple[Mapping[tuple[Target, Subject], dict[str, Any]], Sequence[str]]:
     """Compute the paired differences that rules are about; p values are adjusted over all that are tested."""
     if other is None or not changes:
         return {}, ()
-    compared = compare_found(lake, side, other, sorted({rule.target.metric for rule in changes}), force=force)
+    names = sorted({rule.target.metric for rule in changes})
+    compared = compare_found(lake, side, other, names, force=force, corrected=corrected)
     tested = {rule.target for rule in changes if rule.margin is None}
     targets = [Target(*row) for row in compared.rows.select("metric", "slice", "slice_value").iter_rows()]
     family = pl.Series([target in tested for target in targets])
