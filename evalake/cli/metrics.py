@@ -49,6 +49,10 @@ def metrics(
     ] = None,
     whole: Annotated[bool, typer.Option("--all", help="Every metric in every slice.")] = False,
     corrected: CorrectedOption = False,
+    shrink: Annotated[
+        bool,
+        typer.Option("--shrunk", help="Rates of parts of slices, drawn together by a beta-binomial model."),
+    ] = False,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
@@ -88,6 +92,8 @@ def metrics(
     values = headline_first(measured, headline)
     wanted = {"metric": names("--metric", metric), "model": names("--model", model), "slice": names("--slice", slice_)}
     chosen = _chosen(where, snapshot_shown, values, wanted)
+    if shrink:
+        chosen = _shrunk(chosen, snapshot_shown, in_place=style is Format.table)
     if style is not Format.table:
         show.rows(chosen, style)
         return
@@ -97,6 +103,27 @@ def metrics(
         show.line(line)
     for line in _what_else(values, chosen, show.width()):
         show.line(line)
+
+
+def _shrunk(values: "DataFrame", snapshot: dict[str, Any], *, in_place: bool) -> "DataFrame":
+    """Add model-based rates of parts of slices; in a table they replace the raw ones, under a name that says so."""
+    import json
+
+    import polars as pl
+
+    from evalake.metrics.estimators import Rate
+    from evalake.metrics.items import with_shrunk
+    from evalake.suites.registry import suite as find_suite
+
+    declared = find_suite(snapshot["suite"]).all_metrics(json.loads(snapshot["options"]))
+    shown = with_shrunk(values, [each.name for each in declared if type(each.estimator) is Rate])
+    if not in_place:
+        return shown
+    known = pl.col("shrunk").is_not_null()
+    named = pl.when(known).then(pl.col("metric") + " (model-based)").otherwise("metric").alias("metric")
+    pairs = (("value", "shrunk"), ("ci_low", "shrunk_low"), ("ci_high", "shrunk_high"))
+    replaced = (pl.when(known).then(new).otherwise(old).alias(old) for old, new in pairs)
+    return shown.with_columns(named, *replaced).select(values.columns)
 
 
 def _chosen(
