@@ -168,6 +168,8 @@ def _what_else(values: "DataFrame", shown: "DataFrame", width: int) -> Iterator[
     yield ""
     if not shown["reliable"].all():
         yield "* unreliable: fewer than 30 units, or a mean that rests on few large amounts"
+    if (parts := shown.filter(shown["slice"] != "all").height) > 1:
+        yield f"of {parts} intervals of parts, about {max(1, round(parts / 20))} miss by chance"
     if more := values["metric"].n_unique() - shown["metric"].n_unique():
         yield f"{more} more metrics: --slice all, or --metric NAME"
     slices = [name for name in values["slice"].unique().sort() if name != "all"]

@@ -168,7 +168,8 @@ function bySlice(values) {
   const choice = h("select", {id: freshId("slice"), onchange: () => show(place, figures(choice.value, of.get(choice.value)))},
     [...of.keys()].map((slice) => h("option", {value: slice}, slice === "all" ? "all samples together" : `by ${words(slice)}`)));
   const place = h("div", {}, figures(choice.value, of.get(choice.value)));
-  return [h("p", {class: "actions"}, h("label", {for: choice.id}, "Figures of"), choice), place];
+  const note = h("p", {class: "note"}, "Of the intervals of many parts, about 1 in 20 misses its value by chance.");
+  return [note, h("p", {class: "actions"}, h("label", {for: choice.id}, "Figures of"), choice), place];
 }
 
 function figures(slice, values) {
