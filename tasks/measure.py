@@ -155,7 +155,7 @@ def with_clusters(rows: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_strata(rows: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
-    """Give result rows of a draw the stratum of their sample: its dataset, label and category (`tasks.choose`)."""
+    """Give result rows of a draw the stratum of their sample: its dataset, label and category (`tasks.extract`)."""
     of_sample = samples.select(
         "sample_hash", pl.struct("dataset", "label", "category").struct.json_encode().alias(STRATUM)
     )

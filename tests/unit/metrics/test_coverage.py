@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.coverage.conclusions import ASKED, FOUND, LABELLED, corrected, decisions, drifts, family
 from benchmarks.coverage.page import mark, write
+from benchmarks.coverage.policies import decided_with_missing, lettered, settled_in_rounds, stratified
 from benchmarks.coverage.populations import COMPARED_STRUCTURES, STRUCTURES, Population
 from benchmarks.coverage.quantities import QUANTITIES
 from benchmarks.coverage.simulation import LEAST, MARKED, Cell, Compared, Conclusion, cells, compared, settled
@@ -61,10 +62,16 @@ def test_conclusions_err_no_more_often_than_they_promise() -> None:
     simulated = [
         *(drifts(asked, 60) for asked in ASKED),
         *(corrected(labelled, 200) for labelled in LABELLED[::5]),
+        *settled_in_rounds(1_000),
+        *stratified(100),
+        *lettered(20),
+        *(each for kind in ("answers", "panels") for each in decided_with_missing(kind, 20)),
         family(Population(0.5, 0.5, STRUCTURES[3]), 50, 60),
         *decisions(Population(0.9, 0.5, STRUCTURES[3]), 50, 200),
     ]
     assert [each for each in simulated if not each.kept] == []
+    by_kind = {each.where: each.share for each in simulated if each.name == "a wrong verdict of rounds"}
+    assert max(by_kind.values()) > 0.5  # of replies that hang together in time, of which nothing is promised
     assert sum(each.least == FOUND for each in simulated) == 1
 
 
