@@ -124,8 +124,7 @@ def compare_found(
     pairs = pairs_of(first, second)
     metrics = _metrics(suite, first, names)
     frames = rows_of(lake, suite, first), rows_of(lake, suite, second)
-    warnings = _refusals(suite, first, second, frames)
-    warnings += _moved_judges(lake, pairs)
+    warnings = _refusals(suite, first, second, frames) + _moved_judges(lake, pairs)
     if warnings and not force:
         raise NotComparableError(f"these do not compare: {'; '.join(warnings)}. --force compares them all the same")
     lacks = tuple(lacks_of(lake, suite, side, frame) for side, frame in zip((first, second), frames, strict=True))
@@ -151,8 +150,7 @@ def compare_found(
     rows = pl.concat(parts)
     if rows.is_empty():
         raise NotComparableError(f"{a} and {b} share no sample: nothing can be paired")
-    notes_of_all = tuple(dict.fromkeys(notes))
-    return Comparison(suite, _in_order(rows, suite), [*warnings, *_marked(rows)], notes_of_all)
+    return Comparison(suite, _in_order(rows, suite), [*warnings, *_marked(rows)], tuple(dict.fromkeys(notes)))
 
 
 def _marked(rows: pl.DataFrame) -> list[str]:
