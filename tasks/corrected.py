@@ -69,7 +69,8 @@ def _by_people(rows: pl.DataFrame, correction: Correction) -> Corrected | None:
         return None
     reliable = estimate.units >= FEWEST_UNITS and not estimate.marked
     how = f"by people's labels of {estimate.labels:,}{_advice(estimate, rows)}"
-    return Corrected(*(getattr(estimate, name) for name in ENDS), estimate.units, how, reliable)
+    ends = estimate.value, estimate.se, estimate.ci_low, estimate.ci_high
+    return Corrected(*ends, estimate.units, how, reliable)
 
 
 def _advice(estimate: PPIEstimate, rows: pl.DataFrame) -> str:

@@ -117,6 +117,6 @@ def with_shrunk(values: pl.DataFrame, proportions: Sequence[str]) -> pl.DataFram
         estimated = shrunk(part["value"].to_list(), part["n_eff"].to_list())
         if estimated is not None:
             found.append(pl.DataFrame({"place": part["place"], **dict(zip(names, estimated, strict=True))}))
-    schema = {"place": pl.UInt32(), **dict.fromkeys(names, pl.Float64())}
+    schema = pl.Schema({"place": pl.UInt32(), **dict.fromkeys(names, pl.Float64())})
     known = pl.concat([pl.DataFrame(schema=schema), *(each.cast(schema) for each in found)])
     return values.with_row_index("place").join(known, on="place", how="left", maintain_order="left").drop("place")
