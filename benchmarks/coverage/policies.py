@@ -61,7 +61,8 @@ def exactly(rate: float, size: int, times: int) -> Iterator[Conclusion]:
     """Find how often exact limits pass and fail a rate that is exactly at its target."""
     right = np.random.default_rng([SEED, size, int(1000 * rate)]).binomial(size, rate, 5 * times)
     low, high = clopper_pearson(right.astype(float), np.full(len(right), float(size)))
-    verdicts = [decide(k / size, *ends, size, rate).verdict for k, *ends in zip(right, low, high, strict=True)]
+    limits = zip(right / size, low, high, strict=True)
+    verdicts = [decide(float(value), float(a), float(b), size, rate).verdict for value, a, b in limits]
     for verdict in (Verdict.PASS, Verdict.FAIL):
         before = "14 %" if (rate, size, verdict) == (0.995, 30, Verdict.FAIL) else ""
         share, where = verdicts.count(verdict) / len(verdicts), f"rate {rate:g}, n {size}"
@@ -97,10 +98,8 @@ def decided_with_missing(kind: str, times: int) -> Iterator[Conclusion]:
 def _frames(right: Bools) -> Iterator[pl.DataFrame]:
     samples = [f"s{n}" for n in range(right.shape[1])]
     for number, of_model in enumerate(right):
-        named = {"model": str(number), "judge": pl.lit(None, pl.String)}
-        yield pl.DataFrame({"right": of_model, "sample_hash": samples, "cluster": samples}).with_columns(
-            **{name: pl.lit(value) if isinstance(value, str) else value for name, value in named.items()}
-        )
+        frame = pl.DataFrame({"right": of_model, "sample_hash": samples, "cluster": samples})
+        yield frame.with_columns(model=pl.lit(str(number)), judge=pl.lit(None, pl.String))
 
 
 def compared_with_missing(times: int) -> Conclusion:
@@ -202,11 +201,11 @@ def heavy(times: int) -> Conclusion:
     metric, wrong = Metric("amount", Mean(pl.col("amount"), low=0)), 0
     names = [f"s{n}" for n in range(100)]
     for _ in range(times):
-        sides = [
+        a, b = (
             pl.DataFrame({"amount": amounts, "sample_hash": names, "cluster": names}).with_columns(judge=pl.lit("j"))
             for amounts in (rng.lognormal(-2.0, 2.0, 100), rng.lognormal(-0.125, 0.5, 100))
-        ]
-        (row,) = compare(*sides, [metric], cluster="cluster", pair="sample_hash", draws=499).iter_rows(named=True)
+        )
+        (row,) = compare(a, b, [metric], cluster="cluster", pair="sample_hash", draws=499).iter_rows(named=True)
         wrong += row["p"] is not None and row["p"] < SIGNIFICANT_BELOW
     where = "log-normal of deviations 2 and .5, n 100"
     return Conclusion(
