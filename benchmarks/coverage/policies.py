@@ -78,7 +78,7 @@ def decided_with_missing(kind: str, times: int) -> Iterator[Conclusion]:
     rng = np.random.default_rng([SEED, ASKED, times])
     right = rng.random((times, ASKED)) < TARGET
     gone = rng.random(right.shape) < np.where(right, GONE_IF_RIGHT, GONE_IF_WRONG)
-    verdicts = []
+    verdicts, of_known = [], []
     for of_model, lacks in zip(_frames(right), gone, strict=True):
         known = of_model.filter(~pl.Series(lacks))
         opened = of_model.filter(pl.Series(lacks)).with_columns(right=pl.lit(None, pl.Boolean))
@@ -87,11 +87,12 @@ def decided_with_missing(kind: str, times: int) -> Iterator[Conclusion]:
         (row,) = measure_exact(known, [RIGHT]).iter_rows(named=True)
         ends = open_bounds(known, RIGHT, (0, opened) if kind == "panels" else (int(lacks.sum()), None))
         verdicts.append(decide_whatever_is_missing(row, widened(row, RIGHT, ends), TARGET).verdict)
+        of_known.append(decide(row["value"], row["ci_low"], row["ci_high"], row["units"], TARGET).verdict)
     what = "panels undecided" if kind == "panels" else "answers missing"
     where = f"{what}: {GONE_IF_WRONG:.0%} of wrong, {GONE_IF_RIGHT:.0%} of right, rate {TARGET:g}, n {ASKED}"
     for verdict in (Verdict.PASS, Verdict.FAIL):
         share = verdicts.count(verdict) / times
-        before = "nearly always" if verdict is Verdict.PASS else ""
+        before = f"{of_known.count(verdict) / times:.0%} by what is known"
         yield Conclusion(f"{verdict} whatever is missing", where, times, share, most=MORE * EITHER, before=before)
 
 
