@@ -120,7 +120,7 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
     runs.save(plan.lake, ended)
     create_artifacts(context, ended, collector.covered)
     emit_run_alarms(plan.lake, plan.configuration, ended.run_id)
-    for change in headline_changes(plan.lake, [ended.suite]):
+    for change in headline_changes(plan.lake, [ended.suite], ended.run_id):
         if change.run_id == ended.run_id:
             emit_change_alarm(plan.lake, change.series, change.sentence, ended.run_id)
     if ended.state != "completed":

@@ -45,11 +45,17 @@ def calibrate(context: RunContext, judge: str) -> pl.DataFrame:
     recall_or_call(context, conversations, LedgerIndex.read(context.lake))
     if problem := without_answer(conversations, judge, "another calibration"):
         raise CalibrationError(problem)
-    return _accuracy(calibration, conversations)
+    return _accuracy(calibration, _pairs(calibration, conversations))
 
 
 def accuracy_known(context: RunContext, judge: str) -> pl.DataFrame | None:
     """Compute the judge's accuracy by decision from the ledger alone; None where it was not calibrated."""
+    pairs = pairs_known(context, judge)
+    return None if pairs is None or context.suite.calibration is None else _accuracy(context.suite.calibration, pairs)
+
+
+def pairs_known(context: RunContext, judge: str) -> pl.DataFrame | None:
+    """Pair known decisions with the judge's from the ledger alone; None where it was not calibrated."""
     if context.suite.calibration is None:
         return None
     calibration, conversations = _begin(context, judge)
@@ -58,7 +64,7 @@ def accuracy_known(context: RunContext, judge: str) -> pl.DataFrame | None:
     parts = (conversations[:1], conversations[1:])
     if any(replay_from_ledger(context, part, index).unanswered for part in parts):
         return None
-    return _accuracy(calibration, conversations)
+    return _pairs(calibration, conversations)
 
 
 def _begin(context: RunContext, judge: str) -> tuple[Calibration, list[Conversation]]:
@@ -69,8 +75,11 @@ def _begin(context: RunContext, judge: str) -> tuple[Calibration, list[Conversat
     return calibration, [Conversation(item, answered=answered) for item, answered in calibration.items(judge)]
 
 
-def _accuracy(calibration: Calibration, conversations: Sequence[Conversation]) -> pl.DataFrame:
-    pairs = calibration.compare([(conversation.item, conversation.answered) for conversation in conversations])
+def _pairs(calibration: Calibration, conversations: Sequence[Conversation]) -> pl.DataFrame:
+    return calibration.compare([(conversation.item, conversation.answered) for conversation in conversations])
+
+
+def _accuracy(calibration: Calibration, pairs: pl.DataFrame) -> pl.DataFrame:
     return agreement_table(pairs, calibration.decisions)
 
 

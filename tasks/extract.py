@@ -140,7 +140,8 @@ def draw_pooled(datasets: Sequence[Dataset], size: int) -> tuple[Dataset, ...]:
     """Draw samples of all datasets together, clusters whole, the same every time; a larger draw holds smaller ones.
 
     Each dataset, label and category has about its share of every draw, and each of its clusters the same chance: their
-    order is shuffled with a seed, whatever the order of the file. The last cluster may make it a few samples more.
+    order is shuffled with a seed, whatever the order of the file, and so is the order in which they are asked. The last
+    cluster may make it a few samples more.
     """
     clusters: dict[tuple[str, str], list[tuple[int, Sample]]] = defaultdict(list)
     for number, dataset in enumerate(datasets):
@@ -154,13 +155,13 @@ def draw_pooled(datasets: Sequence[Dataset], size: int) -> tuple[Dataset, ...]:
     for stratum, shuffled in strata.items():
         start = int(_hashed(json.dumps(stratum))[:8], 16) / 2**32
         places += [((n + start) / len(shuffled), chance, key) for n, (chance, key) in enumerate(sorted(shuffled))]
-    kept: list[set[str]] = [set() for _ in datasets]
+    kept: list[list[Sample]] = [[] for _ in datasets]
     for *_, key in sorted(places):
         if sum(map(len, kept)) >= size:
             break
         for number, sample in clusters[key]:
-            kept[number].add(sample.sample_id)
-    drawn = (_keep(dataset, names) for dataset, names in zip(datasets, kept, strict=True))
+            kept[number].append(sample)
+    drawn = (replace(dataset, samples=tuple(samples)) for dataset, samples in zip(datasets, kept, strict=True))
     return tuple(dataset for dataset in drawn if dataset.samples)
 
 

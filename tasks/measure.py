@@ -1,5 +1,6 @@
 """Measure: the metric snapshot of a run, computed from pinned versions of its tables."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,10 +10,11 @@ import polars as pl
 
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import CALLS, HUMAN_LABELS, JUDGE_VERSIONS, RUN_CALLS, RUN_ITEMS, SAMPLES
+from evalake.contracts.tables import CALLS, HUMAN_LABELS, JUDGE_VERSIONS, RUN_CALLS, RUN_ITEMS, RUNS, SAMPLES
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.errors import LakeError
 from evalake.metrics.agreement import BY_DAWID_SKENE, FEWEST_ITEMS
+from evalake.metrics.columns import STRATUM
 from evalake.metrics.compute import Metric, definition_hash
 from evalake.models.request import Failure, Reply
 from evalake.sdk import Exchange, Options, Suite
@@ -152,6 +154,21 @@ def with_clusters(rows: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(cluster=pl.coalesce("of sample", own, "sample_hash")).drop("of sample")
 
 
+def with_strata(rows: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
+    """Give result rows of a draw the stratum of their sample: its dataset, label and category (`tasks.extract`)."""
+    of_sample = samples.select(
+        "sample_hash", pl.struct("dataset", "label", "category").struct.json_encode().alias(STRATUM)
+    )
+    return rows.join(of_sample, on="sample_hash", how="left", maintain_order="left")
+
+
+def was_drawn(lake: Lake, run_id: str) -> bool:
+    """Tell whether the samples of a run were drawn, stratified."""
+    runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).select("parameters").collect()
+    given = json.loads(runs["parameters"][0] or "{}") if runs.height else {}
+    return given.get("draw") is not None or given.get("pooled") is not None
+
+
 def shared_inputs(rows: pl.DataFrame, samples: pl.DataFrame) -> list[str]:
     """Say which datasets of a run have inputs in common, which count as one unit each."""
     ours = samples.join(rows, on="sample_hash", how="semi").filter(pl.col("input") != "")
@@ -284,7 +301,9 @@ def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions, without
         read = rows.collect().lazy()  # once: the plan of what follows has its rows in many places
         rows = suite.metrics.join_inputs(read, {c.table: lake.pinned(c, versions) for c in suite.metrics.inputs})
     frame = rows.collect()
-    return with_clusters(frame, run_samples(lake, suite, frame, versions))
+    samples = run_samples(lake, suite, frame, versions)
+    clustered = with_clusters(frame, samples)
+    return with_strata(clustered, samples) if was_drawn(lake, run_id) else clustered
 
 
 def _with_people(rows: pl.LazyFrame, labels: pl.LazyFrame, suite: Suite) -> pl.LazyFrame:
@@ -300,7 +319,7 @@ def _with_people(rows: pl.LazyFrame, labels: pl.LazyFrame, suite: Suite) -> pl.L
 
 def run_samples(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> pl.DataFrame:
     """Read the samples that result rows are of, as far as clusters follow from them."""
-    columns = ("sample_hash", "dataset", "sample_id", "cluster", "input")
+    columns = ("sample_hash", "dataset", "sample_id", "cluster", "input", "label", "category")
     ours = pl.col("sample_hash").is_in(frame["sample_hash"].unique().implode())
     samples = lake.pinned(SAMPLES, versions).filter(pl.col("suite") == suite.name, ours)
     return samples.select(columns).unique("sample_hash").collect()

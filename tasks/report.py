@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from evalake.metrics.compute import Metric, measure
+from evalake.metrics.corrected import Corrected
 from evalake.metrics.limits import Ends, measure_exact, open_bounds, widened
 from evalake.reports.ranking import Comparison, compare_all
 from evalake.reports.report import MISTAKES_SHOWN, Report
@@ -15,14 +16,18 @@ from evalake.storage.lake import Lake
 from evalake.storage.ledger import KEY, Key, LedgerIndex, priced
 from evalake.storage.snapshots import find_snapshot, read_metrics
 from evalake.suites.registry import suite as find_suite
+from evalake.tasks.corrected import Corrections, corrected_rows, correction_notes, corrections
 from evalake.tasks.coverage import coverage_of
 from evalake.tasks.failures import Lacking, lacking, missing_items
 from evalake.tasks.measure import Versions, inputs, over_all, run_frame
 from evalake.tasks.runtime.runs import run_row
 
 
-def build_report(lake: Lake, run_id: str) -> Report:
-    """Build the report of a run's newest snapshot. Raises UsageError where there is no such run, or no snapshot."""
+def build_report(lake: Lake, run_id: str, *, corrected: bool = False) -> Report:
+    """Build the report of a run's newest snapshot, by corrected rates if wanted.
+
+    Raises UsageError where there is no such run, or no snapshot.
+    """
     run = run_row(lake, run_id)
     if run["cost_usd"] is None:
         run |= priced(lake, run_id)
@@ -31,15 +36,22 @@ def build_report(lake: Lake, run_id: str) -> Report:
     versions, options = json.loads(snapshot["pinned_versions"]), json.loads(snapshot["options"])
     frame = run_frame(lake, suite.scored_by(snapshot["scorer_version"]), run_id, versions)
     lacks = lacking(lake, suite, run_id, versions, frame)
+    metrics = read_metrics(lake, snapshot["snapshot_id"])
+    known = corrections(lake, snapshot) if corrected else {}
+    if corrected:
+        metrics = corrected_rows(metrics, known)
+        ranks = _ranking_metric(suite, options)
+        said = correction_notes(known, [*suite.metrics.corrected, *([] if ranks is None else [ranks.name])])
+        snapshot = {**snapshot, "warnings": [*snapshot["warnings"], *said]}
     return Report(
         title=suite.title,
         run=run,
         snapshot=snapshot,
-        metrics=read_metrics(lake, snapshot["snapshot_id"]),
+        metrics=metrics,
         figures=suite.presentation.figures,
         target=options.get("target"),
-        comparisons=_comparisons(suite, frame, options, lacks),
-        limits=_limits(suite, frame, options, lacks),
+        comparisons=_comparisons(suite, frame, options, lacks, known),
+        limits=_limits(suite, frame, options, lacks, known),
         trivial=_trivial(suite, frame, options),
         answers=suite.presentation.answers,
         coverage=coverage_of(lake, run),
@@ -81,16 +93,20 @@ Lacks = Mapping[tuple[str, str | None], Lacking]
 
 
 def _comparisons(
-    suite: Suite, frame: pl.DataFrame, options: Options, lacks: Lacks
+    suite: Suite, frame: pl.DataFrame, options: Options, lacks: Lacks, corrected: Corrections
 ) -> dict[str | None, tuple[Comparison, ...]]:
     """Compare every pair of models in the quantity that ranks; nothing where it is not computed row by row."""
     metric = _ranking_metric(suite, options)
     known = {subject: each.answered for subject, each in lacks.items()}
-    return {} if metric is None else compare_all(frame, metric, known)
+    return {} if metric is None else compare_all(frame, metric, known, _of_metric(corrected, metric))
+
+
+def _of_metric(corrected: Corrections, metric: Metric) -> dict[tuple[str, str | None], Corrected]:
+    return {(model, judge): each for (model, judge, name), each in corrected.items() if name == metric.name}
 
 
 def _limits(
-    suite: Suite, frame: pl.DataFrame, options: Options, lacks: Lacks
+    suite: Suite, frame: pl.DataFrame, options: Options, lacks: Lacks, corrected: Corrections
 ) -> dict[tuple[str, str | None], tuple[Ends, Ends]]:
     """Compute the limits for the comparison with the target, without and with missing items."""
     metric = _ranking_metric(suite, options)
@@ -102,6 +118,10 @@ def _limits(
         ends = None
         if (each := lacks.get(subject)) is not None:
             ends = open_bounds(each.answered.rows, metric, each.unknown)
+        if (known := _of_metric(corrected, metric).get(subject)) is not None:
+            moved = known.value - row["value"]
+            ends = None if ends is None else (ends[0] + moved, ends[1] + moved)
+            row |= {"value": known.value, "ci_low": known.ci_low, "ci_high": known.ci_high, "n_eff": None}
         found[subject] = (row["ci_low"], row["ci_high"]), widened(row, metric, ends)
     return found
 

@@ -6,7 +6,7 @@ from statistics import mean
 
 from benchmarks.coverage.page import write
 from benchmarks.coverage.parts import parts
-from benchmarks.coverage.simulation import LEAST
+from benchmarks.coverage.simulation import LEAST, MARKED
 from benchmarks.measure import Measure, report, say
 
 
@@ -22,7 +22,8 @@ def main() -> None:
     comparisons = [each for part in done for each in part.compared]
     write(simulated, concluded, comparisons)
     kept = mean(cell.coverage >= LEAST for cell in simulated)
-    worst = min(simulated, key=lambda cell: cell.coverage)
+    unmarked = [cell for cell in simulated if cell.marked < MARKED]
+    worst = min(unmarked, key=lambda cell: cell.coverage)
     behind = f"worst: {worst.name}, {worst.population.structure.name}, {worst.population.rate:g}, n {worst.size}"
     equal = [each.significant for each in comparisons if not each.lift]
     concluding = mean(each.kept for each in concluded)
@@ -30,7 +31,7 @@ def main() -> None:
     report(
         [
             Measure("cells that 95 % intervals cover to 93 %", kept, 0.9, True, "", f"{len(simulated):,} cells"),
-            Measure("lowest coverage of a cell", worst.coverage, 0.5, True, "", behind),
+            Measure("lowest coverage of a cell that is not marked", worst.coverage, 0.92, True, "", behind),
             Measure("equal models called different", mean(equal), 0.05, False, "", f"mean of {len(equal)} cells"),
             Measure("conclusions within reach", concluding, 0.95, True, "", f"{len(concluded)} simulations"),
             Measure("cells that paired intervals cover to 93 %", paired, 0.9, True, "", f"{len(comparisons):,} cells"),

@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from benchmarks.coverage.policies import EITHER, MORE, policies
 from benchmarks.coverage.populations import STRUCTURES, Floats, Population
 from benchmarks.coverage.quantities import QUANTITIES, Quantity
-from benchmarks.coverage.simulation import ALPHA, DRAWS, LEAST, SEED, WHOLE, models
+from benchmarks.coverage.simulation import ALPHA, DRAWS, LEAST, SEED, WHOLE, Conclusion, models
 from evalake.metrics.compare import compare, with_holm
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.drift import Given, drift
@@ -24,28 +25,10 @@ DECIDED_RATE = 0.9
 DECIDED_SIZES = (50, 200)
 FAMILY = ("rate", "rate of what rows count", "mean of scores", "F1", "balanced accuracy")
 FOUND = 0.8
+ALIKE = 0.7
+"""The share of a cluster's rows whose truth, and whose judge's errors, are drawn once: half of their pairs agree."""
 SENSITIVITY, SPECIFICITY = 0.9, 0.7
 """Of the simulated judge whose verdicts people's labels correct: it errs more to one side than to the other."""
-
-
-@dataclass(frozen=True, slots=True)
-class Conclusion:
-    """How often a conclusion is drawn in a kind of simulation, and between which shares that should lie."""
-
-    name: str
-    where: str
-    times: int
-    share: float
-    least: float = 0.0
-    most: float = 1.0
-
-    @property
-    def kept(self) -> bool:
-        """Whether the share lies between `least` and `most`, give or take three standard errors."""
-        return self.least - self._chance(self.least) <= self.share <= self.most + self._chance(self.most)
-
-    def _chance(self, share: float) -> float:
-        return 3 * float(np.sqrt(share * (1 - share) / self.times))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +50,8 @@ class Labelled:
     labels: int
     rate: float
     informative: bool
+    together: int = 1
+    """Rows of one cluster, whose truth and whose judge's errors are the same in half of the cases."""
 
 
 ASKED = (
@@ -75,13 +60,18 @@ ASKED = (
     Asked(24, 3, 3, 0.1),
     Asked(24, 5, 1, 0.1, shift=0.3),
 )
-LABELLED = tuple(Labelled(*each) for each in product((500,), (50, 200), (0.1, 0.5, 0.9), (False, True)))
+LABELLED = (
+    *(Labelled(*each) for each in product((500,), (50, 200), (0.1, 0.5, 0.9), (False, True))),
+    *(Labelled(500, 100, rate, False, together=5) for rate in (0.1, 0.5, 0.9)),
+    Labelled(500, 20, 0.98, informative=False),
+)
 
 
 def conclusions(times: int) -> Iterator[Conclusion]:
     """Simulate every kind of conclusion, each `times` times."""
     yield from (drifts(asked, times) for asked in ASKED)
     yield from (corrected(labelled, times) for labelled in LABELLED)
+    yield from policies(times)
     for structure in (STRUCTURES[0], STRUCTURES[3]):
         yield family(Population(0.5, 0.5, structure), 50, times)
         for size in DECIDED_SIZES:
@@ -119,22 +109,31 @@ def _answers(rng: np.random.Generator, asked: Asked, times: int, shift: float) -
 def corrected(labelled: Labelled, times: int) -> Conclusion:
     """Find how often the prediction-powered interval holds the true rate."""
     rng = np.random.default_rng([SEED, labelled.labels, int(10 * labelled.rate), labelled.informative])
+    cluster = np.arange(labelled.samples) // labelled.together
+    alike = 0.0 if labelled.together == 1 else ALIKE
+
+    def uniform() -> Floats:
+        """Draw uniform values, a share of which are those of their cluster."""
+        own, shared = rng.random(labelled.samples), rng.random(labelled.samples)[cluster]
+        return np.where(rng.random(labelled.samples) < alike, shared, own)
+
     held = 0
     for _ in range(times):
-        truth = rng.random(labelled.samples) < labelled.rate
-        random = rng.random(labelled.samples)
+        truth, random = uniform() < labelled.rate, uniform()
         judged = np.where(truth, random < SENSITIVITY, random > SPECIFICITY)
         doubtful = rng.random(labelled.samples) < np.where(truth != judged, 0.6, 0.2)
         weight = np.where(doubtful & labelled.informative, 4.0, 1.0)
         chance = np.minimum(1.0, labelled.labels * weight / weight.sum())
         chosen = drawn(chance, rng)
-        known = ratio(
-            judged.astype(float), np.ones(len(truth)), chosen, truth[chosen].astype(float), 1 / chance[chosen]
-        )
+        human = truth[chosen].astype(float)
+        known = ratio(judged.astype(float), np.ones(len(truth)), chosen, human, 1 / chance[chosen], cluster)
         held += known is not None and known.ci_low <= labelled.rate <= known.ci_high
     how = "rather where the judge errs" if labelled.informative else "drawn alike"
-    where = f"rate {labelled.rate:g}, {labelled.labels} labels of {labelled.samples} samples, {how}"
-    return Conclusion("a prediction-powered interval holds the rate", where, times, float(held / times), LEAST)
+    rows = "samples" if labelled.together == 1 else f"rows in clusters of {labelled.together}"
+    where = f"rate {labelled.rate:g}, {labelled.labels} labels of {labelled.samples} {rows}, {how}"
+    before = "48 to 79 %" if labelled.together > 1 else "86 to 91 %" if labelled.rate > 0.95 else ""
+    share = float(held / times)
+    return Conclusion("a prediction-powered interval holds the rate", where, times, share, LEAST, before=before)
 
 
 def drawn(chance: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -168,7 +167,7 @@ def decisions(population: Population, size: int, times: int) -> Iterator[Conclus
         where = f"{metric.name}, rate {population.rate:g}, {population.structure.name}, n {size}"
         for verdict in (Verdict.PASS, Verdict.FAIL):
             share = verdicts.count(verdict) / len(verdicts)
-            yield Conclusion(f"{verdict} of a model exactly at its target", where, times, share, most=ALPHA)
+            yield Conclusion(f"{verdict} of a model exactly at its target", where, times, share, most=MORE * EITHER)
 
 
 def _named(names: Sequence[str]) -> list[Quantity]:

@@ -5,12 +5,13 @@ from itertools import groupby
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.coverage.conclusions import Conclusion
 from benchmarks.coverage.populations import SIZES
-from benchmarks.coverage.simulation import LEAST, MOST, Cell, Compared
+from benchmarks.coverage.quantities import QUANTITIES
+from benchmarks.coverage.simulation import LEAST, MARKED, MOST, Cell, Compared, Conclusion
 
 PAGE = Path(__file__).parents[2] / "docs" / "coverage.md"
-WIDE, SHORT = "wide", "short"
+WIDE, SHORT, KNOWN_SHORT = "wide", "short", "short, marked"
+BEFORE = {each.name: each.before for each in QUANTITIES}
 
 
 def write(
@@ -23,12 +24,12 @@ def write(
     path.write_text("\n".join(parts))
 
 
-def mark(coverages: Iterable[float]) -> str:
-    """Say whether intervals are too short in some cell, or wide in some."""
-    known = list(coverages)
-    if any(each < LEAST for each in known):
-        return SHORT
-    return WIDE if any(each > MOST for each in known) else ""
+def mark(cells: Iterable[Cell]) -> str:
+    """Say whether intervals are too short in some cell, and whether all such are marked; or wide in some."""
+    known = list(cells)
+    if short := [each for each in known if each.coverage < LEAST]:
+        return KNOWN_SHORT if all(each.marked >= MARKED for each in short) else SHORT
+    return WIDE if any(each.coverage > MOST for each in known) else ""
 
 
 def _rows(cells: Sequence[Cell]) -> Iterable[str]:
@@ -36,18 +37,22 @@ def _rows(cells: Sequence[Cell]) -> Iterable[str]:
     for (name, structure), group in groupby(named, key=lambda cell: (cell.name, cell.population.structure.name)):
         of = list(group)
         columns = [_range([cell.coverage for cell in of if cell.size == size]) for size in SIZES]
-        lowest = min(of, key=lambda cell: cell.coverage)
+        lowest = min(of, key=lambda cell: (cell.marked >= MARKED, cell.coverage))
+        lowest = lowest if lowest.coverage < LEAST else min(of, key=lambda cell: cell.coverage)
         where = (
             f"{lowest.coverage:.1%} at {lowest.population.rate:g}, n {lowest.size}" if lowest.coverage < LEAST else ""
         )
-        yield f"| {name} | {structure} | {' | '.join(columns)} | {mark(cell.coverage for cell in of)} | {where} |"
+        before = BEFORE.get(name, "")
+        yield f"| {name} | {structure} | {' | '.join(columns)} | {mark(of)} | {where} | {before} |"
 
 
 def _concluded(concluded: Sequence[Conclusion]) -> Iterable[str]:
     for each in sorted(concluded, key=lambda each: each.name):
-        reach = f"at most {each.most:.0%}" if each.most < 1 else f"at least {each.least:.0%}"
+        bound = f"at most {100 * each.most:.3g} %" if each.most < 1 else f"at least {each.least:.0%}"
+        reach = bound if each.most < 1 or each.least else "none"
         missed = "" if each.kept else "missed"
-        yield f"| {each.name} | {each.where} | {each.times:,} | {reach} | {each.share:.1%} | {missed} |"
+        row = each.name, each.where, f"{each.times:,}", reach, each.before, f"{each.share:.1%}", missed
+        yield f"| {' | '.join(row)} |"
 
 
 def _compared(comparisons: Sequence[Compared]) -> Iterable[str]:
@@ -78,25 +83,27 @@ def _order_of_structure(cells: Sequence[Cell], of: Cell) -> int:
 
 _HEAD = """# Coverage: how often an interval holds the true value
 
-Written by `python -m benchmarks coverage`: {least:,} samples of every size from each of 40 populations. Rates are
+Written by `python -m benchmarks coverage`: {least:,} samples of every size from each of 50 populations. Rates are
 .02, .1, .5, .9 and .98, with vulnerable samples balanced and 1:9 where that matters. Rows are single, in pairs
-(half of the variance between them), in clusters of five (three tenths), or five repeats of a sample (eight tenths).
-n counts samples: 20 samples in clusters of five are four units. A row's cells show the lowest and the highest
-coverage over all rates and shares.
+(half of the variance between them), in clusters of five (three tenths), five repeats of a sample (eight tenths), or
+in unequal clusters of 1, 1, 4 and 14. n counts samples: 20 samples in clusters of five are four units. A row's cells
+show the lowest and the highest coverage over all rates and shares. Calibrated models are right as often as they say,
+so that their calibration error is 0. Heavy amounts are log-normal with a deviation of 2.
 
 95 % are promised; 93 to 98 % are accepted. **wide** marks rows above that in some cell: few units, or few of either
 answer, where only a wide interval keeps the promise. Metrics with fewer than 30 units are not `reliable` then.
-**short** marks rows below it in some cell, with the worst cell. With {least:,} samples the standard error of a cell
-is about one point, so the lowest of many cells would be below 93 % by chance. Every such cell is simulated again
-with {most:,} other samples, shown here.
+**short** marks rows below it in some cell, with the worst cell; **short, marked** those in which `reliable` is false
+in 9 of 10 such samples or more. **Before** is what was simulated before an interval was mended. With {least:,} samples
+the standard error of a cell is about one point, so the lowest of many cells would be below 93 % by chance. Every such
+cell is simulated again with {most:,} other samples, shown here.
 
 `rate` is Wilson's interval by definition, and a proportion has jumps: of 50 rows at a rate of .98 Wilson's holds in
 92.2 %, and an interval that reaches one row further in 98.2 %. The uncertainty of the Brier score follows from it.
 Left out are samples without an interval, like counts that are all 0, and cells in which fewer than 1 in 20 samples
 has an interval.
 
-| interval | rows | n = 20 | n = 50 | n = 200 | | worst, where short |
-|---|---|---|---|---|---|---|"""
+| interval | rows | n = 20 | n = 50 | n = 200 | | worst, where short | before |
+|---|---|---|---|---|---|---|---|"""
 
 _CONCLUSIONS = """
 ## Tests and decisions
@@ -104,11 +111,13 @@ _CONCLUSIONS = """
 How often a conclusion errs without an effect, or finds an effect. Drift: answers with a score and a verdict, some
 items noisier than others. Prediction-powered: a judge that finds 90 % of true cases, and calls 30 % of false ones
 true. Families: every p adjusted by Holm. Decisions: a model whose true value is exactly the target should be
-UNDECIDED; 2.5 % are promised on either side, and 5 % are accepted where the interval errs to one side. **missed**
-marks shares beyond the accepted one by more than three standard errors.
+UNDECIDED; 2.5 % are promised on either side, and 1.1 times that is accepted. Rounds: a rule about a rate that is
+exactly its number. Of clusters that nobody declared rounds promise nothing beyond the samples that they draw from,
+and of replies that hang together in time nothing at all. **Before** is what was simulated before a conclusion was
+mended. **missed** marks shares beyond the accepted one by more than three standard errors.
 
-| conclusion | in | simulations | reach | seen | |
-|---|---|---|---|---|---|"""
+| conclusion | in | simulations | reach | before | seen | |
+|---|---|---|---|---|---|---|"""
 
 _COMPARISONS = """
 ## Paired differences

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
-from benchmarks.coverage.conclusions import Conclusion, conclusions
+from benchmarks.coverage.conclusions import conclusions
 from benchmarks.coverage.populations import COMPARED_STRUCTURES, RATES, STRUCTURES, Population, Structure
 from benchmarks.coverage.quantities import QUANTITIES
-from benchmarks.coverage.simulation import Cell, Compared, cells, compared, settled
+from benchmarks.coverage.simulation import Cell, Compared, Conclusion, cells, compared, settled
 
-TIMES = 500
+TIMES = 400
 AGAIN = 4_000
 """Samples of a cell that is simulated again because its coverage came out too low."""
 CONCLUDED = 400

@@ -13,6 +13,8 @@ SHARES = (0.5, 0.1)
 LABELS = 5
 WORTHS = (0.5, 1.0, 2.0, 3.0)
 CONFIDENCES = (0.55, 0.7, 0.8, 0.9, 0.95, 1.0)
+HEAVY = 2.0
+"""The deviation of the logarithm of amounts of which few make most of the sum."""
 LEVELS = 4
 """Scores are 0, 1/4, … 1."""
 
@@ -29,6 +31,7 @@ class Structure:
         alike: The correlation of what is random within a cluster, and within a sample's repeats.
         opposed: The share of clusters in which the second sample is answered right where the first is not, and only
             there, as by a model that says the same of a contract and its patched twin.
+        sizes: How many samples of `together` clusters have, in turns; all of them without sizes.
     """
 
     name: str
@@ -36,6 +39,12 @@ class Structure:
     repeats: int = 1
     alike: float = 0.0
     opposed: float = 0.0
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def mean_size(self) -> int:
+        """How many samples a cluster has on average."""
+        return sum(self.sizes) // len(self.sizes) if self.sizes else self.together
 
 
 STRUCTURES = (
@@ -43,8 +52,9 @@ STRUCTURES = (
     Structure("pairs", together=2, alike=0.5),
     Structure("clusters of 5", together=5, alike=0.3),
     Structure("5 repeats", repeats=5, alike=0.8),
+    Structure("unequal clusters", together=14, alike=0.3, sizes=(1, 1, 4, 14)),
 )
-COMPARED_STRUCTURES = (*STRUCTURES, Structure("opposed twins", together=2, opposed=0.85))
+COMPARED_STRUCTURES = (*STRUCTURES[:4], Structure("opposed twins", together=2, opposed=0.85))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +70,7 @@ class Population:
         place = [int(self.rate * 100), int(self.share * 10), *map(ord, self.structure.name)]
         rng = np.random.default_rng([seed, size, *place])
         together, repeats = self.structure.together, self.structure.repeats
-        units = size // together
+        units = size // self.structure.mean_size
         rows = together * repeats
         chance = self._chances(rng, (times, units, 1))
         shape = (times, units, rows)
@@ -93,8 +103,10 @@ class Population:
             "worth": np.array(WORTHS)[number % len(WORTHS)],
             "score": rng.binomial(LEVELS, np.broadcast_to(chance, shape)) / LEVELS,
             "confidence": confidence,
+            "honest": rng.random(shape) < confidence,
             "count": rng.poisson(5 * chance, shape),
             "amount": np.exp(normal()),
+            "heavy": np.exp(HEAVY * normal()),
             "normal": normal(),
             "second": np.where(agree[..., 0], right, rng.random(shape) < self.rate),
             "third": np.where(agree[..., 1], right, rng.random(shape) < self.rate),
@@ -103,6 +115,9 @@ class Population:
             "findings": findings,
             "valid": rng.binomial(findings, np.broadcast_to(chance, shape)),
         }
+        if self.structure.sizes:
+            kept = np.arange(together) < np.resize(self.structure.sizes, units)[:, None]
+            columns = {name: np.broadcast_to(values, shape)[:, kept] for name, values in columns.items()}
         frame = pl.DataFrame({name: np.ascontiguousarray(values).ravel() for name, values in columns.items()})
         return frame.with_columns(judge=pl.lit(None, pl.String))
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from benchmarks.coverage.populations import HEAVY
 from evalake.metrics.agreement import cohen_kappa, fleiss_kappa, gwet_ac1, icc_2_1, krippendorff_alpha, pearson, votes
 from evalake.metrics.calibration import CalibrationError, ece, ece_adaptive, ece_debiased, mce
 from evalake.metrics.composite import Composite, MacroAverage, Parts
@@ -15,6 +16,9 @@ from evalake.metrics.variance import pooled_within, population_std
 
 _right, _positive = pl.col("right"), pl.col("positive")
 _score, _confidence = pl.col("score"), pl.col("confidence")
+_honest = pl.col("honest")
+_CALIBRATED = "70 to 87 %"
+_HEAVY = "30 to 87 %, not marked"
 _raters = [pl.col(name) for name in ("right", "second", "third")]
 _votes = votes(_raters, (True, False))
 _detected, _accepted = Rate(_right, _positive), Rate(_right, ~_positive)
@@ -45,13 +49,18 @@ def _understanding(parts: Parts) -> Array:
 
 @dataclass(frozen=True)
 class Quantity:
-    """One kind of interval; `of_rate` and `of_share` tell whether the quantity depends on either."""
+    """One kind of interval; `of_rate` and `of_share` tell whether the quantity depends on either.
+
+    `truth` is its value where no sample tells it well, and `before` what was simulated before it was mended.
+    """
 
     name: str
     estimator: Estimator
     of_rate: bool = True
     of_share: bool = False
     repeats_only: bool = False
+    truth: float | None = None
+    before: str = ""
 
 
 QUANTITIES = (
@@ -67,6 +76,9 @@ QUANTITIES = (
     Quantity("macro average", MacroAverage(_right, pl.lit(True), pl.col("label"))),
     Quantity("mean of counts", Mean(pl.col("count"), low=0)),
     Quantity("mean of amounts", Mean(pl.col("amount"), low=0), of_rate=False),
+    Quantity(
+        "mean of heavy amounts", Mean(pl.col("heavy"), low=0), False, truth=float(np.exp(HEAVY**2 / 2)), before=_HEAVY
+    ),
     Quantity("mean without bounds", Mean(pl.col("normal")), of_rate=False),
     Quantity("median", Quantile(pl.col("amount"), 0.5), of_rate=False),
     Quantity("90th percentile", Quantile(pl.col("amount"), 0.9), of_rate=False),
@@ -85,6 +97,9 @@ QUANTITIES = (
     Quantity("ECE, debiased", ece_debiased(_confidence, _right)),
     Quantity("ECE, equal mass", ece_adaptive(_confidence, _right)),
     Quantity("largest calibration error", mce(_confidence, _right)),
+    Quantity("ECE, calibrated", ece(_confidence, _honest), False, truth=0.0, before=_CALIBRATED),
+    Quantity("ECE, debiased, calibrated", ece_debiased(_confidence, _honest), False, truth=0.0, before=_CALIBRATED),
+    Quantity("ECE, equal mass, calibrated", ece_adaptive(_confidence, _honest), False, truth=0.0, before=_CALIBRATED),
     Quantity("Brier score", Mean((_confidence - _right.cast(pl.Float64)) ** 2, low=0, high=1)),
     Quantity("Brier reliability", CalibrationError(_confidence, _right, "reliability")),
     Quantity("Brier resolution", CalibrationError(_confidence, _right, "resolution")),

@@ -18,6 +18,8 @@ SEED = 13
 ALPHA = 0.05
 DRAWS = 999
 LEAST, MOST = 0.93, 0.98
+MARKED = 0.9
+"""Where `reliable` marks such a share of the samples, the interval makes no promise."""
 SHARED = 0.8
 SELDOM = 0.05
 """A cell or comparison is left out where a smaller share than this of its samples has an interval."""
@@ -25,7 +27,10 @@ SELDOM = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One simulated population and size: how often the interval held the value; its mean width; of how many samples."""
+    """One simulated population and size: how often the interval held the value; its mean width; of how many samples.
+
+    `marked` is the share of them that `reliable` marks.
+    """
 
     name: str
     population: Population
@@ -33,6 +38,7 @@ class Cell:
     coverage: float
     width: float
     times: int
+    marked: float = 0.0
 
 
 def cells(
@@ -53,7 +59,8 @@ def cells(
         population = Population(rate, share, structure)
         metrics = [Metric(each.name, each.estimator) for each in chosen]
         known = measure(population.draw(whole // structure.repeats, 1, SEED + 1), metrics, cluster="cluster")
-        truth = dict(known.select("metric", "value").iter_rows())
+        given = {each.name: each.truth for each in chosen if each.truth is not None}
+        truth = dict(known.select("metric", "value").iter_rows()) | given
         for size in sizes:
             measured = measure(population.draw(size, times, seed), metrics, cluster="cluster")
             for metric in metrics:
@@ -68,7 +75,8 @@ def cells(
                     ).mean()
                 )
                 width = ends.select((pl.col("ci_high") - pl.col("ci_low")).mean())
-                yield Cell(metric.name, population, size, float(held.item()), float(width.item()), times)
+                marked = 1 - float(ends.select(pl.col("reliable").mean()).item())
+                yield Cell(metric.name, population, size, float(held.item()), float(width.item()), times, marked)
 
 
 def settled(simulated: Sequence[Cell], times: int, whole: int = WHOLE) -> Iterator[Cell]:
@@ -160,3 +168,25 @@ def models(population: Population, size: int, times: int, lift: float, seed: int
     )
     first, second = (side.with_columns(judge=pl.col("model").cast(pl.String)) for side in (first, second))
     return first, second
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """How often a conclusion is drawn in a kind of simulation, and between which shares that should lie."""
+
+    name: str
+    where: str
+    times: int
+    share: float
+    least: float = 0.0
+    most: float = 1.0
+    before: str = ""
+    """What was simulated before it was mended."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the share lies between `least` and `most`, give or take three standard errors."""
+        return self.least - self._chance(self.least) <= self.share <= self.most + self._chance(self.most)
+
+    def _chance(self, share: float) -> float:
+        return 3 * float(np.sqrt(share * (1 - share) / self.times))

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evalake.cli.configuration import command
-from evalake.cli.options import LAKE, Format, LakeOption, NewestTaggedOption, RowsAsJsonOption, StyleOption, style_of
+from evalake.cli.options import (
+    LAKE,
+    CorrectedOption,
+    Format,
+    LakeOption,
+    NewestTaggedOption,
+    RowsAsJsonOption,
+    StyleOption,
+    style_of,
+)
 from evalake.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -36,6 +45,7 @@ def compare(
     force: Annotated[
         bool, typer.Option("--force", help="Compare results that are not comparable, and print why they are not.")
     ] = False,
+    corrected: CorrectedOption = False,
 ) -> None:
     """Compare A with B: A - B in every metric, with interval, p values, and flipped answers."""
     from evalake.cli import output as show
@@ -47,11 +57,11 @@ def compare(
     if run and tag:
         raise UsageError("give --run or --tag, not both")
 
-    compared = compare_sides(Lake(lake), a, b, run_id=run, tag=tag, metric=metric, force=force)
+    compared = compare_sides(Lake(lake), a, b, run_id=run, tag=tag, metric=metric, force=force, corrected=corrected)
     for warning in compared.warnings:
         say(f"compared by force: {warning}")
     for note in compared.notes:
-        say(f"missing: {note}")
+        say(note if corrected else f"missing: {note}")
     if style is Format.table:
         _print(compared)
         # The slices of a headline metric, or of another metric

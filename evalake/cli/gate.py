@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evalake.cli.configuration import command
-from evalake.cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
+from evalake.cli.options import LAKE, CorrectedOption, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
 from evalake.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def gate(
     adjust: Annotated[
         bool, typer.Option("--adjust", help="Hold all level rules together to the error of one (Bonferroni).")
     ] = False,
+    corrected: CorrectedOption = False,
 ) -> None:
     """Check a run against rules; each model must pass each rule with each judge.
 
@@ -54,7 +55,7 @@ def gate(
 
     style = style_of(style, as_json=json)
 
-    held = hold_gate(Lake(lake), run, rule, baseline=baseline, force=force, adjust=adjust)
+    held = hold_gate(Lake(lake), run, rule, baseline=baseline, force=force, adjust=adjust, corrected=corrected)
     for path, text in ((junit, as_junit(held)), (markdown, as_markdown(held))):
         if path is not None:
             _write(path, text)

@@ -8,6 +8,7 @@ import typer
 
 from evalake.cli.options import (
     LAKE,
+    CorrectedOption,
     Format,
     LakeOption,
     NewestTaggedOption,
@@ -16,6 +17,7 @@ from evalake.cli.options import (
     names,
     style_of,
 )
+from evalake.cli.terminal import say
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -46,6 +48,11 @@ def metrics(
         typer.Option("--slice", help="Every metric in these slices, by comma; all: of all samples.", metavar="NAMES"),
     ] = None,
     whole: Annotated[bool, typer.Option("--all", help="Every metric in every slice.")] = False,
+    corrected: CorrectedOption = False,
+    shrink: Annotated[
+        bool,
+        typer.Option("--shrunk", help="Rates of parts of slices, drawn together by a beta-binomial model."),
+    ] = False,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
@@ -74,9 +81,19 @@ def metrics(
         run = next(iter(measured_runs(where, tag, suite)))
     snapshot_shown = find_snapshot(where, run_id=run, snapshot_id=snapshot)
     headline = find_suite(snapshot_shown["suite"]).metrics.headline
-    values = headline_first(read_metrics(where, snapshot_shown["snapshot_id"]).select(FIELDS), headline)
+    measured = read_metrics(where, snapshot_shown["snapshot_id"]).select(FIELDS)
+    if corrected:
+        from evalake.tasks.corrected import corrected_rows, correction_notes, corrections
+
+        known = corrections(where, snapshot_shown)
+        measured = corrected_rows(measured, known)
+        for note in correction_notes(known, find_suite(snapshot_shown["suite"]).metrics.corrected or headline[:1]):
+            say(note)
+    values = headline_first(measured, headline)
     wanted = {"metric": names("--metric", metric), "model": names("--model", model), "slice": names("--slice", slice_)}
     chosen = _chosen(where, snapshot_shown, values, wanted)
+    if shrink:
+        chosen = _shrunk(chosen, snapshot_shown, in_place=style is Format.table)
     if style is not Format.table:
         show.rows(chosen, style)
         return
@@ -86,6 +103,27 @@ def metrics(
         show.line(line)
     for line in _what_else(values, chosen, show.width()):
         show.line(line)
+
+
+def _shrunk(values: "DataFrame", snapshot: dict[str, Any], *, in_place: bool) -> "DataFrame":
+    """Add model-based rates of parts of slices; in a table they replace the raw ones, under a name that says so."""
+    import json
+
+    import polars as pl
+
+    from evalake.metrics.estimators import Rate
+    from evalake.metrics.items import with_shrunk
+    from evalake.suites.registry import suite as find_suite
+
+    declared = find_suite(snapshot["suite"]).all_metrics(json.loads(snapshot["options"]))
+    shown = with_shrunk(values, [each.name for each in declared if type(each.estimator) is Rate])
+    if not in_place:
+        return shown
+    known = pl.col("shrunk").is_not_null()
+    named = pl.when(known).then(pl.col("metric") + " (model-based)").otherwise("metric").alias("metric")
+    pairs = (("value", "shrunk"), ("ci_low", "shrunk_low"), ("ci_high", "shrunk_high"))
+    replaced = (pl.when(known).then(new).otherwise(old).alias(old) for old, new in pairs)
+    return shown.with_columns(named, *replaced).select(values.columns)
 
 
 def _chosen(
@@ -130,6 +168,8 @@ def _what_else(values: "DataFrame", shown: "DataFrame", width: int) -> Iterator[
     yield ""
     if not shown["reliable"].all():
         yield "* unreliable: fewer than 30 units, or a mean that rests on few large amounts"
+    if (parts := shown.filter(shown["slice"] != "all").height) > 1:
+        yield f"of {parts} intervals of parts, about {max(1, round(parts / 20))} miss by chance"
     if more := values["metric"].n_unique() - shown["metric"].n_unique():
         yield f"{more} more metrics: --slice all, or --metric NAME"
     slices = [name for name in values["slice"].unique().sort() if name != "all"]

@@ -53,6 +53,9 @@ NewestTaggedOption = Annotated[
 ]
 SuiteOption = Annotated[str | None, typer.Option("--suite", help="Only of this suite.", metavar="SUITE")]
 FullOption = Annotated[bool, typer.Option("--full", help="Print every table of the summary.")]
+CorrectedOption = Annotated[
+    bool, typer.Option("--corrected", help="Rates corrected by people's labels, or by a calibration of the judge.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object only.")]
 LAKE = DEFAULT_LAKE
 

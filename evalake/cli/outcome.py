@@ -23,12 +23,14 @@ from evalake.tasks.runtime.runs import counts_of
 MOST_REASONS = 3  # for which results are in quarantine, that are said
 
 
-def finish(state: Any, run_id: str, request: RunRequest, out: Path, *, as_json: bool, full: bool) -> None:
+def finish(
+    state: Any, run_id: str, request: RunRequest, out: Path, *, as_json: bool, full: bool, corrected: bool = False
+) -> None:
     """Print the run of a flow's final state; exit with 1 unless it is complete."""
     run = find_run(Lake(request.lake), run_id)
     if run is None or run["ended_at"] is None:  # it failed without writing its row or its end
         raise _failure_of(state)
-    _print(run, request.lake, out, as_json=as_json, full=full)
+    _print(run, request.lake, out, as_json=as_json, full=full, corrected=corrected)
     if run["state"] != "completed":
         why = f": {run['message']}" if as_json or run["snapshot_id"] is None else ""  # else in the summary
         say_error(f"run {run_id} is {run['state']}{why}")
@@ -88,7 +90,9 @@ def summary(run: dict[str, Any], covered: Sequence[Coverage]) -> dict[str, Any]:
     }
 
 
-def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool, full: bool) -> None:
+def _print(
+    run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool, full: bool, corrected: bool = False
+) -> None:
     covered = coverage_of(Lake(lake_uri), run)
     if as_json:
         show.as_json(summary(run, covered))
@@ -101,7 +105,7 @@ def _print(run: dict[str, Any], lake_uri: str, out: Path, *, as_json: bool, full
     from evalake.reports.page import write_page
     from evalake.tasks.report import build_report
 
-    report = build_report(Lake(lake_uri), run["run_id"])
+    report = build_report(Lake(lake_uri), run["run_id"], corrected=corrected)
     show.console().print(Summary(report, whole=full))
     page = write_page(report, place_in(out, run["run_id"]))
     _print_next_steps(run, page, lake_uri)

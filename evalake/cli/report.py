@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from evalake.cli.options import LAKE, FullOption, JsonOption, LakeOption
+from evalake.cli.options import LAKE, CorrectedOption, FullOption, JsonOption, LakeOption
 
 
 def report(
@@ -14,6 +14,7 @@ def report(
     lake: LakeOption = LAKE,
     full: FullOption = False,
     json: JsonOption = False,
+    corrected: CorrectedOption = False,
 ) -> None:
     """Print a run's summary and write its report: HTML with plots, and JSON."""
     from evalake.cli import output as show
@@ -25,7 +26,7 @@ def report(
     from evalake.tasks.report import build_report
 
     folder = place_in(out, run)
-    built = build_report(Lake(lake), run)
+    built = build_report(Lake(lake), run, corrected=corrected)
     page = write_page(built, folder)
     if json:
         show.as_json({"run_id": run, "page": str(page), "data": str(page.with_name(DATA))})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evalake.cli.help import SuiteCommand, complete_suite
-from evalake.cli.options import FullOption, JsonOption, takes
+from evalake.cli.options import CorrectedOption, FullOption, JsonOption, takes
 from evalake.cli.starting import flows_begun, start_server
 from evalake.cli.terminal import say
 from evalake.request import OPTIONS, RunRequest
@@ -33,6 +33,7 @@ def run(
     ] = False,
     out: Annotated[Path, typer.Option(help="The folder of the report.", metavar="DIR")] = Path("evalake-reports"),
     full: FullOption = False,
+    corrected: CorrectedOption = False,
     json: JsonOption = False,
 ) -> None:
     """Evaluate models on a suite; the ledger answers known calls."""
@@ -69,7 +70,8 @@ def run(
 
     with flows_begun(server), carried(request, plan):
         state = evaluate(**request.parameters, return_state=True)
-    finish(state, run_id_of(str(state.state_details.flow_run_id)), request, out, as_json=json, full=full)
+    run_id = run_id_of(str(state.state_details.flow_run_id))
+    finish(state, run_id, request, out, as_json=json, full=full, corrected=corrected)
 
 
 def _next_replicate(request: RunRequest) -> int:

@@ -18,6 +18,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.snapshots import find_snapshot
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks import canary
+from evalake.tasks.corrected import corrected_differences, correction_notes, corrections
 from evalake.tasks.failures import Lacking, lacking
 from evalake.tasks.measure import run_frame
 from evalake.tasks.runtime.runs import of_suite, tagged, with_labels
@@ -72,6 +73,7 @@ def compare_sides(
     tag: str | None = None,
     metric: str | None = None,
     force: bool = False,
+    corrected: bool = False,
 ) -> Comparison:
     """Compare A with B: every metric of the suite over all samples, or one metric in all of its slices.
 
@@ -83,20 +85,28 @@ def compare_sides(
         tag: Without `run_id`, only of runs with this tag.
         metric: Only this metric.
         force: Compare what would be refused, with a warning.
+        corrected: Correct rates by people's labels, or a calibration, where there are.
 
     Raises:
         UsageError: A name stands for nothing, or there is no such metric.
         NotComparableError: The two do not compare.
     """
     first, second = find_sides(lake, (a, b), run_id, tag)
-    compared = compare_found(lake, first, second, None if metric is None else (metric,), force=force)
+    names = None if metric is None else (metric,)
+    compared = compare_found(lake, first, second, names, force=force, corrected=corrected)
     adjusted = with_holm(compared.rows)
     rows = pl.DataFrame([left_open(row) for row in adjusted.iter_rows(named=True)], schema=adjusted.schema)
     return replace(compared, rows=rows.select(FIELDS))
 
 
 def compare_found(
-    lake: Lake, first: Side, second: Side, names: Sequence[str] | None, *, force: bool = False
+    lake: Lake,
+    first: Side,
+    second: Side,
+    names: Sequence[str] | None,
+    *,
+    force: bool = False,
+    corrected: bool = False,
 ) -> Comparison:
     """Compare two sides, without adjusting p values: every metric over all samples, or those named in all their slices.
 
@@ -114,8 +124,7 @@ def compare_found(
     pairs = pairs_of(first, second)
     metrics = _metrics(suite, first, names)
     frames = rows_of(lake, suite, first), rows_of(lake, suite, second)
-    warnings = _refusals(suite, first, second, frames)
-    warnings += _moved_judges(lake, pairs)
+    warnings = _refusals(suite, first, second, frames) + _moved_judges(lake, pairs)
     if warnings and not force:
         raise NotComparableError(f"these do not compare: {'; '.join(warnings)}. --force compares them all the same")
     lacks = tuple(lacks_of(lake, suite, side, frame) for side, frame in zip((first, second), frames, strict=True))
@@ -131,14 +140,17 @@ def compare_found(
             for each, frame, of_side in zip((one, other), sides, lacks, strict=True)
         ]
         rows = _bounded(rows, {metric.name: metric for metric in metrics}, whose)
+        if corrected:
+            found = [corrections(lake, one.snapshot, *paired), corrections(lake, other.snapshot, *paired[::-1])]
+            rows = corrected_differences(rows, *found)
+            notes += [note for each in found for note in correction_notes(each, rows["metric"].unique())]
         notes += [note for each in whose for note in each.notes()]
         named = {"suite": suite.name, "a": one.name, "b": other.name, "model": one.models[0]}
         parts.append(rows.with_columns(pl.lit(value).alias(name) for name, value in named.items()))
     rows = pl.concat(parts)
     if rows.is_empty():
         raise NotComparableError(f"{a} and {b} share no sample: nothing can be paired")
-    notes_of_all = tuple(dict.fromkeys(notes))
-    return Comparison(suite, _in_order(rows, suite), [*warnings, *_marked(rows)], notes_of_all)
+    return Comparison(suite, _in_order(rows, suite), [*warnings, *_marked(rows)], tuple(dict.fromkeys(notes)))
 
 
 def _marked(rows: pl.DataFrame) -> list[str]:

@@ -1,23 +1,24 @@
 """Gate: hold a measured run against rules, on its own or beside a baseline; PASS, FAIL or UNDECIDED, rule by rule."""
 
 import json
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import polars as pl
 
-from evalake.core.errors import UsageError, did_you_mean
+from evalake.core.errors import UsageError
 from evalake.decisions.compare import Lacks, Side, compare_found, find_side, lacks_of, rows_of
+from evalake.decisions.rules import Change, Level, Target, read_rule, require_known
 from evalake.metrics.compare import SIGNIFICANT_BELOW, with_holm
-from evalake.metrics.estimators import Count, Maximum, Rate, Total
+from evalake.metrics.compute import Metric
+from evalake.metrics.estimators import Count, Maximum, Mean, Rate, Total
 from evalake.metrics.limits import ERROR, Ends, measure_exact, open_bounds, widened
 from evalake.metrics.power import Anytime
 from evalake.reports.gate import Checked, Gate
 from evalake.reports.ranking import (
-    FEWEST_UNITS,
     Decision,
     Verdict,
     as_judged,
@@ -29,110 +30,13 @@ from evalake.storage.lake import Lake
 from evalake.storage.snapshots import read_metrics
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks import measure
-
-# The rules of a gate: a small declared grammar, read into data.
-
-
-FORMS = (
-    "METRIC >= NUMBER",
-    "METRIC <= NUMBER",
-    "METRIC >= NUMBER from N units",
-    "no significant drop in METRIC",
-    "no significant rise in METRIC",
-    "no drop over NUMBER in METRIC",
-    "no rise over NUMBER in METRIC",
-)
-
-_METRIC = r"(?P<metric>[A-Za-z_]\w*)\s*(?:\[\s*(?P<slice>\w+)\s*=\s*(?P<part>[^\]]*?)\s*\])?"
-_NUMBER = r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<percent>%)?"
-_UNITS = r"(?:\s+from\s+(?P<units>\d+)\s+units?)?"
-_LEVEL = re.compile(rf"{_METRIC}\s*(?P<sign>>=|<=)\s*{_NUMBER}{_UNITS}")
-_WORSE = rf"(?:significant\s+(?P<way>drop|rise)|(?P<by>drop|rise)\s+over\s+{_NUMBER})"
-_CHANGE = re.compile(rf"no\s+{_WORSE}\s+in\s+{_METRIC}{_UNITS}")
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The metric and the part of the samples that a rule is about."""
-
-    metric: str
-    slice: str = "all"
-    slice_value: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A value must reach a number: be at least it, or at most."""
-
-    text: str
-    target: Target
-    number: float
-    at_least: bool
-    fewest: int = FEWEST_UNITS
-    """Fewer units than these never pass."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A value must not be worse than the baseline's: not significantly, or, with `margin`, not by more than that."""
-
-    text: str
-    target: Target
-    down: bool
-    """Whether less is worse: a drop is forbidden; else a rise."""
-    margin: float | None
-    fewest: int = FEWEST_UNITS
-    """Fewer units than these never pass."""
-
-
-Rule = Level | Change
-
-
-def read_rule(text: str) -> Rule:
-    """Read one rule. Raises UsageError where it has none of the forms."""
-    stripped = " ".join(text.split())
-    if match := _LEVEL.fullmatch(stripped):
-        return Level(stripped, _target(match), _number(match), match["sign"] == ">=", _fewest(match))
-    if match := _CHANGE.fullmatch(stripped):
-        margin = None if match["number"] is None else _number(match)
-        if margin is not None and margin < 0:
-            raise UsageError(f'the rule "{stripped}" allows a change of {margin:g}: a margin is 0 or more')
-        return Change(stripped, _target(match), (match["way"] or match["by"]) == "drop", margin, _fewest(match))
-    forms = "; ".join(FORMS)
-    raise UsageError(f'the rule "{stripped}" has none of the forms {forms} (METRIC may be METRIC[SLICE=VALUE])')
-
-
-def require_known(rule: Rule, known: Collection[Target]) -> None:
-    """Refuse a rule about what was not measured. Raises UsageError that names what was."""
-    target = rule.target
-    if target in known:
-        return
-    metrics = sorted({each.metric for each in known})
-    if target.metric not in metrics:
-        hint = did_you_mean(target.metric, metrics)
-        raise UsageError(f'the rule "{rule.text}" names no metric that was measured{hint} Known: {", ".join(metrics)}')
-    slices = sorted({each.slice for each in known if each.metric == target.metric})
-    if target.slice not in slices:
-        listed = ", ".join(slices)
-        raise UsageError(f'the rule "{rule.text}": {target.metric} has no slice {target.slice}, but {listed}')
-    parts = sorted(each.slice_value for each in known if (each.metric, each.slice) == (target.metric, target.slice))
-    raise UsageError(f'the rule "{rule.text}": {target.slice} has no {target.slice_value}, but {", ".join(parts)}')
-
-
-def _target(match: "re.Match[str]") -> Target:
-    return Target(match["metric"]) if match["slice"] is None else Target(match["metric"], match["slice"], match["part"])
-
-
-def _fewest(match: "re.Match[str]") -> int:
-    return FEWEST_UNITS if match["units"] is None else int(match["units"])
-
-
-def _number(match: "re.Match[str]") -> float:
-    return float(match["number"]) / (100 if match["percent"] else 1)
-
+from evalake.tasks.corrected import Corrections, correction_notes, corrections
 
 BARE = (Count, Maximum, Total)
 """Estimators whose value is what was seen, and estimates nothing beyond: it decides by itself."""
+
+NO_CLAIM = "nothing is claimed either way; hold a median to the rule"
+"""What is said of amounts whose limits may be too narrow."""
 
 MANY = 2
 """From so many checks of level rules on, how many may fail by chance is said."""
@@ -158,17 +62,19 @@ def hold_gate(
     force: bool = False,
     look: Look | None = None,
     adjust: bool = False,
+    corrected: bool = False,
 ) -> Gate:
     """Hold a run against rules.
 
     Args:
         lake: The lake that holds the run and the baseline.
         run: A run, a snapshot, or RUN:MODEL.
-        rules: In the grammar of `evalake.decisions.gate`.
+        rules: In the grammar of `evalake.decisions.rules`.
         baseline: What rules about changes compare with, named alike.
         force: Compare with a baseline that does not mean the same, with a warning.
         look: Which look it is, where samples come in rounds; none means the only one.
         adjust: Hold all level rules together to the error of one (Bonferroni 1936).
+        corrected: Correct rates by people's labels, or a calibration, where there are.
 
     Raises:
         UsageError: A name stands for nothing, or a rule cannot be read.
@@ -183,11 +89,13 @@ def hold_gate(
     side = _side(lake, run)
     other = None if baseline is None else _side(lake, baseline)
     metrics = read_metrics(lake, side.snapshot["snapshot_id"]).filter(pl.col("model").is_in(side.models))
-    measured = _Measured.read(lake, side, metrics, look)
+    measured = _Measured.read(lake, side, metrics, look, corrected=corrected)
     for rule in read:
         require_known(rule, measured.known)
     levels = measured.limited([rule for rule in read if isinstance(rule, Level)], adjust=adjust)
-    compared, warnings = _compared(lake, side, other, changes, force=force)
+    compared, warnings = _compared(lake, side, other, changes, force=force, corrected=corrected)
+    if corrected:
+        warnings = [*warnings, *correction_notes(measured.corrected, [rule.target.metric for rule in read])]
     if baseline is not None and not changes:
         example = f"no significant drop in {read[0].target.metric}"
         warnings = [f'no rule compares with the baseline {baseline}: one like "{example}" does']
@@ -224,7 +132,16 @@ def _side(lake: Lake, name: str) -> Side:
 class _Measured:
     """The values of a snapshot by target and subject (model and judge), with the limits that decide about them."""
 
-    def __init__(self, side: Side, metrics: pl.DataFrame, look: Look | None, frame: pl.DataFrame, lacks: Lacks) -> None:
+    def __init__(
+        self,
+        side: Side,
+        metrics: pl.DataFrame,
+        look: Look | None,
+        frame: pl.DataFrame,
+        lacks: Lacks,
+        corrected: Corrections,
+    ) -> None:
+        self.corrected = corrected
         self.models = side.models
         self.look = look
         self.frame, self.lacks = frame, lacks
@@ -240,11 +157,14 @@ class _Measured:
         self.error = ERROR
 
     @classmethod
-    def read(cls, lake: Lake, side: Side, metrics: pl.DataFrame, look: Look | None) -> "_Measured":
-        """Read the rows behind a snapshot, and what it lacks."""
+    def read(
+        cls, lake: Lake, side: Side, metrics: pl.DataFrame, look: Look | None, *, corrected: bool = False
+    ) -> "_Measured":
+        """Read the rows behind a snapshot, what it lacks, and how its rates are corrected."""
         suite = find_suite(side.run["suite"])
         frame = rows_of(lake, suite, side)
-        return cls(side, metrics, look, frame, lacks_of(lake, suite, side, frame))
+        found = corrections(lake, side.snapshot, frame) if corrected else {}
+        return cls(side, metrics, look, frame, lacks_of(lake, suite, side, frame), found)
 
     def limited(self, rules: Sequence[Level], *, adjust: bool) -> int:
         """Measure the exact limits of what level rules are about, and count the checks that there are of them."""
@@ -279,6 +199,8 @@ class _Measured:
         if isinstance(metric.estimator, Maximum | Total):
             return row["ci_low"], row["ci_high"]
         ends = open_bounds(rows, replace(metric, slices=("all",)), (absent, opened))
+        if ends is not None and (moved := row["value"] - self.rows[target, subject]["value"]):
+            ends = ends[0] + moved, ends[1] + moved
         return widened(row, metric, ends, self.error)
 
     def subjects(self, target: Target) -> list[Subject]:
@@ -286,10 +208,20 @@ class _Measured:
         judges = {judge for known, (_, judge) in self.rows if known == target}
         return [(model, judge) for model in self.models for judge in sorted(judges, key=lambda name: name or "")]
 
+    def _is_of_amounts(self, metric: Metric | None) -> bool:
+        """Tell whether it is a mean of amounts, which is not `reliable` where few of them make most of the sum."""
+        if metric is None or not isinstance(metric.estimator, Mean) or metric.estimator.low != 0:
+            return False
+        kind = self.frame.lazy().select(metric.estimator.quantity).collect_schema().dtypes()[0]
+        return math.isinf(metric.estimator.high) and not (kind.is_integer() or kind == pl.Boolean)
+
     def hold(self, rule: Level) -> Iterator[Checked]:
         """Hold the run's values against a number."""
         for subject in self.subjects(rule.target):
             row = self.rows.get((rule.target, subject), {})
+            known = self.corrected.get((*subject, rule.target.metric)) if rule.target.slice == "all" else None
+            if known is not None:
+                row = row | {name: getattr(known, name) for name in ("value", *ENDS, "units", "reliable")}
             value, shown = row.get("value"), (row.get("ci_low"), row.get("ci_high"))
             lacks = self.lacks.get(subject)
             missing = 0.0 if lacks is None else lacks.count / lacks.items
@@ -301,7 +233,7 @@ class _Measured:
                 continue
             units = row.get("units") or row["n"]
             is_bare = rule.target.metric in self.bare
-            exact = self.exact.get((rule.target, subject), row)
+            exact = self.exact.get((rule.target, subject), row) if known is None else row | {"n_eff": None}
             held = row | {"units": units, "n_eff": exact.get("n_eff") if self.look is None else None}
             metric = self.declared.get(rule.target.metric)
             held["trials"] = held["n_eff"] if metric is not None and type(metric.estimator) is Rate else None
@@ -313,6 +245,8 @@ class _Measured:
             decision = decide_whatever_is_missing(
                 held, ends, rule.number, higher_is_better=rule.at_least, fewest=0 if is_bare else rule.fewest
             )
+            if decision.verdict is not Verdict.UNDECIDED and not row["reliable"] and self._is_of_amounts(metric):
+                decision = Decision(Verdict.UNDECIDED, reason=f"the mean rests on few large amounts: {NO_CLAIM}")
             unbounded = "it has no interval" if None in (held["ci_low"], held["ci_high"]) else None
             yield Checked(
                 rule.text,
@@ -334,12 +268,13 @@ ENDS = ("ci_low", "ci_high")
 
 
 def _compared(
-    lake: Lake, side: Side, other: Side | None, changes: Sequence[Change], *, force: bool
+    lake: Lake, side: Side, other: Side | None, changes: Sequence[Change], *, force: bool, corrected: bool
 ) -> tuple[Mapping[tuple[Target, Subject], dict[str, Any]], Sequence[str]]:
     """Compute the paired differences that rules are about; p values are adjusted over all that are tested."""
     if other is None or not changes:
         return {}, ()
-    compared = compare_found(lake, side, other, sorted({rule.target.metric for rule in changes}), force=force)
+    names = sorted({rule.target.metric for rule in changes})
+    compared = compare_found(lake, side, other, names, force=force, corrected=corrected)
     tested = {rule.target for rule in changes if rule.margin is None}
     targets = [Target(*row) for row in compared.rows.select("metric", "slice", "slice_value").iter_rows()]
     family = pl.Series([target in tested for target in targets])
@@ -382,6 +317,8 @@ def _hold_change(
 
 def _change(rule: Change, row: Mapping[str, Any], look: Look | None) -> Decision:
     """Decide about a change as if nothing were missing."""
+    if row["mark"] is not None:
+        return Decision(Verdict.UNDECIDED, reason=f"{row['mark']}: {NO_CLAIM}")
     if rule.margin is not None:
         return _within(rule, row, rule.margin)
     decision = _significant(rule, row)

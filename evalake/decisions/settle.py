@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalake.core.errors import UsageError
-from evalake.decisions.gate import BARE, Change, Look, hold_gate, read_rule
+from evalake.decisions.gate import BARE, Look, hold_gate
+from evalake.decisions.rules import Change, read_rule
 from evalake.metrics.power import Anytime
 from evalake.reports.gate import Gate
 from evalake.reports.ranking import Verdict
@@ -20,9 +21,10 @@ GROWTH = 1.5
 """A round's samples over those of the round before: few looks, and none long after the rules could be decided."""
 
 PROMISE = (
-    "Rounds are one draw over all datasets together, in proportion, declared clusters whole and in a shuffled order. "
-    "A wrong verdict has a chance of about 5 % where clusters answer independently; what hangs together undeclared, or "
-    "in time, is not seen: declare it as `cluster`."
+    "Rounds are one draw over all datasets together, in proportion, declared clusters whole, drawn and asked in an "
+    "order that a fixed seed shuffles. A verdict on these samples is wrong in at most 5 %, though neighbours hang "
+    "together. Of further samples that holds where clusters answer independently: declare what hangs together as "
+    "`cluster`. Of replies that hang together in time nothing is promised."
 )
 """What a settled rule promises, and on which condition."""
 
@@ -91,7 +93,7 @@ def settle(
         lake: Where runs land.
         ask: Makes the run of a round, of both models where there are two.
         most: How many samples there are.
-        rules: In the grammar of `evalake.decisions.gate`.
+        rules: In the grammar of `evalake.decisions.rules`.
         model: Whose values are held against them.
         against: The model that changes are compared with.
         budget: What all rounds together may bill, and how many calls they may make.

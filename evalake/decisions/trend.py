@@ -26,6 +26,9 @@ _PANEL = re.compile("^panel:(dawid_skene:)?")
 _HASH = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{56}\b")
 _KEPT_STEPS = 2000
 
+WATCHED = 730
+"""Snapshots of one definition that are watched at most: two years of nights; an older beginning gives way."""
+
 Values = Mapping[str, Any]
 Moves = Mapping[tuple[str, str], Sequence[datetime]]
 
@@ -101,16 +104,26 @@ def trend(lake: Lake, values: pl.DataFrame) -> Trend:
     return Trend(joined, texts, tuple(_changes(joined)))
 
 
-def headline_changes(lake: Lake, suites: Sequence[str] | None = None) -> Sequence[Change]:
-    """List the series of headline metrics over all samples that left their beginning, of suites or of all."""
+def headline_changes(lake: Lake, suites: Sequence[str] | None = None, run_id: str | None = None) -> Sequence[Change]:
+    """List the series of headline metrics over all samples that left their beginning, of suites or of all.
+
+    With a run, only snapshots of its own definitions are read. Of each definition, the newest `WATCHED` are.
+    """
     headline = {name: find_suite(name).metrics.headline for name in suites or suite_names()}
+    columns = "snapshot_id", "run_id", "created_at", "definition_hash", "scorer_version"
+    snapshots = lake.frame(SNAPSHOTS).filter(pl.col("suite").is_in(list(headline))).select(columns).collect()
+    if run_id is not None:
+        own = snapshots.filter(pl.col("run_id") == run_id)["definition_hash"]
+        snapshots = snapshots.filter(pl.col("definition_hash").is_in(own.implode()))
+    snapshots = snapshots.sort("created_at").group_by("definition_hash", maintain_order=True).tail(WATCHED)
     is_headline = pl.any_horizontal(
         (pl.col("suite") == name) & pl.col("metric").is_in(list(metrics)) for name, metrics in headline.items()
     )
-    values = lake.frame(METRIC_SNAPSHOTS).drop("run_id", "measured_at").filter(pl.col("slice") == "all", is_headline)
-    snapshots = lake.frame(SNAPSHOTS).select("snapshot_id", "run_id", "created_at", "definition_hash", "scorer_version")
+    ours = pl.col("snapshot_id").is_in(snapshots["snapshot_id"].implode())
+    values = lake.frame(METRIC_SNAPSHOTS).filter(ours, pl.col("slice") == "all", is_headline)
     runs = lake.frame(RUNS).select("run_id", "origin", "started_at", "ended_at", "dataset_versions", "parameters")
-    return trend(lake, values.join(snapshots, on="snapshot_id").join(runs, on="run_id").collect()).changes
+    of_snapshot = values.drop("run_id", "measured_at").join(snapshots.lazy(), on="snapshot_id")
+    return trend(lake, of_snapshot.join(runs, on="run_id").collect()).changes
 
 
 def _changes(values: pl.DataFrame) -> Iterator[Change]:

@@ -9,9 +9,10 @@ import polars as pl
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from evalake.metrics.columns import added_up, numbered
 from evalake.metrics.estimator import Draw, Estimate, Estimator, effective_size, quotient
 from evalake.metrics.intervals import CONFIDENCE, Array, Integers, Z, student, wilson
-from evalake.metrics.units import Linearised, View, added_up, numbered
+from evalake.metrics.units import Linearised, View
 
 BINS = 10
 SPREAD_IN_BIN = 1 / BINS / 12**0.5

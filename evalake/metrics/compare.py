@@ -14,12 +14,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evalake.core.errors import MetricError
+from evalake.metrics.columns import Columns, share_within
 from evalake.metrics.compute import Inputs, Metric
 from evalake.metrics.estimator import Estimate, Estimator
 from evalake.metrics.estimators import MOST_OF_LARGEST, is_amount, is_share_of_rows, share_of_largest
 from evalake.metrics.intervals import Array, Integers, difference, student
 from evalake.metrics.slices import Slicing
-from evalake.metrics.units import Columns, Units, View
+from evalake.metrics.units import Units, View
 
 DRAWS = 5_000
 """Random exchanges behind a p value, besides the one observed."""
@@ -147,7 +148,7 @@ class Paired:
     def of(cls, inputs: Inputs, columns: Columns, name: str) -> "Paired":
         """Find the units of a slice, and pair the groups of its two sides."""
         slicing = Slicing.of(columns, name, ("judge", "side"))
-        units = Units.of(slicing.group, slicing.keys.height, inputs.cluster)
+        units = replace(Units.of(slicing.group, slicing.keys.height, inputs.cluster), strata=inputs.strata)
         of_unit = np.zeros(units.count, dtype=np.int64)
         of_unit[units.of_row] = inputs.cluster[units.rows]
         group_of: dict[tuple[str | None, str], dict[int, int]] = {}
@@ -156,6 +157,15 @@ class Paired:
         in_order = sorted(group_of.items(), key=lambda item: (item[0][0] or "", item[0][1]))
         both = [(*key, sides[0], sides[1]) for key, sides in in_order if len(sides) == 2]
         return cls(units, [cls._pair(units, of_unit, *each) for each in both])
+
+    def stratified(self, pair: Pair, added: Array) -> float:
+        """Compute the share of the variance of what a pair's clusters add, [clusters], that strata leave."""
+        if self.units.stratum_of is None:
+            return 1.0
+        stratum = np.zeros(pair.size, dtype=np.int64)
+        for side in (1, 0):
+            stratum[pair.places[side]] = self.units.stratum_of[pair.units[side]]
+        return float(share_within(added, stratum, np.zeros_like(stratum), 1)[0])
 
     @staticmethod
     def _pair(units: Units, of_unit: Integers, judge: str | None, value: str, a: int, b: int) -> Pair:
@@ -210,12 +220,13 @@ def _compared(
     for pair, mark in zip(paired.pairs, unequal, strict=True):
         a, b = pair.groups
         value = estimate.value[a] - estimate.value[b]
-        low, high = _interval(estimate, pair) if estimate.make_influence else (np.nan, np.nan)
+        low, high, p_within = _interval(estimate, pair, paired) if estimate.make_influence else (np.nan, np.nan, None)
         binary = is_share_of_rows(metric.estimator, view)
         gains, losses, single = _flips(view, pair) if binary else (None, None, False)
         p = None
         if estimate.make_influence and not np.isnan(value):
             p = mcnemar(gains or 0, losses or 0) if single else _exchange_p(metric, view, pair, draws)
+            p = p if p_within is None or p is None else p_within
         if p is not None:
             low, high = _agreeing(value, (low, high), 1.0 if mark else p)
         yield {
@@ -255,11 +266,15 @@ def _of_unequal_shape(estimator: Estimator, view: View, paired: Paired) -> list[
     return [mark(pair) for pair in paired.pairs]
 
 
-def _interval(estimate: Estimate, pair: Pair) -> Limits:
+def _interval(estimate: Estimate, pair: Pair, paired: Paired) -> tuple[float, float, float | None]:
     """Compute the interval of a difference; two unseen units, one for either side, keep it from width zero.
 
-    It is Student's between units, within what the sides' own intervals allow, or MOVER's where units are few.
+    It is Student's between units, within what the sides' own intervals allow, or MOVER's where units are few. Where
+    strata of the draw lessen the variance, Student's p within them is returned, too.
     """
+    from scipy.special import stdtr
+
+    p = None
     first, second = (pair.of_side(side, estimate.influence) for side in (0, 1))
     a, b = ([ends[group] for ends in (estimate.value, estimate.ci_low, estimate.ci_high)] for group in pair.groups)
     both, apart = np.concatenate((first, second)), first - second
@@ -273,10 +288,12 @@ def _interval(estimate: Estimate, pair: Pair) -> Limits:
         correlated = np.clip((first @ second - unseen / 2) / scale, -1.0, 1.0) if varied and scale > 0 else 0.0
         low, high = difference((a[0], a[1], a[2]), (b[0], b[1], b[2]), np.asarray(correlated))
     else:
-        value = a[0] - b[0]
-        reach = student(estimate.units[groups].min()) * np.sqrt((apart**2).sum() + unseen)
+        value, units, within = a[0] - b[0], estimate.units[groups].min(), paired.stratified(pair, apart)
+        se = np.sqrt((apart**2).sum() * within + unseen)
+        reach = student(units) * se
+        p = float(2 * stdtr(units - 1, -abs(value) / se)) if within < 1 else None
         low, high = np.fmax(value - reach, a[1] - b[2]), np.fmin(value + reach, a[2] - b[1])
-    return float(low), float(high)
+    return float(low), float(high), p
 
 
 def _agreeing(value: float, interval: Limits, p: float) -> Limits:

@@ -15,10 +15,11 @@ import polars as pl
 from typing_extensions import override
 
 from evalake.core.errors import MetricError
+from evalake.metrics.columns import added_up
 from evalake.metrics.estimator import Draw, Estimate, Estimator, estimated, every_row, identity, quotient
 from evalake.metrics.estimators import Rate
 from evalake.metrics.intervals import Array, Z, combined, modified_wilson, student
-from evalake.metrics.units import View, added_up
+from evalake.metrics.units import View
 
 FEWEST_UNITS = 5
 """Below so many units, a part other than a rate is put at its limit: its few values do not rule that out."""
@@ -86,7 +87,7 @@ class Composite(Estimator):
         )
         changes = self._changes(values, value, uncertain, np.sqrt(np.nan_to_num(together.variances)))
         influence = together.influence(changes.slope)
-        variance = view.units.total(influence**2)
+        variance = view.units.total(influence**2) * view.units.stratified(influence, view.sums("n") != 0)
         correlations = together.correlations(changes.slope, [_support(view.part(name)) for name in uncertain])
         down, up = combined(changes.down, correlations), combined(changes.up, correlations)
         fewest = np.fmin.reduce([np.where(np.isnan(each.value), np.nan, each.fewest) for each in uncertain.values()])

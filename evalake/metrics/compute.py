@@ -13,15 +13,16 @@ from polars import selectors
 
 from evalake.core.errors import MetricError
 from evalake.core.hashing import content_hash
+from evalake.metrics.columns import STRATUM, Columns, added_up, numbered, ranks
 from evalake.metrics.estimator import Estimate, Estimator, estimated
 from evalake.metrics.intervals import Array, Integers
 from evalake.metrics.slices import Slicing, units_of
-from evalake.metrics.units import Columns, Units, View, added_up, numbered, ranks
+from evalake.metrics.units import Units, View
 
 # What a metric is: a name, an estimator, the slices it is reported for; and the declared identity of its values.
 
 
-ENGINE_VERSION = 7
+ENGINE_VERSION = 8
 """Changes whenever the engine can give another value, error, interval or count for the same rows and declarations."""
 
 
@@ -72,6 +73,7 @@ class Inputs:
         columns: Per metric: from the name of an input to its column in `frame`.
         group: [rows] the number of each row's group, in that order.
         cluster: [rows] the number of each row's cluster, likewise.
+        strata: [rows] that of the stratum that its cluster was drawn from; None where nothing was.
     """
 
     frame: pl.DataFrame
@@ -79,6 +81,7 @@ class Inputs:
     columns: Sequence[Mapping[str, str]]
     group: Integers
     cluster: Integers
+    strata: Integers | None = None
 
     @classmethod
     def read(
@@ -115,15 +118,25 @@ class Inputs:
         if cluster is not None and (unknown := given[cluster].null_count()):
             raise MetricError(f"{unknown} samples have no {cluster}, the column of their cluster.")
         order, group, of_cluster = _settled(given, groups, cluster)
+        strata = None if cluster is None or STRATUM not in schema else _strata(given, cluster)
         frame = given.select(**selected)
         _refuse_non_finite(frame, owner)
-        return cls(frame, order, columns, group, of_cluster)
+        return cls(frame, order, columns, group, of_cluster, None if strata is None else strata[order])
 
     def rows(self, first: int = 0, last: int | None = None) -> pl.DataFrame:
         """Return the rows that are measured from the first to before the last, in their order."""
         order = self.order[first:last]
         in_place = len(order) and (np.diff(order) == 1).all()
         return self.frame[int(order[0]) : int(order[-1]) + 1] if in_place else self.frame[order]
+
+
+def _strata(frame: pl.DataFrame, cluster: str) -> Integers | None:
+    """Assign each row the number of the stratum, or the strata, that its cluster was drawn from; None without any."""
+    if not frame[STRATUM].count():
+        return None
+    of_cluster = frame.group_by(cluster).agg(pl.col(STRATUM).cast(pl.String).unique().sort().str.join("\n"))
+    joined = frame.select(cluster).join(of_cluster, on=cluster, how="left", maintain_order="left")
+    return ranks(joined[STRATUM])
 
 
 def _typed_inputs(metric: Metric, nothing: pl.LazyFrame) -> dict[str, pl.Expr]:
@@ -309,6 +322,7 @@ class _Part:
     last: int
     group: Integers
     cluster: Integers
+    strata: Integers | None
 
     @classmethod
     def all_of(cls, inputs: Inputs) -> "list[_Part]":
@@ -317,7 +331,11 @@ class _Part:
         for begin in np.flatnonzero(group[1:] != group[:-1]) + 1:
             if begin - cuts[-1] >= PART_ROWS:
                 cuts.append(int(begin))
-        return [cls(a, b, group[a:b], inputs.cluster[a:b]) for a, b in pairwise([*cuts, len(group)])]
+        strata = inputs.strata
+        return [
+            cls(a, b, group[a:b], inputs.cluster[a:b], None if strata is None else strata[a:b])
+            for a, b in pairwise([*cuts, len(group)])
+        ]
 
 
 def _measure_part(inputs: Inputs, metrics: Sequence[Metric], groups: Sequence[str], part: _Part) -> list[pl.DataFrame]:
@@ -331,7 +349,8 @@ def _measure_part(inputs: Inputs, metrics: Sequence[Metric], groups: Sequence[st
         for together in [slices] if columns.rows < 2 * PART_ROWS else [(name,) for name in slices]:
             known = [slicings[name] for name in together if not slicings[name].keys.is_empty()]
             if known:
-                view = View(columns, units_of(known, part.group, part.cluster), {})
+                units = replace(units_of(known, part.group, part.cluster), strata=part.strata)
+                view = View(columns, units, {})
                 estimates = [
                     _estimate(metric, replace(view, column_of=inputs.columns[i]), known) for i, metric in own.items()
                 ]

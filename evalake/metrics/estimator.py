@@ -67,7 +67,7 @@ class Estimate:
 
     @cached_property
     def influence(self) -> Array:
-        """What each unit adds to the error, [units], whose squares sum up to its variance."""
+        """What each unit adds to the error, [units], whose squares sum up to its variance but for strata."""
         return np.empty(0) if self.make_influence is None else self.make_influence()
 
 
@@ -133,7 +133,7 @@ def bounded(
     weight = np.maximum(quotient(_at_a_bound(line, low, high), line.count), least_weight)
     weight = np.where(line.variance > 0, weight, 1.0)
     n_eff = effective_size(line, low, high, weight, heaviest)
-    n_eff = n_eff * (Z / student(line.count)) ** 2
+    n_eff = n_eff * (Z / student(line.effective)) ** 2 / line.stratified
     with np.errstate(all="ignore"):
         share = np.clip((line.value - low) / (np.asarray(high) - low), 0.0, 1.0)
         ends = modified_wilson(np.where(share >= 1, n_eff, share * n_eff), n_eff)
@@ -180,20 +180,20 @@ def mean_of_counts(view: View, line: Linearised) -> tuple[Array, Array]:
         whole = below.total + weight * below.unit_size
         mean = (line.total + weight * unseen) / whole
         squares = line.squares(mean) + weight * (unseen - mean * below.unit_size) ** 2
-        return counts(line.value, squares / below.total**2 / mean, line.count)
+        return counts(line.value, squares * line.stratified / below.total**2 / mean, line.effective)
 
 
 def effective_rows(view: View, line: Linearised, n: Array) -> Array:
     """Divide n by the design effect: the variance between units over that between rows, or as of equal rows."""
     if line.single.all():
-        return np.where(n > 0, n, np.nan)
+        return np.where(n > 0, n / line.stratified, np.nan)
     below = line.below
     with np.errstate(all="ignore"):
         between_rows = below.row_total / (below.row_total - 1) * _squares_of_rows(view, line.value) / below.total**2
         effect = line.variance / between_rows
         alike = below.row_squares / below.row_total
         effect = np.where(np.isfinite(effect) & (line.variance > 0), effect, alike)
-        return np.where(line.single, n, n / effect) + 0 * line.value
+        return np.where(line.single, n / line.stratified, n / effect) + 0 * line.value
 
 
 def _squares_of_rows(view: View, value: Array) -> Array:
@@ -251,7 +251,8 @@ class Jackknife(Estimator):
             mean = view.units.total(apart) / units
             influence = np.where(counts, of_group(mean) - apart, 0.0) * of_group(np.sqrt((units - 1) / units))
         influence = np.where(np.isfinite(influence), influence, 0.0)
-        se = np.where(np.isnan(value) | (units < 3), np.nan, np.sqrt(view.units.total(influence**2)))
+        variance = view.units.total(influence**2) * view.units.stratified(influence, counts)
+        se = np.where(np.isnan(value) | (units < 3), np.nan, np.sqrt(variance))
         low, high = correlation(value, se, units)
         n = view.totals("n")
         n_eff = np.where(n > 0, units, np.nan)

@@ -13,6 +13,7 @@ import polars as pl
 from typing_extensions import override
 
 from evalake.core.errors import MetricError
+from evalake.metrics.columns import ordered
 from evalake.metrics.estimator import (
     LEAST_WEIGHT,
     Draw,
@@ -26,7 +27,7 @@ from evalake.metrics.estimator import (
     quotient,
 )
 from evalake.metrics.intervals import Array, Integers, Z, above_zero, student, student_t, wilson
-from evalake.metrics.units import Linearised, Units, View, ordered
+from evalake.metrics.units import Linearised, Units, View
 
 
 class Quotient(Estimator):
@@ -69,9 +70,9 @@ class Rate(Quotient):
         if np.any((k < 0) | (k > n)):
             raise MetricError("it counts more successes than units, or fewer than none")
         n_eff = effective_size(line, 0.0, 1.0, np.ones_like(p))
-        n_eff = np.where(line.below.one_each, n, np.minimum(n_eff, n))
+        n_eff = np.where(line.below.one_each, n, np.minimum(n_eff, n)) / line.stratified
         with np.errstate(all="ignore"):
-            recorded = np.where(n >= 2, np.sqrt(p * (1 - p) / (n - 1)), np.nan)
+            recorded = np.where(n >= 2, np.sqrt(p * (1 - p) * line.stratified / (n - 1)), np.nan)
             se = np.where(line.single, recorded, np.sqrt(line.variance))
         low, high = wilson(np.where(p >= 1, n_eff, p * n_eff), n_eff)
         n_eff = np.where(n > 0, n_eff, np.nan)
@@ -327,10 +328,10 @@ def ratio_estimate(
         if not whole_numbers:
             few = share_of_largest(view.units, line.numerator) > MOST_OF_LARGEST
             fewest = np.where(few | (line.count < FROM_UNITS), 0.0, line.count)
-        ends = mean_of_counts(view, line) if whole_numbers else above_zero(value, se, line.count)
+        ends = mean_of_counts(view, line) if whole_numbers else above_zero(value, se, line.effective)
         ends = (ends[0], np.where(se > 0, ends[1], np.nan)) if not np.isnan(ends[1]).all() else ends
     else:
-        ends = student_t(value, se, line.count)
+        ends = student_t(value, se, line.effective)
     defined = ~np.isnan(value)
     n, units = np.where(defined, n, 0.0), np.where(defined, units, 0.0)
     return Estimate(value, n, units, effective_rows(view, line, n), se, *ends, fewest, lambda: line.influence)

@@ -16,13 +16,14 @@ from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from evalake.metrics.calibration import CalibrationError
+from evalake.metrics.columns import Columns
 from evalake.metrics.composite import Composite, MacroAverage
 from evalake.metrics.compute import Inputs, Metric, measure
 from evalake.metrics.estimator import Estimate, Estimator
 from evalake.metrics.estimators import Count, Mean, Rate, Ratio
 from evalake.metrics.intervals import Array
 from evalake.metrics.slices import Slicing
-from evalake.metrics.units import Columns, Units, View
+from evalake.metrics.units import Units, View
 
 ERROR = 0.05
 """How often a decision's two limits leave out the truth, at most: half of it to either side."""

@@ -13,10 +13,11 @@ from statistics import NormalDist
 import numpy as np
 import polars as pl
 
+from evalake.metrics.columns import Columns
 from evalake.metrics.compare import Paired
 from evalake.metrics.compute import Inputs, Metric
 from evalake.metrics.intervals import Array, Integers
-from evalake.metrics.units import Columns, View
+from evalake.metrics.units import View
 
 ALPHA = 0.05
 """Two-sided level of the test that is to find the difference."""

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalake.core.errors import MetricError
+from evalake.metrics.columns import share_within
 from evalake.metrics.estimator import LEAST_WEIGHT
 from evalake.metrics.intervals import Array, Integers, Z, student, wilson
 from evalake.metrics.limits import clopper_pearson
@@ -65,6 +66,7 @@ def ratio(
     human: Array,
     weight: Array,
     cluster: Integers | None = None,
+    stratum: Integers | None = None,
 ) -> PPIEstimate | None:
     """Estimate the ratio of two sums over samples, between 0 and 1, whose true numerators are people's.
 
@@ -75,6 +77,7 @@ def ratio(
         human: By label: people's numerators.
         weight: By label: what the sample stands for, such as one over the probability with which it was drawn.
         cluster: By sample: the number of its cluster; without it each is one. Replicates of a sample are one cluster.
+        stratum: By sample: the number of the stratum that it was drawn from, where the samples themselves are a draw.
 
     Returns:
         The estimate; None with labels of fewer than 5 clusters.
@@ -92,7 +95,8 @@ def ratio(
         return None
     share = weight / weight.sum()
     alone = _alone(d[labelled], y, share, own)
-    powered = _powered(f, d, labelled, y, share, whole, own)
+    drawn = np.zeros(len(f), dtype=np.int64) if stratum is None else stratum
+    powered = _powered(f, d, labelled, y, share, (whole, drawn), own)
     if units * min(alone.value, 1 - alone.value, powered.value, 1 - powered.value) < FEWEST_UNLIKE:
         return _alone(d[labelled], y, share, own, exact=True)
     return alone if powered.width > WIDER * alone.width else powered
@@ -112,9 +116,13 @@ def _alone(d: Array, y: Array, share: Array, own: Integers, *, exact: bool = Fal
 
 
 def _powered(
-    f: Array, d: Array, labelled: Integers, y: Array, share: Array, whole: Integers, own: Integers
+    f: Array, d: Array, labelled: Integers, y: Array, share: Array, of_sample: tuple[Integers, Integers], own: Integers
 ) -> PPIEstimate:
-    """Estimate from the judge's word on all, corrected by people's; labels weigh `share`, and are of clusters `own`."""
+    """Estimate from the judge's word on all, corrected by people's; labels weigh `share`, and are of clusters `own`.
+
+    `of_sample` is the cluster and the stratum of each sample.
+    """
+    whole, stratum = of_sample
     size, n, units = len(f), len(y), int(own.max()) + 1
     judge, scale = f[labelled], d.mean()
     tuned = _cross_fitted(judge, y, share, own)
@@ -130,6 +138,8 @@ def _powered(
     between = float(share @ (residual - centre) ** 2) * units / (units - 1)
     together = max(_together(residual - centre, own), _together(f - f.sum() / d.sum() * d, whole))
     effect = 1 + together * (float((np.bincount(whole) ** 2).sum()) / size - 1)
+    strata = stratum[labelled]
+    between *= float(share_within(residual - centre, strata, np.zeros_like(strata), 1)[0]) if strata.any() else 1.0
     variance = (between * effect / size + spread * max(0.0, 1 - n / size)) / scale**2
     kept = float(np.clip(value, 0.0, 1.0))
     weight_of_unseen = max(LEAST_WEIGHT, abs(1 - 2 * kept))

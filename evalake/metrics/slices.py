@@ -8,8 +8,9 @@ from math import comb
 import numpy as np
 import polars as pl
 
+from evalake.metrics.columns import Columns, begins, numbered, ordered
 from evalake.metrics.intervals import Integers
-from evalake.metrics.units import Columns, Pool, Share, Units, begins, numbered, ordered
+from evalake.metrics.units import Pool, Share, Units
 
 # How well a grouping agrees with a known one: over pairs, each either together or apart.
 

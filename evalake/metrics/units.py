@@ -7,97 +7,14 @@ order of group, then cluster, so that what is of one group is added up at a stre
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import TypeVar, cast
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
-from polars import selectors
 
+from evalake.metrics.columns import Columns, added_up, begins, ordered, share_within
 from evalake.metrics.intervals import ROUNDING, Array, Integers
-
-# Columns of samples as arrays, and numbers of their rows by what they hold.
-
-
-class Columns:
-    """The columns of a frame; each is read once."""
-
-    def __init__(self, frame: pl.DataFrame) -> None:
-        self.frame = frame
-        self._ranks: dict[str | None, Integers] = {None: np.zeros(frame.height, dtype=np.int64)}
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return self.frame.height
-
-    def is_condition(self, column: str) -> bool:
-        """Tell whether the column holds conditions."""
-        return self._schema[column] == pl.Boolean
-
-    def is_whole(self, column: str) -> bool:
-        """Tell whether the column holds whole numbers."""
-        return self._schema[column].is_integer()
-
-    @cached_property
-    def _schema(self) -> pl.Schema:
-        return self.frame.schema  # which a frame makes anew each time
-
-    def values(self, column: str) -> Array:
-        """Return the column, [rows], 0 for null."""
-        return self._numbers[column].to_numpy()
-
-    @cached_property
-    def _numbers(self) -> pl.DataFrame:
-        return self.frame.select((selectors.numeric() | selectors.boolean()).cast(pl.Float64).fill_null(0.0))
-
-    def is_known(self, column: str) -> NDArray[np.bool_]:
-        """Tell which rows have a value."""
-        return self.frame[column].is_not_null().to_numpy()
-
-    def ranks(self, column: str | None) -> Integers:
-        """Rank each row's value among the column's, from 1, 0 for null; all 0 without a column."""
-        if column is not None and column not in self._ranks:
-            self._ranks[column] = ranks(self.frame[column])
-        return self._ranks[column]
-
-
-def added_up(group: Integers, values: Array, groups: int) -> Array:
-    """Add values up by group, [groups]."""
-    return np.asarray(np.bincount(group, values, groups), dtype=np.float64)
-
-
-def ranks(values: pl.Series) -> Integers:
-    """Rank each among the distinct values, from 1, 0 for null. Only the distinct values are sorted."""
-    distinct = values.unique().drop_nulls().sort().alias("value").to_frame().with_row_index("rank", offset=1)
-    placed = values.alias("value").to_frame().join(distinct, on="value", how="left", maintain_order="left")
-    return placed["rank"].fill_null(0).cast(pl.Int64).to_numpy()
-
-
-def numbered(keys: Integers, below: int) -> tuple[Integers, Integers]:
-    """Assign each key its number among the distinct keys, which are listed, too. Keys are 0 to `below`."""
-    if below > max(8 * len(keys), 1_000_000):
-        distinct, number = np.unique(keys, return_inverse=True)
-        return number, distinct
-    occurs = np.zeros(below, dtype=np.bool_)
-    occurs[keys] = True
-    return (np.cumsum(occurs) - 1)[keys], np.flatnonzero(occurs)
-
-
-def begins(*keys: Integers) -> NDArray[np.bool_]:
-    """Tell which rows, standing in order of the keys, are the first with theirs."""
-    first = np.ones(len(keys[0]), dtype=np.bool_)
-    first[1:] = reduce(np.logical_or, [key[1:] != key[:-1] for key in keys])
-    return first
-
-
-def ordered(keys: Integers) -> Integers:
-    """List row numbers in order of their keys, 0 or more, those of one key in the order they are in."""
-    if keys.max(initial=0) <= np.iinfo(np.uint16).max:
-        return np.argsort(keys.astype(np.uint16), kind="stable")  # by digits, which is faster
-    return np.argsort(keys, kind="stable")
-
 
 T = TypeVar("T")
 
@@ -133,6 +50,7 @@ class Units:
         of_row: [its rows] the unit of each row.
         group_of: [units] the group of each unit.
         shares: Where the units of slices are picked from, one slice after the other, if slices have some in common.
+        strata: [rows] the stratum that each row's cluster was drawn from; None where nothing was drawn by strata.
     """
 
     groups: int
@@ -140,6 +58,7 @@ class Units:
     of_row: Integers
     group_of: Integers
     shares: Sequence[Share] = ()
+    strata: Integers | None = None
 
     @classmethod
     def of(cls, group: Integers, groups: int, cluster: Integers) -> "Units":
@@ -200,6 +119,21 @@ class Units:
         """Add up what each of its rows has, by unit."""
         return added_up(self.of_row, by_row, self.count)
 
+    @cached_property
+    def stratum_of(self) -> Integers | None:
+        """The stratum of each unit; None where there are none."""
+        return None if self.strata is None else self.strata[self.rows[begins(self.of_row)]]
+
+    def stratified(self, added: Array, counts: NDArray[np.bool_] | None = None) -> Array:
+        """Compute by how much strata lessen the variance of what units add up to, [groups]; see `share_within`.
+
+        `counts` tells which units are behind the sum.
+        """
+        if self.stratum_of is None or not self.count:
+            return np.ones(self.groups)
+        ours = np.ones(self.count, dtype=np.bool_) if counts is None else counts
+        return share_within(added[ours], self.stratum_of[ours], self.group_of[ours], self.groups)
+
     def add_up(self, values: Array) -> Array:
         """Add up a column, [rows], by unit."""
         if not self.shares:
@@ -220,6 +154,7 @@ class Units:
         key = key[order]
         first = begins(key)
         finer = Units.in_order(self.rows[order], np.cumsum(first) - 1, int(first.sum()), self.of_row[order])
+        finer = replace(finer, strata=self.strata)
         unit = np.empty(finer.count, dtype=np.int64)
         unit[finer.of_row] = self.of_row[order]
         return finer, key[first] // labels, unit
@@ -273,6 +208,13 @@ class Denominator:
     def one_each(self) -> NDArray[np.bool_]:
         """Whether no unit of a group has a sum above 1, [groups]."""
         return np.asarray(self.units.most(self.sums) <= 1)
+
+    @cached_property
+    def effective(self) -> Array:
+        """The number of equal units that tell as much as these do with their unequal rows, [groups] (Kish 1965)."""
+        with np.errstate(all="ignore"):
+            alike = self.row_total**2 / self.row_squares
+        return np.where(self.count > 0, np.maximum(np.minimum(alike, self.count), np.minimum(self.count, 2)), 0.0)
 
     @cached_property
     def unit_size(self) -> Array:
@@ -336,6 +278,16 @@ class Linearised:
         apart = self.value - value
         return np.asarray(squares + apart * (2 * across + apart * self.below.squares))
 
+    @property
+    def effective(self) -> Array:
+        """The number of equal units that tell as much, [groups]."""
+        return self.below.effective
+
+    @cached_property
+    def stratified(self) -> Array:
+        """The share of the variance that strata leave, [groups]."""
+        return self.units.stratified(self._residual, self.below.sums != 0)
+
     @cached_property
     def _scale(self) -> Array:
         with np.errstate(all="ignore"):
@@ -344,13 +296,13 @@ class Linearised:
 
     @cached_property
     def influence(self) -> Array:
-        """Each unit's part of the error, [units]: the sum of squares is the variance."""
+        """Each unit's part of the error, [units]: the sum of squares is the variance, but for strata."""
         return np.asarray(self._residual * self.units.spread(self._scale))
 
     @cached_property
     def variance(self) -> Array:
         """The squared standard error between units, [groups]; NaN below 2 units."""
-        variance = self._moments[0] * self._scale**2
+        variance = self._moments[0] * self._scale**2 * self.stratified
         variance = np.where(variance > (ROUNDING * self.value) ** 2, variance, 0.0)
         return np.where(self.count >= 2, variance, np.nan)
 

@@ -94,7 +94,7 @@ def _root_of_sum(line: Linearised, n: Array, farthest: Array, most: float) -> Es
     value = np.sqrt(line.value)
     with np.errstate(all="ignore"):
         se = np.where(line.value > 0, np.sqrt(line.variance) / (2 * value), np.nan)
-        half = student(line.count) * se / value
+        half = student(line.effective) * se / value
         low, high = value * np.exp(-half), np.minimum(value * np.exp(half + half**2), most)
         bound = np.where(np.isfinite(farthest) & (farthest > 0), farthest**2, np.nan)
         least, largest = (np.sqrt(end) for end in bounded(line, 0.0, bound, LEAST_WEIGHT))

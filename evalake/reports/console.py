@@ -13,11 +13,14 @@ from rich.text import Text
 from evalake.reports.kinds import KINDS
 from evalake.reports.report import Report, headline, warnings
 from evalake.reports.tables import Cell, Table
-from evalake.reports.wording import UNKNOWN, UNRELIABLE
+from evalake.reports.wording import UNKNOWN, UNRELIABLE, visible
 
 STYLES = {"": "", "pass": "bold green", "fail": "bold red"}
 KEY_WIDTH = 34
 """What the names of models have at least before they are folded."""
+
+MANY = 20
+"""Intervals of one table from which on about one misses its value by chance."""
 
 HEADING_WIDTH = 12
 _PARTS = re.compile(r"[^-_/: ]*[-_/: ]|[^-_/: ]+")
@@ -59,7 +62,7 @@ class Summary:
         if not self.whole and told and (more := len(told[0][0].rows) - MOST_MODELS) > 0:
             yield Text(f" … and {more} more lines: --full", style="dim")
         yield Text("")
-        yield from map(Text, _legend(sheets))
+        yield from map(Text, _legend(sheets, visible(report.run["run_id"], 100)))
         if more := len(told) - len(shown):
             yield Text(f"{more} more table{'s' * (more > 1)}: --full")
 
@@ -144,13 +147,16 @@ def _folded(text: str, width: int) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _legend(sheets: Sequence[_Sheet]) -> Iterator[str]:
+def _legend(sheets: Sequence[_Sheet], run_id: str) -> Iterator[str]:
     cells = [cell for sheet in sheets for row in sheet.table.rows for cell in row]
     texts = [text for sheet in sheets for row in sheet.texts for text in row]
     if any("[" in text for text in texts):
         yield "[ ] 95 % interval"
     if any("letters" in sheet.table.headings for sheet in sheets):
         yield "letters: models that share one are not significantly apart (5 %, Holm over all pairs)"
+    if any(sum(1 for row in sheet.table.rows for cell in row if cell.interval) >= MANY for sheet in sheets):
+        yield "of many intervals side by side, about 1 in 20 misses its value by chance"
+    yield f"n, units and interval of every value: evalake metrics --run {run_id} --all"
     if any(cell.doubtful for cell in cells):
         yield f"{UNRELIABLE} unreliable: fewer than 30 units, or a mean that rests on few large amounts"
     if any(cell.text == UNKNOWN for cell in cells):

@@ -16,6 +16,7 @@ import polars as pl
 from evalake.metrics.agreement import BY_DAWID_SKENE
 from evalake.metrics.compare import DRAWS, SIGNIFICANT_BELOW, compare, holm
 from evalake.metrics.compute import Metric
+from evalake.metrics.corrected import Corrected, implied_p, with_corrections
 from evalake.metrics.limits import ERROR, Answered, Bounds, Ends, bounds_of_difference, left_open
 
 # Decide whether a value reaches a target, as far as its interval tells: PASS, FAIL, or UNDECIDED.
@@ -231,7 +232,10 @@ class Standing:
 
 
 def compare_all(
-    frame: pl.DataFrame, metric: Metric, lacks: Mapping[tuple[str, str | None], Answered] = MappingProxyType({})
+    frame: pl.DataFrame,
+    metric: Metric,
+    lacks: Mapping[tuple[str, str | None], Answered] = MappingProxyType({}),
+    corrected: Mapping[tuple[str, str | None], Corrected] = MappingProxyType({}),
 ) -> dict[str | None, tuple[Comparison, ...]]:
     """Compare every pair of models in a metric over all samples; p values are adjusted over all pairs of one judge.
 
@@ -239,6 +243,7 @@ def compare_all(
         frame: Result rows with model, judge, sample_hash, cluster and what the metric reads.
         metric: The metric that ranks.
         lacks: What is known of models and judges that lack something; what it leaves open is not significant.
+        corrected: Values that replace those of the frame, where both models of a pair have one.
     """
     plain = replace(metric, slices=("all",))
 
@@ -258,6 +263,7 @@ def compare_all(
                 one, other = (known(model, row["judge"]) for model in (first, second))
                 ends = bounds_of_difference(row["difference"], plain, one, other)
             row |= dict(zip(("bound_low", "bound_high"), ends, strict=True))
+            row = with_corrections(row, *(corrected.get((model, row["judge"])) for model in (first, second)))
             compared.setdefault(row["judge"], []).append((first, second, row))
     return {judge: _adjusted(compared[judge]) for judge in sorted(compared, key=lambda name: name or "")}
 
@@ -337,9 +343,4 @@ def _p_value(row: Mapping[str, Any]) -> float | None:
     """Return the p value, or without a test the one that the end of the interval towards 0 implies."""
     if row["p"] is not None or row["ci_low"] is None or row["ci_high"] is None:
         return None if row["p"] is None else float(row["p"])
-    difference = row["difference"]
-    reach = difference - row["ci_low"] if difference > 0 else row["ci_high"] - difference
-    normal = NormalDist()
-    if reach <= 0:
-        return None
-    return 2 * normal.cdf(-normal.inv_cdf(1 - SIGNIFICANT_BELOW / 2) * abs(difference) / reach)
+    return implied_p(row["difference"], row["ci_low"], row["ci_high"])

@@ -59,7 +59,7 @@ def coverage_table(report: Report) -> Table:
 
 
 def ranking_table(report: Report, figure: figures.Ranking) -> Table:
-    """Build the table of rank, model, verdict against the target, letters, and quantities."""
+    """Build the table of rank, model, verdict against the target, letters, units of what ranks, and quantities."""
     shown = (figure.quantity, *figure.columns)
     has_letters = any(report.comparisons.values())
     headings = ["#", "model"]
@@ -69,6 +69,7 @@ def ranking_table(report: Report, figure: figures.Ranking) -> Table:
         headings.append(f"{sign} {number(report.target, figure.quantity.unit)}")
     if has_letters:
         headings.append("letters")
+    headings.append("units")
 
     def row(subject: Subject) -> tuple[Cell, ...]:
         place = report.standings[subject]
@@ -77,6 +78,8 @@ def ranking_table(report: Report, figure: figures.Ranking) -> Table:
             cells.append(_verdict(report.decision(subject)))
         if has_letters:
             cells.append(Cell(place.letters or UNKNOWN))
+        ranked = report.value(subject, figure.quantity)
+        cells.append(Cell(UNKNOWN if ranked.value is None else f"{ranked.units:,}"))
         return (*cells, *_values(report, subject, shown))
 
     return Table(figure.title, (*headings, *_labels(shown)), tuple(map(row, report.subjects)), key=1)
@@ -312,7 +315,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _numbers(row: Mapping[str, Any]) -> str:
-    value = _number(row["value"], row["value"], whole=row["se"] is None)
+    value = _number(row["value"], row["value"], whole=row["se"] is None or row["n"] == 1)
     value += " " if row["value"] is None or row["reliable"] else UNRELIABLE
     known = row["ci_low"] is not None and row["ci_high"] is not None
     interval = f"[{_number(row['ci_low'], row['value'])} {_number(row['ci_high'], row['value'])}]" if known else ""

@@ -4,15 +4,18 @@ Of several answers by one person to one question the latest counts.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
 
 from evalake.metrics import agreement
 from evalake.metrics.agreement import WEIGHED_PAIRS
+from evalake.metrics.columns import STRATUM
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.estimator import Estimator
+from evalake.metrics.intervals import Array, Integers
+from evalake.metrics.prediction_powered import PPIEstimate, ratio
 from evalake.sdk.dataset import represented
 from evalake.sdk.figures import Quantity, Statistics, Unit
 
@@ -215,6 +218,71 @@ def _word(answers: pl.LazyFrame, stage: Stage, question: Question) -> pl.LazyFra
     votes = answers.group_by(*stage.about, "answer").len()
     first = pl.col("answer").filter(pl.col("len") == pl.col("len").max()).sort()
     return votes.group_by(stage.about).agg(pl.when(first.len() == 1).then(first.first()).alias(name))
+
+
+# Corrections: what people would have said of everything, from those answers and a judge's word on all.
+
+
+@dataclass(frozen=True)
+class Correction:
+    """How a rate of what a judge says is corrected.
+
+    Attributes:
+        by_people: From the result rows of one model and judge, with people's answers -> the corrected estimate.
+        decision: The decision of the suite's calibration that the rate counts; None for no such decision.
+        true: The words of that decision that the rate counts.
+    """
+
+    by_people: Callable[[pl.DataFrame], PPIEstimate | None]
+    decision: str | None = None
+    true: frozenset[str] = frozenset({"True"})
+
+
+def by_answers(question: str, judged: pl.Expr, most: float = 1.0) -> Callable[[pl.DataFrame], PPIEstimate | None]:
+    """Build the correction of a mean of what a judge says, 0 to `most`, by people's answers to a question."""
+
+    def estimate(rows: pl.DataFrame) -> PPIEstimate | None:
+        human = pl.col(f"human_{question}")
+        said = human == YES_NO[0] if rows.schema[f"human_{question}"] == pl.String else human / most
+        known = rows.filter(judged.is_not_null()).with_columns(
+            told=judged.cast(pl.Float64) / most, said=said.cast(pl.Float64), human_weight=f"human_weight_{question}"
+        )
+        found = powered(known, "told", None, "said")
+        scaled = {name: getattr(found, name) * most for name in ("value", "se", "ci_low", "ci_high")} if found else {}
+        return None if found is None else replace(found, **scaled)
+
+    return estimate
+
+
+def powered(judged: pl.DataFrame, judge: str, of: str | None, human: str) -> PPIEstimate | None:
+    """Estimate the ratio of what people say to a column, or to the rows, of one model and judge; None with few labels.
+
+    `human_weight` is how many rows a labelled one stands for, null where it was picked, not drawn.
+    """
+    judged = judged.sort([name for name in ("sample_hash", "prompt_hash", "replicate") if name in judged.columns])
+    drawn = pl.col(human).is_not_null() & pl.col("human_weight").is_not_null()
+    labelled = judged.select(drawn.arg_true()).to_series()
+    if judged.is_empty() or labelled.is_empty():
+        return None
+    chosen = judged[labelled.to_list()]
+    total = judged[judge].is_not_null() if of is None else judged[of]
+    return ratio(
+        _array(judged[judge]),
+        _array(total),
+        labelled.to_numpy().astype("int64"),
+        _array(chosen[human]),
+        _array(chosen["human_weight"]),
+        *(_numbers(judged[name]) for name in ("cluster", STRATUM) if name in judged.columns),
+    )
+
+
+def _numbers(values: pl.Series) -> Integers:
+    """Assign rows numbers by what they hold, 0 where it is unknown."""
+    return values.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
+
+
+def _array(values: pl.Series) -> Array:
+    return values.cast(pl.Float64).to_numpy()
 
 
 def people_metrics(labelling: Labelling) -> tuple[Metric, ...]:

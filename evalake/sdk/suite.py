@@ -20,7 +20,7 @@ from evalake.metrics.estimators import Total
 from evalake.models.request import Baseline
 from evalake.sdk.figures import Answers, Figure
 from evalake.sdk.json_in_text import json_object
-from evalake.sdk.people import Labelling
+from evalake.sdk.people import Correction, Labelling
 from evalake.sdk.results import read_recorded
 from evalake.sdk.sample import Converse, Dataset, Exchange, Item, Options, Recorded, RecordedFolder, Sample, Score
 from evalake.sdk.tool_results import Answered
@@ -291,6 +291,7 @@ class Metrics:
     # Metrics across rows (agreement of judges …), in the columns of `evalake.metrics.compute.measure`.
     across_rows: Callable[[pl.DataFrame, Options], pl.DataFrame] | None = None
     across_rows_version: int = 1  # changes whenever `across_rows` gives other values for the same rows
+    corrected: Mapping[str, Correction] = field(default_factory=dict)  # how rates of what judges say are corrected
     index: Index | None = None
     # What a reader of the metrics must know, from the frame they were computed from.
     warnings: Callable[[pl.DataFrame], Sequence[str]] | None = None

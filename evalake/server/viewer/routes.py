@@ -22,7 +22,16 @@ from evalake.server.viewer.comparison import (
 from evalake.server.viewer.item import ItemDetail, item_detail
 from evalake.server.viewer.items import ItemPage, WantedPageQuery, WantedQuery, item_page
 from evalake.server.viewer.overview import Metrics, StepView, metric_history, metric_steps
-from evalake.server.viewer.run import LettersView, RunDetail, ValueView, run_detail, run_letters, run_values
+from evalake.server.viewer.run import (
+    ItemsView,
+    LettersView,
+    RunDetail,
+    ValueView,
+    run_detail,
+    run_letters,
+    run_opposed,
+    run_values,
+)
 from evalake.server.viewer.run_list import RunPage, WantedRuns, run_page
 from evalake.server.viewer.sql import Answer, Askable, Question, QuestionForFile, ask, ask_for_file, askable
 
@@ -92,6 +101,12 @@ def read_values(run_id: RunId, indexes: IndexesHere) -> list[ValueView]:
 def read_letters(run_id: RunId, indexes: IndexesHere) -> list[LettersView]:
     """List the letters of models: those that share one are not significantly apart, those without a common one are."""
     return run_letters(indexes, run_id)
+
+
+@router.get("/runs/{run_id}/opposed", responses=_refusals(400, 401, 404, 500))
+def read_opposed(run_id: RunId, indexes: IndexesHere) -> ItemsView:
+    """List the items on which better models are worse, by item-rest correlation: their labels may be wrong."""
+    return run_opposed(indexes, run_id)
 
 
 @router.get("/runs/{run_id}/items", responses=_refusals(400, 401, 404, 500))

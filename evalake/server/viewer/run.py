@@ -9,6 +9,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from evalake.contracts.tables import CALL_FAILURES, CALLS, SNAPSHOTS
+from evalake.metrics.items import FEWEST_MODELS, item_rest
 from evalake.reports.coverage import Coverage, as_table
 from evalake.sdk import Suite
 from evalake.sdk.figures import AgreementMatrix, ByPart, Reliability
@@ -20,6 +21,7 @@ from evalake.storage.sql.query import plain
 from evalake.tasks.coverage import coverage_of
 from evalake.tasks.report import build_report
 
+MOST_OPPOSED = 100  # items that are listed
 _KEPT_LETTERS = 200  # runs whose letters are kept
 _OF_ANSWER = ("model", "judge", "prompt_type", "verdict", "correct", "error")
 
@@ -46,6 +48,28 @@ class LettersView(BaseModel):
     model: str
     judge: str | None
     letters: str
+
+
+class OpposedItem(BaseModel):
+    """An item on which models that are better on the rest are worse: its label may be wrong."""
+
+    item_id: str
+    dataset: str
+    sample_id: str
+    label: str | None
+    models: int
+    right: float
+    correlation: float
+    ci_low: float
+    ci_high: float
+
+
+class ItemsView(BaseModel):
+    """Item-rest correlations: of how many items, and those whose interval is below 0, the most opposed first."""
+
+    items: int
+    fewest_models: int
+    opposed: list[OpposedItem]
 
 
 class Choice(BaseModel):
@@ -225,6 +249,21 @@ def run_letters(indexes: RunIndexes, run_id: str) -> list[LettersView]:
     """Tell which models are apart in the quantity that ranks; nothing where nobody can; raises as `run_detail`."""
     snapshot_id = indexes.of(run_id).run["snapshot_id"]
     return [] if snapshot_id is None else list(_letters(indexes.lake, run_id, snapshot_id))
+
+
+def run_opposed(indexes: RunIndexes, run_id: str) -> ItemsView:
+    """Find the items that discriminate the wrong way; none with fewer than eight models; raises as `run_detail`."""
+    index = indexes.of(run_id)
+    answers = index.answers.join(index.samples.select("place", "sample_hash"), on="place", how="left")
+    known = item_rest(answers)
+    opposed = known.filter(pl.col("ci_high") < 0).head(MOST_OPPOSED)
+    named = opposed.join(index.samples, on="sample_hash", how="left", maintain_order="left")
+    names = [name for name in OpposedItem.model_fields if name != "item_id"]
+    shown = [
+        OpposedItem(item_id=row["sample_hash"], **{name: row[name] for name in names})
+        for row in named.iter_rows(named=True)
+    ]
+    return ItemsView(items=known.height, fewest_models=FEWEST_MODELS, opposed=shown)
 
 
 @lru_cache(maxsize=_KEPT_LETTERS)

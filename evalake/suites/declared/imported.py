@@ -40,7 +40,7 @@ from evalake.sdk import (
     Viewing,
 )
 from evalake.sdk.figures import Answers, ByJudge, HeatMap, Quantity, Ranking, Unit
-from evalake.sdk.people import YES_NO, of_result, people_figures, yes_no
+from evalake.sdk.people import YES_NO, Correction, by_answers, of_result, people_figures, yes_no
 from evalake.sdk.results import identity_columns, reply_columns, result_contract
 from evalake.sdk.sources import as_json, storable
 from evalake.sdk.suite import Outcomes
@@ -101,6 +101,7 @@ def imported_suite(name: str) -> Suite:
         metrics=Metrics(
             own=lambda options: _METRICS,
             headline=("accuracy", "score"),
+            corrected={"accuracy": Correction(by_answers("answer_right", pl.col("correct")))},
             unmeasured=("input", "target", "metadata", "reply", "value", "answer", "explanation", "error"),
         ),
         presentation=Presentation(

@@ -41,7 +41,7 @@ from evalake.sdk import (
     result_contract,
 )
 from evalake.sdk.figures import Answers, Bars, Figure, HeatMap, Quantity, Ranking, Unit
-from evalake.sdk.people import ANSWER, YES_NO, of_result, yes_no
+from evalake.sdk.people import ANSWER, YES_NO, Correction, by_answers, of_result, yes_no
 from evalake.sdk.results import read_recorded
 from evalake.sdk.sources import as_text, storable
 from evalake.suites.declared.file import Scorer, SuiteFile, read_suite_file
@@ -281,7 +281,14 @@ def _metrics(file: SuiteFile) -> Metrics:
         repeated=pl.col("correct"),
         unmeasured=unmeasured,
         join_inputs=partial(_with_columns, file),
+        corrected=_corrected(own) if file.judges_by_model else {},
     )
+
+
+def _corrected(own: Sequence[Metric]) -> Mapping[str, Correction]:
+    """Say how people correct what a judge calls right: accuracy alone, which counts nothing else."""
+    right = Correction(by_answers("right", pl.col("correct")))
+    return {metric.name: right for metric in own if metric.name == "accuracy"}
 
 
 def _metric(name: str, slices: tuple[str, ...]) -> Metric:

@@ -7,7 +7,7 @@ ratings through the scoring API.
 import polars as pl
 
 from evalake.sdk import Labelling, Question, Sample, Seen, Stage
-from evalake.sdk.people import SAMPLE
+from evalake.sdk.people import SAMPLE, Correction, by_answers
 from evalake.suites.session_review.replies import CATEGORIES, CATEGORY_POINTS
 from evalake.suites.session_review.sources.read import SUITE
 from evalake.suites.session_review.viewing import session_text
@@ -64,3 +64,6 @@ SESSION = Stage(
 )
 
 LABELLING = Labelling(SUITE, (SESSION,), worth=WORTH, counted=_completed)
+
+CORRECTED = {"score_mean": Correction(by_answers(QUESTION, pl.when(_completed).then(pl.col("total_score")), HIGHEST))}
+"""How the mean score is corrected by people's scores."""

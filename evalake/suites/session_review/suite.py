@@ -9,7 +9,7 @@ from evalake.suites.session_review.baselines import BASELINES
 from evalake.suites.session_review.contract import MISSING_TOOLS, OUTCOMES, RESULTS
 from evalake.suites.session_review.figures import FIGURES
 from evalake.suites.session_review.metrics import TOOL_METRICS, metrics, tools_named
-from evalake.suites.session_review.people import LABELLING
+from evalake.suites.session_review.people import CORRECTED, LABELLING
 from evalake.suites.session_review.prompts import (
     OPTIONS,
     PARTS,
@@ -55,6 +55,7 @@ SUITE = Suite(
         repeated=pl.col("total_score"),
         inputs=(HUMAN_LABELS,),
         across_rows=_tool_metrics,
+        corrected=CORRECTED,
     ),
     presentation=Presentation(
         figures=FIGURES,

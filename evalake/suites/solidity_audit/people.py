@@ -11,11 +11,10 @@ from evalake.metrics.agreement import WEIGHED_PAIRS, cohen_kappa, gwet_ac1, perc
 from evalake.metrics.calibration import equal_width_bin
 from evalake.metrics.compute import METRIC_ROWS, Metric, measure, metric_row
 from evalake.metrics.estimators import Count
-from evalake.metrics.intervals import Array
-from evalake.metrics.prediction_powered import PPIEstimate, ratio
+from evalake.metrics.prediction_powered import PPIEstimate
 from evalake.sdk import Labelling, Question, Seen, Stage
 from evalake.sdk.dataset import represented
-from evalake.sdk.people import ANSWER, YES_NO
+from evalake.sdk.people import ANSWER, YES_NO, Correction, powered
 from evalake.suites.solidity_audit.contract import FINDINGS, JUDGED_KEY, RESULTS
 from evalake.suites.solidity_audit.panels.consensus import NUMBERED, merge
 from evalake.suites.solidity_audit.panels.rows import PREFIX
@@ -361,17 +360,17 @@ def judge_against_people(frame: pl.DataFrame) -> pl.DataFrame:
     of_known = frame.join(known, on=["model", "judge"], how="semi", maintain_order="left")
     measured = measure(of_known, METRICS, cluster="cluster")
     rows = [
-        _row(model, judge, name, estimate(rows))
+        _row(model, judge, f"{name}_corrected", correction.by_people(rows))
         for (model, judge), rows in of_known.sort("model", "judge").group_by("model", "judge", maintain_order=True)
-        for name, estimate in CORRECTED
+        for name, correction in CORRECTED.items()
     ]
     return pl.concat([measured.select(METRIC_ROWS.keys()), pl.DataFrame(rows, schema=METRIC_ROWS)])
 
 
 def target_detection_rate(rows: pl.DataFrame) -> PPIEstimate | None:
     """Estimate the share of targets that people would say were found."""
-    judged = rows.filter(pl.col("is_vulnerable"), _judge.is_not_null()).sort("sample_hash", "prompt_hash", "replicate")
-    return _powered(judged, "target_found", None, "human_target_found")
+    judged = rows.filter(pl.col("is_vulnerable"), _judge.is_not_null())
+    return powered(judged, "target_found", None, "human_target_found")
 
 
 def finding_precision(rows: pl.DataFrame) -> PPIEstimate | None:
@@ -380,35 +379,15 @@ def finding_precision(rows: pl.DataFrame) -> PPIEstimate | None:
     Audits without findings are left out: they add nothing to either sum, and cannot be labelled. With them among the
     samples, labels would be a sample of the others only, and the estimate too high.
     """
-    judged = rows.filter(pl.col("total_findings") > 0).sort("sample_hash", "prompt_hash", "replicate")
-    return _powered(judged, "valid_findings", "total_findings", "human_valid_findings")
+    judged = rows.filter(pl.col("total_findings") > 0)
+    return powered(judged, "valid_findings", "total_findings", "human_valid_findings")
 
 
-CORRECTED: tuple[tuple[str, Callable[[pl.DataFrame], PPIEstimate | None]], ...] = (
-    ("target_detection_rate_corrected", target_detection_rate),
-    ("finding_precision_corrected", finding_precision),
-)
-
-
-def _powered(judged: pl.DataFrame, judge: str, of: str | None, human: str) -> PPIEstimate | None:
-    drawn = pl.col(human).is_not_null() & pl.col("human_weight").is_not_null()  # not those that were picked
-    labelled = judged.select(drawn.arg_true()).to_series()
-    if judged.is_empty() or labelled.is_empty():
-        return None
-    chosen = judged[labelled.to_list()]
-    total = judged[judge].is_not_null() if of is None else judged[of]
-    return ratio(
-        _array(judged[judge]),
-        _array(total),
-        labelled.to_numpy().astype("int64"),
-        _array(chosen[human]),
-        _array(chosen["human_weight"]),
-        judged["cluster"].rank("dense").to_numpy().astype("int64"),
-    )
-
-
-def _array(values: pl.Series) -> Array:
-    return values.cast(pl.Float64).to_numpy()
+CORRECTED: Mapping[str, Correction] = {
+    "target_detection_rate": Correction(target_detection_rate, "target found"),
+    "finding_precision": Correction(finding_precision, "finding class", frozenset(VALID)),
+}
+"""How the metrics that people correct are corrected; their names end with `_corrected` beside the raw ones."""
 
 
 def _row(model: Any, judge: Any, name: str, estimate: PPIEstimate | None) -> dict[str, Any]:

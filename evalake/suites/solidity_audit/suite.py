@@ -12,7 +12,7 @@ from evalake.suites.solidity_audit.cross_row_metrics import cross_row_metrics, w
 from evalake.suites.solidity_audit.figures import ANSWERS, FIGURES
 from evalake.suites.solidity_audit.metrics import metrics
 from evalake.suites.solidity_audit.panels.rows import derive
-from evalake.suites.solidity_audit.people import INPUTS, LABELLING, join_inputs
+from evalake.suites.solidity_audit.people import CORRECTED, INPUTS, LABELLING, join_inputs
 from evalake.suites.solidity_audit.prompts import PARTS, PROMPT_TYPES
 from evalake.suites.solidity_audit.recorded import read_recorded
 from evalake.suites.solidity_audit.score import SCORER_VERSION, score
@@ -51,6 +51,7 @@ SUITE = Suite(
         inputs=INPUTS,
         join_inputs=join_inputs,
         across_rows=cross_row_metrics,
+        corrected=CORRECTED,
         across_rows_version=8,
         index=INDEX,
         warnings=warnings,

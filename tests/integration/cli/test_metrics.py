@@ -161,3 +161,18 @@ def test_what_another_suite_measures_is_told_with_whose_snapshot_this_is(lake: L
     assert str(told.value).endswith(f"the run {guard} of command_guard has it: --run {guard}")
     with pytest.raises(UsageError, match=r"has no metric nonsense: it has [^;]*$"):
         metrics(metric="nonsense", lake=lake.uri)
+
+
+def test_small_slices_are_shrunk_where_asked_for_and_marked_as_model_based(
+    lake: Lake, guard: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics(run=guard, metric="accuracy", shrink=True, style=Format.json, lake=lake.uri)
+    rows = json.loads(capsys.readouterr().out)
+    assert all(row["shrunk"] is None for row in rows if row["slice"] == "all")
+    of_parts = {row["slice"]: 0 for row in rows} | {}
+    for row in rows:
+        of_parts[row["slice"]] += row["shrunk"] is not None
+        if row["shrunk"] is not None:
+            assert row["shrunk_low"] <= row["shrunk"] <= row["shrunk_high"]
+    metrics(run=guard, metric="accuracy", shrink=True, lake=lake.uri)
+    assert ("model-based" in capsys.readouterr().out) == any(of_parts.values())

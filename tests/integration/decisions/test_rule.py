@@ -3,7 +3,7 @@
 import pytest
 
 from evalake.core.errors import UsageError
-from evalake.decisions.gate import Change, Level, Target, read_rule, require_known
+from evalake.decisions.rules import Change, Level, Target, read_rule, require_known
 
 KNOWN = {Target("accuracy"), Target("accuracy", "dataset", "mine"), Target("recall")}
 

@@ -122,7 +122,9 @@ def nights(lake: Lake, values: list[float], suite: str = "command_guard") -> lis
     return names
 
 
-def test_a_scheduled_series_that_left_its_beginning_says_since_when(lake: Lake, tmp_path: Path) -> None:
+def test_a_scheduled_series_that_left_its_beginning_says_since_when(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     random = np.random.default_rng(4)
     names = nights(lake, [*(random.binomial(200, 0.9, 16) / 200), *(random.binomial(200, 0.75, 9) / 200)])
     (change,) = headline_changes(lake)
@@ -130,6 +132,10 @@ def test_a_scheduled_series_that_left_its_beginning_says_since_when(lake: Lake, 
     assert names.index(change.run_id) <= 23
     assert "is lower since 2026-11-17 (run night-16)" in change.sentence
     assert headline_changes(lake, ["session_review"]) == ()
+    assert headline_changes(lake, ["command_guard"], names[3]) == (change,)
+    monkeypatch.setattr("evalake.decisions.trend.WATCHED", 9)
+    assert headline_changes(lake) == ()  # of the newest nine, no run is apart from a beginning of ten
+    monkeypatch.undo()
     listed = evalake_here("runs", "--lake", lake.uri, "--json", folder=tmp_path)
     told = {row["run_id"]: row["changed"] for row in json.loads(listed.stdout)}
     assert {name for name, sentences in told.items() if sentences} == {change.run_id}

@@ -7,8 +7,9 @@ import pytest
 from evalake.contracts.tables import RUNS
 from evalake.decisions.compare import compare_sides
 from evalake.decisions.gate import hold_gate
+from evalake.reports.page import as_data
 from evalake.reports.ranking import Verdict
-from evalake.reports.report import Subject, as_data
+from evalake.reports.report import Subject
 from evalake.tasks.report import build_report
 from tests.integration.flows.workplace import MODEL, OTHER, Workplace
 

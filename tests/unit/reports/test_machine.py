@@ -4,8 +4,8 @@ import math
 from dataclasses import asdict
 from datetime import date
 
+from evalake.reports.page import as_data
 from evalake.reports.ranking import Missing
-from evalake.reports.report import as_data
 from tests.unit.reports.samples import guard_metrics, metric, report
 
 

@@ -80,14 +80,14 @@ def test_each_judge_is_a_column_and_a_panel_without_a_word_is_none() -> None:
 def test_the_ranking_has_a_column_for_the_target_and_for_letters_where_there_are_any() -> None:
     built = two_models()
     table = ranking_table(built, FIGURES[0])  # type: ignore[arg-type]
-    assert table.headings == ("#", "model", "≥ 85.0%", "letters", "score", "detection", "acceptance")
+    assert table.headings == ("#", "model", "≥ 85.0%", "letters", "units", "score", "detection", "acceptance")
     assert [(row[0].text, row[1].text, row[2].mood, row[3].text) for row in table.rows] == [
         ("1", "a/good", "pass", "a"),
         ("2", "b/bad", "fail", "b"),
     ]
     plain = ranking_table(report(guard_metrics("a", 0.9, None), target=None), FIGURES[0])  # type: ignore[arg-type]
-    assert plain.headings == ("#", "model", "score", "detection", "acceptance")
-    assert [cell.text for cell in plain.rows[0]] == ["–", "a", "–", "90.0%", "–"]
+    assert plain.headings == ("#", "model", "units", "score", "detection", "acceptance")
+    assert [cell.text for cell in plain.rows[0]] == ["–", "a", "–", "–", "90.0%", "–"]
 
 
 def test_a_cell_knows_of_how_many_it_is_and_whether_that_is_enough() -> None:

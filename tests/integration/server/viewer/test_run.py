@@ -1,7 +1,15 @@
 """One run: its headline with intervals, what it waited for and gave up on, and by what its items are chosen."""
 
+from pathlib import Path
+
 import httpx
 
+from evalake.admin.import_results import import_recorded
+from evalake.server.viewer.run import run_opposed
+from evalake.server.viewer.run_index import RunIndexes
+from evalake.storage.lake import Lake
+from evalake.suites.registry import suite
+from tests.integration.cli.command import recorded
 from tests.integration.server.viewer.world import BAD, COMMANDS, GOOD, SILENT, World
 
 
@@ -51,6 +59,24 @@ def test_all_values_are_there_headline_first(http: httpx.Client, world: World) -
 def test_models_that_are_not_apart_share_a_letter(http: httpx.Client, world: World) -> None:
     letters = http.get(f"/runs/{world.verdicts}/letters").json()
     assert {each["model"]: each["letters"] for each in letters} == {GOOD: "a", BAD: "a"}
+    opposed = http.get(f"/runs/{world.verdicts}/opposed").json()
+    assert opposed == {"items": 0, "fewest_models": 8, "opposed": []}  # of two models nothing is said of items
+
+
+def test_an_item_with_a_wrong_label_is_listed_from_eight_models_on(tmp_path: Path) -> None:
+    """Better models are right on more of the items, but for one, whose label is wrong."""
+    lines = []
+    for model in range(10):
+        for n in range(30):
+            right = (n * 7 + 3) % 30 < 3 * (model + 0.5)
+            is_right = not model > 4 if n == 11 else right
+            lines.append(recorded(n, f"m{model}", "BLOCK" if (n % 2 == 0) == is_right else "ALLOW"))
+    (tmp_path / "lines.jsonl").write_text("\n".join(lines))
+    lake = Lake(str(tmp_path / "lake"))
+    run_id = import_recorded(lake, suite("command_guard"), [tmp_path / "lines.jsonl"])
+    seen = run_opposed(RunIndexes(lake), run_id)
+    assert [(each.sample_id, each.models) for each in seen.opposed] == [("s11", 10)]
+    assert seen.opposed[0].ci_high < 0
 
 
 def test_whether_answers_are_right_is_a_choice_where_the_suite_says_so(http: httpx.Client, world: World) -> None:

@@ -7,7 +7,7 @@ import {get} from "/js/api.js";
 import {freshId, h, show} from "/js/dom.js";
 import {count, counted, dollars, duration, interval, name, number, seconds, shortHash, time, visible, words} from "/js/format.js";
 import {heading, message, problem, showPage} from "/js/page.js";
-import {comparePath, explorePath, itemsPath, runPath, tagLinks} from "/js/runs_address.js";
+import {comparePath, explorePath, itemPath, itemsPath, runPath, tagLinks} from "/js/runs_address.js";
 import {facts, table} from "/js/table.js";
 import {verbatim} from "/js/text.js";
 import {flowRunLink} from "/js/pages/technical_view.js";
@@ -53,6 +53,7 @@ function whole(detail, service, signal) {
     headline(detail, signal),
     detail.values.length > 0 && allValues(run.run_id, signal),
     chances(detail),
+    run.models.length >= 8 && !EXPORTED && opposedItems(run.run_id, signal),
     givenUp(detail),
     provenance(detail, service),
   ];
@@ -167,7 +168,8 @@ function bySlice(values) {
   const choice = h("select", {id: freshId("slice"), onchange: () => show(place, figures(choice.value, of.get(choice.value)))},
     [...of.keys()].map((slice) => h("option", {value: slice}, slice === "all" ? "all samples together" : `by ${words(slice)}`)));
   const place = h("div", {}, figures(choice.value, of.get(choice.value)));
-  return [h("p", {class: "actions"}, h("label", {for: choice.id}, "Figures of"), choice), place];
+  const note = h("p", {class: "note"}, "Of the intervals of many parts, about 1 in 20 misses its value by chance.");
+  return [note, h("p", {class: "actions"}, h("label", {for: choice.id}, "Figures of"), choice), place];
 }
 
 function figures(slice, values) {
@@ -176,6 +178,28 @@ function figures(slice, values) {
   const columns = [["Metric", null], parts && [words(slice), "line"], ["Model", "line"], judged && ["Judge", "line"], ["Value", "figure"]].filter(Boolean);
   return table({caption: parts ? `All figures by ${words(slice)}` : "All figures over all samples", headings: columns.map(([title]) => title), texts: true, kinds: columns.map(([, kind]) => kind),
     rows: values.map((each) => [words(each.metric), parts && name(each.slice_value, 80), name(each.model), judged && (each.judge ? shortJudge(each.judge) : "–"), valueCell(each)].filter((cell) => cell !== false))});
+}
+
+/** Items on which better models are worse, read when the reader asks for them. */
+function opposedItems(runId, signal) {
+  const place = h("div");
+  const details = h("details", {class: "panel", ontoggle: async () => {
+    if (!details.open || place.childElementCount) return;
+    try {
+      show(place, opposed(runId, await get(`${runPath(runId)}/opposed`, {}, signal)));
+    } catch (error) {
+      if (error.name !== "AbortError") show(place, problem(error, "The items cannot be shown", null));
+    }
+  }}, h("summary", {}, "Items that discriminate the wrong way"), place);
+  return details;
+}
+
+function opposed(runId, {items, opposed: rows}) {
+  const note = h("p", {class: "note"}, `Models that are right on such an item are wrong more often on the rest: its label may be wrong. Of ${counted(items, "item")} with an item-rest correlation, the intervals of about ${count(Math.round(items * 0.025))} are below 0 by chance.`);
+  if (!rows.length) return [note, h("p", {class: "empty"}, "None.")];
+  return [note, table({caption: "Items whose item-rest correlation is below 0", headings: ["Item", "Label", "Correlation", "Right", "Models"], texts: true, kinds: [null, "line", "figure", "figure", "figure"],
+    rows: rows.map((each) => [h("a", {href: itemPath(runId, each.item_id)}, name(each.sample_id, 80)), each.label ? name(each.label) : "–",
+      [number(each.correlation), h("span", {class: "sub"}, interval(each.ci_low, each.ci_high))], number(each.right), count(each.models)])})];
 }
 
 /** Links to the items of each kind: what was marked, what each category holds. */

@@ -1,0 +1,105 @@
+"""Rules of a gate: a small declared grammar, read into data."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from evalake.core.errors import UsageError, did_you_mean
+from evalake.reports.ranking import FEWEST_UNITS
+
+FORMS = (
+    "METRIC >= NUMBER",
+    "METRIC <= NUMBER",
+    "METRIC >= NUMBER from N units",
+    "no significant drop in METRIC",
+    "no significant rise in METRIC",
+    "no drop over NUMBER in METRIC",
+    "no rise over NUMBER in METRIC",
+)
+
+_METRIC = r"(?P<metric>[A-Za-z_]\w*)\s*(?:\[\s*(?P<slice>\w+)\s*=\s*(?P<part>[^\]]*?)\s*\])?"
+_NUMBER = r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<percent>%)?"
+_UNITS = r"(?:\s+from\s+(?P<units>\d+)\s+units?)?"
+_LEVEL = re.compile(rf"{_METRIC}\s*(?P<sign>>=|<=)\s*{_NUMBER}{_UNITS}")
+_WORSE = rf"(?:significant\s+(?P<way>drop|rise)|(?P<by>drop|rise)\s+over\s+{_NUMBER})"
+_CHANGE = re.compile(rf"no\s+{_WORSE}\s+in\s+{_METRIC}{_UNITS}")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The metric and the part of the samples that a rule is about."""
+
+    metric: str
+    slice: str = "all"
+    slice_value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A value must reach a number: be at least it, or at most."""
+
+    text: str
+    target: Target
+    number: float
+    at_least: bool
+    fewest: int = FEWEST_UNITS
+    """Fewer units than these never pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A value must not be worse than the baseline's: not significantly, or, with `margin`, not by more than that."""
+
+    text: str
+    target: Target
+    down: bool
+    """Whether less is worse: a drop is forbidden; else a rise."""
+    margin: float | None
+    fewest: int = FEWEST_UNITS
+    """Fewer units than these never pass."""
+
+
+Rule = Level | Change
+
+
+def read_rule(text: str) -> Rule:
+    """Read one rule. Raises UsageError where it has none of the forms."""
+    stripped = " ".join(text.split())
+    if match := _LEVEL.fullmatch(stripped):
+        return Level(stripped, _target(match), _number(match), match["sign"] == ">=", _fewest(match))
+    if match := _CHANGE.fullmatch(stripped):
+        margin = None if match["number"] is None else _number(match)
+        if margin is not None and margin < 0:
+            raise UsageError(f'the rule "{stripped}" allows a change of {margin:g}: a margin is 0 or more')
+        return Change(stripped, _target(match), (match["way"] or match["by"]) == "drop", margin, _fewest(match))
+    forms = "; ".join(FORMS)
+    raise UsageError(f'the rule "{stripped}" has none of the forms {forms} (METRIC may be METRIC[SLICE=VALUE])')
+
+
+def require_known(rule: Rule, known: Collection[Target]) -> None:
+    """Refuse a rule about what was not measured. Raises UsageError that names what was."""
+    target = rule.target
+    if target in known:
+        return
+    metrics = sorted({each.metric for each in known})
+    if target.metric not in metrics:
+        hint = did_you_mean(target.metric, metrics)
+        raise UsageError(f'the rule "{rule.text}" names no metric that was measured{hint} Known: {", ".join(metrics)}')
+    slices = sorted({each.slice for each in known if each.metric == target.metric})
+    if target.slice not in slices:
+        listed = ", ".join(slices)
+        raise UsageError(f'the rule "{rule.text}": {target.metric} has no slice {target.slice}, but {listed}')
+    parts = sorted(each.slice_value for each in known if (each.metric, each.slice) == (target.metric, target.slice))
+    raise UsageError(f'the rule "{rule.text}": {target.slice} has no {target.slice_value}, but {", ".join(parts)}')
+
+
+def _target(match: "re.Match[str]") -> Target:
+    return Target(match["metric"]) if match["slice"] is None else Target(match["metric"], match["slice"], match["part"])
+
+
+def _fewest(match: "re.Match[str]") -> int:
+    return FEWEST_UNITS if match["units"] is None else int(match["units"])
+
+
+def _number(match: "re.Match[str]") -> float:
+    return float(match["number"]) / (100 if match["percent"] else 1)

@@ -1,0 +1,119 @@
+"""Columns of samples as arrays, numbers of their rows by what they hold, and sums by such numbers."""
+
+from functools import cached_property, reduce
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from polars import selectors
+
+from evalake.metrics.intervals import Array, Integers
+
+STRATUM = "draw_stratum"
+"""The column of the stratum that a sample was drawn from; null, or no such column, where nothing was drawn."""
+
+
+class Columns:
+    """The columns of a frame; each is read once."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self.frame = frame
+        self._ranks: dict[str | None, Integers] = {None: np.zeros(frame.height, dtype=np.int64)}
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.frame.height
+
+    def is_condition(self, column: str) -> bool:
+        """Tell whether the column holds conditions."""
+        return self._schema[column] == pl.Boolean
+
+    def is_whole(self, column: str) -> bool:
+        """Tell whether the column holds whole numbers."""
+        return self._schema[column].is_integer()
+
+    @cached_property
+    def _schema(self) -> pl.Schema:
+        return self.frame.schema  # which a frame makes anew each time
+
+    def values(self, column: str) -> Array:
+        """Return the column, [rows], 0 for null."""
+        return self._numbers[column].to_numpy()
+
+    @cached_property
+    def _numbers(self) -> pl.DataFrame:
+        return self.frame.select((selectors.numeric() | selectors.boolean()).cast(pl.Float64).fill_null(0.0))
+
+    def is_known(self, column: str) -> NDArray[np.bool_]:
+        """Tell which rows have a value."""
+        return self.frame[column].is_not_null().to_numpy()
+
+    def ranks(self, column: str | None) -> Integers:
+        """Rank each row's value among the column's, from 1, 0 for null; all 0 without a column."""
+        if column is not None and column not in self._ranks:
+            self._ranks[column] = ranks(self.frame[column])
+        return self._ranks[column]
+
+
+def added_up(group: Integers, values: Array, groups: int) -> Array:
+    """Add values up by group, [groups]."""
+    return np.asarray(np.bincount(group, values, groups), dtype=np.float64)
+
+
+def ranks(values: pl.Series) -> Integers:
+    """Rank each among the distinct values, from 1, 0 for null. Only the distinct values are sorted."""
+    distinct = values.unique().drop_nulls().sort().alias("value").to_frame().with_row_index("rank", offset=1)
+    placed = values.alias("value").to_frame().join(distinct, on="value", how="left", maintain_order="left")
+    return placed["rank"].fill_null(0).cast(pl.Int64).to_numpy()
+
+
+def numbered(keys: Integers, below: int) -> tuple[Integers, Integers]:
+    """Assign each key its number among the distinct keys, which are listed, too. Keys are 0 to `below`."""
+    if below > max(8 * len(keys), 1_000_000):
+        distinct, number = np.unique(keys, return_inverse=True)
+        return number, distinct
+    occurs = np.zeros(below, dtype=np.bool_)
+    occurs[keys] = True
+    return (np.cumsum(occurs) - 1)[keys], np.flatnonzero(occurs)
+
+
+def begins(*keys: Integers) -> NDArray[np.bool_]:
+    """Tell which rows, standing in order of the keys, are the first with theirs."""
+    first = np.ones(len(keys[0]), dtype=np.bool_)
+    first[1:] = reduce(np.logical_or, [key[1:] != key[:-1] for key in keys])
+    return first
+
+
+def ordered(keys: Integers) -> Integers:
+    """List row numbers in order of their keys, 0 or more, those of one key in the order they are in."""
+    if keys.max(initial=0) <= np.iinfo(np.uint16).max:
+        return np.argsort(keys.astype(np.uint16), kind="stable")  # by digits, which is faster
+    return np.argsort(keys, kind="stable")
+
+
+def share_within(added: Array, stratum: Integers, group: Integers, groups: int) -> Array:
+    """Compute the share of the variance between units that lies within strata, [groups], at most 1.
+
+    Two unseen units in every stratum, one at either extreme of the group, keep few units that agree from showing that
+    a stratum does not vary (add two, Agresti and Coull 1998). So strata of next to no units lessen nothing.
+    """
+    low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
+    np.minimum.at(low, group, added)
+    np.maximum.at(high, group, added)
+    strata = int(stratum.max(initial=0)) + 1
+    number, keys = numbered(group * strata + stratum, groups * strata)
+    of_stratum = keys // strata
+
+    def squares(of: Integers, cells: int, ends: tuple[Array, Array]) -> Array:
+        """Estimate how much the units of each cell add to the variance."""
+        n, sums, squared = (added_up(of, each, cells) for each in (np.ones_like(added), added, added**2))
+        least, most = ends
+        with np.errstate(all="ignore"):
+            about = squared + least**2 + most**2 - (sums + least + most) ** 2 / (n + 2)
+            return np.where(n > 0, n / (n + 1) * about, 0.0)
+
+    within = added_up(of_stratum, squares(number, len(keys), (low[of_stratum], high[of_stratum])), groups)
+    whole = squares(group, groups, (low, high))
+    with np.errstate(all="ignore"):
+        return np.where(whole > 0, np.minimum(within / whole, 1.0), 1.0)
