@@ -171,7 +171,7 @@ def check(request: RunRequest, *, with_keys: bool = True) -> Plan:
     configuration = read_configuration(request.configuration_file)
     options = options_of(suite, configuration)
     require_metrics(suite, options)
-    prompt_types = tuple(request.prompt_types or suite.prompts.types[:1])
+    prompt_types = tuple(request.prompt_types or suite.prompts.types[: suite.prompts.usual])
     there_are = prompt_types_of(suite, options)
     if unknown := [kind for kind in prompt_types if kind not in there_are]:
         raise UsageError(f"{suite.name} has no prompt type {unknown[0]}; it has {', '.join(there_are)}")

@@ -241,6 +241,7 @@ class Prompts:
     """
 
     types: tuple[str, ...] = ("direct",)
+    usual: int = 1  # how many of them a run without --prompt-types asks with
     # Parts that a configuration may replace by its own texts; `check` raises ConfigurationError where these cannot be
     # used. `next_request` finds them in its options as `prompts`, by prompt type and part.
     parts: tuple[str, ...] = ()

@@ -6,9 +6,9 @@ from typing import Any
 
 from evalake.sdk.lenient_json import find_object
 from evalake.sdk.sample import delimit_untrusted
-from evalake.suites.declared.file import Kind, Scorer
-from evalake.suites.declared.prompts import rendered
+from evalake.suites.declared.parts import Kind, Scorer
 from evalake.suites.declared.scorers import Scored
+from evalake.suites.declared.templates import rendered
 
 UNREADABLE = "unreadable_judgement"
 

@@ -30,14 +30,16 @@ class Samples:
 
     def place(self, source: str) -> str:
         """Find a source that the file names in the file's own folder; another is as it stands."""
-        source = self.file.dataset[0] if source == STARTER else source
-        return str(self.file.folder / source) if source in self.file.dataset and "://" not in source else source
+        source = self.file.sources[0] if source == STARTER else source
+        return str(self.file.folder / source) if source in self.file.sources and "://" not in source else source
 
     def column(self, field: str) -> str:
         """Name the column of a field."""
         return self.file.columns.get(field, field)
 
     def _read(self, source: str) -> Dataset:
+        if self.file.samples and self.place(source) == str(self.file.path):
+            return self._read_own()
         path, mapping = find_source(self.place(source), "a file that the suite names")
         if mapping is None:
             raise SourceError(f"the dataset source {source!r} is no table")
@@ -48,6 +50,15 @@ class Samples:
         for record in builder.records(path, columns.needed(needed)):
             fields = {field: columns.field(record, self.column(field)) for field in FIELDS}
             self._take(record, fields, builder)
+        return builder.result()
+
+    def _read_own(self) -> Dataset:
+        """Read the samples that the file itself holds."""
+        builder = DatasetBuilder(as_payload(self.file.called))
+        for number, row in enumerate(self.file.samples):
+            where = f"{self.file.path.name}: samples[{number}]"
+            record = Record(where, row, json.dumps(row, default=str))
+            self._take(record, {field: row.get(self.column(field)) for field in FIELDS}, builder)
         return builder.result()
 
     def _take(self, record: Record, fields: Mapping[str, Any], builder: DatasetBuilder) -> None:
