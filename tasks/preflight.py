@@ -189,7 +189,7 @@ def check(request: RunRequest, *, with_keys: bool = True) -> Plan:
     require_different(models, configuration)
     require_different(judges, configuration)
     lake = Lake(request.lake)
-    given = without_forgotten(lake, read_datasets(suite, request.datasets))
+    given = without_forgotten(lake, read_datasets(suite, request.datasets, lake))
     datasets = _chosen_samples(request, suite, given)
     require_runner()
     require_tables(lake, suite)

@@ -202,6 +202,7 @@ class Data:
 
     read: Callable[[str], Dataset]  # a source, as `--dataset` takes it
     starter: tuple[str, ...] = ()  # the sources that a run without --dataset reads
+    folders: bool = True  # whether `read` takes folders; False: a folder stands for the tables in it
     imports: Literal["results", "samples"] = "results"  # what `evalake import` takes in
     # One line of recorded results, SourceError where it is bad; None: as `evalake.sdk.results` reads it.
     read_recorded: Callable[[Mapping[str, Any]], Recorded] | None = None

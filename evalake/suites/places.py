@@ -7,7 +7,6 @@ file declares a suite, too, where the configuration lists it or a command was gi
 """
 
 import os
-import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass

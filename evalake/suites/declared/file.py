@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Valida
 
 from evalake.core.configuration import SUITE_SUFFIXES
 from evalake.core.errors import SuiteError
+from evalake.sdk.sources import expanded
 from evalake.suites.declared import promptfoo
 from evalake.suites.declared.lines import Lines, content, line_of
 from evalake.suites.declared.parts import NAME, Name, Part, Prompt, Reply, Scorer, Share, Texts, listed
@@ -153,7 +154,8 @@ class SuiteFile(Part):
     @property
     def sources(self) -> tuple[str, ...]:
         """The sources of its samples: its datasets, or the file itself where it holds them."""
-        return self.dataset or (self._path.name,)
+        found = [each for source in self.dataset for each in expanded(source, self.folder)]
+        return tuple(found) or (self._path.name,)
 
     @property
     def folder(self) -> Path:

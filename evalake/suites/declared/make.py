@@ -99,6 +99,7 @@ def make(file: SuiteFile) -> Suite:
         data=Data(
             read=Samples(file, talk.prompter.flaw),
             starter=file.sources,
+            folders=False,
             read_recorded=partial(_read_recorded, file),
         ),
         conversation=Conversation(

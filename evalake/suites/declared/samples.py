@@ -11,7 +11,7 @@ from evalake.core.errors import SourceError
 from evalake.sdk import Dataset, Sample
 from evalake.sdk.dataset import NOT_TEXT, REPEATED_ID, STARTER, DatasetBuilder, read_whole
 from evalake.sdk.json_in_text import json_object
-from evalake.sdk.sources import Record, as_json, as_payload, as_text, find_source, is_storable, read_mapping
+from evalake.sdk.sources import Record, as_json, as_payload, as_text, find_table, is_storable, read_mapping
 from evalake.suites.declared.file import FIELDS, SuiteFile
 
 _PACKED = {"input", "columns"}
@@ -40,9 +40,7 @@ class Samples:
     def _read(self, source: str) -> Dataset:
         if self.file.samples and self.place(source) == str(self.file.path):
             return self._read_own()
-        path, mapping = find_source(self.place(source), "a file that the suite names")
-        if mapping is None:
-            raise SourceError(f"the dataset source {source!r} is no table")
+        path, mapping = find_table(self.place(source))
         builder = DatasetBuilder(as_payload(path.stem))
         named = [self.column(field) for field in FIELDS]
         columns = read_mapping(mapping, list(dict.fromkeys(named)))
