@@ -8,10 +8,13 @@ from typing import Any
 from evalake.core.errors import SourceError
 from evalake.core.files import read_file
 from evalake.sdk.tool_results import ToolResults
-from evalake.suites.declared.formats import inspect_log, lm_eval, promptfoo
+from evalake.suites.declared.formats import every_eval_ever, inspect_log, lm_eval, promptfoo
 from evalake.suites.declared.formats.values import read_json
 
-KNOWN = "Inspect .eval and .json, lm-eval samples_*.jsonl with results_*.json, promptfoo results JSON"
+KNOWN = (
+    "Inspect .eval and .json, lm-eval samples_*.jsonl with results_*.json, promptfoo results JSON, "
+    "Every Eval Ever instances"
+)
 _OTHERWISE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _ZIP = b"PK\x03\x04"
 _BEGINNING = 4096  # bytes by which a file is told from recorded results
@@ -58,6 +61,8 @@ def _read(file: Path, content: bytes) -> list[ToolResults] | None:
         line = None
     if lm_eval.is_sample(line):
         return [_read_samples(file, content)]
+    if every_eval_ever.is_instance(line):
+        return every_eval_ever.read(_lines_of(file, content), _aggregate_of(file), file.name)
     if line is not None and content.strip() != first.strip():
         return None  # JSON Lines
     try:
@@ -68,7 +73,7 @@ def _read(file: Path, content: bytes) -> list[ToolResults] | None:
         return [inspect_log.read_document(document, file.name)]
     if promptfoo.is_document(document):
         return [promptfoo.read_document(document, file.name)]
-    return [] if lm_eval.is_results(document) else None
+    return [] if lm_eval.is_results(document) or every_eval_ever.is_aggregate(document) else None
 
 
 def _files(files: Sequence[Path]) -> Iterator[Path]:
@@ -76,17 +81,32 @@ def _files(files: Sequence[Path]) -> Iterator[Path]:
         if file.is_dir():
             yield from sorted(each for each in file.rglob("*.eval") if each.is_file())
             yield from sorted(each for each in file.rglob("samples_*.jsonl") if each.is_file())
+            yield from sorted(each for each in file.rglob("*_samples.jsonl") if each.is_file())
         else:
             yield file
 
 
-def _read_samples(file: Path, content: bytes) -> ToolResults:
+def _lines_of(file: Path, content: bytes) -> list[str]:
     try:
-        lines = content.decode("utf-8-sig").splitlines()
+        return content.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise SourceError(f"{file} is not UTF-8 text: byte {error.start} cannot be read") from error
+
+
+def _read_samples(file: Path, content: bytes) -> ToolResults:
     results, task = _results_of(file)
-    return lm_eval.read(lines, results, task, file.name)
+    return lm_eval.read(_lines_of(file, content), results, task, file.name)
+
+
+def _aggregate_of(file: Path) -> Mapping[str, Any] | None:
+    """Find the aggregate that names a file of instances, beside it."""
+    for other in sorted(file.parent.glob("*.json")):
+        document = read_json(read_file(other), str(other))
+        if every_eval_ever.is_aggregate(document):
+            named = (document.get("detailed_evaluation_results") or {}).get("file_path", "")
+            if str(named).rpartition("/")[2] == file.name:
+                return document  # type: ignore[no-any-return]
+    return None
 
 
 def _results_of(file: Path) -> tuple[Mapping[str, Any], str]:
