@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
-from typing import IO, Any
+from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from evalake.core.errors import SourceError
@@ -76,7 +76,7 @@ def new_file(name: str) -> Iterator[Path]:
     yield Path(mkdtemp(dir=_home().name)) / name
 
 
-def _copied(name: str, stream: IO[bytes], source: str) -> Path:
+def _copied(name: str, stream: Any, source: str) -> Path:
     size = 0
     with new_file(name) as place, place.open("wb") as file:
         while part := stream.read(MEGABYTE):

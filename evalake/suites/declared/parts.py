@@ -128,10 +128,12 @@ class Kind(Part):
 class Scorer(Part):
     """One scorer: its kind, its name, and what the kind takes."""
 
+    # fmt: off
     kind: Literal[
-        *("exact", "equals", "normalised", "includes", "includes_all", "starts_with", "regex", "number"),
-        *("json_field", "is_json", "has_json", "choice", "similarity", "distance", "judge", "python", "unknown"),
+        "exact", "equals", "normalised", "includes", "includes_all", "starts_with", "regex", "number", "json_field",
+        "is_json", "has_json", "choice", "similarity", "distance", "judge", "python", "unknown",
     ]
+    # fmt: on
     name: Name | None = None  # None: its kind
     weight: Annotated[float, Field(gt=0)] = 1.0  # in the mean that is `score`
     column: str | None = None  # holds what is expected, in place of target; samples without it are not scored by it
