@@ -225,7 +225,7 @@ class Conversation:
     default_models: tuple[str, ...] = ()  # those that a run without --models asks
     default_judges: tuple[str, ...] = ()  # those that a run without --judges asks
     # Parameters of requests to judges that take them, where nothing else is configured; repeats have no seed.
-    judge_parameters: Mapping[str, float] = field(default_factory=dict)
+    judge_parameters: Mapping[str, Any] = field(default_factory=dict)
     # A conversation goes on after its first answer, unless a model's `cache_prompt` says no.
     caches_prompts: bool = False
     fenced: bool = False  # its prompts hold material of strangers between lines that carry the item's fence

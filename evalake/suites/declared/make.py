@@ -45,7 +45,7 @@ from evalake.sdk.people import ANSWER, YES_NO, of_result, yes_no
 from evalake.sdk.results import read_recorded
 from evalake.sdk.sources import as_text, storable
 from evalake.suites.declared.file import SuiteFile, read_suite_file
-from evalake.suites.declared.judge import UNREADABLE, question, read_form
+from evalake.suites.declared.judge import UNREADABLE, question, read_form, response_format
 from evalake.suites.declared.panel import derive
 from evalake.suites.declared.parts import Scorer
 from evalake.suites.declared.prompts import Prompter
@@ -107,7 +107,9 @@ def make(file: SuiteFile) -> Suite:
             baselines={name: _always(text) for name, text in own.items()},
             default_models=file.default_models,
             default_judges=file.full_names(file.judges),
-            judge_parameters={"temperature": 0.0} if file.judges_by_model else {},
+            judge_parameters={"temperature": 0.0, **response_format(file.judges_by_model)}
+            if file.judges_by_model
+            else {},
         ),
         prompts=Prompts(types=tuple(file.prompts), usual=len(file.prompts) if file.every_prompt else 1),
         scoring=Scoring(

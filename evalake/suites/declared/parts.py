@@ -101,6 +101,13 @@ class Kind(Part):
             return "one of the words " + ", ".join(self.words)
         return f"a {'whole ' if self.whole else ''}number from {self.low:g} to {self.high:g}"
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The kind as a JSON schema; bounds of numbers, which some providers refuse, stand in the prompt alone."""
+        if self.words:
+            return {"type": "string", "enum": list(self.words)}
+        return {"type": "string" if self.is_text else "integer" if self.whole else "number"}
+
     def value(self, given: Any) -> Any:
         """Read what a form holds, as this kind; None where it is no value of it."""
         if self.is_text:
