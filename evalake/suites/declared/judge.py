@@ -32,7 +32,7 @@ def response_format(judging: Sequence[Scorer]) -> dict[str, Any]:
         return {}
     schema = {
         "type": "object",
-        "properties": {name: Kind.of(kind).schema for name, kind in form.items()},
+        "properties": {name: Kind.of(kind).json_schema for name, kind in form.items()},
         "required": list(form),
         "additionalProperties": False,
     }

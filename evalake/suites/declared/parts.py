@@ -102,7 +102,7 @@ class Kind(Part):
         return f"a {'whole ' if self.whole else ''}number from {self.low:g} to {self.high:g}"
 
     @property
-    def schema(self) -> dict[str, Any]:
+    def json_schema(self) -> dict[str, Any]:
         """The kind as a JSON schema; bounds of numbers, which some providers refuse, stand in the prompt alone."""
         if self.words:
             return {"type": "string", "enum": list(self.words)}
