@@ -76,9 +76,9 @@ def _read(sources: Sequence[str], name: str | None, lake: "Lake") -> Iterator[tu
             yield each, {}
         return
     for source in sources:
-        for each in [rows_of_lake(source, lake)] if source.startswith(OF_LAKE) else expanded(source):
-            columns, given = _guessed(each)
-            yield SampleTable("dataset", columns)(each), columns | given
+        for table in [rows_of_lake(source, lake)] if source.startswith(OF_LAKE) else expanded(source):
+            columns, given = _guessed(table)
+            yield SampleTable("dataset", columns)(table), columns | given
 
 
 def _suite(name: str) -> "Suite":

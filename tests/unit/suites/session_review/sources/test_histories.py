@@ -26,7 +26,7 @@ def calls(read: Session) -> list[tuple[str, str, str | None, str | None]]:
     ]
 
 
-OPENAI = [
+OPENAI: list[dict[str, Any]] = [
     {"role": "system", "content": "You are careful."},
     {"role": "user", "content": "Disk full on db1"},
     {
@@ -221,7 +221,7 @@ def test_messages_in_events_and_openinference_attributes_are_read(tmp_path: Path
 
 
 def test_a_trace_of_langfuse_and_spans_of_phoenix_are_sessions(tmp_path: Path) -> None:
-    generation = {
+    generation: dict[str, Any] = {
         **{"id": "o1", "type": "GENERATION", "name": "chat", "startTime": "2026-01-01T00:00:00Z"},
         "input": [{"role": "user", "content": "Disk full on db1"}],
         "output": {"role": "assistant", "content": "", "tool_calls": OPENAI[2]["tool_calls"]},
