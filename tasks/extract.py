@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import parse_qsl, quote
 
 import polars as pl
 
@@ -14,12 +16,17 @@ from evalake.contracts.tables import RUN_ITEMS, RUNS, SAMPLES
 from evalake.core.errors import EvalakeError, SourceError, SuiteError, UsageError
 from evalake.core.redaction import redact, require_no_password
 from evalake.sdk import Dataset, Sample, Skipped, Suite
+from evalake.sdk.remote import new_file
+from evalake.sdk.sources import expanded
 from evalake.storage.forget import forgotten_samples
 from evalake.storage.lake import Lake
+from evalake.storage.sql.query import query, write_parquet
+from evalake.suites.registry import all_contracts
 from evalake.tasks.failures import with_failed_calls
 from evalake.tasks.publish import Refused, publish, quarantine
 from evalake.tasks.runtime.runs import no_run, run_row
 
+LAKE = "lake://"
 ROWS_AT_ONCE = 20_000  # samples that are audited and landed at once, which bounds memory
 
 
@@ -31,8 +38,8 @@ class Extracted:
     quarantined: int
 
 
-def read_datasets(suite: Suite, sources: Sequence[str]) -> tuple[Dataset, ...]:
-    """Read the datasets named by `sources`; the starter data without any.
+def read_datasets(suite: Suite, sources: Sequence[str], lake: Lake | None = None) -> tuple[Dataset, ...]:
+    """Read the datasets named by `sources`, also by patterns and from tables of the lake; without any, starter data.
 
     Raises SourceError where a source gives no sample, or two of them give datasets of one name, UsageError where there
     is neither a source nor starter data, or a source is a URL with a password.
@@ -41,7 +48,16 @@ def read_datasets(suite: Suite, sources: Sequence[str]) -> tuple[Dataset, ...]:
         require_no_password("a dataset", source, "leave the password out and set PGPASSWORD where it is read")
     if not (sources or suite.data.starter):
         raise UsageError(f"{suite.name} has no starter data: name a source with --dataset")
-    datasets = [_read(suite, source) for source in sources or suite.data.starter]
+    named = [
+        each
+        for source in sources or suite.data.starter
+        for each in (
+            [rows_of_lake(source, lake)]
+            if source.startswith(LAKE) and lake is not None
+            else expanded(source, folders=not suite.data.folders)
+        )
+    ]
+    datasets = [_read(suite, source) for source in named]
     for dataset in datasets:
         if not dataset.samples:
             raise SourceError(f"the dataset {dataset.name} is empty: there is nothing to evaluate")
@@ -58,6 +74,31 @@ def _read(suite: Suite, source: str) -> Dataset:
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
         raise SuiteError(f"the code of {suite.name} that reads {redact(source)!r} failed with {message}") from error
+
+
+def rows_of_lake(source: str, lake: Lake) -> str:
+    """Copy rows of a table or view into a table of their own: `lake://TABLE?where=CONDITION&limit=N`, then a mapping.
+
+    The condition is part of a query that runs confined, as those of `evalake sql` do. Raises SourceError where the
+    source is malformed, QueryError where the query is refused.
+    """
+    table, _, rest = source.removeprefix(LAKE).partition("?")
+    given = parse_qsl(rest, keep_blank_values=True)
+    asked = dict(given)
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", table):
+        raise SourceError(f"{source!r} names no table: write lake://TABLE?where=CONDITION")
+    if not re.fullmatch(r"[0-9]{1,9}", asked.get("limit", "1")):
+        raise SourceError(f"{source!r}: limit is a number of rows, not {asked['limit']!r}")
+    sql = f"select * from {table}"
+    if condition := asked.get("where"):
+        sql += f" where (\n{condition}\n)"
+    if "limit" in asked:
+        sql += f" limit {asked['limit']}"
+    rows = query(lake, all_contracts(), sql)
+    with new_file(f"{table}.parquet") as place:
+        write_parquet([rows], place)
+    mapping = "&".join(f"{quote(name)}={quote(value)}" for name, value in given if name not in ("where", "limit"))
+    return f"{place}?{mapping}" if mapping else str(place)
 
 
 def without_forgotten(lake: Lake, datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:

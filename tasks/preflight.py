@@ -1,5 +1,6 @@
 """Preflight: find every mistake of a run before it writes anything."""
 
+import json
 import logging
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -7,7 +8,9 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from evalake.contracts.tables import CORE_CONTRACTS
+import polars as pl
+
+from evalake.contracts.tables import CORE_CONTRACTS, RUNS
 from evalake.core.configuration import Configuration, lowest, read_configuration
 from evalake.core.errors import ConfigurationError, MissingKeyError, SuiteError, UsageError
 from evalake.core.hashing import canonical_json, content_hash
@@ -24,7 +27,7 @@ from evalake.storage.commit import require_write_access
 from evalake.storage.lake import Lake
 from evalake.storage.migrations import require_current
 from evalake.storage.reservations import Ceiling
-from evalake.suites.registry import baselines
+from evalake.suites.registry import baselines, source_hash
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.converse import judge_parameters
 from evalake.tasks.coverage import Source, tolerance_of_request
@@ -132,6 +135,7 @@ class Plan:
             "only_failed": asked["only_failed"] or None,
             **labels_of(self.request.tags, self.request.note),
             "request_parameters": self.request_parameters,
+            "scorer": [self.suite.scoring.version, source_hash(self.suite.name)],
             "max_cost_usd": self.ceiling.usd,
             "max_calls": self.ceiling.calls,
             **asdict(self.tolerance),
@@ -171,7 +175,7 @@ def check(request: RunRequest, *, with_keys: bool = True) -> Plan:
     configuration = read_configuration(request.configuration_file)
     options = options_of(suite, configuration)
     require_metrics(suite, options)
-    prompt_types = tuple(request.prompt_types or suite.prompts.types[:1])
+    prompt_types = tuple(request.prompt_types or suite.prompts.types[: suite.prompts.usual])
     there_are = prompt_types_of(suite, options)
     if unknown := [kind for kind in prompt_types if kind not in there_are]:
         raise UsageError(f"{suite.name} has no prompt type {unknown[0]}; it has {', '.join(there_are)}")
@@ -189,7 +193,7 @@ def check(request: RunRequest, *, with_keys: bool = True) -> Plan:
     require_different(models, configuration)
     require_different(judges, configuration)
     lake = Lake(request.lake)
-    given = without_forgotten(lake, read_datasets(suite, request.datasets))
+    given = without_forgotten(lake, read_datasets(suite, request.datasets, lake))
     datasets = _chosen_samples(request, suite, given)
     require_runner()
     require_tables(lake, suite)
@@ -200,7 +204,23 @@ def check(request: RunRequest, *, with_keys: bool = True) -> Plan:
             find_route(model, configuration, read_secret if with_keys else _unread, baselines())
     require_prices(plan)
     require_write_access(lake)
+    _tell_changed_scorer(plan)
     return plan
+
+
+def _tell_changed_scorer(plan: Plan) -> None:
+    """Say where a suite's code is another than that of its latest run, under the same scorer version."""
+    version, code = plan.parameters["scorer"]
+    if code is None or not plan.lake.exists(RUNS):
+        return
+    latest = plan.lake.frame(RUNS).filter(pl.col("suite") == plan.suite.name).sort("started_at").tail(1).collect()
+    for run_id, parameters in latest.select("run_id", "parameters").iter_rows():
+        before = (json.loads(parameters or "{}").get("scorer") or [None, None]) if parameters else [None, None]
+        if before[0] == version and before[1] not in (None, code):
+            logger.warning(
+                f"the code of {plan.suite.name} has changed since the run {run_id}, its scorer version {version!r} has "
+                f"not: if scores change, raise the version, and `evalake rescore {run_id}` scores that run by it"
+            )
 
 
 def _unread(name: str) -> str:

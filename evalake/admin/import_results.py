@@ -1,16 +1,15 @@
 """Import: recorded results take the way of a row from the reply on, as if their calls had just been answered."""
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from evalake.admin.recorded_files import UNREADABLE, Contents, Read, add, identity, of_folders, read_files
 from evalake.core.configuration import IMPORT, UNKNOWN, Configuration
 from evalake.core.errors import SourceError, UsageError
-from evalake.core.files import LARGEST_IN_ALL, FileRefusedError, Files
 from evalake.core.hashing import canonical_json, content_hash
 from evalake.core.redaction import redact
 from evalake.labels.sheets import land_labels
@@ -18,7 +17,7 @@ from evalake.models.cost import Tokens, cost_usd
 from evalake.models.endpoints import endpoint_at
 from evalake.models.request import Reply
 from evalake.reports.coverage import DEFAULT, Coverage, Tolerance, problems, remarks
-from evalake.sdk import Dataset, Labels, Recorded, RecordedFolder, Suite
+from evalake.sdk import Dataset, Labels, Recorded, Suite
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.tool_results import ToolResults, WholeCall
 from evalake.storage import ledger
@@ -40,48 +39,6 @@ from evalake.tasks.runtime import runs
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.runs import Run, Tally
 
-UNREADABLE = "could not be read"
-"""Why a recorded line or file is refused, in words that are counted."""
-
-MOST_NAMED = 5  # files that are named for one reason, where nothing could be read
-LONGEST_LINE = 16 * 2**20  # characters; a longer line is refused, not read into memory again and again
-
-
-@dataclass
-class _Read:
-    """What the files hold: good lines, bad ones with what is wrong with them, and how many said nothing new."""
-
-    recorded: list[Recorded] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
-    repeated: int = 0
-    forgotten: int = 0
-    labels: list[Mapping[str, Any]] = field(default_factory=list)
-    files: dict[str, int] = field(default_factory=dict)  # of folders: how many of their files were read
-    skipped: dict[str, list[str]] = field(default_factory=dict)  # by reason: where
-    remarks: list[str] = field(default_factory=list)  # on folders
-
-
-@dataclass
-class _Contents:
-    """What earlier lines said of a sample or an item, and where: a line may repeat it, but not say otherwise."""
-
-    known: dict[tuple[Any, ...], tuple[str, str]] = field(default_factory=dict)
-
-    def before(self, line: Recorded, where: str) -> bool:
-        """Tell whether the line was there already. Raises SourceError where it contradicts an earlier one."""
-        item, sample = line.item, line.item.sample
-        about = (sample.dataset, sample.sample_id)
-        self._agree(about, sample.sample_hash, where, f"another sample {sample.sample_id} of {sample.dataset}")
-        asked = (*about, item.model, item.judge, item.prompt_type, item.replicate)
-        return self._agree(asked, content_hash(_identity(line)), where, "another result for the same item")
-
-    def _agree(self, about: tuple[Any, ...], content: str, where: str, other: str) -> bool:
-        is_known = about in self.known
-        earlier, place = self.known.setdefault(about, (content, where))
-        if earlier != content:
-            raise SourceError(f"{place} has {other}")
-        return is_known
-
 
 def import_recorded(
     lake: Lake,
@@ -100,13 +57,13 @@ def import_recorded(
     """
     require_tables(lake, suite)
     said = {"files": [file.name for file in files]}
-    return _land(lake, suite, _read(suite, files), configuration or Configuration(), {**said, **labels}, tolerance)
+    return _land(lake, suite, read_files(suite, files), configuration or Configuration(), {**said, **labels}, tolerance)
 
 
 def _land(
     lake: Lake,
     suite: Suite,
-    read: _Read,
+    read: Read,
     configuration: Configuration,
     parameters: Mapping[str, Any],
     tolerance: Tolerance,
@@ -116,14 +73,14 @@ def _land(
     started = datetime.now(UTC)
     read = _without_forgotten(lake, read)
     datasets = _datasets(read.recorded)
-    content = [[_identity(line) for line in read.recorded], [line.payload for line in read.refused]]
+    content = [[identity(line) for line in read.recorded], [line.payload for line in read.refused]]
     run_id = f"import-{content_hash([suite.name, *content])[:12]}"
     context = RunContext(run_id, suite.name, lake, configuration)
     run = Run(
         run_id=run_id,
         suite=suite.name,
         origin="import",
-        parameters={**_of_folders(read), **parameters, **asdict(tolerance)},
+        parameters={**of_folders(read), **parameters, **asdict(tolerance)},
         dataset_versions=runs.versions_of(datasets),
         models=sorted({line.item.model for line in read.recorded}),
         judges=sorted({line.item.judge for line in read.recorded if line.item.judge}),
@@ -185,10 +142,10 @@ def _import_answers(
         raise UsageError(f"{suite.name} takes no results of {results[0].tool}: leave out --suite")
     require_tables(lake, suite)
     answers, merged = merge(results)
-    read, contents = _Read(), _Contents()
+    read, contents = Read(), Contents()
     for where, recorded in suite.data.read_answers(answers):
         try:
-            _add(recorded, where, read, contents)
+            add(recorded, where, read, contents)
         except SourceError as error:
             reply = recorded.replies[0].text or ""
             read.refused.append(Refused(suite.results.table, reply, ("recorded_line",), f"{where}: {error}", where))
@@ -207,89 +164,7 @@ def _import_answers(
     return _land(lake, suite, read, configuration, parameters, tolerance, calls)
 
 
-def _read(suite: Suite, files: Sequence[Path]) -> _Read:
-    read, contents = _Read(), _Contents()
-    for file in files:
-        folder = suite.data.read_folder(file) if suite.data.read_folder is not None and file.is_dir() else None
-        if folder is not None:
-            _add_folder(suite, folder, read, contents)
-        else:
-            guarded = Files(file, LARGEST_IN_ALL)
-            for table in _tables(file):
-                try:
-                    guarded.check(table)
-                except FileRefusedError as refused:
-                    if table == file:
-                        raise
-                    reason = f"{table.name}: {refused.reason}"
-                    read.refused.append(Refused(suite.results.table, "(not read)", ("recorded_line",), reason, reason))
-                    continue
-                _add_lines(suite, table, read, contents)
-    if not read.recorded:
-        why = "; ".join(_reasons(read))
-        raise SourceError(f"{', '.join(map(str, files))} holds no recorded result of {suite.name}{why and f': {why}'}")
-    return read
-
-
-def _reasons(read: _Read) -> list[str]:
-    """Say why nothing could be read: of folders the files by reason, else what was wrong with the first line."""
-    if not read.skipped:
-        return [refused.reason for refused in read.refused[:1]]
-    return [
-        f"{reason} ({', '.join(places[:MOST_NAMED])}{', …' if len(places) > MOST_NAMED else ''})"
-        for reason, places in read.skipped.items()
-    ]
-
-
-def _tables(file: Path) -> list[Path]:
-    """List the file itself, or the JSON Lines files in a folder."""
-    return sorted(path for path in file.rglob("*.jsonl") if not path.is_dir()) if file.is_dir() else [file]
-
-
-def _add_lines(suite: Suite, file: Path, read: _Read, contents: _Contents) -> None:
-    for number, line in _lines(file):
-        where = f"{file.name}:{number}"
-        try:
-            _add(_parse(suite, line), where, read, contents)
-        except SourceError as error:
-            payload, reason = _storable(line[:LONGEST_LINE]), f"{where}: {error}"
-            read.refused.append(Refused(suite.results.table, payload, ("recorded_line",), reason, where))
-
-
-def _add_folder(suite: Suite, folder: RecordedFolder, read: _Read, contents: _Contents) -> None:
-    for where, recorded in folder.lines:
-        try:
-            _add(recorded, where, read, contents)
-        except SourceError as error:
-            reply = recorded.replies[-1].text or ""
-            read.refused.append(Refused(suite.results.table, reply, ("recorded_file",), f"{where}: {error}", where))
-    read.labels += folder.labels
-    read.files |= folder.files
-    read.remarks += folder.remarks
-    for out in folder.skipped:
-        read.skipped.setdefault(out.reason, []).append(out.where)
-        if out.payload is not None:
-            reason = f"{out.where}: {out.reason}"
-            read.refused.append(Refused(suite.results.table, out.payload, ("recorded_file",), reason, out.where))
-
-
-def _add(recorded: Recorded, where: str, read: _Read, contents: _Contents) -> None:
-    if recorded.item.replicate > ledger.LARGEST_REPLICATE:
-        raise SourceError(f"replicate: the ledger counts to {ledger.LARGEST_REPLICATE}")
-    if contents.before(recorded, where):
-        read.repeated += 1
-    else:
-        read.recorded.append(recorded)
-
-
-def _of_folders(read: _Read) -> dict[str, Any]:
-    """Describe the files of folders: how many were read, and which were left out why."""
-    if not read.files and not read.skipped:
-        return {}
-    return {"folders": read.files, "left_out": read.skipped} | ({"remarks": read.remarks} if read.remarks else {})
-
-
-def _without_forgotten(lake: Lake, read: _Read) -> _Read:
+def _without_forgotten(lake: Lake, read: Read) -> Read:
     """Leave out the results of samples that were forgotten, and count them."""
     forgotten = forgotten_samples(lake)
     kept = [line for line in read.recorded if line.item.sample.sample_hash not in forgotten]
@@ -300,64 +175,12 @@ def _without_forgotten(lake: Lake, read: _Read) -> _Read:
     return replace(read, recorded=kept, labels=labels, forgotten=gone)
 
 
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    try:
-        with file.open(encoding="utf-8-sig", errors="surrogateescape") as stream:
-            yield from ((number, line) for number, line in enumerate(stream, start=1) if line.strip())
-    except OSError as error:
-        raise SourceError(f"cannot read {file}: {error.strerror}") from error
-
-
-def _parse(suite: Suite, line: str) -> Recorded:
-    if len(line) > LONGEST_LINE:
-        raise SourceError(f"the line is longer than {LONGEST_LINE} characters")
-    try:
-        line.encode("utf-8")
-        value = json.loads(line)
-    except UnicodeEncodeError as error:
-        raise SourceError("the line is not UTF-8") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
-        raise SourceError(f"the line is not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise SourceError("the line is not a JSON object")
-    if value.get("suite", suite.name) != suite.name:
-        raise SourceError(f"the line is of the suite {str(value['suite'])[:60]}, not {suite.name}")
-    return suite.recorded(value)
-
-
-def _storable(line: str) -> str:
-    """Make a line storable in a table, with a mark in place of every byte that is not UTF-8."""
-    return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
 def _datasets(recorded: Sequence[Recorded]) -> tuple[Dataset, ...]:
     by_name: dict[str, dict[str, Any]] = {}
     for line in recorded:
         sample = line.item.sample
         by_name.setdefault(sample.dataset, {}).setdefault(sample.sample_hash, sample)
     return tuple(Dataset(name, tuple(samples.values())) for name, samples in sorted(by_name.items()))
-
-
-# What tells one recorded reply from another; columns that the ledger got later change no import's identity
-_IDENTIFYING = (
-    "text",
-    "finish_reason",
-    "model_reported",
-    "input_tokens",
-    "cached_input_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-    "cost_usd",
-    "latency_ms",
-    "attempts",
-    "error_kind",
-)
-
-
-def _identity(line: Recorded) -> list[Any]:
-    item = line.item
-    replies = [[getattr(reply, name) for name in _IDENTIFYING] for reply in line.replies]
-    return [item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate, replies]
 
 
 def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Conversation]:
@@ -446,7 +269,7 @@ def _cost(model: str, reply: Reply) -> float | None:
     return cost_usd(model, tokens)
 
 
-def _covered(lake: Lake, suite: Suite, run: Run, read: _Read) -> list[Coverage]:
+def _covered(lake: Lake, suite: Suite, run: Run, read: Read) -> list[Coverage]:
     """Count what came of the items and of what was refused, and keep it."""
     left_out = Counter({"repeated": read.repeated, "forgotten": read.forgotten})
     left_out += Counter({reason: len(places) for reason, places in read.skipped.items()})
@@ -461,7 +284,7 @@ def _covered(lake: Lake, suite: Suite, run: Run, read: _Read) -> list[Coverage]:
     return covered
 
 
-def _message(read: _Read, published: Published, labelled: Published, lacks: Sequence[str]) -> str | None:
+def _message(read: Read, published: Published, labelled: Published, lacks: Sequence[str]) -> str | None:
     sentences = []
     if read.refused:
         count, what = len(read.refused), "file" if read.files else "line"
@@ -485,7 +308,7 @@ def import_samples(lake: Lake, suite: Suite, sources: Sequence[str], labels: Map
     """
     started = datetime.now(UTC)
     require_tables(lake, suite)
-    datasets = without_forgotten(lake, read_datasets(suite, sources))
+    datasets = without_forgotten(lake, read_datasets(suite, sources, lake))
     return land_samples(lake, suite, datasets, {"files": [redact(source) for source in sources], **labels}, started)
 
 

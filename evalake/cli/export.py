@@ -1,12 +1,19 @@
 """`evalake export`: writes contracts as Open Data Contract Standard documents, or a run's results as a file."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evalake.cli.options import LAKE, JsonOption, LakeOption
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+    from evalake.sdk import Suite
+    from evalake.storage.lake import Lake
 
 CONTRACTS, RESULTS = "contracts", "results"
 
@@ -17,9 +24,17 @@ class ResultsFormat(StrEnum):
     parquet = "parquet"
     csv = "csv"
     junit = "junit"
+    inspect = "inspect"
+    every_eval_ever = "every-eval-ever"
 
 
-ENDINGS = {ResultsFormat.parquet: ".parquet", ResultsFormat.csv: ".csv", ResultsFormat.junit: ".junit.xml"}
+ENDINGS = {
+    ResultsFormat.parquet: ".parquet",
+    ResultsFormat.csv: ".csv",
+    ResultsFormat.junit: ".junit.xml",
+    ResultsFormat.inspect: "-inspect",  # a folder: a log for each dataset, model and prompt
+    ResultsFormat.every_eval_ever: "-every-eval-ever",
+}
 
 
 def export(
@@ -94,6 +109,13 @@ def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, 
         "dataset", "sample_id", "model", *(["judge"] if suite.is_judged else []), "prompt_type", "replicate"
     )
     try:
+        if style in (ResultsFormat.inspect, ResultsFormat.every_eval_ever):
+            written = _export_to_tool(where, suite, run, rows, style, out)
+            if as_json:
+                show.as_json({"out": str(out), **written})
+            else:
+                typer.echo(f"{', '.join(f'{count} {what}' for what, count in written.items())} in {out}")
+            return
         with output_file(out) as file:
             if style is ResultsFormat.parquet:
                 write_parquet([rows], file)
@@ -107,3 +129,34 @@ def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, 
         show.as_json({"out": str(out), "rows": rows.height})
     else:
         typer.echo(f"{rows.height} rows in {out}")
+
+
+def _export_to_tool(
+    lake: "Lake", suite: "Suite", run: Mapping[str, Any], rows: "DataFrame", style: ResultsFormat, out: Path
+) -> dict[str, Any]:
+    """Write a folder of files that another tool reads; returns what was written, by kind."""
+    from json import dumps
+
+    from evalake.admin.export_results import tool_results
+    from evalake.core.files import make_folder, write_file
+    from evalake.suites.declared.formats import every_eval_ever, inspect_out
+
+    counts = {"logs": 0, "answers": 0, "left out": 0}
+    make_folder(out)
+    for number, results in enumerate(tool_results(lake, suite, run, rows), start=1):
+        counts["logs"] += 1
+        counts["answers"] += len(results.samples)
+        if style is ResultsFormat.inspect:
+            place, document = out / f"{suite.name}_{number}", inspect_out.document(results)
+        else:
+            place = out / every_eval_ever.place_of(results)
+            make_folder(place.parent)
+            retrieved = f"{run['started_at'].timestamp():.0f}"
+            document, instances, left_out = every_eval_ever.documents(results, retrieved)
+            counts["left out"] += left_out
+            lines = "".join(f"{dumps(each, ensure_ascii=False)}\n" for each in instances)
+            write_file(place.with_name(f"{place.name}_samples.jsonl"), lines)
+        write_file(
+            place.with_name(f"{place.name}.json"), dumps(document, ensure_ascii=False, indent=1, allow_nan=False)
+        )
+    return {what: count for what, count in counts.items() if count or what != "left out"}

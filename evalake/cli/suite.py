@@ -40,7 +40,7 @@ def new(
     from evalake.core.errors import EvalakeError, UsageError
     from evalake.core.files import make_folder, write_file
     from evalake.core.folder_trust import is_trusted, remember
-    from evalake.suites.declared.file import NAME
+    from evalake.suites.declared.parts import NAME
     from evalake.suites.places import places
 
     if not re.fullmatch(NAME, name):

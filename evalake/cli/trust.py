@@ -70,7 +70,10 @@ def suite_at(path: str) -> str:
             f"{file.parent} is not trusted, or has changed since: if you trust it, run "
             f"`evalake trust {file.parent}`, or give {TRUST_OPTION}"
         )
-    name = read_suite_file(file).called
+    read = read_suite_file(file)
+    for note in read.notes:
+        say(note)
+    name = read.called
     _add(file)
     folder_trust.remember_suite(Path.cwd(), file)
     _read_no_foreign_bytecode()

@@ -209,7 +209,7 @@ def _text_tokens(model: str, text: str) -> int:
 _SAMPLING = frozenset({"temperature", "top_p", "top_k", "reasoning_effort", "thinking"})
 
 
-def taken(model: str, wished: Mapping[str, float], configured: Mapping[str, Any]) -> dict[str, float]:
+def taken(model: str, wished: Mapping[str, Any], configured: Mapping[str, Any]) -> dict[str, Any]:
     """List the wished parameters that the model supports and the configuration does not set.
 
     A temperature is left out where the configuration sets any parameter of sampling or reasoning. Baselines and models
@@ -220,14 +220,16 @@ def taken(model: str, wished: Mapping[str, float], configured: Mapping[str, Any]
     open_ = {name: value for name, value in wished.items() if name not in configured}
     if _SAMPLING & configured.keys():
         open_.pop("temperature", None)
-    return {name: value for name, value in open_.items() if _takes(model, name, value)}
+    return {name: value for name, value in open_.items() if _takes(model, name, json.dumps(value))}
 
 
 @lru_cache(maxsize=1024)
-def _takes(model: str, parameter: str, value: float) -> bool:
-    litellm = load()
+def _takes(model: str, parameter: str, written: str) -> bool:
+    litellm, value = load(), json.loads(written)
     try:
         name, provider, *_ = litellm.get_llm_provider(model)
+        if parameter == "response_format" and not litellm.supports_response_schema(name, provider):
+            return False
         internals.provider_parameters(provider, name, [{"role": "user", "content": ""}], {parameter: value})
     except litellm.BadRequestError:  # an unsupported parameter or an unknown provider
         return False

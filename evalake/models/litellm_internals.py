@@ -187,7 +187,8 @@ def read_piece(stream: Any, said: Any) -> Any:
     from litellm.litellm_core_utils.streaming_handler import convert_generic_chunk_to_model_response_stream as convert
 
     piece: Any = stream.completion_stream.chunk_parser(said)
-    return convert(piece) if isinstance(piece, dict) else piece
+    converted: Any = convert
+    return converted(piece) if isinstance(piece, dict) else piece
 
 
 def as_litellm_error(provider: str, model: str, settings: Any, answer: "httpx.Response") -> BaseException:

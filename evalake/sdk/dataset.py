@@ -185,12 +185,7 @@ class SampleTable:
 
     def _read(self, source: str) -> Dataset:
         is_starter = source == STARTER and self.starter is not None
-        path, mapping = (self.starter, "") if is_starter and self.starter else sources.split_source(source)
-        if not path.is_file() or path.suffix.lower() not in sources.TABLE_SUFFIXES:
-            also = "" if self.starter is None else f"`{STARTER}`, or "
-            raise SourceError(
-                f"{source!r} is no dataset source: give {also}a table ({', '.join(sources.TABLE_SUFFIXES)})"
-            )
+        path, mapping = (self.starter, "") if is_starter and self.starter else sources.find_table(source)
         names = {name: self.columns.get(name, name) for name in FIELDS}
         columns = sources.read_mapping(mapping, tuple(names.values()))
         builder = DatasetBuilder(STARTER if is_starter else sources.as_payload(path.stem))

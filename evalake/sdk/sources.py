@@ -2,7 +2,8 @@
 
 A table is a `.jsonl` (or `.ndjson`), `.csv`, `.tsv`, `.parquet` file, or a `.json` file that is one array, alone or as
 `data`, `rows` and the like of an object. `?` and a mapping follow where its columns have other names or values than the
-suite's fields; case and spaces around a name do not count. Encoding and delimiter of a text are found out (tabular.py):
+suite's fields; case and spaces around a name do not count. Encoding and delimiter of a text are found out (tabular.py).
+It may be packed by gzip, or lie elsewhere (remote.py):
 
     reports.csv?command=cmd&label=is_bad&label.malicious=1&label.harmless=0
 
@@ -28,6 +29,7 @@ from evalake.core.errors import SourceError
 from evalake.core.files import LARGEST_IN_ALL, MEGABYTE, Files
 from evalake.core.hashing import NotCanonicalError, canonical_text, record
 from evalake.sdk.json_in_text import json_object
+from evalake.sdk.remote import fetched, unpacked
 from evalake.sdk.sample import Dataset, Skipped
 from evalake.sdk.tabular import LOOK_AT, TextForm, TwoClasses, encoding_of, folded, form_of_table
 
@@ -36,8 +38,6 @@ csv.field_size_limit(16 * MEGABYTE)  # Python's own limit, 131,072 characters, i
 TABLE_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 LONGEST_LINE = 16 * 1024 * 1024  # bytes of one JSON line
 LARGEST_ARRAY = 256 * MEGABYTE  # of a JSON array, which is read as a whole
-LARGEST_CHUNK = 256 * MEGABYTE  # of a Parquet column, which is unpacked as a whole
-WIDEST_NUMBER = 16  # bytes of one cell that is no text
 LONGEST_PAYLOAD = 10_000  # characters of refused material that are kept for quarantine
 
 NOT_READ = "(not read)"  # stands for a file that is left out unread
@@ -124,16 +124,49 @@ def find_source(source: str, others: str) -> tuple[Path, str | None]:
 
     Raises SourceError where there is nothing, or a mapping for what is no table.
     """
-    path, mapping = split_source(source)
+    path, mapping = fetched(source) or split_source(source)
     if not path.exists():
         tables = ", ".join(TABLE_SUFFIXES)
         raise SourceError(f"there is no dataset source {source!r}: give `starter`, {others}, or a table ({tables})")
+    path = unpacked(path) if path.is_file() else path
     suffix = path.suffix.lower()
     if path.is_file() and (suffix in TABLE_SUFFIXES or (suffix == ".json" and is_array(path))):
         return path, mapping
     if mapping:
         raise SourceError(f"the dataset source {source!r} takes no column mapping: only tables do")
     return path, None
+
+
+def expanded(source: str, folder: Path = Path(), *, folders: bool = True) -> list[str]:
+    """List the tables that a pattern (`parts/*.jsonl`) or a folder stands for, by path from `folder`; else the source.
+
+    Where `folders` is no, a folder is given as it is. Raises SourceError where there is none.
+    """
+    path, mark, mapping = source.partition("?")
+    is_folder = folders and bool(path) and (folder / path).is_dir()
+    if "://" in source or (folder / source).is_file() or not (is_folder or "*" in path):
+        return [source]
+    root = Path(path).anchor or folder
+    pattern = f"{path.rstrip('/')}/*" if is_folder else path
+    found = Path(root).glob(pattern.removeprefix(Path(path).anchor))
+    tables = sorted(str(each if Path(path).anchor else each.relative_to(folder)) for each in found if _is_table(each))
+    if not tables:
+        raise SourceError(f"{source!r} holds no table ({', '.join(TABLE_SUFFIXES)}, .json)")
+    return [f"{each}{mark}{mapping}" for each in tables]
+
+
+def _is_table(path: Path) -> bool:
+    suffixes = [each.lower() for each in path.suffixes]
+    last = suffixes[-2:-1] if suffixes[-1:] == [".gz"] else suffixes[-1:]
+    return path.is_file() and last[:1] != [] and last[0] in (*TABLE_SUFFIXES, ".json")
+
+
+def find_table(source: str) -> tuple[Path, str]:
+    """Find the table of a source, and its mapping text. Raises SourceError where it is none."""
+    path, mapping = find_source(source, "a URL of one")
+    if mapping is None:
+        raise unknown_kind(source)
+    return path, mapping
 
 
 def unknown_kind(source: str) -> SourceError:
@@ -177,7 +210,9 @@ def read_table(path: Path, needed: Collection[str], known: Collection[str] = ())
     if suffix in (".csv", ".tsv"):
         return _read_csv(path, needed, names)
     if suffix == ".parquet":
-        return _read_parquet(path, needed, names)
+        from evalake.sdk.parquet import read_parquet
+
+        return read_parquet(path, needed, names.of)
     return _with_columns(path, _read_array(path) if suffix == ".json" else _read_json_lines(path), needed, names)
 
 
@@ -252,7 +287,7 @@ def _with_columns(
         else:
             yield each
     if any_record and not seen.keys() >= {*needed}:
-        _check_columns(path, list(seen), needed)
+        check_columns(path, list(seen), needed)
 
 
 def _read_array(path: Path) -> Iterator[Record | Skipped]:
@@ -325,7 +360,7 @@ def _read_csv(path: Path, needed: Collection[str], names: _Names) -> Iterator[Re
             header = names.of(next(reader, []))
         except csv.Error as error:
             raise SourceError(f"the header of {path} cannot be read: {error}") from error
-        _check_columns(path, header, needed)
+        check_columns(path, header, needed)
         while True:
             try:
                 cells = next(reader, None)
@@ -342,74 +377,8 @@ def _read_csv(path: Path, needed: Collection[str], names: _Names) -> Iterator[Re
                 yield Record(where, values, json.dumps(values))
 
 
-def _read_parquet(path: Path, needed: Collection[str], names: _Names) -> Iterator[Record | Skipped]:
-    from pyarrow import ArrowException
-    from pyarrow.parquet import ParquetFile
-
-    number = 0
-    try:
-        with ParquetFile(path) as file:
-            present = file.schema_arrow.names
-            renamed = names.of(present)
-            _check_columns(path, renamed, needed)
-            wanted = [name for name, known in zip(present, renamed, strict=True) if known in needed]
-            columns = _bounded_columns(path, file, wanted)
-            for batch in file.iter_batches(batch_size=_rows_at_once(path, file), columns=columns):
-                for row in range(batch.num_rows):  # one at a time, for as Python's texts they are larger
-                    where, cells = f"{path.name}: row {number + 1}", batch.slice(row, 1)
-                    if cells.nbytes > LONGEST_LINE:
-                        yield Skipped(where, LINE_TOO_LONG, NOT_READ)
-                    else:
-                        (values,) = cells.to_pylist()
-                        yield Record(where, names.renamed(values), json.dumps(values, default=str))
-                    number += 1
-    except (ArrowException, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise SourceError(f"{path} cannot be read as Parquet after row {number}: {reason}") from error
-
-
-def _rows_at_once(path: Path, file: Any) -> int:
-    """Compute how many rows of a Parquet file are unpacked at once: few where cells are long.
-
-    Raises:
-        SourceError: A column is too large to be unpacked, however small the file is.
-    """
-    most = 1000
-    for number in range(file.metadata.num_row_groups):
-        group = file.metadata.row_group(number)
-        largest = max((group.column(index).total_uncompressed_size for index in range(group.num_columns)), default=0)
-        if largest > LARGEST_CHUNK:
-            raise SourceError(
-                f"{path} has a column with more than {LARGEST_CHUNK // MEGABYTE} MB in one row group: write it with "
-                "smaller row groups"
-            )
-        # A cell that is stored once may stand in every row
-        most = min(most, max(1, LARGEST_CHUNK // max(largest, 1)))
-    return most
-
-
-def _bounded_columns(path: Path, file: Any, needed: Collection[str]) -> list[str]:
-    """Choose the columns to read: those with lists only where the lists must be small.
-
-    One row may hold a list of millions of cells that are stored once, and lists are only ever shown to people.
-
-    Raises:
-        SourceError: A column with lists that may be large is needed.
-    """
-    lists = set()
-    for number in range(file.metadata.num_row_groups):
-        group = file.metadata.row_group(number)
-        for index in range(group.num_columns):
-            chunk, column = group.column(index), file.schema.column(index)
-            longest = chunk.total_uncompressed_size if "BYTE_ARRAY" in chunk.physical_type else WIDEST_NUMBER
-            if column.max_repetition_level and chunk.num_values * longest > LARGEST_CHUNK:
-                lists.add(column.path.split(".")[0])
-    if unread := lists.intersection(needed):
-        raise SourceError(f"{path} has lists in the column {min(unread)!r}: a sample takes text or a number")
-    return [name for name in file.schema_arrow.names if name not in lists]
-
-
-def _check_columns(path: Path, present: Collection[str], needed: Collection[str]) -> None:
+def check_columns(path: Path, present: Collection[str], needed: Collection[str]) -> None:
+    """Raise SourceError where a table lacks a column, or has two of one name."""
     known = ", ".join(map(repr, present)) or "none"
     repeated = [name for name, count in Counter(present).items() if count > 1]
     if repeated:

@@ -202,6 +202,7 @@ class Data:
 
     read: Callable[[str], Dataset]  # a source, as `--dataset` takes it
     starter: tuple[str, ...] = ()  # the sources that a run without --dataset reads
+    folders: bool = True  # whether `read` takes folders; False: a folder stands for the tables in it
     imports: Literal["results", "samples"] = "results"  # what `evalake import` takes in
     # One line of recorded results, SourceError where it is bad; None: as `evalake.sdk.results` reads it.
     read_recorded: Callable[[Mapping[str, Any]], Recorded] | None = None
@@ -224,7 +225,7 @@ class Conversation:
     default_models: tuple[str, ...] = ()  # those that a run without --models asks
     default_judges: tuple[str, ...] = ()  # those that a run without --judges asks
     # Parameters of requests to judges that take them, where nothing else is configured; repeats have no seed.
-    judge_parameters: Mapping[str, float] = field(default_factory=dict)
+    judge_parameters: Mapping[str, Any] = field(default_factory=dict)
     # A conversation goes on after its first answer, unless a model's `cache_prompt` says no.
     caches_prompts: bool = False
     fenced: bool = False  # its prompts hold material of strangers between lines that carry the item's fence
@@ -241,6 +242,7 @@ class Prompts:
     """
 
     types: tuple[str, ...] = ("direct",)
+    usual: int = 1  # how many of them a run without --prompt-types asks with
     # Parts that a configuration may replace by its own texts; `check` raises ConfigurationError where these cannot be
     # used. `next_request` finds them in its options as `prompts`, by prompt type and part.
     parts: tuple[str, ...] = ()

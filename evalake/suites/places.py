@@ -7,7 +7,6 @@ file declares a suite, too, where the configuration lists it or a command was gi
 """
 
 import os
-import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -110,15 +109,9 @@ def _given_files() -> tuple[Path, ...]:
 
 def _in_file(file: Path) -> Iterator[Place]:
     """Find the suite that a file declares, under the name that it says, or else its own."""
-    from evalake.suites.declared.file import NAME, content, name_of
+    from evalake.suites.declared.file import said_name
 
-    try:
-        given = content(file)[0]
-    except SuiteError:
-        given = None
-    said = given.get("name") if isinstance(given, dict) else None
-    name = said if isinstance(said, str) and re.fullmatch(NAME, said) else name_of(file)
-    yield Place(name, str(file), "", folder=file.parent, file=file)
+    yield Place(said_name(file), str(file), "", folder=file.parent, file=file)
 
 
 def _in_folder(folder: Path) -> Iterator[Place]:

@@ -62,6 +62,15 @@ def suite_folders() -> Mapping[str, Path]:
     return {name: place.folder for name, place in sorted(places().items()) if place.folder is not None}
 
 
+def source_hash(name: str) -> str | None:
+    """Hash the code of a user's suite; None for suites that ship, are installed, or whose version has their code."""
+    place = places().get(name)
+    if place is None or place.file is not None or place.folder is None or place.folder.parent == FOLDER:
+        return None
+    files = sorted(place.folder.rglob("*.py"))
+    return content_hash([[str(file.relative_to(place.folder)), file.read_bytes().hex()] for file in files])[:12]
+
+
 def baselines() -> Mapping[str, Baseline]:
     """Collect the rule-based models of all suites, by name."""
     return {baseline: function for each in _usable() for baseline, function in each.conversation.baselines.items()}

@@ -7,13 +7,14 @@ from typing import Any
 from evalake.core.errors import EvalakeError, SuiteError
 from evalake.models.request import Reply
 from evalake.sdk.sources import as_text, summary
-from evalake.suites.declared.file import Kind, MistakesError, Scorer, SuiteFile, placed, read_suite_file
+from evalake.suites.declared.file import MistakesError, SuiteFile, placed, read_suite_file
 from evalake.suites.declared.judge import question
 from evalake.suites.declared.make import Talk, make, right, scores_of, totals
-from evalake.suites.declared.prompts import template
+from evalake.suites.declared.parts import Kind, Scorer
 from evalake.suites.declared.replies import read_answer
 from evalake.suites.declared.samples import row_of
-from evalake.suites.declared.scorers import applies, function_of
+from evalake.suites.declared.scorers import applies, expected_of, function_of
+from evalake.suites.declared.templates import template
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -21,8 +22,9 @@ def lines_of(path: Path) -> Iterator[str]:
     file = read_suite_file(path)
     if mistakes := list(_mistakes(file)):
         raise MistakesError(mistakes)
+    yield from file.notes
     suite = make(file)
-    datasets = [suite.data.read(source) for source in file.dataset]
+    datasets = [suite.data.read(source) for source in file.sources]
     for dataset in datasets:
         counts = summary(dataset)
         yield f"{dataset.name}: {len(dataset.samples)} samples"
@@ -58,7 +60,7 @@ def _mistakes(file: SuiteFile) -> Iterator[str]:
                 template(text or "")
         except SuiteError as error:
             yield f"{placed(file.path, 'scorers', str(number))}: {error}"
-    for source in file.dataset:
+    for source in file.sources:
         try:
             make(file).data.read(source)
         except EvalakeError as error:
@@ -67,8 +69,9 @@ def _mistakes(file: SuiteFile) -> Iterator[str]:
 
 def _scored(file: SuiteFile, talk: Talk, columns: dict[str, Any]) -> Iterator[str]:
     """Say how the first sample is scored where the model replies with its target."""
-    target = columns["target"]
-    reply = as_text(target[0] if isinstance(target, list) and target else target) or "(some reply)"
+    used = [each for each in file.scorers if each.kind != "judge" and applies(each, columns)]
+    expected = [value for each in used for value in expected_of(each, columns)] or [columns["target"]]
+    reply = as_text(expected[0]) or "(some reply)"
     answer = read_answer(reply, file.reply)
     yield f"\na model that replies {reply!r} is read as {answer.text!r}" + (
         f" ({answer.unreadable})" if answer.unreadable else ""

@@ -1,45 +1,27 @@
 """A suite's file: what `suite.toml` or `suite.yaml` may say, read with every mistake named by line and field."""
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
-import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
 from evalake.core.configuration import SUITE_SUFFIXES
 from evalake.core.errors import SuiteError
-from evalake.core.files import MEGABYTE, FileRefusedError, read_file
+from evalake.sdk.sources import expanded
+from evalake.suites.declared import promptfoo
+from evalake.suites.declared.lines import Lines, content, line_of
+from evalake.suites.declared.parts import NAME, Name, Part, Prompt, Reply, Scorer, Share, Texts, listed
 
 FILES = tuple(f"suite{suffix}" for suffix in SUITE_SUFFIXES)
 """The names of a suite's file in its folder."""
 
-NAME = r"^[a-z][a-z0-9_]{0,59}$"
 FIELDS = ("sample_id", "input", "target", "label", "category", "severity", "difficulty", "cluster")
 """The fields of a sample that a column of the dataset can fill."""
 
-READERS = ("text", "last_line", "json", "regex", "choice", "number")
 METRIC = re.compile(r"accuracy|mean_score|unreadable_rate|(?:score|accuracy)_[a-z][a-z0-9_]*|pass[@^][1-9][0-9]?")
-LETTERS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-
-Name = Annotated[str, Field(pattern=NAME)]
-Share = Annotated[float, Field(ge=0, le=1)]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class MistakesError(SuiteError):
@@ -48,10 +30,6 @@ class MistakesError(SuiteError):
     def __init__(self, mistakes: Sequence[str]) -> None:
         super().__init__("; ".join(mistakes))
         self.mistakes = tuple(mistakes)
-
-
-def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
 
 
 def _a_field(name: str) -> str:
@@ -69,196 +47,8 @@ def _a_metric(name: str) -> str:
     return name
 
 
-Texts = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 FieldName = Annotated[str, AfterValidator(_a_field)]
 MetricName = Annotated[str, AfterValidator(_a_metric)]
-
-
-class Prompt(_Part):
-    """How a model is asked: Jinja over the columns of a sample, inline or in a file, with worked examples."""
-
-    user: str | None = None
-    system: str | None = None
-    file: str | None = None  # holds the user's part
-    examples: str | None = None  # a table with the columns of the dataset
-    shots: Annotated[int, Field(ge=1)] | None = None  # how many of them; None: all
-    answer: str = "{{ target }}"  # the reply of an example
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if (self.user is None) == (self.file is None):
-            raise ValueError("give either user, the text, or file, its file")
-        if self.shots is not None and self.examples is None:
-            raise ValueError("shots counts examples: name their file in examples")
-        return self
-
-
-class Reply(_Part):
-    """How an answer is read from a reply."""
-
-    read: Literal["text", "last_line", "json", "regex", "choice", "number"] = "text"
-    pattern: str | None = None  # of regex; its first group, if it has one, is the answer
-    form: dict[str, str] = Field(default_factory=dict)  # of json: field -> what it holds
-    field: str | None = None  # of json: the field that is the answer; None: the whole object
-    choices: Texts = LETTERS[:10]  # of choice
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if (self.pattern is not None) != (self.read == "regex"):
-            raise ValueError('pattern goes with read = "regex", and only with it')
-        if (self.form or self.field) and self.read != "json":
-            raise ValueError('form and field go with read = "json"')
-        if self.pattern is not None:
-            _require_pattern(self.pattern)
-        for kind in self.form.values():
-            Kind.of(kind)
-        return self
-
-
-class Kind(_Part):
-    """What a field of a form holds: `text`, `yes/no`, a scale (`1..5`) or one of some words (`good|fair|bad`)."""
-
-    words: tuple[str, ...] = ()  # of a choice, the best first
-    low: float | None = None
-    high: float | None = None
-    whole: bool = False
-    is_text: bool = False
-
-    @classmethod
-    def of(cls, written: str) -> "Kind":
-        """Read it as it is written. Raises ValueError where it is none of these."""
-        if written == "text":
-            return cls(is_text=True)
-        if written == "yes/no":
-            return cls(words=("yes", "no"))
-        if scale := re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*\.\.\s*(-?\d+(?:\.\d+)?)\s*", written):
-            low, high = float(scale[1]), float(scale[2])
-            if low < high:
-                return cls(low=low, high=high, whole="." not in scale[1] + scale[2])
-        elif "|" in written and all(words := [word.strip() for word in written.split("|")]):
-            return cls(words=tuple(words))
-        raise ValueError(f'{written!r} is no kind of field: write "text", "yes/no", a scale "1..5", or words "a|b"')
-
-    @property
-    def told(self) -> str:
-        """The kind as a judge is told it."""
-        if self.is_text:
-            return "a text"
-        if self.words:
-            return "one of the words " + ", ".join(self.words)
-        return f"a {'whole ' if self.whole else ''}number from {self.low:g} to {self.high:g}"
-
-    def value(self, given: Any) -> Any:
-        """Read what a form holds, as this kind; None where it is no value of it."""
-        if self.is_text:
-            return given if isinstance(given, str) else None
-        if self.words:
-            word = {True: "yes", False: "no"}.get(given, given) if isinstance(given, bool) else given
-            return next((each for each in self.words if str(word).strip().casefold() == each.casefold()), None)
-        try:
-            number = float(given) if isinstance(given, str | int | float) and not isinstance(given, bool) else None
-        except ValueError:
-            return None
-        if number is None or not (self.low or 0) <= number <= (self.high or 0) or (self.whole and number % 1):
-            return None
-        return number
-
-    def share(self, value: Any) -> float | None:
-        """Place a value between the worst, 0, and the best, 1."""
-        if value is None or self.is_text:
-            return None
-        if self.words:
-            return 1.0 - self.words.index(value) / (len(self.words) - 1)
-        return (float(value) - (self.low or 0)) / ((self.high or 0) - (self.low or 0))
-
-
-class Scorer(_Part):
-    """One scorer: its kind, its name, and what the kind takes."""
-
-    kind: Literal[
-        "exact", "normalised", "includes", "regex", "number", "json_field", "choice", "similarity", "judge", "python"
-    ]
-    name: Name | None = None  # None: its kind
-    weight: Annotated[float, Field(gt=0)] = 1.0  # in the mean that is `score`
-    expected: str | None = None  # Jinja over the columns, in place of the sample's target
-    where: dict[str, Any] = Field(default_factory=dict)  # columns and values: other samples are not scored by it
-    negate: bool = False
-    threshold: Share | None = None  # from which value an answer is right
-    ignore_case: bool = False
-    pattern: str | None = None  # of regex; None: the target is the pattern
-    tolerance: str | float = 0.0  # of number: 0.01, or "1%" of the target
-    field: str | None = None  # of json_field, its parts separated by dots
-    function: str | None = None  # of python: file.py:name
-    rubric: str | None = None  # of judge: Jinja over the columns
-    form: dict[str, str] = Field(default_factory=dict)  # of judge: field -> what it holds
-    value: str | None = None  # of judge: the field that scores; None: the first that is no text
-    pass_from: float | str | None = None  # of judge: the value from which an answer is right
-
-    @property
-    def called(self) -> str:
-        """Its name."""
-        return self.name or self.kind
-
-    @property
-    def scoring_field(self) -> str:
-        """The field of its form that scores."""
-        return self.value or next((name for name, kind in self.form.items() if not Kind.of(kind).is_text), "")
-
-    @property
-    def least(self) -> float:
-        """The value from which an answer is right."""
-        if self.threshold is not None:
-            return self.threshold
-        if self.kind == "judge" and self.pass_from is not None:
-            return Kind.of(self.form[self.scoring_field]).share(self.pass_from) or 0.0
-        return 1.0
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        for name, kinds in _TAKEN.items():
-            if name in self.model_fields_set and self.kind not in kinds:
-                raise ValueError(f"{name} goes with {' or '.join(kinds)}, not with {self.kind}")
-        for name, kinds in _NEEDED.items():
-            if not getattr(self, name) and self.kind in kinds:
-                raise ValueError(f"{self.kind} needs {name}")
-        if self.pattern is not None:
-            _require_pattern(self.pattern)
-        if self.kind == "similarity" and self.threshold is None:
-            raise ValueError("similarity needs threshold: the share from which an answer is right")
-        if self.kind == "number":
-            tolerance_of(self.tolerance)
-        if self.kind == "judge":
-            self._check_judge()
-        return self
-
-    def _check_judge(self) -> None:
-        kinds = {name: Kind.of(kind) for name, kind in self.form.items()}
-        for name in kinds:
-            if not re.fullmatch(NAME, name):
-                raise ValueError(f"form: {name!r} is no name of a field: write it in a-z, 0-9 and _")
-        if self.scoring_field not in kinds or kinds[self.scoring_field].is_text:
-            raise ValueError('form has no field that scores: add one, as in score = "1..5"')
-        kind = kinds[self.scoring_field]
-        if self.pass_from is None and self.threshold is None and not kind.words:
-            raise ValueError(f"a scale needs pass_from: the {self.scoring_field} from which an answer is right")
-        if self.pass_from is not None and kind.value(self.pass_from) is None:
-            raise ValueError(f"pass_from: {self.pass_from!r} is not {kind.told}")
-
-
-_TAKEN: Mapping[str, tuple[str, ...]] = {
-    "pattern": ("regex",),
-    "tolerance": ("number",),
-    "field": ("json_field",),
-    "function": ("python",),
-    **dict.fromkeys(("rubric", "form", "value", "pass_from"), ("judge",)),
-    "ignore_case": ("exact", "includes", "regex", "json_field"),
-}
-_NEEDED: Mapping[str, tuple[str, ...]] = {
-    "field": ("json_field",),
-    "function": ("python",),
-    "rubric": ("judge",),
-    "form": ("judge",),
-}
 
 
 def _prompts(value: Any) -> Any:
@@ -269,21 +59,24 @@ def _is_prompt(value: Mapping[str, Any]) -> bool:
     return bool(value.keys() & {"user", "file"}) and not any(isinstance(part, Mapping) for part in value.values())
 
 
-class SuiteFile(_Part):
+class SuiteFile(Part):
     """The whole file."""
 
     name: Name | None = None  # None: that of the folder, or of the file where it is not called suite
     title: str = ""
     asks: str = ""  # what it is about, for `evalake run --help`
     version: Annotated[str, Field(pattern=r"^[0-9A-Za-z._]{1,20}$")] = "1"
-    dataset: Texts
+    dataset: Texts = ()
+    samples: tuple[dict[str, Any], ...] = ()  # rows written in the file itself, in place of a dataset
     columns: dict[FieldName, str] = Field(default_factory=dict)  # field of a sample -> column
     prompts: dict[Name, Prompt]
+    every_prompt: bool = False  # whether a run without --prompt-types asks with all of them; else with the first
     parameters: dict[str, Any] = Field(default_factory=dict)  # of requests to the model that is evaluated
     reply: Reply = Reply()
     scorers: tuple[Scorer, ...]
+    pass_from: Share | None = None  # the score from which an answer is right; None: every scorer finds it right
     slices: Texts = ()
-    metrics: Annotated[tuple[MetricName, ...], BeforeValidator(_listed)] = ("accuracy", "mean_score", "unreadable_rate")
+    metrics: Annotated[tuple[MetricName, ...], BeforeValidator(listed)] = ("accuracy", "mean_score", "unreadable_rate")
     target: Share | None = None  # the accuracy to be reached
     baselines: dict[Annotated[str, Field(pattern="^[a-z0-9_-]{1,60}$")], str] = Field(
         default_factory=dict
@@ -293,6 +86,7 @@ class SuiteFile(_Part):
     panel: bool = False  # whether the judges of a run decide together, too: by majority, and mean scores
 
     _path: Path = PrivateAttr(default=Path())
+    _notes: tuple[str, ...] = PrivateAttr(default=())
 
     @model_validator(mode="before")
     @classmethod
@@ -324,8 +118,8 @@ class SuiteFile(_Part):
     def _check(self) -> Self:
         if not self.scorers:
             raise ValueError("scorers: there is none")
-        if not self.dataset:
-            raise ValueError("dataset: there is none")
+        if bool(self.dataset) == bool(self.samples):
+            raise ValueError(f"dataset: {'give either dataset or samples' if self.dataset else 'there is none'}")
         if not self.prompts:
             raise ValueError("prompts: there is none")
         for name, times in Counter(scorer.called for scorer in self.scorers).items():
@@ -353,6 +147,17 @@ class SuiteFile(_Part):
         return self._path
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What a file of another tool says and was not understood, each with its line."""
+        return self._notes
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources of its samples: its datasets, or the file itself where it holds them."""
+        found = [each for source in self.dataset for each in expanded(source, self.folder)]
+        return tuple(found) or (self._path.name,)
+
+    @property
     def folder(self) -> Path:
         """The folder that its paths start from."""
         return self._path.parent
@@ -377,25 +182,6 @@ class SuiteFile(_Part):
         return tuple(each for each in self.scorers if each.kind == "judge")
 
 
-def tolerance_of(written: str | float) -> tuple[float, bool]:
-    """Read a tolerance: its size, and whether it is a share of the target. Raises ValueError where it is none."""
-    text = str(written).strip()
-    try:
-        size = float(text.removesuffix("%"))
-    except ValueError:
-        size = -1.0
-    if not 0 <= size < float("inf"):
-        raise ValueError(f'tolerance: {written!r} is none: write a number, or a share of the target as "1%"')
-    return (size / 100, True) if text.endswith("%") else (size, False)
-
-
-def _require_pattern(pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"pattern: {pattern!r} is no regular expression: {error}") from error
-
-
 # Reading: the file's text, its content, and the line of each field.
 
 
@@ -404,13 +190,30 @@ def name_of(path: Path) -> str:
     return path.resolve().parent.name if path.name in FILES else path.stem
 
 
+def said_name(path: Path) -> str:
+    """Find the name that a suite's file gives, or else its own; a broken file has one, too."""
+    try:
+        given = content(path)[0]
+    except SuiteError:
+        given = None
+    if promptfoo.is_config(given):
+        return promptfoo.name_of(path)
+    said = given.get("name") if isinstance(given, dict) else None
+    return said if isinstance(said, str) and re.fullmatch(NAME, said) else name_of(path)
+
+
 def read_suite_file(path: Path) -> SuiteFile:
-    """Read a suite's file. Raises SuiteError with a line for every mistake."""
+    """Read a suite's file, or a configuration of promptfoo. Raises SuiteError with a line for every mistake."""
     given, lines = content(path)
-    return checked(given, path, lines)
+    if not promptfoo.is_config(given):
+        return checked(given, path, lines)
+    translated, notes = promptfoo.translate(given, path, lines)
+    read = checked(translated, path, {})
+    read._notes = tuple(notes)
+    return read
 
 
-def checked(given: Any, path: Path, lines: Mapping[tuple[str, ...], int]) -> SuiteFile:
+def checked(given: Any, path: Path, lines: Lines) -> SuiteFile:
     """Check what a suite's file says. Raises SuiteError with a line for every mistake."""
     try:
         read = SuiteFile.model_validate(given)
@@ -424,30 +227,13 @@ def checked(given: Any, path: Path, lines: Mapping[tuple[str, ...], int]) -> Sui
     return read
 
 
-def content(path: Path) -> tuple[Any, Mapping[tuple[str, ...], int]]:
-    """Read what the file says and the line of each field. Raises SuiteError where it is neither TOML nor YAML."""
-    try:
-        text = read_file(path, MEGABYTE).decode("utf-8")
-        if path.suffix == ".toml":
-            return tomllib.loads(text), dict(_lines_of_toml(text))
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        return yaml.safe_load(text), dict(_lines_of_yaml(node, ()))
-    except FileRefusedError as error:
-        raise SuiteError(f"{path} cannot be read: {error.reason}") from error
-    except yaml.MarkedYAMLError as error:
-        line = "" if error.problem_mark is None else f":{error.problem_mark.line + 1}"
-        raise SuiteError(f"{path}{line}: no valid YAML: {error.problem}") from error
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise SuiteError(f"{path}: no valid {path.suffix[1:].upper()}: {' '.join(str(error).split())[:200]}") from error
-
-
 def placed(path: Path, *where: str) -> str:
     """Write a field of a suite's file with its line, as mistakes are told."""
-    line = _line_of(where, content(path)[1])
+    line = line_of(where, content(path)[1])
     return f"{path}:{line}: {'.'.join(where)}" if line else f"{path}: {'.'.join(where)}"
 
 
-def _mistakes(error: ValidationError, path: Path, lines: Mapping[tuple[str, ...], int]) -> Iterator[str]:
+def _mistakes(error: ValidationError, path: Path, lines: Lines) -> Iterator[str]:
     for flaw in error.errors(include_url=False):
         where = tuple(str(part) for part in flaw["loc"] if part != "[key]")
         message = flaw["msg"].removeprefix("Value error, ")
@@ -461,7 +247,7 @@ def _mistakes(error: ValidationError, path: Path, lines: Mapping[tuple[str, ...]
             message = f"{flaw['input']!r} is no name: write it in a-z, 0-9 and _, beginning with a letter"
         if named := re.match(r"([a-z_]+): ", message):
             where, message = (*where, named[1]), message[named.end() :]
-        place = f"{path}:{line}" if (line := _line_of(where, lines)) else str(path)
+        place = f"{path}:{line}" if (line := line_of(where, lines)) else str(path)
         yield f"{place}: {'.'.join(where)}: {message}" if where else f"{place}: {message}"
 
 
@@ -469,55 +255,3 @@ _INSTEAD: Mapping[tuple[str, ...], str] = {
     ("prompts",): ': write prompt = "…"',
     ("scorers",): ': write score = "exact", or another kind',
 }
-_SHORT = {"prompts": "prompt", "scorers": "score"}
-
-
-def _line_of(where: Sequence[str], lines: Mapping[tuple[str, ...], int]) -> int | None:
-    """Find the line of a field, or else of what holds it, under its long or its short name."""
-    for end in range(len(where), 0, -1):
-        first, *others = where[:end]
-        short = _SHORT.get(first, first)
-        paths: list[tuple[str, ...]] = [(first, *others), (short, *others), (short, *others[1:])]
-        for path in paths:
-            if line := lines.get(path):
-                return line
-    return None
-
-
-_TABLE = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]")
-_KEY = re.compile(r"""\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
-
-
-def _lines_of_toml(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield the line of each table and key. Lines of a text over several lines are none."""
-    table: tuple[str, ...] = ()
-    counts: Counter[tuple[str, ...]] = Counter()
-    inside: str | None = None
-    for number, line in enumerate(text.splitlines(), start=1):
-        if inside is None:
-            if header := _TABLE.match(line):
-                table = _parts(header[2])
-                if header[1] == "[[":
-                    counts[table] += 1
-                    yield table, number
-                    table = (*table, str(counts[table] - 1))
-                yield table, number
-            elif key := _KEY.match(line):
-                yield (*table, *_parts(key[1])), number
-        for quotes in re.findall(r'"""|\'\'\'', line):
-            inside = quotes if inside is None else None if inside == quotes else inside
-
-
-def _parts(dotted: str) -> tuple[str, ...]:
-    return tuple(part.strip().strip("\"'") for part in dotted.split("."))
-
-
-def _lines_of_yaml(node: yaml.Node | None, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield (*path, str(key.value)), key.start_mark.line + 1
-            yield from _lines_of_yaml(value, (*path, str(key.value)))
-    elif isinstance(node, yaml.SequenceNode):
-        for index, value in enumerate(node.value):
-            yield (*path, str(index)), value.start_mark.line + 1
-            yield from _lines_of_yaml(value, (*path, str(index)))

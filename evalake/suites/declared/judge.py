@@ -1,14 +1,14 @@
 """Judges of a declared suite: a rubric of the user's, the answer as data, and a form that is read leniently."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalake.sdk.lenient_json import find_object
 from evalake.sdk.sample import delimit_untrusted
-from evalake.suites.declared.file import Kind, Scorer
-from evalake.suites.declared.prompts import rendered
+from evalake.suites.declared.parts import Kind, Scorer
 from evalake.suites.declared.scorers import Scored
+from evalake.suites.declared.templates import rendered
 
 UNREADABLE = "unreadable_judgement"
 
@@ -23,6 +23,25 @@ def question(scorer: Scorer, columns: Mapping[str, Any], asked: str, answer: str
     )
     told = "\n\n".join([delimit_untrusted("question", asked), delimit_untrusted("answer", answer)])
     return {"role": "system", "content": system}, {"role": "user", "content": told}
+
+
+def response_format(judging: Sequence[Scorer]) -> dict[str, Any]:
+    """Write the form as a JSON schema, by which models that take one are asked; nothing where judges' forms differ."""
+    form = judging[0].form
+    if any(each.form != form for each in judging):
+        return {}
+    schema = {
+        "type": "object",
+        "properties": {name: Kind.of(kind).json_schema for name, kind in form.items()},
+        "required": list(form),
+        "additionalProperties": False,
+    }
+    return {
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "judgement", "strict": True, "schema": schema},
+        }
+    }
 
 
 def read_form(scorer: Scorer, text: str | None) -> Scored:

@@ -44,9 +44,10 @@ from evalake.sdk.figures import Answers, Bars, Figure, HeatMap, Quantity, Rankin
 from evalake.sdk.people import ANSWER, YES_NO, Correction, by_answers, of_result, yes_no
 from evalake.sdk.results import read_recorded
 from evalake.sdk.sources import as_text, storable
-from evalake.suites.declared.file import Scorer, SuiteFile, read_suite_file
-from evalake.suites.declared.judge import UNREADABLE, question, read_form
+from evalake.suites.declared.file import SuiteFile, read_suite_file
+from evalake.suites.declared.judge import UNREADABLE, question, read_form, response_format
 from evalake.suites.declared.panel import derive
+from evalake.suites.declared.parts import Scorer
 from evalake.suites.declared.prompts import Prompter
 from evalake.suites.declared.replies import read_answer
 from evalake.suites.declared.samples import Samples, brief_input, packed_input, row_of, shown_input, target_of, unpacked
@@ -97,7 +98,8 @@ def make(file: SuiteFile) -> Suite:
         title=file.title or file.called.replace("_", " ").capitalize(),
         data=Data(
             read=Samples(file, talk.prompter.flaw),
-            starter=tuple(file.dataset),
+            starter=file.sources,
+            folders=False,
             read_recorded=partial(_read_recorded, file),
         ),
         conversation=Conversation(
@@ -105,9 +107,11 @@ def make(file: SuiteFile) -> Suite:
             baselines={name: _always(text) for name, text in own.items()},
             default_models=file.default_models,
             default_judges=file.full_names(file.judges),
-            judge_parameters={"temperature": 0.0} if file.judges_by_model else {},
+            judge_parameters={"temperature": 0.0, **response_format(file.judges_by_model)}
+            if file.judges_by_model
+            else {},
         ),
-        prompts=Prompts(types=tuple(file.prompts)),
+        prompts=Prompts(types=tuple(file.prompts), usual=len(file.prompts) if file.every_prompt else 1),
         scoring=Scoring(
             score=partial(_score, talk, results.table, version),
             version=version,
@@ -238,7 +242,9 @@ def scores_of(file: SuiteFile, columns: Mapping[str, Any], replies: Sequence[Rep
 
 def right(scorer: Scorer, scored: Scored) -> bool | None:
     """Tell whether a scorer found an answer right; None where it could not say."""
-    return None if scored.value is None else scored.value >= scorer.least - 1e-9
+    if scored.right is not None or scored.value is None:
+        return scored.right
+    return scored.value >= scorer.least - 1e-9
 
 
 def totals(file: SuiteFile, scored: Mapping[str, Scored]) -> dict[str, Any]:
@@ -253,7 +259,10 @@ def totals(file: SuiteFile, scored: Mapping[str, Scored]) -> dict[str, Any]:
         if len(known) == len(values)
         else None
     )
-    return {"correct": False if False in verdicts else None if None in verdicts else True, "score": mean}
+    correct = False if False in verdicts else None if None in verdicts else True
+    if file.pass_from is not None:
+        correct = None if mean is None else mean >= file.pass_from - 1e-9
+    return {"correct": correct, "score": mean}
 
 
 def _used(file: SuiteFile, scored: Mapping[str, Scored]) -> list[Scorer]:

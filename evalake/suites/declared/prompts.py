@@ -1,41 +1,15 @@
 """What a declared suite asks: Jinja templates in a sandbox over the columns of a sample, after worked examples."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import StrictUndefined, Template, TemplateError, UndefinedError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-
 from evalake.core.errors import SuiteError
 from evalake.core.files import MEGABYTE, FileRefusedError, Files
-from evalake.suites.declared.file import Prompt, SuiteFile
+from evalake.suites.declared.file import SuiteFile
+from evalake.suites.declared.parts import Prompt
 from evalake.suites.declared.samples import example_rows
-
-_ENVIRONMENT = ImmutableSandboxedEnvironment(
-    undefined=StrictUndefined, autoescape=False, finalize=lambda value: "" if value is None else value
-)
-
-
-@lru_cache(maxsize=256)
-def template(text: str) -> Template:
-    """Compile a template. Raises SuiteError where it is none, with its line."""
-    try:
-        return _ENVIRONMENT.from_string(text)
-    except TemplateError as error:
-        line = getattr(error, "lineno", None)
-        raise SuiteError(f"the template is not valid Jinja{f' (its line {line})' if line else ''}: {error}") from error
-
-
-def rendered(text: str, columns: Mapping[str, Any]) -> str:
-    """Render a template over the columns. Raises SuiteError where it names a column that the sample lacks."""
-    try:
-        return template(text).render({"row": columns, **columns})  # row["two words"] is any column
-    except UndefinedError as error:
-        raise SuiteError(f"the template cannot be filled: {error}") from error
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, OverflowError) as error:
-        raise SuiteError(f"the template cannot be filled: {type(error).__name__}: {error}") from error
+from evalake.suites.declared.templates import rendered
 
 
 def inside(file: SuiteFile, name: str) -> Path:

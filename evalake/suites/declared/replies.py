@@ -8,7 +8,7 @@ from typing import Any
 
 from evalake.sdk.json_in_text import split_thinking
 from evalake.sdk.lenient_json import find_object
-from evalake.suites.declared.file import Kind, Reply
+from evalake.suites.declared.parts import Kind, Reply
 
 LONGEST = 400_000  # characters of a reply that are read
 _NUMBER = re.compile(r"(?<![\w.])[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?<=\d)(?:[eE][-+]?\d{1,3})?(?![\d])")
@@ -27,6 +27,8 @@ class Answer:
 
 def read_answer(reply: str | None, reading: Reply) -> Answer:
     """Read the answer from the text of a reply, outside of its thinking."""
+    if reading.read == "raw" and reply is not None:
+        return Answer(reply[:LONGEST])
     said = split_thinking((reply or "")[:LONGEST])[0].strip()
     if not said:
         return Answer(None, unreadable="empty")

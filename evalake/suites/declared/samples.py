@@ -11,7 +11,7 @@ from evalake.core.errors import SourceError
 from evalake.sdk import Dataset, Sample
 from evalake.sdk.dataset import NOT_TEXT, REPEATED_ID, STARTER, DatasetBuilder, read_whole
 from evalake.sdk.json_in_text import json_object
-from evalake.sdk.sources import Record, as_json, as_payload, as_text, find_source, is_storable, read_mapping
+from evalake.sdk.sources import Record, as_json, as_payload, as_text, find_table, is_storable, read_mapping
 from evalake.suites.declared.file import FIELDS, SuiteFile
 
 _PACKED = {"input", "columns"}
@@ -30,17 +30,17 @@ class Samples:
 
     def place(self, source: str) -> str:
         """Find a source that the file names in the file's own folder; another is as it stands."""
-        source = self.file.dataset[0] if source == STARTER else source
-        return str(self.file.folder / source) if source in self.file.dataset and "://" not in source else source
+        source = self.file.sources[0] if source == STARTER else source
+        return str(self.file.folder / source) if source in self.file.sources and "://" not in source else source
 
     def column(self, field: str) -> str:
         """Name the column of a field."""
         return self.file.columns.get(field, field)
 
     def _read(self, source: str) -> Dataset:
-        path, mapping = find_source(self.place(source), "a file that the suite names")
-        if mapping is None:
-            raise SourceError(f"the dataset source {source!r} is no table")
+        if self.file.samples and self.place(source) == str(self.file.path):
+            return self._read_own()
+        path, mapping = find_table(self.place(source))
         builder = DatasetBuilder(as_payload(path.stem))
         named = [self.column(field) for field in FIELDS]
         columns = read_mapping(mapping, list(dict.fromkeys(named)))
@@ -48,6 +48,15 @@ class Samples:
         for record in builder.records(path, columns, needed):
             fields = {field: columns.field(record, self.column(field)) for field in FIELDS}
             self._take(record, fields, builder)
+        return builder.result()
+
+    def _read_own(self) -> Dataset:
+        """Read the samples that the file itself holds."""
+        builder = DatasetBuilder(as_payload(self.file.called))
+        for number, row in enumerate(self.file.samples):
+            where = f"{self.file.path.name}: samples[{number}]"
+            record = Record(where, row, json.dumps(row, default=str))
+            self._take(record, {field: row.get(self.column(field)) for field in FIELDS}, builder)
         return builder.result()
 
     def _take(self, record: Record, fields: Mapping[str, Any], builder: DatasetBuilder) -> None:

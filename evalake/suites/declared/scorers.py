@@ -7,22 +7,27 @@ import string
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from evalake.core.errors import SuiteError
 from evalake.core.hashing import content_hash
-from evalake.suites.declared.file import Scorer, SuiteFile, tolerance_of
-from evalake.suites.declared.prompts import inside, rendered
+from evalake.sdk.json_in_text import refuse_constant
+from evalake.suites.declared.file import SuiteFile
+from evalake.suites.declared.parts import Scorer, tolerance_of
+from evalake.suites.declared.prompts import inside
 from evalake.suites.declared.replies import Answer, any_json, at, choice_of, number_of
+from evalake.suites.declared.templates import rendered
 
 VERSION = 1
 """Changes whenever a scorer or a reader of replies can give another value for the same reply."""
 
+MOST_BRACES = 500  # that are looked at in a reply
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = re.compile(f"[{re.escape(string.punctuation)}“”‘’…–—]")
 
@@ -34,6 +39,7 @@ class Scored:
     value: float | None
     why: str | None = None
     form: Mapping[str, Any] | None = None  # what a judge filled in
+    right: bool | None = None  # where a user's function says it; None: the value decides
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,8 @@ class Case:
 
 def applies(scorer: Scorer, columns: Mapping[str, Any]) -> bool:
     """Tell whether a scorer scores a sample with these columns."""
+    if scorer.column is not None and at(columns, scorer.column) is None:
+        return False
     return all(str(columns.get(name)) == str(value) for name, value in scorer.where.items())
 
 
@@ -66,17 +74,19 @@ def score_by_rules(scorer: Scorer, file: SuiteFile, case: Case) -> Scored:
 
     What a user's function raises is raised as it is.
     """
-    if not case.expected and scorer.kind != "python" and not (scorer.kind == "regex" and scorer.pattern):
+    if not case.expected and scorer.kind not in _WITHOUT_TARGET and not (scorer.kind == "regex" and scorer.pattern):
         raise SuiteError(f"the scorer {scorer.called} has nothing to compare with: the sample has no target")
     scored = _function(scorer, file, case) if scorer.kind == "python" else _SCORERS[scorer.kind](scorer, case)
     if scorer.negate and scored.value is not None:
-        return Scored(1.0 - scored.value, scored.why)
+        return Scored(1.0 - scored.value, scored.why, right=None if scored.right is None else not scored.right)
     return scored
 
 
 def expected_of(scorer: Scorer, columns: Mapping[str, Any]) -> list[Any]:
     """List what a scorer compares with: its own template, or the target, of which a list holds several."""
-    value = columns.get("target") if scorer.expected is None else rendered(scorer.expected, columns)
+    value = at(columns, scorer.column or "target")
+    if scorer.expected is not None:
+        value = rendered(scorer.expected, columns)
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
@@ -109,6 +119,96 @@ def _normalised(scorer: Scorer, case: Case) -> Scored:
 def _includes(scorer: Scorer, case: Case) -> Scored:
     fold = str.casefold if scorer.ignore_case else str
     return _any(scorer, case, lambda said, text: bool(text) and fold(text) in fold(said))
+
+
+def _equals(scorer: Scorer, case: Case) -> Scored:
+    read = any_json(case.text) if any(not isinstance(each, str) for each in case.expected) else None
+    return Scored(float(any(case.text == text or _same(read, each) for each, text in _pairs(case))))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Compare decoded JSON; yes and no are no numbers."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True) and not isinstance(other, str)
+
+
+def _includes_all(scorer: Scorer, case: Case) -> Scored:
+    fold = str.casefold if scorer.ignore_case else str
+    missing = [text for text in case.texts if fold(text) not in fold(case.text)]
+    return Scored(float(not missing), f"without {', '.join(missing)}" if missing else None)
+
+
+def _starts_with(scorer: Scorer, case: Case) -> Scored:
+    return _any(scorer, case, lambda said, text: said.startswith(text))
+
+
+def _is_json(scorer: Scorer, case: Case) -> Scored:
+    try:
+        value = json.loads(case.text, parse_constant=refuse_constant)
+    except (ValueError, RecursionError) as error:
+        return Scored(0.0, f"no JSON: {error}")
+    return _by_schema([value], case)
+
+
+def _has_json(scorer: Scorer, case: Case) -> Scored:
+    found = list(_objects_in(case.text))
+    return _by_schema(found, case) if found else Scored(0.0, "no JSON object in it")
+
+
+def _objects_in(text: str) -> Iterator[Any]:
+    """Yield the JSON objects in a text, as far as few braces before them begin none."""
+    decoder, start = json.JSONDecoder(parse_constant=refuse_constant), text.find("{")
+    for _ in range(MOST_BRACES):
+        if start < 0:
+            return
+        try:
+            value, start = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            start += 1
+        else:
+            yield value
+        start = text.find("{", start)
+
+
+def _by_schema(values: Sequence[Any], case: Case) -> Scored:
+    """Check values against the JSON schema that is expected, where one is: one that fits is enough."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError, best_match
+
+    schema = next((each for each in case.expected if isinstance(each, dict)), None)
+    if schema is None:
+        return Scored(1.0)
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise SuiteError(f"the expected value is no JSON schema: {error.message}") from error
+    flaws = [best_match(Draft202012Validator(schema).iter_errors(value)) for value in values]
+    return Scored(1.0) if None in flaws else Scored(0.0, flaws[0].message)
+
+
+def _distance(scorer: Scorer, case: Case) -> Scored:
+    apart = min(distance(case.text, text, scorer.within) for text in case.texts)
+    return Scored(float(apart <= scorer.within), f"{apart if apart <= scorer.within else 'more'} letters differ")
+
+
+def distance(one: str, other: str, most: int) -> int:
+    """Count the letters to insert, delete or replace (Levenshtein); `most` + 1 where they are more than `most`."""
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    far = most + 1
+    before = [min(column, far) for column in range(len(other) + 1)]
+    for row, letter in enumerate(one, start=1):
+        low, high = max(1, row - most), min(len(other), row + most)
+        line = [far] * (len(other) + 1)
+        line[0] = min(row, far)
+        for column in range(low, high + 1):
+            same = before[column - 1] + (letter != other[column - 1])
+            line[column] = min(same, before[column] + 1, line[column - 1] + 1, far)
+        before = line
+    return before[-1]
+
+
+def _unknown(scorer: Scorer, case: Case) -> Scored:
+    return Scored(None, f"{scorer.called} is not understood here")
 
 
 def _regex(scorer: Scorer, case: Case) -> Scored:
@@ -173,14 +273,22 @@ def similarity(one: str, other: str) -> float:
 
 _SCORERS: Mapping[str, Callable[[Scorer, Case], Scored]] = {
     "exact": _exact,
+    "equals": _equals,
     "normalised": _normalised,
     "includes": _includes,
+    "includes_all": _includes_all,
+    "starts_with": _starts_with,
     "regex": _regex,
     "number": _number,
     "json_field": _json_field,
+    "is_json": _is_json,
+    "has_json": _has_json,
     "choice": _choice,
     "similarity": _similarity,
+    "distance": _distance,
+    "unknown": _unknown,
 }
+_WITHOUT_TARGET = ("python", "is_json", "has_json", "unknown")
 
 
 # A user's function: `file.py:name`, called with the answer, the target and the columns of the sample.
@@ -218,14 +326,20 @@ def _imported(path: Path, name: str, digest: str) -> Callable[..., Any]:
 
 
 def _function(scorer: Scorer, file: SuiteFile, case: Case) -> Scored:
-    given = function_of(file, scorer)(case.text, case.columns.get("target"), dict(case.columns))
-    why = None
+    function = function_of(file, scorer)
+    if len(signature(function).parameters) == 2:  # as promptfoo calls it
+        given = function(case.text, {"vars": dict(case.columns)})
+    else:
+        given = function(case.text, case.columns.get("target"), dict(case.columns))
+    why, is_right = None, None
     if isinstance(given, tuple) and len(given) == 2:
         given, why = given
+    elif isinstance(given, dict) and isinstance(is_right := given.get("pass", given.get("pass_")), bool):
+        why, given = given.get("reason"), given.get("score", is_right)
     if given is None:
         return Scored(None, why)
     if isinstance(given, bool | int | float) and 0 <= given <= 1:
-        return Scored(float(given), None if why is None else str(why))
+        return Scored(float(given), None if why is None else str(why), right=is_right)
     raise TypeError(
         f"{scorer.function} returned {given!r}: return True, False, a number from 0 to 1, None, or such a value and why"
     )

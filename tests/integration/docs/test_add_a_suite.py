@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.sql.query import query
 from evalake.suites.registry import all_contracts, suite, suite_names
 from evalake.tasks.preflight import check
+from evalake.tasks.runtime import runs
 from tests.integration.cli.command import evalake_here
 from tests.servers.model_server import ModelServer
 
@@ -126,6 +128,20 @@ def test_a_suite_that_declares_no_questions_is_not_labelled(place: Place) -> Non
     place.evalake("import", "results.jsonl", "--suite", "quiz")
     (run,) = (row["run_id"] for row in place.rows("select run_id from runs"))
     assert place.evalake("label", "export", run, code=2) == ""
+
+
+def test_code_that_changes_under_one_scorer_version_is_told(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    lake, file = place.work / "lake", place.work.parent / "my-suites" / "quiz" / "suite.py"
+    request = RunRequest("quiz", lake=str(lake), models=(MODEL,), judges=(JUDGE,))
+    plan = check(request, with_keys=False)
+    now = datetime.now(UTC)
+    runs.save(plan.lake, runs.Run("first", "quiz", "run", plan.parameters, {}, plan.models, plan.judges, 1, 1, now))
+    check(request, with_keys=False)
+    assert "has changed since" not in caplog.text
+    file.write_text(f"{CODE}\n# another way of scoring\n", encoding="utf-8")
+    check(request, with_keys=False)
+    assert "the code of quiz has changed since the run first, its scorer version" in caplog.text
+    assert "`evalake rescore first`" in caplog.text
 
 
 def test_a_judge_is_asked_for_by_name(place: Place) -> None:

@@ -39,3 +39,12 @@ def test_what_is_configured_of_sampling_leaves_no_temperature_to_wish_for(
     configured: dict[str, object], left: dict[str, float]
 ) -> None:
     assert taken("openai/gpt-4o", WISHED, configured) == left
+
+
+def test_a_schema_is_asked_of_models_that_litellm_knows_to_take_one() -> None:
+    wished = {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}}
+    asked = {
+        model: taken(model, wished, {}) for model in ("openai/gpt-4o", "openai/gpt-3.5-turbo", "hosted_vllm/judge")
+    }
+    assert asked == {"openai/gpt-4o": wished, "openai/gpt-3.5-turbo": {}, "hosted_vllm/judge": {}}
+    assert taken("openai/gpt-4o", wished, {"response_format": {"type": "text"}}) == {}

@@ -7,7 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from evalake.admin.import_results import UNREADABLE, import_recorded
+from evalake.admin.import_results import import_recorded
+from evalake.admin.recorded_files import UNREADABLE
 from evalake.contracts.tables import QUARANTINE, RUN_COVERAGE, RUNS
 from evalake.core.configuration import Configuration
 from evalake.reports.coverage import Coverage, Tolerance

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evalake.contracts.tables import QUARANTINE, SAMPLES
-from evalake.core.errors import SourceError, SuiteError, UsageError
+from evalake.core.errors import EvalakeError, SourceError, SuiteError, UsageError
 from evalake.sdk import Dataset, Skipped
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite
@@ -63,3 +63,25 @@ def test_a_version_that_is_there_whole_is_not_written_again_and_one_that_lacks_s
     lake.open(SAMPLES).delete("position = 3")
     extract(lake, "third", [dataset])
     assert sorted(lake.frame(SAMPLES).collect()["position"]) == [0, 1, 2, 3, 4]
+
+
+def test_rows_of_the_lake_are_a_dataset_and_a_hostile_condition_reads_no_file(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    extract(lake, "run", [STARTER])
+    where = "lake://samples?where=category='file-read'&limit=3&command=input"
+    (read,) = read_datasets(GUARD, [where], lake)
+    assert (read.name, {sample.category for sample in read.samples}) == ("samples", {"file-read"})
+    assert len(read.samples) == 3
+    (tmp_path / "secret.csv").write_text("input,label\nrm,malicious\n")
+    hostile = (
+        f"where=1=1) union all by name select * from read_csv('{tmp_path}/secret.csv') where (1=1",
+        f"where=1=1); copy samples to '{tmp_path}/out.csv'; select (1",
+        "where=input like (select",
+        "limit=3; drop table samples",
+    )
+    for each in hostile:
+        with pytest.raises(EvalakeError):
+            read_datasets(GUARD, [f"lake://samples?{each}"], lake)
+    with pytest.raises(SourceError, match="names no table"):
+        read_datasets(GUARD, ["lake://a/../b"], lake)
+    assert not (tmp_path / "out.csv").exists()

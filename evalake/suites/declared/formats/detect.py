@@ -7,11 +7,16 @@ from typing import Any
 
 from evalake.core.errors import SourceError
 from evalake.core.files import read_file
+from evalake.sdk.sources import TABLE_SUFFIXES
 from evalake.sdk.tool_results import ToolResults
-from evalake.suites.declared.formats import inspect_log, lm_eval, promptfoo
+from evalake.suites.declared.formats import every_eval_ever, inspect_log, lm_eval, openai_evals, promptfoo, records
 from evalake.suites.declared.formats.values import read_json
 
-KNOWN = "Inspect .eval and .json, lm-eval samples_*.jsonl with results_*.json, promptfoo results JSON"
+KNOWN = (
+    "Inspect .eval and .json, lm-eval samples_*.jsonl with results_*.json, promptfoo results JSON, "
+    "Every Eval Ever instances, logs of OpenAI evals, MLflow's eval_results_table.json, traces of Langfuse with "
+    "scores, and tables with columns named by a mapping (FILE?input=COLUMN&reply=COLUMN&score=COLUMN)"
+)
 _OTHERWISE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _ZIP = b"PK\x03\x04"
 _BEGINNING = 4096  # bytes by which a file is told from recorded results
@@ -40,6 +45,10 @@ def read_one(file: Path) -> list[ToolResults] | None:
 
     Raises SourceError where it is of a known tool and not as that tool writes it.
     """
+    if _may_be_table(file) and records.is_table(str(file)):
+        return [records.read_rows(str(file))]
+    if not file.exists() and "?" in file.name:
+        raise SourceError(f"{file} is no table of results: its mapping names input, reply, and score or correct")
     try:
         return _read(file, read_file(file))
     except _OTHERWISE as error:
@@ -49,7 +58,7 @@ def read_one(file: Path) -> list[ToolResults] | None:
 def _read(file: Path, content: bytes) -> list[ToolResults] | None:
     if content.startswith(_ZIP):
         return [inspect_log.read_archive(content, file.name)] if inspect_log.is_archive(content) else None
-    if not content[:_BEGINNING].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+    if not content[:_BEGINNING].lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
         return None
     first = content.partition(b"\n")[0]
     try:
@@ -58,6 +67,10 @@ def _read(file: Path, content: bytes) -> list[ToolResults] | None:
         line = None
     if lm_eval.is_sample(line):
         return [_read_samples(file, content)]
+    if openai_evals.is_spec(line):
+        return [openai_evals.read(_lines_of(file, content), file.name)]
+    if every_eval_ever.is_instance(line):
+        return every_eval_ever.read(_lines_of(file, content), _aggregate_of(file), file.name)
     if line is not None and content.strip() != first.strip():
         return None  # JSON Lines
     try:
@@ -66,9 +79,18 @@ def _read(file: Path, content: bytes) -> list[ToolResults] | None:
         return None
     if inspect_log.is_document(document):
         return [inspect_log.read_document(document, file.name)]
+    if records.is_mlflow(document):
+        return [records.read_mlflow(document, file.name)]
+    if records.is_langfuse(document):
+        return records.read_langfuse(document, file.name)
     if promptfoo.is_document(document):
         return [promptfoo.read_document(document, file.name)]
-    return [] if lm_eval.is_results(document) else None
+    return [] if lm_eval.is_results(document) or every_eval_ever.is_aggregate(document) else None
+
+
+def _may_be_table(file: Path) -> bool:
+    suffix = Path(file.name.partition("?")[0]).suffix.lower()
+    return suffix in TABLE_SUFFIXES or "?" in file.name
 
 
 def _files(files: Sequence[Path]) -> Iterator[Path]:
@@ -76,17 +98,32 @@ def _files(files: Sequence[Path]) -> Iterator[Path]:
         if file.is_dir():
             yield from sorted(each for each in file.rglob("*.eval") if each.is_file())
             yield from sorted(each for each in file.rglob("samples_*.jsonl") if each.is_file())
+            yield from sorted(each for each in file.rglob("*_samples.jsonl") if each.is_file())
         else:
             yield file
 
 
-def _read_samples(file: Path, content: bytes) -> ToolResults:
+def _lines_of(file: Path, content: bytes) -> list[str]:
     try:
-        lines = content.decode("utf-8-sig").splitlines()
+        return content.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise SourceError(f"{file} is not UTF-8 text: byte {error.start} cannot be read") from error
+
+
+def _read_samples(file: Path, content: bytes) -> ToolResults:
     results, task = _results_of(file)
-    return lm_eval.read(lines, results, task, file.name)
+    return lm_eval.read(_lines_of(file, content), results, task, file.name)
+
+
+def _aggregate_of(file: Path) -> Mapping[str, Any] | None:
+    """Find the aggregate that names a file of instances, beside it."""
+    for other in sorted(file.parent.glob("*.json")):
+        document = read_json(read_file(other), str(other))
+        if every_eval_ever.is_aggregate(document):
+            named = (document.get("detailed_evaluation_results") or {}).get("file_path", "")
+            if str(named).rpartition("/")[2] == file.name:
+                return document  # type: ignore[no-any-return]
+    return None
 
 
 def _results_of(file: Path) -> tuple[Mapping[str, Any], str]:

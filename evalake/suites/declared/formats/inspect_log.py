@@ -227,7 +227,7 @@ def _reply(
     message = as_mapping(choice.get("message"))
     text, reasoning = content_text(message.get("content")) if message else (None, None)
     usage = as_mapping(as_mapping(logged.get("model_usage")).get(model)) or as_mapping(output.get("usage"))
-    times = [as_score(as_mapping(turn.get("output")).get("time")) for turn in turns]
+    times = [as_score(as_mapping(turn.get("output")).get("time")) for turn in turns or [{"output": output}]]
     tokens = [as_count(usage.get(n)) for n in ("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write")]
     sent, cached, written = tokens
     answered, total = as_count(usage.get("output_tokens")), as_count(usage.get("total_tokens"))

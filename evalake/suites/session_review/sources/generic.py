@@ -14,6 +14,8 @@
       "agent": "…", "alert_type": "…", "runbook": "…", "final_analysis": "…", "error": "…"
     }
 
+A message's `agent` names who it is of, where there are several.
+
 Chat completions as OpenAI's API writes them (`tool_calls` with a `function`) are such messages, and so are those of
 Anthropic's, whose content comes in blocks: `text`, `thinking`, `tool_use` and `tool_result`, whoever says them. Of
 other `system` and `user` messages only the alert matters, and it stands apart. A result belongs to the call of its
@@ -223,10 +225,20 @@ def read_generic(body: Mapping[str, Any]) -> Session:
         runbook=text(body.get("runbook")),
         final_analysis=text(body.get("final_analysis")) or next(reversed(spoken), None),
         error=text(body.get("error")),
-        stages=(Stage("investigation", agent, state, interactions, tools),) if interactions else (),
+        stages=tuple(_stages(body, agent, state, tools)),
         started_at_us=min(times, default=None),
         completed_at_us=max(times, default=None),
     )
+
+
+def _stages(body: Mapping[str, Any], agent: str, state: str, tools: tuple[Tool, ...]) -> Iterator[Stage]:
+    """Yield a stage for each agent that messages name, in the order in which they first spoke."""
+    by_agent: dict[str, list[Mapping[str, Any]]] = {}
+    for message in objects(body.get("messages")):
+        by_agent.setdefault(text(message.get("agent")) or agent, []).append(message)
+    for name, own in by_agent.items():
+        if interactions := _interactions({"messages": own}):
+            yield Stage("investigation", name, state, interactions, tools)
 
 
 class _Calls:

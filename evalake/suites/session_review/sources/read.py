@@ -3,8 +3,8 @@
 A source, as `--dataset` takes it, is one of
 
 * `starter`: the sessions that ship with the project;
-* a `.json` file: a session detail or a final analysis as TARSy's API gives them, a generic session (see generic.py), or
-  a list of any of these; a `.jsonl` file has one on each line;
+* a `.json` file: a session detail or a final analysis as TARSy's API gives them, a generic session (see generic.py), a
+  history of messages or a trace (see histories.py), or a list of any of these; a `.jsonl` file has one on each line;
 * a folder: every such file in it and below, and every folder of TARSy's trace files (see tarsy_trace.py). Where two
   bodies tell of one session, the one that tells more is kept;
 * a SQLite file of TARSy (`.db`, `.sqlite`, `.sqlite3`), or the URL of its Postgres database, `postgresql://…`.
@@ -35,6 +35,7 @@ from evalake.suites.session_review.sources.generic import (
     read_generic,
     require_flat,
 )
+from evalake.suites.session_review.sources.histories import bodies
 from evalake.suites.session_review.sources.tarsy import read_detail, read_final_analysis
 from evalake.suites.session_review.sources.tarsy_trace import is_trace, read_api_detail, read_trace
 
@@ -243,7 +244,11 @@ def _from_file(path: Path, files: Files) -> Iterator[Found]:
             yield from _from_rows(path.name, rows)
     elif kind in LINES:
         for record in read_table(files.check(path, LARGEST_IN_ALL), ()):
-            yield (record.where, record if isinstance(record, Skipped) else _read(record.where, record.values))
+            if isinstance(record, Skipped):
+                yield record.where, record
+                continue
+            name = f"{path.stem}-{record.where.rpartition(':')[2]}"
+            yield from ((record.where, _read(record.where, each)) for each in _bodies(record.values, name))
     else:
         yield from _from_json(path, files)
 
@@ -256,10 +261,25 @@ def _from_json(path: Path, files: Files) -> Iterator[Found]:
         reason = NOT_UTF8 if isinstance(error, UnicodeDecodeError) else NOT_JSON
         yield path.name, Skipped(path.name, reason, as_payload(content.decode("utf-8", "surrogateescape")))
     else:
-        bodies = enumerate(document) if isinstance(document, list) else [(None, document)]
-        for number, body in bodies:
+        try:
+            histories = bodies(document, path.stem)
+        except RefusedError as refused:
+            yield path.name, _left_out(path.name, refused, document)
+            return
+        documents = document if histories is None else histories
+        numbered = enumerate(documents) if isinstance(documents, list) else [(None, documents)]
+        for number, body in numbered:
             where = path.name if number is None else f"{path.name}[{number}]"
             yield where, _read(where, body)
+
+
+def _bodies(body: Mapping[str, Any], name: str) -> list[Any]:
+    """List the sessions of a line: those of a history, or the line itself."""
+    try:
+        found = bodies(body, name)
+    except RefusedError:
+        return [body]
+    return [body] if found is None else list(found)
 
 
 def _from_url(url: str) -> Iterator[Found]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalake.suites.declared.file import Reply
+from evalake.suites.declared.parts import Reply
 from evalake.suites.declared.replies import read_answer
 
 

@@ -10,10 +10,11 @@ from evalake.core.errors import SuiteError
 from evalake.core.hashing import content_hash
 from evalake.models.request import Reply
 from evalake.sdk import Exchange, Item, Sample
-from evalake.suites.declared.file import Scorer, SuiteFile, checked
+from evalake.suites.declared.file import SuiteFile, checked
 from evalake.suites.declared.judge import UNREADABLE, read_form
 from evalake.suites.declared.make import make, scores_of, totals
 from evalake.suites.declared.panel import majority
+from evalake.suites.declared.parts import Scorer
 from evalake.suites.declared.scorers import similarity
 
 

@@ -1,0 +1,116 @@
+"""The results of a run in the one shape that other tools' results have here, for the files of other tools."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from evalake.contracts.tables import CALLS, SAMPLES
+from evalake.models.request import Reply
+from evalake.sdk import Suite
+from evalake.sdk.json_in_text import json_object
+from evalake.sdk.tool_results import Scored, ToolResults, ToolSample
+from evalake.storage.lake import Lake
+from evalake.storage.ledger import replies
+
+_ANSWER = ("dataset", "sample_id", "model", "prompt_type", "replicate")
+_OF_A_REPLY = (
+    *("finish_reason", "model_reported", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens"),
+    *("cost_usd", "latency_ms", "error_kind", "reasoning", "tool_calls"),
+)
+
+
+def tool_results(lake: Lake, suite: Suite, run: Mapping[str, Any], rows: pl.DataFrame) -> list[ToolResults]:
+    """Gather the results of a run: one entry a dataset, model and prompt, each answer with the scores that it has."""
+    viewing, missing = suite.presentation.viewing, suite.scoring.outcomes.missing
+    nothing = pl.lit(None)
+    told = rows.with_columns(
+        told_correct=nothing if viewing.correct is None else viewing.correct,
+        told_score=(nothing if viewing.score is None else viewing.score).cast(pl.Float64),
+        told_verdict=(nothing if viewing.verdict is None else viewing.verdict).cast(pl.String),
+        told_error=(nothing if viewing.error is None else viewing.error).cast(pl.String),
+        told_missing=(nothing if missing is None else missing).cast(pl.String),
+    ).sort(*_ANSWER)
+    hashes = told["prompt_hash"].unique().implode()
+    asked = replies(lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(hashes)), run["run_id"]).collect()
+    calls = {(each["prompt_hash"], each["replicate"]): each for each in asked.iter_rows(named=True)}
+    known = lake.frame(SAMPLES).filter(pl.col("sample_hash").is_in(told["sample_hash"].unique().implode())).collect()
+    samples = {each["sample_hash"]: each for each in known.iter_rows(named=True)}
+    gathered: dict[tuple[str, str, str], list[ToolSample]] = {}
+    for _, part in told.group_by(_ANSWER, maintain_order=True):
+        group = part.to_dicts()
+        first = group[0]
+        call = calls.get((first["prompt_hash"], first["replicate"]), {})
+        key = (first["dataset"], first["model"], first["prompt_type"])
+        gathered.setdefault(key, []).append(_sample(suite, group, call, samples.get(first["sample_hash"], {})))
+    parameters = json_object(run.get("parameters") or "") or {}
+    evaluations = parameters.get("evaluations", [])
+    began = run["started_at"].isoformat()
+    return [
+        ToolResults(
+            tool="evalake",
+            task=suite.name,
+            evaluation=str(evaluations[0]) if len(evaluations) == 1 else f"{run['run_id']}-{number}",
+            began=began,
+            task_id=f"{run['run_id']}-{number}",
+            dataset=dataset,
+            samples=answers,
+        )
+        for number, ((dataset, _, _), answers) in enumerate(gathered.items())
+    ]
+
+
+def _sample(
+    suite: Suite, group: Sequence[Mapping[str, Any]], call: Mapping[str, Any], sample: Mapping[str, Any]
+) -> ToolSample:
+    first = group[0]
+    reply = Reply(call.get("response"), **{name: call[name] for name in _OF_A_REPLY if name in call})
+    request = json_object(call.get("request") or "") or {}
+    given = json.loads(sample["target"]) if sample.get("target") else None
+    target, metadata = given, {name: sample[name] for name in ("label", "category") if sample.get(name) is not None}
+    if isinstance(given, dict) and given.keys() == {"target", "metadata"}:  # of another tool
+        target, metadata = given["target"], given["metadata"] or {}
+    error = next((row["error"] for row in group if row.get("error")), None)
+    return ToolSample(
+        sample_id=first["sample_id"],
+        input=sample.get("input") or "",
+        target=target,
+        model=first["model"],
+        messages=request.get("messages", []),
+        reply=reply,
+        scores=[scored for row in group for scored in _scores(suite, row, several=len(group) > 1)],
+        repeat=first["replicate"],
+        prompt_variant=first["prompt_type"],
+        metadata=metadata,
+        error=error or (f"{first['told_missing']}" if first["told_missing"] and not call.get("response") else None),
+    )
+
+
+def _scores(suite: Suite, row: Mapping[str, Any], *, several: bool) -> Iterator[Scored]:
+    """Yield what was said of an answer: by another tool's scorer, by a file's scorers, or by the suite as a whole."""
+    judge = row.get("judge")
+    if {"value", "explanation", "answer"} <= row.keys():
+        yield Scored(
+            str(judge), _decoded(row["value"]), row["score"], row["correct"], row["answer"], row["explanation"]
+        )
+    elif {"scores", "passed", "reasons"} <= row.keys():
+        scores, passed, reasons = (json.loads(row[name]) for name in ("scores", "passed", "reasons"))
+        for name, score in scores.items():
+            why = reasons.get(name)
+            why = why if why is None or isinstance(why, str) else json.dumps(why, ensure_ascii=False)
+            scorer = f"{name}@{judge}" if several and judge else name
+            yield Scored(scorer, score, score, passed.get(name), row["answer"], why)
+    else:
+        correct, score = row["told_correct"], row["told_score"]
+        number = score if score is not None or correct is None else float(correct)
+        said = row["told_verdict"]
+        yield Scored(str(judge or suite.name), said, number, correct, said, row["told_error"])
+
+
+def _decoded(value: str | None) -> Any:
+    """Decode a scorer's value, which is kept as text where it was one."""
+    try:
+        return None if value is None else json.loads(value)
+    except ValueError:
+        return value

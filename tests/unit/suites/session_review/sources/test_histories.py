@@ -1,0 +1,261 @@
+"""Histories and traces of agents become sessions: every call with its result, by agent, each once."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalake.suites.session_review.session import AgentMessage, Event, Session, ToolCall, load
+from evalake.suites.session_review.sources.read import read_dataset
+
+
+def session(tmp_path: Path, document: Any) -> Session:
+    (tmp_path / "case.json").write_text(json.dumps(document))
+    dataset = read_dataset(str(tmp_path / "case.json"))
+    (sample,) = dataset.samples
+    return load(sample.input)
+
+
+def calls(read: Session) -> list[tuple[str, str, str | None, str | None]]:
+    return [
+        (stage.agent, each.tool, each.result, each.error)
+        for stage in read.agents
+        for each in stage.interactions
+        if isinstance(each, ToolCall)
+    ]
+
+
+OPENAI: list[dict[str, Any]] = [
+    {"role": "system", "content": "You are careful."},
+    {"role": "user", "content": "Disk full on db1"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "df", "arguments": "{}"}}],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "98 %"},
+    {"role": "assistant", "content": "It is full."},
+    {"role": "user", "content": "And db2?"},
+    {"role": "assistant", "content": "That one is fine."},
+]
+ANTHROPIC = {
+    "system": "You are careful.",
+    "messages": [
+        {"role": "user", "content": [{"type": "text", "text": "Disk full on db1"}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "t1", "name": "df", "input": {}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "98 %", "is_error": False}],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": "It is full."}]},
+    ],
+}
+RESPONSES = {
+    "input": [{"role": "user", "content": "Disk full on db1"}],
+    "output": [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "look first"}]},
+        {"type": "function_call", "call_id": "f1", "name": "df", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "f1", "output": "98 %"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is full."}]},
+    ],
+}
+
+
+@pytest.mark.parametrize("document", [OPENAI, {"messages": OPENAI}, ANTHROPIC, RESPONSES])
+def test_a_history_of_an_api_is_a_session(tmp_path: Path, document: Any) -> None:
+    read = session(tmp_path, document)
+    assert (read.session_id, read.alert) == ("case", "Disk full on db1")
+    assert [each[1:] for each in calls(read)] == [("df", "98 %", None)]
+    assert "It is full." in [each.text for each in read.interactions if isinstance(each, AgentMessage)]
+    events = [each.text for each in read.interactions if isinstance(each, Event)]
+    assert events == (["the user says: And db2?"] if "db2" in json.dumps(document) else [])
+
+
+def test_a_line_is_a_transcript(tmp_path: Path) -> None:
+    lines = [json.dumps({"messages": OPENAI}), json.dumps(ANTHROPIC)]
+    (tmp_path / "many.jsonl").write_text("\n".join(lines))
+    assert [sample.sample_id for sample in read_dataset(str(tmp_path / "many.jsonl")).samples] == ["many-1", "many-2"]
+
+
+def attributes(**given: Any) -> list[dict[str, Any]]:
+    names = {name.replace("__", "."): value for name, value in given.items()}
+    return [
+        {"key": name, "value": {"stringValue": value if isinstance(value, str) else json.dumps(value)}}
+        for name, value in names.items()
+    ]
+
+
+def span(number: int, parent: int | None, name: str, **given: Any) -> dict[str, Any]:
+    times = {"startTimeUnixNano": str(number * 10**9), "endTimeUnixNano": str(number * 10**9 + 5)}
+    more = {} if parent is None else {"parentSpanId": f"s{parent}"}
+    return {"traceId": "t", "spanId": f"s{number}", "name": name, **more, **times, "attributes": attributes(**given)}
+
+
+def part(role: str, *parts: dict[str, Any]) -> dict[str, Any]:
+    return {"role": role, "parts": list(parts)}
+
+
+def otlp(*spans: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "resourceSpans": [
+            {"resource": {"attributes": attributes(service__name="sre")}, "scopeSpans": [{"spans": list(spans)}]}
+        ]
+    }
+
+
+ASKED = part("user", {"type": "text", "content": "Disk full on db1"})
+CALLED = part(
+    "assistant",
+    {"type": "reasoning", "content": "hm"},
+    {"type": "tool_call", "id": "c1", "name": "df", "arguments": {"host": "db1"}},
+)
+ANSWERED = part("tool", {"type": "tool_call_response", "id": "c1", "response": "98 %"})
+CONCLUDED = part("assistant", {"type": "text", "content": "It is full."})
+
+
+def test_spans_of_otlp_count_each_message_once_by_agent(tmp_path: Path) -> None:
+    helper = [
+        span(
+            6,
+            5,
+            "chat m",
+            gen_ai__operation__name="chat",
+            gen_ai__input__messages=[part("user", {"type": "text", "content": "Clean up"})],
+            gen_ai__output__messages=[
+                part("assistant", {"type": "tool_call", "id": "c9", "name": "rm", "arguments": {}})
+            ],
+        ),
+        {
+            **span(
+                7,
+                5,
+                "execute_tool rm",
+                gen_ai__operation__name="execute_tool",
+                gen_ai__tool__name="rm",
+                gen_ai__tool__call__id="c9",
+            ),
+            "status": {"code": 2, "message": "denied"},
+        },
+    ]
+    document = otlp(
+        span(
+            1,
+            None,
+            "invoke_agent lead",
+            gen_ai__operation__name="invoke_agent",
+            gen_ai__agent__name="lead",
+            gen_ai__conversation__id="talk-1",
+        ),
+        span(
+            2,
+            1,
+            "chat m",
+            gen_ai__operation__name="chat",
+            gen_ai__input__messages=[ASKED],
+            gen_ai__output__messages=[CALLED],
+        ),
+        span(
+            3,
+            1,
+            "execute_tool df",
+            gen_ai__operation__name="execute_tool",
+            gen_ai__tool__name="df",
+            gen_ai__tool__call__id="c1",
+            gen_ai__tool__call__result="98 %",
+        ),
+        span(
+            4,
+            1,
+            "chat m",
+            gen_ai__operation__name="chat",
+            gen_ai__input__messages=[ASKED, CALLED, ANSWERED],
+            gen_ai__output__messages=[CONCLUDED],
+        ),
+        span(5, 1, "invoke_agent helper", gen_ai__operation__name="invoke_agent", gen_ai__agent__name="helper"),
+        *helper,
+        span(
+            8,
+            1,
+            "execute_tool ping",
+            gen_ai__operation__name="execute_tool",
+            gen_ai__tool__name="ping",
+            gen_ai__tool__call__result="pong",
+        ),
+    )
+    read = session(tmp_path, document)
+    assert (read.session_id, read.alert, read.agent) == ("talk-1", "Disk full on db1", "lead")
+    assert calls(read) == [
+        ("lead", "df", "98 %", None),
+        ("lead", "ping", "pong", None),
+        ("helper", "rm", None, "denied"),
+    ]
+    said = [(each.text, each.thinking) for each in read.interactions if isinstance(each, AgentMessage)]
+    assert said == [(None, "hm"), ("It is full.", None)]
+    assert read.started_at_us == 2_000_000
+
+
+def test_messages_in_events_and_openinference_attributes_are_read(tmp_path: Path) -> None:
+    events = [
+        {"name": "gen_ai.user.message", "timeUnixNano": "1", "attributes": attributes(content="Disk full on db1")},
+        {"name": "gen_ai.choice", "timeUnixNano": "2", "attributes": attributes(message={"content": "It is full."})},
+    ]
+    read = session(tmp_path, otlp({**span(1, None, "chat m", gen_ai__operation__name="chat"), "events": events}))
+    assert (read.alert, read.final_analysis, read.agent) == ("Disk full on db1", "It is full.", "sre")
+    flat = {
+        "openinference__span__kind": "LLM",
+        "llm__input_messages__0__message__role": "user",
+        "llm__input_messages__0__message__content": "Disk full on db1",
+        "llm__output_messages__0__message__role": "assistant",
+        "llm__output_messages__0__message__tool_calls__0__tool_call__id": "c1",
+        "llm__output_messages__0__message__tool_calls__0__tool_call__function__name": "df",
+    }
+    tool = span(2, None, "df", openinference__span__kind="TOOL", output__value="98 %")
+    assert calls(session(tmp_path, otlp(span(1, None, "LLM", **flat), tool))) == [("sre", "df", "98 %", None)]
+
+
+def test_a_trace_of_langfuse_and_spans_of_phoenix_are_sessions(tmp_path: Path) -> None:
+    generation: dict[str, Any] = {
+        **{"id": "o1", "type": "GENERATION", "name": "chat", "startTime": "2026-01-01T00:00:00Z"},
+        "input": [{"role": "user", "content": "Disk full on db1"}],
+        "output": {"role": "assistant", "content": "", "tool_calls": OPENAI[2]["tool_calls"]},
+    }
+    tool = {
+        "id": "o2",
+        "type": "TOOL",
+        "name": "df",
+        "startTime": "2026-01-01T00:00:01Z",
+        "input": {},
+        "output": "98 %",
+    }
+    langfuse = {"id": "lf", "name": "sre", "observations": [generation, tool]}
+    assert calls(session(tmp_path, langfuse)) == [("sre", "df", "98 %", None)]
+    about = {"trace_id": "t", "span_id": "a"}
+    llm = {
+        "input_messages": [{"message": {"role": "user", "content": "Hi"}}],
+        "output_messages": [{"message": {"role": "assistant", "content": "Ho"}}],
+    }
+    phoenix = [
+        {
+            "name": "LLM",
+            "span_kind": "LLM",
+            "context": about,
+            "parent_id": None,
+            "attributes": {"llm": llm},
+            "start_time": "2026-01-01T00:00:00Z",
+        }
+    ]
+    assert session(tmp_path, phoenix).final_analysis == "Ho"
+    assert session(tmp_path, {"data": phoenix}).alert == "Hi"
+
+
+def test_a_trace_without_a_call_is_left_out_and_said(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(json.dumps(otlp(span(1, None, "GET /", http__method="GET"))))
+    dataset = read_dataset(str(tmp_path / "x.json"), may_be_empty=True)
+    assert [skip.reason for skip in dataset.skipped] == ["trace without a call of a model"]
