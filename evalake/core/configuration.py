@@ -165,6 +165,9 @@ class Service(_Section):
     follow_seconds: Annotated[Number, Field(gt=0)] = 5.0  # between two searches of the sources for new sessions
     drain_seconds: Annotated[Number, Field(ge=0)] = 10.0  # for running scorings when the service stops
     scorings_at_once: Annotated[Count, Field(le=64)] = 20  # in the service's own process
+    score_on_completion: bool = False  # whether new sessions of the sources are scored without being asked for
+    completion_usd_a_day: Annotated[Number, Field(gt=0)] = 10.0  # what these scorings may cost in 24 hours
+    completions_an_hour: Count = 60  # how many of them may begin in an hour
 
 
 class Alarms(_Section):

@@ -20,6 +20,7 @@ from prefect.client.schemas.objects import StateType
 from evalake.contracts.contract import Row
 from evalake.core.errors import EvalakeError
 from evalake.server.auth import subprotocol
+from evalake.server.scoring.completions import Completions
 from evalake.server.scoring.queue import Queue, QueueError, Seen
 from evalake.server.scoring.scorings import Scorings, State
 from evalake.server.scoring.sessions import Sessions
@@ -328,8 +329,8 @@ def _ending(row: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     return "failed", {"error_message": row["error_message"]}
 
 
-async def follow(sessions: Sessions, hub: Hub, seconds: float) -> None:
-    """Announce sessions that are new in the sources, which are read every so many seconds, until cancelled."""
+async def follow(sessions: Sessions, hub: Hub, completions: Completions, seconds: float) -> None:
+    """Announce sessions that are new in the sources, read every so many seconds, and score them where configured."""
     while sessions.has_sources:
         await asyncio.sleep(seconds)
         try:
@@ -339,6 +340,11 @@ async def follow(sessions: Sessions, hub: Hub, seconds: float) -> None:
             continue
         for session_id in new:
             hub.publish({"type": "session.added", "session_id": session_id, "timestamp_us": time.time_ns() // 1000})
+        completions.add(new)
+        try:
+            await asyncio.to_thread(completions.begin)
+        except Exception:
+            logger.exception("new sessions could not be scored")  # they are tried again at the next turn
 
 
 @router.websocket("/api/v1/ws")
