@@ -127,6 +127,8 @@ class ModelOptions(_Section):
     # Whether ledger rows without an endpoint answer for this model, even if its provider has no service of its own
     adopt_unknown_endpoint: bool = Field(default=False, json_schema_extra=ONLY_TRUSTED)
     suite_parameters: bool = True  # False: as a judge, asked without the suite's parameters for judges
+    # Judges of the scoring service, asked in this order where this one's provider cannot answer
+    fallbacks: tuple[str, ...] = ()
 
     @field_validator("api_base")
     @classmethod
@@ -250,6 +252,10 @@ class Configuration(_Section):
             if options.model is not None and self.model(options.model).model is not None:
                 raise ValueError(f"models.{name}: {options.model} is an alias; give the model it stands for")
         return self
+
+    def fallbacks(self, model: str) -> tuple[str, ...]:
+        """List the judges that are asked in place of one whose provider cannot answer."""
+        return self.models.get(model, UNNAMED).fallbacks
 
     def limits(self, provider: str) -> Limits:
         """Look up the limits of a provider; the defaults where the file does not name it."""

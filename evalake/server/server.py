@@ -60,6 +60,7 @@ def serve_at(
         had_sessions = bool(app_state.sessions.all())
         new = app_state.sessions.read_sources()
         app_state.completions.add(new if had_sessions else ())  # a lake's first sessions are the past, not news
+        app_state.scorings.renew()
         server = _Server(
             app,
             settings,

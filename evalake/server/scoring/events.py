@@ -24,7 +24,7 @@ from evalake.server.scoring.completions import Completions
 from evalake.server.scoring.queue import Queue, QueueError, Seen
 from evalake.server.scoring.scorings import Scorings, State
 from evalake.server.scoring.sessions import Sessions
-from evalake.suites.session_review.score import ACTIVE, PHASES, phase_at
+from evalake.suites.session_review.score import ACTIVE, DIED, PHASES, phase_at
 
 ALL = "sessions"
 ONE = "session:"
@@ -213,9 +213,13 @@ class Watch:
     # What is told.
 
     def _active(self) -> Iterable[Event]:
-        """List the events of the current state of every session whose scoring is not over."""
+        """List the events of the current state of every session whose scoring is not over, or died."""
         over = ("scoring.completed", "scoring.failed")
-        return [event for event in self._announced.values() if event["type"] not in over]
+        return [event for event in self._announced.values() if event["type"] not in over or self._died(event)]
+
+    def _died(self, event: Event) -> bool:
+        row = self._state.by_id.get(event["score_id"])
+        return row is not None and row["status"] == "failed" and row["error_kind"] in DIED
 
     def _tell(self, state: State) -> None:
         known, is_first, self._state, self._is_first = self._state.by_id, self._is_first, state, False
@@ -224,12 +228,14 @@ class Watch:
             is_new = before is None and not is_first and row["asked_at"] is not None
             if row["status"] in ACTIVE or score_id in self._published or is_new:
                 self._steps(row)
-            elif not is_first and (before is None or before["status"] != row["status"]):
+            elif not is_first and (before is None or _outcome(before) != _outcome(row)):
                 self._publish(row, *_ending(row))
         if is_first:
             for session_id, (*_, row) in state.by_session.items():
                 if row["status"] not in ACTIVE:
-                    self._latest[session_id] = self._event(row, *_ending(row))
+                    self._latest[session_id] = event = self._event(row, *_ending(row))
+                    if self._died(event):
+                        self._announced[session_id] = event
 
     def _steps(self, row: Mapping[str, Any]) -> None:
         """Announce the steps that a scoring has reached, each exactly once, and its end where it has ended."""
@@ -321,6 +327,11 @@ def _in_words(message: str | None) -> str:
         why = ", as where memory runs out" if number == Signals.SIGKILL else ""
         return f"its process was killed ({Signals(number).name}{why}); ask for it again"
     return message or "no reason given"
+
+
+def _outcome(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Collect what a completed scoring may still gain by its second turn, with its status."""
+    return row["status"], row["missing_tools_analysis"] is None
 
 
 def _ending(row: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
