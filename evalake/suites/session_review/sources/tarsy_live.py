@@ -249,8 +249,8 @@ _TIMELINE = (
 )
 _CALLS = """
     SELECT to_jsonb(t) AS body FROM {} t
-    WHERE t.session_id = :session_id AND t.stage_id IS DISTINCT FROM ALL (
-        SELECT stage_id FROM stages WHERE session_id = :session_id AND to_jsonb(stages) ->> 'stage_type' = 'scoring')
+    WHERE t.session_id = :session_id AND NOT EXISTS (
+        SELECT 1 FROM stages s WHERE s.stage_id = t.stage_id AND to_jsonb(s) ->> 'stage_type' = 'scoring')
     ORDER BY t.created_at, t.interaction_id"""
 _MESSAGES = """
     SELECT to_jsonb(t) AS body FROM messages t WHERE t.session_id = :session_id
