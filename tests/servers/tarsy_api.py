@@ -76,6 +76,8 @@ class TarsyApi:
         if parts.path != "/api/v1/sessions":
             return (200, self.bodies[parts.path]) if parts.path in self.bodies else (404, {"message": "no"})
         since, page = asked.get("start_date", [""])[0], int(asked["page"][0])
-        found = sorted((each for each in self.items if each["created_at"] >= since), key=lambda each: each["created_at"])
+        found = sorted(
+            (each for each in self.items if each["created_at"] >= since), key=lambda each: each["created_at"]
+        )
         pages = [found[start : start + 2] for start in range(0, len(found), 2)] or [[]]
         return 200, {"sessions": pages[page - 1], "pagination": {"page": page, "total_pages": len(pages)}}
