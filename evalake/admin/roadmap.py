@@ -52,14 +52,7 @@ _SAYS_NOTHING = frozenset(_SAYING_NOTHING.split())
 
 
 def group_by_words(named: Mapping[str, str]) -> list[list[str]]:
-    """Group names by the words of names and reasons; the same names and reasons always give the same groups.
-
-    Args:
-        named: Reasons by name.
-
-    Returns:
-        The groups, and the names in each, in the order of the alphabet.
-    """
+    """Group names by the words of names and reasons; groups, and names in each, in the order of the alphabet."""
     names = sorted(named)
     if not names:
         return []
@@ -149,16 +142,9 @@ class GroupingError(EvalakeError):
 
 
 def group_by_judge(context: RunContext, judge: str, what: str, named: Mapping[str, str]) -> dict[str, str]:
-    """Ask a judge for the theme of each name.
+    """Ask a judge for the theme of each name, given reasons by name; `what` says in words what kind of things they are.
 
-    Args:
-        context: The run that asks, and whose ledger answers.
-        judge: The model that is asked.
-        what: What kind of things they are, in words.
-        named: Reasons by name.
-
-    Raises:
-        GroupingError: A call was given up on, or the judge's second answer cannot be used either.
+    Raises GroupingError where a call was given up on, or the judge's second answer cannot be used either.
     """
     themes: dict[str, str] = {}
     for start in range(0, len(named), NAMES_A_REQUEST):
@@ -260,16 +246,9 @@ def roadmap_of(suite: str) -> Roadmap:
 def make_roadmap(context: RunContext, judge: str | None) -> pl.DataFrame:
     """Group what the suite's results lack, land it, and return the rows of ROADMAP_MENTIONS.
 
-    The same results, grouped by the same judge, give the rows that are there already, and no call. Where the lake has
-    no results that lack anything, there are no rows.
-
-    Args:
-        context: The suite, and the lake whose results are read.
-        judge: Who groups by meaning; None for the rules.
-
-    Raises:
-        UsageError: The suite has no roadmap.
-        GroupingError: The judge gave no grouping.
+    The same results, grouped by the same judge (None: by rules), give the rows that are there already, and no call.
+    Where no result lacks anything, there are no rows. Raises UsageError where the suite has no roadmap, GroupingError
+    where the judge gave no grouping.
     """
     roadmap = roadmap_of(context.suite_name)
     tables = {contract.table: context.lake.frame(contract) for contract in roadmap.tables}

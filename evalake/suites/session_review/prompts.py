@@ -63,10 +63,11 @@ def templates_of(options: Mapping[str, Any], prompt_type: str) -> Mapping[str, s
     texts = {**(templates(chosen) if isinstance(chosen, str) else templates()), **own}
     if not _is_of_document(texts):
         return texts
-    request = texts["request"]
+    schema, request = own.get("output_schema", _SCHEMA_OF_DOCUMENT), texts["request"]
     for theirs, ours in _OF_DOCUMENT.items():
         request = request.replace(theirs, ours)
-    return {**texts, "request": request, "output_schema": own.get("output_schema", _SCHEMA_OF_DOCUMENT)}
+    others = {name: text.replace("{{OUTPUT_SCHEMA}}", schema) for name, text in texts.items()}
+    return {**others, "request": request, "output_schema": schema}
 
 
 def total_mode(options: Mapping[str, Any], prompt_type: str) -> str:

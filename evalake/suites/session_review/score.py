@@ -117,7 +117,7 @@ def _of_turn(turn: FirstTurn, failure: Failure | None, attempts: int) -> dict[st
     is_scored = turn.total is not None
     kind, message = _why_not(failure, attempts)
     if is_scored:
-        kind, message = None, failure and f"the missing tools are not known: {message}"
+        kind, message = None, None if failure is None else f"the missing tools are not known: {message}"
     return {
         "status": "completed" if is_scored else "failed",
         "total_score": turn.total,

@@ -147,7 +147,12 @@ def _at(second: int, agent: str = "one", stage: str = "look", **row: Any) -> dic
 
 
 def _said(number: int, role: str, content: str, agent: str = "one", **row: Any) -> tuple[str, dict[str, Any]]:
-    given = {"message_id": f"{agent}{number}", "sequence_number": number, "role": role, "content": content}
+    given: dict[str, Any] = {
+        "message_id": f"{agent}{number}",
+        "sequence_number": number,
+        "role": role,
+        "content": content,
+    }
     return "messages", _at(number, agent, **given, **row)
 
 
@@ -157,7 +162,12 @@ def _asked(given: str, second: int, last: str | None, count: int, agent: str = "
 
 
 def _called(given: str, second: int, server: str, tool: str, result: str, agent: str) -> tuple[str, Any]:
-    about = {"interaction_type": "tool_call", "server_name": server, "tool_name": tool, "tool_arguments": {}}
+    about: dict[str, Any] = {
+        "interaction_type": "tool_call",
+        "server_name": server,
+        "tool_name": tool,
+        "tool_arguments": {},
+    }
     return "mcp_interactions", _at(second, agent, interaction_id=given, tool_result={"content": result}, **about)
 
 
