@@ -51,7 +51,8 @@ class Bodies:
 
 def is_trace(folder: Path) -> bool:
     """Tell whether the folder holds the saved bodies of one session."""
-    return any((folder / name).is_file() for name in (*LISTS, TIMELINE))
+    has_timeline = (folder / TIMELINE).is_file() and (folder / DETAIL).is_file()
+    return has_timeline or any((folder / name).is_file() for name in LISTS)
 
 
 def saved_bodies(folder: Path, files: Files) -> Bodies:
