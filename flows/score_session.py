@@ -3,9 +3,10 @@
 The row of `session_scores` has the whole state of a scoring.
 """
 
+import logging
 from asyncio import CancelledError
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import polars as pl
@@ -17,17 +18,26 @@ from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import SAMPLES
 from evalake.core.configuration import Configuration
 from evalake.core.errors import ConfigurationError, EvalakeError, UsageError
+from evalake.core.hashing import content_hash
 from evalake.core.redaction import redact
+from evalake.models.failures import PROVIDER_DOWN, STOPS_MODEL
 from evalake.models.request import Failure, Reply
 from evalake.sdk import Exchange, Item, Sample
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land, land_together
 from evalake.storage.ledger import key_of, newest_index
 from evalake.suites.session_review.contract import RESULTS
-from evalake.suites.session_review.replies import read_total
-from evalake.suites.session_review.score import GIVEN_UP, PHASES, begun
+from evalake.suites.session_review.prompts import reads_total
+from evalake.suites.session_review.score import (
+    ERROR,
+    GIVEN_UP,
+    NO_TOTAL,
+    PHASES,
+    begun,
+    lacks_second_turn,
+)
 from evalake.suites.session_review.sources.generic import text as storable
-from evalake.tasks.converse import Conversation, call, keys_of, next_request
+from evalake.tasks.converse import Conversation, keys_of, next_request, recall_or_call
 from evalake.tasks.extract import sample_of
 from evalake.tasks.failures import land_failures
 from evalake.tasks.publish import Admitted, admit
@@ -39,6 +49,11 @@ from evalake.tasks.runtime.resources import RunOverError, end_attempt, release_c
 DEPLOYMENT = "on-demand"  # of workers for all lakes
 SUITE = "session_review"
 LONGEST_MESSAGE = 2000
+
+# Kinds of failures that may be the provider's alone
+OTHERS_MAY_ANSWER = PROVIDER_DOWN | STOPS_MODEL | {"rate_limit", "malformed_response", "circuit_open"}
+
+logger = logging.getLogger("evalake.service")
 
 _running: dict[str, RunContext] = {}  # in this process, by score id
 
@@ -57,8 +72,8 @@ def score_session(
 ) -> int | None:
     """Score the session of a pending scoring; returns the total.
 
-    A run of a completed scoring does nothing. Any error ends a scoring as failed, with a reason; the service finds
-    scorings that were never started.
+    A run of a completed scoring asks for missing tools where the judge could not be asked, else it does nothing. Any
+    error ends a scoring as failed, with a reason; the service finds scorings that were never started.
 
     Args:
         score_id: The pending scoring in session_scores.
@@ -75,7 +90,7 @@ def score_session(
             scoring.walk()
             total: int | None = scoring.end()["total_score"]
     except BaseException as error:
-        scoring.fail("error", _reason(error))  # without effect after its end
+        scoring.fail(ERROR, _reason(error))  # without effect after its end
         raise
     finally:
         del _running[score_id]
@@ -89,15 +104,22 @@ def give_up(score_id: str) -> None:
         end_attempt(context)
 
 
-def pending(context: RunContext, sample: Sample, judge: str, replicate: int, triggered_by: str) -> Row:
-    """Build the row of a new scoring, whose `landed_by_run` is the context's run."""
+def pending(
+    context: RunContext, sample: Sample, judge: str, replicate: int, triggered_by: str, after: Row | None = None
+) -> Row:
+    """Build the row of a new scoring, whose `landed_by_run` is the context's run.
+
+    `after` is a scoring with the same number, whose end left calls that are paid for.
+    """
     item = item_of(context, sample, judge, replicate)
     request = next_request(context, Conversation(item))
     assert request is not None
     asked = keys_of(context, request, replicate)[0]
     unanswered = Failure("circuit_open", "not asked yet", 0)
+    row = begun(item, Exchange(asked.prompt_hash, unanswered, endpoint=asked.endpoint), context.options)
     return {
-        **begun(item, Exchange(asked.prompt_hash, unanswered, endpoint=asked.endpoint), context.options),
+        **row,
+        "score_id": row["score_id"] if after is None else content_hash([row["score_id"], after["score_id"]]),
         "landed_by_run": context.run_id,
         "origin": "call",
         "score_triggered_by": triggered_by,
@@ -147,7 +169,7 @@ class Scoring:
         row = read_score(lake, score_id)
         # Several scorings may have one run: `attempt` gives each a client
         context = RunContext(row["landed_by_run"], SUITE, lake, configuration, attempt=score_id)
-        if row["status"] == "completed":
+        if row["status"] == "completed" and not lacks_second_turn(row):
             return None
         if row["status"] == "failed":
             raise UsageError(f"the scoring {score_id[:12]} has failed ({row['error_message']}): ask for a new one")
@@ -166,14 +188,31 @@ class Scoring:
     def progress(self) -> float:
         """The progress: the judge looks for missing tools after it has given a total."""
         answers = [a.outcome.text for a in self.conversation.answered if isinstance(a.outcome, Reply)]
-        is_scored = any(read_total(answer) is not None for answer in answers)
+        read = reads_total(self.context.options, self.conversation.item.prompt_type)
+        is_scored = any(read(answer) is not None for answer in answers)
         return PHASES["identifying_missing_tools" if is_scored else "analyzing_methodology"]
 
     def walk(self) -> None:
-        """Execute the judge's conversation; the ledger answers known calls, and a failed call becomes a row."""
-        _, _, index = newest_index(self.context.lake)
-        call(self.context, [self.conversation], index)
-        land_failures(self.context, [self.conversation])
+        """Execute the judge's conversation; the ledger answers known calls, and a failed call becomes a row.
+
+        Where the judge's provider cannot answer, its fallbacks are asked in turn.
+        """
+        asked, item = self.row["judge"], self.conversation.item
+        for judge in (asked, *self.context.configuration.fallbacks(asked)):
+            if judge != asked:
+                logger.warning("%s is asked in place of %s, whose provider cannot answer", judge, asked)
+                self.conversation = Conversation(replace(item, judge=judge))
+            _, _, index = newest_index(self.context.lake)
+            recall_or_call(self.context, [self.conversation], index)
+            land_failures(self.context, [self.conversation])
+            if not self._is_unanswered():
+                return
+
+    def _is_unanswered(self) -> bool:
+        """Tell whether the first turn failed in a way in which another provider may not."""
+        outcome = self.conversation.answered[-1].outcome
+        is_first = self.progress == PHASES["analyzing_methodology"]
+        return is_first and isinstance(outcome, Failure) and outcome.kind in OTHERS_MAY_ANSWER
 
     def end(self) -> Row:
         """Land the result of the conversation; returns the scoring's row.
@@ -187,15 +226,18 @@ class Scoring:
             assert isinstance(outcome, Failure)
             self.fail(outcome.kind, f"the judge gave no answer: {outcome.message}")
         else:
-            kept = {name: self.row[name] for name in ("score_triggered_by", "asked_at", "started_at")}
+            kept = {name: self.row[name] for name in ("score_id", "score_triggered_by", "asked_at", "started_at")}
             row = {**rows.pop(RESULTS.table)[0], **kept, "completed_at": _now(self.row)}
+            row["fallback_for"] = self.row["judge"] if row["judge"] != self.row["judge"] else self.row["fallback_for"]
+            if row["error_kind"] == NO_TOTAL:
+                logger.warning("the judge's words about %r: %s", row["session_id"], redact(row["score_analysis"] or ""))
             if self._land(RESULTS, [row]).quarantined:
                 self.fail("contract", "the score breaks its contract: it is in quarantine")
             # Else the service has ended it
             elif read_score(lake, row["score_id"])["completed_at"] == row["completed_at"]:
                 for contract in suite.contracts:
                     if of_table := rows.get(contract.table):
-                        self._land(contract, of_table)
+                        self._land(contract, [{**each, "score_id": row["score_id"]} for each in of_table])
         score = read_score(lake, self.row["score_id"])
         if score["status"] == "failed" and score["error_kind"] in GIVEN_UP:
             raise LostScoringError(f"the scoring {score['score_id'][:12]} was given up on: {score['error_message']}")

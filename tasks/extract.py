@@ -115,7 +115,7 @@ def _without(dataset: Dataset, forgotten: Collection[str]) -> Dataset:
     gone = len(dataset.samples) - len(kept)
     if gone and not kept:
         raise SourceError(f"every sample of the dataset {dataset.name} was forgotten: there is nothing left of it")
-    return Dataset(dataset.name, kept, (*dataset.skipped, *[Skipped(dataset.name, "forgotten")] * gone))
+    return replace(dataset, samples=kept, skipped=(*dataset.skipped, *[Skipped(dataset.name, "forgotten")] * gone))
 
 
 def extract(lake: Lake, run_id: str, datasets: Sequence[Dataset]) -> Extracted:

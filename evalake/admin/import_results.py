@@ -12,7 +12,7 @@ from evalake.core.configuration import IMPORT, UNKNOWN, Configuration
 from evalake.core.errors import SourceError, UsageError
 from evalake.core.hashing import canonical_json, content_hash
 from evalake.core.redaction import redact
-from evalake.labels.sheets import land_labels
+from evalake.labels.sheets import land_given, land_labels
 from evalake.models.cost import Tokens, cost_usd
 from evalake.models.endpoints import endpoint_at
 from evalake.models.request import Reply
@@ -331,6 +331,8 @@ def land_samples(
     )
     runs.save(lake, run)
     extracted = extract(lake, run_id, datasets)
+    for dataset in datasets:
+        land_given(lake, suite, dataset.labels, {each.sample_id: each.sample_hash for each in dataset.samples})
     covered = of_sources(map(Source.of, datasets))
     save_coverage(lake, run_id, covered)
     skipped = ", ".join(f"{count} {reason}" for reason, count in extracted.skipped.items())

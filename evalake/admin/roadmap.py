@@ -23,7 +23,6 @@ from evalake.models.request import Failure, Reply, Request
 from evalake.sdk import Exchange, Item, Options, Roadmap, Sample
 from evalake.sdk.json_in_text import number_of
 from evalake.sdk.lenient_json import find_all
-from evalake.sdk.suite import Labelled
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.ledger import LedgerIndex
@@ -33,7 +32,6 @@ from evalake.tasks.converse import Conversation, recall_or_call
 from evalake.tasks.runtime.context import RunContext
 
 # Group what was named by the words in common, without any model: the bar for grouping by meaning.
-
 
 FARTHEST = 0.88  # of two groups that become one: 1 less the mean cosine of their members
 MOST_WORDS = 60  # of a name and its reason
@@ -54,14 +52,7 @@ _SAYS_NOTHING = frozenset(_SAYING_NOTHING.split())
 
 
 def group_by_words(named: Mapping[str, str]) -> list[list[str]]:
-    """Group names by the words of names and reasons; the same names and reasons always give the same groups.
-
-    Args:
-        named: Reasons by name.
-
-    Returns:
-        The groups, and the names in each, in the order of the alphabet.
-    """
+    """Group names by the words of names and reasons; groups, and names in each, in the order of the alphabet."""
     names = sorted(named)
     if not names:
         return []
@@ -99,13 +90,8 @@ def _among_themselves(vectors: Any) -> NDArray[Any]:
 
 
 def _stems(text: str) -> set[str]:
-    words = _WORD.findall(text.casefold())[:MOST_WORDS]
-    return {_stem(word) for word in words if word not in _SAYS_NOTHING}
-
-
-def _stem(word: str) -> str:
-    cut = _ENDINGS.sub("", word)
-    return cut if len(cut) >= _LEAST_STEM else word
+    words = (word for word in _WORD.findall(text.casefold())[:MOST_WORDS] if word not in _SAYS_NOTHING)
+    return {cut if len(cut := _ENDINGS.sub("", word)) >= _LEAST_STEM else word for word in words}
 
 
 def _vectors(stems: Sequence[set[str]]) -> Any:
@@ -121,7 +107,6 @@ def _vectors(stems: Sequence[set[str]]) -> Any:
 
 
 # Group what was named by meaning: a judge model is shown numbered names and reasons, and answers with themes.
-
 
 NAMES_A_REQUEST = 100  # names of one request
 LONGEST_REASON = 300  # characters of it
@@ -157,16 +142,9 @@ class GroupingError(EvalakeError):
 
 
 def group_by_judge(context: RunContext, judge: str, what: str, named: Mapping[str, str]) -> dict[str, str]:
-    """Ask a judge for the theme of each name.
+    """Ask a judge for the theme of each name, given reasons by name; `what` says in words what kind of things they are.
 
-    Args:
-        context: The run that asks, and whose ledger answers.
-        judge: The model that is asked.
-        what: What kind of things they are, in words.
-        named: Reasons by name.
-
-    Raises:
-        GroupingError: A call was given up on, or the judge's second answer cannot be used either.
+    Raises GroupingError where a call was given up on, or the judge's second answer cannot be used either.
     """
     themes: dict[str, str] = {}
     for start in range(0, len(named), NAMES_A_REQUEST):
@@ -224,11 +202,8 @@ class _Portion:
             "in two themes is": [number for number, times in members.items() if times > 1],
             "in no theme is": [number for number in there_are if number not in members],
         }
-        return next((f"{problem} {_first(numbers)}" for problem, numbers in problems.items() if numbers), None)
-
-
-def _first(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers[:10]))
+        wrong = ((problem, numbers[:10]) for problem, numbers in problems.items() if numbers)
+        return next((f"{problem} {', '.join(map(str, numbers))}" for problem, numbers in wrong), None)
 
 
 def _request(names: Sequence[str], named: Mapping[str, str], known: Sequence[str]) -> str:
@@ -241,21 +216,17 @@ def _request(names: Sequence[str], named: Mapping[str, str], known: Sequence[str
 
 def _themes_of_answer(answer: str | None) -> list[tuple[str, list[int]]]:
     """Read the themes of an answer with the numbers in each, in order."""
-    found, _ = find_all(answer or "", ("theme",))
-    return [theme for each in found if (theme := _theme(each.value)) is not None]
-
-
-def _theme(value: Any) -> tuple[str, list[int]] | None:
-    match value:
-        case {"theme": str(name), "members": list(members)} if name.strip():
-            numbers = [n for n in map(number_of, members) if isinstance(n, int) and not isinstance(n, bool)]
-            return _SPACE.sub(" ", name).strip()[:LONGEST_THEME], numbers
-    return None
+    themes = []
+    for each in find_all(answer or "", ("theme",))[0]:
+        match each.value:
+            case {"theme": str(name), "members": list(members)} if name.strip():
+                numbers = [n for n in map(number_of, members) if isinstance(n, int) and not isinstance(n, bool)]
+                themes.append((_SPACE.sub(" ", name).strip()[:LONGEST_THEME], numbers))
+    return themes
 
 
 METHOD = 2  # changes whenever the same results can be grouped otherwise
 REASONS = 3  # of one name, that tell what is meant
-Themes = dict[str, str]  # by name
 _THEME = ("kind", "theme_id", "theme")
 
 
@@ -275,16 +246,9 @@ def roadmap_of(suite: str) -> Roadmap:
 def make_roadmap(context: RunContext, judge: str | None) -> pl.DataFrame:
     """Group what the suite's results lack, land it, and return the rows of ROADMAP_MENTIONS.
 
-    The same results, grouped by the same judge, give the rows that are there already, and no call. Where the lake has
-    no results that lack anything, there are no rows.
-
-    Args:
-        context: The suite, and the lake whose results are read.
-        judge: Who groups by meaning; None for the rules.
-
-    Raises:
-        UsageError: The suite has no roadmap.
-        GroupingError: The judge gave no grouping.
+    The same results, grouped by the same judge (None: by rules), give the rows that are there already, and no call.
+    Where no result lacks anything, there are no rows. Raises UsageError where the suite has no roadmap, GroupingError
+    where the judge gave no grouping.
     """
     roadmap = roadmap_of(context.suite_name)
     tables = {contract.table: context.lake.frame(contract) for contract in roadmap.tables}
@@ -362,6 +326,7 @@ def as_data(rows: pl.DataFrame) -> dict[str, Any]:
         "kinds": [
             {"kind": kind, "title": each.title, "themes": themes.filter(kind=kind).drop("kind").to_dicts()}
             for kind, each in roadmap.kinds.items()
+            if each.shown_empty or kind in themes["kind"]
         ],
     }
 
@@ -373,16 +338,11 @@ def measure_grouping(context: RunContext, judge: str | None) -> list[dict[str, f
     for kind, labelled in roadmap.labelled().items():
         named = {each.name: each.text for each in labelled}
         of = _group(context, judge, roadmap, kind, named, dict.fromkeys(named, 1))
-        parts = {"all": labelled, "held out": [each for each in labelled if each.held_out]}
-        measured += [
-            {"kind": kind, "part": part, "named": len(some), **_agreement(some, of)} for part, some in parts.items()
-        ]
+        for part, some in {"all": labelled, "held out": [each for each in labelled if each.held_out]}.items():
+            found, known = [of[each.name] for each in some], [each.theme for each in some]
+            counts = {"named": len(some), "themes": len(set(known)), "found": len(set(found))}
+            measured.append({"kind": kind, "part": part, **counts, **asdict(grouping_agreement(found, known))})
     return measured
-
-
-def _agreement(labelled: Sequence[Labelled], of: Mapping[str, str]) -> dict[str, float | int | None]:
-    found, known = [of[each.name] for each in labelled], [each.theme for each in labelled]
-    return {"themes": len(set(known)), "found": len(set(found)), **asdict(grouping_agreement(found, known))}
 
 
 def _group(
@@ -392,7 +352,7 @@ def _group(
     kind: str,
     named: Mapping[str, str],
     times: Mapping[str, int],
-) -> Themes:
+) -> dict[str, str]:
     """Find the theme of each name: by meaning, or where no judge is named by the kind's rule or the words in common.
 
     A theme that words in common make has the name that was named most.
@@ -413,13 +373,9 @@ def _themes(context: RunContext, roadmap: Roadmap, judge: str | None, mentions: 
             name: " / ".join(of["text"].drop_nulls().unique().sort().head(REASONS))
             for (name,), of in named.group_by("name")
         }
-        by_meaning = roadmap.kinds[str(kind)].by_meaning
-        times = Counter(named["name"])
-        themes = (
-            _group(context, judge, roadmap, str(kind), reasons, times)
-            if by_meaning
-            else {name: name for name in reasons}
-        )
+        themes = {name: name for name in reasons}
+        if roadmap.kinds[str(kind)].by_meaning:
+            themes = _group(context, judge, roadmap, str(kind), reasons, Counter(named["name"]))
         rows += [{"kind": kind, "name": name, "theme": theme} for name, theme in themes.items()]
     return pl.DataFrame(rows, {"kind": pl.String, "name": pl.String, "theme": pl.String})
 

@@ -127,6 +127,8 @@ class ModelOptions(_Section):
     # Whether ledger rows without an endpoint answer for this model, even if its provider has no service of its own
     adopt_unknown_endpoint: bool = Field(default=False, json_schema_extra=ONLY_TRUSTED)
     suite_parameters: bool = True  # False: as a judge, asked without the suite's parameters for judges
+    # Judges of the scoring service, asked in this order where this one's provider cannot answer
+    fallbacks: tuple[str, ...] = ()
 
     @field_validator("api_base")
     @classmethod
@@ -165,6 +167,9 @@ class Service(_Section):
     follow_seconds: Annotated[Number, Field(gt=0)] = 5.0  # between two searches of the sources for new sessions
     drain_seconds: Annotated[Number, Field(ge=0)] = 10.0  # for running scorings when the service stops
     scorings_at_once: Annotated[Count, Field(le=64)] = 20  # in the service's own process
+    score_on_completion: bool = False  # whether new sessions of the sources are scored without being asked for
+    completion_usd_a_day: Annotated[Number, Field(gt=0)] = 10.0  # what these scorings may cost in 24 hours
+    completions_an_hour: Count = 60  # how many of them may begin in an hour
 
 
 class Alarms(_Section):
@@ -247,6 +252,10 @@ class Configuration(_Section):
             if options.model is not None and self.model(options.model).model is not None:
                 raise ValueError(f"models.{name}: {options.model} is an alias; give the model it stands for")
         return self
+
+    def fallbacks(self, model: str) -> tuple[str, ...]:
+        """List the judges that are asked in place of one whose provider cannot answer."""
+        return self.models.get(model, UNNAMED).fallbacks
 
     def limits(self, provider: str) -> Limits:
         """Look up the limits of a provider; the defaults where the file does not name it."""

@@ -1,5 +1,6 @@
 """Reads the user's own prompts: files beside a configuration, which `[suites.NAME.prompts.MINE]` names."""
 
+import ast
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ PROMPTS = "prompts"
 """The key of a suite's further prompts, by name."""
 
 TEMPLATES = "templates"
-"""The key of a suite's set of templates: a shipped set, or a folder beside the configuration."""
+"""The key of a suite's set of templates: a shipped set, or a folder or file beside the configuration."""
 
 LARGEST_FILE = MEGABYTE
 SUFFIX = ".md"
@@ -41,6 +42,8 @@ def read_prompts(suite: str, section: Mapping[str, Any], folder: Path) -> Mappin
         raise ConfigurationError(f"suites.{suite}.{TEMPLATES} must name a set of templates, or a folder of them")
     if named and (folder / named).is_dir():
         section = {**section, TEMPLATES: _folder(f"suites.{suite}.{TEMPLATES}", named, files)}
+    elif named and (folder / named).is_file():
+        section = {**section, TEMPLATES: _document(f"suites.{suite}.{TEMPLATES}", named, files)}
     if PROMPTS not in section:
         return section
     place = f"suites.{suite}.{PROMPTS}"
@@ -64,6 +67,47 @@ def _folder(place: str, name: str, files: Files) -> dict[str, str]:
     if not paths:
         raise ConfigurationError(f"{place} names the folder {_shown(name)}, in which no file ends in {SUFFIX}")
     return {path.stem: _text(f"{place}.{path.stem}", str(Path(name) / path.name), files) for path in paths}
+
+
+_PART_OF_NAME = {
+    "missing_tools": "missing_tools",
+    "reminder": "reminder",
+    "system": "system",
+    "schema": "output_schema",
+    "score": "request",
+}  # the first word that a name holds
+_BLOCK = re.compile(r"^#{1,6}[^\n]*?`?([A-Za-z_]{3,60})`?[ \t]*\n\s*```[a-z]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def _document(place: str, name: str, files: Files) -> dict[str, str]:
+    """Read the prompts of a document: fenced blocks under headings that name them, or constants of a Python file.
+
+    Nothing of the file is executed.
+    """
+    content = _text(place, name, files)
+    named = _constants(content) if name.endswith(".py") else dict(_BLOCK.findall(content))
+    parts: dict[str, str] = {}
+    for of, text in named.items():
+        part = next((part for word, part in _PART_OF_NAME.items() if word in of.lower()), None)
+        if part is not None:
+            parts.setdefault(part, text.strip())
+    if "request" not in parts:
+        raise ConfigurationError(f"{place} names {_shown(name)}, in which no prompt is called like judge_prompt_score")
+    return parts
+
+
+def _constants(content: str) -> dict[str, str]:
+    try:
+        body = ast.parse(content).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    return {
+        target.id: each.value.value
+        for each in body
+        if isinstance(each, ast.Assign) and isinstance(each.value, ast.Constant) and isinstance(each.value.value, str)
+        for target in each.targets
+        if isinstance(target, ast.Name)
+    }
 
 
 def _text(place: str, name: str, files: Files) -> str:

@@ -1,20 +1,22 @@
 """Label: sheets for people to fill in, drawn from a run's results, and their words back into `human_labels`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import polars as pl
 
+from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALLS, HUMAN_LABELS, SAMPLES
+from evalake.contracts.tables.people import answered
 from evalake.core.errors import UsageError
 from evalake.core.hashing import content_hash
 from evalake.metrics.agreement import agreement_table
-from evalake.sdk import Labelling, Labels, Refusal, SheetFormat, Suite
+from evalake.sdk import Label, Labelling, Labels, Refusal, SheetFormat, Suite
 from evalake.sdk.people import decisions, pairs_with_people
 from evalake.sdk.sheets import NEEDED, Line, columns, lines_to_fill_in, read_labels, read_sheet, write_sheet
 from evalake.storage.lake import Lake
-from evalake.storage.landing import Landed
+from evalake.storage.landing import Landed, land
 from evalake.storage.ledger import replies
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.measure import run_results, run_samples, with_clusters
@@ -133,3 +135,39 @@ def labelling_of(suite_name: str) -> Labelling:
     if labelling is None:
         raise UsageError(f"the results of {suite_name} are not labelled through sheets")
     return labelling
+
+
+def land_given(lake: Lake, suite: Suite, labels: Sequence[Label], hashes: Mapping[str, str]) -> int:
+    """Land what a source tells that people said of samples, by the samples' hashes; returns how many are new.
+
+    A label without a time is of now, and lands where it says something else than the one that is there.
+    """
+    model, now = suite.conversation.default_models[0], datetime.now(UTC)
+    there = {
+        row["label_id"]: (row["answer"], row["score"], row["note"], row["labelled_at"])
+        for row in lake.frame(HUMAN_LABELS).filter(pl.col("suite") == suite.name).collect().iter_rows(named=True)
+    }
+    rows = []
+    for label in labels:
+        if (sample_hash := hashes.get(label.sample_id)) is None:
+            continue
+        word = {
+            "label_id": content_hash([suite.name, sample_hash, label.annotator]),
+            "suite": suite.name,
+            "sample_id": label.sample_id,
+            "sample_hash": sample_hash,
+            "model": model,
+            "replicate": 0,
+            "annotator": label.annotator,
+            "labelled_at": label.at or now,
+            "note": label.note,
+            **dict.fromkeys(("judge", "prompt_type", "finding_id", "inclusion_probability", "draw")),
+        }
+        (row,) = answered(word, {label.question: label.answer})
+        before = there.get(row["label_id"])
+        if before is None or before[:3] != (row["answer"], row["score"], row["note"]):
+            late = before is not None and before[3] >= row["labelled_at"]
+            rows.append({**row, "labelled_at": now} if late else row)
+    if rows:
+        land(lake, HUMAN_LABELS, conform(rows, HUMAN_LABELS))
+    return len(rows)

@@ -18,6 +18,7 @@ from evalake.sdk.sample import Converse as Converse
 from evalake.sdk.sample import Dataset as Dataset
 from evalake.sdk.sample import Exchange as Exchange
 from evalake.sdk.sample import Item as Item
+from evalake.sdk.sample import Label as Label
 from evalake.sdk.sample import Options as Options
 from evalake.sdk.sample import Recorded as Recorded
 from evalake.sdk.sample import RecordedFolder as RecordedFolder

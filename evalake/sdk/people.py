@@ -90,6 +90,7 @@ class Stage:
         each: From the run's tables -> rows that belong to answers (by `prompt_hash`, `sample_hash`, `replicate`,
             `judge_hash`), such as findings. The questions are asked of each row; its columns `claims` are shown.
         words: What the questions are about, in a sentence.
+        imported: Whether its answers come with datasets, so that no sheet or form asks.
     """
 
     questions: tuple[Question, ...]
@@ -100,6 +101,7 @@ class Stage:
     each: Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame] | None = None
     claims: tuple[str, ...] = ()
     words: str = ""
+    imported: bool = False
 
     @property
     def fill_in(self) -> str:
@@ -131,9 +133,14 @@ class Labelling:
     decisions: Sequence[str] = ()
 
     @property
+    def asked(self) -> tuple[Stage, ...]:
+        """The stages about which sheets and forms ask."""
+        return tuple(stage for stage in self.stages if not stage.imported)
+
+    @property
     def questions(self) -> tuple[Question, ...]:
-        """Every question."""
-        return tuple(question for stage in self.stages for question in stage.questions)
+        """Every question that is asked."""
+        return tuple(question for stage in self.asked for question in stage.questions)
 
     @property
     def material(self) -> tuple[str, ...]:

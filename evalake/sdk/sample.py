@@ -5,6 +5,7 @@ import hmac
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from itertools import count
 from operator import attrgetter
@@ -68,14 +69,27 @@ class Skipped:
     label: str | None = None  # the label that it would have had, where that is known
 
 
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a source tells that somebody said of one of its samples: answers to the suite's questions."""
+
+    sample_id: str
+    annotator: str
+    question: str
+    answer: str | float
+    at: datetime | None = None
+    note: str | None = None
+
+
 @dataclass(frozen=True)
 class Dataset:
-    """What a source gave: the samples in order, and all that was left out."""
+    """What a source gave: the samples in order, all that was left out, and what people said of samples."""
 
     name: str
     samples: tuple[Sample, ...]
     skipped: tuple[Skipped, ...] = ()
     notes: tuple[str, ...] = ()  # how the source was understood, for people
+    labels: tuple[Label, ...] = ()
 
     @cached_property
     def version(self) -> str:

@@ -106,7 +106,7 @@ Tables = Mapping[str, pl.DataFrame]
 
 def columns(labelling: Labelling) -> tuple[str, ...]:
     """List the columns of a sheet."""
-    claims = tuple(name for stage in labelling.stages for name in stage.claims)
+    claims = tuple(name for stage in labelling.asked for name in stage.claims)
     answers = tuple(question.heading for question in labelling.questions)
     return (*IDENTITY, *DRAWN, *labelling.material, *claims, "fill_in", *answers, "note", "annotator")
 
@@ -133,10 +133,10 @@ def lines_to_fill_in(labelling: Labelling, results: pl.DataFrame, tables: Tables
     """
     drawn = draw(candidates(labelling, results, tables[HUMAN_LABELS.table]), size, seed)
     answers = list(_answers(labelling, results, drawn, tables, np.random.default_rng(seed)))
-    below = [_below(stage, tables) for stage in labelling.stages]
+    below = [_below(stage, tables) for stage in labelling.asked]
     rows: dict[bool, list[Line]] = {True: [], False: []}
     for shared, share, seen in answers:
-        for stage, parts in zip(labelling.stages, below, strict=True):
+        for stage, parts in zip(labelling.asked, below, strict=True):
             if stage.where(seen):
                 chance = shared["inclusion_probability"] * (share if stage.about == ANSWER else 1.0)
                 asked = dict.fromkeys(columns(labelling)) | shared | {"inclusion_probability": chance}
@@ -185,7 +185,7 @@ def blind_name(sample_hash: str) -> str:
 def stage_of(labelling: Labelling, line: Line) -> Sequence[Stage]:
     """Find the stages whose questions are for a line: its own, or all of its kind where it does not name one."""
     below = line.get("finding_id") is not None
-    own = [stage for stage in labelling.stages if (stage.each is not None) == below]
+    own = [stage for stage in labelling.asked if (stage.each is not None) == below]
     return [stage for stage in own if stage.fill_in == line.get("fill_in")] or own
 
 
@@ -224,7 +224,7 @@ def questions_about(labelling: Labelling, line: Line) -> type[BaseModel]:
         for question in stage.questions
     }
     fields["note"] = (Note | None, Field(None, title="Why do you say so?"))
-    number = labelling.stages.index(stages[0]) if len(stages) == 1 else "s"
+    number = labelling.asked.index(stages[0]) if len(stages) == 1 else "s"
     form = create_model(f"Stage{number}", __base__=Questions, **fields)
     form.__doc__ = f"{' '.join(stage.words for stage in stages)} What is left empty is not said.".strip()
     return form
@@ -256,7 +256,7 @@ def read_labels(labelling: Labelling, lines: Iterable[NumberedLine], annotator: 
             empty += 1
         else:
             try:
-                labels = [row for stage in labelling.stages for row in _labels(labelling, stage, line, annotator, when)]
+                labels = [row for stage in labelling.asked for row in _labels(labelling, stage, line, annotator, when)]
             except SourceError as error:
                 refused.append(Refusal(where, str(error)))
             else:

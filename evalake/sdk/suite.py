@@ -48,6 +48,7 @@ class Kind:
     title: str
     by_meaning: bool  # False: names of it are a vocabulary, and equal where they mean the same
     rule: Callable[[str], str] | None = None  # a name's theme where no judge groups; None: by the words in common
+    shown_empty: bool = True  # False: it is listed only where something of it was named
 
 
 @dataclass(frozen=True, slots=True)

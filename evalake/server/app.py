@@ -28,7 +28,7 @@ def create_app(settings: ScoringSettings, bound: str = "127.0.0.1") -> FastAPI:
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
         seconds = settings.configuration.service.follow_seconds
-        following = events.follow(app_state.sessions, app_state.watch.hub, seconds)
+        following = events.follow(app_state.sessions, app_state.watch.hub, app_state.completions, seconds)
         with suppress(EvalakeError):  # else the watch logs it
             await app_state.watch.tell()  # so that who subscribes first is told the current state, too
         with app_state.queue.running():

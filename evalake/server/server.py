@@ -57,7 +57,10 @@ def serve_at(
         app_state: AppState = app.state.app_state
         app_state.queue.is_lasting = is_lasting
         _warn_of_idle_workers(app_state.queue)
-        app_state.sessions.read_sources()
+        had_sessions = bool(app_state.sessions.all())
+        new = app_state.sessions.read_sources()
+        app_state.completions.add(new if had_sessions else ())  # a lake's first sessions are the past, not news
+        app_state.scorings.renew()
         server = _Server(
             app,
             settings,

@@ -20,10 +20,11 @@ from prefect.client.schemas.objects import StateType
 from evalake.contracts.contract import Row
 from evalake.core.errors import EvalakeError
 from evalake.server.auth import subprotocol
+from evalake.server.scoring.completions import Completions
 from evalake.server.scoring.queue import Queue, QueueError, Seen
 from evalake.server.scoring.scorings import Scorings, State
 from evalake.server.scoring.sessions import Sessions
-from evalake.suites.session_review.score import ACTIVE, PHASES, phase_at
+from evalake.suites.session_review.score import ACTIVE, DIED, PHASES, phase_at
 
 ALL = "sessions"
 ONE = "session:"
@@ -212,9 +213,13 @@ class Watch:
     # What is told.
 
     def _active(self) -> Iterable[Event]:
-        """List the events of the current state of every session whose scoring is not over."""
+        """List the events of the current state of every session whose scoring is not over, or died."""
         over = ("scoring.completed", "scoring.failed")
-        return [event for event in self._announced.values() if event["type"] not in over]
+        return [event for event in self._announced.values() if event["type"] not in over or self._died(event)]
+
+    def _died(self, event: Event) -> bool:
+        row = self._state.by_id.get(event["score_id"])
+        return row is not None and row["status"] == "failed" and row["error_kind"] in DIED
 
     def _tell(self, state: State) -> None:
         known, is_first, self._state, self._is_first = self._state.by_id, self._is_first, state, False
@@ -223,12 +228,14 @@ class Watch:
             is_new = before is None and not is_first and row["asked_at"] is not None
             if row["status"] in ACTIVE or score_id in self._published or is_new:
                 self._steps(row)
-            elif not is_first and (before is None or before["status"] != row["status"]):
+            elif not is_first and (before is None or _outcome(before) != _outcome(row)):
                 self._publish(row, *_ending(row))
         if is_first:
             for session_id, (*_, row) in state.by_session.items():
                 if row["status"] not in ACTIVE:
-                    self._latest[session_id] = self._event(row, *_ending(row))
+                    self._latest[session_id] = event = self._event(row, *_ending(row))
+                    if self._died(event):
+                        self._announced[session_id] = event
 
     def _steps(self, row: Mapping[str, Any]) -> None:
         """Announce the steps that a scoring has reached, each exactly once, and its end where it has ended."""
@@ -322,14 +329,19 @@ def _in_words(message: str | None) -> str:
     return message or "no reason given"
 
 
+def _outcome(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Collect what a completed scoring may still gain by its second turn, with its status."""
+    return row["status"], row["missing_tools_analysis"] is None
+
+
 def _ending(row: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     if row["status"] == "completed":
         return "completed", {"total_score": row["total_score"]}
     return "failed", {"error_message": row["error_message"]}
 
 
-async def follow(sessions: Sessions, hub: Hub, seconds: float) -> None:
-    """Announce sessions that are new in the sources, which are read every so many seconds, until cancelled."""
+async def follow(sessions: Sessions, hub: Hub, completions: Completions, seconds: float) -> None:
+    """Announce sessions that are new in the sources, read every so many seconds, and score them where configured."""
     while sessions.has_sources:
         await asyncio.sleep(seconds)
         try:
@@ -339,6 +351,11 @@ async def follow(sessions: Sessions, hub: Hub, seconds: float) -> None:
             continue
         for session_id in new:
             hub.publish({"type": "session.added", "session_id": session_id, "timestamp_us": time.time_ns() // 1000})
+        completions.add(new)
+        try:
+            await asyncio.to_thread(completions.begin)
+        except Exception:
+            logger.exception("new sessions could not be scored")  # they are tried again at the next turn
 
 
 @router.websocket("/api/v1/ws")

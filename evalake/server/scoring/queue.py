@@ -11,7 +11,7 @@ from datetime import datetime
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
@@ -199,6 +199,8 @@ class Queue:
         if pool is None:
             return client.create_flow_run(score_session, name, parameters, tags=tags, state=Scheduled())
         key = f"{row['landed_by_run']} {row['score_id']}"
+        if row["status"] == "completed":  # its second turn, which may be asked for again
+            key = f"{key} {uuid4()}"
         return client.create_flow_run_from_deployment(
             pool.id, parameters=parameters, idempotency_key=key, name=name, tags=tags
         )

@@ -72,9 +72,16 @@ def _example(description: str, example: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class ScoreRequest(Strict):
-    """Whether to score again a session with a score."""
+    """Whether to score again what has a score, or to ask only for the missing tools that a score lacks."""
 
     force_rescore: StrictBool = False
+    missing_tools_only: StrictBool = False
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> "ScoreRequest":
+        if self.force_rescore and self.missing_tools_only:
+            raise ValueError("give force_rescore or missing_tools_only")
+        return self
 
 
 class BatchRequest(Strict):
@@ -172,7 +179,14 @@ def ask_for_score(
     response: Response,
     body: Annotated[ScoreRequest | None, Body(examples=[{"force_rescore": False}])] = None,
 ) -> dict[str, Any]:
-    """Score a session, unless it has a score or is being scored; with `force_rescore` score it again."""
+    """Score a session, unless it has a score or is being scored; with `force_rescore` score it again.
+
+    With `missing_tools_only` the judge is asked for missing tools alone, where it had given a score and no more.
+    """
+    if body is not None and body.missing_tools_only:
+        row, is_asked = app_state.scorings.second_turn(session_id)
+        response.status_code = 202 if is_asked else 200
+        return app_state.score(row)
     decision = app_state.scorings.request(session_id, user, force=body is not None and body.force_rescore)
     response.status_code = 202 if decision.row["status"] in ACTIVE else 200
     return app_state.score(decision.row)

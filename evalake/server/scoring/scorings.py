@@ -18,18 +18,18 @@ from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import RUNS
 from evalake.core.errors import EvalakeError
 from evalake.core.redaction import require_no_password
-from evalake.flows.score_session import NEVER, failed, item_of, pending
+from evalake.flows.score_session import NEVER, failed, item_of, pending, read_samples
 from evalake.models.routes import find_route
 from evalake.server.errors import ConflictError, DrainingError, NotFoundError
 from evalake.server.scoring.queue import Queue, QueueError
 from evalake.server.scoring.sessions import Known, Sessions
 from evalake.server.settings import Settings
 from evalake.storage.cached_table import CachedTable
-from evalake.storage.landing import insert_unless
+from evalake.storage.landing import insert_unless, land
 from evalake.suites.registry import baselines
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
 from evalake.suites.session_review.prompts import criteria_hash_of
-from evalake.suites.session_review.score import ACTIVE, CANCELLED, LOST
+from evalake.suites.session_review.score import ACTIVE, ANSWERED, CANCELLED, LOST, lacks_second_turn
 from evalake.suites.session_review.sources.read import require_url
 from evalake.suites.session_review.suite import SUITE
 from evalake.tasks.plan import Estimate, estimate_items
@@ -68,7 +68,8 @@ class ScoringSettings(Settings):
         for source in self.sources:
             require_no_password("--sessions", source, "leave the password out and set PGPASSWORD")
             require_url(source)
-        find_route(self.judge, self.configuration, read_secret, baselines())
+        for judge in (self.judge, *self.configuration.fallbacks(self.judge)):
+            find_route(judge, self.configuration, read_secret, baselines())
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,34 @@ class Scorings:
         busy = "the scorings of the session {!r} keep changing: try again"
         return [decided.get(key) or EvalakeError(busy.format(key[:200])) for key in (k.session_id for k in sessions)]
 
+    def second_turn(self, session_id: str) -> tuple[Row, bool]:
+        """Ask for the missing tools alone, where a score lacks them; returns its row, and whether the judge is asked.
+
+        The ledger answers the first turn. Raises ApiError where the session was never scored, or is being scored.
+        """
+        row = self.state().scored(session_id)
+        if row["status"] in ACTIVE:
+            raise ConflictError(f"a scoring is {row['status']} already: wait for its end")
+        if self.draining:
+            raise DrainingError("the service is shutting down and starts no new scoring")
+        if not lacks_second_turn(row):
+            return row, False
+        self._queue.submit([row])
+        return row, True
+
+    def renew(self) -> None:
+        """Ask for scorings that still wait as this service asks, so that an upgrade or other criteria fail none."""
+        for row in self.state().by_id.values():
+            if row["status"] != "pending" or row["asked_at"] is None:
+                continue
+            sample = read_samples(self._settings.lake, [row["sample_hash"]])[row["sample_hash"]]
+            context, given = self._context(row["landed_by_run"]), (row["replicate"], row["score_triggered_by"])
+            now = pending(context, sample, row["judge"], *given)
+            if now["prompt_hash"] != row["prompt_hash"]:
+                renewed = {**now, "score_id": row["score_id"], "asked_at": row["asked_at"]}
+                land(self._settings.lake, RESULTS, conform([renewed], RESULTS))
+                logger.info("the scoring %s of %r is asked as of now", row["score_id"][:12], row["session_id"])
+
     def fail(self, row: Row, reason: str) -> bool:
         """End a lost scoring; False where it was over already."""
         return failed(self._settings.lake, row, LOST, reason)
@@ -190,7 +219,7 @@ class Scorings:
         context, state = self._context("estimate"), self.state()
         some = sessions[:: ceil(len(sessions) / LOOKED_AT) or 1]
         items = [
-            item_of(context, sample, self._settings.judge, _next(state, known))
+            item_of(context, sample, self._settings.judge, _next(state, known)[0])
             for known, sample in self._sessions.samples(some)
         ]
         return estimate_items(context, items, len(sessions) / max(len(some), 1))
@@ -221,8 +250,9 @@ class Scorings:
         # The run names this request, so that its rows are told from those of a request that came at the same moment.
         context, state = self._context(f"request-{uuid4().hex[:12]}"), self.state()
         rows = [
-            pending(context, sample, self._settings.judge, _next(state, known), user)
+            pending(context, sample, self._settings.judge, replicate, user, after)
             for known, sample in self._sessions.samples(sessions)
+            for replicate, after in [_next(state, known)]
         ]
         unless = _ACTIVE_OR_SAME if force else _ANY
         if insert_unless(self._settings.lake, RESULTS, conform(rows, RESULTS), unless) < len(rows):
@@ -241,9 +271,16 @@ class Scorings:
             raise
 
 
-def _next(state: State, known: Known) -> int:
-    """Compute the number of a session's next scoring: above all that it had, whoever judged."""
-    return 1 + max((row["replicate"] for row in state.by_session.get(known.session_id, ())), default=-1)
+def _next(state: State, known: Known) -> tuple[int, Row | None]:
+    """Compute the number of a session's next scoring: above all that it had, whoever judged.
+
+    A scoring that ended before its judge had given an analysis keeps its number, so that the ledger gives what was
+    paid for; it is returned, too.
+    """
+    rows = state.by_session.get(known.session_id, ())
+    if rows and rows[-1]["status"] == "failed" and rows[-1]["error_kind"] not in ANSWERED:
+        return rows[-1]["replicate"], rows[-1]
+    return 1 + max((row["replicate"] for row in rows), default=-1), None
 
 
 def state_of(

@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from evalake.contracts.tables import RUNS, SAMPLES
 from evalake.core.errors import SourceError
 from evalake.core.redaction import redact
 from evalake.flows.score_session import NEVER, read_samples
+from evalake.labels.sheets import land_given
 from evalake.sdk import Dataset, Sample
 from evalake.server.errors import NotFoundError, NotOverError
 from evalake.storage.cached_table import CachedTable
@@ -25,9 +26,11 @@ from evalake.storage.forget import forgotten_samples
 from evalake.storage.lake import Lake
 from evalake.suites.session_review.session import Session, load
 from evalake.suites.session_review.sources.read import read_dataset, unfinished, watermark
+from evalake.suites.session_review.sources.tarsy_live import Poll
 from evalake.suites.session_review.suite import SUITE
 
 READ_AGAIN_SECONDS = 3.0  # sources are not looked at more often than this, however many unknown ids are asked for
+LIST_ALL_SECONDS = 600.0  # after which a live source is listed whole, for what was said of old sessions
 READ_AT_ONCE = 200  # sessions
 SEARCHED_CHARACTERS = 20_000  # of an alert
 KEPT_CHARACTERS = 16_000_000  # of the sessions that were read last
@@ -66,21 +69,35 @@ class Source:
     state: Literal["read", "empty", "away", "unread"] = "unread"
     detail: str | None = None
     _mark: Any = None
+    _poll: Poll = field(default_factory=Poll)
+    _listed_at: float = float("-inf")
 
-    def read(self) -> Dataset | None:
-        """Read the dataset, which may be empty; None where it has not changed, or cannot be read: see `state`."""
+    def read(self, known: Mapping[str, int | None]) -> Dataset | None:
+        """Read the dataset, which may be empty; None where it has not changed, or cannot be read: see `state`.
+
+        Of a live source only sessions are read that are not `known`, by id and end.
+        """
         try:
             mark = watermark(self.name)
-            if self.state in ("read", "empty") and mark == self._mark:
+            if self.state in ("read", "empty") and mark is not None and mark == self._mark:
                 return None
-            dataset = read_dataset(self.name, may_be_empty=True)
+            dataset = read_dataset(self.name, may_be_empty=True, **self._polled(known))
         except SourceError as error:
             self._tell("away", redact(str(error)))
             return None
         self._mark = mark  # of before it was read: what came in the meantime is read the next time
+        has_some = dataset.samples or ("://" in self.name and any(known))  # polls give what is new
         empty = "it holds no session that is over and can be judged"
-        self._tell(*(("read", None) if dataset.samples else ("empty", empty)))
+        self._tell(*(("read", None) if has_some else ("empty", empty)))
         return dataset
+
+    def _polled(self, known: Mapping[str, int | None]) -> dict[str, Poll]:
+        if "://" not in self.name:
+            return {}
+        self._poll.known = known
+        if (now := time.monotonic()) - self._listed_at >= LIST_ALL_SECONDS:
+            self._poll.since, self._listed_at = None, now
+        return {"poll": self._poll}
 
     @property
     def view(self) -> SourceView:
@@ -168,21 +185,25 @@ class Sessions:
         try:
             if time.monotonic() - self._read_at < READ_AGAIN_SECONDS:
                 return []
-            before = set(self.all())
+            before = dict(self.all())
+            ended = {session_id: known.completed_at_us for session_id, known in before.items()}
             for source in self._sources:
-                if (dataset := source.read()) is not None:
+                if (dataset := source.read(ended)) is not None:
                     self._unfinished[source.name] = unfinished(dataset)
                     self._land_new(source.name, dataset)
             self._read_at = time.monotonic()
-            return sorted(self.all().keys() - before)
+            return sorted(self.all().keys() - before.keys())
         finally:
             self._reading.release()
 
     def _land_new(self, source: str, dataset: Dataset) -> None:
         there = self._known.keys() | forgotten_samples(self._lake)
-        dataset = Dataset(dataset.name, tuple(each for each in dataset.samples if each.sample_hash not in there))
-        if dataset.samples:
-            land_samples(self._lake, SUITE, [dataset], {"files": [redact(source)]}, datetime.now(UTC))
+        new = Dataset(dataset.name, tuple(each for each in dataset.samples if each.sample_hash not in there))
+        if new.samples:
+            land_samples(self._lake, SUITE, [new], {"files": [redact(source)]}, datetime.now(UTC))
+        if dataset.labels:
+            hashes = {session_id: known.sample_hash for session_id, known in self.all().items()}
+            land_given(self._lake, SUITE, dataset.labels, hashes)
 
     def _index(self, rows: pl.DataFrame, of_runs: pl.DataFrame) -> None:
         self._know(set(rows["sample_hash"]) - self._known.keys())

@@ -8,6 +8,7 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from evalake.contracts.contract import Row
+from evalake.server.scoring.completions import Completions
 from evalake.server.scoring.events import Watch
 from evalake.server.scoring.queue import Queue
 from evalake.server.scoring.scorings import Scorings, ScoringSettings, State
@@ -28,6 +29,7 @@ class AppState:
     scorings: Scorings
     ratings: Ratings
     watch: Watch
+    completions: Completions
 
     @classmethod
     def open(cls, settings: ScoringSettings) -> "AppState":
@@ -36,7 +38,8 @@ class AppState:
         queue = Queue(settings.lake.uri, settings.configuration_file, service.scorings_at_once)
         scorings = Scorings(settings, sessions, queue)
         watch = Watch(scorings, queue, service.lost_after_seconds)
-        return cls(settings, sessions, queue, scorings, Ratings(settings.lake), watch)
+        completions = Completions(scorings, sessions, service)
+        return cls(settings, sessions, queue, scorings, Ratings(settings.lake), watch, completions)
 
     async def drain(self) -> None:
         """Wait for running scorings, fail those that take too long, and announce the ends."""

@@ -25,6 +25,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.session_review.metrics import BANDS
 from evalake.suites.session_review.people import QUESTION
+from evalake.suites.session_review.sources.tarsy_live import QUALITY, TARSY_SCORE
 from evalake.suites.session_review.suite import SUITE
 
 FEWEST_PAIRS = 10
@@ -254,7 +255,9 @@ class Ratings:
     def of(self, session_id: str, state: State) -> list[Rating]:
         """List the ratings of one session, newest first."""
         scored = {rated(row): row for row in state.by_session.get(session_id, ())}
-        rows = [row for row in self.all() if row["sample_id"] == session_id]
+        shown = (QUESTION, TARSY_SCORE, QUALITY)
+        every = self._rows.rows().filter(pl.col("question").is_in(shown), pl.col("sample_id") == session_id)
+        rows = every.to_dicts()
         rows.sort(key=lambda row: row["labelled_at"], reverse=True)
         return [_rating(row, scored.get(rated(row))) for row in rows]
 
@@ -287,6 +290,7 @@ def _rating(row: Row, score: Row | None) -> Rating:
         session_id=row["sample_id"],
         score_id=score["score_id"] if score else None,
         score=row["score"],
+        quality_rating=row["answer"] if row["question"] == QUALITY else None,
         note=row["note"],
         rated_by=row["annotator"],
         rated_at_us=micros(row["labelled_at"]) or 0,

@@ -34,6 +34,7 @@ EXAMPLE_SCORE: dict[str, Any] = _ASKED | {
     "logical_flow": 16, "consistency": 15, "tool_relevance": 15, "synthesis_quality": 16, "breakdown_consistent": True,
     "failure_tags": ["premature_conclusion"], "tools_to_improve": [],
     "missing_tools": [{"tool_name": "pg-stat-activity", "rationale": _WHY, "kind": "absent"}],
+    "judge_words": None, "fallback_for": None,
     "cut_chars": 0, "cut_interactions": 0, "cost_usd": 0.0, "input_tokens": 4100, "output_tokens": 620,
 }  # fmt: skip
 EXAMPLE_NEW = dict.fromkeys(EXAMPLE_SCORE) | _ASKED | {"status": "pending", "cut_chars": 0, "cut_interactions": 0}
@@ -83,7 +84,9 @@ class Score(Brief):
     prompt_hash: str
     score_analysis: str | None
     missing_tools_analysis: str | None
+    judge_words: Annotated[str | None, Field(description="What the judge of a failed scoring said.")]
     judge: str
+    fallback_for: Annotated[str | None, Field(description="The judge that was asked first and could not answer.")]
     replicate: int
     flow_run_id: str | None
     logical_flow: Points | None
@@ -102,11 +105,12 @@ class Score(Brief):
 
 
 class Rating(BaseModel):
-    """A person's rating of the investigation."""
+    """What a person gave the investigation, or TARSy, whose own score and reviewers' ratings come with its sessions."""
 
     session_id: str
     score_id: str | None
     score: float | None
+    quality_rating: Literal["inaccurate", "partially_accurate", "accurate"] | None = None
     note: str | None
     rated_by: str
     rated_at_us: Micros
@@ -167,6 +171,7 @@ def score(row: Row, tools: Sequence[Row], phase: str, flow_run_id: str | None, *
         **brief(row, phase, is_current=is_current),
         "prompt_hash": row["criteria_hash"],
         **(dict.fromkeys(("score_analysis", "missing_tools_analysis")) if row["status"] == "failed" else {}),
+        "judge_words": row["score_analysis"] if row["status"] == "failed" else None,
         "flow_run_id": flow_run_id,
         "missing_tools": None if names is None else [tool for tool in named if tool["kind"] != IMPROVABLE],
         "tools_to_improve": None if names is None else [tool for tool in named if tool["kind"] == IMPROVABLE],

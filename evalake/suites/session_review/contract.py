@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import polars as pl
 from pydantic import Field
 
-from evalake.contracts.contract import ENDPOINTS_OF_RESULTS, Added, Contract, Renamed, RowModel
+from evalake.contracts.contract import ENDPOINTS_OF_RESULTS, Added, Contract, Renamed, Rewritten, RowModel
 from evalake.contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
 from evalake.sdk.results import LANDED_BY_RUN, ReplyColumns, ResultRow, replaced_when, result_rules
 from evalake.sdk.suite import Outcomes
@@ -56,11 +56,16 @@ class SessionScore(ResultRow, ReplyColumns):
     cut_chars: int = Field(description="Characters of the session that were cut to fit the judge's context.")
     cut_interactions: int = Field(description="Interactions of which something was cut; runbook and tools are one.")
     error_kind: str | None = Field(description="Why the scoring failed, as a fixed word, like no_total or timeout.")
-    error_message: str | None = Field(description="Why the scoring failed, in words.")
+    error_message: str | None = Field(
+        description="Why the scoring failed, in words; of a completed one, why its missing tools are not known."
+    )
     score_triggered_by: str | None = Field(description="Who asked for it through the scoring API; null in a run.")
     asked_at: datetime | None = Field(description="When it was asked for; null where not through the scoring API.")
     started_at: datetime | None = Field(description="When it began; null where it has not, or not through the API.")
     completed_at: datetime | None = Field(description="When it ended; null where it has not, or not through the API.")
+    fallback_for: str | None = Field(
+        description="The judge that was asked first and could not answer; null where `judge` was asked first."
+    )
 
 
 class SessionMissingTool(RowModel):
@@ -88,11 +93,17 @@ def _between(column: str, lowest: int, highest: int) -> Rule:
     return Rule(f"{column}_in_range", column, Kind.BETWEEN, {"minimum": lowest, "maximum": highest})
 
 
-# A scoring goes on from pending to its end and never back. A failed one is mended where a call had failed, not the
-# judge; a completed one only gains the missing tools that its first run could not get.
+def _with_fallback(rows: pl.LazyFrame) -> pl.LazyFrame:
+    return rows.with_columns(fallback_for=pl.lit(None, pl.String))
+
+
+# A scoring goes on from pending to its end and never back; one that waits may be asked otherwise. A failed one is
+# mended where a call had failed, not the judge; a completed one only gains the missing tools that its first run could
+# not get.
 _REPLACED_WHEN = " OR ".join(
     (
         "(old.status = 'pending' AND new.status <> 'pending')",
+        "(old.status = 'pending' AND new.status = 'pending' AND old.prompt_hash <> new.prompt_hash)",
         "(old.status = 'in_progress' AND new.status IN ('completed', 'failed'))",
         f"(old.status = 'failed' AND new.status = 'completed' AND old.error_kind IN {PROVISIONAL_KINDS})",
         "(old.status = 'completed' AND new.status = 'completed' AND old.missing_tools_analysis IS NULL"
@@ -120,9 +131,7 @@ RESULTS = Contract(
         _when_status("completed_has_total", "total_score", Kind.PRESENT_WHEN, "completed"),
         _when_status("total_only_when_completed", "total_score", Kind.ABSENT_WHEN, "pending", "in_progress", "failed"),
         _when_status("failed_says_why", "error_message", Kind.PRESENT_WHEN, "failed"),
-        _when_status(
-            "error_only_when_failed", "error_message", Kind.ABSENT_WHEN, "pending", "in_progress", "completed"
-        ),
+        _when_status("no_error_before_its_end", "error_message", Kind.ABSENT_WHEN, "pending", "in_progress"),
         Rule("starts_after_asked", "asked_at", Kind.NOT_ABOVE, {"other": "started_at"}),
         Rule("ends_after_start", "started_at", Kind.NOT_ABOVE, {"other": "completed_at"}),
     ),
@@ -132,6 +141,7 @@ RESULTS = Contract(
         Added(("started_at",)),
         LANDED_BY_RUN,
         ENDPOINTS_OF_RESULTS,
+        Rewritten("names the judge that another stood in for; a completed scoring may have an error", _with_fallback),
     ),
 )
 

@@ -13,6 +13,7 @@ from evalake.metrics.estimators import Count, Mean, Quantile, Rate
 from evalake.metrics.variance import pooled_within, population_std
 from evalake.suites.session_review.prompts import criteria_hash, criteria_hash_of
 from evalake.suites.session_review.replies import CATEGORIES, CATEGORY_POINTS
+from evalake.suites.session_review.sources.tarsy_live import QUALITIES
 
 SLICES = ("all", "alert_type", "agent", "criteria_hash")
 BANDS = {"red": (0, 49), "yellow": (50, 74), "green": (75, 100)}
@@ -34,6 +35,11 @@ def _band(score: pl.Expr) -> pl.Expr:
     for name, (lowest, _) in BANDS.items():
         band = pl.when(score >= lowest).then(pl.lit(name)).otherwise(band)
     return band
+
+
+def in_words_of_reviewers(score: pl.Expr) -> pl.Expr:
+    """Translate a score to the word that TARSy's reviewers have for its band."""
+    return _band(score).replace_strict(list(BANDS), list(QUALITIES), return_dtype=pl.String)
 
 
 def _bands() -> Iterator[Metric]:

@@ -8,8 +8,10 @@ import polars as pl
 
 from evalake.sdk import Labelling, Question, Sample, Seen, Stage
 from evalake.sdk.people import SAMPLE, Correction, by_answers
+from evalake.suites.session_review.metrics import in_words_of_reviewers
 from evalake.suites.session_review.replies import CATEGORIES, CATEGORY_POINTS
 from evalake.suites.session_review.sources.read import SUITE
+from evalake.suites.session_review.sources.tarsy_live import QUALITIES, QUALITY, TARSY_SCORE
 from evalake.suites.session_review.viewing import session_text
 
 QUESTION = "score"  # what a rating answers
@@ -63,7 +65,28 @@ SESSION = Stage(
     words="The investigation, by what was done and said in it.",
 )
 
-LABELLING = Labelling(SUITE, (SESSION,), worth=WORTH, counted=_completed)
+FROM_TARSY = Stage(
+    (
+        Question(
+            TARSY_SCORE,
+            "What did TARSy's own judge give the investigation?",
+            most=HIGHEST,
+            told={"judge": pl.when(_completed).then(pl.col("total_score"))},
+        ),
+        Question(
+            QUALITY,
+            "How accurate did TARSy's reviewer find the investigation?",
+            QUALITIES,
+            told={"judge": pl.when(_completed).then(in_words_of_reviewers(pl.col("total_score")))},
+        ),
+    ),
+    {},
+    about=SAMPLE,
+    imported=True,
+)
+"""What comes with sessions of today's TARSy: its own score is a machine's, so that it is not mixed with people's."""
+
+LABELLING = Labelling(SUITE, (SESSION, FROM_TARSY), worth=WORTH, counted=_completed)
 
 CORRECTED = {"score_mean": Correction(by_answers(QUESTION, pl.when(_completed).then(pl.col("total_score")), HIGHEST))}
 """How the mean score is corrected by people's scores."""

@@ -1,8 +1,8 @@
 """The judge's prompts: sets of templates, filled in one pass, and the hash that tells criteria apart."""
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from evalake.models.request import Reply, Request
 from evalake.sdk import Exchange, Item
 from evalake.sdk.sample import ANY_FENCE, fence
 from evalake.sdk.suite import own_prompt, require_known
-from evalake.suites.session_review.replies import ATTEMPTS, read_total
+from evalake.suites.session_review.replies import ATTEMPTS, LAST_LINE, LAST_NUMBER, MODES, read_total
 from evalake.suites.session_review.session import FittedConversation, Session, fit, load
 from evalake.suites.session_review.sources.generic import text as storable
 
@@ -43,18 +43,56 @@ PROMPT_VERSION = "2"  # changes with what is put into the templates; 2: the mark
 
 _ASKED = {"mark", "alert", "conversation"}  # what a request has to hand over
 
+# Prompts as TARSy's scoring document has them; they know no mark, and their form of the answer is put in by code
+_OF_DOCUMENT = {
+    "{{SESSION_CONVERSATION}}": "{{conversation}}",
+    "{{ALERT_DATA}}": "{{alert}}",
+    "{{OUTPUT_SCHEMA}}": "{{output_schema}}",
+}
+_SCHEMA_OF_DOCUMENT = "End your answer with one line that holds the total score alone, an integer from 0 to 100."
+
+
+def _is_of_document(texts: Mapping[str, str]) -> bool:
+    return any(placeholder in texts.get("request", "") for placeholder in _OF_DOCUMENT)
+
 
 def templates_of(options: Mapping[str, Any], prompt_type: str) -> Mapping[str, str]:
     """Collect every template of a prompt type: those of the set in use, or what the configuration replaces them by."""
     chosen = options.get(TEMPLATES, PROCESS_FIRST)
-    in_use = templates(chosen) if isinstance(chosen, str) else {**templates(), **chosen}
-    return {**in_use, **own_prompt(options, prompt_type)}
+    own = {**({} if isinstance(chosen, str) else chosen), **own_prompt(options, prompt_type)}
+    texts = {**(templates(chosen) if isinstance(chosen, str) else templates()), **own}
+    if not _is_of_document(texts):
+        return texts
+    schema, request = own.get("output_schema", _SCHEMA_OF_DOCUMENT), texts["request"]
+    for theirs, ours in _OF_DOCUMENT.items():
+        request = request.replace(theirs, ours)
+    others = {name: text.replace("{{OUTPUT_SCHEMA}}", schema) for name, text in texts.items()}
+    return {**others, "request": request, "output_schema": schema}
+
+
+def total_mode(options: Mapping[str, Any], prompt_type: str) -> str:
+    """Look up how totals are read: as configured, else by the last number where the prompt is the document's."""
+    chosen = options.get(TEMPLATES)
+    own = {**(chosen if isinstance(chosen, Mapping) else {}), **own_prompt(options, prompt_type)}
+    mode = options.get("total") or (LAST_NUMBER if _is_of_document(own) else LAST_LINE)
+    if mode not in MODES:
+        raise ConfigurationError(f"suites.session_review.total must be {' or '.join(MODES)}, not {mode!r}")
+    return str(mode)
+
+
+def reads_total(options: Mapping[str, Any], prompt_type: str) -> Callable[[str | None], int | None]:
+    """Build the function that reads a total of an answer."""
+    return partial(read_total, mode=total_mode(options, prompt_type))
 
 
 def check_prompt(parts: Mapping[str, str]) -> None:
     """Raise ConfigurationError where configured templates lack a needed placeholder, or have an unknown one."""
     for name, text in parts.items():
         wanted, there_are = set(_PLACEHOLDER.findall(text)), _ASKED | {"output_schema"} if name == "request" else set()
+        if name == "request" and _is_of_document(parts):
+            if lacks := next((each for each in list(_OF_DOCUMENT)[:2] if each not in text), None):
+                raise ConfigurationError(f"{name} has no {lacks}, in whose place the session is put")
+            continue
         if missing := sorted(_ASKED - wanted) if name == "request" else []:
             raise ConfigurationError(f"{name} has no {{{{{missing[0]}}}}}, in whose place the session is put")
         if unknown := sorted(wanted - there_are):
@@ -69,7 +107,9 @@ def criteria_hash() -> str:
 
 def criteria_hash_of(options: Mapping[str, Any], prompt_type: str) -> str:
     """Compute SHA-256 over every template of a prompt type, and the version of what fills them."""
-    return content_hash({**templates_of(options, prompt_type), "version": PROMPT_VERSION})
+    mode = total_mode(options, prompt_type)
+    read_by = {} if mode == LAST_LINE else {"total": mode}
+    return content_hash({**templates_of(options, prompt_type), "version": PROMPT_VERSION, **read_by})
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
@@ -91,8 +131,9 @@ def request_text(mark: str, alert: str, conversation: str, texts: Mapping[str, s
 
 PROMPT_TYPES = ("direct",)
 
-OPTIONS: Mapping[str, Any] = {"context_tokens": 100_000}
-"""context_tokens: how long a conversation with the judge may get, its answers included; sessions are fitted to it."""
+OPTIONS: Mapping[str, Any] = {"context_tokens": 100_000, "total": None}
+"""context_tokens: how long a conversation with the judge may get, its answers included; sessions are fitted to it.
+total: how the total is read, `last_line` or `last_number`; None: by the prompt."""
 
 CHARACTERS_PER_TOKEN = 3  # low on purpose: logs and JSON take more tokens than prose does
 ANSWER_TOKENS = 12_000  # kept free for the judge's answers and what follows them
@@ -110,8 +151,9 @@ def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any
     if not all(isinstance(answer.outcome, Reply) for answer in answered):
         return None
     answers = [answer.outcome.text for answer in answered if isinstance(answer.outcome, Reply)]
-    turns = first_turn(answers)
-    is_scored = bool(turns) and read_total(turns[-1]) is not None
+    read = reads_total(options, item.prompt_type)
+    turns = first_turn(answers, read)
+    is_scored = bool(turns) and read(turns[-1]) is not None
     if len(answers) > len(turns) or (len(turns) == ATTEMPTS and not is_scored):
         return None
     require_known(item.prompt_type, options, PROMPT_TYPES)
@@ -129,10 +171,12 @@ def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any
     return Request(item.judge, (*messages, {"role": "user", "content": asked}), {})
 
 
-def first_turn(answers: Sequence[str | None]) -> Sequence[str | None]:
+def first_turn(
+    answers: Sequence[str | None], read: Callable[[str | None], int | None] = read_total
+) -> Sequence[str | None]:
     """Select the attempts at the first turn: up to the first with a total, three at most; the second turn follows."""
     for number, answer in enumerate(answers[:ATTEMPTS], start=1):
-        if read_total(answer) is not None:
+        if read(answer) is not None:
             return answers[:number]
     return answers[:ATTEMPTS]
 

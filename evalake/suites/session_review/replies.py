@@ -187,6 +187,8 @@ CATEGORY_POINTS = 25
 
 LONGEST_LINE = 100  # characters of a line that could hold a total
 
+HIGHEST = 100
+
 MOST_REMARKS = 3  # lines without a number that may follow the total
 
 # A total, and behind it a remark in which no other number stands. A number alone takes closing punctuation or a remark
@@ -197,6 +199,11 @@ _TOTAL = re.compile(
     rf"{_LABEL}{_NUMBER}(?:{_OF})?{_REMARK}|(?:#{{1,6}}\s*)?{_NUMBER}(?:{_OF}{_REMARK}|\s*[.!,;:]?|\s*\([^0-9]*\)\.?)",
     re.IGNORECASE,
 )
+LAST_LINE, LAST_NUMBER = "last_line", "last_number"
+MODES = (LAST_LINE, LAST_NUMBER)
+"""How a total is read: by the forms below, or also as the number at an answer's end, as TARSy's document has it."""
+
+_LAST_NUMBER = re.compile(r"(?<![0-9./-])([0-9]{1,4})\s*$")
 _FENCE = re.compile(r"[`~]{3,}\s*[a-z]*", re.IGNORECASE)
 _EMPHASIS = str.maketrans("", "", "*`")
 _NAMES = {category: category.replace("_", "[ \t_-]+") for category in CATEGORIES}
@@ -223,29 +230,30 @@ class FirstTurn:
         return sum(each for each in points if each is not None) == self.total
 
 
-def read_total(answer: str | None) -> int | None:
+def read_total(answer: str | None, mode: str = LAST_LINE) -> int | None:
     """Read the total at the end of an answer; None where anything else stands there.
 
     Allowed are an integer from 0 to 100, alone or as `67/100`, and either after `Total:`, `Total score:`, `Score:` or
     `Final score:`; in any case, with emphasis, in a fence, and with the mark of a heading. Punctuation or a remark may
-    follow, on the same line or below, where no other number stands in it.
+    follow, on the same line or below, where no other number stands in it. By LAST_NUMBER an answer may also end like
+    `The total is 67`, `Total Score = 67` or `067`.
     """
-    found = _find_total(answer or "")
+    found = _find_total(answer or "", mode)
     return None if found is None else found[0]
 
 
-def read_first_turn(answers: Sequence[str | None]) -> FirstTurn:
+def read_first_turn(answers: Sequence[str | None], mode: str = LAST_LINE) -> FirstTurn:
     """Combine what the attempts of the first turn gave.
 
     The analysis is the longest, whichever attempt gave the total; the line with the total is no part of it. The
     category scores are those of the answer with the total, or of the analysis where that answer lacks any.
     """
-    analysis = max((_without_total(answer or "") for answer in answers), key=len, default="")
-    decisive = next((answer for answer in answers if read_total(answer) is not None), None)
+    analysis = max((_without_total(answer or "", mode) for answer in answers), key=len, default="")
+    decisive = next((answer for answer in answers if read_total(answer, mode) is not None), None)
     breakdown = read_categories(decisive or "")
     if None in breakdown.values():
         breakdown = read_categories(analysis)
-    return FirstTurn(read_total(decisive), analysis or None, breakdown)
+    return FirstTurn(read_total(decisive, mode), analysis or None, breakdown)
 
 
 def read_categories(analysis: str) -> dict[str, int | None]:
@@ -264,9 +272,16 @@ def read_categories(analysis: str) -> dict[str, int | None]:
     return points
 
 
-def _find_total(answer: str) -> tuple[int, int] | None:
+def _find_total(answer: str, mode: str) -> tuple[int, int] | None:
     """Find the total and the number of its line; None where the answer does not end in one."""
     lines = answer.splitlines()
+    found = _last_line_total(lines)
+    if found is None and mode == LAST_NUMBER and (match := _LAST_NUMBER.search(answer)) and int(match[1]) <= HIGHEST:
+        found = int(match[1]), len(answer[: match.end(1)].splitlines()) - 1
+    return found
+
+
+def _last_line_total(lines: Sequence[str]) -> tuple[int, int] | None:
     remarks = 0
     for number in range(len(lines) - 1, -1, -1):
         line = lines[number].strip()
@@ -289,12 +304,12 @@ def _total_of(line: str) -> int | None:
         return None
     number = match[1] or match[2]
     total = int(number)
-    return total if total <= 100 and number == str(total) else None
+    return total if total <= HIGHEST and number == str(total) else None
 
 
-def _without_total(answer: str) -> str:
+def _without_total(answer: str, mode: str) -> str:
     """Return the text before the line with the total, without the fence that it stands in."""
-    found = _find_total(answer)
+    found = _find_total(answer, mode)
     if found is None:
         return answer.strip()
     lines = answer.splitlines()[: found[1]]

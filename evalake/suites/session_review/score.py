@@ -16,7 +16,9 @@ from evalake.suites.session_review.prompts import (
     criteria_hash_of,
     first_turn,
     fitted,
+    reads_total,
     templates_of,
+    total_mode,
 )
 from evalake.suites.session_review.replies import (
     ATTEMPTS,
@@ -33,7 +35,7 @@ from evalake.suites.session_review.sources.generic import text as storable
 SCORER_VERSION = "4"
 NO_TOTAL = "no_total"
 
-_OF_THE_API = dict.fromkeys(("score_triggered_by", "asked_at", "started_at", "completed_at"))
+_OF_THE_API = dict.fromkeys(("score_triggered_by", "asked_at", "started_at", "completed_at", "fallback_for"))
 
 
 def score_id(
@@ -59,8 +61,9 @@ def score(
     """
     outcomes = [answer.outcome for answer in answered]
     replies = [outcome for outcome in outcomes if isinstance(outcome, Reply)]
-    attempts = first_turn([reply.text for reply in replies])
-    turn = read_first_turn(attempts)
+    mode = total_mode(options, item.prompt_type)
+    attempts = first_turn([reply.text for reply in replies], reads_total(options, item.prompt_type))
+    turn = read_first_turn(attempts, mode)
     failure = next((outcome for outcome in outcomes if isinstance(outcome, Failure)), None)
     if turn.total is None and failure is not None and failure.kind not in PROVISIONAL_KINDS:
         return {}
@@ -112,7 +115,9 @@ def _of_item(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any
 
 def _of_turn(turn: FirstTurn, failure: Failure | None, attempts: int) -> dict[str, Any]:
     is_scored = turn.total is not None
-    kind, message = (None, None) if is_scored else _why_not(failure, attempts)
+    kind, message = _why_not(failure, attempts)
+    if is_scored:
+        kind, message = None, None if failure is None else f"the missing tools are not known: {message}"
     return {
         "status": "completed" if is_scored else "failed",
         "total_score": turn.total,
@@ -126,7 +131,7 @@ def _of_turn(turn: FirstTurn, failure: Failure | None, attempts: int) -> dict[st
     }
 
 
-def _why_not(failure: Failure | None, attempts: int) -> tuple[str, str]:
+def _why_not(failure: Failure | None, attempts: int) -> tuple[str | None, str | None]:
     if failure is None:
         return NO_TOTAL, f"the judge's answer ended in no total, {attempts} times"
     return failure.kind, f"the judge gave no answer: {failure.message}"
@@ -154,6 +159,14 @@ PHASES: Mapping[str, float] = {"analyzing_methodology": 10.0, "identifying_missi
 
 CANCELLED, LOST = "cancelled", "lost"
 GIVEN_UP = (CANCELLED, LOST)  # kinds of errors of scorings that were ended from outside
+ERROR = "error"  # the kind of a scoring whose process ended, or failed
+DIED = (ERROR, LOST)
+ANSWERED = (NO_TOTAL, "contract")  # kinds of errors after which the judge is to answer anew, under a number of its own
+
+
+def lacks_second_turn(row: Row) -> bool:
+    """Tell whether a scoring has a score, and its judge could not be asked for missing tools."""
+    return row["status"] == "completed" and row["missing_tools_analysis"] is None and row["error_message"] is not None
 
 
 def phase_at(progress: float) -> str:

@@ -56,7 +56,7 @@ def _alert_words(alert: str) -> str:
 VIEWING = Viewing(
     verdict=pl.when(pl.col("total_score").is_null()).then(pl.col("status")).otherwise(pl.lit("scored")),
     score=pl.col("total_score").cast(pl.Float64),
-    error=pl.coalesce("error_kind", "error_message"),
+    error=pl.when(pl.col("status") != "completed").then(pl.coalesce("error_kind", "error_message")),
     flags={
         "below_50": pl.col("total_score") < 50,
         "tools_missing": pl.col("missing_tools").list.len() > 0,

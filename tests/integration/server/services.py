@@ -86,7 +86,7 @@ class Place:
     def scores(self, session_id: str) -> list[dict[str, Any]]:
         """The rows of a session, in the order of their numbers."""
         rows = self.lake.frame(RESULTS).collect().filter(session_id=session_id)
-        return rows.sort("replicate").to_dicts()
+        return rows.sort("replicate", "asked_at").to_dicts()
 
 
 class Service:

@@ -1,19 +1,25 @@
 """One scoring from its pending row to its end, without any process around it: what lands, and what is left of calls."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from evalake.contracts.contract import Row
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALL_FAILURES, CALLS
-from evalake.core.configuration import read_configuration
+from evalake.core.configuration import Service, read_configuration
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.flows.score_session import Scoring, pending, read_score
+from evalake.server.scoring.completions import Completions
+from evalake.server.scoring.queue import Queue
+from evalake.server.scoring.scorings import Scorings, ScoringSettings
 from evalake.server.scoring.sessions import Sessions
 from evalake.storage.landing import land
-from evalake.suites.session_review.contract import RESULTS
+from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
+from evalake.suites.session_review.prompts import criteria_hash_of
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.resources import release_client
 from tests.integration.server.services import ANSWER, JUDGE, Place
@@ -90,6 +96,89 @@ def test_a_judge_that_refuses_the_second_turn_keeps_the_score(place: Place) -> N
     assert row["score_analysis"] in ANSWER
     (left,) = place.lake.frame(CALL_FAILURES).collect().to_dicts()
     assert left["prompt_hash"] == row["prompt_hashes"][1] != row["prompt_hash"]
+    assert row["error_message"].startswith("the missing tools are not known: the judge gave no answer")
+    place.answer()
+    asked = len(place.server.requests())
+    again = finish(place, row["score_id"])
+    assert (again["total_score"], again["missing_tools"], again["error_message"]) == (60, ["kubectl-logs"], None)
+    assert len(place.server.requests()) == asked + 1  # the second turn alone
+    assert take(place, row["score_id"]) is None
+
+
+def test_what_died_is_asked_for_again_under_its_number_and_paid_for_once(place: Place) -> None:
+    scoring = take(place, first := begin(place))
+    assert scoring is not None
+    scoring.walk()
+    release_client(scoring.context)
+    scoring.fail("lost", "its process died")
+    asked = len(place.server.requests())
+    service = scorings(place)
+    decision = service.request("first", "ann", force=True)
+    assert decision.row["score_id"] != first
+    row = finish(place, decision.row["score_id"])
+    assert (row["status"], row["replicate"], row["total_score"]) == ("completed", 0, 60)
+    assert len(place.server.requests()) == asked
+    assert {each["score_id"] for each in place.lake.frame(MISSING_TOOLS).collect().to_dicts()} == {row["score_id"]}
+    assert service.request("first", "ann", force=True).row["replicate"] == 1
+
+
+def test_what_waits_is_asked_as_of_now_after_an_upgrade(place: Place) -> None:
+    score_id = begin(place)
+    with place.configuration.open("a") as file:
+        file.write('[suites.session_review]\ntemplates = "outcome_first"\n')
+    scorings(place).renew()
+    row = finish(place, score_id)
+    assert (row["score_id"], row["status"], row["score_triggered_by"]) == (score_id, "completed", "ann")
+    assert row["criteria_hash"] == criteria_hash_of({"templates": "outcome_first"}, "direct")
+
+
+def test_a_fallback_judges_where_the_provider_cannot_and_the_row_says_so(place: Place) -> None:
+    server = place.server.api_base
+    place.configuration.write_text(
+        place.configuration.read_text().replace(f'"{JUDGE}"]\n', f'"{JUDGE}"]\nfallbacks = ["hosted_vllm/second"]\n', 1)
+        + f'\n[models."hosted_vllm/second"]\napi_base = "{server}"\n'
+    )
+    place.server.rule(model="judge", reply=None, faults=({"kind": "server_error", "times": 0},))
+    row = finish(place, begin(place))
+    assert (row["total_score"], row["judge"], row["fallback_for"]) == (60, "hosted_vllm/second", JUDGE)
+    assert place.lake.frame(CALL_FAILURES).collect().height == 1
+
+
+@pytest.mark.parametrize(
+    ("ceilings", "price", "begun"),
+    [
+        ({"completions_an_hour": 1}, True, 1),
+        ({"completion_usd_a_day": 1e-6}, True, 0),
+        ({}, False, 0),
+        ({}, True, 2),
+        ({"score_on_completion": False}, True, 0),
+    ],
+)
+def test_new_sessions_are_scored_by_themselves_within_the_ceilings(
+    place: Place, ceilings: dict[str, Any], price: bool, begun: int
+) -> None:
+    place.write("second")
+    if not price:
+        text = place.configuration.read_text()
+        place.configuration.write_text("".join(line for line in text.splitlines(True) if "price" not in line))
+    sessions, service = Sessions(place.lake, [str(place.sessions)]), scorings(place)
+    completions = Completions(service, sessions, Service(**{"score_on_completion": True, **ceilings}))
+    completions.add(sessions.read_sources())
+    for _ in range(2):
+        completions.begin()
+    rows = [row for row in service.state().by_id.values() if row["score_triggered_by"] == "score_on_completion"]
+    assert len(rows) == begun
+
+
+def scorings(place: Place) -> Scorings:
+    """The scorings of a service whose queue runs nothing."""
+
+    class Idle(Queue):
+        def submit(self, rows: Sequence[Row]) -> None:
+            """Leave the rows to the test."""
+
+    settings = ScoringSettings(lake=place.lake, configuration_file=str(place.configuration), judge=JUDGE)
+    return Scorings(settings, Sessions(place.lake), Idle(place.lake.uri, None, 1))
 
 
 def test_while_a_provider_is_down_further_scorings_fail_at_once(place: Place) -> None:

@@ -60,12 +60,14 @@ THINKING = ("thinking", "reasoning_content", "reasoning")  # fields of a message
 
 
 class RefusedError(Exception):
-    """This cannot become a session, for one of the fixed reasons; `by_design` where nothing is wrong with it."""
+    """This cannot become a session, for one of the fixed reasons.
 
-    def __init__(self, reason: str, *, by_design: bool = False) -> None:
+    `by_design` where nothing is wrong with it, `passing` where it may be had later.
+    """
+
+    def __init__(self, reason: str, *, by_design: bool = False, passing: bool = False) -> None:
         super().__init__(reason)
-        self.reason = reason
-        self.by_design = by_design
+        self.reason, self.by_design, self.passing = reason, by_design, passing
 
 
 def text(value: Any) -> str | None:

@@ -7,7 +7,9 @@ A source, as `--dataset` takes it, is one of
   history of messages or a trace (see histories.py), or a list of any of these; a `.jsonl` file has one on each line;
 * a folder: every such file in it and below, and every folder of TARSy's trace files (see tarsy_trace.py). Where two
   bodies tell of one session, the one that tells more is kept;
-* a SQLite file of TARSy (`.db`, `.sqlite`, `.sqlite3`), or the URL of its Postgres database, `postgresql://…`.
+* a SQLite file of TARSy (`.db`, `.sqlite`, `.sqlite3`), or the URL of its Postgres database, `postgresql://…`, of
+  either generation;
+* the URL of today's TARSy, `https://…`, whose API is read with the token of TARSY_API_TOKEN.
 
 Only sessions that are over become samples. A session without any interaction is left out too, and a completed one with
 tool calls without result, unless `?accept_empty=1` follows the source. So is one of which something was not read.
@@ -21,11 +23,11 @@ from typing import Any, TypeAlias
 
 from evalake.core.errors import SourceError
 from evalake.core.files import LARGEST_IN_ALL, FileRefusedError, Files
-from evalake.sdk import Dataset, Sample, Skipped
+from evalake.sdk import Dataset, Label, Sample, Skipped
 from evalake.sdk.dataset import read_whole
 from evalake.sdk.sources import NOT_JSON, NOT_READ, NOT_UTF8, as_payload, read_table
 from evalake.suites.session_review.session import Session, dump
-from evalake.suites.session_review.sources import database
+from evalake.suites.session_review.sources import database, tarsy_live
 from evalake.suites.session_review.sources.census import require_whole
 from evalake.suites.session_review.sources.generic import (
     NO_SESSION,
@@ -37,7 +39,8 @@ from evalake.suites.session_review.sources.generic import (
 )
 from evalake.suites.session_review.sources.histories import bodies
 from evalake.suites.session_review.sources.tarsy import read_detail, read_final_analysis
-from evalake.suites.session_review.sources.tarsy_trace import is_trace, read_api_detail, read_trace
+from evalake.suites.session_review.sources.tarsy_live import Poll, Product, labels_of
+from evalake.suites.session_review.sources.tarsy_trace import is_trace, read_api_detail, read_bodies, saved_bodies
 
 STARTER = Path(__file__).resolve().parents[1] / "starter"
 SUITE = "session_review"
@@ -45,6 +48,7 @@ LARGEST_JSON = 512 * 1024 * 1024  # bytes: a JSON file is read as a whole
 LINES = (".jsonl", ".ndjson")
 SQLITE = (".db", ".sqlite", ".sqlite3")
 URLS = ("postgres", "postgresql", "postgresql+pg8000")
+API = ("http", "https")
 
 _CHANGES = """
     SELECT status, count(*) AS sessions, max(completed_at_us) AS newest FROM alert_sessions
@@ -62,14 +66,15 @@ FORMS = (
     "sessions (`session_id`, `alert`, `messages`)"
 )
 
-Found: TypeAlias = tuple[str, Session | Skipped]  # where it stands, and what it is
+Found: TypeAlias = tuple[str, Session | Skipped | list[Label]]
+"""Where it stands, and what it is: a session, why there is none, or what people said of one."""
 
 
-def read_dataset(source: str, *, may_be_empty: bool = False) -> Dataset:
-    """Read a source whole. Samples are named like their sessions; their input is the session in canonical JSON.
+def read_dataset(source: str, *, may_be_empty: bool = False, poll: Poll | None = None) -> Dataset:
+    """Read a source whole, or what is new to a poll of it where it is live.
 
-    Raises SourceError where it is missing, unreadable, malformed as a whole, or holds no session that is over though
-    it may not be empty.
+    Samples are named like their sessions; their input is the session in canonical JSON. Raises SourceError where the
+    source is missing, unreadable, malformed as a whole, or holds no session that is over though it may not be empty.
     """
     source, accepts_empty = _split(source)
     url = "://" in source
@@ -77,7 +82,8 @@ def read_dataset(source: str, *, may_be_empty: bool = False) -> Dataset:
 
     def read() -> Dataset:
         if url:
-            return _dataset(database.database_name(source), _from_url(source), accepts_empty)
+            name = tarsy_live.api_name(source) if _is_api(source) else database.database_name(source)
+            return _dataset(name, _from_url(source, poll or Poll()), accepts_empty)
         return _read_path(source, accepts_empty)
 
     dataset = read_whole(shown, read, "session that can be judged", may_be_empty=True)
@@ -115,26 +121,34 @@ def _exists(path: str) -> bool:
 def watermark(source: str) -> Any:
     """Read what changes when a source does: of a database its sessions by state, of files their times and sizes.
 
-    Raises SourceError where the database cannot be asked.
+    None for an API, whose polls list what is new. Raises SourceError where a database cannot be asked.
     """
     source, _ = _split(source)
     if "://" in source:
         require_url(source)
+        if _is_api(source):
+            return None
         with database.open_url(source) as rows:
-            return [dict(row) for row in rows(_CHANGES, {})]
+            return tarsy_live.mark(rows) if tarsy_live.is_todays(rows) else [dict(row) for row in rows(_CHANGES, {})]
     path = STARTER if source == "starter" else Path(source)
     files = path.rglob("*") if path.is_dir() else path.parent.glob(f"{path.name}*")  # a database's log lies beside it
     return sorted((str(file), *_stamp(file)) for file in files)
 
 
+def _is_api(source: str) -> bool:
+    return "://" in source and source.partition("://")[0] in API
+
+
 def require_url(source: str) -> None:
     """Raise SourceError where a source is a URL that can never be read, whether its database is there or not."""
     source, _ = _split(source)
-    if "://" not in source:
-        return
-    if source.partition("://")[0] not in URLS:
-        raise SourceError(f"the dataset source {database.hide_password(source)!r} is no postgresql:// URL")
-    database.require_connectable(source)
+    if _is_api(source):
+        tarsy_live.require_api(source)
+    elif "://" in source and source.partition("://")[0] in URLS:
+        database.require_connectable(source)
+    elif "://" in source:
+        shown = database.hide_password(source)
+        raise SourceError(f"the dataset source {shown!r} is no postgresql:// URL, and no https:// address of TARSy")
 
 
 def _stamp(file: Path) -> tuple[int, int]:
@@ -186,9 +200,12 @@ def _dataset(name: str, sessions: Iterator[Found], accepts_empty: bool) -> Datas
     """Collect the sessions in the order in which they were found; of two bodies of one session, the fuller one."""
     kept: dict[str, tuple[str, Session]] = {}
     skipped: list[Skipped] = []
+    labels: list[Label] = []
     for where, each in sessions:
         if isinstance(each, Skipped):
             skipped.append(each)
+        elif isinstance(each, list):
+            labels += each
         elif not (any(each.interactions) or each.final_analysis or each.error):
             skipped.append(Skipped(where, NOTHING_TO_JUDGE))
         else:
@@ -205,7 +222,8 @@ def _dataset(name: str, sessions: Iterator[Found], accepts_empty: bool) -> Datas
             skipped.append(Skipped(where, reason, as_payload(session.session_id)))
             del kept[session.session_id]
     dataset = as_payload(name)
-    return Dataset(dataset, tuple(sample_of(session, dataset) for _, session in kept.values()), tuple(skipped))
+    samples = tuple(sample_of(session, dataset) for _, session in kept.values())
+    return Dataset(dataset, samples, tuple(skipped), labels=tuple(dict.fromkeys(labels)))
 
 
 def _unanswered(session: Session) -> int:
@@ -223,7 +241,7 @@ def _told(session: Session) -> tuple[int, int]:
 
 def _from_folder(folder: Path, files: Files) -> Iterator[Found]:
     if is_trace(folder):
-        yield folder.name, _refusable(folder.name, lambda: read_trace(folder, files), None)
+        yield from _from_bodies(folder, files)
         return
     for entry in sorted(folder.iterdir()):
         if entry.is_dir() and not entry.is_symlink():
@@ -282,10 +300,35 @@ def _bodies(body: Mapping[str, Any], name: str) -> list[Any]:
     return [body] if found is None else list(found)
 
 
-def _from_url(url: str) -> Iterator[Found]:
+def _from_bodies(folder: Path, files: Files) -> Iterator[Found]:
+    try:
+        bodies = saved_bodies(folder, files)
+    except (RefusedError, FileRefusedError) as refused:
+        yield folder.name, _skipped(folder.name, refused, None)
+        return
+    yield folder.name, _refusable(folder.name, lambda: read_bodies(bodies), None)
+    yield folder.name, labels_of({**bodies.detail, "score": bodies.score})
+
+
+def _from_url(url: str, poll: Poll) -> Iterator[Found]:
     require_url(url)
+    if _is_api(url):
+        with tarsy_live.open_api(url) as api:
+            yield from _from_product(tarsy_live.api_name(url), api, poll)
+        return
     with database.open_url(url) as rows:
-        yield from _from_rows(database.database_name(url), rows)
+        if tarsy_live.is_todays(rows):
+            yield from _from_product(database.database_name(url), tarsy_live.Tables(rows), poll)
+        else:
+            yield from _from_rows(database.database_name(url), rows)
+
+
+def _from_product(name: str, product: Product, poll: Poll) -> Iterator[Found]:
+    for item, found in tarsy_live.read_product(product, poll):
+        where = f"{name}: {as_payload(str(item.get('id')))}"
+        if found is not None:
+            yield where, found if isinstance(found, Session) else _left_out(where, found, item.get("id"))
+        yield where, labels_of(item)
 
 
 def _from_rows(name: str, rows: database.Rows) -> Iterator[Found]:
@@ -301,10 +344,14 @@ def _read(where: str, body: Mapping[str, Any]) -> Session | Skipped:
 def _refusable(where: str, read: Callable[[], Session], body: Any) -> Session | Skipped:
     try:
         return read()
-    except RefusedError as refused:
-        return _left_out(where, refused, body)
-    except FileRefusedError as refused:
+    except (RefusedError, FileRefusedError) as refused:
+        return _skipped(where, refused, body)
+
+
+def _skipped(where: str, refused: RefusedError | FileRefusedError, body: Any) -> Skipped:
+    if isinstance(refused, FileRefusedError):
         return Skipped(as_payload(where), refused.reason, NOT_READ)
+    return _left_out(where, refused, body)
 
 
 def unfinished(dataset: Dataset) -> frozenset[str]:

@@ -25,7 +25,7 @@ from evalake.suites.session_review.sources.generic import (
 
 SUMMARY_PURPOSES = ("final_analysis_summary", "executive_summary")
 LEFT_OUT_STAGES = ("chat", "scoring", "exec_summary")
-_JUDGE = re.compile(r"scor|judg", re.IGNORECASE)
+_JUDGE = re.compile(r"scor|judg|memory_extraction", re.IGNORECASE)  # memories are taken from a session with its score
 _RUNBOOK_START, _RUNBOOK_END = "<!-- RUNBOOK START -->", "<!-- RUNBOOK END -->"
 _OBSERVATION = re.compile(r"\s*(?:Observation|Tool Result):\s*(?:([\w-]{1,99}\.[\w./-]{1,99}):\s*)?(.*)", re.DOTALL)
 _ACTION = re.compile(r"^Action:[ \t]*(\S+)[ \t]*$(?:\s*^Action Input:[ \t]*(.*))?", re.DOTALL | re.MULTILINE)
@@ -198,6 +198,8 @@ def _interactions(events: Iterable[Mapping[str, Any]], is_afterwards: bool = Fal
         at = microseconds(event.get("timestamp_us"))
         if event.get("type") == "told":
             yield Event(f"The agent was told:\n{text(details.get('content'))}", at_us=at)
+        elif event.get("type") == "event":
+            yield Event(text(event.get("text")) or "something happened", at_us=at)
         elif event.get("type") == "mcp" or "communication_type" in details:
             if details.get("communication_type") == "tool_list":
                 server = str(details.get("server_name"))

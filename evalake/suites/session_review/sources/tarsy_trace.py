@@ -1,15 +1,16 @@
-"""A folder of TARSy's trace files as a session: `session.json`, `trace_list.json`, and `trace_interactions/NN_*.json`.
+"""The bodies of today's TARSy as a session: from its API, its database, or a folder in which they were saved.
 
-Later versions of TARSy export a session so: the detail without its calls, the list of calls by stage and agent, and one
-file a call. They are put together in the form of a session detail. A file of a call is the body of TARSy's API
-(`GET …/trace/llm/{id}` and `…/trace/mcp/{id}`, as `pkg/models` has them), or what its tests make of it: `meta`,
-`messages` and `sections`. Each call repeats the conversation; only its new end belongs to the call; tool
-calls that it alone tells of are read from it.
+A session is its detail, which has no calls (`GET /sessions/{id}`), the list of its calls by stage and agent (`/trace`),
+a body for each call (`/trace/llm/{id}`, `/trace/mcp/{id}`), and its `/timeline`. They are put together in the form of a
+session detail. A saved call may also have the form of TARSy's own tests: `meta`, `messages` and `sections`. Each call
+repeats the conversation; only its new end belongs to the call; tool calls that it alone tells of are read from it.
+Memories given to an agent and fallbacks of its provider are read from the timeline; so are the calls, where no list of
+them is there.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,31 +32,76 @@ from evalake.suites.session_review.sources.generic import (
     text,
 )
 from evalake.suites.session_review.sources.tarsy import in_time_order, is_left_out, read_afterwards, read_detail
+from evalake.suites.session_review.sources.tarsy_timeline import Told, befell, by_agent, listed_by_timeline
 
-LIST, DETAIL, CALLS = "trace_list.json", "session.json", "trace_interactions"
+LISTS, DETAIL, CALLS = ("trace_list.json", "trace.json"), "session.json", "trace_interactions"
+TIMELINE, SCORE = "timeline.json", "score.json"
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """The bodies of one session; `listed` is None where only its timeline is there."""
+
+    detail: Mapping[str, Any]
+    listed: Mapping[str, Any] | None
+    calls: Sequence[Mapping[str, Any]] = ()
+    timeline: Sequence[Mapping[str, Any]] = ()
+    score: Mapping[str, Any] | None = None
 
 
 def is_trace(folder: Path) -> bool:
-    """Tell whether the folder holds a traced session."""
-    return (folder / LIST).is_file()
+    """Tell whether the folder holds the saved bodies of one session."""
+    has_timeline = (folder / TIMELINE).is_file() and (folder / DETAIL).is_file()
+    return has_timeline or any((folder / name).is_file() for name in LISTS)
+
+
+def saved_bodies(folder: Path, files: Files) -> Bodies:
+    """Collect the bodies in a folder and below, whatever the files of calls are called.
+
+    Raises:
+        RefusedError: There is no detail (a trace of the scoring alone is no session), or a file is no JSON.
+        FileRefusedError: A file may not be read.
+    """
+    beside = folder.with_name(f"{folder.name}.json")  # as addresses have it: sessions/ID and sessions/ID/trace
+    detail = folder / DETAIL if (folder / DETAIL).is_file() or folder == files.root else beside
+    if not detail.is_file():
+        raise RefusedError(NO_SESSION)
+    lists = [folder / name for name in LISTS if (folder / name).is_file()]
+    apart = {detail, *lists, folder / TIMELINE, folder / SCORE}
+    others = (file for file in sorted(folder.rglob("*.json")) if file not in apart)
+    return Bodies(
+        mapping(_json(detail, files)),
+        mapping(_json(lists[0], files)) if lists else None,
+        [
+            call
+            for call in (mapping(_json(file, files)) for file in others)
+            if "meta" in call or "interaction_type" in call
+        ],
+        objects(_json(folder / TIMELINE, files)) if (folder / TIMELINE).is_file() else (),
+        mapping(_json(folder / SCORE, files)) if (folder / SCORE).is_file() else None,
+    )
 
 
 def read_trace(folder: Path, files: Files) -> Session:
-    """Read the session in a folder of trace files.
+    """Read the session whose bodies were saved in a folder. Raises as `saved_bodies` and `read_bodies` do."""
+    return read_bodies(saved_bodies(folder, files))
 
-    Raises:
-        RefusedError: A part is missing (a trace of the scoring alone is no session), is no JSON, or was not read.
-        FileRefusedError: A part may not be read.
-    """
-    if not (folder / DETAIL).is_file():
-        raise RefusedError(NO_SESSION)
-    detail = mapping(_json(folder / DETAIL, files))
-    found = [mapping(_json(file, files)) for file in sorted((folder / CALLS).glob("*.json"))]
+
+def read_bodies(bodies: Bodies) -> Session:
+    """Put the session together. Raises RefusedError where it is none, is not over, or part of it was not read."""
+    told, detail = by_agent(bodies.timeline), bodies.detail
+    listed: Mapping[str, Any]
+    found: Sequence[Mapping[str, Any]]
+    if bodies.listed is None:
+        listed, found = listed_by_timeline(detail, told)
+    else:
+        listed, found = bodies.listed, bodies.calls
+    for body in (detail, listed, *found):
+        require_flat(body)
     calls = {_id(call): _event(call) for call in found}
+    stages = _stages(detail, objects(listed.get("stages")), calls, told)
     if repeated := sum(_id(call) is not None for call in found) - len(calls.keys() - {None}):
         raise RefusedError(f"{repeated} of {len(found)} files of {CALLS} repeat the id of another")
-    listed = mapping(_json(folder / LIST, files))
-    stages = _stages(detail, objects(listed.get("stages")), calls)
     of_session = {"id": None, "session_interactions": listed.get("session_interactions")}
     if loose := _calls_of(of_session, calls):
         summed = {"stage_type": "exec_summary", "stage_name": "outside any stage"}
@@ -68,7 +114,7 @@ def read_trace(folder: Path, files: Files) -> Session:
 
 def read_api_detail(body: Mapping[str, Any]) -> Session:
     """Read the body of `GET /api/v1/sessions/{id}`, which names stages and agents, and holds none of their calls."""
-    return _session(body, _stages(body, objects(body.get("stages")), {}))
+    return _session(body, _stages(body, objects(body.get("stages")), {}, {}))
 
 
 def _session(detail: Mapping[str, Any], stages: list[Mapping[str, Any]]) -> Session:
@@ -78,8 +124,11 @@ def _session(detail: Mapping[str, Any], stages: list[Mapping[str, Any]]) -> Sess
     return replace(read_detail({**body, "stages": stages, **times}), afterwards=afterwards or None)
 
 
+RecordedCalls = Mapping[Any, Mapping[str, Any]]  # recorded calls by id, in the order of their bodies
+
+
 def _stages(
-    detail: Mapping[str, Any], listed: list[Mapping[str, Any]], calls: Mapping[Any, Mapping[str, Any]]
+    detail: Mapping[str, Any], listed: list[Mapping[str, Any]], calls: RecordedCalls, told: Told
 ) -> list[Mapping[str, Any]]:
     """Build the listed stages; what the detail knows of one is found by its id, or by its name."""
     known = {text(each.get(by)): each for by in ("stage_name", "id") for each in objects(detail.get("stages"))}
@@ -89,6 +138,7 @@ def _stages(
             number,
             mapping(known.get(text(stage.get("stage_id"))) or known.get(text(stage.get("stage_name")))),
             calls,
+            told,
         )
         for number, stage in enumerate(listed)
     ]
@@ -108,11 +158,11 @@ def _events_below(stage: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from _events_below(child)
 
 
-def _require_files(stages: Iterable[Mapping[str, Any]], calls: Mapping[Any, Mapping[str, Any]]) -> None:
+def _require_files(stages: Iterable[Mapping[str, Any]], calls: RecordedCalls) -> None:
     """Raise RefusedError, which says how many, where calls that the list names have no file."""
     listed = {given for stage in stages for each in objects(stage.get("executions")) for given in _listed(each)}
     if missing := listed - set(calls):
-        raise RefusedError(f"{len(missing)} of {len(listed)} calls of {LIST} have no file in {CALLS}")
+        raise RefusedError(f"{len(missing)} of {len(listed)} calls of {LISTS[0]} have no file in {CALLS}")
 
 
 def _listed(execution: Mapping[str, Any]) -> Iterator[str | None]:
@@ -128,10 +178,10 @@ def _own(execution: Mapping[str, Any]) -> set[str | None]:
 
 
 def _stage(
-    stage: Mapping[str, Any], number: int, detail: Mapping[str, Any], calls: Mapping[Any, Mapping[str, Any]]
+    stage: Mapping[str, Any], number: int, detail: Mapping[str, Any], calls: RecordedCalls, told: Told
 ) -> Mapping[str, Any]:
     """Build a stage in the form of a session detail: of one agent, or with children where there are several."""
-    agents = _agents(stage, objects(detail.get("executions")), "executions", calls)
+    agents = _agents(stage, objects(detail.get("executions")), "executions", calls, told)
     named = {name: stage.get(name) for name in ("stage_type", "stage_name")}
     times = {f"{name}_us": microseconds(detail.get(name)) for name in ("started_at", "completed_at")}
     whole = {**named, **times, "stage_index": number, "status": detail.get("status")}
@@ -144,7 +194,8 @@ def _agents(
     holder: Mapping[str, Any],
     details: list[Mapping[str, Any]],
     name: str,
-    calls: Mapping[Any, Mapping[str, Any]],
+    calls: RecordedCalls,
+    told: Told,
     stage_name: str | None = None,
 ) -> list[Mapping[str, Any]]:
     """Build the agents of a stage, or the sub-agents of an agent, with theirs."""
@@ -153,6 +204,7 @@ def _agents(
     for position, execution in enumerate(objects(holder.get(name))):
         agent = text(execution.get("agent_name"))
         detail = mapping(known.get(text(execution.get("execution_id"))) or known.get(agent))
+        events = told.get(text(execution.get("execution_id"))) or told.get(agent) or ()
         named = f"{stage_name or holder.get('stage_name')} - {execution.get('agent_name')}"
         agents.append(
             {
@@ -163,14 +215,14 @@ def _agents(
                 "started_at_us": microseconds(detail.get("started_at")),
                 "completed_at_us": microseconds(detail.get("completed_at")),
                 "parallel_index": position,
-                **_unfolded(_calls_of(execution, calls)),
-                "sub_agents": _agents(execution, objects(detail.get("sub_agents")), "sub_agents", calls, named),
+                **_unfolded([*befell(events, detail), *_calls_of(execution, calls)]),
+                "sub_agents": _agents(execution, objects(detail.get("sub_agents")), "sub_agents", calls, told, named),
             }
         )
     return agents
 
 
-def _calls_of(execution: Mapping[str, Any], calls: Mapping[Any, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _calls_of(execution: Mapping[str, Any], calls: RecordedCalls) -> list[Mapping[str, Any]]:
     """List the calls of one agent in the order of their files, which is that of time."""
     own = _own(execution)
     return [event for given, event in calls.items() if given in own]

@@ -28,7 +28,7 @@ from tests.unit.suites.session_review.support import item
         ({"logical_flow": 26}, "logical_flow_in_range"),
         ({"status": "failed"}, "total_only_when_completed"),
         ({"status": "failed", "total_score": None}, "failed_says_why"),
-        ({"error_message": "x"}, "error_only_when_failed"),
+        ({"status": "pending", "total_score": None, "error_message": "x"}, "no_error_before_its_end"),
         ({"attempts": 4}, "attempts_in_range"),
         ({"judge": " "}, "judge_not_blank"),
     ],

@@ -1,12 +1,15 @@
 """The judge's prompts: what they must demand, how they are filled, and that no change goes unnoticed."""
 
 import re
+from pathlib import Path
 
 import pytest
 
+from evalake.core.configuration import read_configuration
 from evalake.core.hashing import content_hash
 from evalake.core.prompt_files import TEMPLATES
-from evalake.sdk import Item
+from evalake.models.request import Reply
+from evalake.sdk import Exchange, Item
 from evalake.suites.session_review.baselines.rubric import judge
 from evalake.suites.session_review.prompts import (
     PARTS,
@@ -20,7 +23,10 @@ from evalake.suites.session_review.prompts import (
     templates,
 )
 from evalake.suites.session_review.replies import FAILURE_TAGS, KINDS, read_categories, read_missing_tools, read_total
+from evalake.suites.session_review.score import score
 from evalake.suites.session_review.sources.read import read_dataset
+from evalake.suites.session_review.suite import SUITE
+from evalake.tasks.runtime.context import options_of
 
 GOLDEN = "eef047c3923341de7f4a7be749efad9b45cd03584b7d13d535389a2613c76725"
 
@@ -37,6 +43,38 @@ def test_the_hash_covers_every_template_and_the_version_of_what_fills_them() -> 
     for name in templates():
         changed = {TEMPLATES: {name: templates()[name] + " "}}
         assert criteria_hash_of(changed, "direct") != criteria_hash()
+
+
+DOCUMENT = "How good was it?\n{{SESSION_CONVERSATION}}\nOriginal Alert:\n{{ALERT_DATA}}\n{{OUTPUT_SCHEMA}}"
+COPIES = {
+    "judges.py": f'JUDGE_PROMPT_SCORE = """{DOCUMENT}"""\nexit(1)\n'
+    'JUDGE_PROMPT_FOLLOWUP_MISSING_TOOLS = "Which tools?"\nJUDGE_PROMPT_SCORE_REMINDER = "Again. {{OUTPUT_SCHEMA}}"\n',
+    "EP-0028.md": f"# Prompts\n\n### Prompt 1: `judge_prompt_score`\n\n```text\n{DOCUMENT}\n```\n\n"
+    "### Prompt 2: `judge_prompt_followup_missing_tools`\n\n```text\nWhich tools?\n```\n",
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_the_documents_own_prompts_run_from_a_copy_of_it(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(COPIES[name])
+    (tmp_path / "evalake.toml").write_text(f'[suites.session_review]\ntemplates = "{name}"\n')
+    options = options_of(SUITE, read_configuration(tmp_path / "evalake.toml"))
+    item = Item(read_dataset("starter").samples[0], "agents", "j")
+    answers: list[Exchange] = []
+    asked = []
+    for said in ("Poor.\nThe total is 067", "None."):
+        request = converse(item, answers, options)
+        assert request is not None
+        asked.append(request.messages[-1]["content"])
+        answers.append(Exchange("0" * 64, Reply(said)))
+    assert asked[0].startswith("How good was it?\n# SESSION")
+    assert "integer from 0 to 100" in asked[0]
+    assert "{{" not in asked[0]
+    assert asked[1] == "Which tools?"
+    assert converse(item, answers, options) is None
+    (row,) = score(item, answers, options)["session_scores"]
+    assert (row["total_score"], row["score_analysis"]) == (67, "Poor.")
+    assert row["criteria_hash"] == criteria_hash_of(options, "direct") != criteria_hash()
 
 
 def test_a_request_holds_alert_and_conversation_verbatim_and_no_open_placeholder() -> None:

@@ -6,9 +6,11 @@ from typing import Any
 import polars as pl
 
 from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import SAMPLES
 from evalake.sdk.suite import MENTIONS
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
 from evalake.suites.session_review.roadmap import FAILURE, ROADMAP, mentions, scored
+from evalake.suites.session_review.session import Session, Stage, Tool, ToolCall, dump
 from tests.unit.suites.session_review.scored import LANDED
 from tests.unit.suites.session_review.scored import scored as scoring
 from tests.unit.suites.session_review.support import session
@@ -36,8 +38,18 @@ def test_tools_are_of_the_kind_that_their_heading_says() -> None:
     assert mentions(given)["text"].to_list() == ["y", "z", "x"]
 
 
-def test_an_answer_that_tells_no_kinds_names_tools_that_do_not_exist() -> None:
-    assert named(tables(scoring("67", "1. **heap**: y"))) == [("absent", "heap")]
+def test_an_answer_without_headings_names_tools_of_unknown_kind() -> None:
+    assert named(tables(scoring("67", "1. **heap**: y"))) == [("unknown", "heap")]
+
+
+def test_a_tool_that_the_session_had_is_not_absent_however_it_is_spelt() -> None:
+    lists = "## Do not exist\n" + "".join(f"1. **{each}**: y\n" for each in ("Get_Pods", "kube.tail-logs", "heap"))
+    row, tools = scoring("67", lists)
+    called = ToolCall("tail_logs", server="kube")
+    agent = Stage("s", "a", "completed", (called,), (Tool("get-pods", "kube"), Tool("tail_logs", "kube")))
+    sample = {"sample_hash": row["sample_hash"], "input": dump(Session("s", "completed", "a", "disk", stages=(agent,)))}
+    given = {**tables((row, tools)), SAMPLES.table: pl.LazyFrame([sample])}
+    assert named(given) == [("absent", "heap"), ("improvable", "kube.tail-logs"), ("unused", "get-pods")]
 
 
 def test_a_pattern_is_named_in_each_sentence_in_which_it_was_found() -> None:

@@ -67,9 +67,10 @@ def test_three_answers_without_a_total_fail_the_scoring() -> None:
 
 
 def test_a_second_turn_that_fails_keeps_the_score() -> None:
-    for second in (Failure("server", "down", 5), None, ""):
+    refused = "the missing tools are not known: the judge gave no answer: down"
+    for second, told in ((Failure("server", "down", 5), refused), (None, None), ("", None)):
         row, tools = scored(REVIEW, second)
-        assert (row["status"], row["total_score"], row["error_message"]) == ("completed", 67, None)
+        assert (row["status"], row["total_score"], row["error_message"]) == ("completed", 67, told)
         assert row["missing_tools"] is None
         assert row["missing_tools_analysis"] is None
         assert broken(row, tools) == []

@@ -13,9 +13,9 @@ const CATEGORIES = [["logical_flow", "Logical flow"], ["consistency", "Consisten
 const CATEGORY_POINTS = 25;
 const TOOL_KINDS = [["unused", "Should have been used"], ["absent", "Do not exist"], ["improvable", "Could be improved"], [null, null]];
 
-export function scoreView({session, score, scores, service, choose, refresh}) {
+export function scoreView({session, score, scores, service, choose, refresh, askForTools}) {
   return h("div", {class: "columns"},
-    h("div", {}, notices(score), result(score), investigated(session)),
+    h("div", {}, notices(score), result(score, score?.score_id === session.score?.score_id && askForTools), investigated(session)),
     h("div", {}, provenance(score), rating(session, score, service, refresh), historyOf(scores, score, choose)));
 }
 
@@ -23,20 +23,21 @@ function notices(score) {
   if (!score) return message("info", "Not scored yet", "Nobody has judged this investigation. “Score session” asks the judge to.");
   if (isActive(score)) return message("info", "The judge is at work", "The score appears here when it is there; you need not wait on this page.");
   if (score.status === "failed") {
-    return message("error", "The scoring failed", name(score.error_message, 2000), "“Try again” asks the judge anew.");
+    const said = score.judge_words && h("details", {}, h("summary", {}, "What the judge said"), prose(score.judge_words));
+    return [message("error", "The scoring failed", name(score.error_message, 2000), "“Try again” asks the judge for what is missing."), said];
   }
   return score.current_prompt_used === false && message("warning", "Outdated criteria",
     "This score was made under criteria that have changed since. Compare it with newer ones with care, or score the session again.");
 }
 
-function result(score) {
+function result(score, askForTools) {
   if (score?.status !== "completed") return null;
   const large = badge(score);
   large.classList.add("large");
   return [
     h("section", {class: "panel"}, h("h2", {}, "Score"), h("div", {class: "head"}, large, h("span", {class: "note"}, "of 100")), breakdown(score), tags(score.failure_tags)),
     h("section", {class: "panel"}, h("h2", {}, "Analysis"), score.score_analysis ? prose(score.score_analysis) : h("p", {class: "empty"}, "The judge gave no analysis.")),
-    missingTools(score),
+    missingTools(score, askForTools),
   ];
 }
 
@@ -61,13 +62,14 @@ function tags(found) {
   return [h("h3", {}, "Patterns of failure"), h("ul", {class: "tags"}, found.map((tag) => h("li", {}, words(tag))))];
 }
 
-function missingTools(score) {
+function missingTools(score, askForTools) {
   const tools = score.missing_tools && [...score.missing_tools, ...score.tools_to_improve];
   const list = tools?.length > 0 && TOOL_KINDS.map(([kind, title]) => {
     const ofKind = tools.filter((tool) => tool.kind === kind);
     return ofKind.length > 0 && [title && h("h3", {}, title), h("ul", {}, ofKind.map(namedTool))];
   });
-  let rest = h("p", {class: "empty"}, "Not known: the judge did not answer that question.");
+  let rest = [h("p", {class: "empty"}, name(score.error_message ?? "Not known: the judge did not answer that question.", 2000)),
+    score.error_message && askForTools && h("button", {type: "button", onclick: askForTools}, "Ask for missing tools")];
   if (list) rest = score.missing_tools_analysis && h("details", {}, h("summary", {}, "In the judge's own words"), prose(score.missing_tools_analysis));
   else if (score.missing_tools_analysis) rest = prose(score.missing_tools_analysis);
   else if (tools) rest = h("p", {class: "empty"}, "None.");
@@ -89,7 +91,7 @@ function provenance(score) {
   if (!score) return null;
   return h("section", {class: "panel"}, h("h2", {}, "This scoring"), facts([
     ["Asked by", score.score_triggered_by ? name(score.score_triggered_by) : "a run of the suite"],
-    ["Judge", name(score.judge)],
+    ["Judge", score.fallback_for ? `${name(score.judge)}, in place of ${name(score.fallback_for)}` : name(score.judge)],
     ["Asked for", time(score.scored_at_us)],
     ["Began", time(score.started_at_us)],
     ["Ended", time(score.completed_at_us)],
@@ -100,7 +102,7 @@ function provenance(score) {
 
 function rating(session, score, service, refresh) {
   if (score?.status !== "completed" || score.score_id !== session.score?.score_id) return null;
-  const given = (session.human_ratings ?? []).filter((each) => each.score_id === score.score_id);
+  const given = (session.human_ratings ?? []).filter((each) => each.score_id === score.score_id || each.score_id === null);
   const mine = given.find((each) => each.rated_by === service.user);
   const points = h("input", {type: "number", id: freshId("points"), min: 0, max: 100, step: 1, required: true, value: mine?.score});
   const note = h("textarea", {id: freshId("note"), rows: 3, maxlength: 4000});
@@ -121,7 +123,7 @@ function rating(session, score, service, refresh) {
   h("p", {}), h("button", {type: "submit"}, mine ? "Change my rating" : "Keep my rating"));
   return h("section", {class: "panel"}, h("h2", {}, "Rated by people"),
     h("p", {class: "note"}, given.length ? "How good people find this investigation:" : "Nobody yet. How good do you find this investigation?"),
-    given.length > 0 && facts(given.map((each) => [name(each.rated_by), [h("strong", {}, number(each.score)), each.note && h("div", {}, name(each.note, 2000)), h("div", {class: "note"}, time(each.rated_at_us))]])),
+    given.length > 0 && facts(given.map((each) => [name(each.rated_by), [h("strong", {}, each.quality_rating ? words(each.quality_rating) : number(each.score)), each.note && h("div", {}, name(each.note, 2000)), h("div", {class: "note"}, time(each.rated_at_us))]])),
     form);
 }
 

@@ -80,7 +80,8 @@ class SessionPage {
   hear(event) {
     const before = this.session.score;
     const now = after(before, event);
-    const isNews = before?.score_id !== now?.score_id || before?.status !== now?.status || before?.phase !== now?.phase;
+    const isNews = before?.score_id !== now?.score_id || before?.status !== now?.status || before?.phase !== now?.phase ||
+      (event.type === "scoring.completed" && before?.error_message);
     if (!isNews) return;
     this.session.score = now;
     if (before?.score_id !== now.score_id) this.chosen = null;
@@ -119,6 +120,16 @@ class SessionPage {
       this.isAsking = false;
     }
     this.render();
+  }
+
+  async askForTools() {
+    show(this.messages);
+    try {
+      await send("POST", sessionPath(this.id, "/score"), {missing_tools_only: true});
+      announce("Missing tools were asked for");
+    } catch (error) {
+      show(this.messages, problem(error, "The judge was not asked", () => this.askForTools()));
+    }
   }
 
   async cancel() {
@@ -175,7 +186,7 @@ class SessionPage {
     const isOld = score && newest && score.score_id !== newest.score_id;
     show(this.tabs.panel, isOld && this.view === "score" && message("info", "This is an earlier score",
       h("p", {}, h("button", {type: "button", onclick: () => this.choose(newest.score_id)}, "Show the newest"))),
-    view({session, score, scores, service, choose: (id) => this.choose(id), refresh: () => this.refresh()}));
+    view({session, score, scores, service, choose: (id) => this.choose(id), refresh: () => this.refresh(), askForTools: () => this.askForTools()}));
   }
 }
 

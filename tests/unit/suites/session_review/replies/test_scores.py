@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalake.suites.session_review.replies import CATEGORIES, read_categories, read_first_turn, read_total
+from evalake.suites.session_review.replies import (
+    CATEGORIES,
+    LAST_NUMBER,
+    read_categories,
+    read_first_turn,
+    read_total,
+)
 
 LAST_LINES: list[tuple[str | None, int | None]] = [
     # the forms that are allowed
@@ -94,6 +100,19 @@ def test_the_table_of_last_lines(line: str | None, total: int | None) -> None:
     if line is not None and line.strip():
         assert read_total(f"Analysis, 14/25.\n\n{line}\n \n") == total
         assert read_total(f"Analysis.\r\n{line}\r\n") == total
+
+
+@pytest.mark.parametrize(
+    ("end", "total"),
+    [
+        *(("The total is 67", 67), ("067", 67), ("Total Score = 67", 67), ("67/100", 67), ("Total: 67", 67)),
+        *(("x 150", None), ("Synthesis quality: 15/25", None), ("-5", None), ("1.5", None), ("none", None)),
+    ],
+)
+def test_the_documents_regular_expression_is_a_mode(end: str, total: int | None) -> None:
+    assert read_total(f"Analysis 3.\n{end}\n", LAST_NUMBER) == total
+    if "/100" not in end and not end.startswith("Total:"):
+        assert read_total(f"Analysis 3.\n{end}\n") is None
 
 
 def test_a_remark_without_a_number_may_follow_the_total() -> None:
