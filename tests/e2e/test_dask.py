@@ -58,7 +58,7 @@ def test_a_killed_worker_loses_and_doubles_nothing_and_all_share_one_ceiling(
     second = cluster.worker("second", **key_of("second"))
     work.server.rule(reply='{"action": "BLOCK"}', latency=2.0)  # the run still asks when its worker is killed
     run = stack.open(*command(work, work.dataset(160), "--max-calls", "90"), **of(cluster))
-    wait_until(lambda: committed_by(work, "second") or run.poll() is not None, "a reply to the second worker")
+    wait_until(lambda: committed_by(work, "second") or run.poll() is not None, "a reply to it", every=1.0)
     assert run.poll() is None, run.communicate()
     second.kill()
     asked, committed = work.asked(), work.committed()
