@@ -1,6 +1,6 @@
 """A judge that moves, with a real server and worker: the event arrives, and the automation has snapshots say so."""
 
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,14 @@ def test_a_moved_judge_is_an_event_on_which_an_automation_acts(
     assert not any("is in version" in warning for warning in before)
 
     mind.shift = 25
-    flow_run = stack.run("canary/judge-canary-daily", {**where, "suites": ["session_review"], "day": "2026-11-21"})
-    assert stack.wait_for(flow_run, "Completed", "Failed", "Crashed") == "Completed"
+    with stack.here(tmp_path / "results"):
+        moved = canary(suites=["session_review"], day=FIRST + timedelta(1), **where, return_state=True)
     (event,) = wait_until(lambda: _events(stack, lake), "the event of the new version")
     assert event["resource"]["prefect.resource.id"] == f"evalake.judge.session_review.{JUDGE}"
     assert (event["payload"]["version"], event["payload"]["day"]) == (2, "2026-11-21")
-    assert f"prefect.flow-run.{flow_run}" in [each["prefect.resource.id"] for each in event["related"]]
+    assert f"prefect.flow-run.{moved.state_details.flow_run_id}" in [
+        each["prefect.resource.id"] for each in event["related"]
+    ]
 
     snapshots = wait_until(lambda: _more_than_one(lake), "the snapshot that the automation asks for")
     (warning,) = [text for text in snapshots[-1]["warnings"] if "is in version" in text]

@@ -120,35 +120,30 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         yield stack
 
 
-@pytest.fixture(scope="module")
-def at_work(deployed: Deployed) -> Deployed:
-    """The same, with a worker."""
-    deployed.worker()
-    return deployed
-
-
 @pytest.fixture
 def work(tmp_path: Path, model_server: ModelServer) -> Workplace:
     model_server.rule(reply='{"action": "BLOCK"}')
     return Workplace(tmp_path, model_server)
 
 
-def test_a_scheduled_run_is_made_by_the_server_and_completed_by_a_worker(at_work: Deployed) -> None:
-    deployment = at_work.get(f"/deployments/name/{MAINTENANCE}")
+def test_a_scheduled_run_is_made_by_the_server_and_completed_by_a_worker(deployed: Deployed) -> None:
+    worker = deployed.worker()
+    deployment = deployed.get(f"/deployments/name/{MAINTENANCE}")
     assert not deployment["paused"]
 
     def first_ended() -> dict[str, Any] | None:
-        runs = at_work.post("/flow_runs/filter", {"flow_runs": {"deployment_id": {"any_": [deployment["id"]]}}})
+        runs = deployed.post("/flow_runs/filter", {"flow_runs": {"deployment_id": {"any_": [deployment["id"]]}}})
         ended = [run for run in runs if run["state_type"] in ("COMPLETED", "FAILED", "CRASHED")]
         return min(ended, key=lambda run: run["expected_start_time"]) if ended else None
 
     run = wait_until(first_ended, "the end of a scheduled run")
     assert (run["state_name"], run["auto_scheduled"], run["created_by"]["type"]) == ("Completed", True, "SCHEDULE")
-    with as_owner(at_work, PASSWORD):
-        seen = evalake_here("doctor", "--lake", at_work.lake, "--json", folder=ROOT)
+    with as_owner(deployed, PASSWORD):
+        seen = evalake_here("doctor", "--lake", deployed.lake, "--json", folder=ROOT)
     levels = {check["check"]: check["level"] for check in json.loads(seen.stdout)["checks"]}
     assert [levels[name] for name in ("server", "deployments", "scheduler", "worker")] == ["ok"] * 4
-    at_work.post(f"/deployments/{deployment['id']}/pause_deployment", {})
+    deployed.post(f"/deployments/{deployment['id']}/pause_deployment", {})
+    worker.stop()
 
 
 def test_every_deployment_has_its_schedule(deployed: Deployed) -> None:
@@ -223,13 +218,6 @@ def test_without_the_password_nothing_is_deployed_which_one_line_says_and_nothin
         for path in ("/flow_runs/filter", "/block_documents/filter", "/deployments/filter"):
             assert httpx.post(deployed.url + path, json={}, auth=login, timeout=60).status_code == 401
     assert httpx.get(deployed.url + "/health", timeout=60).status_code == 200
-
-
-def test_who_knows_the_password_has_a_worker_run(at_work: Deployed, work: Workplace) -> None:
-    flow_run = at_work.run("evaluate/command-guard-nightly", work.parameters(work.dataset(5)))
-    assert at_work.wait_for(flow_run, "Completed", "Failed", "Crashed") == "Completed"
-    (run,) = work.rows(RUNS).iter_rows(named=True)
-    assert (run["state"], run["calls_made"], run["flow_run_id"]) == ("completed", 5, flow_run)
 
 
 def test_the_command_runs_with_the_password(deployed: Deployed, work: Workplace) -> None:

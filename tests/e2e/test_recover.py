@@ -6,7 +6,7 @@ import pytest
 
 from evalake.contracts.tables import RUNS
 from tests.e2e.counts import are_there_once
-from tests.e2e.processes import ENDS, PrefectStack, wait_until
+from tests.e2e.processes import ENDS, EVERY_SECONDS_OF_RUNS, PrefectStack, wait_until
 from tests.integration.flows.workplace import LIMITS, Workplace
 
 pytestmark = pytest.mark.e2e
@@ -56,7 +56,7 @@ def test_a_run_whose_worker_was_killed_goes_on_with_another(stack: PrefectStack,
 def test_a_server_that_is_restarted_in_the_middle_costs_no_call(stack: PrefectStack, work: Workplace) -> None:
     work.server.rule(reply='{"action": "BLOCK"}', latency=LATENCY_SECONDS)
     flow_run = begin(stack, work, ITEMS)
-    wait_until(lambda: len(work.committed()) > ITEMS // 8, "an eighth of the replies")
+    wait_until(lambda: len(work.committed()) > ITEMS // 8, "an eighth of the replies", every=EVERY_SECONDS_OF_RUNS)
     stack.restart_server()
     work.server.rule(reply='{"action": "BLOCK"}')
     if stack.wait_for(flow_run, *ENDS) != "Completed":
@@ -76,7 +76,7 @@ def interrupted(stack: PrefectStack, work: Workplace, interrupt: Callable[[str],
     """Interrupt a run in its middle, retry it as the UI does, and count what was asked."""
     work.server.rule(reply='{"action": "BLOCK"}', latency=LATENCY_SECONDS)
     flow_run = begin(stack, work, ITEMS)
-    wait_until(lambda: len(work.committed()) > ITEMS // 8, "an eighth of the replies")
+    wait_until(lambda: len(work.committed()) > ITEMS // 8, "an eighth of the replies", every=EVERY_SECONDS_OF_RUNS)
     interrupt(flow_run)
     wait_until(lambda: work.server.in_flight == 0, "the end of the calls in flight")
     work.server.rule(reply='{"action": "BLOCK"}')

@@ -20,16 +20,14 @@ pytestmark = pytest.mark.e2e
 class Review:
     """A review of a run with four audits, of a finding each."""
 
-    def __init__(self, stack: PrefectStack, folder: Path, **parameters: Any) -> None:
+    def __init__(self, stack: PrefectStack, folder: Path) -> None:
         self._stack = stack
         self.lake = Lake(str(folder / "lake"))
         file = folder / "audits.jsonl"
         audits = [line(n, judged=judgement([finding()], target(share=0.8)), judge="alice") for n in range(4)]
         file.write_text("".join(json.dumps(audit) + "\n" for audit in audits))
         run = import_recorded(self.lake, suite("solidity_audit"), [file])
-        self.flow_run = stack.run(
-            "review/review-on-demand", {"run_id": run, "size": 2, "lake": self.lake.uri, **parameters}
-        )
+        self.flow_run = stack.run("review/review-on-demand", {"run_id": run, "size": 2, "lake": self.lake.uri})
 
     def state(self, *names: str) -> str:
         """Wait for one of these states."""
@@ -51,10 +49,6 @@ class Review:
         """Resume as the UI does; returns what the server says to it."""
         said: dict[str, Any] = self._stack.post(f"/flow_runs/{self.flow_run}/resume", {"run_input": answers})
         return said
-
-    def retry(self) -> None:
-        """Retry as the UI does."""
-        self._stack.set_state(self.flow_run, "SCHEDULED", "AwaitingRetry")
 
     def process(self) -> int:
         """The process that the worker started for the flow run's last attempt."""
@@ -99,17 +93,3 @@ def test_a_review_ends_waits_and_lands_what_a_person_says(stack: PrefectStack, t
     ]
     assert (found["finding_id"], found["answer"], found["note"]) == (1, *finding_line.values())
     assert all(0 < row["inclusion_probability"] <= 1 for row in audit)
-
-
-def test_a_review_that_nobody_answers_fails_and_its_retry_asks_again(stack: PrefectStack, tmp_path: Path) -> None:
-    review = Review(stack, tmp_path, patience_hours=1 / 3600)
-    drawn = wait_until(lambda: review.inputs().get("review-batch"), "the drawing of the batch")
-    assert review.state() == "Failed"
-    assert "never resumed" in stack.get(f"/flow_runs/{review.flow_run}")["state"]["message"]
-    late = review.resume(annotator="ann", line_1={"verdict": "safe"})
-    assert late["status"] == "ABORT"
-    assert review.labels() == []
-    review.retry()
-    review.form(2)
-    assert review.inputs()["review-batch"] == drawn
-    assert review.state() == "Failed"

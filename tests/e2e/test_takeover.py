@@ -6,7 +6,7 @@ import pytest
 
 from evalake.contracts.tables import RUN_ATTEMPTS, RUNS
 from evalake.suites.command_guard.contract import RESULTS
-from tests.e2e.processes import PrefectStack, Process, wait_until
+from tests.e2e.processes import EVERY_SECONDS_OF_RUNS, PrefectStack, Process, wait_until
 from tests.integration.flows.workplace import LIMITS, Workplace
 
 pytestmark = pytest.mark.e2e
@@ -30,7 +30,7 @@ def test_an_older_process_that_stood_still_asks_nothing_that_the_newer_one_was_a
     with stack.pool(DEPLOYMENT):
         flow_run = stack.run(DEPLOYMENT, work.parameters(work.dataset(ITEMS)))
     first = process_of(stack, flow_run)
-    wait_until(lambda: len(work.committed()) > ITEMS // 10, "the first replies")
+    wait_until(lambda: len(work.committed()) > ITEMS // 10, "the first replies", every=EVERY_SECONDS_OF_RUNS)
     first.popen.send_signal(signal.SIGSTOP)
     stack.set_state(flow_run, "CRASHED", "Crashed")
     stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry")

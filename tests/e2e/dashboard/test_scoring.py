@@ -204,7 +204,7 @@ def test_metric_history_and_runs_of_a_suite(visit: Open) -> None:
     expect(runs.get_by_role("row").nth(1)).to_contain_text(HOSTILE)
     expect(runs.get_by_role("row").nth(2)).to_contain_text("$0.25")
     page.get_by_label("Suite", exact=True).select_option("solidity_audit")
-    expect(page.get_by_text("No run yet.")).to_be_visible()
+    expect(page.get_by_text("No run fits these choices.")).to_be_visible()
     page.reload()
     expect(page.get_by_label("Suite", exact=True)).to_have_value("solidity_audit")
 

@@ -16,6 +16,7 @@ from prefect.states import Pending
 from evalake.contracts.tables import HUMAN_LABELS
 from evalake.core.errors import UsageError
 from evalake.flows.review import review
+from tests.e2e.processes import wait_until
 from tests.integration.flows.artifacts import newest_artifact
 from tests.integration.flows.imported import Imported
 
@@ -23,8 +24,9 @@ from tests.integration.flows.imported import Imported
 class Reviewed:
     """A flow run of a deployment, for none other may be suspended; its attempts are made in this process."""
 
-    def __init__(self, imported: Imported, size: int = 1) -> None:
-        self.lake, self._parameters = imported.lake, {"run_id": imported.guard, "size": size, "lake": imported.lake.uri}
+    def __init__(self, imported: Imported, **parameters: Any) -> None:
+        self.lake = imported.lake
+        self._parameters = {"run_id": imported.guard, "size": 1, "lake": imported.lake.uri, **parameters}
         with get_client(sync_client=True) as client:
             deployed = client.create_deployment(client.create_flow(review), name="on-demand")
             self.id: UUID = client.create_flow_run_from_deployment(deployed, parameters=self._parameters).id
@@ -32,11 +34,15 @@ class Reviewed:
     def attempt(self) -> State[Any]:
         """Run it until it ends or waits."""
         with get_client(sync_client=True) as client:
-            client.set_flow_run_state(self.id, Pending())
+            client.set_flow_run_state(self.id, Pending(), force=True)  # also of one that has ended, as a retry is
             run = client.read_flow_run(self.id)
         parameters = review.validate_parameters(self._parameters)
         with suppress(Pause):  # which ends the process that runs a flow elsewhere
             run_flow(review, flow_run=run, parameters=parameters, return_type="state")
+        return self.state()
+
+    def state(self) -> State[Any]:
+        """Its state as Prefect has it."""
         with get_client(sync_client=True) as client:
             state: State[Any] | None = client.read_flow_run(self.id).state
         assert state is not None
@@ -44,10 +50,14 @@ class Reviewed:
 
     def form(self, number: int) -> dict[str, Any]:
         """The words and the schema of a form that was shown."""
+        kept = self.kept()
+        return {name: kept[f"suspended-review-{number}-{name}"] for name in ("schema", "description")}
+
+    def kept(self) -> dict[str, Any]:
+        """All that is kept with the flow run, by key."""
         with get_client(sync_client=True) as client:
-            kept = client.filter_flow_run_input(self.id, key_prefix="", limit=100, exclude_keys=set())
-        by_key = {each.key.removeprefix(f"suspended-review-{number}-"): each.decoded_value for each in kept}
-        return {name: by_key[name] for name in ("schema", "description")}
+            found = client.filter_flow_run_input(self.id, key_prefix="", limit=100, exclude_keys=set())
+        return {each.key: each.decoded_value for each in found}
 
     def texts(self) -> str:
         """What is reviewed, as the UI shows it."""
@@ -89,6 +99,19 @@ def test_what_a_person_says_lands_after_a_form_that_nobody_filled_in(imported: I
     assert reviewed.labels() == [("decision_right", "no"), ("malicious", "yes")]
     _, (counts,) = newest_artifact(f"labels-{imported.guard}")
     assert (counts["labels"], counts["landed"], counts["lines_left_empty"]) == (2, 2, 0)
+
+
+def test_a_review_that_nobody_answers_fails_and_its_retry_asks_the_same_again(imported: Imported) -> None:
+    reviewed = Reviewed(imported, patience_hours=1 / 3600)
+    reviewed.attempt()
+    drawn = reviewed.kept()["review-batch"]
+    wait_until(lambda: reviewed.state().is_failed(), "the end of the patience")
+    assert "never resumed" in (reviewed.state().message or "")
+    assert reviewed.answer(annotator="ann", line_1={"malicious": "yes"}) == "ABORT"
+    assert reviewed.labels() == []
+    reviewed.attempt()
+    assert reviewed.form(2)["schema"] == reviewed.form(1)["schema"]
+    assert reviewed.kept()["review-batch"] == drawn
 
 
 def test_a_run_that_there_is_not_and_more_lines_than_a_form_has_room_for_are_refused(
