@@ -40,6 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(folder.cleanup)
     there = template()  # of a Prefect database, which takes seconds to make
     os.environ[CACHE] = folder.name
+    os.environ["XDG_CONFIG_HOME"] = str(Path(folder.name) / "config")  # else a developer's own suites are tested, too
     if there.is_file():
         make_private(template().parent)
         shutil.copyfile(there, template())

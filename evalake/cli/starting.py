@@ -12,10 +12,15 @@ if TYPE_CHECKING:
 
 
 def start_server() -> "TemporaryServer | None":
-    """Start a Prefect server in the background, where none is named."""
+    """Start a Prefect server in the background, where none is named; raises ServerError where it could keep nothing."""
+    from evalake.core.prefect_settings import prefect_home
     from evalake.server.local.server import TemporaryServer
+    from evalake.tasks.runtime.server import require_writable
 
-    return None if names_a_server() else TemporaryServer()
+    if names_a_server():
+        return None
+    require_writable(prefect_home())
+    return TemporaryServer()
 
 
 @contextmanager

@@ -49,7 +49,7 @@ def require_server() -> None:
     settings = get_current_settings()
     named = settings.api.url
     if not named:
-        _require_writable(settings.home)
+        require_writable(settings.home)
         return
     url = redact(named)
     try:
@@ -65,7 +65,8 @@ def require_server() -> None:
         ) from error
 
 
-def _require_writable(home: Path) -> None:
+def require_writable(home: Path) -> None:
+    """Raise ServerError unless files can be made in Prefect's home, which is made where it is missing."""
     try:
         home.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=home):
