@@ -17,7 +17,6 @@ from operator import xor
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-import numpy as np
 import polars as pl
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
@@ -142,38 +141,30 @@ def reply_lengths(lake: Lake) -> dict[str, ReplyLengths]:
     return {model: ReplyLengths(replies, mean, longest) for model, replies, mean, longest in usage.iter_rows()}
 
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-
 @dataclass(frozen=True, slots=True)
 class Marks:
     """The sorted hashes of all keys in some files, with the number of each key's file."""
 
-    hashes: Array
-    files: Array
+    rows: pl.DataFrame
 
     @classmethod
     def scan(cls, lake: Lake, files: Sequence[str], first: int) -> "Marks":
         """Hash the keys of files, which are numbered from `first`."""
-        number = pl.col(FILE).cast(pl.Enum(files)).to_physical().cast(pl.UInt32) + first
-        rows = lake.frame_of_files(CALLS, files).select(hash=_hash(), file=number) if files else None
-        return cls.of(*((np.empty(0, np.uint64), np.empty(0, np.uint32)) if rows is None else _arrays(rows)))
-
-    @classmethod
-    def of(cls, hashes: Array, files: Array) -> "Marks":
-        """Build an index from unsorted hashes and their files."""
-        order = np.argsort(hashes)
-        return cls(hashes[order], files[order])
+        if not files:
+            return cls(pl.DataFrame(schema={"hash": pl.UInt64, "file": pl.UInt32}))
+        number = (pl.col(FILE).cast(pl.Enum(files)).to_physical() + first).cast(pl.UInt32)
+        rows = lake.frame_of_files(CALLS, files).select(hash=_hash(), file=number)
+        return cls(rows.collect(engine="streaming").sort("hash"))
 
     def joined(self, later: "Marks") -> "Marks":
         """Add the hashes of further files."""
-        return Marks.of(np.concatenate([self.hashes, later.hashes]), np.concatenate([self.files, later.files]))
+        return Marks(pl.concat([self.rows, later.rows]).sort("hash"))
 
-    def files_with(self, hashes: Array) -> set[int]:
-        """Find the files that hold any of these hashes."""
-        starts, ends = (np.searchsorted(self.hashes, hashes, side) for side in ("left", "right"))
-        found = (self.files[start:end] for start, end in zip(starts, ends, strict=True) if start < end)
-        return {int(file) for files in found for file in files}
+    def files_with(self, hashes: pl.Series) -> set[int]:
+        """Find the files that hold any of the hashes."""
+        known, files = self.rows
+        starts, ends = known.search_sorted(hashes, "left"), known.search_sorted(hashes, "right")
+        return {file for start, end in zip(starts, ends, strict=True) if start < end for file in files[start:end]}
 
 
 def _hash() -> pl.Expr:
@@ -181,13 +172,8 @@ def _hash() -> pl.Expr:
     return reduce(xor, (pl.col(name).cast(kind).hash(seed) for seed, (name, kind) in enumerate(_KEY_TYPES.items())))
 
 
-def _hashes(keys: Sequence[Key]) -> Array:
-    return pl.DataFrame(keys, schema=_KEY_TYPES, orient="row").select(_hash()).to_series().unique().to_numpy()
-
-
-def _arrays(rows: pl.LazyFrame) -> tuple[Array, Array]:
-    frame = rows.collect(engine="streaming")
-    return frame["hash"].to_numpy(), frame["file"].to_numpy()
+def _hashes(keys: Sequence[Key]) -> pl.Series:
+    return pl.DataFrame(keys, schema=_KEY_TYPES, orient="row").select(_hash()).to_series().unique()
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import RUN_COVERAGE, RUN_ITEMS, SAMPLES, SNAPSHOTS
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.configuration import Configuration
-from evalake.reports.coverage import MAX_MISSING, NOT_ASKED, Coverage, Tolerance, from_table, to_table
+from evalake.reports.coverage import MAX_MISSING, Coverage, Tolerance, from_table, to_table
 from evalake.request import RunRequest
 from evalake.sdk import Dataset, Suite
 from evalake.sdk.sources import is_storable
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.registry import suite as find_suite
-from evalake.tasks.failures import refused_items, with_failed_calls
+from evalake.tasks.failures import with_reasons
 from evalake.tasks.measure import run_results
 
 EMPTY_KIND = "empty_kind"
@@ -91,12 +91,8 @@ def _with_outcomes(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str])
         _word(suite.scoring.outcomes.missing).alias("row_missing"),
         _unread(suite).alias("without_verdict"),
     )
-    found = items.join(results, on=ITEM_KEY, how="left", nulls_equal=True)
-    found = with_failed_calls(lake, run_id, found)
-    key = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
-    found = found.join(refused_items(lake, suite, run_id).lazy(), on=list(key), how="left", nulls_equal=True)
-    why = pl.coalesce("given_up", "refused", pl.lit(NOT_ASKED))
-    missing = pl.when(pl.col("has_row").is_null()).then(why).otherwise("row_missing")
+    found = with_reasons(lake, suite, run_id, items.join(results, on=ITEM_KEY, how="left", nulls_equal=True))
+    missing = pl.when(pl.col("has_row").is_null()).then("why").otherwise("row_missing")
     return found.with_columns(missing=missing).with_columns(
         without_verdict=pl.when(pl.col("missing").is_null()).then("without_verdict")
     )

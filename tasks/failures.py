@@ -181,9 +181,7 @@ def lacking(
         return {}
     items = listed.collect()
     lacks = items.join(frame.select(KEY), on=list(KEY), how="anti", nulls_equal=True)
-    reasons = with_failed_calls(lake, run_id, lacks.lazy()).collect()
-    reasons = reasons.join(refused_items(lake, suite, run_id), on=list(ASKED), how="left", nulls_equal=True)
-    absent = dict(_by(reasons.with_columns(kind=pl.coalesce("given_up", "refused", pl.lit(NOT_ASKED)))))
+    absent = dict(_by(with_reasons(lake, suite, run_id, lacks.lazy()).collect()))
     rows = dict(_by(opened))
     asked = {str(model): part.select(ANSWER).unique() for (model,), part in items.group_by("model")}
     found = {}
@@ -193,7 +191,7 @@ def lacking(
         kinds = Counter[str](of_row["open"].to_list())
         gone: list[str] = []
         if missing is not None:
-            kinds.update(missing["kind"].to_list())
+            kinds.update(missing["why"].to_list())
             gone = missing["sample_hash"].to_list()
         never = asked[model].join(planned, on=list(ANSWER), how="anti") if (judge or "").startswith(PANEL) else None
         if never is not None and not never.is_empty():
@@ -232,8 +230,15 @@ def missing_items(
     ]
 
 
-def refused_items(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
-    """Read which items of a run have rows in quarantine, by key, with why in `refused`."""
+def with_reasons(lake: Lake, suite: Suite, run_id: str, items: pl.LazyFrame) -> pl.LazyFrame:
+    """Add to items of a run `why` they have no row: the kind of the failed call, in quarantine, or not asked."""
+    found = with_failed_calls(lake, run_id, items)
+    found = found.join(_refused_items(lake, suite, run_id).lazy(), on=list(ASKED), how="left", nulls_equal=True)
+    return found.with_columns(why=pl.coalesce("given_up", "refused", pl.lit(NOT_ASKED)))
+
+
+def _refused_items(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
+    """Read which items of a run have rows in quarantine, by key, with the reason in `refused`."""
     refused = refused_rows(lake, run_id, [suite.results])
     rows = [{name: row.get(name) for name in ASKED} for row in refused]
     schema = {"prompt_hash": pl.String, "judge_hash": pl.String, "sample_hash": pl.String, "replicate": pl.Int64}

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalake.core.configuration import Configuration
 from evalake.core.errors import ProviderError
-from evalake.models import litellm_internals as internals
 from evalake.models.attempts import Admit, Breakers, Caller, Outcome, always
 from evalake.models.request import Baseline, Request
 from evalake.models.routes import NO_BASELINES, ReadSecret, Routes, no_secrets
@@ -182,7 +181,6 @@ class Client(AbstractContextManager["Client"]):
 
     async def _set_up_loop(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._loop.set_default_executor(internals.DroppingExecutor())
         self._caller = Caller(self._configuration, self._routes, self._backoff_seconds, self._breakers)
         if self._ended is not None:
             self._caller.end(self._ended)

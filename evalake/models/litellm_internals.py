@@ -5,10 +5,9 @@ tests/integration/models/test_direct.py and test_streams.py fail where a new ver
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 from evalake.models.litellm_setup import load
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 SEEN_IN = "1.106"
 PRICE_FILE = "model_prices_and_context_window_backup.json"  # the price table in LiteLLM's package
 
-P = ParamSpec("P")
 Messages = list[dict[str, Any]]
 
 
@@ -218,41 +216,3 @@ class NoLog:
 
     def post_call(self, *_: Any, **__: Any) -> None:
         """Do nothing."""
-
-
-class DroppingExecutor(ThreadPoolExecutor):
-    """Helper threads of a loop, on which LiteLLM builds the coroutine of each call.
-
-    A call that is cancelled then never awaits its coroutine, and Python would warn.
-    """
-
-    def submit(self, function: Callable[P, Any], /, *arguments: P.args, **named: P.kwargs) -> "Future[Any]":
-        """Submit as ThreadPoolExecutor does; a returned coroutine may stay unawaited."""
-
-        def prepared(*arguments: P.args, **named: P.kwargs) -> Any:
-            result = function(*arguments, **named)
-            return _Droppable(result) if asyncio.iscoroutine(result) else result
-
-        return super().submit(prepared, *arguments, **named)
-
-
-class _Droppable(Coroutine[Any, Any, Any]):
-    """A coroutine that closes itself at its deletion."""
-
-    def __init__(self, inner: Coroutine[Any, Any, Any]):
-        self._inner = inner
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return self._inner.__await__()
-
-    def send(self, value: Any) -> Any:
-        return self._inner.send(value)
-
-    def throw(self, *error: Any) -> Any:
-        return self._inner.throw(*error)
-
-    def close(self) -> None:
-        self._inner.close()
-
-    def __del__(self) -> None:
-        self._inner.close()

@@ -19,6 +19,8 @@ def load() -> ModuleType:
     os.environ["LITELLM_MODE"] = "PRODUCTION"  # else the import reads .env of the working directory or above
     with warnings.catch_warnings(action="ignore"):
         import litellm as module
+    # A cancelled call leaves a coroutine that a helper thread has built for it
+    warnings.filterwarnings("ignore", "coroutine '.*completion.*' was never awaited", RuntimeWarning)
     litellm: Any = module
     litellm.telemetry = False
     litellm.suppress_debug_info = True

@@ -43,24 +43,6 @@ class Spending:
     is_counted: bool = False  # as a call of the run
 
 
-class _Signal:
-    """Wakes all its waiters."""
-
-    def __init__(self) -> None:
-        self._event = asyncio.Event()
-
-    def send(self) -> None:
-        self._event.set()
-        self._event = asyncio.Event()
-
-    async def wait(self, seconds: float | None = None) -> bool:
-        """Wait for the signal, at most some seconds; tell whether it was sent."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                return await self._event.wait()
-        return False
-
-
 class Budget:
     """The part of a run's ceiling that one process holds. Only `abandon` may be called outside its event loop."""
 
@@ -98,8 +80,8 @@ class Budget:
         self._renewed_at = time.monotonic()
         self._seen: dict[str, tuple[int, float]] = {}  # by holder: its last heartbeat and our time of first seeing it
         self._begun = self._ended = 0  # renewals of the lease
-        self._error: EvalakeError | None = None
-        self._renewal_ended, self._call_ended = _Signal(), _Signal()
+        self._calls_ended = 0
+        self._changed = asyncio.Event()  # set, and replaced, at the end of a renewal or a call
         self._no_room_for: Amount | None = None  # a need without room since the last renewal and the last ended call
         self._beating: asyncio.Task[None] | None = None
 
@@ -146,10 +128,9 @@ class Budget:
     async def rest(self) -> None:
         """Release the reservation while no call is running."""
         while self._begun > self._ended:
-            await self._renewal_ended.wait()
+            await self._changed.wait()
         if not self._open and (self._lease != NOTHING or self._outside != self._told_outside):
             await self._renew(give_back=True)
-            self._raise_error()
 
     def abandon(self) -> None:
         """Release everything, after the event loop has ended."""
@@ -174,29 +155,27 @@ class Budget:
     def _is_stale(self) -> bool:
         return time.monotonic() - self._renewed_at > STALE_SECONDS
 
-    def _has_to_look(self) -> bool:
-        """Tell whether it is time for another renewal."""
-        return self._begun == self._ended and time.monotonic() - self._renewed_at >= LOOK_SECONDS
-
     async def _find_room(self, need: Amount, without_slot: WithoutSlot) -> None:
         is_known = self._no_room_for is not None and self._no_room_for.within(need)
         begun = self._begun - 1 if is_known else self._begun
         while not self._fits(need):
             if self._begun > self._ended:
-                await self._renewal_ended.wait()
+                await self._changed.wait()
             elif self._ended <= begun or self._is_stale():  # no renewal has included this need
                 await self._renew()
             elif self._others != NOTHING or any(spending.is_admitted for spending in self._open):
-                self._no_room_for = need
+                self._no_room_for, before = need, self._calls_ended
                 async with without_slot():  # the awaited call may be a retry that needs the slot
-                    call_ended = await self._call_ended.wait(None if self._others == NOTHING else LOOK_SECONDS)
-                    if call_ended or self._has_to_look():
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(None if self._others == NOTHING else LOOK_SECONDS):
+                            await self._changed.wait()
+                    is_due = self._begun == self._ended and time.monotonic() - self._renewed_at >= LOOK_SECONDS
+                    if self._calls_ended > before or (is_due and self._others != NOTHING):
                         begun = self._begun
             elif self._landing == NOTHING and self._outside == self._told_outside:
                 raise AttemptFailed("budget", f"not asked: the run's ceiling of {self._ceiling} is reached")
             else:  # a call has ended during the renewal, which counted it twice
                 begun = self._begun
-            self._raise_error()
 
     async def _renew(self, give_back: bool = False) -> None:
         """Write our spending, and reserve the needs of waiting calls.
@@ -222,24 +201,22 @@ class Budget:
         try:
             await asyncio.to_thread(self._flush)
             await asyncio.to_thread(reserve, self._lake, self._run_id, self._holder, decide)
-        except EvalakeError as error:
-            self._error = error
-        else:
             self._lease, self._renewed_at = reserved, time.monotonic()
             self._landing -= landed
             self._told_outside = outside
         finally:
             self._ended += 1
-            self._renewal_ended.send()
+            self._wake()
         if self._beating is None and self._lease != NOTHING:
             self._beating = asyncio.create_task(self._beat())
 
     async def _beat(self) -> None:
         """Write heartbeats while there is a reservation."""
-        while self._lease != NOTHING and self._error is None:
+        while self._lease != NOTHING:
             await asyncio.sleep(BEAT_SECONDS)
             if self._begun == self._ended and time.monotonic() - self._renewed_at >= BEAT_SECONDS:
-                await self._renew()
+                with suppress(EvalakeError):  # the reservation is stale then, and the next call raises the error
+                    await self._renew()
         self._beating = None
 
     def _dead(self, state: BudgetState) -> list[str]:
@@ -269,11 +246,12 @@ class Budget:
     def _make_room(self) -> None:
         """Wake the waiting calls, so that they search for room again."""
         self._no_room_for = None
-        self._call_ended.send()
+        self._calls_ended += 1
+        self._wake()
 
-    def _raise_error(self) -> None:
-        if self._error is not None:
-            raise self._error
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 def _kept_back(spare: Amount, free: Amount) -> Amount:
