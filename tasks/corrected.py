@@ -125,6 +125,14 @@ def _corrected(row: dict[str, Any], found: Corrections) -> dict[str, Any]:
     return row | {name: value for name, value in (mine | {"n_eff": None}).items() if name in row}
 
 
+def in_both(first: Corrections, second: Corrections) -> tuple[Corrections, Corrections]:
+    """Keep what is corrected on both sides of a comparison, each of which has one model."""
+    sides = [{key[1:] for key in side} for side in (first, second)]
+    both = sides[0] & sides[1]
+    kept = [{key: each for key, each in side.items() if key[1:] in both} for side in (first, second)]
+    return kept[0], kept[1]
+
+
 def corrected_differences(rows: pl.DataFrame, first: Corrections, second: Corrections) -> pl.DataFrame:
     """Put corrected differences over all samples in the place of the raw ones; either side has one model."""
     sides = [{(judge, metric): each for (_, judge, metric), each in side.items()} for side in (first, second)]
@@ -136,11 +144,18 @@ def corrected_differences(rows: pl.DataFrame, first: Corrections, second: Correc
     return pl.DataFrame([known(row) for row in rows.iter_rows(named=True)], schema=rows.schema)
 
 
-def correction_notes(found: Corrections, asked: Iterable[str]) -> Iterator[str]:
-    """Say how each rate was corrected, and which of those asked for were not."""
+def correction_notes(
+    found: Corrections, asked: Iterable[str], subjects: Iterable[tuple[str, str | None]] = ()
+) -> Iterator[str]:
+    """Say how each rate was corrected, and which of those asked for were not, of subjects or of none."""
     for (model, judge, metric), each in found.items():
-        judged = "" if judge is None else f" by {judge}"
-        yield f"{metric} of {model}{judged} is corrected {each.how}"
+        yield f"{metric} of {_named(model, judge)} is corrected {each.how}"
     for name in dict.fromkeys(asked):
-        if name not in {metric for *_, metric in found}:
-            yield f"{name} is not corrected: no labels or calibration of its judges say how"
+        without = [_named(*subject) for subject in subjects if (*subject, name) not in found]
+        if without or name not in {metric for *_, metric in found}:
+            of = f" of {', '.join(without)}" if without else ""
+            yield f"{name}{of} is not corrected: no labels or calibration of the judge say how"
+
+
+def _named(model: str, judge: str | None) -> str:
+    return model if judge is None else f"{model} by {judge}"

@@ -41,7 +41,10 @@ def build_report(lake: Lake, run_id: str, *, corrected: bool = False) -> Report:
     if corrected:
         metrics = corrected_rows(metrics, known)
         ranks = _ranking_metric(suite, options)
-        said = correction_notes(known, [*suite.metrics.corrected, *([] if ranks is None else [ranks.name])])
+        subjects = [
+            (str(model), judge) for model, judge in metrics.select("model", "judge").unique().sort("model").rows()
+        ]
+        said = correction_notes(known, [*suite.metrics.corrected, *([] if ranks is None else [ranks.name])], subjects)
         snapshot = {**snapshot, "warnings": [*snapshot["warnings"], *said]}
     return Report(
         title=suite.title,

@@ -18,7 +18,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.snapshots import find_snapshot
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks import canary
-from evalake.tasks.corrected import corrected_differences, correction_notes, corrections
+from evalake.tasks.corrected import corrected_differences, correction_notes, corrections, in_both
 from evalake.tasks.failures import Lacking, lacking
 from evalake.tasks.measure import run_frame
 from evalake.tasks.runtime.runs import of_suite, tagged, with_labels
@@ -141,7 +141,7 @@ def compare_found(
         ]
         rows = _bounded(rows, {metric.name: metric for metric in metrics}, whose)
         if corrected:
-            found = [corrections(lake, one.snapshot, *paired), corrections(lake, other.snapshot, *paired[::-1])]
+            found = in_both(corrections(lake, one.snapshot, *paired), corrections(lake, other.snapshot, *paired[::-1]))
             rows = corrected_differences(rows, *found)
             notes += [note for each in found for note in correction_notes(each, rows["metric"].unique())]
         notes += [note for each in whose for note in each.notes()]

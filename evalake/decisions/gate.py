@@ -94,11 +94,13 @@ def hold_gate(
         require_known(rule, measured.known)
     levels = measured.limited([rule for rule in read if isinstance(rule, Level)], adjust=adjust)
     compared, warnings = _compared(lake, side, other, changes, force=force, corrected=corrected)
-    if corrected:
-        warnings = [*warnings, *correction_notes(measured.corrected, [rule.target.metric for rule in read])]
     if baseline is not None and not changes:
         example = f"no significant drop in {read[0].target.metric}"
         warnings = [f'no rule compares with the baseline {baseline}: one like "{example}" does']
+    if corrected:
+        subjects = dict.fromkeys(subject for rule in read for subject in measured.subjects(rule.target))
+        notes = correction_notes(measured.corrected, [rule.target.metric for rule in read], subjects)
+        warnings = [*warnings, *notes]
     checks = []
     for rule in read:
         held = measured.hold(rule) if isinstance(rule, Level) else _hold_change(rule, compared, measured)

@@ -1,5 +1,6 @@
 """Conclusions by corrected rates: people's labels, or a calibration, take the place of a judge's word."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,14 +11,19 @@ import pytest
 from evalake.admin.import_results import import_recorded
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import HUMAN_LABELS
+from evalake.core.configuration import Configuration
 from evalake.decisions.compare import compare_sides
 from evalake.decisions.gate import hold_gate
 from evalake.metrics.corrected import Corrected, Known, by_calibration, more_labels
 from evalake.reports.report import Subject
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
+from evalake.storage.snapshots import find_snapshot
 from evalake.suites.registry import suite
+from evalake.tasks.calibrate import calibrate
+from evalake.tasks.corrected import corrections
 from evalake.tasks.report import build_report
+from evalake.tasks.runtime.context import RunContext
 from tests.integration.cli.people import judged
 
 AUDITS, LABELLED = 200, 120
@@ -52,6 +58,23 @@ def test_labels_of_people_reach_gate_comparison_and_ranking(tmp_path: Path) -> N
     assert rates["value"].to_list() == pytest.approx([0.5, 0.5], abs=0.08)
     assert any("corrected" in warning for warning in report.snapshot["warnings"])
     assert Subject("flattered", "judge") in report.standings
+
+
+@pytest.mark.slow
+def test_a_calibration_of_the_judge_corrects_where_nobody_labelled(tmp_path: Path) -> None:
+    judge = "baseline/overlap-judge"
+    lines = [json.dumps(json.loads(judged(n, "m", n < 60)) | {"judge": judge}) for n in range(100)]
+    (tmp_path / "audits.jsonl").write_text("\n".join(lines))
+    lake = Lake(str(tmp_path / "lake"))
+    run_id = import_recorded(lake, suite("solidity_audit"), [tmp_path / "audits.jsonl"])
+    snapshot = find_snapshot(lake, run_id=run_id)
+    assert corrections(lake, snapshot) == {}
+    calibrate(RunContext(run_id, "solidity_audit", lake, Configuration()), judge)
+    (known,) = [each for (*_, name), each in corrections(lake, snapshot).items() if name == "target_detection_rate"]
+    assert known.how.startswith("by a calibration: sensitivity 0.")
+    assert known.ci_high - known.ci_low > 0.2  # wider than the raw interval: the judge's errors are known from few
+    (check,) = hold_gate(lake, run_id, ["target_detection_rate >= 0.2"], corrected=True).checks
+    assert (check.value, check.ci_low, check.units) == (known.value, known.ci_low, 100)
 
 
 def _label(lake: Lake) -> None:
