@@ -2,17 +2,21 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import polars as pl
 
 from evalake.contracts.tables import CALLS, SAMPLES
+from evalake.core.errors import UsageError
 from evalake.models.request import Reply
 from evalake.sdk import Suite
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.tool_results import Scored, ToolResults, ToolSample
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import replies
+from evalake.tasks.extract import sample_of
+from evalake.tasks.measure import run_results
 
 _ANSWER = ("dataset", "sample_id", "model", "prompt_type", "replicate")
 _OF_A_REPLY = (
@@ -114,3 +118,40 @@ def _decoded(value: str | None) -> Any:
         return None if value is None else json.loads(value)
     except ValueError:
         return value
+
+
+def frozen_items(lake: Lake, suite: Suite, run_id: str, most: int) -> list[str]:
+    """Write answers of a run as frozen items of a canary, evenly spread over its samples and models, as JSON.
+
+    Raises UsageError where no judge says what answers are worth, or the run has no answer that a judge saw.
+    """
+    if not suite.is_judged or not suite.conversation.asks_subject:
+        raise UsageError(f"no judge is asked about answers to {suite.name}: it needs no frozen items")
+    rows = run_results(lake, suite, run_id, {}).collect()
+    answers = rows.unique(["prompt_hash", "replicate"], keep="first").sort("sample_id", "model", "replicate")
+    hashes = answers["prompt_hash"].unique().implode()
+    calls = replies(lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(hashes)), run_id).collect()
+    said = {(each["prompt_hash"], each["replicate"]): each["response"] for each in calls.iter_rows(named=True)}
+    known = lake.frame(SAMPLES).filter(pl.col("sample_hash").is_in(answers["sample_hash"].unique().implode()))
+    samples = {each.sample_hash: each for each in map(sample_of, known.collect().to_dicts())}
+    items = [
+        (samples[row["sample_hash"]], row["prompt_type"], reply)
+        for row in answers.iter_rows(named=True)
+        if row["sample_hash"] in samples and (reply := said.get((row["prompt_hash"], row["replicate"])))
+    ]
+    if not items:
+        raise UsageError(f"the run {run_id} has no answer that could be frozen")
+    chosen = [items[place * len(items) // min(most, len(items))] for place in range(min(most, len(items)))]
+    return [
+        json.dumps(
+            {
+                "sample": {
+                    name: value for name, value in asdict(sample).items() if name != "suite" and value is not None
+                },
+                "prompt_type": prompt_type,
+                "answers": [reply],
+            },
+            ensure_ascii=False,
+        )
+        for sample, prompt_type, reply in chosen
+    ]

@@ -151,13 +151,13 @@ def _import(place: Place) -> Suite:
 # Frozen items: samples with the answers that subjects gave, kept for ever, so that nothing but a judge can change.
 
 
-_FILE = "canary.jsonl"
+CANARY_FILE = "canary.jsonl"
 SUBJECT = "canary"  # the items' model, which no judge is told
 
 
 def canary_suites() -> tuple[str, ...]:
     """List the suites that have frozen items, sorted."""
-    return tuple(name for name, folder in suite_folders().items() if (folder / _FILE).is_file())
+    return tuple(name for name, folder in suite_folders().items() if (folder / CANARY_FILE).is_file())
 
 
 def canary_items(suite: str, judge: str, replicate: int) -> list[tuple[Item, list[Exchange]]]:
@@ -168,7 +168,7 @@ def canary_items(suite: str, judge: str, replicate: int) -> list[tuple[Item, lis
     if suite not in canary_suites():
         raise UsageError(f"{suite} has no frozen items to judge: choose one of {', '.join(canary_suites())}")
     folder = suite_folders()[suite]
-    lines = [json.loads(line) for line in Files(folder).read(folder / _FILE).decode("utf-8").splitlines()]
+    lines = [json.loads(line) for line in Files(folder).read(folder / CANARY_FILE).decode("utf-8").splitlines()]
     return [
         (
             Item(Sample(suite, **line["sample"]), SUBJECT, judge, line["prompt_type"], replicate),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from evalake.sdk import Sample
 from tests.integration.cli.command import evalake_here
 from tests.servers.model_server import ModelServer
 
@@ -75,6 +76,16 @@ def test_offline_it_gives_what_a_reader_counts(name: str, place: Place) -> None:
     for row in values:
         right, n = OFFLINE[name][row["model"].removeprefix(f"baseline/{name}-")]
         assert row["value"] == pytest.approx(right / n)
+    (run,) = {row["run_id"] for row in place.rows("select run_id from runs")}
+    if name != "mails":
+        return
+    assert "2 answers in" in place("suite", "freeze", run, "--limit", "2")
+    assert "is there already" in place("suite", "freeze", run, code=2)
+    frozen = [
+        json.loads(line) for line in (place.folder / "suites" / "mails" / "canary.jsonl").read_text().splitlines()
+    ]
+    assert [list(each) for each in frozen] == [["sample", "prompt_type", "answers"]] * 2
+    Sample("mails", **frozen[0]["sample"])
 
 
 def test_a_model_server_is_asked_and_every_command_works(place: Place, model_server: ModelServer) -> None:
