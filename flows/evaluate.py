@@ -32,7 +32,15 @@ from evalake.tasks.preflight import Plan, log_plan, plan_of
 from evalake.tasks.runtime import progress, runs
 from evalake.tasks.runtime.artifacts import assets, create_artifacts, emit_change_alarm, emit_run_alarms
 from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.form import day_of_run, evaluate_run_name, run_id_of, started_by, tag_flow_run, takes_request
+from evalake.tasks.runtime.form import (
+    current_attempt,
+    day_of_run,
+    evaluate_run_name,
+    run_id_of,
+    started_by,
+    tag_flow_run,
+    takes_request,
+)
 from evalake.tasks.runtime.logs import observed
 from evalake.tasks.runtime.resources import Interruption, StateWatch, end_attempt, rare_garbage_collection
 from evalake.tasks.runtime.runner import task_runner
@@ -75,7 +83,7 @@ def evaluate(request: RunRequest) -> str | State[Any]:
 
 @rare_garbage_collection()
 def _evaluate(plan: Plan, day: date) -> str | State[Any]:
-    flow_run_id, attempt = str(flow_run.id), flow_run.run_count or 1
+    flow_run_id, attempt = str(flow_run.id), current_attempt()
     run_id, trace = run_id_of(flow_run_id), current_trace()
     here, started_at = uuid4().hex, datetime.now(UTC)
     context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, here, trace, plan.ceiling, started_at)

@@ -47,6 +47,7 @@ COMMAND_LINE = "command line"
 
 _AGAIN = ("AwaitingRetry", "Resuming")
 _RETRIED_IN_UI = "Retry from the UI"  # begins the message of the state that the UI's button sets
+_RETRIED_ITSELF = "Flow run encountered an exception"  # begins that of a retry after a failure
 
 
 def evaluate_run_name() -> str:
@@ -88,6 +89,15 @@ def day_of_run(asked: date | None = None) -> date:
     return asked or scheduled
 
 
+def current_attempt() -> int:
+    """Count the attempts of the current flow run; Prefect's own object keeps the first one's number in a retry."""
+    try:
+        with get_client(sync_client=True) as client:
+            return client.read_flow_run(UUID(str(flow_run.id))).run_count or 1
+    except (httpx.HTTPError, PrefectException):
+        return flow_run.run_count or 1
+
+
 def started_by(flow_run_id: str, attempt: int) -> str | None:
     """Find the starter of an attempt: a schedule, Prefect's UI, or the caller; None where unknown."""
     try:
@@ -104,6 +114,8 @@ def started_by(flow_run_id: str, attempt: int) -> str | None:
 
 
 def _starter(run: Any, state: Any, attempt: int) -> str:
+    if (state.message or "").startswith(_RETRIED_ITSELF):
+        return SCHEDULE
     if attempt > 1:
         return PREFECT_UI if (state.message or "").startswith(_RETRIED_IN_UI) else API
     if run.auto_scheduled:

@@ -58,7 +58,10 @@ def test_a_completed_run_is_told_in_words_and_its_retry_asks_nothing(stack: Pref
     assert f"24 items, {MODEL}, {OTHER}" in log
     assert f"run {run_id} of command_guard is completed: 24 calls made, 0 from the ledger, 0 failed" in log
     assert "cost 0.0007 USD" in log  # 24 calls of 20 tokens in and 5 out, at 1 and 2 dollars a million
-    assert {"publish command_guard", "measure command_guard", f"{MODEL} #1"} <= page.tasks().keys()
+    steps = {f"{step} command_guard" for step in ("plan", "extract", "publish", "measure")}
+    assert steps | {f"{MODEL} #1"} <= page.tasks().keys()
+    (batch,) = [data for key, data in page.artifacts().items() if key.startswith("batch-") and MODEL in data]
+    assert '"answered": 12' in batch.replace("'", '"')
     report = Path(stack.environment["EVALAKE_REPORTS"]) / run_id / "report.html"
     assert report.is_file()
     assert f"`{report}`" in page.artifacts()[f"run-{run_id}"]
@@ -96,6 +99,7 @@ def test_a_custom_run_that_fails_is_told_once_and_its_retry_calls_only_what_is_m
     assert not any("Traceback" in line for line in log)
     assert sum(told in line and line.startswith("Finished in state") for line in log) == 1
     assert not any("Encountered exception" in line for line in log)
+    assert sum(line.startswith(f"{MODEL}, attempt 1 of 2: server") for line in log) == 10
     (failed,) = [message for message in page.tasks().values() if "given up on" in message]
     assert f"10 of 10 calls were given up on: {MODEL} at {work.server.api_base}: 10 server" in failed
     first = work.rows(RUNS).row(0, named=True)
