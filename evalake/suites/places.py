@@ -54,6 +54,7 @@ class Manifest(BaseModel):
     prompt_types: tuple[str, ...] = ()  # that come with it
     models: tuple[str, ...] = ()  # rule-based ones
     judges: tuple[str, ...] = ()  # rule-based ones
+    starter: tuple[str, ...] = ("starter",)  # sources that come with it
     examples: tuple[str, ...] = ()  # arguments of `evalake run` after the suite's name
 
 
@@ -100,7 +101,9 @@ def _told(file: Path) -> Manifest:
         return Manifest(asks="its file has mistakes: `evalake suite check` names them")
     judges = read.full_names(read.judges)
     asks = read.asks or read.title
-    return Manifest(asks=asks, prompt_types=tuple(read.prompts), models=read.default_models, judges=judges)
+    return Manifest(
+        asks=asks, prompt_types=tuple(read.prompts), models=read.default_models, judges=judges, starter=read.sources
+    )
 
 
 def _given_files() -> tuple[Path, ...]:

@@ -17,7 +17,7 @@ from evalake.core.files import Files
 from evalake.core.hashing import content_hash
 from evalake.models.request import Baseline, Reply
 from evalake.sdk import Exchange, Item, Sample, Suite
-from evalake.suites.places import FOLDER, IMPORTED, Place, places, remember_imported
+from evalake.suites.places import FOLDER, IMPORTED, Manifest, Place, manifest, places, remember_imported
 
 logger = logging.getLogger("evalake.suites")
 _OF_A_SUITE = (".py", ".md", ".txt", ".jinja", ".jsonl", ".json", ".csv")  # files that a suite's file may name
@@ -39,6 +39,24 @@ def suite(name: str) -> Suite:
         choose = did_you_mean(name, known) or f": choose one of {', '.join(sorted(known))}"
         raise UsageError(f"there is no suite {name!r}{choose}")
     return _load(known[name])
+
+
+def manifest_of(name: str) -> Manifest:
+    """Read what a suite says of itself; only one that says nothing is imported for it. A broken one offers nothing."""
+    try:
+        told = manifest(places()[name])
+        if told != Manifest():
+            return told
+        loaded = suite(name)
+    except SuiteError:
+        return Manifest(starter=())  # its run says why
+    asks = loaded.conversation
+    return Manifest(
+        prompt_types=tuple(loaded.prompts.types),
+        models=asks.default_models if asks.asks_subject else (),
+        judges=asks.default_judges,
+        starter=loaded.data.starter,
+    )
 
 
 def suite_of_task(task: str) -> Suite:

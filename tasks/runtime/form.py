@@ -30,7 +30,7 @@ from evalake.core.redaction import NO_PASSWORD
 from evalake.models.routes import find_route
 from evalake.request import OPTIONS, Option, RunRequest, listed
 from evalake.storage.lake import Lake
-from evalake.suites.registry import baselines, suite, suite_names
+from evalake.suites.registry import baselines, manifest_of, suite_names
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.logs import redact_logs
 from evalake.tasks.runtime.resources import release_client
@@ -151,16 +151,13 @@ def _configuration() -> Configuration:
 
 def _known() -> Mapping[str, set[str]]:
     """Find the names that the form offers, by the `known` of options."""
-    suites, configured = [suite(name) for name in suite_names()], _configuration()
+    suites, configured = [manifest_of(name) for name in suite_names()], _configuration()
     own_prompts = {name for section in configured.suites.values() for name in section.get(PROMPTS, {})}
-    subjects = {
-        model for each in suites if each.conversation.asks_subject for model in each.conversation.default_models
-    }
     return {
-        "models": subjects | configured.models.keys(),
-        "judges": {judge for each in suites for judge in each.conversation.default_judges} | configured.models.keys(),
-        "starter": {source for each in suites for source in each.data.starter},
-        "prompt_types": {kind for each in suites for kind in each.prompts.types} | own_prompts,
+        "models": {model for each in suites for model in each.models} | configured.models.keys(),
+        "judges": {judge for each in suites for judge in each.judges} | configured.models.keys(),
+        "starter": {source for each in suites for source in each.starter},
+        "prompt_types": {kind for each in suites for kind in each.prompt_types} | own_prompts,
     }
 
 

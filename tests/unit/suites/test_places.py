@@ -18,7 +18,7 @@ def test_a_manifest_says_what_its_suite_is(name: str) -> None:
     declared, told = suite(name), manifest(places()[name])
     assert told.asks
     assert told.examples
-    assert told.prompt_types == declared.prompts.types
+    assert (told.prompt_types, told.starter) == (declared.prompts.types, declared.data.starter)
     assert {*told.models, *told.judges} == {f"baseline/{each}" for each in declared.conversation.baselines}
     assert {*declared.conversation.default_judges} <= {*told.judges}
     if declared.conversation.asks_subject:
