@@ -137,9 +137,8 @@ class Hub:
 
 
 def _is_channel(channel: Any) -> TypeGuard[str]:
-    if not isinstance(channel, str) or len(channel) > LONGEST_CHANNEL:
-        return False
-    return channel == ALL or (channel.startswith(ONE) and len(channel) > len(ONE))
+    is_short = isinstance(channel, str) and len(channel) <= LONGEST_CHANNEL
+    return is_short and (channel == ALL or (channel.startswith(ONE) and channel != ONE))
 
 
 def _error(detail: str) -> Event:
