@@ -31,8 +31,14 @@ def model_server() -> Iterator[ModelServer]:
 
 @pytest.fixture(scope="module")
 def prefect_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Prefect server for the commands of a file, of which each would else start one for itself."""
-    with PrefectStack(tmp_path_factory.mktemp("prefect")) as stack:
+    """The address of a Prefect server for the commands of a file, of which each would else start one for itself.
+
+    Prefect reads the environment at its import alone, so commands in this process need it in its settings.
+    """
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    stack = PrefectStack(tmp_path_factory.mktemp("prefect"))
+    with stack, temporary_settings({PREFECT_API_URL: stack.url}):
         yield stack.url
 
 

@@ -74,16 +74,17 @@ def test_rows_for_machines_steer_no_terminal_either(lake: Path) -> None:
 
 
 def test_a_listing_keeps_the_last_column_and_cuts_it(lake: Path) -> None:
-    wide, narrow = (
-        evalake_here(
-            "tables", "--lake", "my lake", folder=lake, FORCE_COLOR="1", TERM="dumb", COLUMNS=width
-        ).stdout.splitlines()
-        for width in ("200", "60")
-    )
+    wide, narrow = _tables(lake, 200), _tables(lake, 60)
     assert wide[0].split() == ["table", "rows", "version", "files", "bytes", "description"]
     assert narrow[0].split()[-1] == "description"
     assert "bytes" not in narrow[0]
     assert all(line.endswith("…") for line in narrow if line.startswith("metric_snapshots"))
+
+
+def _tables(lake: Path, width: int) -> list[str]:
+    terminal = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": str(width)}
+    said = evalake_here("tables", "--lake", "my lake", folder=lake, **terminal).stdout
+    return re.sub(r"\x1b\[[01]m", "", said).splitlines()
 
 
 def test_a_pipe_gets_one_line_a_row(lake: Path) -> None:
