@@ -10,6 +10,8 @@ from tests.integration.flows.workplace import Workplace
 from tests.servers.model_server import ModelServer
 from tests.servers.postgresql import new_database, program
 
+DEPLOYED = ("command-guard-nightly", "maintenance-daily", "metric-snapshot-daily", "review-on-demand")
+
 
 @pytest.fixture(scope="package")
 def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
@@ -19,7 +21,7 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if program("initdb"):  # of its own, for tests of other folders may come between, and a second server after them
         extra[DATABASE_VARIABLE] = new_database(request.getfixturevalue("postgresql"), f"end_to_end_{folder.name}")
     with PrefectStack(folder, extra) as running:
-        running.deploy()
+        running.deploy(*DEPLOYED)
         running.worker()
         yield running
 

@@ -215,13 +215,14 @@ class PrefectStack:
         pipe = subprocess.PIPE
         return subprocess.Popen([*PYTHON, *command], cwd=ROOT, env=whole, stdout=pipe, stderr=pipe, text=True)
 
-    def deploy(self, name: str = "") -> None:
+    def deploy(self, *names: str) -> None:
         """Create the pool and deploy everything in prefect.yaml, or what is named, without its schedules running."""
         from prefect.workers.process import ProcessWorker  # a second, which who imports this module need not wait for
 
         template = ProcessWorker.get_default_base_job_template()  # as `prefect work-pool create` does, which takes 2 s
         self.post("/work_pools/", {"name": "evalake", "type": "process", "base_job_template": template})
-        self.call("prefect", "--no-prompt", "deploy", *(("--name", name) if name else ("--all",)))
+        which = [word for name in names for word in ("--name", name)]
+        self.call("prefect", "--no-prompt", "deploy", *(which or ["--all"]))
         for deployment in self.post("/deployments/filter", {}):
             self.post(f"/deployments/{deployment['id']}/pause_deployment", {})
 
