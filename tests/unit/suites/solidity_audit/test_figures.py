@@ -16,14 +16,14 @@ from evalake.suites.solidity_audit.truth import DEFAULTS
 from tests.unit.suites.declared import metrics_named
 from tests.unit.suites.solidity_audit.panels.material import DAWID_SKENE, by_dawid_skene, with_panel
 from tests.unit.suites.solidity_audit.people.material import FOUND, people_say
-from tests.unit.suites.solidity_audit.support import finding, frame_of, judgement, line, rows_of, target
+from tests.unit.suites.solidity_audit.support import TRUTH, finding, found, frame_of, judgement, line, rows_of, target
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def across_rows() -> pl.DataFrame:
-    """The metrics across rows of three judges, of a panel of either kind, and beside people's labels."""
+    """The metrics across rows of three judges, of a panel of either kind, of variants, and beside people's labels."""
     answers = {"a": "110101", "b": "110011", "openai/o3": "011011"}
     lines = [
         line(
@@ -40,8 +40,15 @@ def across_rows() -> pl.DataFrame:
     labelled = [line(number, judged=FOUND) for number in range(8)]
     people = people_say(rows_of(labelled)[0], {f"s{number}": number % 2 == 0 for number in range(8)})
     assert people.schema == conform([], HUMAN_LABELS).schema
+    made = [TRUTH.model_copy(update={"base": "box", "transformation": how}) for how in ("original", "renamed")]
+    varied = [
+        line(number, truth, judged=found(), judge=judge)
+        for judge in ("baseline/overlap-judge", "a")
+        for number, truth in enumerate(made)
+    ]
     return pl.concat(
         [
+            cross_row_metrics(frame_of(varied), DEFAULTS),
             cross_row_metrics(with_panel(lines), DEFAULTS),
             cross_row_metrics(of_dawid_skene, DAWID_SKENE),
             cross_row_metrics(frame_of(labelled, people), DEFAULTS),
