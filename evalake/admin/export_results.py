@@ -18,6 +18,7 @@ from evalake.storage.ledger import replies
 from evalake.tasks.extract import sample_of
 from evalake.tasks.measure import run_results
 
+MOST_FROZEN = 24  # items: each is asked about five times on the first day
 _ANSWER = ("dataset", "sample_id", "model", "prompt_type", "replicate")
 _OF_A_REPLY = (
     *("finish_reason", "model_reported", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens"),
@@ -120,7 +121,7 @@ def _decoded(value: str | None) -> Any:
         return value
 
 
-def frozen_items(lake: Lake, suite: Suite, run_id: str, most: int) -> list[str]:
+def frozen_items(lake: Lake, suite: Suite, run_id: str, most: int = MOST_FROZEN) -> list[str]:
     """Write answers of a run as frozen items of a canary, evenly spread over its samples and models, as JSON.
 
     Raises UsageError where no judge says what answers are worth, or the run has no answer that a judge saw.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evalake.sdk import Suite
     from evalake.storage.lake import Lake
 
-CONTRACTS, RESULTS = "contracts", "results"
+CONTRACTS, RESULTS, CANARY = "contracts", "results", "canary"
 
 
 class ResultsFormat(StrEnum):
@@ -39,7 +39,11 @@ ENDINGS = {
 
 def export(
     what: Annotated[
-        str, typer.Argument(help="contracts: one ODCS YAML a table; results: the rows of a run.", metavar="WHAT")
+        str,
+        typer.Argument(
+            help="contracts: one ODCS YAML a table; results: the rows of a run; canary: frozen items from its answers.",
+            metavar="WHAT",
+        ),
     ],
     run: Annotated[str | None, typer.Argument(help="The run of the results.", metavar="RUN")] = None,
     style: Annotated[ResultsFormat, typer.Option("--format", help="The format of results.")] = ResultsFormat.parquet,
@@ -54,14 +58,46 @@ def export(
 
     if what == RESULTS and run is not None:
         _export_results(lake, run, style, out or Path(f"{run}{ENDINGS[style]}"), as_json=json)
-    elif what == RESULTS:
-        raise UsageError("name the run of the results: `evalake runs` lists the runs")
+    elif what == CANARY and run is not None:
+        _export_canary(lake, run, out, as_json=json)
+    elif what in (RESULTS, CANARY):
+        raise UsageError("name the run: `evalake runs` lists the runs")
     elif what == CONTRACTS and run is None:
         _export_contracts(out or Path("contracts-odcs"), as_json=json)
     elif what == CONTRACTS:
         raise UsageError(f"contracts belong to no run: leave out {run}")
     else:
-        raise UsageError(f"{what} cannot be exported: use {CONTRACTS}, or {RESULTS} RUN")
+        raise UsageError(f"{what} cannot be exported: use {CONTRACTS}, {RESULTS} RUN, or {CANARY} RUN")
+
+
+def _export_canary(lake: str, run_id: str, out: Path | None, *, as_json: bool) -> None:
+    """Write answers of a run beside its suite, as the items that the canary asks judges about again."""
+    from evalake.admin.export_results import frozen_items
+    from evalake.cli import output as show
+    from evalake.cli.outcome import find_run
+    from evalake.core.errors import UsageError
+    from evalake.core.files import write_file
+    from evalake.storage.lake import Lake
+    from evalake.suites.places import FOLDER
+    from evalake.suites.registry import CANARY_FILE, suite_folders
+    from evalake.suites.registry import suite as find_suite
+
+    where = Lake(lake)
+    run = find_run(where, run_id)
+    if run is None:
+        raise UsageError(f"the lake {where.uri} has no run {run_id}: `evalake runs` lists the runs")
+    folder = suite_folders().get(run["suite"])
+    if out is None and (folder is None or folder.parent == FOLDER):
+        raise UsageError(f"{run['suite']} is no suite of a folder of yours, and has its own frozen items: give --out")
+    file = out or (folder or Path()) / CANARY_FILE
+    if file.exists():
+        raise UsageError(f"{file} is there already, and changed items begin another history: remove it first")
+    lines = frozen_items(where, find_suite(run["suite"]), run_id)
+    write_file(file, "".join(f"{line}\n" for line in lines))
+    if as_json:
+        show.as_json({"out": str(file), "items": len(lines)})
+    else:
+        typer.echo(f"{len(lines)} answers in {file}")
 
 
 def _export_contracts(out: Path, *, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from evalake.core.redaction import visible
 from evalake.request import RunRequest
 
 if TYPE_CHECKING:
+    from evalake.sdk import Suite
     from evalake.storage.lake import Lake
 
 MOST_PLACES = 20
@@ -65,11 +66,21 @@ def import_(
     if results:
         chosen = suite_of_task(suite) if suite is not None and chosen is None else chosen
         ids = import_tool_results(where, results, chosen, configuration, labels, tolerance)
+    elif suite is None and (found := _suite_that_knows(files)) is not None:
+        ids = [import_samples(where, found, files, labels)]
     elif suite is None:
         raise UsageError(f"{files[0]} is of no known tool; known are {KNOWN}: for recorded results name their --suite")
     else:
         ids = [import_recorded(where, find_suite(suite), paths, configuration, labels, tolerance)]
     _finish(where, ids, out, as_json=json, full=full)
+
+
+def _suite_that_knows(files: Sequence[str]) -> "Suite | None":
+    """Find the one suite whose samples the files plainly are."""
+    from evalake.suites.registry import usable_suites
+
+    knowing = [each for each in usable_suites() if each.data.knows is not None and all(map(each.data.knows, files))]
+    return knowing[0] if len(knowing) == 1 else None
 
 
 def _finish(lake: "Lake", run_ids: Sequence[str], out: Path, *, as_json: bool, full: bool) -> None:

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from evalake.cli.help import App, Group
-from evalake.cli.options import LAKE, LakeOption
 from evalake.cli.terminal import say
 
 suite = App(cls=Group, help="Write a suite as a file, and check one.", no_args_is_help=True)
@@ -88,34 +87,3 @@ def check(
     except SuiteError as error:
         say(str(error))
         raise typer.Exit(1) from error
-
-
-@suite.command("freeze")
-def freeze(
-    run: Annotated[str, typer.Argument(help="The run whose answers are frozen.", metavar="RUN")],
-    limit: Annotated[int, typer.Option(min=1, help="How many answers, spread over the run.", metavar="N")] = 24,
-    lake: LakeOption = LAKE,
-) -> None:
-    """Write canary.jsonl beside the suite: answers of a run that judges are asked about again by the canary."""
-    from evalake.admin.export_results import frozen_items
-    from evalake.cli.outcome import find_run
-    from evalake.core.errors import UsageError
-    from evalake.core.files import write_file
-    from evalake.storage.lake import Lake
-    from evalake.suites.places import FOLDER, places
-    from evalake.suites.registry import CANARY_FILE
-    from evalake.suites.registry import suite as find_suite
-
-    where = Lake(lake)
-    found = find_run(where, run)
-    if found is None:
-        raise UsageError(f"the lake {where.uri} has no run {run}: `evalake runs` lists the runs")
-    folder = places()[found["suite"]].folder if found["suite"] in places() else None
-    if folder is None or folder.parent == FOLDER:
-        raise UsageError(f"{found['suite']} is no suite of a folder of yours: its frozen items are its own")
-    lines = frozen_items(where, find_suite(found["suite"]), run, limit)
-    file = folder / CANARY_FILE
-    if file.exists():
-        raise UsageError(f"{file} is there already, and a changed item begins another history: remove it first")
-    write_file(file, "".join(f"{line}\n" for line in lines))
-    typer.echo(f"{len(lines)} answers in {file}")

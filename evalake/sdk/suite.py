@@ -205,6 +205,7 @@ class Data:
     starter: tuple[str, ...] = ()  # the sources that a run without --dataset reads
     folders: bool = True  # whether `read` takes folders; False: a folder stands for the tables in it
     imports: Literal["results", "samples"] = "results"  # what `evalake import` takes in
+    knows: Callable[[str], bool] | None = None  # whether a source is plainly this suite's: imported without --suite
     # One line of recorded results, SourceError where it is bad; None: as `evalake.sdk.results` reads it.
     read_recorded: Callable[[Mapping[str, Any]], Recorded] | None = None
     # A folder of `evalake import`; gives None where it holds nothing of the suite's own form.

@@ -91,7 +91,9 @@ def source_hash(name: str) -> str | None:
 
 def baselines() -> Mapping[str, Baseline]:
     """Collect the rule-based models of all suites, by name."""
-    return {baseline: function for each in _usable() for baseline, function in each.conversation.baselines.items()}
+    return {
+        baseline: function for each in usable_suites() for baseline, function in each.conversation.baselines.items()
+    }
 
 
 def all_contracts() -> tuple[Contract, ...]:
@@ -99,14 +101,14 @@ def all_contracts() -> tuple[Contract, ...]:
 
     Raises SuiteError where two suites have a table of one name.
     """
-    own = [contract for each in _usable() for contract in each.contracts]
+    own = [contract for each in usable_suites() for contract in each.contracts]
     contracts = (*CORE_CONTRACTS, *own)
     if twice := [table for table, times in Counter(contract.table for contract in contracts).items() if times > 1]:
         raise SuiteError(f"there are two tables {twice[0]}: name those of a suite after the suite")
     return contracts
 
 
-def _usable() -> Iterator[Suite]:
+def usable_suites() -> Iterator[Suite]:
     """Yield every suite that can be used; one that is broken is named once, and the others are there without it."""
     for _, place in sorted(places().items()):
         try:

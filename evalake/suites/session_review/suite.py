@@ -21,7 +21,7 @@ from evalake.suites.session_review.prompts import (
 )
 from evalake.suites.session_review.roadmap import ROADMAP
 from evalake.suites.session_review.score import SCORER_VERSION, score
-from evalake.suites.session_review.sources.read import read_dataset
+from evalake.suites.session_review.sources.read import holds_sessions, read_dataset
 from evalake.suites.session_review.viewing import ANSWERS, VIEWING
 
 
@@ -33,7 +33,7 @@ def _tool_metrics(frame: pl.DataFrame, _: Options) -> pl.DataFrame:
 SUITE = Suite(
     name="session_review",
     title="Session review",
-    data=Data(read=read_dataset, starter=("starter",), imports="samples"),
+    data=Data(read=read_dataset, starter=("starter",), imports="samples", knows=holds_sessions),
     conversation=Conversation(
         next_request=converse,
         asks_subject=False,

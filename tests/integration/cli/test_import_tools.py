@@ -205,3 +205,13 @@ def test_verdicts_of_real_logs_are_those_of_the_original(real_data: Path, tmp_pa
         "select label, verdict, count(*) as n from command_guard_results group by all order by all"
     )
     assert sum(row["n"] for row in counts) == 741
+
+
+def test_a_trace_of_an_agent_is_known_as_a_session(tmp_path: Path) -> None:
+    history = [{"role": "user", "content": "Disk full"}, {"role": "assistant", "content": "It is full."}]
+    (tmp_path / "case.json").write_text(json.dumps(history))
+    done = evalake_here("import", "case.json", "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert Imported(tmp_path, {}).query("select suite, sample_id from samples") == [
+        {"suite": "session_review", "sample_id": "case"}
+    ]

@@ -79,12 +79,12 @@ def test_offline_it_gives_what_a_reader_counts(name: str, place: Place) -> None:
     (run,) = {row["run_id"] for row in place.rows("select run_id from runs")}
     if name != "mails":
         return
-    assert "2 answers in" in place("suite", "freeze", run, "--limit", "2")
-    assert "is there already" in place("suite", "freeze", run, code=2)
+    assert "3 answers in" in place("export", "canary", run)
+    assert "is there already" in place("export", "canary", run, code=2)
     frozen = [
         json.loads(line) for line in (place.folder / "suites" / "mails" / "canary.jsonl").read_text().splitlines()
     ]
-    assert [list(each) for each in frozen] == [["sample", "prompt_type", "answers"]] * 2
+    assert [list(each) for each in frozen] == [["sample", "prompt_type", "answers"]] * 3
     Sample("mails", **frozen[0]["sample"])
 
 

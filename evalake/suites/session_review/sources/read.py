@@ -97,6 +97,14 @@ def read_dataset(source: str, *, may_be_empty: bool = False, poll: Poll | None =
         raise SourceError("; ".join((str(error), *hints))) from error
 
 
+def holds_sessions(source: str) -> bool:
+    """Tell whether a file or folder holds a session that can be judged."""
+    try:
+        return _exists(source) and bool(read_dataset(source, may_be_empty=True).samples)
+    except SourceError:
+        return False
+
+
 def _split(source: str) -> tuple[str, bool]:
     """Split `accept_empty` off a source, and read it. Raises SourceError for any other value or parameter of a path."""
     path, mark, parameters = source.rpartition("?")
