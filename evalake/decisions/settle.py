@@ -22,7 +22,7 @@ GROWTH = 1.5
 
 PROMISE = (
     "Rounds are one draw over all datasets together, in proportion, declared clusters whole, drawn and asked in an "
-    "order that a fixed seed shuffles. A verdict on these samples is wrong in at most 5 %, though neighbours hang "
+    "order shuffled with a fixed seed. A verdict on these samples is wrong in at most 5 %, though neighbours hang "
     "together. Of further samples that holds where clusters answer independently: declare what hangs together as "
     "`cluster`. Of replies that hang together in time nothing is promised."
 )

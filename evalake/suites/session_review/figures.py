@@ -15,9 +15,9 @@ FIGURES: tuple[Figure, ...] = (
         "Scores",
         MEAN,
         (
+            Quantity("retest_std", "retest deviation of one score", Unit.POINTS, higher_is_better=False),
             MEDIAN,
             Quantity("score_std", "standard deviation", Unit.POINTS, higher_is_better=False),
-            Quantity("retest_std", "retest deviation of one score", Unit.POINTS, higher_is_better=False),
             FAILURES,
         ),
         note="Scores go from 0 to 100. They compare investigations under one judge; two judges are two rulers. Asked "
