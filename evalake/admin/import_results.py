@@ -276,7 +276,8 @@ def _covered(lake: Lake, suite: Suite, run: Run, read: Read) -> list[Coverage]:
     for each in read.refused:  # of folders, these are among the skipped, too
         if (reason := each.reason.partition(": ")[2]) in read.skipped:
             left_out[reason] -= 1
-    refused = (json_object(each.payload) or {} for each in read.refused)
+    pieces = (json_object(each.payload) or {} for each in read.refused)
+    refused = ({**each, "label": suite.data.stated_label(each)} for each in pieces)
     items = [each.item for each in read.recorded]
     labels = {(item.model, item.judge or "", item.sample.dataset, item.sample.label) for item in items}
     covered = with_refused(cover(lake, suite, run.run_id, run.judges), refused, UNREADABLE, +left_out, labels)

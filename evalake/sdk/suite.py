@@ -208,6 +208,8 @@ class Data:
     knows: Callable[[str], bool] | None = None  # whether a source is plainly this suite's: imported without --suite
     # One line of recorded results, SourceError where it is bad; None: as `evalake.sdk.results` reads it.
     read_recorded: Callable[[Mapping[str, Any]], Recorded] | None = None
+    # The label that such a line states, though it cannot be read
+    stated_label: Callable[[Mapping[str, Any]], Any] = lambda line: line.get("label")
     # A folder of `evalake import`; gives None where it holds nothing of the suite's own form.
     read_folder: Callable[[Path], RecordedFolder | None] | None = None
     # Answers that another tool recorded, each with its place; None: this suite takes none.

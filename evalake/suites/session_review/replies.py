@@ -191,12 +191,15 @@ HIGHEST = 100
 
 MOST_REMARKS = 3  # lines without a number that may follow the total
 
-# A total, and behind it a remark in which no other number stands. A number alone takes closing punctuation or a remark
-# in brackets only: with more, it may be the last point of a list.
+MOST_POINTS = 25  # a list has no more, so that a larger number with a remark is no point of it
+
+# A total, and behind it a remark in which no other number stands. A number alone may be the last point of a list.
 _LABEL, _NUMBER = r"(?:#{1,6}\s*)?(?:total(?:\s+score)?|(?:final\s+)?score)\s*:\s*", r"([0-9]{1,3})"
+_POINTS_WORD = r"\s*points?"
 _OF, _REMARK = r"\s*(?:/|out of)\s*100", r"(?:\s*[.!,;:()\[\]–—-][^0-9]*)?"
 _TOTAL = re.compile(
-    rf"{_LABEL}{_NUMBER}(?:{_OF})?{_REMARK}|(?:#{{1,6}}\s*)?{_NUMBER}(?:{_OF}{_REMARK}|\s*[.!,;:]?|\s*\([^0-9]*\)\.?)",
+    rf"{_LABEL}{_NUMBER}(?:{_OF})?{_REMARK}|(?:#{{1,6}}\s*)?{_NUMBER}(?:{_OF}{_REMARK}|{_POINTS_WORD}{_REMARK}|"
+    rf"\s*[.!,;:]?|\s*\([^0-9]*\)\.?|(?P<remark>\s*(?:[.,;:)-]\s+|[–—]\s*)[^0-9]+))",
     re.IGNORECASE,
 )
 LAST_LINE, LAST_NUMBER = "last_line", "last_number"
@@ -235,8 +238,8 @@ def read_total(answer: str | None, mode: str = LAST_LINE) -> int | None:
 
     Allowed are an integer from 0 to 100, alone or as `67/100`, and either after `Total:`, `Total score:`, `Score:` or
     `Final score:`; in any case, with emphasis, in a fence, and with the mark of a heading. Punctuation or a remark may
-    follow, on the same line or below, where no other number stands in it. By LAST_NUMBER an answer may also end like
-    `The total is 67`, `Total Score = 67` or `067`.
+    follow, on the same line or below, where no other number stands in it, and the number is no point of a list. By
+    LAST_NUMBER an answer may also end like `The total is 67`, `Total Score = 67` or `067`.
     """
     found = _find_total(answer or "", mode)
     return None if found is None else found[0]
@@ -287,7 +290,7 @@ def _last_line_total(lines: Sequence[str]) -> tuple[int, int] | None:
         line = lines[number].strip()
         if not line or _FENCE.fullmatch(line):
             continue
-        if (total := _total_of(line)) is not None:
+        if (total := _total_of(line, _before(lines, number))) is not None:
             return total, number
         remarks += 1
         if remarks > MOST_REMARKS or any(character.isdigit() for character in line):
@@ -295,16 +298,34 @@ def _last_line_total(lines: Sequence[str]) -> tuple[int, int] | None:
     return None
 
 
-def _total_of(line: str) -> int | None:
+def _before(lines: Sequence[str], number: int) -> str:
+    """Find the line with text before this one."""
+    return next((line for line in reversed(lines[:number]) if line.strip()), "")
+
+
+def _total_of(line: str, before: str) -> int | None:
     if len(line) > LONGEST_LINE:
         return None
-    plain = line.replace("*", " ").replace("_", " ").replace("`", " ")
-    match = _TOTAL.fullmatch(" ".join(plain.split()))
+    match = _TOTAL.fullmatch(_plain(line))
     if match is None:
         return None
     number = match[1] or match[2]
     total = int(number)
-    return total if total <= HIGHEST and number == str(total) else None
+    if total > HIGHEST or number != str(total):
+        return None
+    return None if match["remark"] and _is_point_of_list(total, match["remark"], before) else total
+
+
+def _is_point_of_list(number: int, remark: str, before: str) -> bool:
+    """Tell whether a number with a remark continues a list, or may begin one."""
+    begun = re.match(r"[0-9]+", _plain(before))
+    if begun is not None and int(begun[0]) == number - 1:
+        return True
+    return number <= MOST_POINTS and remark.lstrip()[0] not in "–—-"
+
+
+def _plain(line: str) -> str:
+    return " ".join(line.replace("*", " ").replace("_", " ").replace("`", " ").split())
 
 
 def _without_total(answer: str, mode: str) -> str:

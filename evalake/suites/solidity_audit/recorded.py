@@ -13,7 +13,7 @@ from evalake.sdk.results import ModelName, Name, Strict, read_line
 from evalake.sdk.sources import as_json, storable
 from evalake.suites.solidity_audit.replies import Asked, Judgement, read_judgement
 from evalake.suites.solidity_audit.sources.round_fields import stated_failure
-from evalake.suites.solidity_audit.truth import SUITE, GroundTruth, as_sample
+from evalake.suites.solidity_audit.truth import SUITE, GroundTruth, as_sample, label_of
 
 DATASET = "recorded"
 """The dataset of all samples that were recorded elsewhere; lines name none."""
@@ -80,6 +80,13 @@ def read_recorded(line: Mapping[str, Any]) -> Recorded:
     audit = Reply(None if read.prediction is None else _as_text(read.prediction))
     verdict = Reply(judged, error_kind=None if read.judge_error is None else storable(read.judge_error))
     return Recorded(item, recorded_hashes(item), (audit, verdict))
+
+
+def stated_label(line: Mapping[str, Any]) -> str | None:
+    """Read the label of a line that may lack anything else; None where its ground truth does not state it."""
+    truth = line.get("ground_truth")
+    states = truth.get("is_vulnerable") if isinstance(truth, Mapping) else None
+    return label_of(states) if isinstance(states, bool) else None
 
 
 def recorded_hashes(item: Item) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from evalake.suites.solidity_audit.metrics import metrics
 from evalake.suites.solidity_audit.panels.rows import derive
 from evalake.suites.solidity_audit.people import CORRECTED, INPUTS, LABELLING, join_inputs
 from evalake.suites.solidity_audit.prompts import PARTS, PROMPT_TYPES
-from evalake.suites.solidity_audit.recorded import read_recorded
+from evalake.suites.solidity_audit.recorded import read_recorded, stated_label
 from evalake.suites.solidity_audit.score import SCORER_VERSION, score
 from evalake.suites.solidity_audit.sources.read import read_dataset
 from evalake.suites.solidity_audit.sources.rounds import read_folder
@@ -30,7 +30,13 @@ HEADLINE = (
 SUITE = Suite(
     name=NAME,
     title="Smart contract audit",
-    data=Data(read=read_dataset, starter=("starter",), read_recorded=read_recorded, read_folder=read_folder),
+    data=Data(
+        read=read_dataset,
+        starter=("starter",),
+        read_recorded=read_recorded,
+        stated_label=stated_label,
+        read_folder=read_folder,
+    ),
     conversation=Conversation(
         next_request=converse,
         baselines=BASELINES,

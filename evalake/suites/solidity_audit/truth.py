@@ -129,7 +129,7 @@ def as_sample(
         sample_id,
         contract,
         target=canonical_json(_stated(known)).decode(),
-        label="vulnerable" if truth.is_vulnerable else "safe",
+        label=label_of(truth.is_vulnerable),
         category=kind,
         severity=severity,
         difficulty=None if truth.difficulty_tier is None else str(truth.difficulty_tier),
@@ -144,6 +144,11 @@ LATER = ("base", "transformation", "incident", "code_act")
 
 def _stated(truth: GroundTruth) -> dict[str, Any]:
     return {name: value for name, value in truth.model_dump().items() if name not in LATER or value is not None}
+
+
+def label_of(is_vulnerable: bool) -> str:
+    """Name the class of a contract."""
+    return "vulnerable" if is_vulnerable else "safe"
 
 
 def truth_of(sample: Sample) -> GroundTruth:

@@ -13,6 +13,8 @@ from evalake.storage.lake import Lake
 from evalake.storage.snapshots import find_snapshot
 from evalake.suites.command_guard.contract import RESULTS
 from evalake.suites.command_guard.suite import SUITE
+from evalake.suites.solidity_audit.suite import SUITE as AUDITS
+from tests.integration.cli.people import judged
 
 pytestmark = pytest.mark.slow
 
@@ -68,6 +70,16 @@ def test_a_label_of_which_every_line_was_refused_is_named(
     rows = lake.frame(RUN_COVERAGE).filter(run_id=run["run_id"], model="m").collect()
     assert rows["lost_labels"].to_list() == [lost]
     assert run["state"] == "incomplete"
+
+
+def test_the_label_in_a_ground_truth_is_named_too(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    safe = json.loads(judged(2, "m", found=False)) | {"ground_truth": {"is_vulnerable": False}, "replicate": -1}
+    run_id = import_recorded(
+        lake, AUDITS, [written(tmp_path / "r.jsonl", json.loads(judged(1, "m", found=True)), safe)]
+    )
+    rows = lake.frame(RUN_COVERAGE).filter(run_id=run_id).collect()
+    assert rows["lost_labels"].explode().to_list() == ["safe"]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ LAST_LINES: list[tuple[str | None, int | None]] = [
     ("6 7", None),
     ("1e1", None),
     ("0x43", None),
-    ("67 points", None),
+    ("67 points", 67),
     ("The total is 67", None),
     ("Total 67", None),
     ("Total: sixty-seven", None),
@@ -65,7 +65,12 @@ LAST_LINES: list[tuple[str | None, int | None]] = [
     ("67 out of 100.", 67),
     ("Total: 67 or 70", None),
     ("Total: 67 (up from 60)", None),
-    ("67 - adequate", None),
+    ("67 - adequate", 67),
+    ("**67** — solid work", 67),
+    ("67—solid", 67),
+    ("67. Solid work.", 67),
+    ("67 - up from 60", None),
+    ("67 errors were seen", None),
     ("7. More logs", None),
     ("7) More logs", None),
     ("67/100 or 70/100", None),
@@ -120,6 +125,8 @@ def test_a_remark_without_a_number_may_follow_the_total() -> None:
     assert read_total("Total: 67\n\nIt names its gaps.\nNothing more.") == 67
     assert read_total("67\nIt was 60 before.") is None
     assert read_total("67\n" + "No number.\n" * 4) is None
+    assert read_total("1 - logs\n2 - metrics\n3 - traces") is None
+    assert read_total("66. logs\n67. metrics") is None
     assert read_first_turn(["Analysis.\n\n```\n67\n```\n"]).analysis == "Analysis."
 
 
