@@ -91,6 +91,10 @@ def judged_audits(rows: int, seed: int = 7) -> pl.DataFrame:
         human_target_found=pl.lit(None, pl.Boolean),
         human_valid_findings=pl.lit(None, pl.Int64),
         human_weight=pl.lit(None, pl.Float64),
+        transformation=pl.lit(None, pl.String),
+        code_act=pl.lit(None, pl.String),
+        recognised=pl.lit(pl.Series(of_pair.random(n) < 0.3)),
+        contaminated=pl.lit(pl.Series(of_pair.random(n) < 0.1)),
     )
     frame = pl.DataFrame().select(**columns)
     tenth = equal_width_bin(pl.col("confidence")).replace_strict(BINS, default=None, return_dtype=pl.String)

@@ -130,7 +130,7 @@ def test_the_folder_may_not_say_whom_the_service_believes(folder: Path) -> None:
         ("[providers.openai]\nretries = 3", "providers.openai.retries"),
         ("[models.\"openai/x\"]\napi_key = 'sk-secret'", "models.openai/x.api_key"),
         ("[models.x.price]\ninput = -1\noutput = 1", "models.x.price.input"),
-        ("[models.x.price]\ninput = 1", "models.x.price.output"),
+        ("[models.x.price]\ninput = 1", "models.x.price"),
         ("[models.x.price]\ninput = nan\noutput = 1", "models.x.price.input"),
         ("models = 3", "models"),
         ("suites = ['command_guard']", "suites"),

@@ -7,11 +7,20 @@ import pytest
 from evalake.reports.axes import Drawing
 from evalake.reports.kinds import KINDS
 from evalake.reports.tables import Table
-from evalake.sdk.figures import Decisions, Figure, Ranking, Statistics
+from evalake.sdk.figures import ByPart, Decisions, Figure, Ranking, Statistics
 from tests.unit.reports.judged import AGREEMENT, BY_JUDGE, DECISIONS, KAPPA, RELIABILITY, of_two_judges
-from tests.unit.reports.samples import FIGURES, report, two_models
+from tests.unit.reports.samples import DETECTION, FIGURES, report, two_models
 
-ALL: tuple[Figure, ...] = (*FIGURES, RELIABILITY, AGREEMENT, BY_JUDGE, Statistics("Of all", (KAPPA,)), DECISIONS)
+BY_PART = ByPart("Detection, part by part", DETECTION, "category")
+ALL: tuple[Figure, ...] = (
+    *FIGURES,
+    BY_PART,
+    RELIABILITY,
+    AGREEMENT,
+    BY_JUDGE,
+    Statistics("Of all", (KAPPA,)),
+    DECISIONS,
+)
 
 
 def test_each_member_of_figure_is_a_kind() -> None:

@@ -36,8 +36,8 @@ def test_the_two_bars_know_one_answer_and_the_guard_tells_apart() -> None:
     with Client(Configuration(), baselines=BASELINES) as client:
         for name in GUARDS:
             outcomes = answers(client, [request(asked(command), f"baseline/{name}") for command in commands])
-            replies = [outcome for outcome in outcomes.values() if isinstance(outcome, Reply)]
-            actions[name] = [json.loads(reply.text or "")["action"] for reply in replies]
+            replies = [outcomes[asked(command)] for command in commands]
+            actions[name] = [json.loads(reply.text or "")["action"] for reply in replies if isinstance(reply, Reply)]
     assert actions["always-block"] == ["BLOCK", "BLOCK"]
     assert actions["always-allow"] == ["ALLOW", "ALLOW"]
     assert actions["shell-patterns"] == ["BLOCK", "ALLOW"]
