@@ -29,7 +29,7 @@ from evalake.storage.landing import insert_unless, land
 from evalake.suites.registry import baselines
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
 from evalake.suites.session_review.prompts import criteria_hash_of
-from evalake.suites.session_review.score import ACTIVE, ANSWERED, CANCELLED, LOST, lacks_second_turn
+from evalake.suites.session_review.score import ACTIVE, CANCELLED, DIED, LOST, lacks_second_turn
 from evalake.suites.session_review.sources.read import require_url
 from evalake.suites.session_review.suite import SUITE
 from evalake.tasks.plan import Estimate, estimate_items
@@ -274,11 +274,10 @@ class Scorings:
 def _next(state: State, known: Known) -> tuple[int, Row | None]:
     """Compute the number of a session's next scoring: above all that it had, whoever judged.
 
-    A scoring that ended before its judge had given an analysis keeps its number, so that the ledger gives what was
-    paid for; it is returned, too.
+    A scoring that died keeps its number, so that the ledger gives what was paid for; it is returned, too.
     """
     rows = state.by_session.get(known.session_id, ())
-    if rows and rows[-1]["status"] == "failed" and rows[-1]["error_kind"] not in ANSWERED:
+    if rows and rows[-1]["status"] == "failed" and rows[-1]["error_kind"] in DIED:
         return rows[-1]["replicate"], rows[-1]
     return 1 + max((row["replicate"] for row in rows), default=-1), None
 

@@ -161,7 +161,6 @@ CANCELLED, LOST = "cancelled", "lost"
 GIVEN_UP = (CANCELLED, LOST)  # kinds of errors of scorings that were ended from outside
 ERROR = "error"  # the kind of a scoring whose process ended, or failed
 DIED = (ERROR, LOST)
-ANSWERED = (NO_TOTAL, "contract")  # kinds of errors after which the judge is to answer anew, under a number of its own
 
 
 def lacks_second_turn(row: Row) -> bool:
