@@ -47,6 +47,7 @@ def test_a_killed_worker_fails_its_scoring_and_another_can_do_it_again(stack: Pr
     place.answer(tools_latency=SLOW_SECONDS)
     lost = service.ask("first").json()["score_id"]
     _wait_for_phase(service, "identifying_missing_tools")
+    wait_until(lambda: place.lake.frame(CALLS).collect().height == 1, "the first turn in the ledger")
     worker.kill_all()
     failed = service.wait_for("first", "failed")
     assert failed["score_id"] == lost

@@ -16,7 +16,9 @@ def listed(services: tuple[Service, Service], place: Place) -> Service:
         said = {"role": "assistant", "content": "<b>the disk</b> is full", "at": at}
         call = {"id": "1", "name": "df", "arguments": {"path": "/"}}
         asked = {"role": "assistant", "content": "let me look", "tool_calls": [call], "at": at}
-        place.write(session, agent="lister", alert={"about": "needle in a haystack"}, messages=[asked, said])
+        came_back = {"role": "tool", "tool_call_id": "1", "content": "99 %"}
+        messages = [asked, came_back, said]
+        place.write(session, agent="lister", alert={"about": "needle in a haystack"}, messages=messages)
     place.write("lists-old")
     _known(service)
     for session, total in zip(SESSIONS[:3], (20, 60, 90), strict=True):
