@@ -77,7 +77,7 @@ def evaluate(request: RunRequest) -> str | State[Any]:
     """
     flow_run_id = str(flow_run.id)
     with observed(f"evaluate {request.suite}", flow_run_id, run_id_of(flow_run_id), request.suite):
-        plan = plan_task.with_options(task_run_name=f"plan {request.suite}", tags=[request.suite])(request)
+        plan = plan_task.with_options(task_run_name=f"plan {request.suite}")(request)
         return _evaluate(plan, day_of_run(request.day))
 
 
@@ -143,9 +143,7 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
 def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | None:
     """Execute a run from samples to metrics; returns the snapshot's id, None without rows."""
     suite, lake = plan.suite, plan.lake
-    extracting = extract_task.with_options(
-        assets=assets(lake, (SAMPLES,)), task_run_name=f"extract {suite.name}", tags=[suite.name]
-    )
+    extracting = extract_task.with_options(assets=assets(lake, (SAMPLES,)), task_run_name=f"extract {suite.name}")
     extracted = extracting(lake, context.run_id, cast("Sequence[Dataset]", quote(plan.datasets)))
     collector.take(extracted, plan.datasets)
     with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):
@@ -162,7 +160,6 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
         assets=assets(lake, (SNAPSHOTS, METRIC_SNAPSHOTS)),
         asset_deps=assets(lake, read),
         task_run_name=f"measure {suite.name}",
-        tags=[suite.name],
     )
     return measuring(context)
 

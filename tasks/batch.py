@@ -80,11 +80,6 @@ class Batch:
         return f"#{self.name.rpartition('#')[2]}"
 
     @property
-    def tags(self) -> list[str]:
-        """The tags of its task run: suite and model; a limit of a tag in Prefect holds for them."""
-        return [self.context.suite_name, self.conversations[0].item.model]
-
-    @property
     def content_hash(self) -> str:
         """The hash of calls, models and ledger, without time and run."""
         asked = map(_content, self.conversations)
@@ -163,7 +158,7 @@ def _answer(batch: Batch) -> int:
         call(context, to_call, index, on_end=advance, turn="subject")
         for judge, theirs in _by_judge(context, to_call).items():
             part = Batch(context, theirs, batch.ledger_id, batch.ledger_version, f"judge {judge} {batch.number}")
-            call_judge.with_options(task_run_name=part.name, tags=[context.suite_name, judge])(part, advance)
+            call_judge.with_options(task_run_name=part.name)(part, advance)
     _show_counts(batch, conversations)
     batch.ended = conversations
     if failed := [conversation for conversation in conversations if conversation.failed]:

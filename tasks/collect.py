@@ -201,7 +201,6 @@ class Collector:
         publish = publish_rows.with_options(
             assets=assets(lake, (suite.results, *suite.scoring.extra_tables)),
             asset_deps=assets(lake, (SAMPLES, CALLS)),
-            tags=[suite.name],
         )
         self._publication = self._publisher.submit(publish, parameters)
         self._rows, self._unlisted = {}, []

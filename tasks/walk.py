@@ -118,7 +118,7 @@ class _Walk:
                     self._take_ended([refused(conversation) for conversation in batch.conversations])
                     continue
                 try:
-                    future = call_batch.with_options(task_run_name=batch.name, tags=batch.tags).submit(batch)
+                    future = call_batch.with_options(task_run_name=batch.name).submit(batch)
                 except Pause:  # Prefect has seen before us that the flow run is suspended
                     stop_calls(self._context, "the flow run is suspended")
                     return

@@ -57,11 +57,11 @@ def test_a_narrow_terminal_shows_a_line_a_run_and_names_what_it_leaves_out(lake:
     said = _on_terminal(lake, 80, "runs", "--lake", "my lake")
     assert max(map(len, said.splitlines())) <= 80
     heading, run, *rest = said.splitlines()
-    assert heading.split()[:4] == ["run_id", "suite", "state", "done"]
+    assert heading.split()[:4] == ["run_id", "suite", "models", "state"]
     assert run.split()[0].startswith("import-")
-    assert run.split()[1:3] == ["command_guard", "completed"]
-    assert "models" not in heading
-    assert "models" in " ".join(rest)
+    assert run.split()[1:4] == ["command_guard", "gpt-4o-mini", "completed"]
+    assert "cost_usd" not in heading
+    assert "cost_usd" in " ".join(rest)
     assert "--format json" in " ".join(rest)
 
 

@@ -82,9 +82,9 @@ def test_an_unknown_provider_is_named(model: str) -> None:
     assert repr(model) in str(refusal.value)
 
 
-def test_an_unknown_baseline_lists_the_known() -> None:
-    with pytest.raises(ProviderError, match=r"baseline/nosuch: choose one of .*baseline/always-block"):
-        find_route("baseline/nosuch", NOTHING, baselines={"always-block": lambda _: ""})
+def test_an_unknown_baseline_is_answered_by_one_that_it_resembles() -> None:
+    with pytest.raises(ProviderError, match=r"baseline/xyz; did you mean baseline/always-block"):
+        find_route("baseline/xyz", NOTHING, baselines={"always-block": lambda _: ""})
 
 
 def test_parameters_cannot_take_over_what_the_client_decides() -> None:

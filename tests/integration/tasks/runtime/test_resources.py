@@ -88,6 +88,6 @@ def test_a_worker_that_sees_another_lake_under_the_same_name_refuses(tmp_path: P
     for lake in (there, Lake(str(tmp_path / "empty"))):
         if lake is there:
             lake.ensure(CALLS)
-        with pytest.raises(LakeError, match="another lake"):
+        with pytest.raises(LakeError, match="does not find the lake of the run"):
             require_ledger(lake, planned)
     assert not (tmp_path / "empty").exists()
