@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -16,11 +17,15 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.tasks.runtime import progress, runs
 from evalake.tasks.runtime.runs import (
+    Attempt,
+    OvertakenError,
     Run,
     Tally,
     cost_of,
     labels_of,
     mark_lost,
+    of_suite,
+    require_newest,
     run_row,
     tagged,
     with_labels,
@@ -76,6 +81,26 @@ def test_runs_with_a_tag_are_those_that_have_it_whole() -> None:
     rows = pl.LazyFrame({"parameters": [*map(json.dumps, given), "{}"]})
     assert tagged(with_labels(rows), "night").select("tags", "note").collect().rows() == [(["night", "a b"], "why")]
     assert tagged(with_labels(rows), None).collect().height == 4
+
+
+def test_runs_of_a_suite_are_chosen_and_a_misspelt_one_is_answered() -> None:
+    rows = pl.LazyFrame({"run_id": ["a", "b"], "suite": ["toys", "command_guard"]})
+    assert of_suite(rows, "toys").collect()["run_id"].to_list() == ["a"]
+    assert of_suite(rows, None).collect().height == 2
+    with pytest.raises(UsageError, match="suite comand_guard; did you mean command_guard"):
+        of_suite(rows, "comand_guard")
+    with pytest.raises(UsageError, match="suite xyz: it has command_guard, toys"):
+        of_suite(rows, "xyz")
+
+
+def test_an_attempt_that_a_newer_one_overtook_is_refused(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    for number in (1, 2):
+        began = NOW + timedelta(seconds=number)
+        runs.save(lake, replace(a_run("twice"), attempt=Attempt(number, None, began)))
+    require_newest(lake, "twice", NOW + timedelta(seconds=2))
+    with pytest.raises(OvertakenError, match="run twice"):
+        require_newest(lake, "twice", NOW + timedelta(seconds=1))
 
 
 def a_run(name: str) -> Run:
