@@ -71,6 +71,8 @@ class Batch:
         self.ledger_id = ledger_id
         self.ledger_version = ledger_version
         self.name = name
+        self.is_cached = True
+        """Whether Prefect's cache may answer. It may not where the ledger lacks a reply, as after a restore."""
         self.ended: Sequence[Conversation] | None = None
         """Where its calls were made in this process: how its conversations ended."""
 
@@ -96,7 +98,7 @@ class BatchContentPolicy(CachePolicy):
         self, task_ctx: TaskRunContext, inputs: dict[str, Any], flow_parameters: dict[str, Any], **kwargs: Any
     ) -> str | None:
         batch = inputs.get("batch")
-        return batch.content_hash if isinstance(batch, Batch) else None
+        return batch.content_hash if isinstance(batch, Batch) and batch.is_cached else None
 
 
 def _machine_failed(task: Any, run: Any, state: Any) -> bool:

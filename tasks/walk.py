@@ -59,7 +59,7 @@ class _Walk:
             self._late = []
             unanswered = self._replay(late, self._now())
             unanswered.sort(key=lambda conversation: (conversation.first_hash, conversation.item.replicate))
-            self._pipeline({"late": self._cut(self._listed(unanswered))})
+            self._pipeline({"late": self._uncached(self._cut(self._listed(unanswered)))})
         if self._late:
             raise LakeError(
                 f"the ledger of the lake {self._context.lake.uri} lacks replies to {len(self._late)} items that were "
@@ -101,6 +101,11 @@ class _Walk:
             model = batch[0].item.model
             self._batches[model] += 1
             yield Batch(self._context, batch, self._ledger_id, self._version, f"{model} #{self._batches[model]}")
+
+    def _uncached(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        for batch in batches:
+            batch.is_cached = False
+            yield batch
 
     def _pipeline(self, streams: Mapping[str, Iterator[Batch]]) -> None:
         """Keep a few batches of every stream in flight, and hand each over as it ends.
