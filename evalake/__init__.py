@@ -29,8 +29,6 @@ _MODULES = {
     "open": ("evalake.lake", "open_lake"),
 }
 
-_WITH_PREFECT = ("evalake.lake", "evalake.run")
-
 __all__ = ["EvalakeError", "Lake", "Run", "RunRequest", "UsageError", "open"]
 
 
@@ -39,8 +37,4 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _MODULES[name]
-    if module in _WITH_PREFECT:
-        from evalake.cli import environment
-
-        environment.prepare()  # Prefect reads its settings when it is imported
     return getattr(import_module(module), attribute)

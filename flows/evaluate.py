@@ -42,9 +42,10 @@ from evalake.tasks.runtime.form import (
     takes_request,
 )
 from evalake.tasks.runtime.logs import observed
-from evalake.tasks.runtime.resources import Interruption, StateWatch, end_attempt, rare_garbage_collection
+from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection
 from evalake.tasks.runtime.runner import task_runner
 from evalake.tasks.runtime.runs import OVERTAKEN, Run, require_newest
+from evalake.tasks.runtime.suspension import Interruption, StateWatch
 from evalake.tasks.walk import walk
 
 plan_task = task(name="plan", cache_policy=NO_CACHE, persist_result=False)(plan_of)

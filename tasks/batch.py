@@ -27,8 +27,9 @@ from evalake.tasks.failures import FailureCounter, failure_of
 from evalake.tasks.runtime import progress
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.logs import redact_logs, show_in_prefect
-from evalake.tasks.runtime.resources import RunOverError, stopping_with_flow_run
+from evalake.tasks.runtime.resources import RunOverError
 from evalake.tasks.runtime.runner import stop_dask_profiler
+from evalake.tasks.runtime.suspension import stopping_with_flow_run
 
 logger = logging.getLogger("evalake.batches")
 

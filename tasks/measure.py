@@ -24,9 +24,9 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.snapshots import Snapshot, land_snapshot
 from evalake.tasks.calibrate import calibration_notes
-from evalake.tasks.canary import version_warnings
 from evalake.tasks.converse import Conversation
 from evalake.tasks.failures import missing_items
+from evalake.tasks.judge_versions import version_warnings
 from evalake.tasks.runtime.context import CODE_VERSION, SEED, RunContext
 from evalake.tasks.runtime.runs import Tally
 

@@ -17,9 +17,9 @@ from evalake.sdk import Options, Suite
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import find_snapshot
 from evalake.suites.registry import suite as find_suite
-from evalake.tasks import canary
 from evalake.tasks.corrected import corrected_differences, correction_notes, corrections, in_both
 from evalake.tasks.failures import Lacking, lacking
+from evalake.tasks.judge_versions import RunPart, moves_between
 from evalake.tasks.measure import run_frame
 from evalake.tasks.runtime.runs import of_suite, tagged, with_labels
 
@@ -379,8 +379,8 @@ def _refusals(suite: Suite, a: Side, b: Side, frames: tuple[pl.DataFrame, pl.Dat
 
 
 def _moved_judges(lake: Lake, pairs: Sequence[tuple[Side, Side]]) -> list[str]:
-    sides = {canary.Side(side.run["run_id"], side.model) for pair in pairs for side in pair}
-    moved = canary.moves_between(lake, *sorted(sides, key=str))
+    sides = {RunPart(side.run["run_id"], side.model) for pair in pairs for side in pair}
+    moved = moves_between(lake, *sorted(sides, key=str))
     return [f"{each} (the difference is of answers and of the judge's move)" for each in moved]
 
 

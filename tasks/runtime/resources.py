@@ -3,7 +3,6 @@
 import asyncio
 import atexit
 import gc
-import logging
 import threading
 import time
 from collections import defaultdict, deque
@@ -11,15 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-from uuid import UUID
 
-import httpx
 import polars as pl
-from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.objects import FlowRun, State
-from prefect.exceptions import Pause, PrefectException, TerminationSignal
-from prefect.states import Cancelled, Failed, Suspended
 
 from evalake.core.errors import EvalakeError
 from evalake.models.attempts import Breakers
@@ -29,7 +21,6 @@ from evalake.storage.ledger import LedgerWriter, reply_lengths
 from evalake.suites.registry import baselines
 from evalake.tasks.runtime.budget import Budget
 from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.progress import background_thread
 from evalake.tasks.runtime.runs import is_overtaken
 from evalake.tasks.runtime.server import read_secret
 
@@ -211,133 +202,3 @@ def rare_garbage_collection() -> Iterator[None]:
     finally:
         gc.set_threshold(*usual)
         gc.unfreeze()
-
-
-# Suspension: a run issues no calls when its flow run leaves RUNNING: suspended, cancelled, or ended by someone else.
-# Prefect stops a suspended run only at its next task, while the calls of batches go on. Running calls are paid, so the
-# run waits for their replies. The ledger has all replies, and the resumed run continues from them.
-
-
-LOOK_SECONDS = 2.0
-DRAIN_SECONDS = 30.0  # the longest wait for running calls
-
-logger = logging.getLogger("evalake.runs")
-
-_watched: set[tuple[str, str]] = set()  # attempts whose flow runs this process watches
-
-
-class RunSuspendedError(EvalakeError):
-    """A run without a deployment was suspended: only its command can continue it, not Prefect."""
-
-
-class StateWatch:
-    """Watches the states of flow runs, and ends the calls of a run when one of them leaves RUNNING."""
-
-    def __init__(self, context: RunContext, *flow_runs: str) -> None:
-        self._context = context
-        self._flow_runs = [UUID(flow_run) for flow_run in flow_runs]
-
-    @contextmanager
-    def looking(self) -> Iterator[None]:
-        """Look at once, because the run may be suspended already, and every two seconds during the block."""
-        with background_thread(self._look, "state-watch"):
-            yield
-
-    @contextmanager
-    def looking_for_batches(self) -> Iterator[None]:
-        """Look during the block, also for the batches in this process."""
-        key = (self._context.run_id, self._context.attempt)
-        _watched.add(key)
-        try:
-            with self.looking():
-                yield
-        finally:
-            _watched.discard(key)
-
-    def _look(self, over: threading.Event) -> None:
-        with get_client(sync_client=True) as client:
-            while not (state := self._stopping_state(client)):
-                if over.wait(LOOK_SECONDS):
-                    return
-        self._stop(f"the flow run is {state.name}", over)
-
-    def _stopping_state(self, client: SyncPrefectClient) -> State[Any] | None:
-        try:
-            states = [client.read_flow_run(flow_run).state for flow_run in self._flow_runs]
-        except (httpx.HTTPError, PrefectException, OSError):
-            return None  # an unreachable server is asked the next time
-        return next((state for state in states if state is not None and not state.is_running()), None)
-
-    def _stop(self, reason: str, over: threading.Event) -> None:
-        logger.warning("%s: this process makes no more calls", reason)
-        stop_calls(self._context, reason)
-        if not over.wait(DRAIN_SECONDS):
-            end_attempt(self._context)
-
-
-@contextmanager
-def stopping_with_flow_run(context: RunContext, flow_run: UUID | None) -> Iterator[None]:
-    """Watch a run's flow run in a process of its batches, unless this process watches it already."""
-    if flow_run is None or (context.run_id, context.attempt) in _watched:
-        yield
-        return
-    with StateWatch(context, str(flow_run)).looking():
-        yield
-
-
-@dataclass(frozen=True)
-class Interruption:
-    """The end of a run by its flow run's state."""
-
-    state: State[Any]
-    flow_run: FlowRun
-    command: str  # continues the run where Prefect cannot
-
-    @classmethod
-    def of(cls, error: BaseException, flow_run_id: str, command: str) -> "Interruption | None":
-        """Build the interruption where this error came from the flow run's state; else None."""
-        if not isinstance(error, RunOverError | TerminationSignal | Pause):
-            return None
-        with get_client(sync_client=True) as client:
-            flow_run = client.read_flow_run(UUID(flow_run_id))
-        if (state := flow_run.state) is None or state.is_running():
-            return None
-        return cls(state, flow_run, command)
-
-    @property
-    def message(self) -> str:
-        """The message of the run, with the way to continue it."""
-        if self.state.is_cancelling() or self.state.is_cancelled():
-            return "cancelled; a rerun asks only for what is missing"
-        if not self.state.is_paused():
-            return f"its flow run became {self.state.name}; a rerun asks only for what is missing"
-        if self.flow_run.deployment_id is None:
-            return f"suspended; without a deployment, this command continues it: {self.command}"
-        return "suspended; when resumed, it asks only for what is missing"
-
-    def leave(self) -> State[Any] | None:
-        """End the flow run by its state; returns the final state, None for that of its error.
-
-        Raises Pause, by which Prefect suspends a deployment's run, RunSuspendedError without a deployment.
-        """
-        if self.state.is_cancelling():
-            return Cancelled(message="Cancelled: the replies so far are in the ledger.")
-        if not self.state.is_paused():
-            return None
-        if self.flow_run.deployment_id is None:
-            self._set(Failed(message=self.message))  # a paused run cannot fail by its error
-            raise RunSuspendedError(self.message)
-        raise Pause(state=self._suspended())
-
-    def _suspended(self) -> State[Any]:
-        """Set a state from which Resume starts a new process, because this one ends."""
-        if self.state.state_details.pause_reschedule:
-            return self.state
-        timeout = self.state.state_details.pause_timeout
-        suspended: State[Any] = Suspended(pause_expiration_time=timeout) if timeout else Suspended()
-        self._set(suspended)
-        return suspended
-
-    def _set(self, state: State[Any]) -> None:
-        with get_client(sync_client=True) as client:
-            client.set_flow_run_state(self.flow_run.id, state, force=True)

@@ -16,7 +16,7 @@ from evalake.storage import ledger
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.registry import suite
-from evalake.tasks.canary import Side, moves_between, version_warnings, versions_of
+from evalake.tasks.judge_versions import RunPart, moves_between, version_warnings, versions_of
 from tests.integration.storage.rows import call, run
 
 SUITE = suite("session_review")
@@ -69,7 +69,7 @@ def judged(tmp_path: Path) -> Judged:
 
 def test_a_judgement_is_of_the_version_in_which_its_reply_came(judged: Judged) -> None:
     judged.run("across", 5, 19, 21, 22, 23)
-    found = versions_of(judged.lake, SUITE, Side("across"))
+    found = versions_of(judged.lake, SUITE, RunPart("across"))
     assert found.rows() == [("alice", 1, None, 2), ("alice", 2, MOVED, 3)]
     (warning,) = judged.told("across")
     assert "2 of version 1 and 3 of version 2" in warning
@@ -88,21 +88,21 @@ def test_a_run_that_the_ledger_answered_is_of_the_version_of_its_replies(judged:
     for row in judged.lake.frame(RUN_ITEMS).filter(pl.col("run_id") == "old").collect().iter_rows(named=True):
         judged.item("again", row["prompt_hash"])
     assert judged.told("again") == []
-    assert moves_between(judged.lake, Side("old"), Side("again")) == []
+    assert moves_between(judged.lake, RunPart("old"), RunPart("again")) == []
 
 
 def test_a_judge_that_moved_between_two_runs_is_named(judged: Judged) -> None:
     judged.run("before", 15)
     judged.run("after", 21)
-    (said,) = moves_between(judged.lake, Side("before"), Side("after"))
+    (said,) = moves_between(judged.lake, RunPart("before"), RunPart("after"))
     assert "alice moved between versions 1 and 2" in said
 
 
 def test_a_judge_that_moved_between_two_models_of_one_run_is_named(judged: Judged) -> None:
     judged.run("run", 15, 16, model="first")
     judged.run("run", 21, model="second")
-    assert moves_between(judged.lake, Side("run", "first"), Side("run", "first")) == []
-    assert len(moves_between(judged.lake, Side("run", "first"), Side("run", "second"))) == 1
+    assert moves_between(judged.lake, RunPart("run", "first"), RunPart("run", "first")) == []
+    assert len(moves_between(judged.lake, RunPart("run", "first"), RunPart("run", "second"))) == 1
 
 
 def test_another_judge_and_renewed_answers_of_a_version_are_no_move(judged: Judged) -> None:
@@ -110,12 +110,12 @@ def test_another_judge_and_renewed_answers_of_a_version_are_no_move(judged: Judg
     judged.version(1, datetime(2026, 11, 10, tzinfo=UTC), "bob", canary="1" * 64)
     judged.run("before", 15, judge="bob")
     judged.run("after", 21, judge="bob")
-    assert moves_between(judged.lake, Side("before"), Side("after")) == []
+    assert moves_between(judged.lake, RunPart("before"), RunPart("after")) == []
 
 
 def test_a_run_that_is_not_there_is_named(judged: Judged) -> None:
     with pytest.raises(UsageError, match="no run nobody"):
-        moves_between(judged.lake, Side("nobody"))
+        moves_between(judged.lake, RunPart("nobody"))
 
 
 def test_a_lake_without_canaries_compares(tmp_path: Path) -> None:
@@ -123,4 +123,4 @@ def test_a_lake_without_canaries_compares(tmp_path: Path) -> None:
     there.run("one", 1)
     there.run("two", 20)
     assert there.told("one") == []
-    assert moves_between(there.lake, Side("one"), Side("two")) == []
+    assert moves_between(there.lake, RunPart("one"), RunPart("two")) == []

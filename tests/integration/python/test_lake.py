@@ -1,5 +1,8 @@
 """`import evalake`: what a lake holds, as frames."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,3 +43,13 @@ def test_models_are_compared_and_tables_asked(lake: evalake.Lake) -> None:
 def test_a_lake_without_runs_says_so(tmp_path: Path) -> None:
     with pytest.raises(evalake.UsageError, match="has no run yet"):
         evalake.open(tmp_path / "empty").find()
+
+
+def test_a_process_that_only_reads_a_lake_needs_no_prefect(tmp_path: Path) -> None:
+    code = (
+        f"import os, sys, evalake; evalake.open({str(tmp_path)!r}); evalake.Run;"
+        "print('prefect' in sys.modules, [name for name in os.environ if 'PREFECT' in name])"
+    )
+    usual = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    done = subprocess.run([sys.executable, "-c", code], env=usual, capture_output=True, text=True)
+    assert done.stdout == "False []\n", done.stderr

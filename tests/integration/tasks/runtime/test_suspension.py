@@ -8,7 +8,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import Pause
 from prefect.states import Cancelled, Cancelling, Crashed, Suspended
 
-from evalake.tasks.runtime.resources import Interruption
+from evalake.tasks.runtime.suspension import Interruption
 
 
 def interrupted(state: Any, deployed: bool = True) -> Interruption:
