@@ -35,10 +35,7 @@ def prefect_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     Prefect reads the environment at its import alone, so commands in this process need it in its settings.
     """
-    from prefect.settings import PREFECT_API_URL, temporary_settings
-
-    stack = PrefectStack(tmp_path_factory.mktemp("prefect"))
-    with stack, temporary_settings({PREFECT_API_URL: stack.url}):
+    with PrefectStack(tmp_path_factory.mktemp("prefect")) as stack, stack.here(tmp_path_factory.mktemp("results")):
         yield stack.url
 
 
