@@ -12,7 +12,7 @@ from evalake.contracts.tables import RUN_ITEMS, SAMPLES, SNAPSHOTS
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.sdk import Suite
 from evalake.server.viewer.conversation import ANSWER_NAMES, Asked, CallView, Conversations
-from evalake.server.viewer.items import AnswerView, Neighbours, Wanted, answer_view, neighbours
+from evalake.server.viewer.items import AnswerView, Neighbours, Wanted, answer_view, matching, neighbours
 from evalake.server.viewer.run_index import RunIndex, RunIndexes, scorer_version
 from evalake.storage.lake import Lake
 from evalake.storage.sql.query import plain
@@ -69,9 +69,18 @@ class ItemDetail(Neighbours, ItemContent):
 def item_detail(indexes: RunIndexes, run_id: str, item_id: str, wanted: Wanted) -> ItemDetail:
     """Read an item of a run whole. Raises NotFoundError where there is no such run or item."""
     index = indexes.of(run_id)
-    place = neighbours(indexes, index, item_id, wanted)
+    found = matching(indexes, index, wanted)
+    place = neighbours(index, found, item_id)
     [content] = item_contents(indexes.lake, index, [item_id])
+    of_item = index.samples.filter(pl.col("sample_hash") == item_id)
+    matches = {_name(row): row["matches"] for row in found.answers.join(of_item, on="place", how="semi").to_dicts()}
+    for answer in content.answers:
+        answer.matches = matches.get(_name(dict(answer)))
     return ItemDetail(**dict(content), **dict(place))
+
+
+def _name(answer: Row) -> tuple[Any, ...]:
+    return tuple(answer[name] for name in ANSWER_NAMES)
 
 
 def item_contents(lake: Lake, index: RunIndex, item_ids: Sequence[str]) -> Iterator[ItemContent]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evalake.server.viewer.items import PREVIEW, beginnings
+from evalake.server.viewer.texts import PREVIEW, beginnings
 from evalake.storage.lake import Lake
 from evalake.suites.session_review.session import dump
 from evalake.suites.session_review.sources.generic import read_generic

@@ -1,0 +1,53 @@
+"""Texts of items, read by key for one page: the beginnings of inputs and replies, and whole ones for a file."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from evalake.contracts.tables import CALLS, RUN_ITEMS, SAMPLES
+from evalake.sdk.json_in_text import split_thinking
+from evalake.server.viewer.run_index import RunIndex
+from evalake.storage.lake import Lake
+from evalake.storage.ledger import CALL_KEY
+
+PREVIEW = 240  # characters of an input, or of a reply, that a list shows
+_WITH_THINKING = 20_000  # characters of a reply in which the end of its thinking is looked for
+
+
+def beginnings(lake: Lake, index: RunIndex, hashes: Sequence[str]) -> dict[str, str]:
+    """Read the beginnings of samples' inputs, or the few words in which their suite describes them, by sample hash."""
+    brief = index.suite.presentation.viewing.input_brief
+    text = pl.col("input") if brief else pl.col("input").str.head(PREVIEW)
+    rows = lake.frame(SAMPLES).filter(pl.col("suite") == index.suite.name, pl.col("sample_hash").is_in(list(hashes)))
+    texts = rows.select("sample_hash", text).unique("sample_hash").collect().iter_rows()
+    return {sample_hash: brief(kept)[:PREVIEW] if brief else kept for sample_hash, kept in texts}
+
+
+def beginnings_of_replies(lake: Lake, index: RunIndex, hashes: Sequence[str]) -> dict[tuple[str, int, int], str]:
+    """Read the beginnings of replies, without their thinking, by sample hash, hash of the request's key, replicate."""
+    rows = replies(lake, index, hashes, _WITH_THINKING)
+    keys = rows.select("sample_hash", "asked", "replicate").iter_rows()
+    return {key: split_thinking(text)[0].strip()[:PREVIEW] for key, text in zip(keys, rows["response"], strict=True)}
+
+
+def replies(lake: Lake, index: RunIndex, hashes: Sequence[str], most: int | None = None) -> pl.DataFrame:
+    """Read the replies to samples, each once: sample_hash, asked, replicate, response; those without text are left out.
+
+    `asked` is the hash of the request's key, as the index has it; `most` are the characters that are read of each.
+    """
+    text = pl.col("response") if most is None else pl.col("response").str.head(most)
+    items = lake.frame(RUN_ITEMS).filter(
+        pl.col("run_id") == index.run["run_id"], pl.col("sample_hash").is_in(list(hashes))
+    )
+    keys = items.select("sample_hash", *CALL_KEY).unique().collect()
+    calls = lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(keys["prompt_hash"].unique().to_list()))
+    newest = calls.sort(-pl.col("reply_revision"), "ledger_version", "answered_at").unique(
+        list(CALL_KEY), keep="first", maintain_order=True
+    )
+    found = newest.select(*CALL_KEY, text).drop_nulls("response").collect()
+    asked = pl.col("prompt_hash").hash().alias("asked")
+    return (
+        keys.join(found, on=list(CALL_KEY))
+        .select("sample_hash", asked, "replicate", "response")
+        .unique(["sample_hash", "asked", "replicate"])
+    )
