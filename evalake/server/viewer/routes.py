@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
-from evalake.server.viewer.access import IndexesHere, LakeHere
+from evalake.server.viewer.access import ConfigurationHere, IndexesHere, LakeHere
 from evalake.server.viewer.checks import TableCheck, last_checks
 from evalake.server.viewer.comparison import (
     ColumnsPage,
@@ -20,6 +20,7 @@ from evalake.server.viewer.comparison import (
     comparison,
     pair_page,
 )
+from evalake.server.viewer.conversation import RequestView, request_view
 from evalake.server.viewer.download import WantedFile, items_file
 from evalake.server.viewer.item import ItemDetail, item_detail
 from evalake.server.viewer.items import ItemPage, WantedPageQuery, WantedQuery, item_page
@@ -131,6 +132,12 @@ def read_items_file(run_id: RunId, indexes: IndexesHere, wanted: Annotated[Wante
 def read_item(run_id: RunId, item_id: ItemId, indexes: IndexesHere, wanted: WantedQuery) -> ItemDetail:
     """Read an item whole, every message as plain text, and its neighbours among the items that the filters keep."""
     return item_detail(indexes, run_id, item_id, wanted)
+
+
+@router.get("/requests/{prompt_hash}", responses=_refusals(401, 404, 500))
+def read_request(prompt_hash: ItemId, lake: LakeHere, configuration: ConfigurationHere) -> RequestView:
+    """Read a request as it was sent, and the commands that ask it again."""
+    return request_view(lake, configuration, prompt_hash)
 
 
 @router.get("/compare", responses=_refusals(400, 401, 404, 500))
