@@ -12,7 +12,7 @@ from evalake.contracts.tables import CALLS, SAMPLES
 from evalake.server.errors import NotFoundError, WrongQueryError
 from evalake.server.viewer.expression import LONGEST, Column, compile_filter
 from evalake.server.viewer.run_index import RunIndex, RunIndexes, count_samples
-from evalake.server.viewer.texts import beginnings, beginnings_of_replies
+from evalake.server.viewer.texts import beginnings, beginnings_of_replies, nearest
 from evalake.storage.lake import Lake
 
 Name = Annotated[str, Field(max_length=500)]
@@ -46,6 +46,9 @@ class Wanted(BaseModel):
     )
     filter: Annotated[str, Field(max_length=LONGEST)] | None = Field(
         None, description='A condition on one answer, like `verdict = "ALLOW" and model ~ "gpt" and cost > 0.01`.'
+    )
+    like: Annotated[str, Field(max_length=100)] | None = Field(
+        None, description="An item: those whose inputs share most words with its come first, and alone."
     )
     sort: Sort = "position"
     of: Name | None = Field(None, description="`answer` sorts by the answers of this model.")
@@ -178,6 +181,13 @@ def matching(indexes: RunIndexes, index: RunIndex, wanted: Wanted) -> Matching:
     if wanted.model or wanted.judge or wanted.prompt_type:
         kept = kept.filter(kept.is_in(shown["place"].unique().implode()))
     items = samples.filter(pl.col("place").is_in(kept.implode()))
+    if wanted.like:
+        near = nearest(indexes.lake, index, wanted.like)
+        ranks = pl.Series(list(near), dtype=pl.String)
+        items = items.filter(pl.col("sample_hash").is_in(ranks.implode()))
+        if wanted.sort == "position":
+            ranked = pl.DataFrame({"sample_hash": ranks}).join(items, on="sample_hash", maintain_order="left")
+            return Matching(ranked.select(items.columns), shown)
     return Matching(_sorted(items, shown, wanted), shown)
 
 
@@ -318,6 +328,8 @@ def _sorted(items: pl.DataFrame, shown: pl.DataFrame, wanted: Wanted) -> pl.Data
 
 def _rank_after(index: RunIndex, items: Matching, wanted: WantedPage) -> int:
     """Count the items before the page, up to the item it begins after, even where that does not match any more."""
+    if wanted.like:
+        return (items.items["sample_hash"].index_of(wanted.after) or 0) + 1
     places = index.samples.filter(pl.col("sample_hash") == wanted.after)["place"]
     if places.is_empty():
         raise WrongQueryError("after is the `next` of another page of this run")

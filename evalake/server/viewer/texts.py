@@ -11,6 +11,9 @@ from evalake.storage.lake import Lake
 from evalake.storage.ledger import CALL_KEY
 
 PREVIEW = 240  # characters of an input, or of a reply, that a list shows
+MOST_NEAR = 50  # samples like another
+_NEAR = 0.3  # of their words are common at least
+_COMPARED = 4000  # characters of an input that are compared
 _WITH_THINKING = 20_000  # characters of a reply in which the end of its thinking is looked for
 
 
@@ -21,6 +24,22 @@ def beginnings(lake: Lake, index: RunIndex, hashes: Sequence[str]) -> dict[str, 
     rows = lake.frame(SAMPLES).filter(pl.col("suite") == index.suite.name, pl.col("sample_hash").is_in(list(hashes)))
     texts = rows.select("sample_hash", text).unique("sample_hash").collect().iter_rows()
     return {sample_hash: brief(kept)[:PREVIEW] if brief else kept for sample_hash, kept in texts}
+
+
+def nearest(lake: Lake, index: RunIndex, sample_hash: str) -> dict[str, float]:
+    """Find the samples whose inputs share most words with one's, itself first: the shares by sample hash."""
+    words = pl.col("input").str.head(_COMPARED).str.to_lowercase().str.extract_all(r"\w+").list.unique()
+    rows = lake.frame(SAMPLES).filter(pl.col("suite") == index.suite.name)
+    texts = rows.select("sample_hash", words=words).unique("sample_hash").collect()
+    texts = texts.join(index.samples, on="sample_hash", how="semi")
+    its = texts.filter(sample_hash=sample_hash).rename({"words": "its"}).select("its")
+    if its.is_empty():
+        return {}
+    both, either = pl.col("words").list.set_intersection("its"), pl.col("words").list.set_union("its")
+    shared = texts.join(its, how="cross").select("sample_hash", share=both.list.len() / either.list.len())
+    found = shared.filter((pl.col("share") >= _NEAR) | (pl.col("sample_hash") == sample_hash))
+    ranked = found.sort(pl.col("sample_hash") != sample_hash, -pl.col("share"), "sample_hash").head(MOST_NEAR)
+    return dict(ranked.iter_rows())
 
 
 def beginnings_of_replies(lake: Lake, index: RunIndex, hashes: Sequence[str]) -> dict[tuple[str, int, int], str]:

@@ -43,6 +43,7 @@ export function filterForm({choices}, wanted, change, {others, beside, lookBesid
       ? field("Agreement", select("differ", differ.filter(([, , isThere]) => isThere !== false), wanted.differ)) : null,
     others.length > 0 && field("Beside another run", h("select", {name: "beside", onchange: ({target}) => lookBeside(target.value ? [target.value] : [])},
       [["", "None"], ...[...new Set([...beside, ...others])].map((each) => [each, name(each, 60)])].map(([value, text]) => h("option", {value, selected: value === (beside[0] ?? "")}, text)))),
+    wanted.like && field("Like another sample", select("like", [["", "No"], [wanted.like, "By words of the input"]], wanted.like)),
     field("Sort by", select("sorting", [...byAnswer, ...SORTS.flatMap(([key, text]) => [[`${key}-asc`, text], [`${key}-desc`, `${text} ↓`]])], sorting)),
     h("div", {class: "actions"}, h("button", {type: "button", onclick: () => {
       for (const each of form.elements) if (FILTERS.includes(each.name)) each.value = "";
@@ -56,8 +57,8 @@ function expression(text) {
   const hint = freshId("hint");
   const input = h("input", {name: "filter", maxlength: 1000, value: text, spellcheck: "false", autocomplete: "off", placeholder: EXAMPLE, "aria-describedby": hint});
   const box = field("Filter", input, "whole-row");
-  box.append(h("p", {class: "note", id: hint}, "One answer meets all of it. Columns: model, judge, prompt, repeat, verdict, correct, error, score, confidence, cost, latency (ms), tokens, input_tokens, sample, dataset, category, label, and marks; ",
-    h("code", {}, "= != < <= > >= ~ !~ in is null and or not ( )"), "; ~ is “contains”."));
+  box.append(h("details", {class: "note"}, h("summary", {}, "How a filter is written"), h("p", {id: hint}, "One answer meets all of it. Columns: model, judge, prompt, repeat, verdict, correct, error, score, confidence, cost, latency (ms), tokens, input_tokens, sample, dataset, category, label, and marks; ",
+    h("code", {}, "= != < <= > >= ~ !~ in is null and or not ( )"), "; ~ is “contains”.")));
   return box;
 }
 

@@ -6,7 +6,7 @@ import {h} from "/js/dom.js";
 import {name} from "/js/format.js";
 
 /** What the address may say of which items are wanted: as the API takes it. */
-export const FILTERS = ["model", "judge", "prompt_type", "verdict", "correct", "error", "flag", "category", "label", "dataset", "q", "differ", "filter", "sort", "of", "order"];
+export const FILTERS = ["model", "judge", "prompt_type", "verdict", "correct", "error", "flag", "category", "label", "dataset", "q", "differ", "filter", "like", "sort", "of", "order"];
 
 /** What the address may say of how the list looks; the API is not asked with it, but for `beside`. */
 export const LOOKS = ["across", "beside", "hide", "dense"];

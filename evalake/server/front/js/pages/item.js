@@ -72,9 +72,20 @@ function whole(item, at) {
   ];
 }
 
-/** The item as JSON, to be copied. */
+/** The filter that keeps what failed as an answer did: its error, or its wrong verdict about samples of its label. */
+function sameFailure({label}, {model, error, verdict: decided}) {
+  const text = (value) => `"${String(value).replace(/[\\"]/g, "\\$&")}"`;
+  const is = (column, value) => (value === null ? `${column} is null` : `${column} = ${text(value)}`);
+  return [is("model", model), ...(error ? [is("error", error)] : ["correct = false", is("verdict", decided), is("label", label)])].join(" and ");
+}
+
+/** Ways to items like this one, and the item as JSON, to be copied. */
 function takeAway(item) {
-  return h("p", {class: "actions"}, h("button", {type: "button", onclick: () => copy(JSON.stringify(item, null, 2))}, "Copy as JSON"));
+  const failed = item.answers.find((answer) => answer.matches && (answer.error || answer.correct === false)) ?? item.answers.find((answer) => answer.error || answer.correct === false);
+  return h("p", {class: "actions"},
+    EXPORTED === null && h("a", {class: "button", href: itemsPath(item.run_id, {like: item.item_id})}, "Near text"),
+    EXPORTED === null && failed && h("a", {class: "button", href: itemsPath(item.run_id, {filter: sameFailure(item, failed)})}, `Same failure of ${shortModel(failed.model)}`),
+    h("button", {type: "button", onclick: () => copy(JSON.stringify(item, null, 2))}, "Copy as JSON"));
 }
 
 function input(item) {
@@ -85,15 +96,24 @@ function input(item) {
 }
 
 function shownText(item) {
-  return item.input_is_code ? code(item.input_text, claimedLines(item)) : verbatim(item.input_text, "Input");
+  const remarks = Map.groupBy(item.answers.flatMap((answer) => answer.remarks.map((each) => ({...each, answer}))), ({line}) => line);
+  return item.input_is_code || remarks.size ? code(item.input_text, claimedLines(item), remarks) : verbatim(item.input_text, "Input");
 }
 
-/** Code with numbers of its lines; `marked` are the lines that the truth or an answer names. */
-function code(text, marked) {
+/** A text with numbers of its lines; `marked` are those that the truth names, `remarks` what judges say of a line. */
+function code(text, marked, remarks) {
   const lines = visible(text, 400000).split("\n");
   if (lines.length > MOST_LINES) return verbatim(text, "Input");
-  return h("div", {class: "verbatim code", tabindex: 0, role: "group", "aria-label": "Input"}, h("ol", {}, lines.map((line, i) =>
-    h("li", {class: marked.has(i + 1) ? "marked" : null}, line || " "))));
+  const spoken = [...remarks.keys()].sort((a, b) => a - b);
+  const places = spoken.flatMap((line) => [" ", h("a", {href: `#line-${line}`}, count(line))]);
+  return [spoken.length > 0 && h("p", {class: "note"}, "Judges speak of line", places), h("div", {class: "verbatim code", tabindex: 0, role: "group", "aria-label": "Input"}, h("ol", {}, lines.map((line, i) =>
+    h("li", {id: remarks.has(i + 1) ? `line-${i + 1}` : null, class: marked.has(i + 1) ? "marked" : null}, line || " ", remarks.get(i + 1)?.map(remark)))))];
+}
+
+/** What a judge says of a line, and of whose answer. */
+function remark({text, answer}) {
+  const whose = [shortModel(answer.model), answer.judge && `judged by ${shortJudge(answer.judge)}`, variant(answer)].filter(Boolean).join(", ");
+  return h("p", {class: "remark"}, h("strong", {}, whose), ` ${visible(text, 1000)}`);
 }
 
 function claimedLines(item) {
