@@ -29,7 +29,8 @@ def beginnings(lake: Lake, index: RunIndex, hashes: Sequence[str]) -> dict[str, 
 def nearest(lake: Lake, index: RunIndex, sample_hash: str) -> dict[str, float]:
     """Find the samples whose inputs share most words with one's, itself first: the shares by sample hash."""
     words = pl.col("input").str.head(_COMPARED).str.to_lowercase().str.extract_all(r"\w+").list.unique()
-    rows = lake.frame(SAMPLES).filter(pl.col("suite") == index.suite.name)
+    datasets = pl.col("dataset").is_in(index.samples["dataset"].unique().to_list())
+    rows = lake.frame(SAMPLES).filter(pl.col("suite") == index.suite.name, datasets)
     texts = rows.select("sample_hash", words=words).unique("sample_hash").collect()
     texts = texts.join(index.samples, on="sample_hash", how="semi")
     its = texts.filter(sample_hash=sample_hash).rename({"words": "its"}).select("its")
@@ -59,14 +60,15 @@ def replies(lake: Lake, index: RunIndex, hashes: Sequence[str], most: int | None
         pl.col("run_id") == index.run["run_id"], pl.col("sample_hash").is_in(list(hashes))
     )
     keys = items.select("sample_hash", *CALL_KEY).unique().collect()
-    calls = lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(keys["prompt_hash"].unique().to_list()))
+    models = [*index.run["models"], *index.run["judges"]]
+    wanted = pl.col("model").is_in(models), pl.col("prompt_hash").is_in(keys["prompt_hash"].unique().to_list())
+    calls = lake.frame(CALLS).filter(*wanted)
     newest = calls.sort(-pl.col("reply_revision"), "ledger_version", "answered_at").unique(
         list(CALL_KEY), keep="first", maintain_order=True
     )
     found = newest.select(*CALL_KEY, text).drop_nulls("response").collect()
-    asked = pl.col("prompt_hash").hash().alias("asked")
     return (
         keys.join(found, on=list(CALL_KEY))
-        .select("sample_hash", asked, "replicate", "response")
+        .select("sample_hash", pl.col("prompt_hash").hash().alias("asked"), "replicate", "response")
         .unique(["sample_hash", "asked", "replicate"])
     )

@@ -96,7 +96,7 @@ def test_what_nobody_can_be_asked_is_told_in_a_sentence(asked: dict[str, Any], r
 
 
 def test_a_file_that_is_not_trusted_sends_no_key_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "evalake.yaml").write_text("models:\n  openai/gpt-4o-mini:\n    api_base: http://elsewhere.example\n")
+    (tmp_path / "evalake.toml").write_text('[models."openai/gpt-4o-mini"]\napi_base = "http://elsewhere.example"\n')
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ProviderError, match="elsewhere.example"):
+    with pytest.raises(ProviderError, match=r"elsewhere\.example"):
         ask_again(request(), read_configuration(None))

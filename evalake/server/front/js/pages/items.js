@@ -11,7 +11,7 @@ import {announce, heading, problem, showPage} from "/js/page.js";
 import {LOOKS, itemsPath, runPath, wantedOf} from "/js/runs_address.js";
 import {offerFile} from "/js/save.js";
 
-const KEYS = [["j k h l", "move"], ["Enter", "open"], ["/", "search"], ["f", "filter"], ["[ ]", "pages"], ["d", "density"]];
+const KEYS = [["j k h l", "move"], ["Enter", "open"], ["/", "search"], ["f", "filter"], ["[ ]", "first and next page"], ["d", "density"]];
 
 export function itemsPage({parts: [runId], query, signal, go}) {
   const [wanted, looks] = [wantedOf(query), wantedOf(query, LOOKS)];
@@ -132,7 +132,7 @@ export function itemsPage({parts: [runId], query, signal, go}) {
     f: () => filters.querySelector("[name=filter]")?.focus(),
     d: dense,
     "]": () => last?.next && go(itemsPath(runId, {...wanted, ...looks, after: last.next})),
-    "[": () => after && history.back(),
+    "[": () => after && go(itemsPath(runId, {...wanted, ...looks})),
   });
   load().then(offer); // one after the other: of a large run the first page is there long before the rest
 }
