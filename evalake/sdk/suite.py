@@ -165,6 +165,8 @@ class Viewing:
     input_text: Callable[[Sample], str] = lambda sample: sample.input  # the sample as a reader reads it
     input_brief: Callable[[str], str] | None = None  # an input in a few words, for lists; None: its beginning
     input_is_code: bool = False  # then it is shown with numbers of its lines
+    # The input as a reader reads it, a result row, rows of further tables -> lines from 1, and what is said of each.
+    remarks: Callable[[str, Mapping[str, Any], Sequence[Mapping[str, Any]]], list[tuple[int, str]]] | None = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI
 from starlette.requests import HTTPConnection
 
+from evalake.core.configuration import Configuration
 from evalake.server.auth import AccessControl, Hosts, add_error_answers
 from evalake.server.settings import Settings
 from evalake.server.viewer.run_index import RunIndexes
@@ -24,6 +25,7 @@ def new_application(settings: Settings, bound: str, **described: Any) -> FastAPI
     hosts = Hosts(bound, settings.configuration.service.allowed_hosts)
     app.add_middleware(AccessControl, settings=settings, hosts=hosts)
     app.state.run_indexes = RunIndexes(settings.lake)
+    app.state.configuration = settings.configuration
     add_error_answers(app)
     return app
 
@@ -37,5 +39,11 @@ def _lake(connection: HTTPConnection) -> Lake:
     return _indexes(connection).lake
 
 
+def _configuration(connection: HTTPConnection) -> Configuration:
+    found: Configuration = connection.app.state.configuration
+    return found
+
+
+ConfigurationHere = Annotated[Configuration, Depends(_configuration)]
 IndexesHere = Annotated[RunIndexes, Depends(_indexes)]
 LakeHere = Annotated[Lake, Depends(_lake)]

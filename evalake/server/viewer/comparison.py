@@ -12,8 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from evalake.core.errors import UsageError
 from evalake.decisions.compare import NotComparableError, Side, compare_sides, find_sides
 from evalake.server.errors import NotFoundError, WrongQueryError
-from evalake.server.viewer.items import AnswerView, answer_view, beginnings
+from evalake.server.viewer.items import AnswerView, answer_view
 from evalake.server.viewer.run_index import RunIndex, RunIndexes
+from evalake.server.viewer.texts import beginnings
 from evalake.storage.lake import Lake
 from evalake.storage.sql.query import plain
 

@@ -10,10 +10,13 @@ from pydantic import BaseModel
 from evalake.contracts.contract import Row
 from evalake.contracts.tables import CALL_FAILURES, CALLS
 from evalake.contracts.tables.runs import JUDGE_CALL, SUBJECT_CALL
-from evalake.core.errors import EvalakeError
+from evalake.core.configuration import Configuration
+from evalake.core.errors import EvalakeError, ProviderError
+from evalake.models.again import ask_again
 from evalake.models.request import Failure, Reply, Request
 from evalake.sdk import Exchange, Item, Sample
 from evalake.sdk.json_in_text import split_thinking
+from evalake.server.errors import NotFoundError
 from evalake.server.scoring.views import Micros, micros
 from evalake.server.viewer.run_index import RunIndex
 from evalake.storage.lake import Lake
@@ -24,11 +27,28 @@ ANSWER_NAMES = ("model", "judge", "prompt_type", "replicate")  # of an answer, a
 MOST_TURNS = 8  # of a conversation beyond what the manifest tells
 
 
+class ToolCall(BaseModel):
+    """A tool that a model wants called; `arguments` are JSON where the model wrote JSON."""
+
+    name: str
+    arguments: str
+
+
 class Message(BaseModel):
     """One message of a request."""
 
     role: str
     content: str
+    tool_calls: list[ToolCall] = []
+
+
+class RequestView(BaseModel):
+    """A request as it was sent, and the commands that ask it again; `why` says why there are none."""
+
+    request: str
+    curl: str | None = None
+    python: str | None = None
+    why: str | None = None
 
 
 class EarlierReply(BaseModel):
@@ -38,7 +58,9 @@ class EarlierReply(BaseModel):
     run_id: str
     answered_at_us: Micros
     text: str | None
-    is_the_reply: bool  # of its repeat
+    reply_revision: int
+    is_the_reply: bool  # of its repeat and revision
+    is_replaced: bool  # by a newer revision, which was asked for explicitly
 
 
 class CallView(BaseModel):
@@ -55,7 +77,7 @@ class CallView(BaseModel):
     answer: str | None  # the reply without its thinking
     thinking: str | None
     refusal: str | None
-    tool_calls: str | None  # JSON
+    tool_calls: list[ToolCall]
     finish_reason: str | None
     error_kind: str | None
     error: str | None
@@ -197,15 +219,18 @@ def _failure(row: Row) -> Failure:
 def _answered_call(whose: Row, row: Row, same_prompt: Sequence[Row], run_id: str) -> CallView:
     answer, thinking = (None, "") if row["response"] is None else split_thinking(row["response"])
     thoughts = "\n\n".join(filter(None, (row["reasoning"], thinking)))
-    fields = {name: row[name] for name in CallView.model_fields if name in row}
-    first = {key_of(each): each for each in reversed(same_prompt)}
+    fields = {name: row[name] for name in CallView.model_fields if name in row and name != "tool_calls"}
+    first = {(key_of(each), each["reply_revision"]): each for each in reversed(same_prompt)}
+    newest = {key_of(each): each["reply_revision"] for each in reversed(same_prompt)}
     others = [
         EarlierReply(
             replicate=each["replicate"],
             run_id=each["run_id"],
             answered_at_us=micros(each["answered_at"]) or 0,
             text=each["response"],
-            is_the_reply=first[key_of(each)] is each,
+            reply_revision=each["reply_revision"],
+            is_the_reply=first[key_of(each), each["reply_revision"]] is each,
+            is_replaced=each["reply_revision"] < newest[key_of(each)],
         )
         for each in same_prompt
         if each is not row
@@ -214,6 +239,7 @@ def _answered_call(whose: Row, row: Row, same_prompt: Sequence[Row], run_id: str
     return CallView(
         **{**fields, **whose},
         messages=_messages(request),
+        tool_calls=tool_calls(_decoded_list(row["tool_calls"])),
         parameters={name: request[name] for name in request.keys() - {"model", "messages"}}
         if "messages" in request
         else {},
@@ -231,6 +257,7 @@ def _failed_call(whose: Row, row: Row) -> CallView:
     fields = {name: value for name, value in row.items() if name in CallView.model_fields}
     failed: dict[str, Any] = {
         "messages": [],
+        "tool_calls": [],
         "parameters": {},
         "error_kind": row["kind"],
         "error": row["message"],
@@ -242,21 +269,58 @@ def _failed_call(whose: Row, row: Row) -> CallView:
     return CallView(**{**dict.fromkeys(CallView.model_fields), **fields, **failed, **whose})
 
 
+def request_view(lake: Lake, configuration: Configuration, prompt_hash: str) -> RequestView:
+    """Read a request of the ledger. Raises NotFoundError where it has none of that hash."""
+    rows = lake.frame(CALLS).filter(pl.col("prompt_hash") == prompt_hash).select("request").head(1).collect()
+    if rows.is_empty():
+        raise NotFoundError("the ledger has no such request")
+    text = rows.item()
+    request = _decoded(text)
+    if "messages" not in request:
+        return RequestView(request=text, why="The request was recorded elsewhere: its text is not here.")
+    try:
+        return RequestView(request=text, **ask_again(request, configuration)._asdict())
+    except ProviderError as error:
+        return RequestView(request=text, why=str(error))
+
+
 def _messages(request: Mapping[str, Any]) -> list[Message]:
     messages = request.get("messages")
     if not isinstance(messages, list):
         return []
-    return [Message(role=str(each.get("role", "")), content=_whole(each)) for each in messages]
+    return [
+        Message(
+            role=" ".join(str(each[name]) for name in ("role", "name") if each.get(name)),
+            content="" if each.get("content") is None else _text(each["content"]),
+            tool_calls=tool_calls(each.get("tool_calls")),
+        )
+        for each in messages
+        if isinstance(each, Mapping)
+    ]
 
 
-def _whole(message: Mapping[str, Any]) -> str:
-    """Write the content of a message, and its calls of tools below."""
-    parts = [message.get("content"), message.get("tool_calls")]
-    return "\n\n".join(_text(part) for part in parts if part) or _text(parts[0])
+def tool_calls(given: Any) -> list[ToolCall]:
+    """Read calls of tools in OpenAI's form; one in another form is kept whole, under no name."""
+    if not isinstance(given, list):
+        return []
+    functions = [each.get("function") if isinstance(each, Mapping) else None for each in given]
+    return [
+        ToolCall(name=str(function.get("name", "")), arguments=_text(function.get("arguments", "")))
+        if isinstance(function, Mapping)
+        else ToolCall(name="", arguments=_text(each))
+        for each, function in zip(given, functions, strict=True)
+    ]
 
 
 def _text(content: Any) -> str:
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+
+
+def _decoded_list(text: str | None) -> Any:
+    try:
+        return json.loads(text or "null")
+    except ValueError:
+        return [text]
 
 
 def _decoded(request: str) -> dict[str, Any]:

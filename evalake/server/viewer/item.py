@@ -12,7 +12,7 @@ from evalake.contracts.tables import RUN_ITEMS, SAMPLES, SNAPSHOTS
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.sdk import Suite
 from evalake.server.viewer.conversation import ANSWER_NAMES, Asked, CallView, Conversations
-from evalake.server.viewer.items import AnswerView, Neighbours, Wanted, answer_view, neighbours
+from evalake.server.viewer.items import AnswerView, Neighbours, Wanted, answer_view, matching, neighbours
 from evalake.server.viewer.run_index import RunIndex, RunIndexes, scorer_version
 from evalake.storage.lake import Lake
 from evalake.storage.sql.query import plain
@@ -27,6 +27,13 @@ class Fact(BaseModel):
     value: Any
 
 
+class Remark(BaseModel):
+    """What was said of a line of `input_text`, from 1."""
+
+    line: int
+    text: str
+
+
 class Detail(AnswerView):
     """An answer with what was read out of it; `calls` name the calls of its conversation, in order."""
 
@@ -36,6 +43,7 @@ class Detail(AnswerView):
     landed_by: str | None  # the run that landed its row first
     values: list[Fact]
     details: list[list[Fact]]
+    remarks: list[Remark]
     calls: list[str]
 
 
@@ -69,9 +77,18 @@ class ItemDetail(Neighbours, ItemContent):
 def item_detail(indexes: RunIndexes, run_id: str, item_id: str, wanted: Wanted) -> ItemDetail:
     """Read an item of a run whole. Raises NotFoundError where there is no such run or item."""
     index = indexes.of(run_id)
-    place = neighbours(indexes, index, item_id, wanted)
+    found = matching(indexes, index, wanted)
+    place = neighbours(index, found, item_id)
     [content] = item_contents(indexes.lake, index, [item_id])
+    of_item = index.samples.filter(pl.col("sample_hash") == item_id)
+    matches = {_name(row): row["matches"] for row in found.answers.join(of_item, on="place", how="semi").to_dicts()}
+    for answer in content.answers:
+        answer.matches = matches.get(_name(dict(answer)))
     return ItemDetail(**dict(content), **dict(place))
+
+
+def _name(answer: Row) -> tuple[Any, ...]:
+    return tuple(answer[name] for name in ANSWER_NAMES)
 
 
 def item_contents(lake: Lake, index: RunIndex, item_ids: Sequence[str]) -> Iterator[ItemContent]:
@@ -104,31 +121,36 @@ class Material:
         sample = sample_of(row)
         conversations = Conversations(self._asked, self._index, sample, self._options)
         answers = self._answers.filter(pl.col("sample_hash") == item_id).drop("sample_hash").iter_rows(named=True)
+        input_text = suite.presentation.viewing.input_text(sample)
         return ItemContent(
             run_id=self._index.run["run_id"],
             suite=suite.name,
             item_id=item_id,
             **{name: value for name, value in row.items() if name in ItemContent.model_fields and name != "suite"},
-            input_text=suite.presentation.viewing.input_text(sample),
+            input_text=input_text,
             input_is_code=suite.presentation.viewing.input_is_code,
-            answers=[self._detail(item_id, answer, conversations) for answer in answers],
+            answers=[self._detail(item_id, input_text, answer, conversations) for answer in answers],
             calls=conversations.calls(),
         )
 
-    def _detail(self, item_id: str, answer: Row, conversations: Conversations) -> Detail:
+    def _detail(self, item_id: str, input_text: str, answer: Row, conversations: Conversations) -> Detail:
         suite = self._index.suite
+        viewing = suite.presentation.viewing
         entry = next(
             entry for entry in self._manifest[item_id] if all(entry[name] == answer[name] for name in ANSWER_NAMES)
         )
         row = next((row for row in self._rows.get(item_id, ()) if _same(row, entry)), None)
+        further = [] if row is None else _of_row(row, self._details)
+        remarks = [] if row is None or viewing.remarks is None else viewing.remarks(input_text, row, further)
         return Detail(
             **answer_view(answer, self._index.flags).model_dump(),
             prompt_hash=entry["prompt_hash"],
             judge_hash=entry["judge_hash"],
             scorer_version=None if row is None else row["scorer_version"],
             landed_by=None if row is None else row["landed_by_run"],
-            values=[] if row is None else _facts(row, suite.presentation.viewing.shown),
-            details=[] if row is None else _details(row, self._details, suite),
+            values=[] if row is None else _facts(row, viewing.shown),
+            details=[_facts(each, viewing.details) for each in further],
+            remarks=[Remark(line=line, text=text) for line, text in remarks],
             calls=conversations.of(entry),
         )
 
@@ -170,9 +192,8 @@ def _detail_rows(lake: Lake, suite: Suite, rows: Sequence[Row]) -> list[tuple[tu
     return details
 
 
-def _details(row: Row, details: Sequence[tuple[tuple[str, ...], Row]], suite: Suite) -> list[list[Fact]]:
-    ours = [detail for key, detail in details if all(detail[name] == row[name] for name in key)]
-    return [_facts(detail, suite.presentation.viewing.details) for detail in ours]
+def _of_row(row: Row, details: Sequence[tuple[tuple[str, ...], dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [detail for key, detail in details if all(detail[name] == row[name] for name in key)]
 
 
 def _facts(row: Row, shown: Iterable[tuple[str, str]]) -> list[Fact]:

@@ -10,20 +10,17 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evalake.contracts.tables import CALLS, SAMPLES
 from evalake.server.errors import NotFoundError, WrongQueryError
+from evalake.server.viewer.expression import LONGEST, Column, compile_filter
 from evalake.server.viewer.run_index import RunIndex, RunIndexes, count_samples
+from evalake.server.viewer.texts import beginnings, beginnings_of_replies, nearest
 from evalake.storage.lake import Lake
 
 Name = Annotated[str, Field(max_length=500)]
-Sort = Literal["position", "sample", "category", "wrong", "score", "confidence", "latency", "cost", "tokens"]
+Sort = Literal["position", "sample", "category", "wrong", "score", "confidence", "latency", "cost", "tokens", "answer"]
 
-PREVIEW = 240  # characters of an input that a list shows
-_SORTED_BY = {
-    "score": "score",
-    "confidence": "confidence",
-    "latency": "latency_ms",
-    "cost": "cost_usd",
-    "tokens": "output_tokens",
-}
+MOST_RUNS = 5  # beside the run itself
+_MEASURES = {"confidence": "confidence", "latency": "latency_ms", "cost": "cost_usd", "tokens": "output_tokens"}
+_SORTED_BY = {"score": "score", **_MEASURES}
 
 
 class Wanted(BaseModel):
@@ -47,7 +44,14 @@ class Wanted(BaseModel):
     differ: Annotated[str, Field(max_length=300)] | None = Field(
         None, description="`models` or `judges` whose verdicts differ, or `run:ID`, whose verdicts were others."
     )
+    filter: Annotated[str, Field(max_length=LONGEST)] | None = Field(
+        None, description='A condition on one answer, like `verdict = "ALLOW" and model ~ "gpt" and cost > 0.01`.'
+    )
+    like: Annotated[str, Field(max_length=100)] | None = Field(
+        None, description="An item: those whose inputs share most words with its come first, and alone."
+    )
     sort: Sort = "position"
+    of: Name | None = Field(None, description="`answer` sorts by the answers of this model.")
     order: Literal["asc", "desc"] = "asc"
 
     @model_validator(mode="before")
@@ -68,6 +72,9 @@ class WantedPage(Wanted):
 
     after: Annotated[str, Field(max_length=100)] | None = Field(None, description="`next` of the page before.")
     limit: Annotated[int, Field(ge=1, le=500)] = 50
+    beside: list[Name] = Field(
+        default=[], max_length=MOST_RUNS, description="Runs whose answers to the same samples are shown, too."
+    )
 
 
 WantedQuery = Annotated[Wanted, Query()]
@@ -91,6 +98,9 @@ class AnswerView(BaseModel):
     output_tokens: int | None
     cost_usd: float | None
     flags: list[str]
+    matches: bool | None = None  # what was asked of answers; null where nothing was
+    reply: str | None = None  # its beginning, in lists
+    run_id: str | None = None  # null: the run that was asked for
 
 
 class ItemView(BaseModel):
@@ -116,7 +126,7 @@ class ItemPage(BaseModel):
 
 @dataclass(frozen=True)
 class Matching:
-    """The items that match, in the order wanted: place and sample_hash; and the answers that are shown of them."""
+    """The items that match, in the order wanted, and the answers that are shown; `matches` marks those that match."""
 
     items: pl.DataFrame
     answers: pl.DataFrame
@@ -135,8 +145,11 @@ def item_page(indexes: RunIndexes, run_id: str, wanted: WantedPage) -> ItemPage:
     start = 0 if wanted.after is None else _rank_after(index, items, wanted)
     page = items.items.slice(start, wanted.limit)
     is_last = start + page.height >= items.items.height
+    views = item_views(indexes.lake, index, page, items.answers)
+    for run_id_beside in wanted.beside:
+        _add_answers(indexes, views, index, run_id_beside, wanted)
     return ItemPage(
-        items=item_views(indexes.lake, index, page, items.answers),
+        items=views,
         total=items.items.height,
         next=None if is_last or page.is_empty() else page["sample_hash"][-1],
         first=start + 1 if page.height else 0,
@@ -162,11 +175,19 @@ def matching(indexes: RunIndexes, index: RunIndex, wanted: Wanted) -> Matching:
     kept = samples.select("place").to_series()
     if wanted.differ:
         kept = kept.filter(kept.is_in(_differing(indexes, index, shown, wanted.differ).implode()))
-    if (matched := _matched(indexes.lake, index, shown, wanted)) is not None:
+    shown, matched = _matched(indexes.lake, index, shown, wanted)
+    if matched is not None:
         kept = kept.filter(kept.is_in(matched.implode()))
     if wanted.model or wanted.judge or wanted.prompt_type:
         kept = kept.filter(kept.is_in(shown["place"].unique().implode()))
     items = samples.filter(pl.col("place").is_in(kept.implode()))
+    if wanted.like:
+        near = nearest(indexes.lake, index, wanted.like)
+        ranks = pl.Series(list(near), dtype=pl.String)
+        items = items.filter(pl.col("sample_hash").is_in(ranks.implode()))
+        if wanted.sort == "position":
+            ranked = pl.DataFrame({"sample_hash": ranks}).join(items, on="sample_hash", maintain_order="left")
+            return Matching(ranked.select(items.columns), shown)
     return Matching(_sorted(items, shown, wanted), shown)
 
 
@@ -178,8 +199,22 @@ def _shown(index: RunIndex, wanted: Wanted) -> pl.DataFrame:
     return answers
 
 
-def _matched(lake: Lake, index: RunIndex, shown: pl.DataFrame, wanted: Wanted) -> pl.Series | None:
-    """Find the places of the items of which one shown answer meets all conditions; None where there is none."""
+def _matched(lake: Lake, index: RunIndex, shown: pl.DataFrame, wanted: Wanted) -> tuple[pl.DataFrame, pl.Series | None]:
+    """Mark the answers that meet all conditions, and find the places of their items; None without conditions."""
+    conditions = _conditions(index, wanted)
+    if not conditions and not wanted.q:
+        return shown.with_columns(matches=pl.lit(None, pl.Boolean)), None
+    decided = pl.all_horizontal(pl.lit(True), *conditions)
+    if not wanted.q:
+        marked = _marked(index, shown, decided)
+        return marked, marked.filter("matches")["place"].unique()
+    in_sample, says = _samples_with(lake, index, wanted.q), _says(lake, index, wanted.q)
+    marked = _marked(index, shown, decided & (pl.col("place").is_in(in_sample.implode()) | says))
+    places = marked.filter("matches")["place"]
+    return marked, (places if conditions else pl.concat([in_sample, places])).unique()
+
+
+def _conditions(index: RunIndex, wanted: Wanted) -> list[pl.Expr]:
     conditions: list[pl.Expr] = []
     if wanted.verdict:
         conditions.append(pl.col("verdict").cast(pl.String).is_in(wanted.verdict))
@@ -193,15 +228,30 @@ def _matched(lake: Lake, index: RunIndex, shown: pl.DataFrame, wanted: Wanted) -
         if name not in index.flags:
             raise WrongQueryError(f"there is no flag {name}: {', '.join(index.flags)}")
         conditions.append(pl.col(name))
-    if not wanted.q:
-        return shown.filter(conditions)["place"].unique() if conditions else None
-    in_sample = _samples_with(lake, index, wanted.q)
-    places = shown.filter(_says(lake, index, wanted.q))["place"]
-    if not conditions:
-        return pl.concat([in_sample, places]).unique()
-    decided = shown.filter(conditions)
-    both = decided.filter(pl.col("place").is_in(in_sample.implode()) | _says(lake, index, wanted.q))
-    return both["place"].unique()
+    if wanted.filter:
+        conditions.append(compile_filter(wanted.filter, filter_columns(index)))
+    return conditions
+
+
+def filter_columns(index: RunIndex) -> dict[str, Column]:
+    """List what a filter expression may name: columns of answers and of their samples, and the suite's flags."""
+    texts = {"model": "model", "judge": "judge", "prompt": "prompt_type", "verdict": "verdict", "error": "error"}
+    texts |= {"sample": "sample_id", "dataset": "dataset", "category": "category", "label": "label"}
+    numbers = {"score": "score", "repeat": "replicate", **_MEASURES, "input_tokens": "input_tokens"}
+    known = {"score", "replicate", *index.measures}
+    return {
+        **{name: Column(pl.col(column).cast(pl.String), "text") for name, column in texts.items()},
+        "correct": Column(pl.col("correct"), "yes or no"),
+        **{name: Column(pl.col(column), "number") for name, column in numbers.items() if column in known},
+        **{name: Column(pl.col(name), "yes or no") for name in index.flags},
+    }
+
+
+def _marked(index: RunIndex, shown: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:
+    """Add to answers whether they meet a condition, which may name columns of their samples."""
+    of_samples = index.samples.select("place", "sample_id", "dataset", "category", "label")
+    joined = shown.join(of_samples, on="place", how="left", maintain_order="left")
+    return joined.with_columns(matches=condition.fill_null(False)).drop(of_samples.columns[1:])
 
 
 def _samples_with(lake: Lake, index: RunIndex, text: str) -> pl.Series:
@@ -261,7 +311,11 @@ def _sorted(items: pl.DataFrame, shown: pl.DataFrame, wanted: Wanted) -> pl.Data
     if wanted.sort in ("sample", "category"):
         by = "sample_id" if wanted.sort == "sample" else "category"
         return items.sort(by, "place", descending=[descending, False], nulls_last=True)
-    if wanted.sort == "wrong":
+    if wanted.sort == "answer":
+        shown = shown.filter(pl.col("model").cast(pl.String) == wanted.of) if wanted.of else shown
+        has_scores = shown["score"].count() > 0
+        value = pl.col("score").mean() if has_scores else pl.col("verdict").cast(pl.String).min()
+    elif wanted.sort == "wrong":
         value = (~pl.col("correct")).sum()
     elif (name := _SORTED_BY[wanted.sort]) in shown.columns:
         value = pl.col(name).mean()
@@ -274,6 +328,8 @@ def _sorted(items: pl.DataFrame, shown: pl.DataFrame, wanted: Wanted) -> pl.Data
 
 def _rank_after(index: RunIndex, items: Matching, wanted: WantedPage) -> int:
     """Count the items before the page, up to the item it begins after, even where that does not match any more."""
+    if wanted.like:
+        return (items.items["sample_hash"].index_of(wanted.after) or 0) + 1
     places = index.samples.filter(pl.col("sample_hash") == wanted.after)["place"]
     if places.is_empty():
         raise WrongQueryError("after is the `next` of another page of this run")
@@ -284,8 +340,10 @@ def _rank_after(index: RunIndex, items: Matching, wanted: WantedPage) -> int:
 
 
 def item_views(lake: Lake, index: RunIndex, page: pl.DataFrame, answers: pl.DataFrame) -> list[ItemView]:
-    """Build the list entries of items of a run, each with its answers and the beginning of its input."""
-    inputs = beginnings(lake, index, page["sample_hash"].to_list())
+    """Build the list entries of items of a run: each with its answers, and the beginnings of input and replies."""
+    hashes = page["sample_hash"].to_list()
+    inputs = beginnings(lake, index, hashes)
+    replies = beginnings_of_replies(lake, index, hashes)
     shown = answers.filter(pl.col("place").is_in(page["place"].implode()))
     by_place = shown.rows_by_key("place", named=True)
     return [
@@ -293,25 +351,30 @@ def item_views(lake: Lake, index: RunIndex, page: pl.DataFrame, answers: pl.Data
             item_id=row["sample_hash"],
             **{name: row[name] for name in ("dataset", "sample_id", "category", "label")},
             input=inputs.get(row["sample_hash"], ""),
-            answers=[answer_view(each, index.flags) for each in by_place.get(row["place"], ())],
+            answers=[
+                answer_view(each, index.flags, replies.get((row["sample_hash"], each["asked"], each["replicate"])))
+                for each in by_place.get(row["place"], ())
+            ],
         )
         for row in page.iter_rows(named=True)
     ]
 
 
-def answer_view(row: Mapping[str, Any], flags: Sequence[str]) -> AnswerView:
+def answer_view(row: Mapping[str, Any], flags: Sequence[str], reply: str | None = None) -> AnswerView:
     """Convert an answer of an index to the form of a list."""
     fields = {name: row.get(name) for name in AnswerView.model_fields}
-    return AnswerView(**{**fields, "flags": [name for name in flags if row[name]]})
+    return AnswerView(**{**fields, "flags": [name for name in flags if row[name]], "reply": reply})
 
 
-def beginnings(lake: Lake, index: RunIndex, hashes: Sequence[str]) -> dict[str, str]:
-    """Read the beginnings of samples' inputs, or the few words in which their suite describes them, by sample hash."""
-    brief = index.suite.presentation.viewing.input_brief
-    text = pl.col("input") if brief else pl.col("input").str.head(PREVIEW)
-    rows = lake.frame(SAMPLES).filter(pl.col("suite") == index.suite.name, pl.col("sample_hash").is_in(list(hashes)))
-    texts = rows.select("sample_hash", text).unique("sample_hash").collect().iter_rows()
-    return {sample_hash: brief(kept)[:PREVIEW] if brief else kept for sample_hash, kept in texts}
+def _add_answers(indexes: RunIndexes, views: Sequence[ItemView], index: RunIndex, run_id: str, wanted: Wanted) -> None:
+    """Add to items the answers that another run of the same suite has to the same samples."""
+    other = indexes.of(run_id)
+    if other.suite.name != index.suite.name:
+        raise WrongQueryError(f"{run_id} is a run of {other.suite.name}, not of {index.suite.name}")
+    same = other.samples.filter(pl.col("sample_hash").is_in([each.item_id for each in views]))
+    theirs = {each.item_id: each.answers for each in item_views(indexes.lake, other, same, _shown(other, wanted))}
+    for view in views:
+        view.answers += [each.model_copy(update={"run_id": run_id}) for each in theirs.get(view.item_id, ())]
 
 
 class Neighbours(BaseModel):
@@ -323,11 +386,11 @@ class Neighbours(BaseModel):
     next: str | None
 
 
-def neighbours(indexes: RunIndexes, index: RunIndex, item_id: str, wanted: Wanted) -> Neighbours:
+def neighbours(index: RunIndex, found: Matching, item_id: str) -> Neighbours:
     """Find the neighbours of an item among those that match. Raises NotFoundError where the run has no such item."""
     if item_id not in index.samples["sample_hash"]:
         raise NotFoundError("the run has no such sample")
-    hashes = matching(indexes, index, wanted).items["sample_hash"]
+    hashes = found.items["sample_hash"]
     at = hashes.index_of(item_id)
     if at is None:
         return Neighbours(number=None, total=len(hashes), previous=None, next=hashes[0] if len(hashes) else None)

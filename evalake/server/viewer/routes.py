@@ -1,12 +1,13 @@
 """Routes of the viewer: runs, metrics, items, one item, questions in SQL. They only read."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
-from evalake.server.viewer.access import IndexesHere, LakeHere
+from evalake.server.viewer.access import ConfigurationHere, IndexesHere, LakeHere
 from evalake.server.viewer.checks import TableCheck, last_checks
 from evalake.server.viewer.comparison import (
     ColumnsPage,
@@ -19,6 +20,8 @@ from evalake.server.viewer.comparison import (
     comparison,
     pair_page,
 )
+from evalake.server.viewer.conversation import RequestView, request_view
+from evalake.server.viewer.download import WantedFile, items_file
 from evalake.server.viewer.item import ItemDetail, item_detail
 from evalake.server.viewer.items import ItemPage, WantedPageQuery, WantedQuery, item_page
 from evalake.server.viewer.overview import Metrics, StepView, metric_history, metric_steps
@@ -38,7 +41,11 @@ from evalake.server.viewer.sql import Answer, Askable, Question, QuestionForFile
 router = APIRouter(prefix="/api/v1", tags=["viewer"])
 
 Name = Annotated[str | None, Query(max_length=200)]
-MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+MEDIA_TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "jsonl": "application/jsonl",
+    "parquet": "application/vnd.apache.parquet",
+}
 RunId = Annotated[str, Path(max_length=300)]
 ItemId = Annotated[str, Path(max_length=100)]
 
@@ -115,10 +122,22 @@ def read_items(run_id: RunId, indexes: IndexesHere, wanted: WantedPageQuery) -> 
     return item_page(indexes, run_id, wanted)
 
 
+@router.get("/runs/{run_id}/items.file", response_class=StreamingResponse, responses=_refusals(400, 401, 404, 500))
+def read_items_file(run_id: RunId, indexes: IndexesHere, wanted: Annotated[WantedFile, Query()]) -> StreamingResponse:
+    """Read all answers that the filters keep, as CSV, JSONL or Parquet: a row an answer, with its texts."""
+    return _file(items_file(indexes, run_id, wanted), "answers", wanted.format)
+
+
 @router.get("/runs/{run_id}/items/{item_id}", responses=_refusals(400, 401, 404, 500))
 def read_item(run_id: RunId, item_id: ItemId, indexes: IndexesHere, wanted: WantedQuery) -> ItemDetail:
     """Read an item whole, every message as plain text, and its neighbours among the items that the filters keep."""
     return item_detail(indexes, run_id, item_id, wanted)
+
+
+@router.get("/requests/{prompt_hash}", responses=_refusals(401, 404, 500))
+def read_request(prompt_hash: ItemId, lake: LakeHere, configuration: ConfigurationHere) -> RequestView:
+    """Read a request as it was sent, and the commands that ask it again."""
+    return request_view(lake, configuration, prompt_hash)
 
 
 @router.get("/compare", responses=_refusals(400, 401, 404, 500))
@@ -160,5 +179,9 @@ def ask_in_sql(lake: LakeHere, question: Question) -> Answer:
 @router.post("/sql/file", response_class=StreamingResponse, responses=_refusals(400, 401, 429, 500))
 def ask_for_a_file(lake: LakeHere, question: QuestionForFile) -> StreamingResponse:
     """Run a query, and return all rows of its result, as CSV or Parquet."""
-    headers = {"content-disposition": f'attachment; filename="result.{question.format}"'}
-    return StreamingResponse(ask_for_file(lake, question), headers=headers, media_type=MEDIA_TYPES[question.format])
+    return _file(ask_for_file(lake, question), "result", question.format)
+
+
+def _file(parts: Iterator[bytes], name: str, style: str) -> StreamingResponse:
+    headers = {"content-disposition": f'attachment; filename="{name}.{style}"'}
+    return StreamingResponse(parts, headers=headers, media_type=MEDIA_TYPES[style])

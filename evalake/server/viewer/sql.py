@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cache
 from tempfile import TemporaryFile
-from typing import IO, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import polars as pl
 from pyarrow import ArrowException
@@ -14,10 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evalake.core.errors import LakeError, QueryError
 from evalake.server.errors import BusyError, WrongQueryError
+from evalake.server.viewer.download import parts_of
 from evalake.storage.lake import Lake
 from evalake.storage.sql.catalogue import catalogue
 from evalake.storage.sql.query import Result, as_text, open_query, plain, write_csv, write_parquet
-from evalake.storage.sql.start import MEGABYTE
 from evalake.suites.registry import all_contracts, suite, suite_names
 
 MOST_ROWS = 1000  # of an answer that is shown
@@ -135,13 +135,7 @@ def ask_for_file(lake: Lake, question: QuestionForFile) -> Iterator[bytes]:
             reason = getattr(error, "strerror", None) or error
             raise LakeError(f"the result cannot be written as {question.format}: {reason}") from error
         raise
-    return _parts(file)
-
-
-def _parts(file: IO[bytes]) -> Iterator[bytes]:
-    with file:
-        while part := file.read(MEGABYTE):
-            yield part
+    return parts_of(file)
 
 
 @contextmanager

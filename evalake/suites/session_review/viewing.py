@@ -1,6 +1,8 @@
 """How the viewer shows session_review: the points that a judge gave a session, and its words."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -11,7 +13,7 @@ from evalake.sdk.figures import Answers
 from evalake.sdk.json_in_text import json_object
 from evalake.suites.session_review.metrics import BANDS
 from evalake.suites.session_review.replies import CATEGORIES
-from evalake.suites.session_review.session import AgentMessage, fit, load
+from evalake.suites.session_review.session import FINAL_ANALYSIS, AgentMessage, fit, load
 
 MOST_CHARACTERS = 1_000_000
 MOST_OF_A_PART = 110  # characters of alert and first words in a list
@@ -53,6 +55,34 @@ def _alert_words(alert: str) -> str:
     return titles[0] if titles else ", ".join(words.values()) or alert
 
 
+_QUOTED = re.compile(r"""["“`]([^"“”`\n]{4,300})["”`]""")
+_NUMBERED = re.compile(r"\b(?:turn|step|interaction|event|call) #?(\d{1,4})\b", re.IGNORECASE)
+_TOOL = re.compile(r"\b\w+(?:[.-]\w+)+\b")
+_AT_END = re.compile(r"\b(?:final analysis|conclusion)\b", re.IGNORECASE)
+
+
+def remarks(text: str, row: Mapping[str, Any], missing: Sequence[Mapping[str, Any]]) -> list[tuple[int, str]]:
+    """Place the judge's words at what they speak of: a numbered turn, a quotation, a tool, or the final analysis."""
+    lines = text.split("\n")
+    said = [line.strip("-* ") for line in (row["score_analysis"] or "").split("\n") if line.startswith(("-", "*"))]
+    placed = [(place, words) for words in said if (place := _place(words, lines)) is not None]
+    told = [(each["tool_name"], f"{each['tool_name']} was missed: {each['rationale']}") for each in missing]
+    return placed + [(at, words) for tool, words in told if (at := _first(lines, f"- {tool}:")) is not None]
+
+
+def _place(words: str, lines: Sequence[str]) -> int | None:
+    """Find the line that a judge's sentence speaks of."""
+    starts = [f"## {number} " for number in _NUMBERED.findall(words)]
+    starts += [f"{head}{tool}" for tool in _TOOL.findall(words) for head in ("TOOL CALL ", "- ")]
+    found = (_first(lines, text) for text in (*starts, *_QUOTED.findall(words)))
+    at = next((line for line in found if line is not None), None)
+    return _first(lines, f"# {FINAL_ANALYSIS}") if at is None and _AT_END.search(words) else at
+
+
+def _first(lines: Sequence[str], text: str) -> int | None:
+    return next((number for number, line in enumerate(lines, 1) if text in line), None)
+
+
 VIEWING = Viewing(
     verdict=pl.when(pl.col("total_score").is_null()).then(pl.col("status")).otherwise(pl.lit("scored")),
     score=pl.col("total_score").cast(pl.Float64),
@@ -77,6 +107,7 @@ VIEWING = Viewing(
     details=(("tool_name", "missing tool"), ("rationale", "what it would have changed")),
     input_text=session_text,
     input_brief=in_brief,
+    remarks=remarks,
 )
 
 

@@ -1,8 +1,30 @@
 """How the viewer shows solidity_audit: an audit's verdict, what its judge said, and each finding as it was classed."""
 
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import polars as pl
 
 from evalake.sdk import Viewing
+from evalake.suites.solidity_audit.replies import lines_in, words_in
+
+_NAMED = re.compile(r"\s*(?:function|modifier)\s+(\w+)")
+
+
+def remarks(source: str, _: Mapping[str, Any], findings: Sequence[Mapping[str, Any]]) -> list[tuple[int, str]]:
+    """Place each finding at the lines or functions that it claims, with its class and the judge's reason."""
+    lines = source.split("\n")
+    heads = [(number, found[1]) for number, line in enumerate(lines, 1) if (found := _NAMED.match(line))]
+    placed = []
+    for row in findings:
+        claimed = row["location_claimed"] or ""
+        names = words_in(claimed)
+        at = sorted(lines_in(claimed))[:1] or [number for number, name in heads if name in names]
+        told = (row["vulnerability_type_claimed"], row["classification"].replace("_", " ").lower(), row["reason"])
+        placed += [(line, ": ".join(filter(None, told))) for line in at if line <= len(lines)]
+    return placed
+
 
 _called_vulnerable = pl.col("said_vulnerable")
 
@@ -60,4 +82,5 @@ VIEWING = Viewing(
         ("reason", "the judge's reason"),
     ),
     input_is_code=True,
+    remarks=remarks,
 )

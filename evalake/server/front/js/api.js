@@ -50,9 +50,9 @@ export function send(method, path, body) {
   return call(method, path, body);
 }
 
-/** POST an object; the file that is the answer, as a Blob. Throws ApiError. */
-export async function fileOf(path, body) {
-  const response = await ask("POST", path, body);
+/** POST an object, or GET without one; the file that is the answer, as a Blob. Throws ApiError. */
+export async function fileOf(path, body = undefined) {
+  const response = await ask(body === undefined ? "GET" : "POST", path, body);
   try {
     return await response.blob();
   } catch {

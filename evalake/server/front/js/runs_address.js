@@ -6,11 +6,14 @@ import {h} from "/js/dom.js";
 import {name} from "/js/format.js";
 
 /** What the address may say of which items are wanted: as the API takes it. */
-export const FILTERS = ["model", "judge", "prompt_type", "verdict", "correct", "error", "flag", "category", "label", "dataset", "q", "differ", "sort", "order"];
+export const FILTERS = ["model", "judge", "prompt_type", "verdict", "correct", "error", "flag", "category", "label", "dataset", "q", "differ", "filter", "like", "sort", "of", "order"];
 
-/** The filters of an address: names to texts, or to lists where a name is repeated. */
-export function wantedOf(query) {
-  return Object.fromEntries(FILTERS.map((name) => [name, query.getAll(name).filter(Boolean)])
+/** What the address may say of how the list looks; the API is not asked with it, but for `beside`. */
+export const LOOKS = ["across", "beside", "hide", "dense"];
+
+/** The filters of an address, or its `names`: names to texts, or to lists where a name is repeated. */
+export function wantedOf(query, names = FILTERS) {
+  return Object.fromEntries(names.map((name) => [name, query.getAll(name).filter(Boolean)])
     .filter(([, values]) => values.length).map(([name, values]) => [name, values.length === 1 ? values[0] : values]));
 }
 
@@ -24,6 +27,11 @@ export function itemsPath(runId, wanted = {}) {
 
 export function itemPath(runId, itemId, wanted = {}) {
   return pathOf("item", runId, itemId) + queryText(wanted);
+}
+
+/** The place on an item's page where an answer is told. */
+export function placeOf({model, prompt_type: prompt, replicate}) {
+  return [model, prompt, String(replicate)];
 }
 
 export function comparePath(run, a, b) {

@@ -2,6 +2,7 @@
 
 import httpx
 
+from evalake.server.viewer.conversation import tool_calls
 from tests.integration.server.viewer.test_item import calls_of, item
 from tests.integration.server.viewer.world import AUDIT, AUDITOR, JUDGE, JUDGEMENT, SILENT, UNREADABLE, World
 
@@ -41,3 +42,14 @@ def test_a_call_that_was_given_up_on_says_why(http: httpx.Client, world: World) 
         5,
         None,
     )
+
+
+def test_tool_calls_are_told_apart_from_what_was_said_whatever_their_form() -> None:
+    well = {"id": "1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
+
+    assert [(each.name, each.arguments) for each in tool_calls([well, {"odd": True}, "text"])] == [
+        ("look", '{"at": 1}'),
+        ("", '{"odd": true}'),
+        ("", "text"),
+    ]
+    assert tool_calls(None) == tool_calls({"name": "look"}) == []

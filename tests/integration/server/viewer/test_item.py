@@ -1,5 +1,6 @@
 """One item whole: what was read out of its answers, and what stands beside it."""
 
+import json
 from typing import Any
 
 import httpx
@@ -60,6 +61,42 @@ def test_an_item_that_the_filters_leave_out_says_so_and_leads_to_them(http: http
 
     assert (whole["number"], whole["previous"]) == (None, None)
     assert whole["next"] == item(http, world.verdicts, "sample-00")["item_id"]
+
+
+def test_the_answer_that_a_filter_came_from_is_marked(http: httpx.Client, world: World) -> None:
+    whole = item(http, world.verdicts, "sample-00", filter="verdict = 'ALLOW'")
+
+    assert {answer["model"]: answer["matches"] for answer in whole["answers"]} == {BAD: True, GOOD: False}
+    assert {answer["matches"] for answer in item(http, world.verdicts, "sample-00")["answers"]} == {None}
+
+
+def test_a_finding_stands_at_the_function_that_it_names(http: httpx.Client, world: World) -> None:
+    whole = item(http, world.audits, "bank-1")
+    [remark] = [each for answer in whole["answers"] for each in answer["remarks"]]
+
+    assert "function withdraw" in whole["input_text"].split("\n")[remark["line"] - 1]
+    assert REASON in remark["text"]
+
+
+def test_samples_with_near_texts_come_nearest_first(http: httpx.Client, world: World) -> None:
+    like = item(http, world.verdicts, "sample-04")["item_id"]
+    first = http.get(f"/runs/{world.verdicts}/items", params={"like": like, "limit": 3}).json()
+    second = http.get(f"/runs/{world.verdicts}/items", params={"like": like, "after": first["next"]}).json()
+
+    assert first["items"][0]["item_id"] == like
+    assert all(each["input"].startswith("cat /etc/Secret") for each in (*first["items"], *second["items"]))
+    assert len({each["item_id"] for each in (*first["items"], *second["items"])}) == first["total"] == 15
+    assert http.get(f"/runs/{world.verdicts}/items", params={"like": "nothing"}).json()["total"] == 0
+
+
+def test_a_request_is_shown_as_it_was_sent_with_why_it_cannot_be_asked_again(http: httpx.Client, world: World) -> None:
+    call = calls_of(item(http, world.audits, "bank-1"), AUDITOR)[0]
+    shown = http.get(f"/requests/{call['prompt_hash']}").json()
+
+    assert json.loads(shown["request"])["messages"][-1]["content"] == call["messages"][-1]["content"]
+    assert (shown["curl"], shown["python"]) == (None, None)
+    assert "unknown" in shown["why"]
+    assert http.get("/requests/nothing").status_code == 404
 
 
 def test_an_unknown_item_is_not_found(http: httpx.Client, world: World) -> None:

@@ -1,12 +1,14 @@
 """The viewer's pages in a real browser: walked from the runs to a sample, at every width, light and dark."""
 
+import json
+import re
 from pathlib import Path
 
 from playwright.sync_api import expect
 
 from evalake.server.settings import Settings
 from tests.integration.server.viewer.conftest import Open, served
-from tests.integration.server.viewer.world import BAD, GOOD, TAG, World
+from tests.integration.server.viewer.world import BAD, GOOD, HOSTILE, TAG, World
 from tests.integration.storage.recorded_lake import lake_of_nights
 
 LOOKS = ((1440, "light"), (1024, "dark"), (390, "light"), (390, "dark"))
@@ -55,6 +57,41 @@ def test_walking_from_the_runs_to_a_sample_and_comparing(look: Open, address: st
     expect(page.get_by_role("heading", name="Difference, A − B")).to_be_visible()
     page.get_by_role("button", name="Compare", exact=True).first.click()
     expect(page.locator("mark").first).to_be_visible()
+
+
+def test_the_samples_are_a_matrix_walked_by_keys_filtered_by_an_expression_and_saved(
+    look: Open, address: str, world: World
+) -> None:
+    visit = look(f"{address}/runs/{world.verdicts}/items")
+    page = visit.page
+    page.get_by_label("Filter", exact=True).fill('verdict = "ALLOW" and missed')
+    page.keyboard.press("Enter")
+    expect(page.locator("tbody a.id")).to_have_text([f"sample-{number:02d}" for number in range(0, 30, 6)])
+    expect(page).to_have_url(re.compile("filter=verdict"))
+    page.get_by_role("button", name="Compact").click()
+    page.get_by_text("Columns: models").click()
+    page.get_by_label("Input", exact=True).uncheck()
+    page.reload()
+    expect(page.get_by_role("columnheader")).to_have_text(["Sample", "bad", "good"])
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download JSONL").click()
+    lines = [json.loads(line) for line in saved.value.path().read_text().splitlines()]
+    assert [line["sample_id"] for line in lines] == [f"sample-{number:02d}" for number in range(0, 30, 6)]
+    page.locator("h1").focus()
+    for key in ("j", "j", "l", "Enter"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("heading", level=1)).to_have_text("sample-06")
+    expect(page.locator(".answer[data-from] h2")).to_contain_text(BAD)
+    expect(page.locator(".answer[data-from]")).to_be_in_viewport()
+    page.keyboard.press("u")
+    expect(page.get_by_label("Filter", exact=True)).to_have_value('verdict = "ALLOW" and missed')
+    page.get_by_label("Filter", exact=True).fill(f"verdict = {HOSTILE}")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("the filter is wrong at character 11")
+    page.get_by_label("Filter", exact=True).fill("")
+    page.get_by_label("Beside another run").select_option(world.changed)
+    expect(page.get_by_role("columnheader", name=world.changed)).to_be_visible()
+    assert visit.obstacles_of(LOOKS) == []
 
 
 def test_a_third_side_gets_a_column_and_statistics_of_its_own(look: Open, address: str, world: World) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evalake.server.viewer.items import PREVIEW, beginnings
+from evalake.server.viewer.texts import PREVIEW, beginnings
 from evalake.storage.lake import Lake
 from evalake.suites.session_review.session import dump
 from evalake.suites.session_review.sources.generic import read_generic
@@ -53,3 +53,23 @@ def test_lists_of_the_viewer_hold_no_json(tmp_path: Any) -> None:
     assert found.keys() == {sample.sample_hash for sample in dataset.samples}
     assert all("{" not in text and len(text) <= PREVIEW for text in found.values())
     assert any(text.startswith("HighErrorRate · checkout: error rate above 5 % · I start") for text in found.values())
+
+
+def test_the_judges_words_stand_at_the_turn_the_quotation_or_the_tool_that_they_speak_of() -> None:
+    tools = "# TOOLS AVAILABLE\n- logs.search: x\n- db.sessions: y\n"
+    turns = "## 1 AGENT SAYS\nIt is the pool.\n## 2 TOOL CALL logs.search\n"
+    text = f"{tools}{turns}# FINAL ANALYSIS\nPool."
+    analysis = """General words, placed nowhere.
+- 4 points: turn 1 guesses.
+- "It is the pool" has no evidence.
+- logs.search was called too late.
+- 3 points: the conclusion is thin.
+- nothing to place here"""
+    missing = [{"tool_name": "db.sessions", "rationale": "shows sessions"}]
+    place = SUITE.presentation.viewing.remarks
+    assert place is not None
+
+    placed = place(text, {"score_analysis": analysis}, missing)
+    assert [line for line, _ in placed] == [4, 5, 6, 7, 3]
+    assert placed[-1][1] == "db.sessions was missed: shows sessions"
+    assert place(text, {"score_analysis": None}, []) == []

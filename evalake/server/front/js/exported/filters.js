@@ -28,6 +28,7 @@ export function shownOf(answer, wanted) {
 }
 
 async function find(wanted) {
+  if (wanted.filter || wanted.like || wanted.sort === "answer") throw new ApiError(400, "This folder has no filter expressions, likeness or order by a column: “evalake view” has.");
   const {item_ids: ids} = await read("run");
   const all = Object.keys(wanted).every((key) => key === "sort" || key === "order");
   if (all && (wanted.sort ?? "position") === "position") return inOrder(ids.map((_, place) => ({place, by: place})), wanted);

@@ -6,6 +6,7 @@ import {freshId, h, show} from "/js/dom.js";
 import {beginning, count, counted, name, seconds, visible, words} from "/js/format.js";
 import {announce, heading, problem, showPage} from "/js/page.js";
 import {pager} from "/js/pager.js";
+import {offerFile} from "/js/save.js";
 
 const PAGE = 50; // rows
 const LONG = 80; // characters of a cell that is folded
@@ -114,12 +115,6 @@ function downloads(question) {
   return h("div", {class: "downloads"}, h("div", {class: "actions"},
     h("button", {type: "button", onclick: () => save("csv")}, "Download CSV"), h("button", {type: "button", onclick: () => save("parquet")}, "Download Parquet"),
     h("span", {class: "note"}, safe, " ", h("label", {for: safe.id, class: "inline"}, "CSV for a spreadsheet: no cell becomes a formula"))), said);
-}
-
-function offerFile(blob, filename) {
-  const address = URL.createObjectURL(blob);
-  h("a", {href: address, download: filename}).click();
-  setTimeout(() => URL.revokeObjectURL(address), 60000); // once it is saved
 }
 
 function rowTable(columns, rows, before) {
