@@ -26,7 +26,7 @@ from evalake.request import RunRequest
 from evalake.sdk import Dataset
 from evalake.tasks.collect import Collector
 from evalake.tasks.extract import extract
-from evalake.tasks.jobs import Jobs, models_with_jobs
+from evalake.tasks.jobs import Jobs, cancel_jobs, models_with_jobs
 from evalake.tasks.measure import inputs as measured_from
 from evalake.tasks.measure import measure, save_usage
 from evalake.tasks.plan import log_estimate
@@ -126,6 +126,8 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
         interruption = Interruption.of(error, flow_run_id, plan.request.command)
         reason = interruption.message if interruption else _message(error)
         runs.save(plan.lake, run.ended("failed", tally=collector.tally, message=reason))
+        if interruption and interruption.is_cancelled:
+            cancel_jobs(context, run_id)
         if interruption and (state := interruption.leave()):
             return state
         raise

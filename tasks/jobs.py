@@ -182,6 +182,27 @@ class Jobs:
             ended += [_given_up(each, Failure("bad_request", job.message or "", 1)) for each, *_ in asked]
         return ended
 
+    def cancel(self, job: Job) -> Job:
+        """Cancel one job; what it has answered is landed later."""
+        try:
+            service = self._service(job.model)
+            job = self._find(job, service) if job.state == "submitting" else job
+            if job.provider_id is None:
+                return self._refuse(job, BatchError("cancelled before its submission", is_refusal=True))
+            service.cancel(job.provider_id)
+            return advance(self._lake, job, state="cancelling")
+        except (BatchError, JobTakenError) as error:
+            logger.warning("batch job %s was not cancelled: %s", job.job_id, error)
+            return job
+
+    def has_news(self, job: Job) -> bool:
+        """Tell whether there is something to do about a job but to wait."""
+        try:
+            return job.provider_id is None or self._service(job.model).look(job.provider_id).ended
+        except BatchError as error:
+            logger.warning("batch job %s: %s", job.job_id, error)
+            return False
+
     # One job, from where it is.
 
     def _try(self, job: Job) -> Job:
@@ -286,8 +307,7 @@ class Jobs:
 
     def _close(self, job: Job, service: BatchService) -> Job:
         """Delete what the provider keeps of a job."""
-        results = service.look(job.provider_id).files if job.provider_id else ()
-        service.delete(job.provider_id, [file for file in (job.input_file, *results) if file])
+        service.delete(job.provider_id, job.input_file)
         return advance(self._lake, job, state="closed")
 
     # Ceilings: a job counts as spending of its run, at its worst price, until its replies are in the ledger.
@@ -341,25 +361,24 @@ class Jobs:
         return self._services[model]
 
 
-def cancel(context: RunContext, run_id: str) -> list[Job]:
-    """Cancel the jobs of a run at their providers; returns them as they are then.
+def cancel_jobs(context: RunContext, run_id: str) -> list[Job]:
+    """Cancel the awaited jobs of a run; returns them as they are then.
 
-    What they answered stays at the provider until the next run, or the flow collect, fetches it. Raises ProviderError
-    where a provider cannot be asked.
+    What a job has answered stays at its provider until a later run of the model, or the flow collect, lands it. A
+    provider that cannot be asked is logged, and its job is returned as it was.
     """
+    if not context.lake.exists(BATCH_JOBS):
+        return []
     work = Jobs(context, frozenset())
-    cancelled = []
-    for job in jobs(context.lake, pl.col("run_id") == run_id, pl.col("state").is_in(AWAITED)):
-        service = work._service(job.model)
-        if job.state == "submitting":
-            job = work._find(job, service)
-        if job.provider_id is None:
-            job = work._refuse(job, BatchError("cancelled before its submission", is_refusal=True))
-        else:
-            job = advance(context.lake, job, state="cancelling")
-            service.cancel(job.provider_id)
-        cancelled.append(job)
-    return cancelled
+    return [work.cancel(job) for job in jobs(context.lake, pl.col("run_id") == run_id, pl.col("state").is_in(AWAITED))]
+
+
+def have_news(context: RunContext, run_id: str) -> bool:
+    """Tell whether a job of a run has ended at its provider, or was not submitted yet."""
+    work = Jobs(context, frozenset())
+    return any(
+        work.has_news(job) for job in jobs(context.lake, pl.col("run_id") == run_id, pl.col("state").is_in(OPEN))
+    )
 
 
 def _given_up(conversation: Conversation, failure: Failure) -> Conversation:

@@ -134,7 +134,7 @@ class BatchService:
         """Read the line that answers a request."""
         raise NotImplementedError
 
-    def delete(self, provider_id: str | None, files: Sequence[str]) -> None:
+    def delete(self, provider_id: str | None, file: str | None) -> None:
         """Delete what the provider keeps of a job that has ended; what is gone already is no error."""
         raise NotImplementedError
 
@@ -279,9 +279,10 @@ class _OpenAIForm(BatchService):
             request_id, None, "expired" if is_late else "failed", self._keys.redact(excerpt(json.dumps(error)))
         )
 
-    def delete(self, provider_id: str | None, files: Sequence[str]) -> None:
-        for file in files:
-            self._ask("DELETE", f"/files/{file}", missing_is_fine=True)
+    def delete(self, provider_id: str | None, file: str | None) -> None:
+        for each in (file, *(self.look(provider_id).files if provider_id else ())):
+            if each is not None:
+                self._ask("DELETE", f"/files/{each}", missing_is_fine=True)
 
     def _job(self, job: Mapping[str, Any]) -> ProviderJob:
         counts, state = job.get("request_counts") or {}, str(job.get("status"))
@@ -347,7 +348,7 @@ class _AnthropicForm(BatchService):
         message = self._keys.redact(excerpt(json.dumps(result)))
         return Result(request_id, None, "expired" if kind in ("expired", "canceled") else "failed", message)
 
-    def delete(self, provider_id: str | None, files: Sequence[str]) -> None:
+    def delete(self, provider_id: str | None, file: str | None) -> None:
         if provider_id is not None:
             self._ask("DELETE", f"/{provider_id}", missing_is_fine=True)
 

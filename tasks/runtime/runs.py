@@ -376,8 +376,9 @@ def tagged(rows: pl.LazyFrame, tag: str | None) -> pl.LazyFrame:
     return rows if tag is None else rows.filter(pl.col("tags").list.contains(tag))
 
 
-def with_waiting(lake: Lake, rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Set the state of incomplete rows of RUNS to "waiting" where batch jobs of the run are open."""
+def with_state(lake: Lake, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Set the state of rows of RUNS to "lost" as `with_lost` does, and to "waiting" where batch jobs are awaited."""
+    rows = with_lost(rows)
     if not lake.exists(BATCH_JOBS):
         return rows
     waits = (pl.col("state") == "incomplete") & pl.col("run_id").is_in(waiting_runs(lake)["run_id"].to_list())
