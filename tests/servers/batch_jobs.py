@@ -1,6 +1,6 @@
 """Batch jobs of the model server, in OpenAI's form (files and jobs) and in Anthropic's, by the server's rules.
 
-A job ends when it is looked at first, unless `held`. Its results come in reverse order, and each twice. What stands in
+A job ends when it is looked at or listed first, unless `held`. Its results come in reverse order, and each twice. What stands in
 `expires` or `fails` (texts of a prompt) ends so. `drops` names operations whose answer is lost after they were done.
 """
 
@@ -75,9 +75,11 @@ class BatchJobs:
             lines = asked.get("requests") or [
                 json.loads(line) for line in self.files[asked["input_file_id"]][1].split(b"\n")
             ]
-            self.jobs[name := f"batch_{len(self.jobs)}"] = Job(lines, asked.get("metadata") or {})
+            self.jobs[name := f"batch_{len(self.operations)}"] = Job(lines, asked.get("metadata") or {})
             return self._shown(name, anthropic)
         if not named:
+            for name in () if self.held else self.jobs:
+                self._finish(name, anthropic)
             return {"data": [self._shown(name, anthropic) for name in reversed(self.jobs)], "has_more": False}
         if named not in self.jobs:
             return None

@@ -27,8 +27,6 @@ def test_a_run_waits_collects_and_measures_what_one_by_calls_does(work: Workplac
     third = work.run(data, batch=True)
     assert (third["flow_state"], third["calls_made"]) == ("Waiting", 5)
     assert work.asked() == 1, "what failed is called at once"
-        "what failed is called at once"
-    )
     jobs.expires = set()
     last = work.run(data, batch=True)
     assert (last["run_id"], last["flow_state"], last["state"]) == (first["run_id"], "Completed", "completed")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -45,12 +46,8 @@ class Work:
 
     def context(self, run_id: str = "run") -> RunContext:
         plan = self.plan
-        context = RunContext(run_id, "command_guard", self.lake, plan.configuration, "a", ceiling=plan.ceiling)
-        return RunContext(
-            *[getattr(context, n) for n in ("run_id", "suite_name", "lake", "configuration", "attempt")],
-            ceiling=plan.ceiling,
-            batched=plan.batched,
-        )
+        context = RunContext(run_id, "command_guard", self.lake, plan.configuration, ceiling=plan.ceiling)
+        return replace(context, batched=plan.batched)
 
     def attempt(self, run_id: str = "run") -> tuple[Jobs, list[Conversation]]:
         jobs, ended = Jobs(context := self.context(run_id), self.plan.batched), list[Conversation]()
