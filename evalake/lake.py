@@ -18,7 +18,7 @@ from evalake.run import Run, carry_out
 from evalake.storage import lake as tables
 from evalake.storage.sql.query import query
 from evalake.suites.registry import all_contracts
-from evalake.tasks.runtime.runs import tagged, with_labels, with_lost
+from evalake.tasks.runtime.runs import tagged, with_labels, with_state
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -81,7 +81,7 @@ class Lake:
 
     def runs(self, suite: str | None = None, *, tag: str | None = None) -> pl.DataFrame:
         """List the runs, newest first, with their tags and notes; those of one suite, or with a tag, where named."""
-        rows = tagged(with_labels(with_lost(self.tables.frame(RUNS))), tag)
+        rows = tagged(with_labels(with_state(self.tables, self.tables.frame(RUNS))), tag)
         if suite is not None:
             rows = rows.filter(suite=suite)
         return rows.sort("started_at", descending=True).collect()

@@ -107,6 +107,9 @@ class RunRequest:
         le=1,
     )
     accept_unreadable: bool = _option(False, "Take replies without a verdict as wrong answers, however many.")
+    batch: bool = _option(
+        False, "Ask by the providers' batch jobs, at about half the price; a later run collects the replies."
+    )
     day: date | None = _option(None, "The day that the run is for.", "DATE", unset="as scheduled")
     tags: Tags = _option((), "Tags by which the run is found again.", "TAG", flag="--tag")
     note: Text = _option("", "What else is to be known of the run.", "TEXT", max_length=2000)

@@ -38,7 +38,7 @@ class Run:
 
     @property
     def state(self) -> str:
-        """How it stood: running, completed, incomplete, failed or lost."""
+        """How it stood: running, completed, incomplete, waiting (for batch jobs), failed or lost."""
         return str(self.row["state"])
 
     @property
@@ -102,15 +102,14 @@ def carry_out(request: RunRequest) -> str:
     environment.prepare()  # before Prefect is imported
     from evalake.flows.evaluate import IncompleteRunError, evaluate
     from evalake.tasks.preflight import carried, check
-    from evalake.tasks.runtime.form import run_id_of
+    from evalake.tasks.runtime.runs import run_of_flow
 
     with carried(request, check(request)):
         state = evaluate(**request.parameters, return_state=True)
     result = state.result(raise_on_failure=False)
-    if isinstance(result, IncompleteRunError):
-        return run_id_of(str(state.state_details.flow_run_id))
-    if isinstance(result, EvalakeError):
+    if isinstance(result, EvalakeError) and not isinstance(result, IncompleteRunError):
         raise result
-    if isinstance(result, BaseException) or not state.is_completed():
+    run_id = run_of_flow(Lake(request.lake), str(state.state_details.flow_run_id))
+    if run_id is None or not (state.is_completed() or isinstance(result, IncompleteRunError)):
         raise EvalakeError(f"the run ended {state.name}: {state.message}")
-    return run_id_of(str(state.state_details.flow_run_id))
+    return run_id

@@ -13,6 +13,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
 from prefect.exceptions import Abort, TerminationSignal
 from prefect.runtime import flow_run
+from prefect.states import Completed
 from prefect.task_runners import ThreadPoolTaskRunner
 from prefect.tasks import MaterializingTask
 from prefect.utilities.annotations import quote
@@ -25,6 +26,7 @@ from evalake.request import RunRequest
 from evalake.sdk import Dataset
 from evalake.tasks.collect import Collector
 from evalake.tasks.extract import extract
+from evalake.tasks.jobs import Jobs, cancel_jobs, models_with_jobs
 from evalake.tasks.measure import inputs as measured_from
 from evalake.tasks.measure import measure, save_usage
 from evalake.tasks.plan import log_estimate
@@ -54,6 +56,8 @@ measure_task = MaterializingTask(
     measure, name="measure", assets=[], retries=1, cache_policy=NO_CACHE, persist_result=False
 )
 
+WAITING = "Waiting"
+"""The name of the final state of a flow run whose run waits for batch jobs."""
 RETRIES, RETRY_SECONDS = 2, 1800
 """How often a scheduled run that lacks what failed transiently asks for it again, and after how long."""
 
@@ -73,8 +77,8 @@ class IncompleteRunError(EvalakeError):
 def evaluate(request: RunRequest) -> str | State[Any]:
     """Run a suite: make the calls that the ledger does not answer, land every row once, and snapshot the metrics.
 
-    Returns the run's id, or the state of a cancelled run. Raises IncompleteRunError at the end where more is missing
-    than `max_missing` allows.
+    Returns the run's id, or the state of a cancelled or waiting run. Raises IncompleteRunError at the end where more is
+    missing than `max_missing` allows.
     """
     flow_run_id = str(flow_run.id)
     with observed(f"evaluate {request.suite}", flow_run_id, run_id_of(flow_run_id), request.suite):
@@ -86,8 +90,11 @@ def evaluate(request: RunRequest) -> str | State[Any]:
 def _evaluate(plan: Plan, day: date) -> str | State[Any]:
     flow_run_id, attempt = str(flow_run.id), current_attempt()
     run_id, trace = run_id_of(flow_run_id), current_trace()
+    if waiting := runs.continued(plan.lake, plan.suite.name, plan.parameters):
+        run_id, attempt = waiting
     here, started_at = uuid4().hex, datetime.now(UTC)
     context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, here, trace, plan.ceiling, started_at)
+    context = replace(context, batched=plan.batched | models_with_jobs(plan.lake))
     run = Run(
         run_id=context.run_id,
         suite=plan.suite.name,
@@ -119,6 +126,8 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
         interruption = Interruption.of(error, flow_run_id, plan.request.command)
         reason = interruption.message if interruption else _message(error)
         runs.save(plan.lake, run.ended("failed", tally=collector.tally, message=reason))
+        if interruption and interruption.is_cancelled:
+            cancel_jobs(context, run_id)
         if interruption and (state := interruption.leave()):
             return state
         raise
@@ -127,6 +136,8 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
     message = collector.message
     ended = run.ended(collector.state, tally=collector.tally, snapshot_id=snapshot_id, message=message)
     runs.save(plan.lake, ended)
+    if collector.waiting:
+        return Completed(name=WAITING, message=message)
     create_artifacts(context, ended, collector.covered)
     emit_run_alarms(plan.lake, plan.configuration, ended.run_id)
     for change in headline_changes(plan.lake, [ended.suite], ended.run_id):
@@ -147,10 +158,16 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
     extracting = extract_task.with_options(assets=assets(lake, (SAMPLES,)), task_run_name=f"extract {suite.name}")
     extracted = extracting(lake, context.run_id, cast("Sequence[Dataset]", quote(plan.datasets)))
     collector.take(extracted, plan.datasets)
+    jobs = Jobs(context, plan.batched) if context.batched else None
     with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):
-        walk(context, plan, collector.add)
+        if jobs is not None:
+            jobs.collect()
+        walk(context, plan, collector.add, jobs)
     plan.release_samples()
     collector.finish()
+    if jobs is not None and (waiting := jobs.message):
+        collector.waiting = waiting
+        return None
     collector.derive()
     save_usage(plan.lake, context.run_id, collector.calls.pairs)
     collector.cover(plan.judges, plan.sources, plan.tolerance)

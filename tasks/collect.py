@@ -103,6 +103,7 @@ class Collector:
         self._skipped: Counter[str] = Counter()
         self._tally = Tally()
         self.covered: Sequence[Coverage] = ()
+        self.waiting: str | None = None  # for which batch jobs, in words
         self._tolerance = Tolerance()
         self.calls = CallCounter()
         self.has_rows = False
@@ -153,9 +154,11 @@ class Collector:
     @property
     def state(self) -> str:
         """The state of the run, if it ends now."""
-        if self._unanswered.kinds and not self.has_rows and not self._not_asked:
+        if self._unanswered.kinds and not self.has_rows and not self._not_asked and not self.waiting:
             return "failed"
-        lacks = self._not_asked or self.tally.rows_quarantined or problems(self.covered, self._tolerance)
+        lacks = (
+            self.waiting or self._not_asked or self.tally.rows_quarantined or problems(self.covered, self._tolerance)
+        )
         return "incomplete" if lacks else "completed"
 
     @property
@@ -166,7 +169,7 @@ class Collector:
     @property
     def message(self) -> str | None:
         """The message of the run for people; None without one."""
-        sentences = []
+        sentences = [self.waiting] if self.waiting else []
         if self._not_asked:
             cost = "unknown cost" if self.tally.cost_usd is None else f"{self.tally.cost_usd:.6g} USD"
             spent = f"{cost} in {self.tally.calls_made} calls"

@@ -64,6 +64,8 @@ class Conversation:
     next_revision: int = 0  # of the reply to it
     is_listed: bool = False  # whether its item is on the manifest
     converse: Converse | None = None  # None: as the suite asks
+    is_urgent: bool = False  # its next call is made at once, even to a model with batch jobs
+    waits: bool = False  # for a batch job, with its next call
     given_by: tuple[str, str] | None = None  # whose replies alone answer the first call, and others
 
     @property
@@ -75,6 +77,11 @@ class Conversation:
     def next_key(self) -> Key:
         """The key of the call that it needs to go on."""
         return Key(self.next_hash, self.item.replicate, self.next_endpoint)
+
+    def wait_for(self, request: Request, key: Key, index: LedgerIndex) -> None:
+        """Note the call that a batch job is to make next."""
+        self.waits, self.next_model = True, request.model
+        self.next_hash, self.next_endpoint, self.next_revision = key.prompt_hash, key.endpoint, index.next_revision(key)
 
     def again(self) -> "Conversation":
         """Copy it as it is, so that the copy goes on."""
@@ -147,15 +154,15 @@ def call(
 ) -> None:
     """Execute conversations that need a call, all at once; on return each reply is in the ledger.
 
-    A failed call ends its conversation. The caller has looked up the first calls, so they are made at once; the index
-    is searched for later ones. `on_end` runs for each conversation that has ended. Raises RunOverError where the run
-    is stopped, after its running calls have ended. With `turn`, only
-    that part is walked: the subject's, or the judge's.
+    A failed call ends its conversation; a call that is left to a batch job marks it. The caller has looked up the first
+    calls, so they are made at once; the index is searched for later ones. `on_end` runs for each conversation that has
+    ended. Raises RunOverError where the run is stopped, after its running calls have ended. With `turn`, only that part
+    is walked: the subject's, or the judge's.
     """
     writer = ledger_writer(context.lake)
-    asked: dict[Key, asyncio.Future[Exchange]] = {}
+    asked: dict[Key, asyncio.Future[Exchange | None]] = {}
 
-    async def answer(request: Request, key: Key) -> Exchange:
+    async def answer(request: Request, key: Key) -> Exchange | None:
         spending, revision = Spending(request), index.next_revision(key)
         if (too_long := beyond_context(request, context.configuration.model(request.model).context)) is not None:
             return Exchange(request.prompt_hash, Failure("context_length", too_long, 0), endpoint=key.endpoint)
@@ -179,9 +186,11 @@ def call(
             budget.end(spending, outcome)
         return Exchange(request.prompt_hash, outcome, endpoint=key.endpoint, revision=revision)
 
-    async def recall_or_answer(request: Request, key: Key) -> Exchange:
-        known = await _recall(context, keys_of(context, request, key.replicate), index)
-        return known or await answer(request, key)
+    async def recall(request: Request, key: Key) -> Exchange | None:
+        return await _recall(context, keys_of(context, request, key.replicate), index)
+
+    async def recall_or_answer(request: Request, key: Key) -> Exchange | None:
+        return await recall(request, key) or await answer(request, key)
 
     async def walk(conversation: Conversation) -> bool:
         """Execute a conversation until no call may begin; returns whether it has ended."""
@@ -192,9 +201,13 @@ def call(
                     return True
                 key = keys_of(context, request, conversation.item.replicate)[0]
                 if key not in asked:
-                    asked[key] = asyncio.ensure_future(ask(request, key))
-                conversation.answered.append(await asked[key])
-                ask = recall_or_answer
+                    may_wait = request.model in context.batched and not conversation.is_urgent
+                    asked[key] = asyncio.ensure_future((recall if may_wait else ask)(request, key))
+                if (exchange := await asked[key]) is None:
+                    conversation.wait_for(request, key, index)
+                    return True
+                conversation.answered.append(exchange)
+                conversation.is_urgent, ask = False, recall_or_answer
         except CallsEndedError:
             return False
         on_end()

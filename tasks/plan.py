@@ -12,7 +12,15 @@ from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import RUN_ITEMS
 from evalake.core.configuration import UNKNOWN
 from evalake.core.hashing import content_hash
-from evalake.models.cost import ASSUMED_OUTPUT_TOKENS, BASELINE_PREFIX, Tokens, cost_usd, input_tokens, output_limit
+from evalake.models.cost import (
+    ASSUMED_OUTPUT_TOKENS,
+    BASELINE_PREFIX,
+    Tokens,
+    batch_share,
+    cost_usd,
+    input_tokens,
+    output_limit,
+)
 from evalake.models.request import Reply, Request
 from evalake.sdk import Dataset, Exchange, Item
 from evalake.sdk.results import unjudged_hash
@@ -137,11 +145,13 @@ class ModelEstimate:
     input_tokens: int
     usd_low: float | None
     usd_high: float | None
+    batch_share: float = 1.0
+    """Which share of it is paid, where the run asks the model by batch jobs."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimate of a run: calls and cost."""
+    """The estimate of a run: calls and cost, at the price of single calls."""
 
     by_model: tuple[ModelEstimate, ...]
 
@@ -163,6 +173,15 @@ class Estimate:
             return None
         return sum(low or 0.0 for low, _ in prices), sum(high or 0.0 for _, high in prices)
 
+    @property
+    def batch_usd(self) -> tuple[float, float] | None:
+        """The expected cost where models are asked by batch jobs as the run wants; None without, or if unknown."""
+        if self.usd is None or all(each.batch_share == 1 for each in self.by_model):
+            return None
+        shares = [(each, each.batch_share) for each in self.by_model if each.to_make]
+        low = sum((each.usd_low or 0.0) * share for each, share in shares)
+        return low, sum((each.usd_high or 0.0) * share for each, share in shares)
+
     def as_dict(self) -> dict[str, Any]:
         """Build the object that `--dry-run --json` prints."""
         low, high = self.usd or (None, None)
@@ -171,11 +190,15 @@ class Estimate:
             "by_model": [asdict(each) for each in self.by_model],
             "usd_low": low,
             "usd_high": high,
+            "batch_usd_low": self.batch_usd and self.batch_usd[0],
+            "batch_usd_high": self.batch_usd and self.batch_usd[1],
         }
 
     def lines(self) -> Iterator[str]:
         """Yield one line for the whole run, and one for each model where there are several."""
-        yield _line(self.in_ledger, self.to_make, self.usd) + " (estimated)"
+        jobs = self.batch_usd if self.to_make else None
+        by_jobs = f"; by batch jobs about {_dollars(jobs[0])} to {_dollars(jobs[1])} USD" if jobs else ""
+        yield _line(self.in_ledger, self.to_make, self.usd) + by_jobs + " (estimated)"
         if len(self.by_model) > 1:
             for each in self.by_model:
                 usd = None if each.usd_low is None or each.usd_high is None else (each.usd_low, each.usd_high)
@@ -184,7 +207,7 @@ class Estimate:
 
 def estimate(context: RunContext, plan: Plan, most_items: int | None = None) -> Estimate:
     """Estimate a run. Of more than `most_items` items, evenly spaced samples stand for all."""
-    counts = _Count(context)
+    counts = _Count(context, plan.batched)
     basis = most_items, counts.ledger
     if basis not in plan.estimates:
         plan.estimates[basis] = _estimated(counts, plan, most_items)
@@ -234,8 +257,8 @@ class _Asked:
 
 
 class _Count:
-    def __init__(self, context: RunContext) -> None:
-        self._context = replace(context, is_estimate=True)
+    def __init__(self, context: RunContext, batched: frozenset[str] = frozenset()) -> None:
+        self._context, self._batched = replace(context, is_estimate=True), batched
         ledger_id, version, self._index = newest_index(context.lake)
         self.ledger = ledger_id, version
         self._asked: dict[tuple[Role, str], _Asked] = {}
@@ -257,7 +280,11 @@ class _Count:
             to_make = round(asked.to_make * scale)
             low, high = self._usd(model, asked, to_make)
             in_ledger, tokens = round(asked.in_ledger * scale), round(asked.input_tokens * scale)
-            yield ModelEstimate(model, role, to_make, in_ledger, tokens, low, high)
+            yield ModelEstimate(model, role, to_make, in_ledger, tokens, low, high, self._share(model))
+
+    def _share(self, model: str) -> float:
+        real = self._context.configuration.real_model(model)
+        return batch_share(real, self._context.configuration.model(real).price) if real in self._batched else 1.0
 
     def _walk(self, conversation: Conversation) -> None:
         """Count the calls that the ledger answered, and those that would follow."""

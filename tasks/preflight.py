@@ -16,7 +16,8 @@ from evalake.core.errors import ConfigurationError, MissingKeyError, SuiteError,
 from evalake.core.hashing import canonical_json, content_hash
 from evalake.core.prompt_files import PROMPTS, TEMPLATES
 from evalake.core.redaction import redact
-from evalake.models.cost import is_priced
+from evalake.models.batches import require_batches
+from evalake.models.cost import BASELINE_PREFIX, is_priced
 from evalake.models.routes import find_route
 from evalake.reports.coverage import Tolerance
 from evalake.request import RunRequest
@@ -79,6 +80,13 @@ class Plan:
     def called(self) -> tuple[str, ...]:
         """The models that may be called: subjects where the suite calls them, and judges."""
         return (*(self.models if self.suite.conversation.asks_subject else ()), *self.judges)
+
+    @property
+    def batched(self) -> frozenset[str]:
+        """The real models that are asked by batch jobs."""
+        of = self.configuration
+        wanted = (of.real_model(name) for name in self.called if of.batches(name, self.request.batch))
+        return frozenset(model for model in wanted if not model.startswith(BASELINE_PREFIX))
 
     @property
     def request_parameters(self) -> Mapping[str, str]:
@@ -201,7 +209,9 @@ def check(request: RunRequest, *, with_keys: bool = True) -> Plan:
     plan = Plan(request, suite, lake, configuration, models, judges, prompt_types, datasets, sources)
     for model in plan.called:
         with nullcontext() if with_keys else suppress(MissingKeyError):
-            find_route(model, configuration, read_secret if with_keys else _unread, baselines())
+            route = find_route(model, configuration, read_secret if with_keys else _unread, baselines())
+            if configuration.real_model(model) in plan.batched:
+                require_batches(route)
     require_prices(plan)
     require_write_access(lake)
     _tell_changed_scorer(plan)

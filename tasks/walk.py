@@ -15,6 +15,7 @@ from evalake.sdk import Item
 from evalake.storage.ledger import Key, LedgerIndex, index_since, newest_index
 from evalake.tasks.batch import Batch, BatchIncompleteError, call_batch, replay_batch
 from evalake.tasks.converse import Conversation, Replay, refused, replay_from_ledger
+from evalake.tasks.jobs import Jobs
 from evalake.tasks.plan import cut_batches, list_planned, segments
 from evalake.tasks.preflight import Plan
 from evalake.tasks.runtime import progress, runs
@@ -26,15 +27,17 @@ from evalake.tasks.runtime.runner import cluster_errors, processes
 BATCHES_IN_FLIGHT = 3
 
 
-def walk(context: RunContext, plan: Plan, take: Callable[[Sequence[Conversation]], None]) -> None:
-    """Execute every item of the plan, from the ledger or by calls.
+def walk(
+    context: RunContext, plan: Plan, take: Callable[[Sequence[Conversation]], None], jobs: Jobs | None = None
+) -> None:
+    """Execute every item of the plan, from the ledger or by calls, as far as it does not wait for `jobs`.
 
     `take` gets the conversations that have ended, from the ledger or by calls. Items whose request another sample's
     item is already asking are not asked beside it: they follow in a second pass, and find the reply in the ledger.
     Raises ClusterError where processes that call batches are lost.
     """
     with cluster_errors():
-        _Walk(context, plan, take).run()
+        _Walk(context, plan, take, jobs).run()
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,10 @@ class _Submitted:
 
 
 class _Walk:
-    def __init__(self, context: RunContext, plan: Plan, take: Callable[[Sequence[Conversation]], None]) -> None:
-        self._context, self._plan, self._take_ended = context, plan, take
+    def __init__(
+        self, context: RunContext, plan: Plan, take: Callable[[Sequence[Conversation]], None], jobs: Jobs | None
+    ) -> None:
+        self._context, self._plan, self._take_ended, self._jobs = context, plan, take, jobs
         self._ledger_id, self._version, self._planned = newest_index(context.lake)
         self._asking: dict[tuple[str, int], str] = {}  # first request to the sample whose item asks it
         self._late: list[Item] = []
@@ -55,11 +60,15 @@ class _Walk:
 
     def run(self) -> None:
         self._pipeline({model: self._first_pass(model) for model in self._plan.models})
-        if late := self._late:
+        while late := self._late:
             self._late = []
-            unanswered = self._replay(late, self._now())
+            unanswered = self._routed(self._replay(late, self._now()))
             unanswered.sort(key=lambda conversation: (conversation.first_hash, conversation.item.replicate))
             self._pipeline({"late": self._uncached(self._cut(self._listed(unanswered)))})
+            if len(self._late) == len(late):
+                break
+        if self._jobs is not None:
+            self._take_ended(self._jobs.finish())
         if self._late:
             raise LakeError(
                 f"the ledger of the lake {self._context.lake.uri} lacks replies to {len(self._late)} items that were "
@@ -70,7 +79,8 @@ class _Walk:
         """Yield the batches of one model, planned segment after segment as they are taken."""
         plan = self._plan
         for segment in segments(plan.datasets, model, plan.judges, plan.prompt_types, plan.replicates):
-            yield from self._cut(self._listed(self._first_askers(self._replay(segment, self._planned))))
+            unanswered = self._routed(self._replay(segment, self._planned))
+            yield from self._cut(self._listed(self._first_askers(unanswered)))
 
     def _replay(self, items: Sequence[Item], index: LedgerIndex) -> list[Conversation]:
         """Replay items from the ledger; returns those that need calls."""
@@ -78,6 +88,17 @@ class _Walk:
         progress.advance(self._context.run_id, by=len(replay.ended))
         self._take_ended(replay.ended)
         return replay.unanswered
+
+    def _routed(self, conversations: Sequence[Conversation]) -> list[Conversation]:
+        """Send conversations to their batch jobs; returns those to call now, in their order."""
+        if self._jobs is None:
+            return list(conversations)
+        held = [each for each in conversations if each.next_model in self._context.batched]
+        to_call, ended = self._jobs.route(self._listed(held))
+        progress.advance(self._context.run_id, by=len(ended))
+        self._take_ended(ended)
+        others = {id(each) for each in held} - {id(each) for each in to_call}
+        return [each for each in conversations if id(each) not in others]
 
     def _listed(self, conversations: Sequence[Conversation]) -> Sequence[Conversation]:
         """Put conversations on the manifest before their first call."""
@@ -150,10 +171,12 @@ class _Walk:
 
     def _take(self, done: _Submitted) -> None:
         failures = _failures(done.future)
-        if done.batch.ended is not None:
-            replay = Replay(list(done.batch.ended))
+        if (conversations := done.batch.ended) is not None:
+            waiting = [each for each in conversations if each.waits]
+            replay = Replay([each for each in conversations if not each.waits], self._routed(waiting))
         else:  # another process called it, or Prefect's cache knows that it was called before
             replay = replay_batch(done.batch, failures, self._now())
+            replay = Replay(replay.ended, self._routed(replay.unanswered))
         asked = sum(not conversation.is_refused for conversation in replay.ended)
         if asked < len(replay.ended):
             self._refused.add(done.stream)

@@ -1,6 +1,8 @@
 """The tables that all suites share."""
 
 from evalake.contracts.contract import Contract
+from evalake.contracts.tables.ledger import BATCH_JOBS as BATCH_JOBS
+from evalake.contracts.tables.ledger import BATCH_REQUESTS as BATCH_REQUESTS
 from evalake.contracts.tables.ledger import CALL_FAILURES as CALL_FAILURES
 from evalake.contracts.tables.ledger import CALLS as CALLS
 from evalake.contracts.tables.ledger import SAMPLES as SAMPLES
@@ -26,6 +28,8 @@ CORE_CONTRACTS: tuple[Contract, ...] = (
     CALLS,
     CALL_FAILURES,
     WITHDRAWN_CALLS,
+    BATCH_JOBS,
+    BATCH_REQUESTS,
     RUN_ITEMS,
     RUNS,
     RUN_ATTEMPTS,

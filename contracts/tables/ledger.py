@@ -1,11 +1,11 @@
-"""The tables of samples and calls: `samples`, `calls`, `call_failures`, `withdrawn_calls`."""
+"""The tables of samples and calls: `samples`, `calls`, `call_failures`, `withdrawn_calls`, and those of batch jobs."""
 
 from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
 
-from evalake.contracts.contract import ENDPOINT_OF_CALLS, Added, Contract, RowModel
+from evalake.contracts.contract import ALWAYS, ENDPOINT_OF_CALLS, Added, Contract, RowModel
 from evalake.contracts.rule import TOKEN_RULES, TableKind, TableRule, hash_rule, not_blank, not_negative
 
 
@@ -147,4 +147,69 @@ WITHDRAWN_CALLS = Contract(
     (*CALL_KEY, "reply_revision"),
     "Replies that answer no longer. They stay in `calls`; the next reply to the same call has a higher revision.",
     (hash_rule("prompt_hash"), not_negative("replicate"), not_negative("reply_revision"), not_blank("kind")),
+)
+
+
+class BatchJobRow(RowModel):
+    """One state of a batch job at a provider; the highest revision counts."""
+
+    job_id: str = Field(
+        description="The job; the provider's job has it in its metadata, or in the ids of its requests."
+    )
+    revision: int = Field(description="The number of its state, from 0.")
+    run_id: str = Field(description="The run that asks.")
+    holder_run: str = Field(description="The run that works on the job; another may take it over once that has ended.")
+    model: str = Field(description="The called model, by LiteLLM's name.")
+    endpoint: str = Field(description="The server that has the job.")
+    state: Literal["planned", "submitting", "submitted", "cancelling", "collected", "closed"] = Field(
+        description="submitting: a submission may have reached the provider; collected: the replies are in the ledger; "
+        "closed: its files are deleted, too."
+    )
+    provider_id: str | None = Field(description="The provider's name of the job; null before its submission.")
+    provider_state: str | None = Field(description="The state in the provider's words.")
+    input_file: str | None = Field(description="The uploaded file of requests; null where there is none.")
+    requests: int = Field(description="How many requests it has.")
+    done: int = Field(description="Requests that are answered so far.")
+    failed: int = Field(description="Requests that failed or expired so far.")
+    submitted_at: datetime | None = Field(description="When it was submitted first; null before.")
+    expires_at: datetime | None = Field(description="Until when the provider answers; null where it does not say.")
+    message: str | None = Field(description="What went wrong last, in words.")
+    changed_at: datetime = Field(description="When this state was written.")
+
+
+BATCH_JOBS = Contract(
+    "batch_jobs",
+    BatchJobRow,
+    ("job_id", "revision"),
+    "Batch jobs at providers. A job has a row before it is submitted; each change of its state is a further revision.",
+    (
+        *map(not_blank, ("job_id", "run_id", "model", "endpoint")),
+        *map(not_negative, ("revision", "requests", "done", "failed")),
+    ),
+)
+
+
+class BatchRequestRow(RowModel):
+    """One request of a batch job."""
+
+    job_id: str = Field(description="The job.")
+    request_id: str = Field(description="The request's name in the job.")
+    prompt_hash: str = Field(description="The request.")
+    replicate: int = Field(description="The number of its repeat, from 0.")
+    endpoint: str = Field(description="The endpoint that answers.")
+    reply_revision: int = Field(description="The revision of the reply to it.")
+    request: str | None = Field(description="The canonical JSON of the request; null once it is answered.")
+    state: Literal["open", "answered", "failed", "expired", "refused"] = Field(
+        description="expired: the job ended before it was asked; refused: the provider refused the whole job."
+    )
+    message: str | None = Field(description="Why it failed, in the provider's words.")
+
+
+BATCH_REQUESTS = Contract(
+    "batch_requests",
+    BatchRequestRow,
+    ("job_id", "request_id"),
+    "The requests of batch jobs: which call each line of a job's results answers.",
+    (hash_rule("prompt_hash"), not_negative("replicate"), not_negative("reply_revision"), not_blank("request_id")),
+    replaced_when=ALWAYS,
 )

@@ -13,14 +13,14 @@ from evalake.cli.help import App, Group
 from evalake.cli.terminal import INTERRUPTED, escape_unencodable, say_error, say_first_step
 
 MODULES = (
-    "run", "import_results", "init", "suite", "dataset", "trust", "rescore", "label", "calibrate", "roadmap",
+    "run", "cancel", "import_results", "init", "suite", "dataset", "trust", "rescore", "label", "calibrate", "roadmap",
     "fit_weights", "sql", "metrics", "compare", "gate", "settle", "explain", "power", "report", "runs", "snapshots",
     "tables", "maintain", "check", "forget", "doctor", "prefect", "export", "serve", "show", "view", "up", "watch",
 )  # fmt: skip
 
 # The help lists the commands under these titles, in this order.
 SECTIONS = {
-    "Every day": ("run", "watch", "runs", "show", "view", "metrics", "report", "compare", "gate", "sql"),
+    "Every day": ("run", "watch", "cancel", "runs", "show", "view", "metrics", "report", "compare", "gate", "sql"),
     "Start": ("init", "suite", "dataset", "trust", "import", "export"),
     "Decide": ("settle", "explain", "power"),
     "People and judges": ("label", "calibrate", "fit-weights", "roadmap"),

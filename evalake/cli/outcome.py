@@ -15,21 +15,29 @@ from evalake.core.errors import EvalakeError
 from evalake.core.files import place_in
 from evalake.reports.coverage import Coverage, as_objects, lines
 from evalake.request import RunRequest
+from evalake.storage.batch_jobs import jobs_of
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import priced
 from evalake.tasks.coverage import coverage_of
 from evalake.tasks.runtime.runs import counts_of
 
+WAITING = 3  # the exit code of a run that waits for batch jobs
 MOST_REASONS = 3  # for which results are in quarantine, that are said
 
 
 def finish(
     state: Any, run_id: str, request: RunRequest, out: Path, *, as_json: bool, full: bool, corrected: bool = False
 ) -> None:
-    """Print the run of a flow's final state; exit with 1 unless it is complete."""
+    """Print the run of a flow's final state; exit with 3 where it waits for batch jobs, with 1 if it is incomplete."""
     run = find_run(Lake(request.lake), run_id)
     if run is None or run["ended_at"] is None:  # it failed without writing its row or its end
         raise _failure_of(state)
+    if state.name == "Waiting":
+        _print({**run, "state": "waiting"}, request.lake, out, as_json=as_json, full=full)
+        for job in jobs_of(Lake(request.lake), run_id):
+            say_error(f"batch job {job.progress}")
+        say_error(f"{run['message']}; to collect what is answered: {trusting(request.command)}")
+        raise typer.Exit(WAITING)
     _print(run, request.lake, out, as_json=as_json, full=full, corrected=corrected)
     if run["state"] != "completed":
         why = f": {run['message']}" if as_json or run["snapshot_id"] is None else ""  # else in the summary

@@ -67,10 +67,12 @@ def run(
     from evalake.cli.outcome import finish
     from evalake.flows.evaluate import evaluate
     from evalake.tasks.runtime.form import run_id_of
+    from evalake.tasks.runtime.runs import run_of_flow
 
     with flows_begun(server), carried(request, plan):
         state = evaluate(**request.parameters, return_state=True)
-    run_id = run_id_of(str(state.state_details.flow_run_id))
+    flow_run_id = str(state.state_details.flow_run_id)
+    run_id = run_of_flow(plan.lake, flow_run_id) or run_id_of(flow_run_id)
     finish(state, run_id, request, out, as_json=json, full=full, corrected=corrected)
 
 

@@ -28,12 +28,12 @@ def runs(
     from evalake.contracts.tables import RUNS
     from evalake.decisions.trend import headline_changes
     from evalake.storage.lake import Lake
-    from evalake.tasks.runtime.runs import of_suite, tagged, with_attempts, with_labels, with_lost
+    from evalake.tasks.runtime.runs import of_suite, tagged, with_attempts, with_labels, with_state
 
     style = style_of(style, as_json=json)
 
     where = Lake(lake)
-    wanted = with_labels(with_attempts(where, with_lost(where.frame(RUNS))))
+    wanted = with_labels(with_attempts(where, with_state(where, where.frame(RUNS))))
     rows = of_suite(tagged(wanted, tag), suite).sort("started_at", descending=True).collect()
     changes: dict[str, list[str]] = {}
     for each in headline_changes(where):

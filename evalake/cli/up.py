@@ -76,7 +76,7 @@ def down(lake: LakeOption = LAKE) -> None:
 
 
 def status(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
-    """Print the addresses and passwords of the servers of `evalake up`, and whether they answer."""
+    """Print the servers of `evalake up` with addresses and passwords, and the open batch jobs of the lake."""
     _show(lake, as_json=json)
 
 
@@ -147,14 +147,17 @@ def _show(lake: str, *, as_json: bool) -> None:
     from evalake.core.errors import EvalakeError
     from evalake.server.local.background import find, folder_of
 
+    jobs = _jobs(lake)
     if (background := find(lake)) is None:
         _require_none_is_lost(lake)
+        for job in jobs:
+            typer.echo(f"job      {job}")
         raise EvalakeError(f"nothing runs in the background for {whole_address(lake)}: evalake up")
     addresses = {"pages": f"{background.pages}/", "prefect": f"{background.prefect}/health"}
     answers = {name: _answers(address) for name, address in addresses.items()}
     log = str(folder_of(lake) / LOG)
     if as_json:
-        show.as_json({**asdict(background), "log": log, "answers": answers})
+        show.as_json({**asdict(background), "log": log, "answers": answers, "jobs": jobs})
         return
     silent = {name: "" if answer else "  (does not answer)" for name, answer in answers.items()}
     typer.echo(f"lake     {background.lake}")
@@ -163,7 +166,21 @@ def _show(lake: str, *, as_json: bool) -> None:
     typer.echo(f"         password {background.password} (whole, with the name before the colon)")
     typer.echo(f"workers  {', '.join(background.pools) or 'none: nothing is deployed'}")
     typer.echo(f"log      {log}")
+    for job in jobs:
+        typer.echo(f"job      {job}")
     say("Commands with this lake use them, `evalake prefect …` too; `evalake down` ends them.")
+
+
+def _jobs(lake: str) -> list[str]:
+    """Describe the open batch jobs of a lake."""
+    import polars as pl
+
+    from evalake.contracts.tables import BATCH_JOBS
+    from evalake.storage.batch_jobs import OPEN, jobs
+    from evalake.storage.lake import Lake
+
+    where = Lake(lake)
+    return [job.progress for job in jobs(where, pl.col("state").is_in(OPEN))] if where.exists(BATCH_JOBS) else []
 
 
 def _answers(address: str) -> bool:

@@ -24,7 +24,7 @@ def watch(
 ) -> None:
     """Show how far a run is: answered, failed and left by model, cost, rate and time left; until it ends.
 
-    Exits with 0 where the run completed, 1 where it ended otherwise.
+    Exits with 0 where the run completed, 3 where it waits for batch jobs, 1 where it ended otherwise.
     """
     from rich.live import Live
 
@@ -44,7 +44,7 @@ def watch(
     if row["message"]:
         show.paragraph(row["message"])
     if row["state"] != "completed":
-        raise typer.Exit(1)
+        raise typer.Exit(3 if row["state"] == "waiting" else 1)
 
 
 def headline(row: Mapping[str, Any], now: datetime) -> str:
@@ -65,9 +65,9 @@ def _row(lake: "Lake", run_id: str | None) -> dict[str, Any]:
     """Read the row of a run, or of the newest. Raises UsageError where the lake has none."""
     from evalake.contracts.tables import RUNS
     from evalake.core.errors import UsageError
-    from evalake.tasks.runtime.runs import no_run, with_lost
+    from evalake.tasks.runtime.runs import no_run, with_state
 
-    rows = with_lost(lake.frame(RUNS))
+    rows = with_state(lake, lake.frame(RUNS))
     found = rows.sort("started_at").tail(1) if run_id is None else rows.filter(run_id=run_id)
     frame = found.collect()
     if frame.is_empty():

@@ -83,6 +83,7 @@ class Price(_Section):
     output: Annotated[Number, Field(ge=0)] | None = None
     call: Annotated[Number, Field(ge=0)] | None = None
     cached_input: Annotated[Number, Field(ge=0)] | None = None  # None: as other input
+    batch: Share = 1.0  # of these prices, in a batch job
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -121,6 +122,8 @@ class ModelOptions(_Section):
     stream: bool | None = None
     # Whether its provider caches prompts for the next turn; None: the suite's default
     cache_prompt: bool | None = None
+    # Whether its requests go to the provider's batch jobs; None: where the run asks for it
+    batch: bool | None = None
     # The most tokens that a request may have; None: as LiteLLM's table says
     context: Annotated[int, Field(gt=0)] | None = None
     endpoint: EndpointName | None = Field(default=None, json_schema_extra=ONLY_TRUSTED)
@@ -245,6 +248,10 @@ class Configuration(_Section):
     def caches_prompts(self, name: str, usual: bool) -> bool:
         """Tell whether a provider caches prompts: by the variant, else by the real model, else by `usual`."""
         return _first_set(self.model(name).cache_prompt, self.model(self.real_model(name)).cache_prompt, usual)
+
+    def batches(self, name: str, usual: bool) -> bool:
+        """Tell whether a model is asked by batch jobs: by its variant, else by the real model, else by `usual`."""
+        return _first_set(self.model(name).batch, self.model(self.real_model(name)).batch, usual)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

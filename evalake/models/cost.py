@@ -138,6 +138,18 @@ def _by_table(model: str, tokens: Tokens, input_tokens: int, output_tokens: int,
     return float(prompt + completion)
 
 
+def batch_share(model: str, price: Price | None = None) -> float:
+    """Tell which share of its price a call costs in a batch job: by `price`, else by LiteLLM's table; 1 if unknown."""
+    if price is not None:
+        return price.batch
+    entry = entry_of(model) or {}
+    shares = [
+        entry[f"{name}_batches"] / entry[name] if entry.get(name) and entry.get(f"{name}_batches") else 1.0
+        for name in (INPUT, OUTPUT)
+    ]
+    return min(max(shares), 1.0)
+
+
 ASSUMED_OUTPUT_TOKENS = 1000  # where neither a limit nor an earlier reply of the model is known
 _OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
 _REPLIES = ("n", "best_of")  # the number of replies to a request

@@ -88,22 +88,29 @@ class DirectCalls:
         headers = {name.lower(): value for name, value in received.headers.items()}
         if model.streams and headers.get("content-type", "").partition(";")[0].strip() != WHOLE:
             return await _read_stream(model, received.body)
-        content = _json(received.body)
-        try:
-            require_no_failure(content)
-            if model.answers_like_openai:
-                return read_answer(content, model.route)
-            if content and (missing := {name: each for name, each in model.needs.items() if not content.get(name)}):
-                received = replace(received, body=encoded({**content, **missing}))
-            read = read_answer(model.read(_as_httpx(address, received), body, messages), model.route)
-            return as_stated(read, content)
-        except AttemptFailed as failure:
-            if failure.cost_usd is None:
-                failure.cost_usd = cost_of_unread(content, model.route)
-            raise
-        except Exception as error:  # LiteLLM may raise any exception
-            cost = cost_of_unread(content, model.route)
-            raise AttemptFailed("malformed_response", classify_error(error).message, cost_usd=cost) from error
+        return read_whole(model, received, body, messages)
+
+
+def read_whole(
+    model: DirectModel, received: Answer, body: Mapping[str, Any], messages: internals.Messages
+) -> ProviderAnswer:
+    """Read an answer of status 200 that was not streamed. Raises AttemptFailed where it is none."""
+    content = _json(received.body)
+    try:
+        require_no_failure(content)
+        if model.answers_like_openai:
+            return read_answer(content, model.route)
+        if content and (missing := {name: each for name, each in model.needs.items() if not content.get(name)}):
+            received = replace(received, body=encoded({**content, **missing}))
+        read = read_answer(model.read(_as_httpx("http://answer.invalid", received), body, messages), model.route)
+        return as_stated(read, content)
+    except AttemptFailed as failure:
+        if failure.cost_usd is None:
+            failure.cost_usd = cost_of_unread(content, model.route)
+        raise
+    except Exception as error:  # LiteLLM may raise any exception
+        cost = cost_of_unread(content, model.route)
+        raise AttemptFailed("malformed_response", classify_error(error).message, cost_usd=cost) from error
 
 
 async def _read_stream(model: DirectModel, body: bytes) -> ProviderAnswer:

@@ -42,6 +42,7 @@ class RunContext:
     ceiling: Ceiling = UNLIMITED  # for all attempts and processes of the run
     started_at: datetime | None = None
     is_estimate: bool = False  # it writes nothing to the lake
+    batched: frozenset[str] = frozenset()  # real models whose requests may be in batch jobs
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fields, without cached values like the secret."""

@@ -17,11 +17,13 @@ from typing import Any
 import polars as pl
 
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import CALLS, RUN_ATTEMPTS, RUNS
+from evalake.contracts.tables import BATCH_JOBS, CALLS, RUN_ATTEMPTS, RUNS
 from evalake.core.configuration import whole_address
 from evalake.core.errors import EvalakeError, LakeError, UsageError, did_you_mean
 from evalake.core.redaction import redact
+from evalake.request import OPTIONS
 from evalake.sdk import Dataset
+from evalake.storage.batch_jobs import waiting_runs
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.tasks.runtime import progress
@@ -181,6 +183,8 @@ class Run:
 logger = logging.getLogger("evalake.runs")
 
 NO_LABELS: Mapping[str, Any] = {"tags": [], "note": None}
+
+_MAY_DIFFER = ("day", "tags", "note", "max_cost_usd", "max_calls", "max_missing", "accept_unreadable", "batch")
 
 _PAID = ("input_tokens", "output_tokens", "cost_usd")
 
@@ -370,6 +374,43 @@ def of_suite(rows: pl.LazyFrame, suite: str | None) -> pl.LazyFrame:
 def tagged(rows: pl.LazyFrame, tag: str | None) -> pl.LazyFrame:
     """Select the rows of `with_labels` with a tag; all without one."""
     return rows if tag is None else rows.filter(pl.col("tags").list.contains(tag))
+
+
+def with_state(lake: Lake, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Set the state of rows of RUNS to "lost" as `with_lost` does, and to "waiting" where batch jobs are awaited."""
+    rows = with_lost(rows)
+    if not lake.exists(BATCH_JOBS):
+        return rows
+    waits = (pl.col("state") == "incomplete") & pl.col("run_id").is_in(waiting_runs(lake)["run_id"].to_list())
+    return rows.with_columns(state=pl.when(waits).then(pl.lit("waiting")).otherwise("state"))
+
+
+def continued(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Find the run of the same order that has open batch jobs, and the number of its next attempt; None without one."""
+    if not lake.exists(BATCH_JOBS):
+        return None
+    waiting = (
+        lake.frame(RUNS).filter(suite=suite).filter(pl.col("run_id").is_in(waiting_runs(lake)["run_id"].to_list()))
+    )
+    for run_id, known in (
+        waiting.sort("started_at", descending=True).select("run_id", "parameters").collect().iter_rows()
+    ):
+        if order_of(json.loads(known)) == order_of(parameters):
+            last = lake.frame(RUN_ATTEMPTS).filter(run_id=run_id).select(pl.col("attempt").max()).collect().item()
+            return run_id, (last or 0) + 1
+    return None
+
+
+def order_of(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Select from the parameters of a run what it asks of models: the options that have to be equal to continue it."""
+    kept = {name: given for name, given in parameters.items() if name in OPTIONS and name not in _MAY_DIFFER}
+    return dict(json.loads(json.dumps(kept)))
+
+
+def run_of_flow(lake: Lake, flow_run_id: str) -> str | None:
+    """Find the run that a flow run has made or continued last; None without one."""
+    rows = lake.frame(RUNS).filter(flow_run_id=flow_run_id).select("run_id").collect()["run_id"]
+    return None if rows.is_empty() else str(rows[0])
 
 
 def mark_lost(lake: Lake) -> list[str]:

@@ -110,9 +110,14 @@ class Interruption:
         return cls(state, flow_run, command)
 
     @property
+    def is_cancelled(self) -> bool:
+        """Whether somebody cancels the flow run."""
+        return bool(self.state.is_cancelling() or self.state.is_cancelled())
+
+    @property
     def message(self) -> str:
         """The message of the run, with the way to continue it."""
-        if self.state.is_cancelling() or self.state.is_cancelled():
+        if self.is_cancelled:
             return "cancelled; a rerun asks only for what is missing"
         if not self.state.is_paused():
             return f"its flow run became {self.state.name}; a rerun asks only for what is missing"

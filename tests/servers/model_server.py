@@ -21,6 +21,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from evalake.core.hashing import content_hash
+from tests.servers.batch_jobs import BatchJobs
 from tests.servers.model_answers import JSON, completion, completion_chunks, stream
 from tests.servers.model_faults import FAULTS
 from tests.servers.model_rule import Messages, Rule
@@ -52,6 +53,7 @@ class ModelServer:
     def __init__(self, rules: Sequence[Rule] = (), host: str = "127.0.0.1", port: int = 0, keep_bodies: bool = True):
         self.rules = list(rules)
         self.seen: list[Seen] = []
+        self.batches = BatchJobs(lambda body: completion(self._rule(body["model"], body["messages"]), body))
         self.in_flight = 0
         self.max_in_flight = 0
         self._host, self._port, self._keep_bodies = host, port, keep_bodies
@@ -135,6 +137,8 @@ class ModelServer:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.path.endswith("/chat/completions") and request.method == "POST":
             return await self._chat(request)
+        if (answer := await self.batches.handle(request)) is not None:
+            return answer
         if request.path == "/_counts":
             return web.json_response(self.counts())
         if request.path == "/_requests":
@@ -162,7 +166,7 @@ class ModelServer:
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
-            rule = next((rule for rule in reversed(self.rules) if rule.matches(model, messages)), Rule())
+            rule = self._rule(model, messages)
             if rule.latency:
                 await asyncio.sleep(rule.latency)
             fault = self._next_fault(rule, seen.key)
@@ -179,6 +183,9 @@ class ModelServer:
         finally:
             seen.ended = time.monotonic()
             self.in_flight -= 1
+
+    def _rule(self, model: str, messages: Messages) -> Rule:
+        return next((rule for rule in reversed(self.rules) if rule.matches(model, messages)), Rule())
 
     def _next_fault(self, rule: Rule, key: str) -> Mapping[str, Any] | None:
         """The fault this prompt meets now, by how many it has met; None where the reply's turn has come."""

@@ -13,8 +13,10 @@ from evalake.metrics.items import FEWEST_MODELS, item_rest
 from evalake.reports.coverage import Coverage, as_table
 from evalake.sdk import Suite
 from evalake.sdk.figures import AgreementMatrix, ByPart, Reliability
+from evalake.server.scoring.views import Micros, micros
 from evalake.server.viewer.run_index import RunIndex, RunIndexes
 from evalake.server.viewer.run_list import RunView, run_view
+from evalake.storage.batch_jobs import Job, jobs_of
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import read_metrics
 from evalake.storage.sql.query import plain
@@ -98,6 +100,20 @@ class Waiting(BaseModel):
     waited_ms: float | None
 
 
+class JobView(BaseModel):
+    """A batch job of the run: how far it is, and what went wrong last."""
+
+    job_id: str
+    model: str
+    state: str  # the provider's word while the provider has it
+    requests: int
+    done: int
+    failed: int
+    submitted_at_us: Micros | None
+    expires_at_us: Micros | None
+    message: str | None
+
+
 class ReliabilityView(BaseModel):
     """The metrics that say how often a model is right and how sure it was, and the slice by which both are known."""
 
@@ -164,6 +180,7 @@ class RunDetail(BaseModel):
     coverage_table: CoverageTable
     given_up: list[GivenUp]
     waiting: list[Waiting]
+    jobs: list[JobView]
     reliability: ReliabilityView | None  # None: the suite declares no such figure
     agreement: AgreementView | None  # likewise
     by_part: list[PartsView]  # those that the suite declares
@@ -193,6 +210,7 @@ def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
         coverage_table=CoverageTable(headings=list(headings), rows=list(map(list, texts))),
         given_up=_given_up(lake, run_id),
         waiting=_waiting(lake, run_id),
+        jobs=[_job(job) for job in jobs_of(lake, run_id)],
         reliability=_reliability(index.suite),
         agreement=_agreement(index.suite),
         by_part=[
@@ -301,6 +319,13 @@ def _given_up(lake: Lake, run_id: str) -> list[GivenUp]:
     failures = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run_id).group_by("model", "kind")
     counted = failures.agg(pl.len().alias("count"), pl.col("message").first()).sort("model", "kind").collect()
     return [GivenUp(**row) for row in counted.iter_rows(named=True)]
+
+
+def _job(job: Job) -> JobView:
+    state = job.provider_state if job.state == "submitted" and job.provider_state else job.state
+    names = ("job_id", "model", "requests", "done", "failed", "message")
+    times = {"submitted_at_us": micros(job.submitted_at), "expires_at_us": micros(job.expires_at)}
+    return JobView(state=state, **{name: getattr(job, name) for name in names}, **times)
 
 
 def _waiting(lake: Lake, run_id: str) -> list[Waiting]:

@@ -24,7 +24,7 @@ from evalake.storage.forget import refused_rows
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.failures import with_failed_calls
-from evalake.tasks.runtime.runs import with_lost
+from evalake.tasks.runtime.runs import with_state
 
 WORTH_WAITING = 20_000  # items; an index of fewer is read about as fast as the first page alone
 MOST_KEPT = 4  # indexes; one of 500,000 answers takes some 60 MB
@@ -119,7 +119,7 @@ class RunIndexes:
 
 def find_run(lake: Lake, run_id: str) -> dict[str, Any]:
     """Find the row of a run. Raises NotFoundError where there is none."""
-    rows = with_lost(lake.frame(RUNS).filter(pl.col("run_id") == run_id)).collect()
+    rows = with_state(lake, lake.frame(RUNS).filter(pl.col("run_id") == run_id)).collect()
     if rows.is_empty():
         raise NotFoundError("the lake has no such run")
     return rows.row(0, named=True)

@@ -15,7 +15,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.sql.query import plain
 from evalake.suites.registry import suite as find_suite
 from evalake.suites.registry import suite_names
-from evalake.tasks.runtime.runs import tagged, with_labels, with_lost
+from evalake.tasks.runtime.runs import tagged, with_labels, with_state
 
 MOST_EARLIER = 20
 """Earlier runs of the same order whose values are shown."""
@@ -113,7 +113,7 @@ class RunPage(BaseModel):
 
 def run_page(lake: Lake, wanted: WantedRuns) -> RunPage:
     """Build one page of the runs that are wanted."""
-    every = with_lost(_every_run(lake, *_versions(lake)).lazy())
+    every = with_state(lake, _every_run(lake, *_versions(lake)).lazy())
     tags = every.select(pl.col("tags").explode().drop_nulls().unique().sort()).collect().to_series().to_list()
     column, largest_first = SORTS[wanted.sort]
     runs = (

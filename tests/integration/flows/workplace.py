@@ -12,7 +12,6 @@ from evalake.contracts.tables import CALLS, RUNS
 from evalake.core.errors import EvalakeError
 from evalake.flows.evaluate import evaluate
 from evalake.storage.lake import Lake
-from evalake.tasks.runtime.form import run_id_of
 from tests.servers.model_server import ModelServer
 
 MODEL = "hosted_vllm/guard"
@@ -67,7 +66,7 @@ class Workplace:
         """Run the flow to its end, and return its row of `runs`."""
         state = evaluate(**self.parameters(*datasets, models=models, **more), return_state=True)
         outcome = state.result(raise_on_failure=False)
-        rows = self.rows(RUNS).filter(run_id=run_id_of(str(state.state_details.flow_run_id)))
+        rows = self.rows(RUNS).filter(flow_run_id=str(state.state_details.flow_run_id))
         if rows.is_empty():
             assert isinstance(outcome, EvalakeError)
             raise outcome

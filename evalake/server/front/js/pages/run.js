@@ -54,6 +54,7 @@ function whole(detail, service, signal) {
     detail.values.length > 0 && allValues(run.run_id, signal),
     chances(detail),
     run.models.length >= 8 && !EXPORTED && opposedItems(run.run_id, signal),
+    batchJobs(detail),
     givenUp(detail),
     provenance(detail, service),
   ];
@@ -225,6 +226,16 @@ function givenUp({given_up: kinds}) {
   return h("section", {class: "panel"}, h("h2", {}, "Calls that were given up on"), table({
     caption: "Calls given up on, by model and reason", headings: ["Model", "Reason", "Calls", "One of the messages"], texts: true, kinds: [null, "line", null, "long"],
     rows: kinds.map((each) => [name(each.model), words(each.kind), count(each.count), visible(each.message, 500)]),
+  }));
+}
+
+/** The batch jobs of the run, and how far each is. */
+function batchJobs({jobs}) {
+  if (!jobs.length) return null;
+  return h("section", {class: "panel"}, h("h2", {}, "Batch jobs"), table({
+    caption: "Batch jobs of the run", headings: ["Job", "Model", "State", "Answered", "Failed", "Until", "Message"], texts: true,
+    rows: jobs.map((each) => [name(each.job_id), name(each.model), words(each.state), `${count(each.done)} of ${count(each.requests)}`, count(each.failed),
+      each.expires_at_us === null ? "unknown" : time(each.expires_at_us), each.message === null ? "" : visible(each.message, 300)]),
   }));
 }
 

@@ -14,7 +14,7 @@ import {table} from "/js/table.js";
 import {flowRunLink} from "/js/pages/technical_view.js";
 
 const ASKED = ["suite", "metric", "slice", "model", "tag", "state", "q", "sort", "reruns", "page"];
-const STATES = ["running", "completed", "incomplete", "failed", "lost"];
+const STATES = ["running", "completed", "incomplete", "waiting", "failed", "lost"];
 const SORTS = [["", "Newest first"], ["oldest", "Oldest first"], ["value", "Highest value"], ["missing", "Most missing"], ["cost", "Highest cost"], ["samples", "Most samples"], ["calls", "Most calls"], ["suite", "Suite"], ["state", "State"]];
 const OF_LIST = ["page", "state", "q", "sort", "reruns"]; // they choose runs, but no metrics
 

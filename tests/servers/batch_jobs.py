@@ -1,0 +1,184 @@
+"""Batch jobs of the model server, in OpenAI's form (files and jobs) and in Anthropic's, by the server's rules.
+
+A job ends when it is looked at or listed first, unless `held`. Its results come in reverse order, and each twice. What stands in
+`expires` or `fails` (texts of a prompt) ends so. `drops` names operations whose answer is lost after they were done.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from email import message_from_bytes
+from email.policy import HTTP
+from typing import Any
+
+from aiohttp import web
+
+Body = Mapping[str, Any]
+CREATED = 4_000_000_000  # seconds since 1970: no job is older than the search for it
+
+
+@dataclass
+class Job:
+    """One job: the lines of its requests, and how it ended."""
+
+    lines: list[dict[str, Any]]
+    metadata: Body = field(default_factory=dict)
+    state: str = "open"  # then: ended, cancelled
+    results: list[dict[str, Any]] = field(default_factory=list)
+    failed: int = 0
+
+
+class BatchJobs:
+    """All files and jobs of a server. `answer` gives the JSON of the chat completion to a body."""
+
+    def __init__(self, answer: Callable[[Body], bytes]) -> None:
+        self._answer = answer
+        self.files: dict[str, tuple[str, bytes]] = {}
+        self.jobs: dict[str, Job] = {}
+        self.paid: Counter[str] = Counter()  # prompts that were answered in jobs
+        self.operations: list[str] = []
+        self.held = False
+        self.refuses: str | None = None  # why every job ends as refused
+        self.expires: set[str] = set()
+        self.fails: set[str] = set()
+        self.drops: set[str] = set()
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse | None:
+        """Answer a request about files or jobs; None for any other."""
+        path, method = request.path.removeprefix("/v1"), request.method
+        if not path.startswith(("/files", "/batches", "/messages/batches")):
+            return None
+        anthropic = path.startswith("/messages")
+        kind, *rest = path.removeprefix("/messages").strip("/").split("/")
+        named = rest[0] if rest else ""
+        operation = f"{method} {kind}" + (f" {rest[1]}" if rest[1:] else "" if not rest else " one")
+        self.operations.append(operation)
+        done = self._do(method, kind, named, rest[1:], await request.read(), request, anthropic=anthropic)
+        if operation in self.drops:
+            self.drops.discard(operation)
+            assert request.transport is not None
+            request.transport.abort()
+        if done is None:
+            return web.json_response({"error": {"message": "no such thing"}}, status=404)
+        if isinstance(done, list):
+            return web.Response(body="".join(f"{json.dumps(line)}\n" for line in done).encode())
+        return web.json_response(done)
+
+    def _do(
+        self, method: str, kind: str, named: str, rest: list[str], body: bytes, request: Any, *, anthropic: bool
+    ) -> Any:
+        if kind == "files":
+            return self._file(method, named, rest, body, request)
+        if method == "POST" and not named:
+            asked = json.loads(body)
+            lines = asked.get("requests") or [
+                json.loads(line) for line in self.files[asked["input_file_id"]][1].split(b"\n")
+            ]
+            self.jobs[name := f"batch_{len(self.operations)}"] = Job(lines, asked.get("metadata") or {})
+            return self._shown(name, anthropic)
+        if not named:
+            for name in () if self.held else self.jobs:
+                self._finish(name, anthropic)
+            return {"data": [self._shown(name, anthropic) for name in reversed(self.jobs)], "has_more": False}
+        if named not in self.jobs:
+            return None
+        job = self.jobs[named]
+        if method == "DELETE":
+            del self.jobs[named]
+            return {"id": named}
+        if rest == ["results"]:
+            return job.results
+        if rest == ["cancel"] and job.state == "open":
+            job.state = "cancelled"
+        elif not self.held:
+            self._finish(named, anthropic)
+        return self._shown(named, anthropic)
+
+    def _file(self, method: str, named: str, rest: list[str], body: bytes, request: Any) -> Any:
+        if method == "POST":
+            head = b"Content-Type: " + request.headers["Content-Type"].encode() + b"\r\n\r\n"
+            parts = list(message_from_bytes(head + body, policy=HTTP).iter_parts())  # type: ignore[attr-defined]
+            part = next(part for part in parts if part.get_filename())
+            self.files[name := f"file-{len(self.operations)}"] = part.get_filename(), part.get_payload(decode=True)
+            return {"id": name}
+        if not named:
+            return {
+                "data": [{"id": name, "filename": file} for name, (file, _) in self.files.items()],
+                "has_more": False,
+            }
+        if method == "DELETE":
+            return {"id": named} if self.files.pop(named, None) else None
+        return [json.loads(line) for line in self.files[named][1].split(b"\n") if line]
+
+    def _finish(self, name: str, anthropic: bool) -> None:
+        job = self.jobs[name]
+        if job.state != "open":
+            return
+        job.state = "ended"
+        for line in [] if self.refuses else job.lines:
+            body = line["params"] if anthropic else line["body"]
+            prompt = json.dumps(body["messages"])
+            late, broken = (any(text in prompt for text in texts) for texts in (self.expires, self.fails))
+            if not late and not broken:
+                self.paid[prompt] += 1
+            job.failed += late or broken
+            made = _anthropic_result if anthropic else _openai_result
+            told = made(line["custom_id"], None if late or broken else json.loads(self._answer(body)), late=late)
+            job.results = [told, told, *job.results]
+        if not anthropic:
+            self.files[f"out-{name}"] = name, b"\n".join(json.dumps(line).encode() for line in job.results)
+
+    def _shown(self, name: str, anthropic: bool) -> dict[str, Any]:
+        job = self.jobs[name]
+        ended, total = job.state != "open", len(job.lines)
+        done = total - job.failed if job.state == "ended" else 0
+        if anthropic:
+            counts = {"processing": 0 if ended else total, "succeeded": done, "errored": total - done if ended else 0}
+            state = "ended" if ended else "in_progress"
+            return {
+                "id": name,
+                "processing_status": state,
+                "request_counts": counts,
+                "expires_at": "2096-10-02T08:00:00Z",
+            }
+        state = (
+            "failed"
+            if ended and self.refuses
+            else {"open": "in_progress", "ended": "completed"}.get(job.state, job.state)
+        )
+        return {
+            "id": name,
+            "status": state,
+            "metadata": job.metadata,
+            "created_at": CREATED,
+            "expires_at": CREATED,
+            "request_counts": {"total": total, "completed": done, "failed": job.failed},
+            "output_file_id": f"out-{name}" if f"out-{name}" in self.files else None,
+            "errors": {"data": [{"message": self.refuses}]} if self.refuses else None,
+        }
+
+
+def _openai_result(name: str, answer: Any, *, late: bool) -> dict[str, Any]:
+    if answer is not None:
+        return {"custom_id": name, "response": {"status_code": 200, "body": answer}, "error": None}
+    if late:
+        return {"custom_id": name, "response": None, "error": {"code": "batch_expired", "message": "too late"}}
+    return {"custom_id": name, "response": {"status_code": 500, "body": {"error": {"message": "overloaded"}}}}
+
+
+def _anthropic_result(name: str, answer: Any, *, late: bool) -> dict[str, Any]:
+    if answer is None:
+        kind = {"type": "expired"} if late else {"type": "errored", "error": {"type": "overloaded_error"}}
+        return {"custom_id": name, "result": kind}
+    text, usage = answer["choices"][0]["message"]["content"], answer["usage"]
+    message = {
+        "id": "msg",
+        "type": "message",
+        "role": "assistant",
+        "model": answer["model"],
+        "content": [{"type": "text", "text": text}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]},
+    }
+    return {"custom_id": name, "result": {"type": "succeeded", "message": message}}
