@@ -1,4 +1,4 @@
-"""Turns shell text into simple commands, with tree-sitter's bash grammar, and by a tokenizer where that fails.
+"""Turns shell text into simple commands, with tree-sitter's bash grammar; text that it cannot read is cut at operators.
 
 A word is what the shell would pass on, as far as the text tells: quotes removed, known variables filled in, the output
 of `echo` and `printf` in place of their substitution.
@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -27,13 +27,9 @@ _SPLIT: Final = "\x00"  # where an unquoted expansion is to be split
 _ONLY_ASCII: Final = bytes.maketrans(bytes(range(128, 256)), b"." * 128)
 """Non-ASCII bytes, on which the grammar's scanner can crash (tree-sitter-bash issue 337), become a part of a word."""
 _BRACES: Final = re.compile(r"([^{}\s]*+)\{([^{},]*+,[^{}]*+)\}([^{}\s]*+)")
-_LIST: Final = re.compile(r'"\$(?:@|\{@\}|\{\w+\[@\]\})"')  # split even inside quotes
-_COMPOUND: Final = frozenset(["subshell", "compound_statement", "if_statement", "while_statement", "for_statement"])
-_TOKEN: Final = re.compile(
-    r"(?P<end>[;|\n()`]|[{}](?=[\s;)]|$)|&(?!>))|(?P<redirect>\d?(?:&>>?|>>|>&|>\||<>|>|<))"
-    r"|(?P<word>(?:\{[^\s{}'\",]*+,[^\s{}'\"]*+\}|'[^']*'|\"[^\"]*\"|\\.|[^\s;|&(){}`<>])+)|\s",
-    re.DOTALL,
-)
+_OPERATOR: Final = re.compile(r"[;|&\n()`]+")
+_WORD: Final = re.compile(r"(?:'[^']*'|\"[^\"]*\"|\\.|[^\s'\"\\])+")
+_REDIRECT: Final = re.compile(r"([<>]{1,3})\s*([^\s<>]+)")
 _QUOTES: Final = re.compile(r"'([^']*)'|\"([^\"]*)\"|\\(.)", re.DOTALL)
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,4}|.)", re.DOTALL)
@@ -50,7 +46,7 @@ class Command:
     assignments: tuple[tuple[str, str], ...] = ()
     redirects: tuple[tuple[str, str], ...] = ()  # operator and target
     stdin: str | None = None  # text of a here-document or here-string
-    upstream: tuple[Command, ...] = ()  # earlier stages of the pipeline, first one first
+    upstream: tuple[Command, ...] = ()  # earlier stages of the pipeline in order, each after its substitutions
     inner: tuple[Command, ...] = ()
 
     @property
@@ -102,7 +98,7 @@ def parse(text: str, variables: dict[str, str]) -> tuple[list[Command], bool]:
         return lexical(text)
     root = _parser().parse(source.translate(_ONLY_ASCII)).root_node
     reader = _Reader(source, variables)
-    reader.statement(root, 0)
+    reader.statement(root, Command(), 0)
     if reader.complete and not root.has_error:
         return reader.found, True
     further, complete = lexical(text)
@@ -122,31 +118,16 @@ def _parser() -> Parser:
 
 def lexical(text: str) -> tuple[list[Command], bool]:
     """Cut text into commands at every operator, linear in its length; the second value is False beyond the limits."""
-    commands: list[Command] = []
-    complete, half = len(text) <= MAX_CHARACTERS, MAX_CHARACTERS // 2
-    if not complete:
-        text = f"{text[:half]}\n{text[-half:]}"
-    command, operator = Command(), ""
-    for token in chain(_TOKEN.finditer(text), _TOKEN.finditer("\n")):
-        if len(commands) >= MAX_COMMANDS:
-            return commands, False
-        if token["end"]:
-            if command != Command(upstream=command.upstream):
-                commands.append(command)
-            upstream = (*command.upstream, command)[-4:] if token["end"] == "|" and command.words else ()
-            command, operator = Command(upstream=upstream), ""
-        elif token["redirect"]:
-            operator = token["redirect"].lstrip("0123456789")
-        elif token["word"]:
-            plain = _QUOTES.sub(lambda match: match[1] or match[2] or match[3] or "", token["word"])
-            if len(command.words) + len(command.assignments) + len(command.redirects) >= MAX_COMMANDS:
-                complete = False
-            elif operator:
-                command, operator = replace(command, redirects=(*command.redirects, (operator, plain))), ""
-            elif not command.words and (known := assignment(plain)):
-                command = replace(command, assignments=(*command.assignments, known))
-            else:
-                command = replace(command, words=(*command.words, *_expand_braces(plain)))
+    half = MAX_CHARACTERS // 2
+    pieces = _OPERATOR.split(text if len(text) <= MAX_CHARACTERS else f"{text[:half]}\n{text[-half:]}")
+    complete, commands = len(text) <= MAX_CHARACTERS and len(pieces) <= MAX_COMMANDS, []
+    for piece in pieces[:MAX_COMMANDS]:
+        found = [match[0] for match in islice(_WORD.finditer(_REDIRECT.sub(" ", piece)), MAX_COMMANDS)]
+        redirects = tuple(_REDIRECT.findall(piece)[:MAX_COMMANDS])
+        words = [_QUOTES.sub(lambda match: match[1] or match[2] or match[3] or "", word) for word in found]
+        assignments = tuple(filter(None, takewhile(bool, map(assignment, words))))
+        commands.append(Command(tuple(words[len(assignments) :]), assignments, redirects))
+        complete = complete and MAX_COMMANDS not in (len(found), len(redirects))
     return commands, complete
 
 
@@ -164,107 +145,77 @@ class _Reader:
         self.found: list[Command] = []
         self.complete, self.expanded = True, 0
 
-    def statement(self, node: Node, depth: int) -> list[int]:
-        """Read a statement; return the positions of the commands whose streams are its own."""
+    def statement(self, node: Node, around: Command, depth: int) -> None:
+        """Read a statement. Its commands have the redirections, the input and the upstream of `around`."""
         if depth > MAX_DEPTH or len(self.found) >= MAX_COMMANDS:
             self.complete = False
-            return []
+            return
         match node.type:
-            case "command" | "declaration_command" | "unset_command" | "test_command":
-                return [self._command(node, depth)]
-            case "variable_assignment":
-                return [self._add(Command(assignments=(self._assignment(node, depth),)))]
-            case "pipeline":
-                return self._pipeline(node.named_children, [], depth)
-            case "redirected_statement":
-                return self._redirected(node, depth)
-            case "file_redirect":
-                return [self._add(Command(redirects=(self._redirect(node, depth),)))]
+            case "command" | "declaration_command" | "unset_command" | "test_command" | "variable_assignment":
+                self._command(node, around, depth)
+                return
+            case "redirected_statement" | "file_redirect":
+                self._redirected(node, around, depth)
+                return
             case "comment" | "heredoc_body" | "string_content":
-                return []
+                return
             case "for_statement":
                 values = " ".join(self._word(child, depth) for child in node.children_by_field_name("value"))
                 if (variable := node.child_by_field_name("variable")) is not None and values:
                     self.variables[self._raw(variable)] = values[:MAX_WORD]
-        return [position for child in node.named_children for position in self.statement(child, depth + 1)]
+        start = len(self.found)
+        for child in node.named_children:
+            first = node.type in {"pipeline", "list"} and child != node.named_children[-1]
+            upstream = (*around.upstream, *(self.found[start:] if node.type == "pipeline" else ()))[-6:]
+            self.statement(child, replace(Command() if first else around, upstream=upstream), depth + 1)
 
-    def _add(self, command: Command) -> int:
-        self.found.append(command)
-        return len(self.found) - 1
-
-    def _pipeline(self, stages: Sequence[Node], before: list[int], depth: int) -> list[int]:
-        streams = list(before)
-        for stage in stages:
-            positions = self.statement(stage, depth + 1)
-            upstream = tuple(self.found[position] for position in streams[-6:])
-            for position in positions:
-                command = self.found[position]
-                self.found[position] = replace(command, upstream=upstream + command.upstream)
-            streams += positions
-        return streams
-
-    def _redirected(self, node: Node, depth: int) -> list[int]:
-        """Read a statement with its redirections; the grammar puts what follows a here-document below its `<<`."""
-        redirects: list[tuple[str, str]] = []
-        stdin: str | None = None
-        positions: list[int] = []
-        tails: list[Node] = []
-        compound = False
-        documents = [child for child in node.named_children if child.type == "heredoc_redirect"]
-        for child in chain(node.named_children, *(document.named_children for document in documents)):
-            match child.type:
+    def _with_streams(self, nodes: Sequence[Node], around: Command, depth: int) -> Command:
+        """Add redirections, here-documents and here-strings to a command."""
+        for node in nodes:
+            match node.type:
                 case "file_redirect":
-                    redirects.append(self._redirect(child, depth))
+                    # What stands before the target is descriptor or operator; so is the grammar's error for `<>`
+                    named = [child for child in node.named_children if child.type not in {"file_descriptor", "ERROR"}]
+                    operator = "".join(self._raw(child) for child in node.children if child not in named)
+                    target = self._word(named[0], depth) if named else ""
+                    redirect = (operator.lstrip("0123456789"), target)
+                    around = replace(around, redirects=(*around.redirects, redirect))
                 case "herestring_redirect":
-                    stdin = "".join(self._word(part, depth) for part in child.named_children)
+                    around = replace(around, stdin="".join(self._word(part, depth) for part in node.named_children))
+                case "heredoc_redirect":
+                    around = self._with_streams(node.named_children, around, depth)
                 case "heredoc_body":
-                    stdin = self._raw(child)
-                    for part in child.named_children:
-                        self.statement(part, depth + 1)
-                case "pipeline" if child.parent in documents:
-                    tails += child.named_children
-                case "heredoc_redirect" | "heredoc_start" | "heredoc_end":
-                    pass
-                case _ if child.parent in documents:
-                    self.statement(child, depth + 1)
-                case kind:
-                    compound = compound or kind in _COMPOUND
-                    positions += self.statement(child, depth + 1)
-        positions = positions or [self._add(Command())]
-        for position in positions if compound else positions[-1:]:
-            command = self.found[position]
-            text = command.stdin if stdin is None else stdin
-            self.found[position] = replace(command, redirects=(*command.redirects, *redirects), stdin=text)
-        return self._pipeline(tails, positions, depth) if tails else positions
+                    around = replace(around, stdin=self._raw(node))
+        return around
 
-    def _command(self, node: Node, depth: int) -> int:
-        before, end = len(self.found), -1
+    def _redirected(self, node: Node, outer: Command, depth: int) -> None:
+        """Read a statement with its redirections; the grammar puts what follows a here-document below its `<<`."""
+        start, parts = len(self.found), [node] if node.type == "file_redirect" else node.named_children
+        around = self._with_streams(parts, outer, depth)
+        body = [part for part in parts if not part.type.endswith("_redirect")]
+        for part in body:
+            self.statement(part, around, depth + 1)
+        if not body:
+            self.found.append(around)
+        fed = replace(outer, upstream=tuple(self.found[start:])[-6:])
+        for part in chain.from_iterable(part.named_children for part in parts if part.type == "heredoc_redirect"):
+            for child in part.named_children if part.type in {"pipeline", "heredoc_body"} else [part]:
+                self.statement(child, fed, depth + 1)
+
+    def _command(self, node: Node, around: Command, depth: int) -> None:
+        before = len(self.found)
+        children = [node] if node.type == "variable_assignment" else node.named_children
         words = [self._raw(node.children[0])] if node.type in {"declaration_command", "unset_command"} else []
         words += ["[["] if node.type == "test_command" else []
         assignments: list[tuple[str, str]] = []
-        redirects: list[tuple[str, str]] = []
-        stdin: str | None = None
-        for child in node.named_children:
-            glued = child.start_byte == end and self.source[end : end + 1] == b"`"
-            end = child.end_byte
-            match child.type:
-                case "variable_assignment":
-                    assignments.append(self._assignment(child, depth))
-                case "file_redirect":
-                    redirects.append(self._redirect(child, depth))
-                case "herestring_redirect":
-                    stdin = "".join(self._word(part, depth) for part in child.named_children)
-                case _:
-                    more = self._words(child, depth)
-                    if glued and words and more:  # the grammar cuts a word before a backquote
-                        more[0] = words.pop() + more[0]
-                    words += more
-        if words[:2] == ["set", "--"]:
-            values = [" ".join(words[2:]), *words[2:11]]
-            self.variables |= {str(number): value[:MAX_WORD] for number, value in enumerate(values) if number}
-            self.variables["@"] = self.variables["*"] = values[0][:MAX_WORD]
+        for child in children:
+            if child.type == "variable_assignment":
+                assignments.append(self._assignment(child, depth))
+            elif not child.type.endswith("_redirect"):
+                words += self._words(child, depth)
+        whole = self._with_streams(children, around, depth)
         inner = tuple(self.found[before:])
-        return self._add(Command(tuple(words), tuple(assignments), tuple(redirects), stdin, inner=inner))
+        self.found.append(replace(whole, words=tuple(words), assignments=tuple(assignments), inner=inner))
 
     def _assignment(self, node: Node, depth: int) -> tuple[str, str]:
         before, name, value = len(self.found), node.child_by_field_name("name"), node.child_by_field_name("value")
@@ -274,12 +225,6 @@ class _Reader:
         if len(self.found) == before:
             self.variables[label] = text[:MAX_WORD]
         return label, text
-
-    def _redirect(self, node: Node, depth: int) -> tuple[str, str]:
-        # What stands before the target is descriptor or operator; so is the error that the grammar makes of `<>`
-        named = [child for child in node.named_children if child.type not in {"file_descriptor", "ERROR"}]
-        operator = "".join(self._raw(child) for child in node.children if child not in named)
-        return operator.lstrip("0123456789"), self._word(named[0], depth) if named else ""
 
     def _words(self, node: Node, depth: int) -> list[str]:
         """Read a word, or several where an unquoted expansion or `{a,b}` makes them."""
@@ -303,8 +248,7 @@ class _Reader:
             case "ansi_c_string":
                 return unescaped(self._raw(node)[2:-1])
             case "string":
-                text = self._joined(node, depth)[1:-1]
-                return text if _LIST.fullmatch(self._raw(node)) else text.replace(_SPLIT, " ")
+                return self._joined(node, depth)[1:-1].replace(_SPLIT, " ")
             case "string_content":
                 return re.sub(r'\\(["$`\\])|\\\n', r"\1", self._raw(node))
             case "word" | "extglob_pattern" | "regex":
@@ -312,9 +256,11 @@ class _Reader:
             case "simple_expansion" | "expansion":
                 return self._expansion(node, depth)
             case "command_substitution" | "process_substitution" as kind:
-                commands = self.statement(node, depth + 1)
-                only = len(commands) == 1 and kind == "command_substitution"
-                output = printed(self.found[commands[0]]) if only else None
+                before = len(self.found)
+                for child in node.named_children:
+                    self.statement(child, Command(), depth + 1)
+                only = len(self.found) == before + 1 and kind == "command_substitution"
+                output = printed(self.found[-1]) if only else None
                 return self._raw(node) if output is None else output.replace(" ", _SPLIT)
             case _:
                 return self._joined(node, depth) if node.named_child_count else self._raw(node)
@@ -337,10 +283,7 @@ class _Reader:
             return _SPLIT
         if name in self.variables and self.expanded < MAX_EXPANDED:
             self.expanded += len(self.variables[name])
-            blanks = self.variables.get("IFS") or " \t\n"
-            return self.variables[name].translate(dict.fromkeys(map(ord, blanks), _SPLIT))
-        if name in {"@", "*"} and node.parent is not None and node.parent.type == "concatenation":
-            return ""  # empty without parameters, so that its neighbours are one word
+            return re.sub(r"\s", _SPLIT, self.variables[name])
         if len(named) > 1 and any(child.type in {":-", "-", ":=", "="} for child in node.children):
             return self._text(named[1], depth + 1)
         return self._raw(node)

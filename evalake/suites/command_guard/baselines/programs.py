@@ -1,10 +1,14 @@
-"""What the guard knows, read from the tables of `programs.toml`: programs, options, wrappers, code and paths."""
+"""Knowledge of the guard, from the tables of `programs.toml`, and how it finds programs and options in a command."""
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
+
+from evalake.suites.command_guard.baselines.parse import Command
 
 Action = Literal["ALLOW", "WARN", "BLOCK"]
 
@@ -32,12 +36,11 @@ class Wrapper(NamedTuple):
     phrase: tuple[str, ...]
     values: frozenset[str]
     operands: int
-    kinds: frozenset[str]
 
 
 def _wrapper(row: str) -> Wrapper:
-    programs, phrase, values, operands, kinds = (part.split() for part in row.split("|"))
-    return Wrapper(frozenset(programs), tuple(phrase), frozenset(values), int(operands[0]), frozenset(kinds))
+    programs, phrase, values, operands = (part.split() for part in row.split("|"))
+    return Wrapper(frozenset(programs), tuple(phrase), frozenset(values), int(operands[0]))
 
 
 _LANGUAGES: Final = [(each["programs"].split(), each["runs"], "scripted" in each) for each in _TABLES["languages"]]
@@ -52,6 +55,10 @@ WRAPPERS: Final = tuple(map(_wrapper, _TABLES["wrappers"]["rows"].strip().splitl
 PATTERNS: Final = {name: _pattern(text) for name, text in _TABLES["patterns"].items()}
 RULES: Final[Mapping[str, tuple[Action, float, str]]] = _TABLES["rules"]
 """Each rule's action, the confidence in it, and the reason, for the program that it is found at."""
+LOOKS: Final[Mapping[str, list[tuple[list[str], str]]]] = {
+    place: [(patterns.split(), rule) for patterns, rule in rules.items()] for place, rules in _TABLES["looks"].items()
+}
+"""Where a text stands: patterns that it holds together, and the rule that they make."""
 DANGEROUS: Final = [(_pattern(text), what) for what, text in _TABLES["dangerous"].items()]
 RUNS: Final = {program: _pattern(f"(?m){runs}") for programs, runs, _ in _LANGUAGES for program in programs}
 """Programs with a language of their own, and what in their code runs commands."""
@@ -65,3 +72,40 @@ def is_one(name: str, *lists: str) -> bool:
 def found(pattern: str, text: str) -> bool:
     """Tell whether a text holds a pattern."""
     return PATTERNS[pattern].search(text) is not None
+
+
+@lru_cache(maxsize=4096)  # bounded, for there is no end to the names in commands
+def _common_name(name: str) -> str:
+    bare = re.sub(r"-?\d[\d.]*$", "", name)
+    versioned = not is_one(name, "coded") and is_one(bare, "coded", "shells")
+    return "sh" if name in {"$SHELL", "${SHELL}", "$BASH", "$0"} else bare if versioned else name
+
+
+def program(command: Command) -> str:
+    """Find the program's common name: without folder and, for interpreters, without version."""
+    name = command.path.rpartition("/")[2]
+    return _common_name(name) if len(name) < 64 else name
+
+
+def option_values(arguments: Sequence[str], options: frozenset[str]) -> Iterator[str]:
+    """Yield the values of the given options, as `-o v`, `-ov`, `-xo v`, `--opt v` or `--opt=v`."""
+    for argument, following in zip_longest(arguments, arguments[1:]) if options else ():
+        head, equals, tail = argument.partition("=")
+        bundled = len(argument) < 8 and argument[1:].isalnum() and f"-{argument[-1]}" in options
+        if equals and head in options and len(head) > 2:
+            yield tail
+        elif argument not in options and argument[:2] in options and argument[:1] == "-":
+            yield argument[2:]
+        elif following is not None and (argument in options or (argument[:1] == "-" and bundled)):
+            yield following
+
+
+def any_of(commands: Iterable[Command], *lists: str) -> bool:
+    """Tell whether one of some commands is of a program in one of the lists."""
+    return any(is_one(program(command), *lists) for command in commands)
+
+
+def operands(arguments: Sequence[str], valued: frozenset[str] = frozenset()) -> list[str]:
+    """List the arguments that are neither options nor the values of the options in `valued`."""
+    pairs = zip(arguments, ("", *arguments), strict=False)
+    return [text for text, before in pairs if before not in valued and (text[:1] != "-" or text == "-")]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evalake.suites.command_guard.baselines.guard import MAX_DEPTH, Decision, Scope, _common_name, guard
-from evalake.suites.command_guard.baselines.programs import RULES
+from evalake.suites.command_guard.baselines.guard import MAX_DEPTH, Decision, Scope, guard
+from evalake.suites.command_guard.baselines.programs import RULES, _common_name
 
 COMMANDS: dict[str, list[str]] = json.loads(Path(__file__).with_name("commands.json").read_text(encoding="utf-8"))
 
