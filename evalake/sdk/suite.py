@@ -165,6 +165,7 @@ class Viewing:
     input_text: Callable[[Sample], str] = lambda sample: sample.input  # the sample as a reader reads it
     input_brief: Callable[[str], str] | None = None  # an input in a few words, for lists; None: its beginning
     input_is_code: bool = False  # then it is shown with numbers of its lines
+    deviation: tuple[str, str] | None = None  # metric and heading of how far one score moves when asked again
 
 
 @dataclass(frozen=True)

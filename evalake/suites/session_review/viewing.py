@@ -77,6 +77,7 @@ VIEWING = Viewing(
     details=(("tool_name", "missing tool"), ("rationale", "what it would have changed")),
     input_text=session_text,
     input_brief=in_brief,
+    deviation=("retest_std", "retest deviation of one score"),
 )
 
 
