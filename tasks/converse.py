@@ -65,6 +65,8 @@ class Conversation:
     is_listed: bool = False  # whether its item is on the manifest
     converse: Converse | None = None  # None: as the suite asks
     given_by: tuple[str, str] | None = None  # whose replies alone answer the first call, and others
+    fallback_for: str | None = None  # the judge that was asked first, whose provider could not answer
+    is_passed_on: bool = False  # whether a fallback judges its item
 
     @property
     def first_endpoint(self) -> str:
