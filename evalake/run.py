@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from evalake.contracts.tables import CALLS, RUN_ITEMS, SAMPLES
+from evalake.contracts.tables import CALLS, RUN_COVERAGE, RUN_ITEMS, SAMPLES
 from evalake.core.errors import EvalakeError
 from evalake.reports.tables import headline_first
 from evalake.request import RunRequest
@@ -69,10 +69,19 @@ class Run:
         return headline_first(values, find_suite(self.suite).metrics.headline)
 
     def headline(self) -> pl.DataFrame:
-        """Read the headline metrics over all samples, with their intervals."""
+        """Read the headline metrics over all samples, with their intervals and the share of missing items.
+
+        `missing` is null where no coverage is kept, like that of panels.
+        """
         values = self.metrics().filter(slice="all")
         chosen = values.filter(values["metric"].is_in(find_suite(self.suite).metrics.headline))
-        return chosen.select("metric", "model", "judge", "value", "ci_low", "ci_high", "n", "units", "reliable")
+        covered = self.lake.frame(RUN_COVERAGE).filter(run_id=self.run_id).group_by("model", "judge")
+        missing = covered.agg(missing=pl.col("missing").sum() / pl.col("asked").sum()).collect()
+        told = chosen.with_columns(whose=pl.col("judge").fill_null("")).join(
+            missing, left_on=["model", "whose"], right_on=["model", "judge"], how="left", maintain_order="left"
+        )
+        columns = ("metric", "model", "judge", "value", "ci_low", "ci_high", "n", "units", "missing", "reliable")
+        return told.select(columns)
 
     def _items(self) -> pl.LazyFrame:
         return self.lake.frame(RUN_ITEMS).filter(run_id=self.run_id)
