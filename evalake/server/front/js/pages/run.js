@@ -138,7 +138,8 @@ function missingBy({coverage}) {
 }
 
 function lacking(missing) {
-  return missing && h("span", {class: "sub"}, `${percent(missing.share)} missing: ${[...missing.kinds].map(([kind, n]) => `${count(n)} ${words(kind)}`).join(", ")}`);
+  if (!missing) return null;
+  return h("span", {class: "sub"}, `${percent(missing.share)} missing: ${[...missing.kinds].map(([kind, n]) => `${count(n)} ${words(kind)}`).join(", ")}`);
 }
 
 /** Writes each model's letters, which take a while to compute, into their places, and puts the rows in their order. */
