@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from evalake.contracts.tables import CALLS, RUN_COVERAGE, RUN_ITEMS, SAMPLES
+from evalake.contracts.tables import CALLS, RUN_ITEMS, SAMPLES
 from evalake.core.errors import EvalakeError
 from evalake.reports.tables import headline_first
 from evalake.request import RunRequest
@@ -15,6 +15,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.ledger import KEY, calls_of, replies
 from evalake.storage.snapshots import find_snapshot, read_metrics
 from evalake.suites.registry import suite as find_suite
+from evalake.tasks.coverage import missing_shares
 from evalake.tasks.measure import run_results
 
 
@@ -75,11 +76,9 @@ class Run:
         """
         values = self.metrics().filter(slice="all")
         chosen = values.filter(values["metric"].is_in(find_suite(self.suite).metrics.headline))
-        covered = self.lake.frame(RUN_COVERAGE).filter(run_id=self.run_id).group_by("model", "judge")
-        missing = covered.agg(missing=pl.col("missing").sum() / pl.col("asked").sum()).collect()
-        told = chosen.with_columns(whose=pl.col("judge").fill_null("")).join(
-            missing, left_on=["model", "whose"], right_on=["model", "judge"], how="left", maintain_order="left"
-        )
+        shares = missing_shares(self.lake).filter(run_id=self.run_id).rename({"judge": "whose"}).collect()
+        told = chosen.with_columns(whose=pl.col("judge").fill_null(""))
+        told = told.join(shares, on=["model", "whose"], how="left", maintain_order="left")
         columns = ("metric", "model", "judge", "value", "ci_low", "ci_high", "n", "units", "missing", "reliable")
         return told.select(columns)
 

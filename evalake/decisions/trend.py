@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUNS, SNAPSHOTS
+from evalake.contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from evalake.contracts.tables.metrics import JUDGE_VERSIONS
 from evalake.core.hashing import content_hash
 from evalake.decisions.compare import compare_found, find_side
@@ -21,6 +21,7 @@ from evalake.metrics.limits import left_open
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite as find_suite
 from evalake.suites.registry import suite_names
+from evalake.tasks.coverage import missing_shares
 
 _NAMES = ("suite", "model", "judge", "metric", "slice", "slice_value")
 _PANEL = re.compile("^panel:(dawid_skene:)?")
@@ -130,9 +131,8 @@ def headline_changes(lake: Lake, suites: Sequence[str] | None = None, run_id: st
 def _missing_shares(lake: Lake, values: pl.DataFrame) -> Mapping[tuple[str, str, str], float]:
     """Read the share of items that each model and judge lacks, by run; panels are not counted."""
     ours = pl.col("run_id").is_in(values["run_id"].unique().implode())
-    rows = lake.frame(RUN_COVERAGE).filter(ours, pl.col("missing") > 0).group_by("run_id", "model", "judge")
-    shares = rows.agg(pl.col("missing").sum() / pl.col("asked").sum()).collect()
-    return {(run, model, judge): share for run, model, judge, share in shares.iter_rows()}
+    rows = missing_shares(lake).filter(ours, pl.col("missing") > 0).collect()
+    return {(run, model, judge): share for run, model, judge, share in rows.iter_rows()}
 
 
 def _unknown(rows: pl.DataFrame, shares: Mapping[tuple[str, str, str], float]) -> list[float]:

@@ -15,6 +15,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.sql.query import plain
 from evalake.suites.registry import suite as find_suite
 from evalake.suites.registry import suite_names
+from evalake.tasks.coverage import missing_shares
 from evalake.tasks.runtime.runs import tagged, with_labels, with_lost
 
 MOST_EARLIER = 20
@@ -196,18 +197,14 @@ def _headlines(lake: Lake, version: int | None, coverage: int | None) -> pl.Lazy
     first = [(name, *find_suite(name).metrics.headline[:1]) for name in suite_names()]
     suites = pl.DataFrame([row for row in first if len(row) > 1], schema=["suite", "metric"], orient="row")
     values = lake.frame(METRIC_SNAPSHOTS, version) if version is not None else lake.frame(METRIC_SNAPSHOTS)
-    covered = lake.frame(RUN_COVERAGE, coverage) if coverage is not None else lake.frame(RUN_COVERAGE)
-    shares = covered.group_by("run_id", "model", whose="judge").agg(
-        lacks=pl.col("missing").sum() / pl.col("asked").sum()
-    )
-    answered = 1 - pl.col("lacks").fill_nan(None).fill_null(0.0)
+    shares = missing_shares(lake, coverage).rename({"judge": "whose"})
     best = (
         values.filter(slice="all")
         .filter(pl.col("value").is_finite())
         .join(suites.lazy(), on=["suite", "metric"], how="semi")
         .with_columns(whose=pl.col("judge").fill_null(""))
         .join(shares, on=["run_id", "model", "whose"], how="left")
-        .sort(pl.col("value") * answered, "model", descending=[True, False])
+        .sort(pl.col("value") * (1 - pl.col("missing").fill_null(0.0)), "model", descending=[True, False])
         .unique("snapshot_id", keep="first", maintain_order=True)
     )
     return best.select("snapshot_id", "metric", "model", "judge", "value", "ci_low", "ci_high", "n").collect().lazy()
