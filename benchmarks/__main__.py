@@ -17,7 +17,7 @@ BENCHMARKS = (
     *("scoring", "kills", "judged", "items"),
 )
 
-# What runs only where it is named: it is held to no bound of speed, and takes a quarter of an hour.
+# What runs only where it is named: it is held to no bound of speed, and takes minutes.
 NAMED = ("coverage", "scale")
 
 WIDTHS = (46, 12, 12, 7)

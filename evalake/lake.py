@@ -106,6 +106,7 @@ class Lake:
         run: str | None = None,
         tag: str | None = None,
         force: bool = False,
+        corrected: bool = False,
     ) -> pl.DataFrame:
         """Compute how A differs from B in every metric, paired by unit, as `evalake compare` does.
 
@@ -116,8 +117,10 @@ class Lake:
             run: The run that models are of; without it the newest.
             tag: Without `run`, the newest with this tag.
             force: Compare what is refused.
+            corrected: Correct rates by people's labels, or by the judge's calibration.
         """
-        return compare_sides(self.tables, a, b, run_id=run, tag=tag, metric=metric, force=force).rows
+        options = {"metric": metric, "force": force, "corrected": corrected}
+        return compare_sides(self.tables, a, b, run_id=run, tag=tag, **options).rows
 
     def sql(self, query_text: str, *, at: Mapping[str, int] | None = None) -> pl.DataFrame:
         """Ask the tables and views a question in DuckDB's SQL; `at` reads tables as they were at a version."""

@@ -15,6 +15,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.ledger import KEY, calls_of, replies
 from evalake.storage.snapshots import find_snapshot, read_metrics
 from evalake.suites.registry import suite as find_suite
+from evalake.tasks.coverage import missing_shares
 from evalake.tasks.measure import run_results
 
 
@@ -69,10 +70,17 @@ class Run:
         return headline_first(values, find_suite(self.suite).metrics.headline)
 
     def headline(self) -> pl.DataFrame:
-        """Read the headline metrics over all samples, with their intervals."""
+        """Read the headline metrics over all samples, with their intervals and the share of missing items.
+
+        `missing` is null where no coverage is kept, like that of panels.
+        """
         values = self.metrics().filter(slice="all")
         chosen = values.filter(values["metric"].is_in(find_suite(self.suite).metrics.headline))
-        return chosen.select("metric", "model", "judge", "value", "ci_low", "ci_high", "n", "units", "reliable")
+        shares = missing_shares(self.lake).filter(run_id=self.run_id).rename({"judge": "whose"}).collect()
+        told = chosen.with_columns(whose=pl.col("judge").fill_null(""))
+        told = told.join(shares, on=["model", "whose"], how="left", maintain_order="left")
+        columns = ("metric", "model", "judge", "value", "ci_low", "ci_high", "n", "units", "missing", "reliable")
+        return told.select(columns)
 
     def _items(self) -> pl.LazyFrame:
         return self.lake.frame(RUN_ITEMS).filter(run_id=self.run_id)

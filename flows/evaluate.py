@@ -134,6 +134,7 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
     finally:
         end_attempt(context)
     message = collector.message
+    run = replace(run, judges=_judges_of(plan, collector))
     ended = run.ended(collector.state, tally=collector.tally, snapshot_id=snapshot_id, message=message)
     runs.save(plan.lake, ended)
     if collector.waiting:
@@ -170,7 +171,7 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
         return None
     collector.derive()
     save_usage(plan.lake, context.run_id, collector.calls.pairs)
-    collector.cover(plan.judges, plan.sources, plan.tolerance)
+    collector.cover(_judges_of(plan, collector), plan.sources, plan.tolerance)
     if not collector.has_rows:
         return None
     read = measured_from(suite)
@@ -180,6 +181,11 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
         task_run_name=f"measure {suite.name}",
     )
     return measuring(context)
+
+
+def _judges_of(plan: Plan, collector: Collector) -> tuple[str, ...]:
+    """List the judges of a run, with the fallbacks that stood in for one."""
+    return tuple(dict.fromkeys((*plan.judges, *(judge for judge, _ in collector.stood_in))))
 
 
 def _retry_if_scheduled(flow_run_id: str) -> None:

@@ -20,7 +20,7 @@ from evalake.core.configuration import Configuration
 from evalake.core.errors import ConfigurationError, EvalakeError, UsageError
 from evalake.core.hashing import content_hash
 from evalake.core.redaction import redact
-from evalake.models.failures import PROVIDER_DOWN, STOPS_MODEL
+from evalake.models.failures import OTHERS_MAY_ANSWER
 from evalake.models.request import Failure, Reply
 from evalake.sdk import Exchange, Item, Sample
 from evalake.storage.lake import Lake
@@ -49,9 +49,6 @@ from evalake.tasks.runtime.resources import RunOverError, end_attempt, release_c
 DEPLOYMENT = "on-demand"  # of workers for all lakes
 SUITE = "session_review"
 LONGEST_MESSAGE = 2000
-
-# Kinds of failures that may be the provider's alone
-OTHERS_MAY_ANSWER = PROVIDER_DOWN | STOPS_MODEL | {"rate_limit", "malformed_response", "circuit_open"}
 
 logger = logging.getLogger("evalake.service")
 

@@ -106,6 +106,7 @@ class Collector:
         self.waiting: str | None = None  # for which batch jobs, in words
         self._tolerance = Tolerance()
         self.calls = CallCounter()
+        self.stood_in: Counter[tuple[str, str]] = Counter()  # items by who judged them, and in whose place
         self.has_rows = False
 
     def take(self, extracted: Extracted, datasets: Sequence[Dataset]) -> None:
@@ -116,9 +117,15 @@ class Collector:
 
     def add(self, conversations: Sequence[Conversation]) -> None:
         """Score conversations that have ended, keep their failures, publish once there are enough rows."""
-        self._unlisted += [conversation for conversation in conversations if not conversation.is_listed]
         self.calls.add(conversations)
         land_failures(self._context, conversations)
+        conversations = [conversation for conversation in conversations if not conversation.is_passed_on]
+        self._unlisted += [conversation for conversation in conversations if not conversation.is_listed]
+        self.stood_in.update(
+            (each.item.judge or "", each.fallback_for)
+            for each in conversations
+            if each.fallback_for and not each.failed
+        )
         refused = sum(conversation.is_refused for conversation in conversations)
         self._not_asked += refused
         self._tally += Tally(items_done=len(conversations) - refused)
@@ -177,6 +184,10 @@ class Collector:
                 f"the ceiling of {self._context.ceiling} is reached ({spent}), and {self._not_asked} items were not "
                 "asked: raise it and retry, or run again for as much once more"
             )
+        sentences += [
+            f"{judge} judges {count} items in place of {asked}, whose provider could not answer"
+            for (judge, asked), count in self.stood_in.items()
+        ]
         if kinds := self._unanswered.kinds:
             sentences.append(f"{kinds.total()} items have no answer: {self._unanswered}")
         sentences += problems(self.covered, self._tolerance)

@@ -67,6 +67,8 @@ class Conversation:
     is_urgent: bool = False  # its next call is made at once, even to a model with batch jobs
     waits: bool = False  # for a batch job, with its next call
     given_by: tuple[str, str] | None = None  # whose replies alone answer the first call, and others
+    fallback_for: str | None = None  # the judge that was asked first, whose provider could not answer
+    is_passed_on: bool = False  # whether a fallback judges its item
 
     @property
     def first_endpoint(self) -> str:

@@ -150,6 +150,8 @@ def correction_notes(
     """Say how each rate was corrected, and which of those asked for were not, of subjects or of none."""
     for (model, judge, metric), each in found.items():
         yield f"{metric} of {_named(model, judge)} is corrected {each.how}"
+    if found:
+        yield "only rates over all samples are corrected: values of parts of a slice are as the judge says"
     for name in dict.fromkeys(asked):
         without = [_named(*subject) for subject in subjects if (*subject, name) not in found]
         if without or name not in {metric for *_, metric in found}:

@@ -176,6 +176,13 @@ def coverage_of(lake: Lake, run: Mapping[str, Any]) -> list[Coverage]:
     return cover(lake, _as_scored(lake, run), run["run_id"], run["judges"])
 
 
+def missing_shares(lake: Lake, version: int | None = None) -> pl.LazyFrame:
+    """Compute the share of items that each model and judge of a run lacks; `judge` is empty where rules judge."""
+    rows = lake.frame(RUN_COVERAGE) if version is None else lake.frame(RUN_COVERAGE, version)
+    asked = rows.filter(pl.col("asked") > 0).group_by("run_id", "model", "judge")
+    return asked.agg(missing=pl.col("missing").sum() / pl.col("asked").sum())
+
+
 def _as_scored(lake: Lake, run: Mapping[str, Any]) -> Suite:
     """Find the suite of a run with the scorer version that its snapshot was made with."""
     suite = find_suite(run["suite"])

@@ -57,9 +57,15 @@ def write_manifest(context: RunContext, conversations: Sequence[Conversation], v
 def list_planned(context: RunContext, conversations: Sequence[Conversation], versions: Mapping[str, str]) -> None:
     """Land the run items of conversations whose calls are all known, and mark them as listed.
 
-    A judge's call depends on the reply of its subject: where that is new, the item lands with its rows.
+    A judge's call depends on the reply of its subject: where that is new, the item lands with its rows. So does one
+    that a fallback may judge.
     """
-    known = [each for each in conversations if each.answered or not _has_judge_call(context, each)]
+    known = [
+        each
+        for each in conversations
+        if each.answered
+        or not (_has_judge_call(context, each) or context.configuration.fallbacks(each.item.judge or ""))
+    ]
     write_manifest(context, known, versions)
     for conversation in known:
         conversation.is_listed = True

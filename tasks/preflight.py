@@ -22,6 +22,7 @@ from evalake.models.routes import find_route
 from evalake.reports.coverage import Tolerance
 from evalake.request import RunRequest
 from evalake.sdk import Dataset, Options, Suite
+from evalake.sdk.results import FALLBACK_FOR
 from evalake.sdk.sources import summary
 from evalake.sdk.suite import own_prompt
 from evalake.storage.commit import require_write_access
@@ -78,8 +79,14 @@ class Plan:
 
     @property
     def called(self) -> tuple[str, ...]:
-        """The models that may be called: subjects where the suite calls them, and judges."""
-        return (*(self.models if self.suite.conversation.asks_subject else ()), *self.judges)
+        """The models that may be called: subjects where the suite calls them, judges and their fallbacks."""
+        fallbacks = dict.fromkeys(name for judge in self.judges for name in self.fallbacks(judge))
+        return (*(self.models if self.suite.conversation.asks_subject else ()), *self.judges, *fallbacks)
+
+    def fallbacks(self, judge: str) -> tuple[str, ...]:
+        """List who is asked in place of a judge whose provider cannot answer; none where rows cannot state it."""
+        states_it = FALLBACK_FOR in self.suite.results.column
+        return tuple(n for n in self.configuration.fallbacks(judge) if states_it and n not in self.judges)
 
     @property
     def batched(self) -> frozenset[str]:
@@ -335,6 +342,9 @@ def lines_of(plan: Plan) -> Iterator[str]:
             yield f"  left out: {', '.join(f'{count} {reason}' for reason, count in counts.skipped.items())}"
     judges = f", judged by {', '.join(plan.judges)}" if plan.judges else ""
     yield f"{plan.items} items, {', '.join(plan.models)}{judges}"
+    for judge in plan.judges:
+        if plan.configuration.fallbacks(judge) and FALLBACK_FOR not in plan.suite.results.column:
+            yield f"no fallback of {judge} is asked: rows of {plan.suite.name} cannot say who judged in its place"
 
 
 def log_plan(plan: Plan) -> None:

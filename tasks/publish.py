@@ -18,7 +18,7 @@ from evalake.contracts.tables import CONTRACT_CHECKS, QUARANTINE
 from evalake.core.errors import EvalakeError
 from evalake.core.hashing import content_hash
 from evalake.core.redaction import REDACTED, KnownKeys
-from evalake.sdk.results import identity_columns
+from evalake.sdk.results import FALLBACK_FOR, identity_columns
 from evalake.storage.lake import Lake
 from evalake.storage.landing import Landed, land, land_together
 from evalake.suites.registry import suite_folders
@@ -74,8 +74,10 @@ def score_into(rows: dict[str, list[Mapping[str, Any]]], context: RunContext, co
         logger.error("%s", refused["reason"])
         rows.setdefault(QUARANTINE.table, []).append(refused)
         return False
+    stated = {FALLBACK_FOR: conversation.fallback_for} if conversation.fallback_for else {}
     for table, of_table in scored.items():
-        rows.setdefault(table, []).extend(of_table)
+        is_result = table == context.suite.results.table
+        rows.setdefault(table, []).extend({**row, **stated} if is_result and stated else row for row in of_table)
     return bool(scored.get(context.suite.results.table))
 
 

@@ -13,6 +13,7 @@ from evalake.core.configuration import Configuration
 from evalake.core.errors import LakeError
 from evalake.models.request import Request
 from evalake.sdk import Converse, Exchange, Item, Options
+from evalake.sdk.results import FALLBACK_FOR
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import LedgerIndex, key_of
 from evalake.tasks.collect import derive
@@ -23,6 +24,8 @@ from evalake.tasks.measure import measure
 from evalake.tasks.publish import Published, publish_conversations
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.runs import run_row
+
+ITEM = ("sample_hash", "model", "judge", "prompt_type", "replicate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,13 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
     if run["origin"] == "import":
         answered = _recorded(items, index)
     else:
+        places = _stood_in_for(context)
         conversations = [
-            Conversation(item, given_by=(row["endpoint"], row["judge_endpoint"] or row["endpoint"]))
+            Conversation(
+                item,
+                given_by=(row["endpoint"], row["judge_endpoint"] or row["endpoint"]),
+                fallback_for=places.get(tuple(row[name] for name in ITEM)),
+            )
             for item, row in items
         ]
         answered = replay_from_ledger(context, conversations, index).ended
@@ -63,6 +71,15 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
     unanswered = len(items) - len(answered)
     warnings = [f"{unanswered} items are missing: the ledger has no reply to them"] if unanswered else []
     return Rescored(measure(context, warnings), published, len(items), unanswered)
+
+
+def _stood_in_for(context: RunContext) -> Mapping[tuple[Any, ...], str]:
+    """Read from earlier rows in whose place a fallback judged, by item."""
+    results = context.suite.results
+    if FALLBACK_FOR not in results.column:
+        return {}
+    rows = context.lake.frame(results).filter(pl.col(FALLBACK_FOR).is_not_null()).select(*ITEM, FALLBACK_FOR)
+    return {row[:-1]: row[-1] for row in rows.unique().collect().iter_rows()}
 
 
 def _items(lake: Lake, run: Mapping[str, Any]) -> list[tuple[Item, Mapping[str, Any]]]:

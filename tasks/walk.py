@@ -3,18 +3,20 @@
 import queue
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from prefect.exceptions import Pause
 from prefect.futures import PrefectFuture
 
 from evalake.core.errors import LakeError
+from evalake.models.failures import OTHERS_MAY_ANSWER
 from evalake.models.request import Failure
 from evalake.sdk import Item
 from evalake.storage.ledger import Key, LedgerIndex, index_since, newest_index
 from evalake.tasks.batch import Batch, BatchIncompleteError, call_batch, replay_batch
 from evalake.tasks.converse import Conversation, Replay, refused, replay_from_ledger
+from evalake.tasks.failures import failure_of
 from evalake.tasks.jobs import Jobs
 from evalake.tasks.plan import cut_batches, list_planned, segments
 from evalake.tasks.preflight import Plan
@@ -56,6 +58,7 @@ class _Walk:
         self._asking: dict[tuple[str, int], str] = {}  # first request to the sample whose item asks it
         self._late: list[Item] = []
         self._batches: Counter[str] = Counter()  # of each model
+        self._stand_ins: list[Conversation] = []  # with fallbacks of judges whose providers cannot answer
         self._refused: set[str] = set()  # streams of which the run's ceiling has no more to be asked
 
     def run(self) -> None:
@@ -67,6 +70,11 @@ class _Walk:
             self._pipeline({"late": self._uncached(self._cut(self._listed(unanswered)))})
             if len(self._late) == len(late):
                 break
+        while stand_ins := self._stand_ins:
+            self._stand_ins = []
+            replay = replay_from_ledger(self._context, stand_ins, self._now())
+            self._take_ended(replay.ended)
+            self._pipeline({"fallback": self._uncached(self._cut(self._listed(replay.unanswered)))})
         if self._jobs is not None:
             self._take_ended(self._jobs.finish())
         if self._late:
@@ -166,6 +174,20 @@ class _Walk:
         if is_over(self._context):
             raise RunOverError(f"the run {self._context.run_id} was stopped; what was answered is in the ledger")
 
+    def _stand_in(self, conversation: Conversation) -> Conversation | None:
+        """Give an item without a judgement to the next fallback, where its judge's provider cannot answer."""
+        context, item = self._context, conversation.item
+        asked = conversation.fallback_for or item.judge
+        left = () if asked is None else self._plan.fallbacks(asked)
+        place = 0 if conversation.fallback_for is None or item.judge not in left else left.index(item.judge) + 1
+        if place >= len(left) or not conversation.failed or failure_of(conversation).kind not in OTHERS_MAY_ANSWER:
+            return None
+        by_judge = len(conversation.answered) > 1 or not context.suite.conversation.asks_subject
+        scored = context.suite.scoring.score(item, conversation.answered, context.options)
+        if not by_judge or scored.get(context.suite.results.table):
+            return None
+        return Conversation(replace(item, judge=left[place]), fallback_for=asked)
+
     def _now(self) -> LedgerIndex:
         return index_since(self._context.lake, self._ledger_id, self._version)
 
@@ -177,9 +199,13 @@ class _Walk:
         else:  # another process called it, or Prefect's cache knows that it was called before
             replay = replay_batch(done.batch, failures, self._now())
             replay = Replay(replay.ended, self._routed(replay.unanswered))
-        asked = sum(not conversation.is_refused for conversation in replay.ended)
-        if asked < len(replay.ended):
+        for conversation in replay.ended:
+            if (stand_in := self._stand_in(conversation)) is not None:
+                conversation.is_passed_on = True
+                self._stand_ins.append(stand_in)
+        if any(conversation.is_refused for conversation in replay.ended):
             self._refused.add(done.stream)
+        asked = sum(not (each.is_refused or each.is_passed_on) for each in replay.ended)
         progress.ended(self._context.run_id, done.batch.name, asked)
         self._take_ended(replay.ended)
         self._late += [conversation.item for conversation in replay.unanswered]

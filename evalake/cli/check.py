@@ -26,8 +26,9 @@ def check(
 
     The result is also a page, the data docs.
 
-    Exits with 0 without findings, 1 with findings, 3 where only snapshots could not be
-    recomputed. Warnings are printed and change no exit status.
+    Exits with 0 without findings, 1 with findings (JSON says `healthy` false), 3 where only
+    snapshots could not be recomputed. A rule that only warns, like the one about unreadable
+    replies, is printed and changes no exit status: the run or import of them ended with 1.
     """
     from evalake.admin.check import check_lake, exit_code
     from evalake.cli import output as show
@@ -122,5 +123,6 @@ def _as_object(lake: str, checked: Sequence["CheckedTable"], proofs: Sequence["P
         }
         for proof in proofs
     ]
-    healthy = not any(table.findings for table in checked)
-    return {"lake": lake, "healthy": healthy, "tables": tables, "snapshots": snapshots}
+    states = [table.state for table in checked]
+    state = next((each for each in ("broken", "warning") if each in states), "ok")
+    return {"lake": lake, "healthy": state != "broken", "state": state, "tables": tables, "snapshots": snapshots}

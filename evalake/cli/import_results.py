@@ -140,6 +140,4 @@ def _print_folders(run: dict[str, Any]) -> None:
             typer.echo(f"  {visible(place)}")
         if len(places) > MOST_PLACES:
             typer.echo(f"  … and {len(places) - MOST_PLACES} more")
-    for remark in parameters.get("remarks", ()):
-        typer.echo(f"\n{visible(remark)}")
     typer.echo("")

@@ -95,6 +95,8 @@ def metrics(
     if shrink:
         chosen = _shrunk(chosen, snapshot_shown, in_place=style is Format.table)
     if style is not Format.table:
+        for note in _by_chance(chosen):
+            say(note)
         show.rows(chosen, style)
         return
     if not (whole or metric or slice_):
@@ -151,6 +153,14 @@ def _chosen(
     return values
 
 
+def _by_chance(shown: "DataFrame") -> Iterator[str]:
+    """Say how many intervals of parts miss their values by chance, where several are shown."""
+    from evalake.reports.wording import multiplicity
+
+    if (parts := shown.filter((shown["slice"] != "all") & shown["ci_low"].is_not_null()).height) > 1:
+        yield f"{multiplicity(parts)} (parts of slices)"
+
+
 def _whose(snapshot: dict[str, Any]) -> str:
     return f"the snapshot {snapshot['snapshot_id'][:12]} of {snapshot['suite']}, run {snapshot['run_id']},"
 
@@ -168,8 +178,7 @@ def _what_else(values: "DataFrame", shown: "DataFrame", width: int) -> Iterator[
     yield ""
     if not shown["reliable"].all():
         yield "* unreliable: fewer than 30 units, or a mean that rests on few large amounts"
-    if (parts := shown.filter(shown["slice"] != "all").height) > 1:
-        yield f"of {parts} intervals of parts, about {max(1, round(parts / 20))} miss by chance"
+    yield from _by_chance(shown)
     if more := values["metric"].n_unique() - shown["metric"].n_unique():
         yield f"{more} more metrics: --slice all, or --metric NAME"
     slices = [name for name in values["slice"].unique().sort() if name != "all"]

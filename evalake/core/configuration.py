@@ -130,7 +130,7 @@ class ModelOptions(_Section):
     # Whether ledger rows without an endpoint answer for this model, even if its provider has no service of its own
     adopt_unknown_endpoint: bool = Field(default=False, json_schema_extra=ONLY_TRUSTED)
     suite_parameters: bool = True  # False: as a judge, asked without the suite's parameters for judges
-    # Judges of the scoring service, asked in this order where this one's provider cannot answer
+    # Judges, asked in this order where this one's provider cannot answer
     fallbacks: tuple[str, ...] = ()
 
     @field_validator("api_base")

@@ -2,13 +2,14 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import polars as pl
 
+from evalake.contracts.tables import RUN_ITEMS
 from evalake.core.errors import UsageError
 from evalake.decisions.compare import Lacks, Side, compare_found, find_side, lacks_of, rows_of
 from evalake.decisions.rules import Change, Level, Target, read_rule, require_known
@@ -142,8 +143,9 @@ class _Measured:
         frame: pl.DataFrame,
         lacks: Lacks,
         corrected: Corrections,
+        asked: Collection[Subject],
     ) -> None:
-        self.corrected = corrected
+        self.corrected, self.asked = corrected, asked
         self.models = side.models
         self.look = look
         self.frame, self.lacks = frame, lacks
@@ -166,7 +168,9 @@ class _Measured:
         suite = find_suite(side.run["suite"])
         frame = rows_of(lake, suite, side)
         found = corrections(lake, side.snapshot, frame) if corrected else {}
-        return cls(side, metrics, look, frame, lacks_of(lake, suite, side, frame), found)
+        items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == side.run["run_id"])
+        asked = {*items.select("model", "judge").unique().collect().iter_rows()}
+        return cls(side, metrics, look, frame, lacks_of(lake, suite, side, frame), found, asked)
 
     def limited(self, rules: Sequence[Level], *, adjust: bool) -> int:
         """Measure the exact limits of what level rules are about, and count the checks that there are of them."""
@@ -206,9 +210,10 @@ class _Measured:
         return widened(row, metric, ends, self.error)
 
     def subjects(self, target: Target) -> list[Subject]:
-        """Pair every model with every judge that the metric is known of: a model without a value is undecided."""
+        """Pair models with judges that the metric is known of and that were asked: without a value it is undecided."""
         judges = {judge for known, (_, judge) in self.rows if known == target}
-        return [(model, judge) for model in self.models for judge in sorted(judges, key=lambda name: name or "")]
+        pairs = ((model, judge) for model in self.models for judge in sorted(judges, key=lambda name: name or ""))
+        return [each for each in pairs if each in self.asked or (target, each) in self.rows]
 
     def _is_of_amounts(self, metric: Metric | None) -> bool:
         """Tell whether it is a mean of amounts, which is not `reliable` where few of them make most of the sum."""

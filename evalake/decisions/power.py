@@ -11,10 +11,12 @@ import polars as pl
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.decisions.compare import measured_runs, metrics_named
 from evalake.metrics.power import Components, components, detectable, required
+from evalake.reports.coverage import pooled
 from evalake.sdk import Suite
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import find_snapshot
 from evalake.suites.registry import suite as find_suite
+from evalake.tasks.coverage import coverage_of
 from evalake.tasks.measure import run_frame
 
 REPLICATES = (1, 2, 3, 5, 10)
@@ -50,6 +52,8 @@ class _Seen:
     samples_per_unit: float
     cost_usd: float | None
     """Of one answer."""
+    lacks: Sequence[str] = ()
+    """Who lacks answers, which its variance does not know."""
 
     @property
     def typical(self) -> Components:
@@ -112,7 +116,8 @@ def _seen(lake: Lake, suite: Suite, name: str) -> _Seen:
         if pairs:
             pairs.sort(key=lambda each: each.between + (each.within or 0.0))
             per_unit = frame["sample_hash"].n_unique() / frame["cluster"].n_unique()
-            return _Seen(run["run_id"], pairs, per_unit, _cost(frame))
+            lacks = [row.who for row in pooled(coverage_of(lake, run)) if row.missing]
+            return _Seen(run["run_id"], pairs, per_unit, _cost(frame), lacks)
     raise UnknownVarianceError(
         f"the lake {lake.uri} has no run of {suite.name} in which {name} differs between two models, so how much it "
         "varies is unknown: run two models with --replicates 3 first, or assume it with --sd"
@@ -170,6 +175,8 @@ def _notes(seen: _Seen, power: float) -> list[str]:
     typical = seen.typical
     few = f"the variance is from {typical.units:,} units"
     notes = [f"{few}, so that samples_low to samples_high are its 95 % range"]
+    if seen.lacks:
+        notes.append(f"{', '.join(seen.lacks)} lack answers in that run: the variance is that of what was answered")
     if typical.within is None:
         notes.append("how far repeats differ is unknown, and what they would save: run with --replicates 3 to know")
     if (variance := typical.variance(typical.replicates)) is not None:

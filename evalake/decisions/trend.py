@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
@@ -20,6 +21,7 @@ from evalake.metrics.limits import left_open
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite as find_suite
 from evalake.suites.registry import suite_names
+from evalake.tasks.coverage import missing_shares
 
 _NAMES = ("suite", "model", "judge", "metric", "slice", "slice_value")
 _PANEL = re.compile("^panel:(dawid_skene:)?")
@@ -101,7 +103,7 @@ def trend(lake: Lake, values: pl.DataFrame) -> Trend:
         "place", previous_id=pl.col("snapshot_id").shift().over("series")
     )
     joined = placed.join(before, on="place", how="left").sort("place").drop("place")
-    return Trend(joined, texts, tuple(_changes(joined)))
+    return Trend(joined, texts, tuple(_changes(joined, _missing_shares(lake, joined))))
 
 
 def headline_changes(lake: Lake, suites: Sequence[str] | None = None, run_id: str | None = None) -> Sequence[Change]:
@@ -126,13 +128,32 @@ def headline_changes(lake: Lake, suites: Sequence[str] | None = None, run_id: st
     return trend(lake, of_snapshot.join(runs, on="run_id").collect()).changes
 
 
-def _changes(values: pl.DataFrame) -> Iterator[Change]:
-    """Watch every series, one value a run: the last that was measured of it."""
+def _missing_shares(lake: Lake, values: pl.DataFrame) -> Mapping[tuple[str, str, str], float]:
+    """Read the share of items that each model and judge lacks, by run; panels are not counted."""
+    ours = pl.col("run_id").is_in(values["run_id"].unique().implode())
+    rows = missing_shares(lake).filter(ours, pl.col("missing") > 0).collect()
+    return {(run, model, judge): share for run, model, judge, share in rows.iter_rows()}
+
+
+def _unknown(rows: pl.DataFrame, shares: Mapping[tuple[str, str, str], float]) -> list[float]:
+    """Say how far each value of a series may move by what is missing: a share by 1 an item, points by 100."""
+    largest = max(abs(value) for value in rows["value"])
+    span = next((float(each) for each in (1, 100) if largest <= each), np.inf)
+    whose = rows.select("run_id", "model", "judge").iter_rows()
+    lacks = [
+        max(shares.get((run, model, each), 0.0) for each in _PANEL.sub("", judge or "").split("+"))
+        for run, model, judge in whose
+    ]
+    return [span * lack if lack else 0.0 for lack in lacks]
+
+
+def _changes(values: pl.DataFrame, missing: Mapping[tuple[str, str, str], float]) -> Iterator[Change]:
+    """Watch every series, one value a run: the last that was measured of it. What is missing may explain a change."""
     known = values.filter(pl.col("value").is_not_null(), pl.col("value").is_finite())
     known = known.with_columns(at=pl.coalesce("started_at", "created_at")).sort("at", "created_at", "snapshot_id")
     known = known.unique(["series", "run_id"], keep="last", maintain_order=True)
     for _, rows in known.group_by("series", maintain_order=True):
-        found = moved(rows["value"].to_list())
+        found = moved(rows["value"].to_list(), _unknown(rows, missing))
         if found is not None:
             first = rows.row(found.since, named=True)
             yield Change(

@@ -147,8 +147,10 @@ class Moved:
     upwards: bool
 
 
-def moved(values: Sequence[float]) -> Moved | None:
+def moved(values: Sequence[float], unknown: Sequence[float] = ()) -> Moved | None:
     """Watch a series by a two-sided cumulative sum (Page 1954); None where it stays where it began.
+
+    `unknown` says how far each value may lie from the one that nothing missing would give; it counts from there.
 
     A value counts by its distance from the mean of the first ten, in standard deviations of the noise from each value
     to the next so far, which neither a step nor a slow change inflates much. Noise must not depend on earlier noise.
@@ -158,9 +160,11 @@ def moved(values: Sequence[float]) -> Moved | None:
         return None
     centre = series[:BEGINNING].mean()
     noise = np.sqrt(np.cumsum(np.diff(series) ** 2) / 2 / np.arange(1, len(series)))
+    may_move = np.asarray(unknown or np.zeros(len(series)), np.float64)
     sums, since = {1: 0.0, -1: 0.0}, {1: BEGINNING, -1: BEGINNING}
     for place in range(BEGINNING, len(series)):
-        off = series[place] - centre
+        apart = series[place] - centre
+        off = np.sign(apart) * max(0.0, abs(apart) - may_move[place])
         step = 0.0 if off == 0 else LARGEST_STEP if noise[place - 1] == 0 else abs(off) / noise[place - 1]
         for side in sums:
             if sums[side] == 0:

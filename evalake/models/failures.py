@@ -21,6 +21,8 @@ TRANSIENT: frozenset[FailureKind] = RETRIED | {"circuit_open"}
 """Kinds that pass by themselves: what failed so may be asked again later."""
 STOPS_MODEL: frozenset[FailureKind] = frozenset({"authentication", "not_found"})
 PROVIDER_DOWN: frozenset[FailureKind] = frozenset({"timeout", "connection", "server"})
+OTHERS_MAY_ANSWER: frozenset[FailureKind] = TRANSIENT | STOPS_MODEL
+"""Kinds that may be the provider's alone: a fallback of another provider may answer."""
 
 _KIND_OF_STATUS: dict[int, FailureKind] = {
     401: "authentication",

@@ -32,7 +32,7 @@ from evalake.reports.coverage import as_objects
 from evalake.reports.kinds import KINDS
 from evalake.reports.report import MISTAKES_SHOWN, Report, facts, headline, warnings
 from evalake.reports.tables import Table, comparisons_table, coverage_table
-from evalake.reports.wording import UNKNOWN, UNRELIABLE, one_line, visible
+from evalake.reports.wording import UNKNOWN, UNRELIABLE, multiplicity, one_line, visible
 
 # Files of a report, each written whole or not at all.
 
@@ -207,6 +207,7 @@ def render(report: Report) -> str:
     """Render the page, which finds the script that draws in the folder above its own."""
     script = source("plots.js")
     sections = [_section(report, figure) for figure in report.shown]
+    cells = [cell for section in sections for row in section.table.rows for cell in row]
     return fill(
         "page.html.j2",
         title=visible(report.title),
@@ -222,7 +223,8 @@ def render(report: Report) -> str:
         mistakes_title=report.answers.title if report.answers else None,
         mistake_headings=[heading for _, heading in report.answers.shown] if report.answers else [],
         plots={f"{i}-{k}": plot for i, section in enumerate(sections) for k, plot in enumerate(_plots(section))},
-        doubtful=any(cell.doubtful for section in sections for row in section.table.rows for cell in row),
+        doubtful=any(cell.doubtful for cell in cells),
+        by_chance=multiplicity(sum(1 for cell in cells if cell.interval)),
         unreliable=UNRELIABLE,
         unknown=UNKNOWN,
         library=library_name(),
@@ -291,6 +293,7 @@ def as_data(report: Report) -> dict[str, Any]:
         "coverage": as_objects(report.coverage),
         "missing": [asdict(each) for each in report.missing],
         "metrics": report.metrics.to_dicts(),
+        "by_chance": multiplicity(report.metrics["ci_low"].count()),
     }
     return {key: _plain(value) for key, value in data.items()}
 

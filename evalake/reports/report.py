@@ -301,7 +301,8 @@ def warnings(report: Report) -> list[str]:
     own = [_shown(run["message"])] if run.get("message") else []
     if run["rows_quarantined"] and "quarantine" not in (run.get("message") or ""):
         own.append(f"{_plural(run['rows_quarantined'], 'row')} broke the contract: in quarantine, not in the numbers.")
-    return [*own, *(_shown(warning) for warning in report.snapshot["warnings"])]
+    remarks = (json_object(run.get("parameters") or "") or {}).get("remarks", ())  # of an import, on its files
+    return [*own, *(_shown(each) for each in (*remarks, *report.snapshot["warnings"]))]
 
 
 def facts(report: Report) -> list[tuple[str, str]]:

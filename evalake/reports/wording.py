@@ -29,6 +29,11 @@ def interval(low: float | None, high: float | None, unit: Unit, value: float | N
     return f"[{ends[0]}–{ends[1]}]"
 
 
+def multiplicity(intervals: int) -> str:
+    """Say how many of so many 95 % intervals miss their values by chance."""
+    return f"of {intervals:,} intervals side by side, {intervals / 20:,.1f} miss by chance on average"
+
+
 def visible(text: object, limit: int = 2000) -> str:
     """Make text safe to show: what would hide, reorder or control other text is escaped, and length is bounded."""
     whole = str(text)

@@ -18,6 +18,9 @@ from evalake.sdk.sources import as_json, is_storable, storable
 LANDED_BY_RUN = Renamed(columns={"run_id": "landed_by_run"})
 """A change of every table of results: a run's rows are those of the view `run_results`, not those it landed first."""
 
+FALLBACK_FOR = "fallback_for"
+"""The column by which a row names the judge in whose place another judged, in suites that have it."""
+
 
 class ResultRow(RowModel):
     """Base of result rows: what was asked whom. A suite's own columns follow, and then those of `ReplyColumns`."""

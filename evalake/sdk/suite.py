@@ -167,6 +167,7 @@ class Viewing:
     input_is_code: bool = False  # then it is shown with numbers of its lines
     # The input as a reader reads it, a result row, rows of further tables -> lines from 1, and what is said of each.
     remarks: Callable[[str, Mapping[str, Any], Sequence[Mapping[str, Any]]], list[tuple[int, str]]] | None = None
+    deviation: tuple[str, str] | None = None  # metric and heading of how far one score moves when asked again
 
 
 @dataclass(frozen=True)

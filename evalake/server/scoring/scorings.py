@@ -7,7 +7,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from math import ceil
+from math import ceil, sqrt
+from statistics import variance
 from typing import Any
 from uuid import uuid4
 
@@ -100,6 +101,23 @@ class State:
     def is_current(self, row: Mapping[str, Any]) -> bool:
         """Tell whether a scoring was made under the criteria in use."""
         return bool(row["criteria_hash"] == self.criteria)
+
+    @cached_property
+    def deviations(self) -> Mapping[tuple[str, str], tuple[float, int]]:
+        """Pool the deviation (ddof 1) of one session's repeated scores by judge and criteria; with its sessions."""
+        totals: dict[tuple[str, str, str], list[int]] = {}
+        for row in self.by_id.values():
+            if row["status"] == "completed":
+                key = row["judge"], row["criteria_hash"], row["session_id"]
+                totals.setdefault(key, []).append(row["total_score"])
+        squares: dict[tuple[str, str], list[tuple[float, int]]] = {}
+        for (judge, criteria, _), scores in totals.items():
+            if (freedom := len(scores) - 1) > 0:
+                squares.setdefault((judge, criteria), []).append((variance(scores) * freedom, freedom))
+        return {
+            key: (sqrt(sum(square for square, _ in of) / sum(freedom for _, freedom in of)), len(of))
+            for key, of in squares.items()
+        }
 
     def ended(self, row: Row) -> datetime | None:
         """Look up when a scoring ended: by itself, or with the run that it was part of; None where this is unknown."""

@@ -51,7 +51,8 @@ class AppState:
         """Convert the row of a scoring to the form of the API."""
         state, score_id = state or self.scorings.state(), row["score_id"]
         tools, is_current = state.tools.get(score_id, ()), state.is_current(row)
-        return score(row, tools, self.watch.phase(score_id), self.queue.flow_run_of(row), is_current=is_current)
+        retest = state.deviations.get((row["judge"], row["criteria_hash"]), (None, 0))
+        return score(row, tools, self.watch.phase(score_id), self.queue.flow_run_of(row), retest, is_current=is_current)
 
     def entry(self, known: Known, newest: Row | None) -> dict[str, Any]:
         """Build the entry of a session in the list."""

@@ -34,10 +34,11 @@ EXAMPLE_SCORE: dict[str, Any] = _ASKED | {
     "logical_flow": 16, "consistency": 15, "tool_relevance": 15, "synthesis_quality": 16, "breakdown_consistent": True,
     "failure_tags": ["premature_conclusion"], "tools_to_improve": [],
     "missing_tools": [{"tool_name": "pg-stat-activity", "rationale": _WHY, "kind": "absent"}],
-    "judge_words": None, "fallback_for": None,
+    "judge_words": None, "fallback_for": None, "retest_std": 4.2, "retest_sessions": 12,
     "cut_chars": 0, "cut_interactions": 0, "cost_usd": 0.0, "input_tokens": 4100, "output_tokens": 620,
 }  # fmt: skip
-EXAMPLE_NEW = dict.fromkeys(EXAMPLE_SCORE) | _ASKED | {"status": "pending", "cut_chars": 0, "cut_interactions": 0}
+_ZERO = {"retest_sessions": 0, "cut_chars": 0, "cut_interactions": 0}
+EXAMPLE_NEW = dict.fromkeys(EXAMPLE_SCORE) | _ASKED | {"status": "pending"} | _ZERO
 
 
 class Body(BaseModel):
@@ -89,6 +90,11 @@ class Score(Brief):
     fallback_for: Annotated[str | None, Field(description="The judge that was asked first and could not answer.")]
     replicate: int
     flow_run_id: str | None
+    retest_std: Annotated[
+        float | None,
+        Field(description="Deviation of one session's repeated scores, by this judge and these criteria, in points."),
+    ]
+    retest_sessions: Annotated[int, Field(description="The sessions that were scored again, which it is pooled over.")]
     logical_flow: Points | None
     consistency: Points | None
     tool_relevance: Points | None
@@ -159,7 +165,15 @@ def brief(row: Row, phase: str, *, is_current: bool) -> dict[str, Any]:
     }
 
 
-def score(row: Row, tools: Sequence[Row], phase: str, flow_run_id: str | None, *, is_current: bool) -> dict[str, Any]:
+def score(
+    row: Row,
+    tools: Sequence[Row],
+    phase: str,
+    flow_run_id: str | None,
+    retest: tuple[float | None, int] = (None, 0),
+    *,
+    is_current: bool,
+) -> dict[str, Any]:
     """Convert a row of `session_scores` to the form of the API; `tools` are those that it names, in their order."""
     names, explained = row["missing_tools"], {tool["tool_name"] for tool in tools}
     named = [
@@ -173,6 +187,8 @@ def score(row: Row, tools: Sequence[Row], phase: str, flow_run_id: str | None, *
         **(dict.fromkeys(("score_analysis", "missing_tools_analysis")) if row["status"] == "failed" else {}),
         "judge_words": row["score_analysis"] if row["status"] == "failed" else None,
         "flow_run_id": flow_run_id,
+        "retest_std": retest[0],
+        "retest_sessions": retest[1],
         "missing_tools": None if names is None else [tool for tool in named if tool["kind"] != IMPROVABLE],
         "tools_to_improve": None if names is None else [tool for tool in named if tool["kind"] == IMPROVABLE],
     }

@@ -15,6 +15,7 @@ from evalake.server.viewer.conversation import ANSWER_NAMES, Asked, CallView, Co
 from evalake.server.viewer.items import AnswerView, Neighbours, Wanted, answer_view, matching, neighbours
 from evalake.server.viewer.run_index import RunIndex, RunIndexes, scorer_version
 from evalake.storage.lake import Lake
+from evalake.storage.snapshots import read_metrics
 from evalake.storage.sql.query import plain
 from evalake.tasks.extract import sample_of
 
@@ -112,6 +113,7 @@ class Material:
         of_items = index.samples.filter(_of(item_ids)).select("place", "sample_hash")
         self._answers = of_items.join(index.answers, on="place", maintain_order="right")
         self._options = _options(lake, index)
+        self._deviations = _deviations(lake, index)
         self._asked = Asked(lake, index.run["run_id"], entries)
 
     def content(self, item_id: str) -> ItemContent:
@@ -148,11 +150,34 @@ class Material:
             judge_hash=entry["judge_hash"],
             scorer_version=None if row is None else row["scorer_version"],
             landed_by=None if row is None else row["landed_by_run"],
-            values=[] if row is None else _facts(row, viewing.shown),
+            values=[] if row is None else self._values(row, answer),
             details=[_facts(each, viewing.details) for each in further],
             remarks=[Remark(line=line, text=text) for line, text in remarks],
             calls=conversations.of(entry),
         )
+
+    def _values(self, row: Row, answer: Row) -> list[Fact]:
+        """Tell what was read out of an answer; beside its score, how far that moves when asked again in this run."""
+        viewing = self._index.suite.presentation.viewing
+        facts = _facts(row, viewing.shown)
+        if viewing.deviation is None or answer["score"] is None:
+            return facts
+        metric, label = viewing.deviation
+        value, repeated = self._deviations.get((answer["model"], answer["judge"]), (None, 0))
+        if value is None:
+            told = Fact(name=metric, label=label, value="unknown: nothing was scored twice (--replicates 2)")
+        else:
+            told = Fact(name=metric, label=f"{label} (n = {repeated:,})", value=value)
+        return [*facts[:1], told, *facts[1:]]
+
+
+def _deviations(lake: Lake, index: RunIndex) -> Mapping[tuple[str, str | None], tuple[float | None, int]]:
+    """Read the deviation of repeated scores in the run's snapshot, with n, by model and judge."""
+    named, snapshot = index.suite.presentation.viewing.deviation, index.run["snapshot_id"]
+    if named is None or snapshot is None:
+        return {}
+    rows = read_metrics(lake, snapshot).filter(metric=named[0], slice="all")
+    return {(row["model"], row["judge"]): (row["value"], row["n"]) for row in rows.iter_rows(named=True)}
 
 
 def _of(item_ids: Sequence[str]) -> pl.Expr:

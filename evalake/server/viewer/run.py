@@ -192,7 +192,7 @@ def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
     lake, run = indexes.lake, index.run
     snapshot = _snapshot(lake, run)
     decided = pl.any_horizontal(pl.col(name).is_not_null() for name in ("verdict", "score", "error"))
-    covered = coverage_of(lake, run)
+    covered, parameters = coverage_of(lake, run), json.loads(run["parameters"])
     headings, texts = as_table(covered)
     return RunDetail(
         run=run_view(run),
@@ -200,9 +200,9 @@ def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
         items=index.samples.height,
         answers=index.answers.height,
         answered=index.answers.filter(decided).height,
-        parameters=json.loads(run["parameters"]),
+        parameters=parameters,
         dataset_versions=json.loads(run["dataset_versions"]),
-        warnings=snapshot.get("warnings", []),
+        warnings=[*parameters.get("remarks", []), *snapshot.get("warnings", [])],
         provenance={name: value for name, value in snapshot.items() if name != "warnings"},
         values=[value for value in _values(lake, index) if value.headline and value.slice == "all"],
         choices=choices(index),

@@ -15,6 +15,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.sql.query import plain
 from evalake.suites.registry import suite as find_suite
 from evalake.suites.registry import suite_names
+from evalake.tasks.coverage import missing_shares
 from evalake.tasks.runtime.runs import tagged, with_labels, with_state
 
 MOST_EARLIER = 20
@@ -160,7 +161,7 @@ def _versions(lake: Lake) -> tuple[int | None, ...]:
 @lru_cache(maxsize=4)  # 50,000 runs take a second to read and join, and every reader of the page asks for them
 def _every_run(lake: Lake, runs: int | None, snapshots: int | None, coverage: int | None) -> pl.DataFrame:
     """Read all runs with their headline, share of missing items, and the order that they carry out."""
-    values, missing = _headlines(lake, snapshots), _missing(lake, coverage)
+    values, missing = _headlines(lake, snapshots, coverage), _missing(lake, coverage)
     told = with_labels(lake.frame(RUNS, runs) if runs is not None else lake.frame(RUNS))
     told = told.join(values, on="snapshot_id", how="left").join(missing, on="run_id", how="left")
     rerun = (pl.col("calls_made") == 0) & (pl.col("rows_landed") == 0) & (pl.col("state") == "completed")
@@ -188,16 +189,22 @@ def _order(suite: str, versions: str, parameters: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def _headlines(lake: Lake, version: int | None) -> pl.LazyFrame:
-    """Read the best model's value of each snapshot in the first headline metric of its suite."""
+def _headlines(lake: Lake, version: int | None, coverage: int | None) -> pl.LazyFrame:
+    """Read the best model's value of each snapshot in the first headline metric of its suite.
+
+    A missing item counts for nothing in who is best: a model whose server fails on hard items is not.
+    """
     first = [(name, *find_suite(name).metrics.headline[:1]) for name in suite_names()]
     suites = pl.DataFrame([row for row in first if len(row) > 1], schema=["suite", "metric"], orient="row")
     values = lake.frame(METRIC_SNAPSHOTS, version) if version is not None else lake.frame(METRIC_SNAPSHOTS)
+    shares = missing_shares(lake, coverage).rename({"judge": "whose"})
     best = (
         values.filter(slice="all")
         .filter(pl.col("value").is_finite())
         .join(suites.lazy(), on=["suite", "metric"], how="semi")
-        .sort("value", "model", descending=[True, False])
+        .with_columns(whose=pl.col("judge").fill_null(""))
+        .join(shares, on=["run_id", "model", "whose"], how="left")
+        .sort(pl.col("value") * (1 - pl.col("missing").fill_null(0.0)), "model", descending=[True, False])
         .unique("snapshot_id", keep="first", maintain_order=True)
     )
     return best.select("snapshot_id", "metric", "model", "judge", "value", "ci_low", "ci_high", "n").collect().lazy()

@@ -108,6 +108,7 @@ VIEWING = Viewing(
     input_text=session_text,
     input_brief=in_brief,
     remarks=remarks,
+    deviation=("retest_std", "retest deviation of one score"),
 )
 
 

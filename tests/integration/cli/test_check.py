@@ -52,7 +52,7 @@ def test_a_rule_that_only_warns_is_said_and_is_no_failure(lake: Lake, tmp_path: 
     done = evalake_here("check", "--lake", lake.uri, "--json", folder=tmp_path)
     said = json.loads(done.stdout)
     (table,) = [each for each in said["tables"] if each["table"] == "calls"]
-    assert (table["state"], said["healthy"], done.returncode) == ("warning", True, 0)
+    assert (table["state"], said["state"], said["healthy"], done.returncode) == ("warning", "warning", True, 0)
     assert "(cached_within_input)" in " ".join(table["warnings"])
     assert "warning" in (tmp_path / said["data_docs"]).read_text(encoding="utf-8")
     kept = lake.frame(CONTRACT_CHECKS).filter(table_name="calls", rule_id="cached_within_input", passed=False).collect()

@@ -68,3 +68,13 @@ def test_a_panel_that_does_not_decide_leaves_the_rate_open(tmp_path: Path) -> No
     assert (lacking.missing, dict(lacking.kinds)) == (40, {"undecided": 40})
     rules = ["target_detection_rate >= 0.7", "target_detection_rate >= 0.3", "target_detection_rate <= 0.35"]
     assert verdicts(lake, run_id, "m", panel, rules) == ["UNDECIDED", "PASS", "FAIL"]
+
+
+def test_a_gate_holds_only_the_pairs_of_model_and_judge_that_were_asked(tmp_path: Path) -> None:
+    """As in a round whose tools are judged by rules; a judge that failed throughout stays."""
+    lines = [audit(n, "model", n < 30) for n in range(40)] + [audit(n, "tool", n < 30, "rules") for n in range(40)]
+    lake, run_id = imported(tmp_path, lines + [audit(n, "tool", None) for n in range(3)])
+    held = hold_gate(lake, run_id, ["target_detection_rate >= 0.5"])
+    subjects = {(check.model, check.judge, str(check.decision.verdict)) for check in held.checks}
+    assert ("model", "rules") not in {each[:2] for each in subjects}
+    assert ("tool", "judge", "UNDECIDED") in subjects

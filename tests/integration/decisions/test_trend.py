@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
+from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUNS, SNAPSHOTS
 from evalake.contracts.tables.metrics import JUDGE_VERSIONS
 from evalake.decisions.compare import NotComparableError
 from evalake.decisions.trend import Trend, headline_changes, step, trend
@@ -146,6 +146,25 @@ def test_a_scheduled_series_that_left_its_beginning_says_since_when(
 
 def test_an_unchanged_series_is_quiet(lake: Lake) -> None:
     nights(lake, list(np.random.default_rng(5).binomial(200, 0.9, 25) / 200))
+    assert headline_changes(lake) == ()
+
+
+def test_what_is_missing_since_then_is_no_change(lake: Lake) -> None:
+    """The model's server fails on items that it would get wrong, from one night on."""
+    names = nights(lake, [*np.random.default_rng(4).binomial(200, 0.8, 16) / 200, *[1.0] * 9])
+    assert headline_changes(lake) != ()
+    none: dict[str, Any] = dict.fromkeys(("without_verdict_kinds", "missing_kinds", "left_out", "refused"), "{}")
+    of = {
+        "model": "m",
+        "judge": "",
+        "dataset": "d",
+        "without_verdict": 0,
+        "source_rows": 200,
+        "lost_labels": [],
+        **none,
+    }
+    rows = [{**of, "run_id": name, "asked": 200, "answered": 156, "missing": 44} for name in names[16:]]
+    land(lake, RUN_COVERAGE, conform(rows, RUN_COVERAGE))
     assert headline_changes(lake) == ()
 
 

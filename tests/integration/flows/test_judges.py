@@ -12,6 +12,7 @@ from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_ITEMS, RUNS, SNAPSHOT
 from evalake.core.configuration import read_configuration
 from evalake.flows.evaluate import IncompleteRunError, evaluate
 from evalake.storage.lake import Lake
+from evalake.suites.session_review.contract import RESULTS as SCORES
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.tasks.report import build_report
 from evalake.tasks.rescore import rescore
@@ -191,3 +192,38 @@ def test_a_report_says_what_trivial_models_get_whether_or_not_they_ran(bench: Be
     without = build_report(bench.lake, bench.run(EMBEDDED[0])).trivial
     assert without == {name: pytest.approx(got[model]) for name, model in trivial.items()}
     assert without["always vulnerable"] > without["always safe"] > 0
+
+
+def test_a_fallback_judges_where_a_judges_provider_cannot_and_the_row_says_so(
+    tmp_path: Path, model_server: ModelServer
+) -> None:
+    first, second = "hosted_vllm/first", "hosted_vllm/second"
+    bench = Bench(tmp_path, model_server, (first, second))
+    text = bench.configuration.read_text().replace("\n", f'\nfallbacks = ["{second}"]\n', 1)
+    bench.configuration.write_text(f"{text}[providers.hosted_vllm]\nattempts = 1\n")
+    model_server.rule(reply="Good work.\n\n60")
+    model_server.rule(contains="\n60", reply="None.")
+    model_server.rule(model="first", contains="certificate", reply=None, faults=({"kind": "server_error", "times": 0},))
+
+    def run() -> tuple[str, pl.DataFrame, int]:
+        parameters = {"lake": bench.lake.uri, "configuration_file": str(bench.configuration)}
+        run_id = run_id_of(
+            str(evaluate("session_review", judges=[first], return_state=True, **parameters).state_details.flow_run_id)
+        )
+        asked = bench.lake.frame(RUN_ITEMS).filter(run_id=run_id).select("judge", "judge_hash", "prompt_hash").collect()
+        rows = bench.lake.frame(SCORES).join(asked.lazy(), on=["judge", "prompt_hash"], how="semi").collect()
+        return run_id, rows.select("judge", "fallback_for", "total_score"), asked.height
+
+    run_id, rows, items = run()
+    counts = rows.group_by("judge", "fallback_for", "total_score").len().sort("len").rows()
+    assert {row[:3] for row in counts} == {(first, None, 60), (second, first, 60)}
+    assert sum(row[3] for row in counts) == items
+    (row,) = bench.lake.frame(RUNS).filter(run_id=run_id).collect().to_dicts()
+    assert (row["state"], row["judges"]) == ("completed", [first, second])
+    assert (
+        f"{second} judges {counts[0][3]} items in place of {first}, whose provider could not answer" in row["message"]
+    )
+    paid = bench.asked(second)
+    rescore(bench.lake, run_id, read_configuration(bench.configuration))
+    assert run()[1].equals(rows)
+    assert bench.asked(second) == paid, "the ledger answers for the fallback"

@@ -59,6 +59,7 @@ def test_sessions_that_were_scored_under_another_mark_are_found_and_scored_again
     for item in item_contents(lake, index, index.samples["sample_hash"].to_list()):
         assert [len(call.messages) for call in item.calls] == [2, 4]
         assert all("0123456789ab" in call.messages[1].content for call in item.calls)
+        assert {fact.name: fact.value for fact in item.answers[0].values}["retest_std"].startswith("unknown: nothing")
     before, asked = lake.frame(SCORES).collect(), lake.frame(CALLS).collect().height
     lake.open(SCORES).delete()
     rescore(run_id, lake=lake.uri)

@@ -19,7 +19,7 @@ def test_a_run_has_its_samples_replies_results_and_metrics(lake: evalake.Lake) -
     assert results.group_by("model").len().sort("model")["len"].to_list() == [SAMPLES] * len(MODELS)
     headline = run.headline().filter(model=MODELS[1])
     assert headline["metric"][0] == "balanced_accuracy"
-    assert headline["value"][0] == 1.0
+    assert (headline["value"][0], headline["missing"][0]) == (1.0, 0.0)
     assert run.metrics()["metric"][0] == "balanced_accuracy"
 
 

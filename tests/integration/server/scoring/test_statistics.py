@@ -102,3 +102,14 @@ def test_means_have_intervals_criteria_are_never_mixed_and_few_pairs_have_no_cor
     few = figures(scores[:9], ratings).agreement
     assert (few.n, few.correlation, few.correlation_ci) == (9, None, Interval(low=None, high=None))
     assert figures([], []).scores.mean is None
+
+
+def test_a_scores_deviation_is_pooled_over_sessions_scored_again_by_the_same_judge_under_the_same_criteria() -> None:
+    given = [("first", 60), ("first", 78), ("first", None), ("second", 50), ("second", 50), ("once", 99)]
+    of = {"judge": "j", "criteria_hash": "c"}
+    rows: list[dict[str, Any]] = [
+        {**of, "session_id": name, "status": "completed" if total is not None else "failed", "total_score": total}
+        for name, total in given
+    ]
+    rows += [{**rows[0], "judge": "other", "total_score": 10}, {**rows[3], "criteria_hash": "old", "total_score": 0}]
+    assert State(by_id={str(n): row for n, row in enumerate(rows)}).deviations == {("j", "c"): (9.0, 2)}

@@ -145,7 +145,8 @@ function partsFigure(title, all, note = "") {
   if (!all.length) return emptyFigure(title, "Nothing is known of it.");
   const series = all.slice(0, COLOURS);
   const parts = [...new Set(series.flatMap((each) => each.values.map((value) => value.slice_value)))].sort();
-  const notes = ["With 95 % intervals.", note];
+  const intervals = all.flatMap((each) => each.values).filter((value) => Number.isFinite(value.ci_low)).length;
+  const notes = ["With 95 % intervals.", intervals > 1 && `Of ${count(intervals)}, ${number(intervals / 20)} miss by chance on average.`, note];
   if (all.length > COLOURS) notes.push(`The first ${COLOURS} of ${count(all.length)} models and judges; the table has all.`);
   if (parts.length > MOST_PARTS) notes.push(`The first ${MOST_PARTS} of ${count(parts.length)} parts; the table has all.`);
   const rows = parts.slice(0, MOST_PARTS).map((part) => ({label: part, dots: series.flatMap(({name: of, values: group}, colour) =>

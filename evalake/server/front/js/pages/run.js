@@ -5,7 +5,7 @@ import {shortJudge, shortModel} from "/js/answers.js";
 import {EXPORTED} from "/js/address.js";
 import {get} from "/js/api.js";
 import {freshId, h, show} from "/js/dom.js";
-import {count, counted, dollars, duration, interval, name, number, seconds, shortHash, time, visible, words} from "/js/format.js";
+import {count, counted, dollars, duration, interval, name, number, percent, seconds, shortHash, time, visible, words} from "/js/format.js";
 import {heading, message, problem, showPage} from "/js/page.js";
 import {comparePath, explorePath, itemPath, itemsPath, runPath, tagLinks} from "/js/runs_address.js";
 import {facts, table} from "/js/table.js";
@@ -109,7 +109,9 @@ function headline(detail, signal) {
   if (!values.length) return h("p", {class: "empty"}, run.state === "running" ? "It is measured when it ends." : "It was not measured.");
   const all = [...new Set(values.map((each) => each.metric))], metrics = all.slice(0, MOST_COLUMNS), further = all.slice(MOST_COLUMNS);
   const rows = [...Map.groupBy(values, (each) => JSON.stringify([each.model, each.judge]))].map(([key, group]) => [JSON.parse(key), group]);
-  rows.sort(([, a], [, b]) => firstValue(b, metrics[0]) - firstValue(a, metrics[0]));
+  const lacks = missingBy(detail);
+  const worst = ([key, group]) => firstValue(group, metrics[0]) * (1 - (lacks.get(JSON.stringify(key))?.share ?? 0));
+  rows.sort((a, b) => worst(b) - worst(a)); // until the letters come, in the order of the ranking
   const judged = rows.some(([[, judge]]) => judge);
   const wrong = hasWrong(detail);
   const items = (model, judge) => itemsPath(run.run_id, {model, judge, correct: wrong ? "false" : null});
@@ -120,17 +122,37 @@ function headline(detail, signal) {
     table({
       caption: "Headline metrics of each model", headings: ["Model", judged && "Judge", several && "Letters", ...metrics.map(words)].filter(Boolean), texts: true,
       kinds: [null, judged && "line", several && "line", ...metrics.map(() => "figure")].filter((each) => each !== false),
-      rows: rows.map(([[model, judge], group]) => [h("a", {href: items(model, judge)}, name(model)), judged && (judge ? shortJudge(judge) : "–"),
+      rows: rows.map(([[model, judge], group]) => [[h("a", {href: items(model, judge)}, name(model)), lacking(lacks.get(JSON.stringify([model, judge])))], judged && (judge ? shortJudge(judge) : "–"),
         several && places.get(JSON.stringify([model, judge])), ...metrics.map((metric) => valueCell(group.find((each) => each.metric === metric)))].filter((each) => each !== false)),
     }));
 }
 
-/** Writes each model's letters, which take a while to compute, into their places. */
+/** The share of items that each model and judge lacks, and why; nothing for those that lack none. */
+function missingBy({coverage}) {
+  const groups = Map.groupBy(coverage, (each) => JSON.stringify([each.model, each.judge]));
+  const sums = [...groups].map(([key, rows]) => {
+    const [asked, missing] = ["asked", "missing"].map((field) => rows.reduce((sum, each) => sum + each[field], 0));
+    const kinds = rows.flatMap((each) => Object.entries(each.missing_kinds)).reduce((all, [kind, n]) => all.set(kind, (all.get(kind) ?? 0) + n), new Map());
+    return [key, {share: asked && missing / asked, kinds}];
+  });
+  return new Map(sums.filter(([, {share}]) => share > 0));
+}
+
+function lacking(missing) {
+  if (!missing) return null;
+  return h("span", {class: "sub"}, `${percent(missing.share)} missing: ${[...missing.kinds].map(([kind, n]) => `${count(n)} ${words(kind)}`).join(", ")}`);
+}
+
+/** Writes each model's letters, which take a while to compute, into their places, and puts the rows in their order. */
 async function showLetters(runId, places, signal) {
   try {
     const letters = await get(`${runPath(runId)}/letters`, {}, signal);
     const of = new Map(letters.map((each) => [JSON.stringify([each.model, each.judge]), each.letters]));
     for (const [key, place] of places) show(place, of.get(key) ?? "–");
+    for (const key of of.keys()) {
+      const row = places.get(key)?.closest("tr");
+      row?.parentElement.append(row);
+    }
   } catch (error) {
     if (error.name === "AbortError") return;
     for (const place of places.values()) show(place, "unknown");

@@ -35,10 +35,16 @@ function result(score, askForTools) {
   const large = badge(score);
   large.classList.add("large");
   return [
-    h("section", {class: "panel"}, h("h2", {}, "Score"), h("div", {class: "head"}, large, h("span", {class: "note"}, "of 100")), breakdown(score), tags(score.failure_tags)),
+    h("section", {class: "panel"}, h("h2", {}, "Score"), h("div", {class: "head"}, large, h("span", {class: "note"}, "of 100")), deviation(score), breakdown(score), tags(score.failure_tags)),
     h("section", {class: "panel"}, h("h2", {}, "Analysis"), score.score_analysis ? prose(score.score_analysis) : h("p", {class: "empty"}, "The judge gave no analysis.")),
     missingTools(score, askForTools),
   ];
+}
+
+/** How far the score moves when the judge is asked again. */
+function deviation({retest_std: moves, retest_sessions: repeated}) {
+  if (moves === null) return h("p", {class: "note"}, "How far it would move if scored again is not known: no session was scored twice by this judge under these criteria.");
+  return h("p", {class: "note"}, `Scored again, one session's score moves by ± ${number(moves)} (standard deviation; ${repeated} ${repeated === 1 ? "session" : "sessions"} with several scores).`);
 }
 
 function breakdown(score) {
