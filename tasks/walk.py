@@ -48,7 +48,7 @@ class _Walk:
     def __init__(self, context: RunContext, plan: Plan, take: Callable[[Sequence[Conversation]], None]) -> None:
         self._context, self._plan, self._take_ended = context, plan, take
         self._ledger_id, self._version, self._planned = newest_index(context.lake)
-        self._asking: dict[tuple[str, int], str] = {}  # first request to the sample whose item asks it
+        self._asking: dict[tuple[str, int], str] = {}  # first request under way to the sample whose item asks it
         self._late: list[Item] = []
         self._batches: Counter[str] = Counter()  # of each model
         self._refused: set[str] = set()  # streams of which the run's ceiling has no more to be asked
@@ -69,8 +69,10 @@ class _Walk:
     def _first_pass(self, model: str) -> Iterator[Batch]:
         """Yield the batches of one model, planned segment after segment as they are taken."""
         plan = self._plan
+        index = self._planned
         for segment in segments(plan.datasets, model, plan.judges, plan.prompt_types, plan.replicates):
-            yield from self._cut(self._listed(self._first_askers(self._replay(segment, self._planned))))
+            yield from self._cut(self._listed(self._first_askers(self._replay(segment, index))))
+            index = self._now()
 
     def _replay(self, items: Sequence[Item], index: LedgerIndex) -> list[Conversation]:
         """Replay items from the ledger; returns those that need calls."""
@@ -85,7 +87,7 @@ class _Walk:
         return conversations
 
     def _first_askers(self, conversations: Sequence[Conversation]) -> list[Conversation]:
-        """Select the conversations whose request no other sample of the run asks for yet; the others follow later."""
+        """Select the conversations whose request is not under way for another sample; the others follow later."""
         first = []
         for conversation in conversations:
             key = (conversation.first_hash, conversation.item.replicate)
@@ -157,6 +159,8 @@ class _Walk:
         asked = sum(not conversation.is_refused for conversation in replay.ended)
         if asked < len(replay.ended):
             self._refused.add(done.stream)
+        for conversation in done.batch.conversations:
+            self._asking.pop((conversation.first_hash, conversation.item.replicate), None)
         progress.ended(self._context.run_id, done.batch.name, asked)
         self._take_ended(replay.ended)
         self._late += [conversation.item for conversation in replay.unanswered]
