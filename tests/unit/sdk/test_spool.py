@@ -10,12 +10,14 @@ from evalake.sdk.spool import Seen, Spool, spooled
 from evalake.suites.command_guard.sources import CONTRADICTION, read_dataset
 
 
-@pytest.mark.parametrize("count", (0, 1, 999, 1_000, 2_500))
+@pytest.mark.parametrize("count", [0, 1, 999, 1_000, 2_500])
 def test_a_spool_is_read_like_a_list(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool, "IN_MEMORY", 100)
     items = [f"{number} \ud800" for number in range(count)]
     kept = spooled(iter(items))
-    assert list(kept) == items and list(kept) == items and len(kept) == count
+    assert list(kept) == items
+    assert list(kept) == items
+    assert len(kept) == count
     assert isinstance(kept, Spool) == (count >= spool.PART)
     for part in (slice(0, 3), slice(995, 1_005), slice(None, None, 700), slice(-2, None), slice(5, 2)):
         assert list(kept[part]) == items[part]
@@ -30,7 +32,8 @@ def test_a_set_of_digests_knows_its_members_and_no_others(monkeypatch: pytest.Mo
     seen, texts = Seen(), [str(number) for number in range(5_000)]  # some of their digests end in zero bytes
     assert all(seen.add(text) for text in texts)
     assert not any(seen.add(text) for text in texts)
-    assert all(text in seen for text in texts) and not any(f"other {text}" in seen for text in texts)
+    assert all(text in seen for text in texts)
+    assert not any(f"other {text}" in seen for text in texts)
 
 
 def test_a_large_table_is_read_whole_and_its_repetitions_are_found(tmp_path: Path) -> None:
