@@ -19,9 +19,10 @@ WARM_UP_SAMPLES = 64
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run took: seconds from the start of the flow's body to the end that its row names, and peak bytes."""
+    """What a run took: seconds from the start of the flow's body to the end that its row names, and bytes."""
 
     seconds: float
+    before_bytes: int  # that the process held before, with its imports
     peak_bytes: int
 
 
@@ -33,26 +34,28 @@ def run(
     api_base: str | None = None,
     concurrency: int = CONCURRENCY,
     batch_size: int = BATCH_SIZE,
+    lake: str = "",
 ) -> Ran:
-    """Run the dataset on the lake `place`/lake; `environment` names the Prefect server."""
+    """Run the dataset on a lake, usually `place`/lake; `environment` names the Prefect server."""
     entry = "" if api_base is None else f'[models."{model}"]\napi_base = "{api_base}"\n'
     limits = f"[providers.{model.partition('/')[0]}]\nconcurrency = {concurrency}\n"
     place.mkdir(exist_ok=True)
     (place / "evalake.toml").write_text(f"batch_size = {batch_size}\n{entry}{limits}")
-    return Ran(**child("flow_run", [str(place), str(dataset), model], environment))
+    return Ran(**child("flow_run", [str(place), str(dataset), model, lake or str(place / "lake")], environment))
 
 
-def main(place: Path, dataset: Path, model: str) -> None:
+def main(place: Path, dataset: Path, model: str, lake: str) -> None:
     """Make the small run, then the one that is measured, and print what it took."""
     from evalake.cli.environment import prepare
 
     prepare()
-    _seconds(place, place / "warm-up", dataset, model, WARM_UP_SAMPLES)
-    seconds = _seconds(place, place / "lake", dataset, model)
-    print(json.dumps(asdict(Ran(seconds, _peak_bytes()))))
+    _seconds(place, str(place / "warm-up"), dataset, model, WARM_UP_SAMPLES)
+    before = _bytes("VmRSS")
+    seconds = _seconds(place, lake, dataset, model)
+    print(json.dumps(asdict(Ran(seconds, before, _bytes("VmHWM")))))
 
 
-def _seconds(place: Path, lake: Path, dataset: Path, model: str, limit: int | None = None) -> float:
+def _seconds(place: Path, lake: str, dataset: Path, model: str, limit: int | None = None) -> float:
     from prefect.client.orchestration import get_client
 
     from evalake.contracts.tables import RUNS
@@ -65,7 +68,7 @@ def _seconds(place: Path, lake: Path, dataset: Path, model: str, limit: int | No
         models=[model],
         datasets=[str(dataset)],
         limit=limit,
-        lake=str(lake),
+        lake=lake,
         configuration_file=str(place / "evalake.toml"),
         return_state=True,
     )
@@ -74,16 +77,16 @@ def _seconds(place: Path, lake: Path, dataset: Path, model: str, limit: int | No
     assert flow_run_id is not None
     with get_client(sync_client=True) as client:
         started = client.read_flow_run(flow_run_id).start_time
-    ended = Lake(str(lake)).frame(RUNS).collect().filter(run_id=run_id_of(str(flow_run_id)))["ended_at"].item()
+    ended = Lake(lake).frame(RUNS).collect().filter(run_id=run_id_of(str(flow_run_id)))["ended_at"].item()
     return float((ended - started).total_seconds())
 
 
-def _peak_bytes() -> int:
-    """Read the peak memory of this process alone from Linux; getrusage would begin with what its parent held."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+def _bytes(name: str) -> int:
+    """Read the memory of this process alone from Linux; getrusage would begin with what its parent held."""
+    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None
     return int(found[1]) * 1024
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

@@ -1,21 +1,27 @@
-"""Planning: finding which of a thousand requests a ledger of ten million knows, in time over a scan."""
+"""Planning and landing at ten million replies, over a scan of the ledger's keys and over a small ledger.
+
+Planning finds which of a thousand requests the ledger knows. Landing appends a thousand replies, as the ledger's
+writer does it, which keeps the table open.
+"""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 import polars as pl
 
-from benchmarks.material import fill, request
+from benchmarks.material import fill, request, rows_of
 from benchmarks.measure import Measure, report, say
 from benchmarks.place import folder
 from evalake.contracts.tables import CALLS
 from evalake.core.configuration import PROVIDER
+from evalake.storage import ledger
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import KEY, Key, LedgerIndex
 
-ROWS = 10_000_000
+SMALL, ROWS = 10_000, 10_000_000
 REQUESTS = 1_000
 ROUNDS = 7
 
@@ -23,10 +29,25 @@ ROUNDS = 7
 def main() -> None:
     """Plan requests of which all or none are known, in turns with the scan."""
     with folder() as place:
-        lake = Lake(str(place / "lake"))
-        say(f"filling a ledger of {ROWS:,} rows")
-        fill(lake, ROWS)
-        report(_times(lake))
+        lakes = {size: Lake(str(place / str(size))) for size in (SMALL, ROWS)}
+        for size, lake in lakes.items():
+            say(f"filling a ledger of {size:,} rows")
+            fill(lake, size)
+        report([*_times(lakes[ROWS]), _landing(lakes)])
+
+
+def _landing(lakes: Mapping[int, Lake]) -> Measure:
+    tables = {size: lake.open(CALLS) for size, lake in lakes.items()}
+    number = iter(range(2 * ROWS, 3 * ROWS, REQUESTS))
+
+    def land(size: int) -> None:
+        first = next(number)
+        ledger.append(lakes[size], rows_of(range(first, first + REQUESTS)), tables[size])
+
+    times = _in_turns({str(size): partial(land, size) for size in lakes})
+    small, large = (median(times[str(size)]) for size in lakes)
+    behind = f"{large * 1000:.0f} ms into {ROWS:,} rows, {small * 1000:.0f} ms into {SMALL:,}; medians of {ROUNDS}"
+    return Measure(f"landing {REQUESTS:,} replies", large / small, 1.5, False, "x", behind)
 
 
 def _times(lake: Lake) -> list[Measure]:

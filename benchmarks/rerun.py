@@ -1,50 +1,77 @@
-"""Rerun: samples a second of a run whose every reply is in the ledger, and its time over a Polars scan of the replies.
+"""Rerun: whole commands of a run whose every reply is in the ledger, over a Polars scan of the replies.
 
-A run counts from its flow's body to its snapshot. Runs and scans take turns; each run has a lake of its own, with a
-copy of the same ledger.
+Commands and scans take turns; each command has a lake of its own, with a copy of the same ledger, and nothing is up
+before it: it starts a Prefect server for itself. What it takes beyond its flow's body is held against a Python that
+imports the libraries of a run.
 """
 
 import shutil
+import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 
 import polars as pl
 
-from benchmarks import flow_run
+from benchmarks.command import Ended
 from benchmarks.material import remember, requests, write_commands
 from benchmarks.measure import Measure, report, say
-from benchmarks.place import folder, prefect_server
-from evalake.contracts.tables import CALLS
+from benchmarks.place import alone, command, folder
+from evalake.contracts.tables import CALLS, RUNS
 from evalake.storage.lake import Lake
 
 SAMPLES = 200_000
 ROUNDS = 3
 MODEL = "baseline/always-block"  # reachable without a server; it is never asked
+LIBRARIES = "import prefect.flow_engine, prefect.task_engine, polars, deltalake, litellm"
 
 
 def main() -> None:
-    """Put every reply into the ledger, time scans and runs in turns, and report the medians."""
-    scans, runs = [], []
-    with folder() as place, prefect_server(place) as environment:
+    """Put every reply into the ledger, time scans, imports and commands in turns, and report the medians."""
+    rounds = []
+    with folder() as place:
         dataset = write_commands(place / "commands.jsonl", SAMPLES)
         remember(Lake(str(place / "ledger")), requests(dataset, MODEL))
         _scan(place / "ledger")
         for number in range(ROUNDS):
-            scans.append(_scan(place / "ledger"))
-            shutil.copytree(place / "ledger", place / str(number) / "lake")
-            runs.append(flow_run.run(place / str(number), dataset, MODEL, environment).seconds)
-            say(f"run {runs[-1]:.2f} s, scan {scans[-1]:.2f} s")
-            shutil.rmtree(place / str(number))
-    seconds, scan = median(runs), median(scans)
-    over = median(run / scanned for run, scanned in zip(runs, scans, strict=True))
-    behind = f"{SAMPLES:,} samples in {seconds:.2f} s; median of {ROUNDS}"
+            here = place / str(number)
+            shutil.copytree(place / "ledger", here / "lake")
+            known = {"scan": _scan(place / "ledger"), "imports": _imports(here)}
+            ended, body = _run(here, dataset)
+            shutil.rmtree(here)
+            rounds.append({**known, "body": body, "beyond": ended.seconds - body, "peak": ended.peak_bytes / 2**20})
+            say(", ".join(f"{name} {value:.2f}" for name, value in rounds[-1].items()))
+    middle = {name: median(each[name] for each in rounds) for name in rounds[0]}
+    behind = (
+        f"{SAMPLES / middle['body']:,.0f} samples/s, a scan {middle['scan']:.2f} s, {middle['peak']:.0f} MiB; "
+        f"median of {ROUNDS}"
+    )
+    beyond = f"{middle['beyond']:.1f} s, imports alone {middle['imports']:.1f} s"
     report(
         [
-            Measure("rerun from the ledger", SAMPLES / seconds, 20_000, True, "samples/s", behind),
-            Measure("... over a scan of its replies", over, 10, False, "x", f"{behind}, a scan {scan:.2f} s"),
+            Measure("rerun over a scan of its replies", _over(rounds, "body", "scan"), 25, False, "x", behind),
+            Measure("... beyond its body, over imports", _over(rounds, "beyond", "imports"), 3, False, "x", beyond),
         ]
     )
+
+
+def _over(rounds: list[Mapping[str, float]], name: str, reference: str) -> float:
+    return median(each[name] / each[reference] for each in rounds)
+
+
+def _imports(here: Path) -> float:
+    return command([sys.executable, "-c", LIBRARIES], here, alone(here)).seconds
+
+
+def _run(here: Path, dataset: Path) -> tuple[Ended, float]:
+    """Run a whole command; returns what it took, and the seconds of its flow's body."""
+    program = str(Path(sys.executable).with_name("evalake"))
+    words = [program, "run", "command_guard", "--models", MODEL, "--dataset", str(dataset), "--lake", "lake"]
+    ended = command(words, here, alone(here))
+    (run,) = Lake(str(here / "lake")).frame(RUNS).collect().iter_rows(named=True)
+    assert run["calls_made"] == 0
+    return ended, (run["ended_at"] - run["started_at"]).total_seconds()
 
 
 def _scan(lake: Path) -> float:

@@ -63,7 +63,7 @@ def _manifest_row(context: RunContext, item: Mapping[str, Any]) -> dict[str, Any
     return {**item, "run_id": context.run_id, "suite": context.suite.name, "item_id": content_hash(identity)}
 
 
-PUBLISH_ROWS = 20_000  # at once: a commit and its checks take as long for one row as for many
+PUBLISH_ROWS = 10_000  # at once: a commit and its checks take as long for one row as for many
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 

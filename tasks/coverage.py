@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any
 
 import polars as pl
@@ -25,7 +26,10 @@ from evalake.tasks.measure import run_results
 EMPTY_KIND = "empty_kind"
 """The column by which result rows name an empty reply, in suites that have it."""
 
+ITEMS_AT_ONCE = 50_000  # whose rows are joined, which bounds memory
+
 _GROUP = ("model", "judge", "dataset")
+_OUTCOME = (*_GROUP, "label", "missing", "without_verdict")
 
 
 @dataclass(frozen=True)
@@ -63,17 +67,11 @@ def cover(
         judges: The called judges; none where rules judge.
         sources: The sources of its datasets.
     """
-    items = _with_outcomes(lake, suite, run_id, judges)
-    labels = (
-        lake.frame(SAMPLES).filter(pl.col("suite") == suite.name).select("sample_hash", "label").unique("sample_hash")
-    )
-    counted = (
-        items.join(labels, on="sample_hash", how="left")
-        .group_by(*_GROUP, "label", "missing", "without_verdict")
-        .len()
-        .sort(*_GROUP, "label", "missing", "without_verdict")
-        .collect()
-    )
+    size = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id).select(pl.len()).collect().item()
+    parts = max(1, ceil(size / ITEMS_AT_ONCE))
+    of_part = (pl.col("sample_hash").hash() % parts == part for part in range(parts))
+    counts = pl.concat([_outcomes(lake, suite, run_id, judges, samples) for samples in of_part])
+    counted = counts.group_by(_OUTCOME).agg(pl.col("len").sum()).sort(_OUTCOME)
     by_source = {source.dataset: source for source in sources}
     return [
         _coverage(part, model, judge, by_source.get(dataset, Source(dataset)))
@@ -81,11 +79,15 @@ def cover(
     ]
 
 
-def _with_outcomes(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str]) -> pl.LazyFrame:
-    """Read the items of a run with `missing`, why there is no answer, and `without_verdict`, why it cannot be read."""
+def _outcomes(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str], samples: pl.Expr) -> pl.DataFrame:
+    """Count the items of some samples of a run by `_OUTCOME`.
+
+    `missing` says why there is no answer, `without_verdict` why it cannot be read.
+    """
     asked = pl.col("judge").is_in(list(judges)) if judges else pl.col("judge").is_null()
-    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id, asked)
-    results = run_results(lake, suite, run_id, {}).select(
+    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id, asked, samples)
+    labels = lake.frame(SAMPLES).filter(pl.col("suite") == suite.name, samples).select("sample_hash", "label")
+    results = run_results(lake, suite, run_id, {}, samples).select(
         *ITEM_KEY,
         pl.lit(True).alias("has_row"),
         _word(suite.scoring.outcomes.missing).alias("row_missing"),
@@ -93,9 +95,11 @@ def _with_outcomes(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str])
     )
     found = with_reasons(lake, suite, run_id, items.join(results, on=ITEM_KEY, how="left", nulls_equal=True))
     missing = pl.when(pl.col("has_row").is_null()).then("why").otherwise("row_missing")
-    return found.with_columns(missing=missing).with_columns(
+    found = found.with_columns(missing=missing).with_columns(
         without_verdict=pl.when(pl.col("missing").is_null()).then("without_verdict")
     )
+    labelled = found.join(labels.unique("sample_hash"), on="sample_hash", how="left")
+    return labelled.group_by(_OUTCOME).len().collect(engine="streaming")
 
 
 def _word(expression: pl.Expr | None) -> pl.Expr:

@@ -18,6 +18,7 @@ from evalake.core.redaction import redact, require_no_password
 from evalake.sdk import Dataset, Sample, Skipped, Suite
 from evalake.sdk.remote import new_file
 from evalake.sdk.sources import expanded
+from evalake.sdk.spool import spooled
 from evalake.storage.forget import forgotten_samples
 from evalake.storage.lake import Lake
 from evalake.storage.sql.query import query, write_parquet
@@ -27,7 +28,7 @@ from evalake.tasks.publish import Refused, publish, quarantine
 from evalake.tasks.runtime.runs import no_run, run_row
 
 LAKE = "lake://"
-ROWS_AT_ONCE = 20_000  # samples that are audited and landed at once, which bounds memory
+ROWS_AT_ONCE = 10_000  # samples that are audited and landed at once, which bounds memory
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def without_forgotten(lake: Lake, datasets: Sequence[Dataset]) -> tuple[Dataset,
 
 
 def _without(dataset: Dataset, forgotten: Collection[str]) -> Dataset:
-    kept = tuple(sample for sample in dataset.samples if sample.sample_hash not in forgotten)
+    kept = spooled(sample for sample in dataset.samples if sample.sample_hash not in forgotten)
     gone = len(dataset.samples) - len(kept)
     if gone and not kept:
         raise SourceError(f"every sample of the dataset {dataset.name} was forgotten: there is nothing left of it")
@@ -208,8 +209,7 @@ def draw_pooled(datasets: Sequence[Dataset], size: int) -> tuple[Dataset, ...]:
 
 def choose(datasets: Sequence[Dataset], sample_ids: Collection[str]) -> tuple[Dataset, ...]:
     """Keep the samples named, and the datasets that hold some. Raises UsageError for a name that none has."""
-    known = {sample.sample_id for dataset in datasets for sample in dataset.samples}
-    if unknown := sorted(set(sample_ids) - known):
+    if unknown := sorted(set(sample_ids).difference(each.sample_id for known in datasets for each in known.samples)):
         raise UsageError(f"no dataset has the sample {unknown[0]!r}: name others with --sample, or other datasets")
     kept = (_keep(dataset, sample_ids) for dataset in datasets)
     return tuple(dataset for dataset in kept if dataset.samples)
@@ -292,4 +292,4 @@ def _hashed(text: str) -> str:
 
 def _keep(dataset: Dataset, sample_ids: Collection[str]) -> Dataset:
     wanted = set(sample_ids)
-    return replace(dataset, samples=tuple(sample for sample in dataset.samples if sample.sample_id in wanted))
+    return replace(dataset, samples=spooled(sample for sample in dataset.samples if sample.sample_id in wanted))

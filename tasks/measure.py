@@ -19,6 +19,7 @@ from evalake.metrics.compute import Metric, definition_hash
 from evalake.models.request import Failure, Reply
 from evalake.sdk import Exchange, Options, Suite
 from evalake.sdk.people import measure_people, people_metrics, with_people
+from evalake.sdk.spool import Seen
 from evalake.storage import ledger
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
@@ -44,7 +45,7 @@ class CallCounter:
     def __init__(self) -> None:
         self.total = Tally()
         self.pairs: defaultdict[Pair, Tally] = defaultdict(Tally)
-        self._counted: set[int] = set()  # hashes of what is counted; the keys themselves would take ten times as much
+        self._counted = Seen()
 
     def add(self, conversations: Sequence[Conversation]) -> None:
         """Count the calls of some conversations; those that were counted before are not counted again."""
@@ -61,9 +62,7 @@ class CallCounter:
         for conversation in conversations:
             for answer in conversation.answered:
                 failed = isinstance(answer.outcome, Failure)
-                mark = hash((pair, answer.prompt_hash, conversation.item.replicate, failed))
-                if mark not in self._counted:
-                    self._counted.add(mark)
+                if self._counted.add(repr((pair, answer.prompt_hash, conversation.item.replicate, failed))):
                     yield answer
 
 
@@ -300,7 +299,7 @@ def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions, without
     if suite.metrics.join_inputs is not None:
         read = rows.collect().lazy()  # once: the plan of what follows has its rows in many places
         rows = suite.metrics.join_inputs(read, {c.table: lake.pinned(c, versions) for c in suite.metrics.inputs})
-    frame = rows.collect()
+    frame = rows.collect(engine="streaming")
     samples = run_samples(lake, suite, frame, versions)
     clustered = with_clusters(frame, samples)
     return with_strata(clustered, samples) if was_drawn(lake, run_id) else clustered
@@ -318,19 +317,26 @@ def _with_people(rows: pl.LazyFrame, labels: pl.LazyFrame, suite: Suite) -> pl.L
 
 
 def run_samples(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> pl.DataFrame:
-    """Read the samples that result rows are of, as far as clusters follow from them."""
+    """Read the samples that result rows are of, as far as clusters follow from them; an input only if it repeats."""
     columns = ("sample_hash", "dataset", "sample_id", "cluster", "input", "label", "category")
-    ours = pl.col("sample_hash").is_in(frame["sample_hash"].unique().implode())
-    samples = lake.pinned(SAMPLES, versions).filter(pl.col("suite") == suite.name, ours)
-    return samples.select(columns).unique("sample_hash").collect()
+    ours = frame.lazy().select("sample_hash").unique()
+    samples = lake.pinned(SAMPLES, versions).filter(pl.col("suite") == suite.name).select(columns)
+    samples = samples.join(ours, on="sample_hash", how="semi")
+    digest = pl.col("input").hash()
+    repeats = samples.group_by(digest).len().filter(pl.col("len") > 1).collect(engine="streaming")["input"]
+    repeated = pl.when(digest.is_in(repeats.implode())).then("input").otherwise(pl.lit(""))
+    return samples.with_columns(input=repeated).unique("sample_hash").collect(engine="streaming")
 
 
-def run_results(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.LazyFrame:
-    """Read the result rows of the items of a run."""
-    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
+def run_results(
+    lake: Lake, suite: Suite, run_id: str, versions: Versions, samples: pl.Expr | None = None
+) -> pl.LazyFrame:
+    """Read the result rows of the items of a run; with a condition of `sample_hash`, of these samples."""
+    of_samples = pl.lit(True) if samples is None else samples
+    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id, of_samples)
     models = items.select("model").unique().collect()["model"].to_list()
     results = lake.pinned(suite.results, versions).filter(
-        pl.col("model").is_in(models), pl.col("scorer_version") == suite.scoring.version
+        pl.col("model").is_in(models), pl.col("scorer_version") == suite.scoring.version, of_samples
     )
     key = [name for name in ITEM_KEY if name in suite.results.column]
     judged_by_rules = [pl.lit(None, pl.String).alias(name) for name in ITEM_KEY if name not in key]

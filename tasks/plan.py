@@ -24,6 +24,7 @@ from evalake.models.cost import (
 from evalake.models.request import Reply, Request
 from evalake.sdk import Dataset, Exchange, Item
 from evalake.sdk.results import unjudged_hash
+from evalake.sdk.spool import Seen
 from evalake.storage.landing import land
 from evalake.storage.ledger import ReplyLengths, newest_index, reply_lengths
 from evalake.tasks.converse import Conversation, next_request, replay_from_ledger
@@ -268,7 +269,7 @@ class _Count:
         ledger_id, version, self._index = newest_index(context.lake)
         self.ledger = ledger_id, version
         self._asked: dict[tuple[Role, str], _Asked] = {}
-        self._seen: set[int] = set()  # hashes of calls: one that several items share is one
+        self._seen = Seen()  # calls: one that several items share is one
 
     @cached_property
     def _lengths(self) -> Mapping[str, ReplyLengths]:
@@ -309,10 +310,7 @@ class _Count:
             conversation.answered.append(Exchange(request.prompt_hash, reply))
 
     def _is_new(self, prompt_hash: str, conversation: Conversation) -> bool:
-        mark = hash((prompt_hash, conversation.item.replicate))
-        is_new = mark not in self._seen
-        self._seen.add(mark)
-        return is_new
+        return self._seen.add(f"{prompt_hash} {conversation.item.replicate}")
 
     def _of(self, conversation: Conversation, turn: int) -> _Asked:
         item = conversation.item

@@ -55,7 +55,7 @@ class _Walk:
     ) -> None:
         self._context, self._plan, self._take_ended, self._jobs = context, plan, take, jobs
         self._ledger_id, self._version, self._planned = newest_index(context.lake)
-        self._asking: dict[tuple[str, int], str] = {}  # first request to the sample whose item asks it
+        self._asking: dict[tuple[str, int], str] = {}  # first request under way to the sample whose item asks it
         self._late: list[Item] = []
         self._batches: Counter[str] = Counter()  # of each model
         self._stand_ins: list[Conversation] = []  # with fallbacks of judges whose providers cannot answer
@@ -86,9 +86,11 @@ class _Walk:
     def _first_pass(self, model: str) -> Iterator[Batch]:
         """Yield the batches of one model, planned segment after segment as they are taken."""
         plan = self._plan
+        index = self._planned
         for segment in segments(plan.datasets, model, plan.judges, plan.prompt_types, plan.replicates):
-            unanswered = self._routed(self._replay(segment, self._planned))
+            unanswered = self._routed(self._replay(segment, index))
             yield from self._cut(self._listed(self._first_askers(unanswered)))
+            index = self._now()
 
     def _replay(self, items: Sequence[Item], index: LedgerIndex) -> list[Conversation]:
         """Replay items from the ledger; returns those that need calls."""
@@ -114,7 +116,7 @@ class _Walk:
         return conversations
 
     def _first_askers(self, conversations: Sequence[Conversation]) -> list[Conversation]:
-        """Select the conversations whose request no other sample of the run asks for yet; the others follow later."""
+        """Select the conversations whose request is not under way for another sample; the others follow later."""
         first = []
         for conversation in conversations:
             key = (conversation.first_hash, conversation.item.replicate)
@@ -205,6 +207,8 @@ class _Walk:
                 self._stand_ins.append(stand_in)
         if any(conversation.is_refused for conversation in replay.ended):
             self._refused.add(done.stream)
+        for conversation in done.batch.conversations:
+            self._asking.pop((conversation.first_hash, conversation.item.replicate), None)
         asked = sum(not (each.is_refused or each.is_passed_on) for each in replay.ended)
         progress.ended(self._context.run_id, done.batch.name, asked)
         self._take_ended(replay.ended)

@@ -1,5 +1,6 @@
 """Columns of samples as arrays, numbers of their rows by what they hold, and sums by such numbers."""
 
+from collections.abc import Sequence
 from functools import cached_property, reduce
 
 import numpy as np
@@ -117,3 +118,37 @@ def share_within(added: Array, stratum: Integers, group: Integers, groups: int) 
     whole = squares(group, groups, (low, high))
     with np.errstate(all="ignore"):
         return np.where(whole > 0, np.minimum(within / whole, 1.0), 1.0)
+
+
+def strata_of(frame: pl.DataFrame, cluster: str) -> Integers | None:
+    """Assign each row the number of the stratum, or the strata, that its cluster was drawn from; None without any."""
+    if not frame[STRATUM].count():
+        return None
+    of_cluster = frame.group_by(cluster).agg(pl.col(STRATUM).cast(pl.String).unique().sort().str.join("\n"))
+    joined = frame.select(cluster).join(of_cluster, on=cluster, how="left", maintain_order="left")
+    return ranks(joined[STRATUM])
+
+
+def settled(frame: pl.DataFrame, groups: Sequence[str], cluster: str | None) -> tuple[Integers, Integers, Integers]:
+    """Put rows in order of group, then cluster, then content, whichever columns are read.
+
+    Returns:
+        Their order, and in this order the number of each row's group and cluster. Without a cluster each row is one.
+    """
+    group = np.zeros(frame.height, dtype=np.int64)
+    for name in groups:
+        rank = ranks(frame[name])
+        group = group * (int(rank.max(initial=0)) + 1) + rank
+    of_cluster = np.zeros(frame.height, dtype=np.int64) if cluster is None else ranks(frame[cluster])
+    both = group * (int(of_cluster.max(initial=0)) + 1) + of_cluster
+    number = numbered(both, int(both.max(initial=0)) + 1)[0].astype(np.uint64)
+    known = np.uint64(64 - int(number.max(initial=0)).bit_length())  # bits that are left for the content
+    rest = frame.select(
+        ~(selectors.nested() | selectors.object() | selectors.by_name(*groups, *([cluster] if cluster else [])))
+    )
+    content = rest.hash_rows().to_numpy() if rest.width else number
+    order = np.argsort(number << known | content >> (np.uint64(64) - known)) if known < 64 else np.argsort(content)
+    group, of_cluster = group[order], of_cluster[order]
+    if cluster is None:
+        of_cluster = np.arange(frame.height)
+    return order, group, of_cluster

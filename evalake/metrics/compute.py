@@ -1,6 +1,6 @@
 """The engine: every metric of every (model, judge) and slice, from sums over units."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from polars import selectors
 
 from evalake.core.errors import MetricError
 from evalake.core.hashing import content_hash
-from evalake.metrics.columns import STRATUM, Columns, added_up, numbered, ranks
+from evalake.metrics.columns import STRATUM, Columns, added_up, settled, strata_of
 from evalake.metrics.estimator import Estimate, Estimator, estimated
 from evalake.metrics.intervals import Array, Integers
 from evalake.metrics.slices import Slicing, units_of
@@ -114,11 +113,11 @@ class Inputs:
                 selected[column] = expression
                 owner.setdefault(column, metric.name)
                 columns[-1][role] = column
-        given = lazy.collect()
+        given = lazy.collect(engine="streaming")
         if cluster is not None and (unknown := given[cluster].null_count()):
             raise MetricError(f"{unknown} samples have no {cluster}, the column of their cluster.")
-        order, group, of_cluster = _settled(given, groups, cluster)
-        strata = None if cluster is None or STRATUM not in schema else _strata(given, cluster)
+        order, group, of_cluster = settled(given, groups, cluster)
+        strata = None if cluster is None or STRATUM not in schema else strata_of(given, cluster)
         frame = given.select(**selected)
         _refuse_non_finite(frame, owner)
         return cls(frame, order, columns, group, of_cluster, None if strata is None else strata[order])
@@ -128,15 +127,6 @@ class Inputs:
         order = self.order[first:last]
         in_place = len(order) and (np.diff(order) == 1).all()
         return self.frame[int(order[0]) : int(order[-1]) + 1] if in_place else self.frame[order]
-
-
-def _strata(frame: pl.DataFrame, cluster: str) -> Integers | None:
-    """Assign each row the number of the stratum, or the strata, that its cluster was drawn from; None without any."""
-    if not frame[STRATUM].count():
-        return None
-    of_cluster = frame.group_by(cluster).agg(pl.col(STRATUM).cast(pl.String).unique().sort().str.join("\n"))
-    joined = frame.select(cluster).join(of_cluster, on=cluster, how="left", maintain_order="left")
-    return ranks(joined[STRATUM])
 
 
 def _typed_inputs(metric: Metric, nothing: pl.LazyFrame) -> dict[str, pl.Expr]:
@@ -172,31 +162,6 @@ def _refuse_non_finite(frame: pl.DataFrame, owner: Mapping[str, str]) -> None:
     for column, count in counts.items():
         if count:
             raise MetricError(f"Metric {owner[column]}: {count} samples give it NaN or an infinite value.")
-
-
-def _settled(frame: pl.DataFrame, groups: Sequence[str], cluster: str | None) -> tuple[Integers, Integers, Integers]:
-    """Put rows in order of group, then cluster, then content, whichever columns are read.
-
-    Returns:
-        Their order, and in this order the number of each row's group and cluster. Without a cluster each row is one.
-    """
-    group = np.zeros(frame.height, dtype=np.int64)
-    for name in groups:
-        rank = ranks(frame[name])
-        group = group * (int(rank.max(initial=0)) + 1) + rank
-    of_cluster = np.zeros(frame.height, dtype=np.int64) if cluster is None else ranks(frame[cluster])
-    both = group * (int(of_cluster.max(initial=0)) + 1) + of_cluster
-    number = numbered(both, int(both.max(initial=0)) + 1)[0].astype(np.uint64)
-    known = np.uint64(64 - int(number.max(initial=0)).bit_length())  # bits that are left for the content
-    rest = frame.select(
-        ~(selectors.nested() | selectors.object() | selectors.by_name(*groups, *([cluster] if cluster else [])))
-    )
-    content = rest.hash_rows().to_numpy() if rest.width else number
-    order = np.argsort(number << known | content >> (np.uint64(64) - known)) if known < 64 else np.argsort(content)
-    group, of_cluster = group[order], of_cluster[order]
-    if cluster is None:
-        of_cluster = np.arange(frame.height)
-    return order, group, of_cluster
 
 
 # Values alone, without uncertainty: formulas applied to the sums of each group.
@@ -256,6 +221,9 @@ MOST_THREADS = 2
 PART_ROWS = 100_000
 """Rows of a part, from which on another begins: groups are measured in parts, whose sums stay in the caches."""
 
+ROWS_AT_ONCE = 200_000
+"""Rows, of whole groups, that are in memory as the metrics read them, where a run has more."""
+
 MEASURES: Mapping[str, pl.DataType] = {
     **dict.fromkeys(("slice", "slice_value", "metric"), pl.String()),
     "tier": pl.Int64(),
@@ -292,14 +260,41 @@ def measure(
     Raises:
         MetricError: Names the metric that cannot be computed, and why.
     """
-    inputs = Inputs.read(frame.lazy(), metrics, groups, cluster)
-    results = [pl.DataFrame(schema=_schema(inputs, groups))]
-    if not inputs.frame.is_empty():
-        with ThreadPoolExecutor(MOST_THREADS) as threads:  # NumPy releases Python's lock
-            of_parts = threads.map(partial(_measure_part, inputs, metrics, groups), _Part.all_of(inputs))
-            results += [rows for of_part in of_parts for rows in of_part]
+    results = []
+    for rows in _at_once(frame, metrics, groups, cluster):
+        inputs = Inputs.read(rows, metrics, groups, cluster)
+        results.append(pl.DataFrame(schema=_schema(inputs, groups)))
+        if not inputs.frame.is_empty():
+            with ThreadPoolExecutor(MOST_THREADS) as threads:  # NumPy releases Python's lock
+                of_parts = threads.map(partial(_measure_part, inputs, metrics, groups), _Part.all_of(inputs))
+                results += [rows for of_part in of_parts for rows in of_part]
     order = [*groups, "metric number", "slice number", "slice_value"]
     return pl.concat(results).sort(order).drop("metric number", "slice number")
+
+
+def _at_once(
+    frame: pl.LazyFrame | pl.DataFrame, metrics: Sequence[Metric], groups: Sequence[str], cluster: str | None
+) -> Iterator[pl.LazyFrame]:
+    """Yield the rows of as many whole groups as are measured at once: of a scan, only the columns that are read."""
+    lazy = frame.lazy()
+    schema = lazy.collect_schema()
+    if isinstance(frame, pl.LazyFrame):
+        inputs = [each for metric in metrics for each in metric.estimator.inputs().values()]
+        slices = [name for metric in metrics for name in metric.slices]
+        read = {*groups, cluster, STRATUM, *slices, *(name for each in inputs for name in each.meta.root_names())}
+        lazy = lazy.select(name for name in schema if name in read)
+    few = isinstance(frame, pl.DataFrame) and frame.height <= ROWS_AT_ONCE
+    # The stratum of a cluster follows from its rows in all groups
+    if few or not groups or STRATUM in schema or not set(groups) <= set(schema):
+        yield lazy
+        return
+    sizes = lazy.group_by(groups).len().sort(groups).collect(engine="streaming")
+    if sizes.height < 2:
+        yield lazy
+        return
+    number = (sizes["len"].cum_sum() - 1) // ROWS_AT_ONCE
+    for (_,), keys in sizes.drop("len").with_columns(number.alias("part")).group_by("part", maintain_order=True):
+        yield lazy.join(keys.drop("part").lazy(), on=list(groups), how="semi", nulls_equal=True)
 
 
 def metric_row(model: Any, judge: Any, metric: str, *, n: int, units: int, **numbers: float | None) -> dict[str, Any]:

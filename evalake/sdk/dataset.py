@@ -15,6 +15,7 @@ from evalake.core.hashing import content_hash
 from evalake.sdk import sources
 from evalake.sdk.sample import Dataset, Sample, Skipped
 from evalake.sdk.sources import ColumnMapping, Record, as_payload, form_of, read_table, summary, with_label_column
+from evalake.sdk.spool import Seen, Spool, spooled
 from evalake.sdk.tabular import TwoClasses
 
 # A dataset in the making: what its source gives becomes samples, or is left out for a stated reason.
@@ -30,9 +31,9 @@ class DatasetBuilder:
     """Collects one dataset in the order in which its source is read; a suite adds what it takes for a sample."""
 
     dataset: str
-    samples: list[Sample] = field(default_factory=list)
+    samples: Spool[Sample] = field(default_factory=Spool)
     skipped: list[Skipped] = field(default_factory=list)
-    ids: set[str] = field(default_factory=set)
+    ids: Seen = field(default_factory=Seen)
     notes: list[str] = field(default_factory=list)  # how the source was understood
 
     def skip(self, where: str, reason: str, refused: str | None = None, label: str | None = None) -> None:
@@ -59,22 +60,23 @@ class DatasetBuilder:
         """
         mapping = with_label_column(mapping, classes, path, required)
         field = classes.field
-        records = list(self.records(path, mapping, required))
-        labels = {each.where: text for each in records if (text := mapping.label_text(each, field))}
-        understood = classes.understand(path.name, mapping.columns[field], labels.values(), mapping.values.get(field))
+        records = Spool(self.records(path, mapping, required))
+        labels = (text for each in records if (text := mapping.label_text(each, field)))
+        understood = classes.understand(path.name, mapping.columns[field], labels, mapping.values.get(field))
         if understood.words:
             self.notes.append(understood.words)
         for each in records:
-            yield each, mapping, understood.classes.get(labels.get(each.where, ""))
+            yield each, mapping, understood.classes.get(mapping.label_text(each, field))
 
     def add(self, sample: Sample) -> None:
         """Add a sample."""
         self.ids.add(sample.sample_id)
+        _ = sample.sample_hash  # computed once, and kept with it
         self.samples.append(sample)
 
     def result(self) -> Dataset:
         """Build the dataset from what was collected so far."""
-        return Dataset(self.dataset, tuple(self.samples), tuple(self.skipped), tuple(self.notes))
+        return Dataset(self.dataset, spooled(self.samples), tuple(self.skipped), tuple(self.notes))
 
 
 def read_whole(source: str, read: Callable[[], Dataset], wanted: str, *, may_be_empty: bool = False) -> Dataset:

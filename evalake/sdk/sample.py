@@ -86,7 +86,7 @@ class Dataset:
     """What a source gave: the samples in order, all that was left out, and what people said of samples."""
 
     name: str
-    samples: tuple[Sample, ...]
+    samples: Sequence[Sample]
     skipped: tuple[Skipped, ...] = ()
     notes: tuple[str, ...] = ()  # how the source was understood, for people
     labels: tuple[Label, ...] = ()

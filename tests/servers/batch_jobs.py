@@ -1,7 +1,8 @@
 """Batch jobs of the model server, in OpenAI's form (files and jobs) and in Anthropic's, by the server's rules.
 
-A job ends when it is looked at or listed first, unless `held`. Its results come in reverse order, and each twice. What stands in
-`expires` or `fails` (texts of a prompt) ends so. `drops` names operations whose answer is lost after they were done.
+A job ends when it is looked at or listed first, unless `held`. Its results come in reverse order, and each twice. What
+stands in `expires` or `fails` (texts of a prompt) ends so. `drops` names operations whose answer is lost after
+they were done.
 """
 
 import json

@@ -34,6 +34,7 @@ from evalake.sdk import Dataset, Item, Recorded, Sample, sources
 from evalake.sdk.dataset import DUPLICATE, NOT_TEXT, REPEATED_ID, DatasetBuilder, read_whole
 from evalake.sdk.results import Count, ModelName, Name, RecordedReply, Strict, read_line, reply_of
 from evalake.sdk.sources import NOT_READ, NOT_UTF8, as_json, as_payload, is_storable, storable
+from evalake.sdk.spool import Seen
 from evalake.sdk.tabular import TwoClasses
 from evalake.sdk.tool_results import Answered
 
@@ -72,7 +73,7 @@ class Material:
 class CommandDatasetBuilder(DatasetBuilder):
     """Collects one dataset in the order in which its source is read."""
 
-    _labels: dict[str, str] = field(default_factory=dict)
+    _labelled: Seen = field(default_factory=Seen)  # commands, alone and with their labels
 
     def add_material(self, where: str, material: Material) -> None:
         """Add a sample, or skip it for a stated reason. Of equal commands the first is kept."""
@@ -81,15 +82,16 @@ class CommandDatasetBuilder(DatasetBuilder):
             self.skip(where, reason, material.raw, material.label if material.label in LABELS else None)
             return
         command = material.command
-        if command in self._labels:
-            same = self._labels[command] == material.label
+        if command in self._labelled:
+            same = f"{command}\0{material.label}" in self._labelled
             self.skip(where, DUPLICATE if same else CONTRADICTION, None if same else material.raw)
             return
         sample_id = material.sample_id or self._identity(command, material.name)
         if sample_id in self.ids:
             self.skip(where, REPEATED_ID, material.raw)
             return
-        self._labels[command] = material.label
+        self._labelled.add(command)
+        self._labelled.add(f"{command}\0{material.label}")  # NUL is in no command
         self.add(
             Sample(
                 SUITE,

@@ -1,15 +1,21 @@
 """The engine: groups, slices, order, seeds, schema, and what it refuses."""
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from benchmarks.judgements import judged_audits
 from evalake.core.errors import MetricError
+from evalake.metrics import compute
 from evalake.metrics.calibration import ece, ece_adaptive
 from evalake.metrics.compute import MEASURES, Metric, measure
 from evalake.metrics.estimators import Mean, Rate
+from evalake.suites.registry import suite as find_suite
+from evalake.suites.solidity_audit.truth import DEFAULTS
 from tests.unit.metrics.frames import guard_samples, one_group
 from tests.unit.metrics.guard import GUARD_METRICS, blocked, malicious
 
@@ -123,3 +129,15 @@ def test_what_cannot_be_measured_is_named() -> None:
         measure(frame, [Metric("it", Mean(pl.col("x")), slices=("nope",))])
     with pytest.raises(MetricError, match="Two metrics are called it"):
         measure(frame, [Metric("it", Mean(pl.col("x")))] * 2)
+
+
+def test_a_scan_of_many_groups_is_measured_like_the_frame_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = find_suite("solidity_audit")
+    declared, frame = suite.all_metrics(DEFAULTS), judged_audits(1_200)
+    at_once = measure(frame, declared, cluster="cluster")
+    frame.sample(fraction=1.0, shuffle=True, seed=1).write_parquet(tmp_path / "rows.parquet")
+    monkeypatch.setattr(compute, "ROWS_AT_ONCE", 300)
+    for rows in (frame, pl.scan_parquet(tmp_path / "rows.parquet")):
+        assert_frame_equal(measure(rows, declared, cluster="cluster"), at_once, rel_tol=1e-12, abs_tol=1e-12)

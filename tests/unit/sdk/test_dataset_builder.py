@@ -18,7 +18,12 @@ def test_samples_keep_their_order_and_their_names_are_known() -> None:
     for name in ("b", "a"):
         builder.add(sample(name))
     assert [each.sample_id for each in builder.result().samples] == ["b", "a"]
-    assert (builder.ids, builder.result().name) == ({"a", "b"}, "mine")
+    assert (builder.result().name, "a" in builder.ids, "b" in builder.ids, "c" in builder.ids) == (
+        "mine",
+        True,
+        True,
+        False,
+    )
 
 
 def test_what_is_refused_has_its_text_and_what_is_left_out_by_design_has_none() -> None:

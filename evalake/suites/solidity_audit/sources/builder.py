@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from evalake.sdk.dataset import DUPLICATE, NOT_TEXT, REPEATED_ID, DatasetBuilder
 from evalake.sdk.results import explain
 from evalake.sdk.sources import is_storable
+from evalake.sdk.spool import Seen
 from evalake.suites.solidity_audit.truth import SEVERITIES, GroundTruth, as_sample, normalised
 
 LONGEST_CONTRACT = 1_000_000  # characters
@@ -37,7 +38,7 @@ class AuditDatasetBuilder(DatasetBuilder):
     """Collects one dataset in the order in which its source is read."""
 
     implied: list[str] = field(default_factory=list)  # samples whose class follows from what is said of them
-    _targets: dict[str, str | None] = field(default_factory=dict)
+    _labelled: Seen = field(default_factory=Seen)  # contracts, alone and with their targets
 
     def add_material(self, where: str, material: Material) -> None:
         """Add a sample, or skip it for a stated reason. Of equal contracts the first is kept."""
@@ -63,11 +64,12 @@ class AuditDatasetBuilder(DatasetBuilder):
             truth = truth.model_copy(update={"severity": None})  # a patched twin has none
         cluster = material.cluster if isinstance(material.cluster, str) and material.cluster else material.sample_id
         sample = as_sample(self.dataset, material.sample_id, material.contract, truth, cluster, material.note or None)
-        if sample.input in self._targets:
-            same = self._targets[sample.input] == sample.target
+        if sample.input in self._labelled:
+            same = f"{sample.input}\0{sample.target}" in self._labelled
             self.skip(where, DUPLICATE if same else CONTRADICTION, None if same else raw)
             return
-        self._targets[sample.input] = sample.target
+        self._labelled.add(sample.input)
+        self._labelled.add(f"{sample.input}\0{sample.target}")
         self.add(sample)
 
     def _flaw(self, material: Material) -> str | None:

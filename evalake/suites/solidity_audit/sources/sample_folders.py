@@ -254,7 +254,7 @@ def _note(value: Mapping[str, Any]) -> str | None:
 
 def _compare_lists(source: Path, files: Files, builder: AuditDatasetBuilder) -> None:
     """Note where index or manifest state other samples than there are."""
-    seen = {sample_id.rpartition("/")[2] for sample_id in builder.ids}
+    seen = {sample.sample_id.rpartition("/")[2] for sample in builder.samples}
     for name in ("index.json", "manifest.json"):
         if not (source / name).is_file():
             continue

@@ -56,7 +56,7 @@ def test_a_command_becomes_a_sample_named_by_what_it_is_and_its_digest() -> None
 )
 def test_a_flaw_is_told_and_kept_for_quarantine(change: dict[str, Any], reason: str) -> None:
     builder = built(replace(HARMLESS, **change))
-    assert builder.samples == []
+    assert not builder.samples
     (left,) = builder.skipped
     assert (left.where, left.reason, left.payload) == ("line 0", reason, "as it stood")
 
