@@ -1,6 +1,7 @@
 """A suite's file: what `suite.toml` or `suite.yaml` may say, read with every mistake named by line and field."""
 
 import re
+import reprlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from evalake.core.configuration import SUITE_SUFFIXES
 from evalake.core.errors import SuiteError
 from evalake.sdk.sources import expanded
 from evalake.suites.declared import promptfoo
-from evalake.suites.declared.lines import Lines, content, line_of
+from evalake.suites.declared.lines import Lines, content, line_of, written
 from evalake.suites.declared.parts import NAME, Name, Part, Prompt, Reply, Scorer, Share, Texts, listed
 
 FILES = tuple(f"suite{suffix}" for suffix in SUITE_SUFFIXES)
@@ -229,8 +230,12 @@ def checked(given: Any, path: Path, lines: Lines) -> SuiteFile:
 
 def placed(path: Path, *where: str) -> str:
     """Write a field of a suite's file with its line, as mistakes are told."""
-    line = line_of(where, content(path)[1])
-    return f"{path}:{line}: {'.'.join(where)}" if line else f"{path}: {'.'.join(where)}"
+    return _placed(path, where, content(path)[1])
+
+
+def _placed(path: Path, where: Sequence[str], lines: Lines) -> str:
+    place = f"{path}:{line}" if (line := line_of(where, lines)) else str(path)
+    return f"{place}: {written(where, lines)}" if where else place
 
 
 def _mistakes(error: ValidationError, path: Path, lines: Lines) -> Iterator[str]:
@@ -241,14 +246,15 @@ def _mistakes(error: ValidationError, path: Path, lines: Lines) -> Iterator[str]
             message = "there is no such field"
         elif flaw["type"] == "missing":
             message = f"it is missing{_INSTEAD.get(where, '')}"
-        elif flaw["type"] == "literal_error":
-            message += f", not {flaw['input']!r}"
+        elif flaw["type"] == "model_type":
+            message = "it holds no fields"
+        elif flaw["type"] == "literal_error" or flaw["type"].endswith(("_type", "_parsing")):
+            message += f", not {reprlib.repr(flaw['input'])}"
         elif flaw["type"] == "string_pattern_mismatch":
             message = f"{flaw['input']!r} is no name: write it in a-z, 0-9 and _, beginning with a letter"
         if named := re.match(r"([a-z_]+): ", message):
             where, message = (*where, named[1]), message[named.end() :]
-        place = f"{path}:{line}" if (line := line_of(where, lines)) else str(path)
-        yield f"{place}: {'.'.join(where)}: {message}" if where else f"{place}: {message}"
+        yield f"{_placed(path, where, lines)}: {message}"
 
 
 _INSTEAD: Mapping[tuple[str, ...], str] = {

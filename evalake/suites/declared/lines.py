@@ -18,21 +18,40 @@ Lines = Mapping[tuple[str, ...], int]
 def content(path: Path) -> tuple[Any, Lines]:
     """Read what the file says and the line of each field. Raises SuiteError where it is neither TOML nor YAML."""
     try:
-        text = read_file(path, MEGABYTE).decode("utf-8")
+        text = read_file(path, MEGABYTE).decode("utf-8-sig")
         if path.suffix == ".toml":
             return tomllib.loads(text), dict(_lines_of_toml(text))
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        return yaml.safe_load(text), dict(_lines_of_yaml(node, ()))
+        lines: dict[tuple[str, ...], int] = {}
+        for where, line in _lines_of_yaml(yaml.compose(text, Loader=yaml.SafeLoader), ()):
+            if (other := lines.setdefault(where, line)) != line:
+                raise SuiteError(f"{path}:{line}: {'.'.join(where)}: it stands in line {other}, too: keep one of them")
+            if len(lines) > MOST_FIELDS:
+                raise SuiteError(f"{path} has more than {MOST_FIELDS:,} fields: move its samples into a dataset")
+        return yaml.safe_load(text), lines
     except FileRefusedError as error:
         raise SuiteError(f"{path} cannot be read: {error.reason}") from error
+    except UnicodeDecodeError as error:
+        raise SuiteError(f"{path} is not UTF-8 text: save it as UTF-8") from error
     except yaml.MarkedYAMLError as error:
-        line = "" if error.problem_mark is None else f":{error.problem_mark.line + 1}"
-        raise SuiteError(f"{path}{line}: no valid YAML: {error.problem}") from error
+        place = path if error.problem_mark is None else f"{path}:{error.problem_mark.line + 1}"
+        raise SuiteError(f"{place}: no valid YAML: {error.problem}") from error
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise SuiteError(f"{path}: no valid {path.suffix[1:].upper()}: {' '.join(str(error).split())[:200]}") from error
+        said = " ".join(str(error).split())[:200]
+        place = f"{path}:{found[1]}" if (found := re.search(r"\(at line (\d+)", said)) else path
+        raise SuiteError(f"{place}: no valid {path.suffix[1:].upper()}: {said}") from error
 
 
+MOST_FIELDS = 100_000  # of a YAML file: its aliases may stand for many more than are written
 _SHORT = {"prompts": "prompt", "scorers": "score"}
+
+
+def written(where: Sequence[str], lines: Lines) -> str:
+    """Write the name of a field as the file does, which may have a short form for it."""
+    first, *others = where
+    short = _SHORT.get(first)
+    if short is None or (short,) not in lines:
+        return ".".join(where)
+    return ".".join((short, *others[0 if (short, *others[:1]) in lines else 1 :]))
 
 
 def line_of(where: Sequence[str], lines: Lines) -> int | None:

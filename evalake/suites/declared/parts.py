@@ -63,8 +63,7 @@ class Reply(Part):
             raise ValueError('form and field go with read = "json"')
         if self.pattern is not None:
             _require_pattern(self.pattern)
-        for kind in self.form.values():
-            Kind.of(kind)
+        _kinds(self.form)
         return self
 
 
@@ -197,17 +196,25 @@ class Scorer(Part):
         return self
 
     def _check_judge(self) -> None:
-        kinds = {name: Kind.of(kind) for name, kind in self.form.items()}
+        kinds = _kinds(self.form)
         for name in kinds:
             if not re.fullmatch(NAME, name):
                 raise ValueError(f"form: {name!r} is no name of a field: write it in a-z, 0-9 and _")
         if self.scoring_field not in kinds or kinds[self.scoring_field].is_text:
-            raise ValueError('form has no field that scores: add one, as in score = "1..5"')
+            raise ValueError('form: it has no field that scores: add one, as in score = "1..5"')
         kind = kinds[self.scoring_field]
         if self.pass_from is None and self.threshold is None and not kind.words:
             raise ValueError(f"a scale needs pass_from: the {self.scoring_field} from which an answer is right")
         if self.pass_from is not None and kind.value(self.pass_from) is None:
             raise ValueError(f"pass_from: {self.pass_from!r} is not {kind.told}")
+
+
+def _kinds(form: Mapping[str, str]) -> dict[str, Kind]:
+    """Read a form. Raises ValueError where it names no kind."""
+    try:
+        return {name: Kind.of(kind) for name, kind in form.items()}
+    except ValueError as error:
+        raise ValueError(f"form: {error}") from error
 
 
 _TAKEN: Mapping[str, tuple[str, ...]] = {

@@ -66,6 +66,57 @@ form = { score = "1..5" }
     ]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("dataset", 'name = "command_guard"\ndataset', "1: name: there is a suite command_guard already"),
+        ('{ target = "answer" }', '{ target = "anser" }', "2: columns.target: {folder}/quiz.csv has no column 'anser'"),
+        ("question", "quesion", "3: prompt: the template cannot be filled: 'quesion' is undefined"),
+        ("{{ question }}", "{{ question", "3: prompt.user: the template is not valid Jinja"),
+        ('"{{ question }} {{ hint }}"', '{ user = "?", examples = "no.csv" }', "3: prompt.examples: there is no"),
+        ('score = "exact"', 'score = "exakt"', "4: score.kind: Input should be 'exact'"),
+        ('score = "exact"', 'score = "number"', "4: score.kind: the scorer number needs a number"),
+        ('score = "exact"', "score = 5", "4: score: it holds no fields"),
+        ('"exact"', '{ kind = "python", function = "own.py:bad" }', "4: score.function: it failed at"),
+        ('"exact"', '{ kind = "exact", where = { hint = "x" } }', "4: score.where: no sample is scored by it"),
+        ('"exact"', '{ kind = "exact", expected = "{{ no }}" }', "4: score.expected: the template cannot be filled"),
+        ('"exact"', '{ kind = "judge", rubric = "{{ no }}", form = { ok = "yes/no" } }', "4: score.rubric: the"),
+        ('"exact"', '{ kind = "judge", rubric = "?", form = { ok = "1-5" } }', "4: score.form: '1-5' is no kind"),
+    ],
+)  # fmt: skip
+def test_a_mistake_beside_the_fields_is_named_once_by_its_field(folder: Path, old: str, new: str, said: str) -> None:
+    (folder / "own.py").write_text("def bad(answer, target, row):\n    return 1 / 0\n")
+    assert old in QUIZ
+    (found,) = mistakes(folder / "suite.toml", QUIZ.replace(old, new))
+    assert found.startswith(said.replace("{folder}", str(folder)))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("suite.toml", QUIZ.encode("utf-16"), " is not UTF-8 text: save it as UTF-8"),
+        ("suite.toml", b"title =\n", ":1: no valid TOML: Invalid value"),
+        ("suite.yaml", b"title: a\nscore: exact\ntitle: b\n", ":3: title: it stands in line 1, too"),
+        ("suite.yaml", b"columns:\n\ttarget: answer\n", ":2: no valid YAML: "),
+        ("suite.yaml", b"- a\n", ": it holds no fields"),
+        ("suite.yaml", b"", ": it holds no fields"),
+        ("suite.yaml", b"a: &a [x, x, x, x, x, x, x, x, x, x]\n" + b"".join(
+            b"%c: &%c [%s]\n" % (name, name, b", ".join([b"*%c" % (name - 1)] * 10)) for name in b"bcdefgh"
+        ), " has more than 100,000 fields"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_none_is_said_with_its_line(folder: Path, name: str, content: bytes, said: str) -> None:
+    (folder / name).write_bytes(content)
+    with pytest.raises(SuiteError) as raised:
+        list(lines_of(folder / name))
+    assert str(raised.value).startswith(f"{folder / name}{said}")
+
+
+def test_a_byte_order_mark_is_no_content(folder: Path) -> None:
+    (folder / "suite.toml").write_bytes(b"\xef\xbb\xbf" + QUIZ.encode())
+    assert load(folder / "suite.toml").name == "quiz"
+
+
 def test_the_same_as_yaml_is_the_same_suite(folder: Path) -> None:
     (folder / "suite.yaml").write_text(
         'dataset: quiz.csv\ncolumns: {target: answer}\nprompt: "{{ question }} {{ hint }}"\nscore: exact\n'
@@ -75,7 +126,7 @@ def test_the_same_as_yaml_is_the_same_suite(folder: Path) -> None:
     assert load(folder / "suite.toml").scoring.version == load(folder / "suite.yaml").scoring.version
     assert mistakes(folder / "suite.yaml", "dataset: quiz.csv\nprompt: x\nscore:\n  - kind: exact\n  - kind: nix\n")[
         0
-    ].startswith("5: scorers.1.kind: ")
+    ].startswith("5: score.1.kind: ")
     (folder / "suite.yaml").write_text("a: [")
     with pytest.raises(SuiteError, match=r"suite.yaml:\d: no valid YAML"):
         read_suite_file(folder / "suite.yaml")
@@ -140,7 +191,7 @@ def test_files_outside_of_the_folder_are_not_read(folder: Path) -> None:
     (folder.parent / "secret.md").write_text("x")
     (folder / "suite.toml").write_text(QUIZ.replace('"{{ question }} {{ hint }}"', '{ file = "../secret.md" }'))
     said = mistakes(folder / "suite.toml", (folder / "suite.toml").read_text())
-    assert said[0].startswith("3: prompts.direct: ")
+    assert said[0].startswith("3: prompt.file: ")
     assert "outside of the folder" in said[0]
 
 
