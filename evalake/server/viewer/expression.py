@@ -10,7 +10,7 @@ A value is a number, "text" or 'text', true or false. A backslash in text keeps 
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, NamedTuple, NoReturn
 
 import polars as pl
@@ -47,7 +47,7 @@ class Column(NamedTuple):
 
 
 class _Token(NamedTuple):
-    kind: str  # text, number, word, sign or end
+    kind: str  # text, number, word, sign, end, or what begins no token: stray, unclosed
     text: str
     at: int  # its first character, from 1
 
@@ -82,7 +82,7 @@ class _Parser:
 
     def _take(self) -> _Token:
         token = self._token
-        self._next += token.kind != "end"
+        self._next += token.kind not in ("end", "stray", "unclosed")
         return token
 
     def _takes(self, *words: str) -> str | None:
@@ -172,21 +172,22 @@ class _Parser:
         raise _wrong(f"{name} is {kind}: expected {wanted[kind]}", token)
 
 
-def _tokens(text: str) -> list[_Token]:
-    found, at = [], 0
+def _tokens(text: str) -> Iterator[_Token]:
+    """Split a text up to its end, or to the first character that begins no token."""
+    at = 0
     while at < len(text):
         if text[at].isspace():
             at += 1
         elif match := _TOKEN.match(text, at):
-            found.append(_Token(str(match.lastgroup), match[0], at + 1))
+            yield _Token(str(match.lastgroup), match[0], at + 1)
             at = match.end()
-        elif text[at] in "\"'":
-            raise _wrong("the quotation mark is never closed", _Token("sign", text[at], at + 1))
         else:
-            raise _wrong("expected a column, an operator or a value", _Token("sign", text[at], at + 1))
-    return [*found, _Token("end", "", len(text) + 1)]
+            yield _Token("unclosed" if text[at] in "\"'" else "stray", text[at], at + 1)
+            return
+    yield _Token("end", "", at + 1)
 
 
 def _wrong(expected: str, token: _Token) -> WrongQueryError:
     where = "at its end" if token.kind == "end" else f"at character {token.at} ({token.text[:40]!r})"
-    return WrongQueryError(f"the filter is wrong {where}: {expected}")
+    why = "the quotation mark is never closed" if token.kind == "unclosed" else expected
+    return WrongQueryError(f"the filter is wrong {where}: {why}")

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import polars as pl
 
 from evalake.contracts.tables import CALLS, RUN_ITEMS, SAMPLES
+from evalake.contracts.tables.ledger import CALL_KEY
 from evalake.sdk.json_in_text import split_thinking
 from evalake.server.viewer.run_index import RunIndex
 from evalake.storage.lake import Lake
-from evalake.storage.ledger import CALL_KEY
 
 PREVIEW = 240  # characters of an input, or of a reply, that a list shows
 MOST_NEAR = 50  # samples like another
-_NEAR = 0.3  # of their words are common at least
+_NEAR = 0.1  # of their words are common at least
 _COMPARED = 4000  # characters of an input that are compared
 _WITH_THINKING = 20_000  # characters of a reply in which the end of its thinking is looked for
 

@@ -64,7 +64,7 @@ def test_python_asks_the_same(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
     python = ask_again(request(temperature=0.5), Configuration()).python
     assert KEY not in python
-    monkeypatch.setitem(sys.modules, "litellm", SimpleNamespace(completion=completion))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "litellm", SimpleNamespace(completion=completion))
     exec(compile(python, "again.py", "exec"), {})
 
     assert asked == {**request(temperature=0.5), "api_key": KEY}

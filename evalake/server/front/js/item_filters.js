@@ -43,7 +43,7 @@ export function filterForm({choices}, wanted, change, {others, beside, lookBesid
       ? field("Agreement", select("differ", differ.filter(([, , isThere]) => isThere !== false), wanted.differ)) : null,
     others.length > 0 && field("Beside another run", h("select", {name: "beside", onchange: ({target}) => lookBeside(target.value ? [target.value] : [])},
       [["", "None"], ...[...new Set([...beside, ...others])].map((each) => [each, name(each, 60)])].map(([value, text]) => h("option", {value, selected: value === (beside[0] ?? "")}, text)))),
-    wanted.like && field("Like another sample", select("like", [["", "No"], [wanted.like, "By words of the input"]], wanted.like)),
+    wanted.like && field("Like another sample", select("like", [["", "No"], [wanted.like, "By words"]], wanted.like)),
     field("Sort by", select("sorting", [...byAnswer, ...SORTS.flatMap(([key, text]) => [[`${key}-asc`, text], [`${key}-desc`, `${text} ↓`]])], sorting)),
     h("div", {class: "actions"}, h("button", {type: "button", onclick: () => {
       for (const each of form.elements) if (FILTERS.includes(each.name)) each.value = "";

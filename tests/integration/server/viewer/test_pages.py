@@ -89,6 +89,8 @@ def test_the_samples_are_a_matrix_walked_by_keys_filtered_by_an_expression_and_s
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("the filter is wrong at character 11")
     page.get_by_label("Filter", exact=True).fill("")
+    page.keyboard.press("Enter")
+    expect(page.locator("tbody a.id").nth(1)).to_have_text("sample-01")
     page.get_by_label("Beside another run").select_option(world.changed)
     expect(page.get_by_role("columnheader", name=world.changed)).to_be_visible()
     assert visit.obstacles_of(LOOKS) == []
