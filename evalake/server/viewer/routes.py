@@ -22,17 +22,16 @@ from evalake.server.viewer.comparison import (
 )
 from evalake.server.viewer.conversation import RequestView, request_view
 from evalake.server.viewer.download import WantedFile, items_file
+from evalake.server.viewer.grading import SuspiciousView, suspicious
 from evalake.server.viewer.item import ItemDetail, item_detail
 from evalake.server.viewer.items import ItemPage, WantedPageQuery, WantedQuery, item_page
 from evalake.server.viewer.overview import Metrics, StepView, metric_history, metric_steps
 from evalake.server.viewer.run import (
-    ItemsView,
     LettersView,
     RunDetail,
     ValueView,
     run_detail,
     run_letters,
-    run_opposed,
     run_values,
 )
 from evalake.server.viewer.run_list import RunPage, WantedRuns, run_page
@@ -111,9 +110,9 @@ def read_letters(run_id: RunId, indexes: IndexesHere) -> list[LettersView]:
 
 
 @router.get("/runs/{run_id}/opposed", responses=_refusals(400, 401, 404, 500))
-def read_opposed(run_id: RunId, indexes: IndexesHere) -> ItemsView:
-    """List the items on which better models are worse, by item-rest correlation: their labels may be wrong."""
-    return run_opposed(indexes, run_id)
+def read_opposed(run_id: RunId, indexes: IndexesHere) -> SuspiciousView:
+    """List the items whose labels may be wrong: better models are worse on them, or people dispute them."""
+    return suspicious(indexes, run_id)
 
 
 @router.get("/runs/{run_id}/items", responses=_refusals(400, 401, 404, 500))

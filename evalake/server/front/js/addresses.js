@@ -11,6 +11,7 @@ const ADDRESSES = {
     "run": "/runs/{run_id}",
     "items": "/runs/{run_id}/items",
     "item": "/runs/{run_id}/items/{item_id}",
+    "grade": "/runs/{run_id}/grade",
     "metrics": "/metrics",
     "compare": "/compare",
     "checks": "/checks",
