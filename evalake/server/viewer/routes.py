@@ -22,6 +22,7 @@ from evalake.server.viewer.comparison import (
 )
 from evalake.server.viewer.conversation import RequestView, request_view
 from evalake.server.viewer.download import WantedFile, items_file
+from evalake.server.viewer.decided import ExplanationQuery, ExplanationView, GateHistory, explanation, gate_history
 from evalake.server.viewer.grading import SuspiciousView, suspicious
 from evalake.server.viewer.item import ItemDetail, item_detail
 from evalake.server.viewer.items import ItemPage, WantedPageQuery, WantedQuery, item_page
@@ -35,6 +36,7 @@ from evalake.server.viewer.run import (
     run_values,
 )
 from evalake.server.viewer.run_list import RunPage, WantedRuns, run_page
+from evalake.server.viewer.sides import SidesPage, SidesQuery, sides_page
 from evalake.server.viewer.sql import Answer, Askable, Question, QuestionForFile, ask, ask_for_file, askable
 
 router = APIRouter(prefix="/api/v1", tags=["viewer"])
@@ -155,6 +157,24 @@ def read_pairs(indexes: IndexesHere, wanted: PairsQuery) -> PairPage:
 def read_columns(indexes: IndexesHere, wanted: ColumnsQuery) -> ColumnsPage:
     """List the samples that several sides have answered, an answer of each beside the others."""
     return columns_page(indexes, wanted)
+
+
+@router.get("/compare/sides", responses=_refusals(400, 401, 404, 500))
+def read_sides(lake: LakeHere, wanted: SidesQuery) -> SidesPage:
+    """Compute letters of two to six sides in one metric, and their differences from the first by slice."""
+    return sides_page(lake, wanted)
+
+
+@router.get("/explain", responses=_refusals(400, 401, 404, 500))
+def read_explanation(lake: LakeHere, wanted: ExplanationQuery) -> ExplanationView:
+    """Split A - B exactly into what made it, as `evalake explain` does, with the rows behind each part."""
+    return explanation(lake, wanted)
+
+
+@router.get("/gates", responses=_refusals(401, 500))
+def read_gates(lake: LakeHere, suite: Name = None) -> list[GateHistory]:
+    """List what gates decided over time, by rule, model and judge."""
+    return gate_history(lake, suite)
 
 
 @router.get("/checks", responses=_refusals(401, 500))

@@ -14,6 +14,8 @@ const ADDRESSES = {
     "grade": "/runs/{run_id}/grade",
     "metrics": "/metrics",
     "compare": "/compare",
+    "explain": "/explain",
+    "gates": "/gates",
     "checks": "/checks",
     "sql": "/sql"
   }

@@ -1,0 +1,36 @@
+"""The compare page in one metric: letters, differences by slice that lead to their samples, and Markdown."""
+
+import httpx
+from playwright.sync_api import expect
+
+from evalake.decisions.compare import compare_sides
+from tests.integration.server.viewer.conftest import Open
+from tests.integration.server.viewer.world import BAD, GOOD, World
+
+LOOKS = ((1440, "light"), (1440, "dark"), (390, "light"), (390, "dark"))
+
+
+def test_letters_and_slices_are_those_of_the_command(http: httpx.Client, world: World) -> None:
+    third = f"{world.changed}:{GOOD}-2"
+    asked = {"run": world.verdicts, "side": [GOOD, BAD, third], "metric": "malicious_detection_rate"}
+    page = http.get("/compare/sides", params=asked).json()
+    rows = compare_sides(world.lake, GOOD, BAD, run_id=world.verdicts, metric="malicious_detection_rate").rows
+    known = {(row["slice"], row["slice_value"]): row["difference"] for row in rows.iter_rows(named=True)}
+    assert {(part["slice"], part["slice_value"]): part["cells"][1]["difference"] for part in page["parts"]} == known
+    (judged,) = page["letters"]
+    good, bad, other = judged["letters"]
+    assert set(good) & set(other), "two models that answer alike are apart"
+    assert not set(good) & set(bad), "a model that lets every third attack pass is not apart"
+    assert [side["run_id"] for side in page["sides"]] == [world.verdicts, world.verdicts, world.changed]
+    assert "| malicious\\_detection\\_rate | " in page["markdown"]
+    assert http.get("/compare/sides", params={"side": [world.verdicts, world.changed]}).status_code == 400
+
+
+def test_a_number_leads_to_its_samples(look: Open, address: str, world: World) -> None:
+    sides = f"?run={world.verdicts}&a={GOOD}&b={BAD}&more={world.changed}:{GOOD}-2&metric=malicious_detection_rate"
+    visit = look(f"{address}/compare{sides}")
+    expect(visit.page.get_by_text("Sides that share no letter")).to_be_visible()
+    assert visit.obstacles_of(LOOKS) == []
+    visit.page.get_by_role("row", name="file-read").get_by_role("link").nth(1).click()
+    expect(visit.page.get_by_label("Category")).to_have_value("file-read")
+    expect(visit.page.get_by_label("Model", exact=True)).to_have_value(BAD)
