@@ -15,7 +15,7 @@ from evalake.storage.sql.query import plain
 
 MOST_ROWS = 200  # of a part
 MOST_DECISIONS = 5_000
-SHOWN = ("part", "side", "dataset", "sample_id", "sample_hash", "model", "judge", "replicate", "run_id")
+SHOWN = ("part", "side", "a", "b", "judge", "dataset", "sample_id", "sample_hash", "replicate")
 
 
 class WantedExplanation(Sides):
@@ -63,7 +63,8 @@ def explanation(lake: Lake, wanted: WantedExplanation) -> ExplanationView:
 
 def gate_history(lake: Lake, suite: str | None) -> list[GateHistory]:
     """List the rules that were held, the one decided last first; of the newest MOST_DECISIONS decisions."""
-    rows = lake.frame(GATE_DECISIONS).filter(pl.lit(suite is None) | (pl.col("suite") == suite))
+    rows = lake.frame(GATE_DECISIONS)
+    rows = rows if suite is None else rows.filter(pl.col("suite") == suite)
     newest = rows.sort("decided_at", descending=True).head(MOST_DECISIONS).collect()
     histories = []
     key = ("suite", "rule", "model", "judge")

@@ -126,9 +126,10 @@ def _parts(rows: pl.DataFrame, count: int) -> list[PartView]:
     for (judge, name, value), own in rows.group_by("judge", "slice", "slice_value", maintain_order=True):
         cells: list[CellView | None] = [None] * count
         for row in own.iter_rows(named=True):
-            names = ("difference", "ci_low", "ci_high", "p_holm", "units")
-            shown = {each: plain(row[each]) for each in names}
-            first = dict.fromkeys(names) | {"units": shown["units"]}
+            turned = {"difference": "difference", "ci_low": "ci_high", "ci_high": "ci_low"}  # rows have first - other
+            shown = {name: None if row[of] is None else plain(-row[of]) for name, of in turned.items()}
+            shown |= {name: plain(row[name]) for name in ("p_holm", "units")}
+            first = dict.fromkeys(shown) | {"units": shown["units"]}
             cells[0] = cells[0] or CellView(value=plain(row["value_a"]), significant=False, **first)
             cells[row["j"]] = CellView(value=plain(row["value_b"]), significant=_is_significant(row), **shown)
         keeps = {str(name): str(value)} if name in FILTERS else {}

@@ -54,7 +54,7 @@ function signed(value) {
 
 function behind(part, rows, {runs, most_rows: most}) {
   return h("details", {class: "panel"}, h("summary", {}, `Rows behind ${words(part)} (${rows.length === most ? `the first ${count(most)}` : count(rows.length)})`),
-    table({caption: `Rows behind ${words(part)}`, headings: ["Sample", "Side", "Dataset", "Model", "Judge", "Repeat"], texts: true, kinds: [null, "line", "line", "line", "line", "figure"],
+    table({caption: `Rows behind ${words(part)}`, headings: ["Sample", "Side", "Dataset", "Of", "Judge", "Repeat"], texts: true, kinds: [null, "line", "line", "line", "line", "figure"],
       rows: rows.map((row) => [row.sample_hash ? h("a", {href: itemPath(runs[row.side], row.sample_hash)}, name(row.sample_id, 80)) : name(row.sample_id, 80),
-        row.side.toUpperCase(), name(row.dataset), name(row.model), row.judge ? shortJudge(row.judge) : "–", count(row.replicate)])}));
+        row.side.toUpperCase(), name(row.dataset), name(row[row.side]), row.judge ? shortJudge(row.judge) : "–", count(row.replicate)])}));
 }
