@@ -21,8 +21,8 @@ from evalake.server.viewer.comparison import (
     pair_page,
 )
 from evalake.server.viewer.conversation import RequestView, request_view
-from evalake.server.viewer.download import WantedFile, items_file
 from evalake.server.viewer.decided import ExplanationQuery, ExplanationView, GateHistory, explanation, gate_history
+from evalake.server.viewer.download import WantedFile, items_file
 from evalake.server.viewer.grading import SuspiciousView, suspicious
 from evalake.server.viewer.item import ItemDetail, item_detail
 from evalake.server.viewer.items import ItemPage, WantedPageQuery, WantedQuery, item_page
