@@ -3,8 +3,8 @@
 import {shortJudge} from "/js/answers.js";
 import {h} from "/js/dom.js";
 import {count, interval, name, number, probability, words} from "/js/format.js";
-import {announce} from "/js/page.js";
 import {itemsPath} from "/js/runs_address.js";
+import {copy, offerFile} from "/js/save.js";
 import {table} from "/js/table.js";
 
 const LETTERS = "ABCDEF";
@@ -14,23 +14,12 @@ export function samplesOf({run_id: run, model, prompt_type: prompt}, filter = {}
   return itemsPath(run, {...(model && {model}), ...(prompt && {prompt_type: prompt}), ...filter});
 }
 
-/** Buttons that copy the page's address, and what it shows as Markdown. */
+/** Buttons that copy or save the page's address, and what it shows as Markdown. */
 export function shared(markdown, explained) {
-  const copy = (text, said) => async ({currentTarget: button}) => {
-    const before = button.textContent;
-    try {
-      await navigator.clipboard.writeText(text());
-      announce(said);
-      button.textContent = said;
-    } catch {
-      button.textContent = "The browser does not let this page copy";
-    }
-    setTimeout(() => { button.textContent = before; }, 2000);
-  };
-  return h("p", {class: "actions"}, h("button", {type: "button", onclick: copy(() => location.href, "Link copied")}, "Copy link"),
-    h("button", {type: "button", onclick: copy(() => markdown, "Markdown copied")}, "Copy as Markdown"),
-    explained && h("a", {class: "button", href: explained}, "Explain the difference"),
-    h("a", {class: "button", download: "comparison.md", href: `data:text/markdown;charset=utf-8,${encodeURIComponent(markdown)}`}, "Download Markdown"));
+  const button = (text, act) => h("button", {type: "button", onclick: act}, text);
+  return h("p", {class: "actions"}, button("Copy link", () => copy(location.href)), button("Copy as Markdown", () => copy(markdown)),
+    button("Save Markdown", () => offerFile(new Blob([markdown], {type: "text/markdown"}), "comparison.md")),
+    h("a", {class: "button", href: explained}, "Explain the difference"));
 }
 
 /** The panel of all sides in one metric. */
