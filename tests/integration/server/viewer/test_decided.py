@@ -51,7 +51,7 @@ def test_an_explanation_leads_to_the_rows_behind_its_parts(
         known.rows.group_by("part").len().iter_rows()
     )
     visit = look(f"{address}/explain?a={sides['a']}&b={sides['b']}")
-    expect(visit.page.get_by_role("row", name="replies")).to_be_visible()
+    expect(visit.page.get_by_role("rowheader", name="replies", exact=True)).to_be_visible()
     for details in visit.page.get_by_role("main").locator("summary").all():
         details.click()
     assert visit.obstacles_of(LOOKS) == []

@@ -124,7 +124,7 @@ def test_a_person_labels_by_keyboard_and_sees_an_item_only_after_its_blind_quest
         page.keyboard.press("Enter")
         expect(page.get_by_text("1 of")).to_be_visible()
         item = lines_to_label(lake, run, 30)[-1]["sample_hash"]
-        visit.go(f"/runs/{run}/items/{item}")
+        page.goto(f"{address}/runs/{run}/items/{item}")
         expect(page.get_by_text("These questions are blind")).to_be_visible()
         expect(page.get_by_text("Ground truth", exact=True)).to_have_count(0)
         expect(page.get_by_role("heading", level=1)).to_have_text("Sample")

@@ -36,6 +36,6 @@ def test_a_number_leads_to_its_samples(look: Open, address: str, world: World) -
     visit = look(f"{address}/compare{sides}")
     expect(visit.page.get_by_text("Sides that share no letter")).to_be_visible()
     assert visit.obstacles_of(LOOKS) == []
-    visit.page.get_by_role("row", name="file-read").get_by_role("link").nth(1).click()
+    visit.page.locator(".heat").get_by_role("row", name="file-read").get_by_role("link").nth(1).click()
     expect(visit.page.get_by_label("Category")).to_have_value("file-read")
     expect(visit.page.get_by_label("Model", exact=True)).to_have_value(BAD)
