@@ -7,6 +7,7 @@ from evalake.contracts.tables.ledger import CALL_FAILURES as CALL_FAILURES
 from evalake.contracts.tables.ledger import CALLS as CALLS
 from evalake.contracts.tables.ledger import SAMPLES as SAMPLES
 from evalake.contracts.tables.ledger import WITHDRAWN_CALLS as WITHDRAWN_CALLS
+from evalake.contracts.tables.metrics import GATE_DECISIONS as GATE_DECISIONS
 from evalake.contracts.tables.metrics import JUDGE_CANARIES as JUDGE_CANARIES
 from evalake.contracts.tables.metrics import JUDGE_VERSIONS as JUDGE_VERSIONS
 from evalake.contracts.tables.metrics import METRIC_SNAPSHOTS as METRIC_SNAPSHOTS
@@ -43,6 +44,7 @@ CORE_CONTRACTS: tuple[Contract, ...] = (
     HUMAN_LABELS,
     JUDGE_VERSIONS,
     JUDGE_CANARIES,
+    GATE_DECISIONS,
     ROADMAP_MENTIONS,
     FORGOTTEN,
 )

@@ -1,6 +1,7 @@
-"""The tables of metrics and judges: `metric_snapshots`, `snapshots`, `judge_versions`, `judge_canaries`."""
+"""The tables of metrics, judges and gates: `metric_snapshots`, `snapshots`, `judge_…`, `gate_decisions`."""
 
 from datetime import datetime
+from typing import Literal
 
 from pydantic import Field
 
@@ -154,4 +155,38 @@ JUDGE_CANARIES = Contract(
         *map(is_share, ("distance", "noise", "shift", "p_value")),
     ),
     changes=(Renamed(columns={"epoch": "version"}),),
+)
+
+
+class GateDecisionRow(RowModel):
+    """What one rule of `evalake gate` decided of one model, as one judge saw it."""
+
+    decision_id: str = Field(description="SHA-256 over snapshots, rule, subject and numbers: the same lands once.")
+    run_id: str = Field(description="The run that was held.")
+    snapshot_id: str = Field(description="Its snapshot.")
+    suite: str = Field(description="The suite.")
+    baseline: str | None = Field(description="The baseline as it was named; null without one.")
+    rule: str = Field(description="The rule.")
+    model: str = Field(description="The model.")
+    judge: str | None = Field(description="The judge; null where rules judge.")
+    verdict: Literal["PASS", "FAIL", "UNDECIDED"] = Field(description="The decision.")
+    value: float | None = Field(description="The value; null where it is unknown.")
+    difference: float | None = Field(description="Value minus baseline; null where the rule is about no change.")
+    ci_low: float | None = Field(description="The lower end of the interval of the difference, or else of the value.")
+    ci_high: float | None = Field(description="The upper end.")
+    units: int | None = Field(description="The number of units; null where it is unknown.")
+    reason: str | None = Field(description="The reason, where numbers do not say it.")
+    decided_at: datetime = Field(description="When it was decided first.")
+
+
+GATE_DECISIONS = Contract(
+    "gate_decisions",
+    GateDecisionRow,
+    ("decision_id",),
+    "Decisions of `evalake gate`, one row for each rule, model and judge.",
+    (
+        *map(hash_rule, ("decision_id", "snapshot_id")),
+        *map(not_blank, ("run_id", "suite", "rule", "model")),
+        not_negative("units"),
+    ),
 )

@@ -40,6 +40,9 @@ class HumanLabelRow(RowModel):
 
 YES, NO = "yes", "no"
 
+DISPUTES = "disputes_ground_truth"
+"""The question whether a person holds a sample's ground truth to be wrong, whichever suite it is of."""
+
 
 def answered(word: Mapping[str, Any], answers: Mapping[str, str | bool | float | None]) -> list[dict[str, Any]]:
     """Build the rows of one person's answers about one thing: one for each of `answers`, by question, that is not null.

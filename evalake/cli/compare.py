@@ -1,6 +1,7 @@
 """`evalake compare`: compares two models, runs, prompt types or snapshots, paired by clusters of samples."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,7 +17,7 @@ from evalake.cli.options import (
     StyleOption,
     style_of,
 )
-from evalake.cli.terminal import say
+from evalake.cli.terminal import say, write_text
 
 if TYPE_CHECKING:
     from evalake.decisions.compare import Comparison
@@ -46,11 +47,15 @@ def compare(
         bool, typer.Option("--force", help="Compare results that are not comparable, and print why they are not.")
     ] = False,
     corrected: CorrectedOption = False,
+    markdown: Annotated[
+        Path | None, typer.Option("--markdown", help="Write Markdown there, for a pull request.", metavar="FILE")
+    ] = None,
 ) -> None:
     """Compare A with B: A - B in every metric, with interval, p values, and flipped answers."""
     from evalake.cli import output as show
     from evalake.core.errors import UsageError
     from evalake.decisions.compare import compare_sides
+    from evalake.reports.compared import markdown_of
     from evalake.storage.lake import Lake
 
     style = style_of(style, as_json=json)
@@ -58,6 +63,8 @@ def compare(
         raise UsageError("give --run or --tag, not both")
 
     compared = compare_sides(Lake(lake), a, b, run_id=run, tag=tag, metric=metric, force=force, corrected=corrected)
+    if markdown is not None:
+        write_text(markdown, markdown_of(compared.rows, [*compared.warnings, *compared.notes]))
     for warning in compared.warnings:
         say(f"compared by force: {warning}")
     for note in compared.notes:

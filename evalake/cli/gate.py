@@ -7,7 +7,7 @@ import typer
 
 from evalake.cli.configuration import command
 from evalake.cli.options import LAKE, CorrectedOption, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
-from evalake.cli.terminal import say
+from evalake.cli.terminal import say, write_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,16 +49,22 @@ def gate(
     Exits with 0 where all pass, 1 where any fails, 3 where nothing fails but something is undecided, 2 on wrong usage.
     """
     from evalake.cli import output as show
+    from evalake.core.errors import LakeError
     from evalake.decisions.gate import hold_gate
+    from evalake.decisions.history import keep
     from evalake.reports.gate import as_junit, as_markdown
     from evalake.storage.lake import Lake
 
     style = style_of(style, as_json=json)
 
     held = hold_gate(Lake(lake), run, rule, baseline=baseline, force=force, adjust=adjust, corrected=corrected)
+    try:
+        keep(Lake(lake), held)
+    except LakeError as error:
+        say(f"the decisions are not kept in the lake's history of gates: {error}")
     for path, text in ((junit, as_junit(held)), (markdown, as_markdown(held))):
         if path is not None:
-            _write(path, text)
+            write_text(path, text)
     if style is Format.table:
         print_checks(held)
         _print_next_step(held, lake)
@@ -118,13 +124,3 @@ def _print_next_step(held: "Gate", lake: str) -> None:
     if not changed or held.baseline is None:
         return
     typer.echo(f"see: {command('compare', held.run, held.baseline, lake=lake)}")
-
-
-def _write(path: Path, text: str) -> None:
-    from evalake.core.errors import UsageError
-    from evalake.core.files import write_file
-
-    try:
-        write_file(path, text)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from error

@@ -56,15 +56,21 @@ def agreement(
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
+    people: Annotated[bool, typer.Option("--people", help="The agreement of every two people instead.")] = False,
 ) -> None:
     """Show the agreement of each judge of a run with people, by decision."""
     from evalake.cli import output as show
-    from evalake.labels.sheets import judges_and_people
+    from evalake.labels.grading import between_people
+    from evalake.labels.sheets import judges_and_people, suite_of
     from evalake.storage.lake import Lake
+    from evalake.suites.registry import suite
 
     style = style_of(style, as_json=json)
-
-    show.rows(judges_and_people(Lake(lake), run), style)
+    found = Lake(lake)
+    if people:
+        show.rows(between_people(found, suite(suite_of(found, run)), run), style)
+    else:
+        show.rows(judges_and_people(found, run), style)
 
 
 @label.command("import")

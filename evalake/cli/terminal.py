@@ -106,3 +106,14 @@ def _exit(number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
     runs.mark_interrupted()
     say_error("interrupted; the replies so far are in the ledger, a rerun asks only for the rest")
     os._exit(INTERRUPTED)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file that an option names. Raises UsageError where it cannot be written."""
+    from evalake.core.errors import UsageError
+    from evalake.core.files import write_file
+
+    try:
+        write_file(path, text)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error

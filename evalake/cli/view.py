@@ -1,4 +1,4 @@
-"""`evalake view`: serves the read-only pages of runs and samples without Prefect, or exports one run as files."""
+"""`evalake view`: serves the pages of runs and samples without Prefect, or exports one run as files."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +18,9 @@ def view(
         int, typer.Option(min=0, max=65535, help="The port; 0 picks a free one.", metavar="PORT")
     ] = VIEWER_PORT,
     no_token: NoTokenOption = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Let people label results on the pages; each write needs the token.")
+    ] = False,
     config: ConfigOption = None,
     export: Annotated[
         Path | None,
@@ -26,22 +29,27 @@ def view(
     run: Annotated[str | None, typer.Option(help="The run to export; `evalake runs` lists them.", metavar="ID")] = None,
     lake: LakeOption = LAKE,
 ) -> None:
-    """Serve read-only pages of runs and their samples until interrupted; or export one run."""
+    """Serve pages of runs and their samples until interrupted, read-only without --write; or export one run."""
     from evalake.core.errors import UsageError
 
     if (export is None) != (run is None):
         raise UsageError("--export DIR and --run ID go together: `evalake runs` lists the runs")
+    if write and (no_token or export is not None):
+        raise UsageError("--write serves pages that write with the token: leave out --no-token and --export")
     if export is not None and run is not None:
         _export(lake, run, export)
     else:
-        _serve(lake, host, port, config, no_token=no_token)
+        _serve(lake, host, port, config, no_token=no_token, write=write)
 
 
-def _serve(lake: str, host: str, port: int, config: Path | None, *, no_token: bool) -> None:
+def _serve(lake: str, host: str, port: int, config: Path | None, *, no_token: bool, write: bool) -> None:
+    from evalake.core.errors import UsageError
     from evalake.server.settings import TOKEN_VARIABLE, Settings
     from evalake.server.viewer.app import view as view_until_interrupted
 
-    settings, made = Settings.of_command(lake, config).guarded(no_token=no_token)
+    settings, made = Settings.of_command(lake, config, writes=write).guarded(no_token=no_token)
+    if write and settings.token is None:  # behind trusted proxies
+        raise UsageError(f"--write needs a token for each write: set {TOKEN_VARIABLE}")
 
     def announce(address: str) -> None:
         link = f"{address}/#token={made}" if made else address

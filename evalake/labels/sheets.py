@@ -52,12 +52,12 @@ def lines_to_label(lake: Lake, run_id: str, size: int) -> Sequence[Line]:
     """
     suite = find_suite(suite_of(lake, run_id))
     labelling = labelling_of(suite.name)
-    tables = _tables(lake, suite, run_id)
+    tables = tables_of(lake, suite, run_id)
     results = tables[suite.results.table]
-    return lines_to_fill_in(labelling, results, tables | _material(lake, results), size, SEED)
+    return lines_to_fill_in(labelling, results, tables | material_of(lake, results), size, SEED)
 
 
-def _material(lake: Lake, results: pl.DataFrame) -> dict[str, pl.DataFrame]:
+def material_of(lake: Lake, results: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Read what results are about: their samples, and the replies to their first calls."""
     samples = lake.frame(SAMPLES).filter(pl.col("sample_hash").is_in(results["sample_hash"].unique().implode()))
     calls = lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(results["prompt_hash"].unique().implode()))
@@ -72,7 +72,7 @@ def judges_and_people(lake: Lake, run_id: str) -> pl.DataFrame:
     """
     suite = find_suite(suite_of(lake, run_id))
     labelling = labelling_of(suite.name)
-    tables = _tables(lake, suite, run_id)
+    tables = tables_of(lake, suite, run_id)
     if labelling.compare is not None:
         pairs = labelling.compare(tables)
     else:
@@ -82,7 +82,7 @@ def judges_and_people(lake: Lake, run_id: str) -> pl.DataFrame:
     return agreement_table(pairs, labelling.decisions or decisions(labelling))
 
 
-def _tables(lake: Lake, suite: Suite, run_id: str) -> dict[str, pl.DataFrame]:
+def tables_of(lake: Lake, suite: Suite, run_id: str) -> dict[str, pl.DataFrame]:
     """Read the run's rows of every table of its suite, and all labels."""
     results = run_results(lake, suite, run_id, {}).collect()
     results = with_clusters(results, run_samples(lake, suite, results, {}))

@@ -205,8 +205,8 @@ def agreement_table(pairs: pl.DataFrame, decisions: Sequence[str]) -> pl.DataFra
     """Measure agreement: one row for each judge and each decision that has pairs, in the order of `decisions`.
 
     Pairs are PAIRS, each of which counts alike, or WEIGHED_PAIRS.
-    Kappa is Cohen's, of scores weighed by the square of their difference, and null where nothing varies; `ac1` is
-    Gwet's, of words; `difference` is the mean absolute difference of scores.
+    Kappa is Cohen's, of scores weighed by the square of their difference, with its interval, and null where nothing
+    varies; `ac1` is Gwet's, of words; `difference` is the mean absolute difference of scores.
     """
     if "weight" not in pairs.columns:
         unknown = pl.lit(None, pl.Float64)
@@ -231,7 +231,9 @@ def _measured(pairs: pl.DataFrame, judge: str, decision: str) -> dict[str, objec
         "decision": decision,
         "agreement": share["value"],
         **{name: share[name] for name in ("ci_low", "ci_high")},
-        **{name: values[name]["value"] if name in values else None for name in ("kappa", "ac1", "difference")},
+        "kappa": values["kappa"]["value"] if "kappa" in values else None,
+        **{f"kappa_{end}": values["kappa"][f"ci_{end}"] if "kappa" in values else None for end in ("low", "high")},
+        **{name: values[name]["value"] if name in values else None for name in ("ac1", "difference")},
         **{name: share[name] for name in ("n", "units", "reliable")},
     }
 

@@ -5,6 +5,7 @@ import io
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -15,7 +16,7 @@ from pydantic_core import CoreSchema
 
 from evalake.contracts.tables import CALLS, SAMPLES
 from evalake.contracts.tables.ledger import CALL_KEY
-from evalake.contracts.tables.people import HUMAN_LABELS, answered
+from evalake.contracts.tables.people import DISPUTES, HUMAN_LABELS, answered
 from evalake.core.errors import SourceError
 from evalake.core.hashing import content_hash
 from evalake.core.redaction import is_formula
@@ -114,7 +115,8 @@ def columns(labelling: Labelling) -> tuple[str, ...]:
 def candidates(labelling: Labelling, results: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
     """Find the units of a run that nobody has labelled yet, with `weight`: how informative a label would be."""
     units = results.filter(labelling.counted).group_by(labelling.unit).agg(weight=labelling.worth.cast(pl.Float64))
-    done = labels.filter(pl.col("suite") == labelling.suite).select(labelling.unit).unique()
+    said = labels.filter(pl.col("suite") == labelling.suite, pl.col("question") != DISPUTES)
+    done = said.select(labelling.unit).unique()
     return units.join(done, on=labelling.unit, how="anti").sort(labelling.unit)
 
 
@@ -132,13 +134,32 @@ def lines_to_fill_in(labelling: Labelling, results: pl.DataFrame, tables: Tables
         The lines of blind stages, then those of the others, unit by unit.
     """
     drawn = draw(candidates(labelling, results, tables[HUMAN_LABELS.table]), size, seed)
-    answers = list(_answers(labelling, results, drawn, tables, np.random.default_rng(seed)))
+    return _lines(labelling, _answers(labelling, results, drawn, tables, np.random.default_rng(seed)), tables)
+
+
+def lines_about(labelling: Labelling, results: pl.DataFrame, tables: Tables) -> list[Line]:
+    """Write the lines about every answer among `results`: picked, so without a probability or a draw."""
+    units = results.filter(labelling.counted).select(_ITEM).unique(maintain_order=True)
+    picked = units.with_columns(pl.lit(None).alias(name) for name in DRAWN)
+    every = replace(labelling, unit=tuple(units.columns))
+    lines = _lines(labelling, _answers(every, results, picked, tables, np.random.default_rng(0)), tables)
+    once = {stage.fill_in for stage in labelling.asked if stage.about != ANSWER}
+    known: dict[tuple[Any, ...], Line] = {}
+    for number, line in enumerate(lines):
+        known.setdefault((line["fill_in"], line["sample_hash"] if line["fill_in"] in once else number), line)
+    return list(known.values())
+
+
+def _lines(labelling: Labelling, answers: Iterable[tuple[dict[str, Any], float, Seen]], tables: Tables) -> list[Line]:
+    """Write the lines of blind stages, then those of the others, answer by answer."""
     below = [_below(stage, tables) for stage in labelling.asked]
     rows: dict[bool, list[Line]] = {True: [], False: []}
     for shared, share, seen in answers:
         for stage, parts in zip(labelling.asked, below, strict=True):
             if stage.where(seen):
-                chance = shared["inclusion_probability"] * (share if stage.about == ANSWER else 1.0)
+                chance = shared["inclusion_probability"]
+                if chance is not None and stage.about == ANSWER:
+                    chance *= share
                 asked = dict.fromkeys(columns(labelling)) | shared | {"inclusion_probability": chance}
                 texts = {heading: _cut(show(seen)) for heading, show in stage.shown.items()}
                 claims = parts.get(tuple(seen.result[name] for name in _JUDGED), []) if stage.each else [{}]
@@ -276,11 +297,8 @@ def _labels(
         raise SourceError(f"{given[0]} is for the lines of findings, which have a finding_id")
     identity = {name: _needed(line, name) for name in ("sample_id", "sample_hash", "model", "prompt_type")}
     replicate = _whole(line, "replicate") or 0
-    judge_hash = _text(line, "judge_hash") if finding is not None else None
-    item = [_needed(line, "prompt_hash"), identity["sample_hash"], replicate]
-    about = item if stage.about == ANSWER else [None, identity["sample_hash"], None]
     word = {
-        "label_id": content_hash([labelling.suite, *about, judge_hash, finding, who]),
+        "label_id": word_id(labelling, stage, line, who),
         "suite": labelling.suite,
         **identity,
         "judge": _text(line, "judge") if finding is not None else None,
@@ -293,6 +311,16 @@ def _labels(
         "note": _text(line, "note"),
     }
     return answered(word, answers)
+
+
+def word_id(labelling: Labelling, stage: Stage, line: Line, annotator: str) -> str:
+    """Identify what a line of a stage is about, and who speaks: by it a later answer replaces an earlier one."""
+    finding = _whole(line, "finding_id")
+    judge_hash = _text(line, "judge_hash") if finding is not None else None
+    sample = _needed(line, "sample_hash")
+    item = [_needed(line, "prompt_hash"), sample, _whole(line, "replicate") or 0]
+    about = item if stage.about == ANSWER else [None, sample, None]
+    return content_hash([labelling.suite, *about, judge_hash, finding, annotator])
 
 
 def _absent(value: Any) -> bool:

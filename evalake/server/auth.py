@@ -40,6 +40,12 @@ def who(connection: HTTPConnection, settings: Settings) -> str:
     raise NotAllowedError("not allowed: come by way of a trusted proxy, or with the token (Authorization: Bearer …)")
 
 
+def require_token(connection: HTTPConnection, settings: Settings) -> None:
+    """Raise NotAllowedError where a request that writes does not show the token, whoever names its user."""
+    if settings.token is None or not any(_same(token, settings.token) for token in _tokens(connection)):
+        raise NotAllowedError("not allowed: writing needs the token (Authorization: Bearer …)")
+
+
 def subprotocol(connection: HTTPConnection) -> str | None:
     """Choose the subprotocol for a WebSocket; None where ours was not offered."""
     return SUBPROTOCOL if SUBPROTOCOL in _offered(connection) else None
@@ -129,10 +135,20 @@ class Hosts:
         origins = connection.headers.getlist("origin")
         if not origins or (connection.scope["type"] == "http" and connection.scope["method"] in SAFE_METHODS):
             return
+        if not self._is_own(connection, origins):
+            raise NotAllowedError("not allowed: a page of another site asks")
+
+    def require_same_origin(self, connection: HTTPConnection) -> None:
+        """Raise NotAllowedError where a request that writes does not show that a page of ours sends it."""
+        origins, sites = (connection.headers.getlist(name) for name in ("origin", "sec-fetch-site"))
+        is_shown = self._is_own(connection, origins) if origins else sites == ["same-origin"]
+        if not is_shown or any(site != "same-origin" for site in sites):
+            raise NotAllowedError("not allowed: writing needs an Origin or Sec-Fetch-Site of the viewer's own pages")
+
+    def _is_own(self, connection: HTTPConnection, origins: list[str]) -> bool:
         place = origins[0].partition("://")[2]
         is_ours = place == connection.headers.get("host") or _hostname(place) in self._configured
-        if len(origins) > 1 or not place or not is_ours:
-            raise NotAllowedError("not allowed: a page of another site asks")
+        return len(origins) == 1 and bool(place) and is_ours
 
 
 def _hostname(place: str) -> str | None:

@@ -21,6 +21,8 @@ class Settings:
     lake: Lake
     configuration_file: str | None = None
     token: str | None = None
+    writes: bool = False
+    """Whether the viewer's pages may write what people say of results."""
 
     @classmethod
     def of_command(cls, lake: str, config: Path | None, **others: Any) -> Self:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evalake.core.errors import UsageError
 from evalake.decisions.compare import NotComparableError, Side, compare_sides, find_sides
+from evalake.reports.compared import markdown_of
 from evalake.server.errors import NotFoundError, WrongQueryError
 from evalake.server.viewer.items import AnswerView, answer_view
 from evalake.server.viewer.run_index import RunIndex, RunIndexes
@@ -73,10 +74,26 @@ ComparisonQuery = Annotated[WantedComparison, Query()]
 PairsQuery = Annotated[WantedPairs, Query()]
 
 
+class SideView(BaseModel):
+    """A side: its run, and by what the samples of that run are kept that it answered."""
+
+    name: str
+    run_id: str
+    model: str | None
+    prompt_type: str | None
+
+
+def side_view(side: Side) -> SideView:
+    """Describe a side."""
+    return SideView(name=side.name, run_id=side.run["run_id"], model=side.model, prompt_type=side.prompt_type)
+
+
 class ComparisonView(BaseModel):
     """The rows of `evalake compare`, and what a reader must know of them."""
 
     suite: str
+    sides: list[SideView]
+    markdown: str  # the rows, for a pull request
     headline: list[str]
     rows: list[dict[str, Any]]
     warnings: list[str]
@@ -131,13 +148,16 @@ class ColumnsPage(BaseModel):
 
 def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
     """Compare two sides. Raises NotFoundError for an unknown name, WrongQueryError for what does not compare."""
-    with _as_answers():
+    with as_answers():
         compared = compare_sides(
             lake, wanted.a, wanted.b, run_id=wanted.run, tag=wanted.tag, metric=wanted.metric, force=wanted.force
         )
+        sides = find_sides(lake, (wanted.a, wanted.b), wanted.run, wanted.tag)
     rows = [plain(row) for row in compared.rows.iter_rows(named=True)]
     return ComparisonView(
         suite=compared.suite.name,
+        sides=[side_view(side) for side in sides],
+        markdown=markdown_of(compared.rows, [*compared.warnings, *compared.notes]),
         headline=list(compared.suite.metrics.headline),
         rows=rows,
         warnings=[*compared.warnings, *compared.notes],
@@ -146,7 +166,7 @@ def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
 
 def pair_page(indexes: RunIndexes, wanted: WantedPairs) -> PairPage:
     """Build one page of the samples that both sides have answered. Raises as `comparison` does."""
-    with _as_answers():
+    with as_answers():
         sides = find_sides(indexes.lake, (wanted.a, wanted.b), wanted.run, wanted.tag)
     index_a, index_b = (indexes.of(side.run["run_id"]) for side in sides)
     key = [*_PAIR, *_further_key(*sides)]
@@ -172,7 +192,7 @@ def pair_page(indexes: RunIndexes, wanted: WantedPairs) -> PairPage:
 
 def columns_page(indexes: RunIndexes, wanted: WantedColumns) -> ColumnsPage:
     """Build one page of the samples that several sides have answered. Raises as `comparison` does."""
-    with _as_answers():
+    with as_answers():
         sides = find_sides(indexes.lake, wanted.side, wanted.run, wanted.tag)
     if len({side.run["suite"] for side in sides}) > 1:
         raise WrongQueryError("these are of several suites, whose samples have nothing in common")
@@ -252,7 +272,7 @@ def _with_samples(lake: Lake, index: RunIndex, page: pl.DataFrame) -> Iterator[t
 
 
 @contextmanager
-def _as_answers() -> Iterator[None]:
+def as_answers() -> Iterator[None]:
     """Turn the errors of a comparison into errors that the API answers with a status."""
     try:
         yield

@@ -21,21 +21,22 @@ from evalake.server.viewer.comparison import (
     pair_page,
 )
 from evalake.server.viewer.conversation import RequestView, request_view
+from evalake.server.viewer.decided import ExplanationQuery, ExplanationView, GateHistory, explanation, gate_history
 from evalake.server.viewer.download import WantedFile, items_file
+from evalake.server.viewer.grading import SuspiciousView, suspicious
 from evalake.server.viewer.item import ItemDetail, item_detail
 from evalake.server.viewer.items import ItemPage, WantedPageQuery, WantedQuery, item_page
 from evalake.server.viewer.overview import Metrics, StepView, metric_history, metric_steps
 from evalake.server.viewer.run import (
-    ItemsView,
     LettersView,
     RunDetail,
     ValueView,
     run_detail,
     run_letters,
-    run_opposed,
     run_values,
 )
 from evalake.server.viewer.run_list import RunPage, WantedRuns, run_page
+from evalake.server.viewer.sides import SidesPage, SidesQuery, sides_page
 from evalake.server.viewer.sql import Answer, Askable, Question, QuestionForFile, ask, ask_for_file, askable
 
 router = APIRouter(prefix="/api/v1", tags=["viewer"])
@@ -111,9 +112,9 @@ def read_letters(run_id: RunId, indexes: IndexesHere) -> list[LettersView]:
 
 
 @router.get("/runs/{run_id}/opposed", responses=_refusals(400, 401, 404, 500))
-def read_opposed(run_id: RunId, indexes: IndexesHere) -> ItemsView:
-    """List the items on which better models are worse, by item-rest correlation: their labels may be wrong."""
-    return run_opposed(indexes, run_id)
+def read_opposed(run_id: RunId, indexes: IndexesHere) -> SuspiciousView:
+    """List the items whose labels may be wrong: better models are worse on them, or people dispute them."""
+    return suspicious(indexes, run_id)
 
 
 @router.get("/runs/{run_id}/items", responses=_refusals(400, 401, 404, 500))
@@ -156,6 +157,24 @@ def read_pairs(indexes: IndexesHere, wanted: PairsQuery) -> PairPage:
 def read_columns(indexes: IndexesHere, wanted: ColumnsQuery) -> ColumnsPage:
     """List the samples that several sides have answered, an answer of each beside the others."""
     return columns_page(indexes, wanted)
+
+
+@router.get("/compare/sides", responses=_refusals(400, 401, 404, 500))
+def read_sides(lake: LakeHere, wanted: SidesQuery) -> SidesPage:
+    """Compute letters of two to six sides in one metric, and their differences from the first by slice."""
+    return sides_page(lake, wanted)
+
+
+@router.get("/explain", responses=_refusals(400, 401, 404, 500))
+def read_explanation(lake: LakeHere, wanted: ExplanationQuery) -> ExplanationView:
+    """Split A - B exactly into what made it, as `evalake explain` does, with the rows behind each part."""
+    return explanation(lake, wanted)
+
+
+@router.get("/gates", responses=_refusals(401, 500))
+def read_gates(lake: LakeHere, suite: Name = None) -> list[GateHistory]:
+    """List what gates decided over time, by rule, model and judge."""
+    return gate_history(lake, suite)
 
 
 @router.get("/checks", responses=_refusals(401, 500))

@@ -11,8 +11,11 @@ const ADDRESSES = {
     "run": "/runs/{run_id}",
     "items": "/runs/{run_id}/items",
     "item": "/runs/{run_id}/items/{item_id}",
+    "grade": "/runs/{run_id}/grade",
     "metrics": "/metrics",
     "compare": "/compare",
+    "explain": "/explain",
+    "gates": "/gates",
     "checks": "/checks",
     "sql": "/sql"
   }

@@ -1,12 +1,14 @@
 /** Two sides beside each other: how they differ in every metric, and the samples, with the words that differ. */
 
 import {here, keepAddress} from "/js/address.js";
+import {pathOf} from "/js/addresses.js";
 import {shortJudge, verdict} from "/js/answers.js";
 import {get, queryText} from "/js/api.js";
 import {chooseTag} from "/js/choose.js";
 import {freshId, h, show} from "/js/dom.js";
 import {beginning, count, counted, interval, name, number, probability, visible, words} from "/js/format.js";
 import {announce, heading, message, problem, showPage} from "/js/page.js";
+import {samplesOf, shared, sidesPanel} from "/js/heat.js";
 import {itemPath, runPath} from "/js/runs_address.js";
 import {table} from "/js/table.js";
 import {wordDiff} from "/js/word_diff.js";
@@ -49,9 +51,21 @@ export function comparePage({query, signal}) {
     try {
       const others = [wanted.b, ...wanted.more];
       const answers = await Promise.all(others.map((b) => get("/compare", {...sides(), b, metric: wanted.metric}, signal)));
-      show(figures, answers.map((answer, i) => statistics(answer, wanted, change, LETTERS[i + 1])));
+      const slices = h("div");
+      const all = answers.map((answer) => answer.markdown).join("\n");
+      show(figures, shared(all, pathOf("explain") + queryText({...sides(), metric: wanted.metric})), answers.map((answer, i) => statistics(answer, wanted, change, LETTERS[i + 1])), slices);
+      bySlice(slices);
     } catch (error) {
       if (error.name !== "AbortError") show(figures, problem(error, "These cannot be compared", compare));
+    }
+  }
+
+  async function bySlice(place) {
+    try {
+      const side = [wanted.a, wanted.b, ...wanted.more];
+      show(place, sidesPanel(await get("/compare/sides", {run: wanted.run, tag: wanted.tag, side, metric: wanted.metric}, signal)));
+    } catch (error) {
+      if (error.name !== "AbortError") show(place, h("p", {class: "note"}, `No figures by slice: ${error.message}`));
     }
   }
 
@@ -102,26 +116,33 @@ function field(label, control, kind = null) {
 }
 
 /** The rows of `evalake compare`: headline metrics at once, the others when asked for. */
-function statistics({rows, headline, warnings}, wanted, change, other) {
+function statistics({rows, headline, warnings, sides}, wanted, change, other) {
   const isHeadline = (row) => headline.includes(row.metric);
   const [first, rest] = wanted.metric ? [rows, []] : [rows.filter(isHeadline), rows.filter((row) => !isHeadline(row))];
   return h("section", {class: "panel"}, h("h2", {}, `Difference, A − ${other}`), warnings.length > 0 && message("warning", null, ...warnings),
     h("p", {class: "note"}, "Paired by sample, with 95 % intervals; p is corrected by Holm for all rows."),
     wanted.metric && h("p", {}, h("button", {type: "button", onclick: () => change({metric: null})}, "All metrics")),
-    first.length ? statisticsTable(first, `Differences in headline metrics, A − ${other}`, change, other) : h("p", {class: "empty"}, "No headline metric compares."),
-    rest.length > 0 && h("details", {}, h("summary", {}, `All other metrics (${count(rest.length)})`), statisticsTable(rest, `Differences in other metrics, A − ${other}`, change, other)));
+    first.length ? statisticsTable(first, `Differences in headline metrics, A − ${other}`, change, other, sides, !wanted.more.length) : h("p", {class: "empty"}, "No headline metric compares."),
+    rest.length > 0 && h("details", {}, h("summary", {}, `All other metrics (${count(rest.length)})`), statisticsTable(rest, `Differences in other metrics, A − ${other}`, change, other, sides, !wanted.more.length)));
 }
 
-function statisticsTable(rows, caption, change, other) {
+function statisticsTable(rows, caption, change, other, sides, isPair) {
+  const linked = (value, side) => (sides[side].model ? h("a", {href: samplesOf(sides[side])}, number(value)) : number(value));
   const several = new Set(rows.map((row) => `${row.a}|${row.b}`)).size > 1;
   const judged = rows.some((row) => row.judge !== null);
   const columns = ["Metric", several && `A and ${other}`, judged && "Judge", "A", other, "Difference", "p", "Only one right"].filter(Boolean);
   return table({caption, headings: columns, texts: true, kinds: columns.map((each) => (["A", other, "Difference", "p"].includes(each) ? "figure" : null)), rows: rows.map((row) => [
     h("button", {type: "button", class: "bare as-link", onclick: () => change({metric: row.metric})}, words(row.metric), row.slice === "all" ? "" : `: ${name(row.slice_value)}`),
     several && `${name(row.a)} and ${name(row.b)}`, judged && (row.judge ? shortJudge(row.judge) : "–"),
-    number(row.value_a), number(row.value_b), difference(row), chance(row),
-    row.flips_to_a === null ? "–" : `A ${count(row.flips_to_a)}, ${other} ${count(row.flips_to_b)}`,
+    linked(row.value_a, 0), linked(row.value_b, 1), difference(row), chance(row),
+    row.flips_to_a === null ? "–" : [flip("A", row.flips_to_a, "to_a", isPair && change), ", ", flip(other, row.flips_to_b, "to_b", isPair && change)],
   ].filter((each) => each !== false))});
+}
+
+/** How many units only one side has right: of A and B, a button that lists them. */
+function flip(side, units, kind, change) {
+  const text = `${side} ${count(units)}`;
+  return change ? h("button", {type: "button", class: "bare as-link", onclick: () => change({kind})}, text) : text;
 }
 
 function difference({difference: value, ci_low: low, ci_high: high}) {

@@ -6,6 +6,7 @@ import {shortJudge, shortModel, variant, verdict} from "/js/answers.js";
 import {get} from "/js/api.js";
 import {h, show} from "/js/dom.js";
 import {count, counted, dollars, name, number, seconds, time, visible, words} from "/js/format.js";
+import {blindFirst, itemPanel} from "/js/grading.js";
 import {heading, message, problem, showPage} from "/js/page.js";
 import {LOOKS, itemPath, itemsPath, placeOf, runPath, wantedOf} from "/js/runs_address.js";
 import {copy} from "/js/save.js";
@@ -32,7 +33,7 @@ export function itemPage({parts: [runId, itemId], query, signal, go}) {
       title.textContent = name(item.sample_id, 200);
       document.title = `${name(item.sample_id, 80)} · evalake`;
       show(place, steps(item, runId, kept, at));
-      show(body, whole(item, at));
+      show(body, whole(item, at), itemPanel(runId, itemId, signal));
       body.querySelector(".answer[data-from]")?.scrollIntoView();
       addEventListener("keydown", (event) => step(event, item), {signal});
     } catch (error) {
@@ -48,7 +49,7 @@ export function itemPage({parts: [runId, itemId], query, signal, go}) {
     if (event.key === "u") go(itemsPath(runId, kept));
   }
 
-  load();
+  blindFirst(runId, itemId, body, signal, load);
 }
 
 function steps(item, runId, kept, at) {

@@ -7,7 +7,8 @@ import {get} from "/js/api.js";
 import {freshId, h, show} from "/js/dom.js";
 import {count, counted, dollars, duration, interval, name, number, percent, seconds, shortHash, time, visible, words} from "/js/format.js";
 import {heading, message, problem, showPage} from "/js/page.js";
-import {comparePath, explorePath, itemPath, itemsPath, runPath, tagLinks} from "/js/runs_address.js";
+import {comparePath, explorePath, itemsPath, runPath, tagLinks} from "/js/runs_address.js";
+import {suspiciousItems} from "/js/suspicious.js";
 import {facts, table} from "/js/table.js";
 import {verbatim} from "/js/text.js";
 import {flowRunLink} from "/js/pages/technical_view.js";
@@ -44,7 +45,8 @@ function whole(detail, service, signal) {
       run.models.length > 1 && h("a", {class: "button", href: itemsPath(run.run_id, {differ: "models"})}, "Where models differ"),
       run.snapshot_id && run.models.length > 1 && h("a", {class: "button", href: comparePath(run.run_id, run.models[0], run.models[1])}, "Compare models"),
       run.judges.length > 1 && h("a", {class: "button", href: itemsPath(run.run_id, {differ: "judges"})}, "Where judges differ"),
-      run.snapshot_id && h("a", {class: "button", href: explorePath(run.run_id)}, "Explore its metrics")),
+      run.snapshot_id && h("a", {class: "button", href: explorePath(run.run_id)}, "Explore its metrics"),
+      service.writes && h("a", {class: "button", href: pathOf("grade", run.run_id)}, "Label results")),
     run.state === "running" && progress(detail),
     run.message && message(run.state === "completed" ? "info" : "warning", null, visible(run.message, 2000)),
     detail.warnings.length > 0 && message("warning", "What to know of the figures", ...detail.warnings.map((each) => visible(each, 2000))),
@@ -53,7 +55,7 @@ function whole(detail, service, signal) {
     headline(detail, signal),
     detail.values.length > 0 && allValues(run.run_id, signal),
     chances(detail),
-    run.models.length >= 8 && !EXPORTED && opposedItems(run.run_id, signal),
+    !EXPORTED && suspiciousItems(run.run_id, signal),
     batchJobs(detail),
     givenUp(detail),
     provenance(detail, service),
@@ -201,28 +203,6 @@ function figures(slice, values) {
   const columns = [["Metric", null], parts && [words(slice), "line"], ["Model", "line"], judged && ["Judge", "line"], ["Value", "figure"]].filter(Boolean);
   return table({caption: parts ? `All figures by ${words(slice)}` : "All figures over all samples", headings: columns.map(([title]) => title), texts: true, kinds: columns.map(([, kind]) => kind),
     rows: values.map((each) => [words(each.metric), parts && name(each.slice_value, 80), name(each.model), judged && (each.judge ? shortJudge(each.judge) : "–"), valueCell(each)].filter((cell) => cell !== false))});
-}
-
-/** Items on which better models are worse, read when the reader asks for them. */
-function opposedItems(runId, signal) {
-  const place = h("div");
-  const details = h("details", {class: "panel", ontoggle: async () => {
-    if (!details.open || place.childElementCount) return;
-    try {
-      show(place, opposed(runId, await get(`${runPath(runId)}/opposed`, {}, signal)));
-    } catch (error) {
-      if (error.name !== "AbortError") show(place, problem(error, "The items cannot be shown", null));
-    }
-  }}, h("summary", {}, "Items that discriminate the wrong way"), place);
-  return details;
-}
-
-function opposed(runId, {items, opposed: rows}) {
-  const note = h("p", {class: "note"}, `Models that are right on such an item are wrong more often on the rest: its label may be wrong. Of ${counted(items, "item")} with an item-rest correlation, the intervals of about ${count(Math.round(items * 0.025))} are below 0 by chance.`);
-  if (!rows.length) return [note, h("p", {class: "empty"}, "None.")];
-  return [note, table({caption: "Items whose item-rest correlation is below 0", headings: ["Item", "Label", "Correlation", "Right", "Models"], texts: true, kinds: [null, "line", "figure", "figure", "figure"],
-    rows: rows.map((each) => [h("a", {href: itemPath(runId, each.item_id)}, name(each.sample_id, 80)), each.label ? name(each.label) : "–",
-      [number(each.correlation), h("span", {class: "sub"}, interval(each.ci_low, each.ci_high))], number(each.right), count(each.models)])})];
 }
 
 /** Links to the items of each kind: what was marked, what each category holds. */

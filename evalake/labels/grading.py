@@ -1,0 +1,195 @@
+"""Grade: the draw of `evalake label` one line at a time, agreement between people, and what they dispute.
+
+A draw is known by its hash, which the labels keep. It is among what was unlabelled when its first label came, so it is
+made again from the labels before that, and goes on for whoever has not answered all of it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import combinations
+from typing import Any
+
+import polars as pl
+
+from evalake.contracts.tables import HUMAN_LABELS
+from evalake.contracts.tables.people import DISPUTES, YES, answered
+from evalake.core.errors import UsageError
+from evalake.core.hashing import content_hash
+from evalake.labels.sheets import labelling_of, land_labels, material_of, tables_of
+from evalake.metrics.agreement import WEIGHED_PAIRS, agreement_table
+from evalake.sdk import Labelling, Labels, Suite
+from evalake.sdk.dataset import draw
+from evalake.sdk.people import LABEL, Question, with_people
+from evalake.sdk.sheets import Line, candidates, lines_about, lines_to_fill_in, stage_of, word_id
+from evalake.storage.lake import Lake
+from evalake.storage.landing import Landed
+from evalake.tasks.runtime.context import SEED
+
+
+@dataclass(frozen=True)
+class Grading:
+    """A run as people grade it: its result rows, and all labels."""
+
+    lake: Lake
+    suite: Suite
+    labelling: Labelling
+    tables: Mapping[str, pl.DataFrame]
+
+    @classmethod
+    def read(cls, lake: Lake, suite: Suite, run_id: str) -> "Grading":
+        """Read what a run's lines are made of. Raises UsageError where its suite asks people nothing."""
+        labelling = labelling_of(suite.name)
+        return cls(lake, suite, labelling, tables_of(lake, suite, run_id))
+
+    @property
+    def labels(self) -> pl.DataFrame:
+        """What people said of results of the suite."""
+        return self.tables[HUMAN_LABELS.table].filter(pl.col("suite") == self.suite.name)
+
+    def draws(self, size: int) -> Iterator[list[Line]]:
+        """Yield the draws of this size that were begun, newest first, then one among what nobody has labelled."""
+        begun = self.labels.drop_nulls("draw").group_by("draw").agg(pl.col("labelled_at").min())
+        for draw_hash, since in begun.sort("labelled_at", descending=True).iter_rows():
+            yield from self._drawn(size, self.labels.filter(pl.col("labelled_at") < since), draw_hash)
+        yield from self._drawn(size, self.labels)
+
+    def _drawn(self, size: int, labels: pl.DataFrame, known: str | None = None) -> Iterator[list[Line]]:
+        """Yield the lines of a draw; nothing where it is not the one that is known."""
+        units = draw(candidates(self.labelling, self._results, labels), size, SEED)
+        if not units.is_empty() and known in (None, units["draw"][0]):
+            shown = material_of(self.lake, self._results.join(units, on=self.labelling.unit, how="semi"))
+            tables = {**self.tables, **shown, HUMAN_LABELS.table: labels}
+            yield lines_to_fill_in(self.labelling, self._results, tables, size, SEED)
+
+    def about(self, sample_hash: str) -> list[Line]:
+        """Write the lines about every answer to one sample: picked, not drawn."""
+        ours = self._results.filter(pl.col("sample_hash") == sample_hash)
+        return lines_about(self.labelling, ours, {**self.tables, **material_of(self.lake, ours)})
+
+    @property
+    def _results(self) -> pl.DataFrame:
+        return self.tables[self.suite.results.table]
+
+
+def answered_by(labelling: Labelling, line: Line, annotator: str, known: frozenset[str]) -> bool:
+    """Tell whether a person has answered a question of a line; `known` are ids of labels."""
+    return any(
+        content_hash([word_id(labelling, stage, line, annotator), question.name]) in known
+        for stage in stage_of(labelling, line)
+        for question in stage.questions
+    )
+
+
+def is_blind(labelling: Labelling, line: Line) -> bool:
+    """Tell whether a line is asked before anything else of its sample may be seen."""
+    return any(stage.blind for stage in stage_of(labelling, line))
+
+
+def texts_of(labelling: Labelling, line: Line) -> dict[str, str]:
+    """Find what a line shows, by heading: its texts, and the claims of a finding."""
+    names = [name for stage in stage_of(labelling, line) for name in (*stage.shown, *stage.claims)]
+    return {name: str(line[name]) for name in dict.fromkeys(names) if line.get(name) not in (None, "")}
+
+
+# Agreement between people
+
+
+def between_people(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
+    """Measure how far every two people agree who answered the same questions of a run, as `agreement_table` does.
+
+    Everything that both labelled counts alike. Raises UsageError where no two people answered the same.
+    """
+    labelling = labelling_of(suite.name)
+    tables = tables_of(lake, suite, run_id)
+    labels = tables[HUMAN_LABELS.table].filter(pl.col("suite") == suite.name)
+    units = tables[suite.results.table].select("sample_hash", "cluster").unique("sample_hash", keep="first")
+    pairs = [pl.DataFrame(schema=WEIGHED_PAIRS)]
+    for stage in labelling.asked:
+        about = [*stage.about, *(("judge", "finding_id") if stage.each else ())]
+        ours = labels.join(tables[suite.results.table].select(stage.about).unique(), on=stage.about, how="semi")
+        for question in stage.questions:
+            said = ours.filter(pl.col("question") == question.name).sort("labelled_at", "label_id")
+            said = said.unique([*about, "annotator"], keep="last", maintain_order=True).join(units, on="sample_hash")
+            pairs += _pairs(said, about, question)
+    every = pl.concat(pairs)
+    if every.is_empty():
+        raise UsageError(f"no two people have answered the same questions of run {run_id}: label one draw by two")
+    names = [question.name.replace("_", " ") for question in labelling.questions]
+    return agreement_table(every, list(dict.fromkeys(names)))
+
+
+def _pairs(said: pl.DataFrame, about: Sequence[str], question: Question) -> Iterator[pl.DataFrame]:
+    """Pair the answers of every two people to one question."""
+    by_person = {str(name): rows for (name,), rows in said.sort("annotator").group_by("annotator", maintain_order=True)}
+    for one, other in combinations(by_person, 2):
+        both = by_person[one].join(by_person[other], on=about, suffix="_2", nulls_equal=True)
+        words = {
+            "first": pl.col("answer"),
+            "second": pl.col("answer_2"),
+            "agrees": pl.col("answer") == pl.col("answer_2"),
+        }
+        if not question.answers:
+            near = (pl.col("score") - pl.col("score_2")).abs() <= question.tolerance
+            words = {"agrees": near, "first_score": pl.col("score"), "second_score": pl.col("score_2")}
+        known = words | {"cluster": pl.col("cluster"), "weight": pl.lit(1.0)}
+        known |= {"judge": pl.lit(f"{one} and {other}"), "decision": pl.lit(question.name.replace("_", " "))}
+        yield both.select(known.get(name, pl.lit(None)).cast(kind).alias(name) for name, kind in WEIGHED_PAIRS.items())
+
+
+# Disputes: a person holds a sample's ground truth to be wrong
+
+
+def dispute(
+    lake: Lake, suite: Suite, sample: Mapping[str, Any], annotator: str, *, is_wrong: bool, note: str | None
+) -> Landed:
+    """Keep that a person disputes a sample's ground truth, or no longer does."""
+    word = {
+        "label_id": content_hash([suite.name, sample["sample_hash"], annotator]),
+        "suite": suite.name,
+        "sample_id": sample["sample_id"],
+        "sample_hash": sample["sample_hash"],
+        "model": sample["model"],
+        "replicate": 0,
+        "annotator": annotator,
+        "labelled_at": datetime.now(UTC),
+        "note": note,
+        **dict.fromkeys(("judge", "prompt_type", "finding_id", "inclusion_probability", "draw")),
+    }
+    return land_labels(lake, Labels(answered(word, {DISPUTES: is_wrong}), [], 0)).landed
+
+
+def disputed(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
+    """Find the samples of a run whose ground truth people dispute, or answer otherwise: sample_hash, who, why.
+
+    Who answers a question otherwise than the dataset's label does so blind or not; `why` says what each says.
+    """
+    tables = tables_of(lake, suite, run_id)
+    results = tables[suite.results.table]
+    labels = tables[HUMAN_LABELS.table].filter(pl.col("suite") == suite.name)
+    flags = labels.filter(pl.col("question") == DISPUTES).sort("labelled_at")
+    flags = flags.unique(["sample_hash", "annotator"], keep="last", maintain_order=True).filter(pl.col("answer") == YES)
+    flags = flags.join(results.select("sample_hash").unique(), on="sample_hash", how="semi")
+    why = pl.concat_str(pl.lit("disputed"), pl.concat_str(pl.lit(": "), "note").fill_null(""))
+    parts = [flags.select("sample_hash", who=pl.col("annotator"), why=why)]
+    if suite.people is not None:
+        parts += _otherwise(suite.people, results, labels)
+    return pl.concat(parts).sort("sample_hash", "who", "why")
+
+
+def _otherwise(labelling: Labelling, results: pl.DataFrame, labels: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield the answers of most people that differ from the dataset's own label, question by question."""
+    if labels.is_empty():
+        return
+    known = with_people(results.lazy(), labels.lazy(), labelling).collect()
+    told = [each for stage in labelling.stages if stage.each is None for each in stage.questions if each.answers]
+    for question in told:
+        if LABEL not in question.told:
+            continue
+        human = pl.col(f"human_{question.name}")
+        rows = known.with_columns(label_says=question.told[LABEL]).filter(human != pl.col("label_says"))
+        says = pl.format(
+            "{}: people say {}, the label {}", pl.lit(question.name.replace("_", " ")), human, "label_says"
+        )
+        rows = rows.unique("sample_hash", keep="first", maintain_order=True)
+        yield rows.select("sample_hash", who=pl.lit("people"), why=says)

@@ -1,0 +1,41 @@
+"""The compare page in one metric: letters, differences by slice that lead to their samples, and Markdown."""
+
+import httpx
+import polars as pl
+from playwright.sync_api import expect
+
+from evalake.decisions.compare import compare_sides
+from evalake.server.viewer.sides import _letters
+from tests.integration.server.viewer.conftest import Open
+from tests.integration.server.viewer.world import BAD, GOOD, World
+
+LOOKS = ((1440, "light"), (1440, "dark"), (390, "light"), (390, "dark"))
+
+
+def test_letters_and_slices_are_those_of_the_command(http: httpx.Client, world: World) -> None:
+    third = f"{world.changed}:{GOOD}-2"
+    asked = {"run": world.verdicts, "side": [GOOD, BAD, third], "metric": "malicious_detection_rate"}
+    page = http.get("/compare/sides", params=asked).json()
+    rows = compare_sides(world.lake, GOOD, BAD, run_id=world.verdicts, metric="malicious_detection_rate").rows
+    known = {(row["slice"], row["slice_value"]): -row["difference"] for row in rows.iter_rows(named=True)}
+    assert {(part["slice"], part["slice_value"]): part["cells"][1]["difference"] for part in page["parts"]} == known
+    assert [judged["letters"] for judged in page["letters"]] == [["a", "a", "a"]]
+    assert [side["run_id"] for side in page["sides"]] == [world.verdicts, world.verdicts, world.changed]
+    assert "| malicious\\_detection\\_rate | " in page["markdown"]
+    assert http.get("/compare/sides", params={"side": [world.verdicts, world.changed]}).status_code == 400
+
+
+def test_sides_that_are_apart_share_no_letter() -> None:
+    pairs = [(0, 1, 0.9, 0.2, 0.01), (0, 2, 0.9, 0.5, 0.2), (1, 2, 0.2, 0.5, None)]
+    rows = pl.DataFrame(pairs, schema=["i", "j", "value_a", "value_b", "p_holm"], orient="row")
+    assert _letters(rows.with_columns(judge=pl.lit(None, pl.String)), None, 3) == ["a", "b", "ab"]
+
+
+def test_a_number_leads_to_its_samples(look: Open, address: str, world: World) -> None:
+    sides = f"?run={world.verdicts}&a={GOOD}&b={BAD}&more={world.changed}:{GOOD}-2&metric=malicious_detection_rate"
+    visit = look(f"{address}/compare{sides}")
+    expect(visit.page.get_by_text("Sides that share no letter")).to_be_visible()
+    assert visit.obstacles_of(LOOKS) == []
+    visit.page.locator(".heat").get_by_role("row", name="file-read").get_by_role("link").nth(1).click()
+    expect(visit.page.get_by_label("Category")).to_have_value("file-read")
+    expect(visit.page.get_by_label("Model", exact=True)).to_have_value(BAD)
