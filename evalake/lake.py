@@ -119,8 +119,10 @@ class Lake:
             force: Compare what is refused.
             corrected: Correct rates by people's labels, or by the judge's calibration.
         """
-        options = {"metric": metric, "force": force, "corrected": corrected}
-        return compare_sides(self.tables, a, b, run_id=run, tag=tag, **options).rows
+        compared = compare_sides(
+            self.tables, a, b, run_id=run, tag=tag, metric=metric, force=force, corrected=corrected
+        )
+        return compared.rows
 
     def sql(self, query_text: str, *, at: Mapping[str, int] | None = None) -> pl.DataFrame:
         """Ask the tables and views a question in DuckDB's SQL; `at` reads tables as they were at a version."""

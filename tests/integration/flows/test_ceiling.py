@@ -1,12 +1,16 @@
 """A run with a ceiling: what it costs at most, how it ends, and how it goes on."""
 
+import asyncio
+
 import pytest
+from prefect.client.orchestration import get_client
 
 from evalake.contracts.tables import CALL_FAILURES, RUNS
 from evalake.core.errors import ConfigurationError, UsageError
 from evalake.request import RunRequest
 from evalake.storage.reservations import budget_state
 from evalake.suites.command_guard.contract import RESULTS
+from evalake.tasks.runtime.server import ServerError, shared_slot
 from tests.integration.flows.workplace import LIMITS, MODEL, Workplace
 
 PRICE = (2000 * 1.0 + 500 * 2.0) / 1e6  # of a call, by the configured price
@@ -98,3 +102,33 @@ def test_a_call_that_is_tried_again_does_not_wait_for_calls_that_wait_for_it(wor
     work.server.rule(reply=ANSWER, usage=USAGE, faults=({"kind": "server_error", "times": 1},))
     run = work.run(work.dataset(30), max_calls=5)
     assert (run["state"], run["calls_made"], work.asked()) == ("incomplete", 5, 10)
+
+
+@pytest.mark.parametrize(("limit", "at_once"), [(None, 2), ("shared-by-flows", 1)])
+def test_calls_share_the_slots_of_a_limit_of_prefect(limit: str | None, at_once: int) -> None:
+    held, most = 0, 0
+
+    async def call() -> None:
+        nonlocal held, most
+        async with shared_slot(limit):
+            held += 1
+            most = max(most, held)
+            await asyncio.to_thread(int)  # lets the other one in, where it may come
+            held -= 1
+
+    async def both() -> None:
+        await asyncio.gather(call(), call())
+
+    with get_client(sync_client=True) as client:
+        client.upsert_global_concurrency_limit_by_name("shared-by-flows", 1)
+    asyncio.run(both())
+    assert most == at_once
+
+
+def test_a_limit_that_prefect_does_not_have_is_named() -> None:
+    async def call() -> None:
+        async with shared_slot("nowhere"):
+            pass
+
+    with pytest.raises(ServerError, match="no global concurrency limit nowhere: `evalake prefect gcl create nowhere"):
+        asyncio.run(call())

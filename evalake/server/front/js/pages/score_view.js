@@ -44,7 +44,7 @@ function result(score, askForTools) {
 /** How far the score moves when the judge is asked again. */
 function deviation({retest_std: moves, retest_sessions: repeated}) {
   if (moves === null) return h("p", {class: "note"}, "How far it would move if scored again is not known: no session was scored twice by this judge under these criteria.");
-  return h("p", {class: "note"}, `Scored again, one session's score moves by ± ${number(moves)} (standard deviation; ${repeated} ${repeated === 1 ? "session" : "sessions"} with several scores).`);
+  return h("p", {class: "note"}, `Scored again, one session's score moves by ± ${moves.toFixed(1)} points (standard deviation; ${repeated} ${repeated === 1 ? "session" : "sessions"} with several scores).`);
 }
 
 function breakdown(score) {
