@@ -6,6 +6,7 @@ lake = evalake.open("./lake")
 run = lake.run("SUITE", limit=50)
 run.metrics()
 lake.sql("select * from runs")
+lake.gate(run.run_id, ["balanced_accuracy >= 0.85"]).verdict
 """
 
 from importlib import import_module

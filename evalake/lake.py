@@ -1,7 +1,7 @@
 """A lake as Python sees it: runs are made and found in it, and its tables are frames."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, update_wrapper
 from inspect import signature
@@ -13,6 +13,11 @@ from evalake.contracts.tables import RUNS
 from evalake.core.configuration import lake_uri
 from evalake.core.errors import UsageError
 from evalake.decisions.compare import compare_sides
+from evalake.decisions.explain import Explanation
+from evalake.decisions.explain import explain as explain_difference
+from evalake.decisions.gate import hold_gate
+from evalake.decisions.power import Plan, plan
+from evalake.reports.gate import Gate
 from evalake.request import OPTIONS, RunRequest
 from evalake.run import Run, carry_out
 from evalake.storage import lake as tables
@@ -54,7 +59,7 @@ def takes_options(
     return decorate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Lake:
     """A lake of runs. What is read is as it is at that moment."""
 
@@ -119,14 +124,59 @@ class Lake:
             force: Compare what is refused.
             corrected: Correct rates by people's labels, or by the judge's calibration.
         """
-        compared = compare_sides(
-            self.tables, a, b, run_id=run, tag=tag, metric=metric, force=force, corrected=corrected
-        )
-        return compared.rows
+        found = compare_sides(self.tables, a, b, run_id=run, tag=tag, metric=metric, force=force, corrected=corrected)
+        return found.rows
+
+    def gate(
+        self,
+        run: str,
+        rules: Sequence[str],
+        *,
+        baseline: str | None = None,
+        force: bool = False,
+        adjust: bool = False,
+        corrected: bool = False,
+    ) -> Gate:
+        """Hold a run against rules, as `evalake gate` does; the gate has `verdict`, `checks` and `notes`.
+
+        Args:
+            run: A run, a snapshot, or RUN:MODEL.
+            rules: Like "accuracy >= 0.8" or "no significant drop in accuracy".
+            baseline: What rules about changes compare with, named alike.
+            force: Compare with a baseline that does not mean the same.
+            adjust: Hold all level rules together to the error of one.
+            corrected: Correct rates by people's labels, or by the judge's calibration.
+        """
+        return hold_gate(self.tables, run, rules, baseline=baseline, force=force, adjust=adjust, corrected=corrected)
+
+    def explain(self, a: str, b: str, *, metric: str | None = None, run: str | None = None) -> Explanation:
+        """Split A - B into samples, replies, judge, code and repeats; `parts` and `rows` are frames.
+
+        Args:
+            a: A run, a snapshot, RUN:MODEL, or a model of the run.
+            b: What A is compared with, named alike.
+            metric: The metric; without it the one that ranks.
+            run: The run that models are of; without it the newest.
+        """
+        return explain_difference(self.tables, a, b, run_id=run, metric=metric)
+
+    def power(self, suite: str, detect: float, *, metric: str | None = None, power: float = 0.8) -> Plan:
+        """Plan how many samples show a difference; `rows` is a frame. Raises UnknownVarianceError without a run.
+
+        Args:
+            suite: The suite.
+            detect: The difference of two models to find.
+            metric: The metric; without it the one that ranks.
+            power: The chance to find it.
+        """
+        return plan(self.tables, suite, detect, metric=metric, power=power)
 
     def sql(self, query_text: str, *, at: Mapping[str, int] | None = None) -> pl.DataFrame:
         """Ask the tables and views a question in DuckDB's SQL; `at` reads tables as they were at a version."""
         return query(self.tables, all_contracts(), query_text, versions=dict(at or {}))
+
+    def __repr__(self) -> str:
+        return f"<Lake {self.uri}>"
 
     def _repr_html_(self) -> str:
         """Show the runs in a notebook."""

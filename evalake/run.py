@@ -1,12 +1,13 @@
 """One run as Python sees it: its samples, replies, results and metrics as frames."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from evalake.contracts.tables import CALLS, RUN_ITEMS, SAMPLES
+from evalake.contracts.tables import CALLS, HUMAN_LABELS, RUN_ITEMS, SAMPLES
 from evalake.core.errors import EvalakeError
 from evalake.reports.tables import headline_first
 from evalake.request import RunRequest
@@ -18,13 +19,16 @@ from evalake.suites.registry import suite as find_suite
 from evalake.tasks.coverage import missing_shares
 from evalake.tasks.measure import run_results
 
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Run:
     """A run of a suite. Every method reads the lake as it is at that moment."""
 
-    lake: Lake = field(repr=False)
-    row: Mapping[str, Any] = field(repr=False)
+    lake: Lake
+    row: Mapping[str, Any]
     """Its row of the table `runs`, as it was when the run was found."""
 
     @property
@@ -82,6 +86,36 @@ class Run:
         columns = ("metric", "model", "judge", "value", "ci_low", "ci_high", "n", "units", "missing", "reliable")
         return told.select(columns)
 
+    def labels(self) -> pl.DataFrame:
+        """Read what people said of its answers: rows of `human_labels`, one for each answer to a question."""
+        keys = ["sample_hash", "model", "prompt_type", "replicate"]
+        items = self._items().select(keys).unique()
+        rows = self.lake.frame(HUMAN_LABELS).filter(suite=self.suite)
+        return rows.join(items, on=keys, how="semi").sort(keys).collect()
+
+    def report(self, folder: str | Path = "evalake-reports") -> Path:
+        """Write the report, one HTML file and its data as JSON, into `folder`/RUN; returns the page's path."""
+        from evalake.core.files import place_in
+        from evalake.reports.page import write_page
+        from evalake.tasks.report import build_report
+
+        place = place_in(Path(folder), self.run_id)
+        return write_page(build_report(self.lake, self.run_id), place)
+
+    def figures(self) -> "dict[str, go.Figure]":
+        """Draw the figures of the report, by title; a notebook shows each. Those with nothing to draw are left out."""
+        from evalake.reports.kinds import KINDS
+        from evalake.tasks.report import build_report
+
+        built = build_report(self.lake, self.run_id)
+        drawn = {}
+        for figure in built.shown:
+            draw = KINDS[type(figure)].draw
+            drawing = draw(built, figure) if draw else None
+            for part, panel in (drawing.panels if drawing else {}).items():
+                drawn[f"{figure.title}: {part}" if part else figure.title] = panel
+        return drawn
+
     def _items(self) -> pl.LazyFrame:
         return self.lake.frame(RUN_ITEMS).filter(run_id=self.run_id)
 
@@ -91,6 +125,9 @@ class Run:
         if self.row["snapshot_id"] is None:
             return suite
         return suite.scored_by(find_snapshot(self.lake, run_id=self.run_id)["scorer_version"])
+
+    def __repr__(self) -> str:
+        return f"<Run {self.run_id} of {self.suite}: {self.state}, {self.row['samples']:,} samples>"
 
     def _repr_html_(self) -> str:
         """Show the run and its headline metrics in a notebook."""

@@ -14,9 +14,13 @@ def report(
     lake: LakeOption = LAKE,
     full: FullOption = False,
     json: JsonOption = False,
+    folder: Annotated[
+        bool,
+        typer.Option("--folder", help="Share the script that draws with the other reports in DIR."),
+    ] = False,
     corrected: CorrectedOption = False,
 ) -> None:
-    """Print a run's summary and write its report: HTML with plots, and JSON."""
+    """Print a run's summary and write its report: one HTML file that opens anywhere, and JSON."""
     from evalake.cli import output as show
     from evalake.cli.outcome import print_coverage
     from evalake.core.files import place_in
@@ -25,9 +29,9 @@ def report(
     from evalake.storage.lake import Lake
     from evalake.tasks.report import build_report
 
-    folder = place_in(out, run)
+    place = place_in(out, run)
     built = build_report(Lake(lake), run, corrected=corrected)
-    page = write_page(built, folder)
+    page = write_page(built, place, shared=folder)
     if json:
         show.as_json({"run_id": run, "page": str(page), "data": str(page.with_name(DATA))})
         return

@@ -1,10 +1,11 @@
 """The report as an HTML file that needs no network, and the same as JSON beside it.
 
-The script that draws is five megabytes, so the reports of a folder share one, which lies beside their own folders.
+A page opens anywhere by itself. The script that draws is five megabytes, so reports of many runs may share one, which
+lies beside their own folders.
 
 Names, commands and replies may be hostile: Jinja escapes them, `wording.visible` shows what would hide, labels are
 escaped for Plotly's own pseudo-HTML, and a Content-Security-Policy lets nothing run but the page's own script, which it
-names by hash, and the shared one, which it names by a nonce drawn for each page; nothing else is fetched.
+names by hash, and the one that draws, which it names by a nonce drawn for each page; nothing else is fetched.
 """
 
 import base64
@@ -43,7 +44,7 @@ def as_json(data: Any) -> str:
 
 
 def write_files(folder: Path, texts: Mapping[str, str]) -> Path:
-    """Write texts into a folder, which is made where it is missing; returns the path of the last.
+    """Write texts into a folder, which is made where it is missing; returns the path of the last, or the folder.
 
     Files of an earlier report are replaced whole. Raises UsageError naming the folder where it cannot be written, or
     is not the user's alone.
@@ -58,7 +59,7 @@ def write_files(folder: Path, texts: Mapping[str, str]) -> Path:
             write_file(folder / name, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise UsageError(f"cannot write the report to {folder}: {error.strerror or error}") from error
-    return folder / list(texts)[-1]
+    return folder / list(texts)[-1] if texts else folder
 
 
 # Pages from templates: what was not written by us is escaped, and a name that a template lacks is an error.
@@ -146,6 +147,9 @@ def item_address(run_id: str, sample_hash: str) -> str:
 
 PAGE, DATA = "report.html", "report.json"
 
+MAIN_FIGURES = 5
+"""Figures that a page shows at once; its reader opens the further ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -161,6 +165,11 @@ class Section:
         """Whether it takes the page's whole width."""
         return self.drawing is None or self.drawing.wide
 
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to draw."""
+        return self.drawing is not None and not self.drawing.panels
+
 
 @dataclass(frozen=True, slots=True)
 class Mistakes:
@@ -173,18 +182,23 @@ class Mistakes:
     groups: tuple[tuple[str, int, tuple[tuple[str, tuple[str, ...]], ...]], ...]
 
 
-def write_page(report: Report, folder: Path) -> Path:
+def write_page(report: Report, folder: Path, *, shared: bool = False) -> Path:
     """Write `report.html` and `report.json` into `folder`, which is made where it is missing; returns the page's path.
 
-    The script that draws is written beside the folder, unless it is there byte for byte: the page runs it. Files of an
-    earlier report are replaced whole. Raises UsageError naming the folder where it cannot be written.
+    Files of an earlier report are replaced whole. Raises UsageError naming the folder where it cannot be written.
+
+    Args:
+        report: What is written.
+        folder: The folder of this report.
+        shared: Whether the script that draws is written beside the folder, for all reports there; else into the page.
     """
     from plotly.offline import get_plotlyjs
 
     script = get_plotlyjs()
-    if not _is_there(folder.parent / library_name(), script.encode()):
-        write_files(folder.parent, {library_name(): script})
-    return write_files(folder, {DATA: as_json(as_data(report)), PAGE: render(report)})
+    is_missing = shared and not _is_there(folder.parent / library_name(), script.encode())
+    write_files(folder.parent, {library_name(): script} if is_missing else {})
+    page = render(report, None if shared else script)
+    return write_files(folder, {DATA: as_json(as_data(report)), PAGE: page})
 
 
 def _is_there(file: Path, content: bytes) -> bool:
@@ -203,10 +217,11 @@ def library_name() -> str:
     return f"plotly-{get_plotlyjs_version()}.min.js"
 
 
-def render(report: Report) -> str:
-    """Render the page, which finds the script that draws in the folder above its own."""
+def render(report: Report, library: str | None = None) -> str:
+    """Render the page with the script that draws; None: the page finds it in the folder above its own."""
     script = source("plots.js")
-    sections = [_section(report, figure) for figure in report.shown]
+    every = [_section(report, figure) for figure in report.shown]
+    sections = [section for section in every if not section.empty]
     cells = [cell for section in sections for row in section.table.rows for cell in row]
     return fill(
         "page.html.j2",
@@ -218,6 +233,10 @@ def render(report: Report) -> str:
         coverage=coverage_table(report) if report.coverage else None,
         facts=facts(report),
         sections=sections,
+        main=MAIN_FIGURES,
+        empty=[
+            (section.title, " ".join(section.drawing.notes)) for section in every if section.empty and section.drawing
+        ],
         comparisons=comparisons_table(report) if any(report.comparisons.values()) else None,
         mistakes=tuple(_mistakes(report)) if report.answers else None,
         mistakes_title=report.answers.title if report.answers else None,
@@ -227,7 +246,8 @@ def render(report: Report) -> str:
         by_chance=multiplicity(sum(1 for cell in cells if cell.interval)),
         unreliable=UNRELIABLE,
         unknown=UNKNOWN,
-        library=library_name(),
+        library=None if library is None else Markup(library),
+        library_name=library_name(),
         nonce=secrets.token_urlsafe(16),
         script=Markup(script),
         script_hash=_hash(script),

@@ -122,7 +122,8 @@ def _report(context: RunContext, run: Run) -> str:
     if run.snapshot_id is None or not writes_reports():
         return f"`evalake report {run.run_id}` writes it" if run.snapshot_id else "none: nothing was measured"
     try:
-        page = write_page(build_report(context.lake, run.run_id), place_in(reports_folder(), run.run_id))
+        folder = place_in(reports_folder(), run.run_id)
+        page = write_page(build_report(context.lake, run.run_id), folder, shared=True)
     except UsageError as error:  # like a container's read-only folder
         logger.warning("%s", error)
         return f"`evalake report {run.run_id}` writes it"

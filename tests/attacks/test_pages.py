@@ -55,7 +55,7 @@ def test_a_planted_script_is_replaced(
         library.symlink_to(outside)
     else:
         library.write_text(PLANTED + " " * 6_000_000)
-    done = evalake_here("report", run, "--lake", lake, folder=work)
+    done = evalake_here("report", run, "--folder", "--lake", lake, folder=work)
     if planted == "a link":
         assert done.returncode == 2
         assert "is a link" in done.stderr
@@ -66,7 +66,7 @@ def test_a_planted_script_is_replaced(
     assert "planted" not in page.title()
     assert page.evaluate("typeof Plotly") == "object"
     first = library.stat()
-    evalake_here("report", run, "--lake", lake, folder=work)
+    evalake_here("report", run, "--folder", "--lake", lake, folder=work)
     assert library.stat().st_ino == first.st_ino  # what is there byte for byte is not written again
 
 

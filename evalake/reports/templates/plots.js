@@ -11,6 +11,7 @@
   const smallest = 8; // pixels of type that can be read
   const {library} = document.currentScript.dataset;
   const plots = [...document.querySelectorAll("[data-plot]")];
+  const shown = () => plots.filter((element) => element.clientWidth);
 
   // Columns of colours: their names are upright where they have no room side by side, their texts shrink or go.
   const fit = ({data, layout}, width) => {
@@ -46,9 +47,11 @@
   };
 
   const observer = new ResizeObserver((changes) => {
-    for (const {target, contentRect} of changes) draw(target, Math.floor(contentRect.width));
+    for (const {target, contentRect} of changes) {
+      if (contentRect.width) draw(target, Math.floor(contentRect.width)); // none while its details are closed
+    }
   });
   plots.forEach((element) => observer.observe(element));
-  addEventListener("beforeprint", () => plots.forEach((element) => draw(element, Math.min(paper, element.clientWidth))));
-  addEventListener("afterprint", () => plots.forEach((element) => draw(element, element.clientWidth)));
+  addEventListener("beforeprint", () => shown().forEach((element) => draw(element, Math.min(paper, element.clientWidth))));
+  addEventListener("afterprint", () => shown().forEach((element) => draw(element, element.clientWidth)));
 })();

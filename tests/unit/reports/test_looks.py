@@ -117,13 +117,19 @@ def page(browser: Browser) -> Iterator[Page]:
     assert wrong == []
 
 
+def opened(page: Page, report: Report, folder: Path) -> None:
+    """Open a report, and its further figures."""
+    page.goto(write_page(report, folder).as_uri())
+    page.locator("details.further").evaluate_all("all => all.forEach((each) => { each.open = true; })")
+
+
 @pytest.mark.parametrize("name", REPORTS)
 def test_at_every_width_drawings_keep_to_their_columns_and_labels_are_whole(
     page: Page, tmp_path: Path, name: str
 ) -> None:
     """The page is opened once, narrow, and made wider; the test below opens one wide."""
     page.set_viewport_size({"width": WIDTHS[0], "height": 900})
-    page.goto(write_page(REPORTS[name](), tmp_path / "run").as_uri())
+    opened(page, REPORTS[name](), tmp_path / "run")
     found = {}
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
@@ -135,7 +141,7 @@ def test_at_every_width_drawings_keep_to_their_columns_and_labels_are_whole(
 
 def test_drawings_follow_the_window_and_the_scheme(page: Page, tmp_path: Path) -> None:
     page.set_viewport_size({"width": 1600, "height": 900})
-    page.goto(write_page(by_rules(LONG), tmp_path / "run").as_uri())
+    opened(page, by_rules(LONG), tmp_path / "run")
     page.wait_for_function(DRAWN)
     page.set_viewport_size({"width": 390, "height": 900})
     page.wait_for_function('document.querySelector(".plot svg")?.getBoundingClientRect().width < 390')
