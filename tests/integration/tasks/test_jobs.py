@@ -159,13 +159,13 @@ def test_a_request_is_never_in_two_jobs(work: Work) -> None:
     assert texts(work.attempt("second")[1]) == ["ok"] * 3, "a run takes over the jobs of one that has ended"
 
 
-@pytest.mark.parametrize(("ceiling", "asked"), [("max_calls = 2\n", 2), ("max_cost_usd = 0.0021\n", 2)])
+@pytest.mark.parametrize(("ceiling", "asked"), [("max_calls = 2\n", 2), ("max_cost_usd = 0.003\n", 2)])
 def test_a_ceiling_counts_jobs_at_half_the_price(
     tmp_path: Path, model_server: ModelServer, ceiling: str, asked: int
 ) -> None:
     model_server.batches.held = True
     work = Work(tmp_path, model_server, FORMS[0], ceiling)
-    jobs, ended = work.attempt()  # a reply is assumed to have 1,000 tokens: 0.001 USD in a job, 0.002 in a call
+    jobs, ended = work.attempt()  # a call may cost 0.0023 USD, half of that in a job
     assert (jobs.waiting, len(ended), [each.is_refused for each in ended]) == (asked, 3 - asked, [True] * (3 - asked))
     assert [len(ended) for _, ended in (work.attempt(), work.attempt())] == [3 - asked] * 2, "the job holds its share"
     model_server.batches.held = False
