@@ -156,7 +156,7 @@ class BatchJobs:
             "expires_at": CREATED,
             "request_counts": {"total": total, "completed": done, "failed": job.failed},
             "output_file_id": f"out-{name}" if f"out-{name}" in self.files else None,
-            "errors": {"data": [{"message": self.refuses}]} if self.refuses else None,
+            "errors": {"data": [{"message": self.refuses}]} if state == "failed" else None,
         }
 
 

@@ -104,7 +104,6 @@ def killing(at: int, monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
     return lambda: next(steps) > at
 
 
-@pytest.mark.parametrize("work", FORMS, indirect=True)
 def test_an_attempt_may_die_at_any_step(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SETTLE", timedelta(0))
     for at in count():
@@ -185,6 +184,7 @@ def test_cancelled_jobs_answer_nothing_more_and_a_refused_one_says_why(work: Wor
     assert (sorted(work.states()), work.server.requests()) == (["closed", "closed"], [])
 
 
-def test_a_provider_without_jobs_is_refused_in_a_sentence(work: Work) -> None:
+def test_a_provider_without_jobs_is_refused_in_a_sentence(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MISTRAL_API_KEY", "key-of-the-test")
     with pytest.raises(ProviderError, match=r"evalake reaches no batch jobs of mistral, .*: leave --batch out, or"):
-        check(replace(work.plan.request, models=["mistral/small"], configuration_file=None), with_keys=False)
+        check(replace(work.plan.request, models=["mistral/small"], configuration_file=None))
