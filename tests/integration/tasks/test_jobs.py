@@ -44,7 +44,7 @@ class Work:
         lines = [{"sample_id": f"s{n}", "command": f"cat # {n:05d}", "label": "malicious"} for n in range(3)]
         data.write_text("".join(json.dumps(line) + "\n" for line in lines))
         self.lake, self.server, self.model = Lake(str(folder / "lake")), server, model
-        asked = {"models": [model], "datasets": [str(data)], "lake": self.lake.uri, "batch": True}
+        asked: Any = {"models": [model], "datasets": [str(data)], "lake": self.lake.uri, "batch": True}
         self.plan: Plan = check(RunRequest("command_guard", configuration_file=configuration, **asked))
 
     def context(self, run_id: str = "run") -> RunContext:
