@@ -74,7 +74,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the command; exits with 0 on success, 1 on failure, 2 on wrong usage, 3 on an undecided check."""
+    """Run the command; exits with 0 on success, 1 on failure, 2 on wrong usage, 3 on something undecided."""
     try:
         environment.prepare()
         escape_unencodable()

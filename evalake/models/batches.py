@@ -15,12 +15,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from evalake.core.errors import ProviderError
 from evalake.core.redaction import KnownKeys
 from evalake.models.cost import batch_share, messages_of
-from evalake.models.direct import read_whole
+from evalake.models.direct import read_whole, warm_up
 from evalake.models.direct_models import DIRECT, DirectModel, encoded
 from evalake.models.failures import AttemptFailed, excerpt
 from evalake.models.replies import reply_of
@@ -371,7 +372,14 @@ _FORMS: Mapping[str, type[BatchService]] = {
 def batch_service(route: Route, keys: KnownKeys) -> BatchService:
     """Open the batch jobs of a model. Raises ProviderError where its provider has none that evalake reaches."""
     require_batches(route)
+    _warm_up()
     return _FORMS[route.provider](route, keys)
+
+
+@cache
+def _warm_up() -> None:
+    """Import the parts of LiteLLM that read answers, without its warnings."""
+    warm_up()
 
 
 def require_batches(route: Route) -> None:

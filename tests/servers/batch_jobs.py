@@ -99,8 +99,8 @@ class BatchJobs:
     def _file(self, method: str, named: str, rest: list[str], body: bytes, request: Any) -> Any:
         if method == "POST":
             head = b"Content-Type: " + request.headers["Content-Type"].encode() + b"\r\n\r\n"
-            parts = list(message_from_bytes(head + body, policy=HTTP).iter_parts())  # type: ignore[attr-defined]
-            part = next(part for part in parts if part.get_filename())
+            parts = message_from_bytes(head + body, policy=HTTP).iter_parts()
+            part: Any = next(part for part in parts if part.get_filename())
             self.files[name := f"file-{len(self.operations)}"] = part.get_filename(), part.get_payload(decode=True)
             return {"id": name}
         if not named:
@@ -145,7 +145,7 @@ class BatchJobs:
             }
         state = (
             "failed"
-            if ended and self.refuses
+            if job.state == "ended" and self.refuses
             else {"open": "in_progress", "ended": "completed"}.get(job.state, job.state)
         )
         return {
@@ -156,7 +156,7 @@ class BatchJobs:
             "expires_at": CREATED,
             "request_counts": {"total": total, "completed": done, "failed": job.failed},
             "output_file_id": f"out-{name}" if f"out-{name}" in self.files else None,
-            "errors": {"data": [{"message": self.refuses}]} if self.refuses else None,
+            "errors": {"data": [{"message": self.refuses}]} if state == "failed" else None,
         }
 
 

@@ -1,12 +1,19 @@
 """Runs by batch jobs: they wait, collect, and end as runs by single calls do; nothing is lost or paid twice."""
 
+import json
 from typing import Any
 
 import polars as pl
 
-from evalake.contracts.tables import BATCH_JOBS, BATCH_REQUESTS, CALLS, METRIC_SNAPSHOTS
+from evalake.contracts.tables import BATCH_JOBS, BATCH_REQUESTS, CALLS, METRIC_SNAPSHOTS, RUN_ATTEMPTS, RUNS
+from evalake.flows.collect import collect
+from evalake.flows.evaluate import evaluate
+from evalake.server.viewer.run import run_detail
+from evalake.server.viewer.run_index import RunIndexes
 from evalake.suites.command_guard.contract import RESULTS
-from tests.integration.flows.workplace import Workplace
+from tests.integration.cli.command import evalake_here
+from tests.integration.flows.judges import strict
+from tests.integration.flows.workplace import MODEL, Workplace
 
 
 def values(work: Workplace, run_id: str) -> list[Any]:
@@ -21,8 +28,6 @@ def test_a_run_waits_collects_and_measures_what_one_by_calls_does(work: Workplac
     first = work.run(data, batch=True)
     assert (first["flow_state"], first["state"], first["calls_made"]) == ("Waiting", "incomplete", 0)
     assert "6 items for 1 batch jobs with 6 requests until 2096-10-02" in first["message"]
-    again = work.run(data, batch=True)
-    assert (again["run_id"], again["flow_state"], len(jobs.jobs)) == (first["run_id"], "Waiting", 1)
     jobs.held, jobs.expires, jobs.fails = False, {"# 00001"}, {"# 00002"}
     third = work.run(data, batch=True)
     assert (third["flow_state"], third["calls_made"]) == ("Waiting", 5)
@@ -37,3 +42,48 @@ def test_a_run_waits_collects_and_measures_what_one_by_calls_does(work: Workplac
     single = work.run(data, first_replicate=1)
     assert (single["calls_made"], values(work, single["run_id"])) == (6, values(work, last["run_id"]))
     assert work.rows(RESULTS).height == 12
+
+
+def test_the_flow_collect_goes_on_with_the_judges_of_what_came(work: Workplace) -> None:
+    subject, judge = "hosted_vllm/subject", "hosted_vllm/strict"
+    work.server.rule(model="subject", reply=json.dumps({"verdict": "safe", "confidence": 0.9, "findings": []}))
+    work.server.rule(model="strict", reply=strict)
+    for name in (subject, judge):
+        with work.configuration.open("a") as file:
+            file.write(f'[models."{name}"]\napi_base = "{work.server.api_base}"\nbatch = true\n')
+    asked = {"suite": "solidity_audit", "models": [subject], "judges": [judge], "first": 4, "lake": work.lake.uri}
+    place = {"lake": work.lake.uri, "configuration_file": str(work.configuration)}
+    assert evaluate(**asked, configuration_file=str(work.configuration), return_state=True).name == "Waiting"
+    told = []
+    for _ in range(3):
+        told.append(collect(**place, return_state=True).message)
+    assert told == [
+        "1 runs wait for batch jobs, 1 of them were continued",  # and its judges are asked
+        "1 runs wait for batch jobs, 1 of them were continued",
+        "0 runs wait for batch jobs, 0 of them were continued",
+    ]
+    run = work.rows(RUNS).row(0, named=True)
+    assert (work.rows(RUNS).height, run["state"], run["calls_made"], work.asked()) == (1, "completed", 8, 0)
+    assert work.rows(RUN_ATTEMPTS)["attempt"].sort().to_list() == [1, 2, 3]
+
+
+def test_the_command_exits_with_3_while_it_waits_and_shows_both_prices(work: Workplace) -> None:
+    work.configuration.write_text(work.configuration.read_text().replace("output = 2.0", "output = 2.0, batch = 0.5"))
+    order = ["run", "command_guard", "--models", MODEL, "--dataset", work.dataset(2), "--batch"]
+    order += ["--config", str(work.configuration), "--lake", work.lake.uri]
+    first, _, cost = evalake_here(*order, "--dry-run", folder=work.folder).stdout.partition("by batch jobs about ")
+    assert (first.count("USD;"), cost[:1]) == (1, "0")
+    work.server.batches.held = True
+    waiting = evalake_here(*order, "--json", folder=work.folder)
+    assert (waiting.returncode, json.loads(waiting.stdout)["state"]) == (3, "waiting")
+    assert "hosted_vllm/guard: in_progress, 0 of 2 answered until 2096-10-02" in waiting.stderr
+    place = ["--lake", work.lake.uri]
+    (listed,) = json.loads(evalake_here("runs", "--json", *place, folder=work.folder).stdout)
+    assert listed["state"] == "waiting"
+    job = run_detail(RunIndexes(work.lake), listed["run_id"]).jobs[0]
+    assert (job.state, job.done, job.requests) == ("in_progress", 0, 2)
+    cancel = ["cancel", listed["run_id"], "--config", str(work.configuration), *place]
+    assert evalake_here(*cancel, folder=work.folder).returncode == 0
+    assert [each.state for each in work.server.batches.jobs.values()] == ["cancelled"]
+    again = evalake_here(*cancel, folder=work.folder)
+    assert (again.returncode, "waits for no batch job" in again.stderr) == (1, True)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -12,11 +13,13 @@ import httpx
 import pytest
 
 from evalake.contracts.tables import BATCH_JOBS, CALLS
+from evalake.core.errors import ProviderError
+from evalake.models.request import Reply
 from evalake.request import RunRequest
 from evalake.storage.lake import Lake
 from evalake.tasks import jobs as module
 from evalake.tasks.converse import Conversation
-from evalake.tasks.jobs import Jobs
+from evalake.tasks.jobs import Jobs, cancel_jobs
 from evalake.tasks.preflight import Plan, check
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.walk import walk
@@ -41,7 +44,7 @@ class Work:
         lines = [{"sample_id": f"s{n}", "command": f"cat # {n:05d}", "label": "malicious"} for n in range(3)]
         data.write_text("".join(json.dumps(line) + "\n" for line in lines))
         self.lake, self.server, self.model = Lake(str(folder / "lake")), server, model
-        asked = {"models": [model], "datasets": [str(data)], "lake": self.lake.uri, "batch": True}
+        asked: Any = {"models": [model], "datasets": [str(data)], "lake": self.lake.uri, "batch": True}
         self.plan: Plan = check(RunRequest("command_guard", configuration_file=configuration, **asked))
 
     def context(self, run_id: str = "run") -> RunContext:
@@ -67,6 +70,11 @@ class Work:
         return sorted(rows["state"])
 
 
+def texts(ended: list[Conversation]) -> list[str | None]:
+    """The replies of conversations that were answered."""
+    return [outcome.text for each in ended if isinstance(outcome := each.answered[-1].outcome, Reply)]
+
+
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_KEY", "key-of-the-test")
@@ -78,13 +86,11 @@ def work(tmp_path: Path, model_server: ModelServer, request: pytest.FixtureReque
 
 
 def killing(at: int, monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
-    """Kill this attempt at one of its steps: before or after each commit and each request; tells whether it was."""
+    """Kill this attempt once a step of it, a commit or a request, is done; returns a function that tells if it was."""
     steps = count()
 
     def around(step: Callable[..., Any]) -> Callable[..., Any]:
         def stepped(*args: Any, **kwargs: Any) -> Any:
-            if next(steps) == at:
-                raise KilledError
             done = step(*args, **kwargs)
             if next(steps) == at:
                 raise KilledError
@@ -98,29 +104,87 @@ def killing(at: int, monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
     return lambda: next(steps) > at
 
 
-@pytest.mark.parametrize("work", FORMS, indirect=True)
 def test_an_attempt_may_die_at_any_step(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SETTLE", timedelta(0))
-    kills = 0
     for at in count():
         folder = tmp_path / str(at)
         folder.mkdir()
         work = Work(folder, work.server, work.model)
         jobs = work.server.batches
         jobs.paid.clear()
-        with monkeypatch.context() as patch:
+        with monkeypatch.context() as patch, suppress(KilledError):
             reached = killing(at, patch)
-            try:
-                work.attempt()
-                work.attempt()
-            except KilledError:
-                kills += 1
+            work.attempt()
+            work.attempt()
         ended = work.to_the_end()
         assert sorted(jobs.paid.values()) == [1, 1, 1], at
-        assert (len(ended), sorted(each.answered[-1].outcome.text for each in ended)) == (3, ["ok"] * 3)
+        assert texts(ended) == ["ok"] * 3
         calls = work.lake.frame(CALLS).collect()
         assert (calls.height, calls["prompt_hash"].n_unique(), calls["cost_usd"].unique().to_list()) == (3, 3, [15e-6])
         assert (work.states(), jobs.files) == (["closed"], {})
         if not reached():
             break
-    assert kills == at > 15
+    assert at > 7
+
+
+@pytest.mark.parametrize("work", FORMS, indirect=True)
+def test_a_job_whose_submission_was_not_answered_is_found_at_its_provider(work: Work) -> None:
+    jobs = work.server.batches
+    jobs.held, jobs.drops = True, {"POST batches"}
+    assert work.attempt()[0].waiting == 3
+    assert work.states() == ["submitting"]
+    held = work.attempt()[0]
+    assert (held.waiting, len(jobs.jobs)) == (3, 1)
+    jobs.held = False
+    assert texts(work.to_the_end()) == ["ok"] * 3
+    assert sorted(jobs.paid.values()) == [1, 1, 1]
+
+
+def test_a_submission_that_may_be_under_way_is_not_repeated(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch, suppress(KilledError):
+        killing(3, patch)  # the row that says so is written
+        work.attempt()
+    assert (work.states(), work.server.batches.jobs) == (["submitting"], {})
+    waiting = work.attempt()[0]
+    assert (waiting.waiting, work.server.batches.jobs) == (3, {})
+    assert "is known in two minutes" in str(waiting.message)
+
+
+def test_a_request_is_never_in_two_jobs(work: Work) -> None:
+    work.server.batches.held = True
+    assert work.attempt("first")[0].waiting == work.attempt("second")[0].waiting == 3
+    assert len(work.server.batches.jobs) == 1
+    work.server.batches.held = False
+    assert texts(work.attempt("second")[1]) == ["ok"] * 3, "a run takes over the jobs of one that has ended"
+
+
+@pytest.mark.parametrize(("ceiling", "asked"), [("max_calls = 2\n", 2), ("max_cost_usd = 0.003\n", 2)])
+def test_a_ceiling_counts_jobs_at_half_the_price(
+    tmp_path: Path, model_server: ModelServer, ceiling: str, asked: int
+) -> None:
+    model_server.batches.held = True
+    work = Work(tmp_path, model_server, FORMS[0], ceiling)
+    jobs, ended = work.attempt()  # a call may cost 0.0023 USD, half of that in a job
+    assert (jobs.waiting, len(ended), [each.is_refused for each in ended]) == (asked, 3 - asked, [True] * (3 - asked))
+    assert [len(ended) for _, ended in (work.attempt(), work.attempt())] == [3 - asked] * 2, "the job holds its share"
+    model_server.batches.held = False
+    assert len(texts(work.attempt()[1])) == asked
+
+
+def test_cancelled_jobs_answer_nothing_more_and_a_refused_one_says_why(work: Work) -> None:
+    jobs = work.server.batches
+    jobs.held = True
+    work.attempt()
+    assert [job.state for job in cancel_jobs(work.context(), "run")] == ["cancelling"]
+    assert [job.state for job in jobs.jobs.values()] == ["cancelled"]
+    jobs.held, jobs.refuses = False, "the billing limit is reached"
+    assert work.attempt()[0].waiting == 3, "what was not asked goes into a new job"
+    ended = work.attempt()[1]
+    assert {(each.failed, each.answered[-1].outcome.message) for each in ended} == {(True, jobs.refuses)}  # type: ignore[union-attr]
+    assert (sorted(work.states()), work.server.requests()) == (["closed", "closed"], [])
+
+
+def test_a_provider_without_jobs_is_refused_in_a_sentence(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MISTRAL_API_KEY", "key-of-the-test")
+    with pytest.raises(ProviderError, match=r"evalake reaches no batch jobs of mistral, .*: leave --batch out, or"):
+        check(replace(work.plan.request, models=["mistral/small"], configuration_file=None))
