@@ -63,6 +63,22 @@ def test_a_view_whose_tables_are_missing_is_left_out() -> None:
     ]
 
 
+def test_each_file_has_statistics_of_what_views_filter_by() -> None:
+    filtered = {
+        "run_id",
+        "landed_by_run",
+        "suite",
+        "model",
+        "judge",
+        "dataset",
+        "sample_hash",
+        "prompt_hash",
+        "snapshot_id",
+    }
+    for contract in all_contracts():
+        assert not filtered.intersection([*contract.column][32:]), contract.table  # Delta's default
+
+
 def test_replies_shows_the_reply_of_each_key(lake: Lake) -> None:
     ledger.append(lake, [call(1, response="first")])
     ledger.append(lake, [call(1, response="second")])
