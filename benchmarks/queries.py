@@ -19,7 +19,7 @@ from deltalake import write_deltalake
 from benchmarks.material import CATEGORIES, fill
 from benchmarks.measure import Measure, report, say
 from benchmarks.place import child, folder
-from evalake.contracts.engines.arrow import polars_schema
+from evalake.contracts.engines.arrow import conform, polars_schema
 from evalake.contracts.tables import CALLS
 from evalake.metrics.compute import measure
 from evalake.storage.lake import Lake
@@ -77,7 +77,7 @@ def fill_results(lake: Lake, rows: int) -> None:
     for first in range(0, rows, AT_ONCE):
         number = pl.int_range(first, min(first + AT_ONCE, rows), eager=True)
         digest = pl.Series([f"{each:064x}" for each in number])
-        given = {
+        given: dict[str, pl.Expr | pl.Series] = {
             "landed_by_run": pl.lit(f"run {first}"),
             "model": pl.lit(MODELS[first // AT_ONCE % len(MODELS)]),
             **dict.fromkeys(("sample_hash", "prompt_hash", "reply_hash"), digest),
@@ -88,15 +88,14 @@ def fill_results(lake: Lake, rows: int) -> None:
             "label": pl.lit("harmless"),
             "origin": pl.lit("call"),
         }
+        columns: dict[str, pl.Expr | pl.Series] = {name: pl.lit(None, kind) for name, kind in schema.items()}
         plain = {
             each.name: pl.lit("x" if schema[each.name] == pl.String else 0)
             for each in RESULTS.columns
             if not each.nullable
         }
-        frame = pl.DataFrame({"number": number}).select(
-            **{name: pl.lit(None, kind) for name, kind in schema.items()} | plain | given
-        )
-        write_deltalake(table, frame.cast(dict(schema)).to_arrow(), mode="append")
+        frame = pl.DataFrame({"number": number}).select(**{**columns, **plain, **given})
+        write_deltalake(table, conform(frame, RESULTS).to_arrow(), mode="append")
 
 
 def _reads(lake: Lake) -> pl.LazyFrame:
