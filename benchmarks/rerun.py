@@ -8,7 +8,7 @@ imports the libraries of a run.
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -56,7 +56,7 @@ def main() -> None:
     )
 
 
-def _over(rounds: list[Mapping[str, float]], name: str, reference: str) -> float:
+def _over(rounds: Sequence[Mapping[str, float]], name: str, reference: str) -> float:
     return median(each[name] / each[reference] for each in rounds)
 
 

@@ -233,6 +233,15 @@ class LedgerIndex:
         return self.first.files_with(hashes) | self.later.files_with(hashes)
 
 
+DISTINCT = "evalake.distinct"  # a property of the ledger: the version up to which no key has two rows
+
+
+def distinct_until(table: DeltaTable) -> int | None:
+    """Read up to which version of the ledger no key has two rows; None where it is not known."""
+    text = table.metadata().configuration.get(DISTINCT, "")
+    return int(text) if text.isdecimal() else None
+
+
 def superseded(calls: pl.LazyFrame) -> pl.LazyFrame:
     """Select key, revision and version of the rows that are not the first reply to their call."""
     version, of_call = pl.col("ledger_version"), [*KEY, "reply_revision"]

@@ -145,6 +145,7 @@ def _maintain(lake: Lake, contract: Contract, keep: list[int], retention_hours: 
             _keep_log(table)
             if contract is CALLS:
                 join_files(table, ledger.COMPACT_TARGET, ledger.COMPACTED)
+                _mark_distinct(table)
             else:
                 join_files(table)
         old = _old_files(table, keep, hours)
@@ -174,6 +175,17 @@ def _drop_superseded(table: DeltaTable, dry_run: bool) -> int:
     if losers.height and not dry_run:
         begin_merge(table, losers, losers.columns).when_matched_delete().execute()
     return losers.height
+
+
+def _mark_distinct(table: DeltaTable) -> None:
+    """Note on the ledger that no key has two rows, where that is so; queries then compare later rows only."""
+    version, known = table.version(), ledger.distinct_until(table)
+    rows = pl.scan_delta(table)
+    if known is not None and rows.filter(pl.col("ledger_version") > known).head(1).collect().is_empty():
+        return
+    hashes = rows.select(pl.struct(ledger.KEY).hash()).collect(engine="streaming").to_series()
+    if hashes.n_unique() == hashes.len():
+        table.alter.set_table_properties({ledger.DISTINCT: str(version)}, raise_if_not_exists=False)
 
 
 def _old_files(table: DeltaTable, keep: list[int], hours: int) -> list[str]:

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
 from typing import Any
 
 import polars as pl
@@ -21,12 +20,10 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.failures import with_reasons
-from evalake.tasks.measure import run_results
+from evalake.tasks.measure import parts_of, run_results
 
 EMPTY_KIND = "empty_kind"
 """The column by which result rows name an empty reply, in suites that have it."""
-
-ITEMS_AT_ONCE = 50_000  # whose rows are joined, which bounds memory
 
 _GROUP = ("model", "judge", "dataset")
 _OUTCOME = (*_GROUP, "label", "missing", "without_verdict")
@@ -67,10 +64,7 @@ def cover(
         judges: The called judges; none where rules judge.
         sources: The sources of its datasets.
     """
-    size = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id).select(pl.len()).collect().item()
-    parts = max(1, ceil(size / ITEMS_AT_ONCE))
-    of_part = (pl.col("sample_hash").hash() % parts == part for part in range(parts))
-    counts = pl.concat([_outcomes(lake, suite, run_id, judges, samples) for samples in of_part])
+    counts = pl.concat([_outcomes(lake, suite, run_id, judges, part) for part in parts_of(lake, run_id, {})])
     counted = counts.group_by(_OUTCOME).agg(pl.col("len").sum()).sort(_OUTCOME)
     by_source = {source.dataset: source for source in sources}
     return [
@@ -79,14 +73,15 @@ def cover(
     ]
 
 
-def _outcomes(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str], samples: pl.Expr) -> pl.DataFrame:
-    """Count the items of some samples of a run by `_OUTCOME`.
+def _outcomes(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str], samples: pl.Expr | None) -> pl.DataFrame:
+    """Count the items of a part of a run by `_OUTCOME`.
 
     `missing` says why there is no answer, `without_verdict` why it cannot be read.
     """
     asked = pl.col("judge").is_in(list(judges)) if judges else pl.col("judge").is_null()
-    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id, asked, samples)
-    labels = lake.frame(SAMPLES).filter(pl.col("suite") == suite.name, samples).select("sample_hash", "label")
+    ours = () if samples is None else (samples,)
+    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id, asked, *ours)
+    labels = lake.frame(SAMPLES).filter(pl.col("suite") == suite.name, *ours).select("sample_hash", "label")
     results = run_results(lake, suite, run_id, {}, samples).select(
         *ITEM_KEY,
         pl.lit(True).alias("has_row"),

@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 import polars as pl
@@ -149,8 +150,17 @@ def with_clusters(rows: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
     merged = _components(pairs.to_list())
     of_sample = named.select("sample_hash", pl.col("cluster").replace(merged).alias("of sample"))
     own = pl.col("cluster") if "cluster" in rows.columns else pl.lit(None, pl.String)
-    joined = rows.join(of_sample, on="sample_hash", how="left", maintain_order="left")
+    joined = _with_one(rows, of_sample)
     return joined.with_columns(cluster=pl.coalesce("of sample", own, "sample_hash")).drop("of sample")
+
+
+def _with_one(rows: pl.DataFrame, of_sample: pl.DataFrame) -> pl.DataFrame:
+    """Add a column of samples to result rows, whose other columns are not copied."""
+    return rows.with_columns(
+        rows.select("sample_hash")
+        .join(of_sample, on="sample_hash", how="left", maintain_order="left")
+        .drop("sample_hash")
+    )
 
 
 def with_strata(rows: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
@@ -158,7 +168,7 @@ def with_strata(rows: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
     of_sample = samples.select(
         "sample_hash", pl.struct("dataset", "label", "category").struct.json_encode().alias(STRATUM)
     )
-    return rows.join(of_sample, on="sample_hash", how="left", maintain_order="left")
+    return _with_one(rows, of_sample)
 
 
 def was_drawn(lake: Lake, run_id: str) -> bool:
@@ -255,7 +265,9 @@ def several_versions(lake: Lake, run_id: str, versions: Versions) -> list[str]:
     items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
     replies = lake.frame(CALLS).select("model", "model_reported", *ledger.KEY).drop_nulls("model_reported")
     reported = replies.join(ledger.calls_of(items), on=ledger.KEY, how="semi")
-    counts = reported.group_by("model", "model_reported").len().sort("model", "model_reported").collect()
+    counts = (
+        reported.group_by("model", "model_reported").len().sort("model", "model_reported").collect(engine="streaming")
+    )
     several = counts.filter(pl.len().over("model") > 1).group_by("model", maintain_order=True)
     versions_of = {
         model: [f"{version} ({count:,} calls)" for version, count in part.select("model_reported", "len").iter_rows()]
@@ -293,13 +305,15 @@ def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions, without
     `dataset_version` is the run's; rows of one `cluster` depend on one another. The columns `without` are left out: of
     hundreds of thousands of rows, texts take most of the memory.
     """
-    rows = run_results(lake, suite, run_id, versions).drop(without)
+    parts = [
+        run_results(lake, suite, run_id, versions, part).drop(without) for part in parts_of(lake, run_id, versions)
+    ]
+    rows = pl.concat([part.collect() for part in parts]).lazy()
     if suite.people is not None:
         rows = _with_people(rows, lake.pinned(HUMAN_LABELS, versions).filter(pl.col("suite") == suite.name), suite)
     if suite.metrics.join_inputs is not None:
-        read = rows.collect().lazy()  # once: the plan of what follows has its rows in many places
-        rows = suite.metrics.join_inputs(read, {c.table: lake.pinned(c, versions) for c in suite.metrics.inputs})
-    frame = rows.collect(engine="streaming")
+        rows = suite.metrics.join_inputs(rows, {c.table: lake.pinned(c, versions) for c in suite.metrics.inputs})
+    frame = rows.collect()
     samples = run_samples(lake, suite, frame, versions)
     clustered = with_clusters(frame, samples)
     return with_strata(clustered, samples) if was_drawn(lake, run_id) else clustered
@@ -328,15 +342,25 @@ def run_samples(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Version
     return samples.with_columns(input=repeated).unique("sample_hash").collect(engine="streaming")
 
 
+ITEMS_AT_ONCE = 50_000  # whose rows are joined, which bounds memory
+
+
+def parts_of(lake: Lake, run_id: str, versions: Versions) -> list[pl.Expr | None]:
+    """Divide the items of a run into parts, as conditions of `sample_hash`; a small run is one part, without any."""
+    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id).select(pl.len()).collect().item()
+    parts = ceil(items / ITEMS_AT_ONCE)
+    return [None] if parts < 2 else [pl.col("sample_hash").hash() % parts == part for part in range(parts)]
+
+
 def run_results(
     lake: Lake, suite: Suite, run_id: str, versions: Versions, samples: pl.Expr | None = None
 ) -> pl.LazyFrame:
     """Read the result rows of the items of a run; with a condition of `sample_hash`, of these samples."""
-    of_samples = pl.lit(True) if samples is None else samples
-    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id, of_samples)
+    ours = () if samples is None else (samples,)
+    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id, *ours)
     models = items.select("model").unique().collect()["model"].to_list()
     results = lake.pinned(suite.results, versions).filter(
-        pl.col("model").is_in(models), pl.col("scorer_version") == suite.scoring.version, of_samples
+        pl.col("model").is_in(models), pl.col("scorer_version") == suite.scoring.version, *ours
     )
     key = [name for name in ITEM_KEY if name in suite.results.column]
     judged_by_rules = [pl.lit(None, pl.String).alias(name) for name in ITEM_KEY if name not in key]

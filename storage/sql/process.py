@@ -17,18 +17,22 @@ import polars as pl
 import pyarrow as pa
 
 from evalake.contracts.contract import Contract
+from evalake.contracts.tables import CALLS
 from evalake.core.errors import EvalakeError, LakeError, QueryError
 from evalake.storage.lake import Opened
+from evalake.storage.ledger import distinct_until
 from evalake.storage.sql.catalogue import files_of, register_table
 from evalake.storage.sql.query import REFUSED, Request
 from evalake.storage.sql.start import MEGABYTE, Limits
-from evalake.storage.sql.views import View
+from evalake.storage.sql.views import REPLIES, View
 
 # DuckDB also proposes unrelated tables and its own
 _HINT = re.compile(r'!? Did you mean "([^"]*)"\?')
 _OWN_TABLE = re.compile("pg_|duckdb_|sqlite_|pragma_|information_schema")
 
 _ABSENT_TABLE = re.compile(r'Table with name "?(\w+)"? does not exist')
+
+_OF_ALL = "from calls group by prompt_hash, replicate, endpoint"  # in the view of replies
 
 _WORD = re.compile(r"\w+")
 _READS_CATALOGUE = re.compile(
@@ -87,7 +91,7 @@ def _answer_from(request: Request, names: Collection[str]) -> None:
             if contract.table in opened:
                 register_table(connection, contract, opened[contract.table], files[contract.table])
         for view in _views(request, names, opened, unreadable):
-            connection.execute(f"create temp view {view.name} as {view.sql}")
+            connection.execute(f"create temp view {view.name} as {_sql_of(view, opened)}")
         connection.execute("set lock_configuration = true")
         _confine(request.limits)
         try:
@@ -145,6 +149,16 @@ def _views(
             unreadable[view.name] = unreadable[missing[0]]
         elif opened.keys() >= set(view.needs):
             yield view
+
+
+def _sql_of(view: View, opened: Mapping[str, Opened | None]) -> str:
+    """Return the SQL of a view; keys are compared with later rows alone where the ledger has none twice before."""
+    table = opened.get(CALLS.table)
+    if view.name != REPLIES.name or table is None or (version := distinct_until(table.table)) is None:
+        return view.sql
+    key = "prompt_hash, replicate, endpoint"
+    later = f"semi join (select {key} from calls where ledger_version > {version}) using ({key})"
+    return view.sql.replace(_OF_ALL, f"from calls {later} {_OF_ALL.removeprefix('from calls ')}")
 
 
 def _open(request: Request, contract: Contract) -> Opened | None:

@@ -8,11 +8,13 @@ import polars as pl
 import pytest
 
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import CORE_CONTRACTS
+from evalake.contracts.tables import CALLS, CORE_CONTRACTS
 from evalake.contracts.tables.metrics import JUDGE_VERSIONS
 from evalake.storage import ledger
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
+from evalake.storage.ledger import distinct_until
+from evalake.storage.maintenance import maintain
 from evalake.storage.sql.query import query
 from evalake.storage.sql.views import views
 from evalake.suites.registry import all_contracts, suite
@@ -61,11 +63,43 @@ def test_a_view_whose_tables_are_missing_is_left_out() -> None:
     ]
 
 
+def test_each_file_has_statistics_of_what_views_filter_by() -> None:
+    filtered = {
+        "run_id",
+        "landed_by_run",
+        "suite",
+        "model",
+        "judge",
+        "dataset",
+        "sample_hash",
+        "prompt_hash",
+        "snapshot_id",
+    }
+    for contract in all_contracts():
+        assert not filtered.intersection([*contract.column][32:]), contract.table  # Delta's default
+
+
 def test_replies_shows_the_reply_of_each_key(lake: Lake) -> None:
     ledger.append(lake, [call(1, response="first")])
     ledger.append(lake, [call(1, response="second")])
     assert ask(lake, "select response from replies") == [("first",)]
     assert ask(lake, "select count(*) from calls") == [(2,)]
+
+
+def test_replies_shows_the_reply_of_each_key_after_maintenance_too(lake: Lake) -> None:
+    ledger.append(lake, [call(number, response="first") for number in range(4)])
+    maintain(lake, [CALLS])
+    assert distinct_until(lake.open(CALLS)) is not None
+    version = lake.version(CALLS)
+    maintain(lake, [CALLS])
+    assert lake.version(CALLS) == version  # nothing has come since
+    ledger.append(lake, [call(1, response="second"), call(2, response="again", revision=1), call(9, response="new")])
+    replies = [(0, "first"), (1, "first"), (2, "again"), (3, "first"), (9, "new")]
+    said = "select (request ->> '$.question')::int as question, response from replies order by question"
+    assert ask(lake, said) == replies
+    maintain(lake, [CALLS])
+    ledger.append(lake, [call(9, response="later")])
+    assert ask(lake, said) == replies
 
 
 def test_a_run_has_all_its_rows_whichever_run_landed_them(filled: Lake) -> None:
