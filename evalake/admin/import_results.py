@@ -25,7 +25,6 @@ from evalake.storage.forget import forgotten_samples
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import Key, LedgerIndex
 from evalake.suites.declared.formats.merge import merge
-from evalake.suites.registry import suite as find_suite
 from evalake.suites.registry import suite_of_task
 from evalake.tasks.collect import derive
 from evalake.tasks.converse import Conversation, call_row, exchange_of
@@ -89,6 +88,7 @@ def _land(
         started_at=started,
     )
     runs.save(lake, run)
+    lake.ensure(suite.results)  # which says what the suite is, where it has no code
     refused = quarantine(lake, run_id, run_id, read.refused)
     refused += extract(lake, run_id, datasets).quarantined
     conversations = _keep_replies(context, read.recorded)
@@ -121,11 +121,13 @@ def import_tool_results(
 
     Raises UsageError where the suite takes no such results, SourceError where nothing can be imported.
     """
+    suites: dict[str, Suite] = {}
     by_suite: dict[str, list[ToolResults]] = {}
     for each in results:
-        by_suite.setdefault((suite or suite_of_task(each.task)).name, []).append(each)
+        own = suite or suite_of_task(each.task)
+        by_suite.setdefault(suites.setdefault(own.name, own).name, []).append(each)
     return [
-        _import_answers(lake, suite or find_suite(name), own, configuration or Configuration(), labels, tolerance)
+        _import_answers(lake, suites[name], own, configuration or Configuration(), labels, tolerance)
         for name, own in by_suite.items()
     ]
 

@@ -16,9 +16,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from evalake.core.configuration import SUITE_SUFFIXES, suite_paths, users_file
+from evalake.core.configuration import SUITE_SUFFIXES, suite_paths
 from evalake.core.errors import ConfigurationError, SuiteError
-from evalake.core.files import make_folder, write_file
 from evalake.core.hashing import content_hash
 
 ENTRY_POINTS = "evalake.suites"
@@ -70,15 +69,13 @@ def places() -> dict[str, Place]:
                 f"two suites are called {place.name}: rename {other.description} or {place.description}"
             )
         by_name[place.name] = place
-    return {place.name: place for place in _imported()} | by_name  # an import never takes a suite's name
+    return by_name
 
 
 def manifest(place: Place) -> Manifest:
     """Read the manifest of a suite, empty where it has none. Raises SuiteError where its `suite.toml` is wrong."""
     if place.file is not None:
         return _told(place.file)
-    if place.module == IMPORTED:
-        return Manifest(asks="nothing: its results were scored by another tool")
     file = None if place.folder is None else place.folder / _MANIFEST
     if file is None or not file.is_file():
         return Manifest()
@@ -126,28 +123,6 @@ def _in_folder(folder: Path) -> Iterator[Place]:
         name = file.parent.name
         package = "evalake.suites" if folder == FOLDER else f"evalake_suites_{content_hash([str(folder)])[:12]}"
         yield Place(name, str(file), f"{package}.{name}.suite", folder=file.parent)
-
-
-# Suites of imported results: the user's own folder remembers their names.
-
-IMPORTED = "evalake.suites.declared.imported"
-
-
-def remember_imported(name: str) -> None:
-    """Remember the name of a suite of imported results. Raises ConfigurationError where it cannot be written."""
-    try:
-        write_file(make_folder(_imported_folder()) / f"{name}.imported", "")
-    except OSError as error:
-        raise ConfigurationError(f"cannot write into {_imported_folder()}: {error.strerror}") from error
-
-
-def _imported() -> Iterator[Place]:
-    for file in sorted(_imported_folder().glob("*.imported")):
-        yield Place(file.stem, f"the imported results that {file} names", IMPORTED)
-
-
-def _imported_folder() -> Path:
-    return users_file().parent / "suites"
 
 
 @cache

@@ -1,23 +1,30 @@
-"""The suites: each is imported when it is asked for, from where `evalake.suites.places` finds it."""
+"""The suites: each is imported when it is asked for, from where `evalake.suites.places` finds it.
+
+Results of other tools have no code, and those of a suite's file outlive it: the lake's own tables say what they hold.
+"""
 
 import json
 import logging
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+from polars import scan_delta
+
 from evalake.contracts.contract import Contract
 from evalake.contracts.tables import CORE_CONTRACTS
-from evalake.core.errors import EvalakeError, SuiteError, UsageError, did_you_mean
+from evalake.contracts.tables.runs import RUNS
+from evalake.core.errors import EvalakeError, LakeError, SuiteError, UsageError, did_you_mean
 from evalake.core.files import Files
 from evalake.core.hashing import content_hash
 from evalake.models.request import Baseline, Reply
 from evalake.sdk import Exchange, Item, Sample, Suite
-from evalake.suites.places import FOLDER, IMPORTED, Manifest, Place, manifest, places, remember_imported
+from evalake.storage.lake import Lake, named_lakes
+from evalake.suites.places import FOLDER, Manifest, Place, manifest, places
 
 logger = logging.getLogger("evalake.suites")
 _OF_A_SUITE = (".py", ".md", ".txt", ".jinja", ".jsonl", ".json", ".csv")  # files that a suite's file may name
@@ -25,8 +32,9 @@ _told: set[str] = set()  # broken suites that this process has named
 
 
 def suite_names() -> tuple[str, ...]:
-    """List the names of all suites, sorted; none is imported for it."""
-    return tuple(sorted(places()))
+    """List the names of all suites, sorted, with those whose results alone are in a lake; none is imported for it."""
+    known = places()
+    return tuple(sorted({*known, *_without_code(known)}))
 
 
 def suite(name: str) -> Suite:
@@ -36,6 +44,8 @@ def suite(name: str) -> Suite:
     """
     known = places()
     if name not in known:
+        if (found := _without_code(known).get(name)) is not None:
+            return found
         choose = did_you_mean(name, known) or f": choose one of {', '.join(sorted(known))}"
         raise UsageError(f"there is no suite {name!r}{choose}")
     return _load(known[name])
@@ -43,8 +53,11 @@ def suite(name: str) -> Suite:
 
 def manifest_of(name: str) -> Manifest:
     """Read what a suite says of itself; only one that says nothing is imported for it. A broken one offers nothing."""
+    known = places()
+    if name not in known:
+        return Manifest(asks="nothing: its results alone are here", starter=())
     try:
-        told = manifest(places()[name])
+        told = manifest(known[name])
         if told != Manifest():
             return told
         loaded = suite(name)
@@ -60,19 +73,13 @@ def manifest_of(name: str) -> Manifest:
 
 
 def suite_of_task(task: str) -> Suite:
-    """Load the suite of imported results of a task; a new one is remembered.
-
-    Raises UsageError where the name that the task gives is another suite's.
-    """
-    from evalake.suites.declared.imported import suite_name
+    """Make the suite of imported results of a task. Raises UsageError where its name is another suite's."""
+    from evalake.suites.declared.imported import imported_suite, suite_name
 
     name = suite_name(task)
-    known = places().get(name)
-    if known is None:
-        remember_imported(name)
-    elif known.module != IMPORTED:
+    if (known := places().get(name)) is not None:
         raise UsageError(f"the task {task} has the name of another suite, {known.description}: name one with --suite")
-    return suite(name)
+    return imported_suite(name)
 
 
 def suite_folders() -> Mapping[str, Path]:
@@ -91,9 +98,7 @@ def source_hash(name: str) -> str | None:
 
 def baselines() -> Mapping[str, Baseline]:
     """Collect the rule-based models of all suites, by name."""
-    return {
-        baseline: function for each in usable_suites() for baseline, function in each.conversation.baselines.items()
-    }
+    return {baseline: function for each in _of_code() for baseline, function in each.conversation.baselines.items()}
 
 
 def all_contracts() -> tuple[Contract, ...]:
@@ -110,6 +115,11 @@ def all_contracts() -> tuple[Contract, ...]:
 
 def usable_suites() -> Iterator[Suite]:
     """Yield every suite that can be used; one that is broken is named once, and the others are there without it."""
+    yield from _without_code(places()).values()
+    yield from _of_code()
+
+
+def _of_code() -> Iterator[Suite]:
     for _, place in sorted(places().items()):
         try:
             yield _load(place)
@@ -143,10 +153,6 @@ def _declared(place: Place, files: tuple[tuple[str, int, int], ...]) -> Suite:
 
 def _import(place: Place) -> Suite:
     """Import a suite. A folder outside Python's path is a package of its own, so that its modules import each other."""
-    if place.module == IMPORTED:
-        from evalake.suites.declared.imported import imported_suite
-
-        return imported_suite(place.name)
     package = place.module.rpartition(".")[0]
     if place.folder is not None and place.folder.parent != FOLDER:
         for name, folder in ((package.rpartition(".")[0], place.folder.parent), (package, place.folder)):
@@ -166,6 +172,46 @@ def _import(place: Place) -> Suite:
             f"{place.description} must hold a {place.attribute}, an evalake.sdk.Suite named {place.name!r}"
         )
     return loaded
+
+
+# Suites whose code is not here: imported results, and those of a file that another user or machine has.
+
+
+def _without_code(known: Collection[str]) -> dict[str, Suite]:
+    """Find the suites that lakes have results of and no code is known of."""
+    found: dict[str, Suite] = {}
+    for lake in named_lakes():
+        try:
+            for name in sorted(_suites_in(lake) - {*known} - found.keys()):
+                if (suite := _by_its_table(lake, name)) is not None:
+                    found[name] = suite
+        except LakeError as error:
+            logger.debug("%s", error)  # whoever reads this lake says so
+    return found
+
+
+_with_runs: dict[str, tuple[int, frozenset[str]]] = {}  # by table of runs: a version of it, and the suites in it
+
+
+def _suites_in(lake: Lake) -> frozenset[str]:
+    table = lake.find(RUNS.table)
+    if table is None:
+        return frozenset()
+    if _with_runs.get(table.table_uri, (None, None))[0] != table.version():
+        names = frozenset(scan_delta(table).select("suite").unique().collect()["suite"])
+        _with_runs[table.table_uri] = table.version(), names
+    return _with_runs[table.table_uri][1]
+
+
+def _by_its_table(lake: Lake, name: str) -> Suite | None:
+    """Make the suite whose rows a table has, by its columns; None where they are those of a suite in Python."""
+    from evalake.suites.declared.imported import imported_suite, suite_without_file
+
+    table = lake.find(f"{name}_results")
+    columns = set() if table is None else {each.name for each in table.schema().fields}
+    if {"value", "explanation", "target"} <= columns:
+        return imported_suite(name)
+    return suite_without_file(name, "judge" in columns) if {"scores", "passed", "reasons"} <= columns else None
 
 
 # Frozen items: samples with the answers that subjects gave, kept for ever, so that nothing but a judge can change.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import polars as pl
 from pydantic import Field
@@ -45,6 +45,8 @@ from evalake.sdk.results import identity_columns, reply_columns, result_contract
 from evalake.sdk.sources import as_json, storable
 from evalake.sdk.suite import Outcomes
 from evalake.sdk.tool_results import Answered, Scored, ToolSample
+from evalake.suites.declared.file import SuiteFile
+from evalake.suites.declared.make import make
 
 SCORER_VERSION = "1"
 LONGEST_NAME = 60
@@ -126,6 +128,30 @@ def imported_suite(name: str) -> Suite:
             ),
         ),
         people=labelling,
+    )
+
+
+@cache
+def suite_without_file(name: str, judged: bool) -> Suite:
+    """Make the suite of results whose declaring file is not here: they are read and measured, and nothing is asked."""
+    lacks = f"the file of the suite {name} is not here: list its folder in suite_paths, and trust it"
+    judge = {"kind": "judge", "rubric": "?", "form": {"right": "yes/no"}}
+    told = {
+        "name": name,
+        "prompt": "{{ input }}",
+        "score": judge if judged else "unknown",
+        "samples": [{"input": name}],
+    }
+    suite = make(SuiteFile.model_validate({"name": name, **told}))
+
+    def refuse(*_: object) -> NoReturn:
+        raise SourceError(lacks)
+
+    return replace(
+        suite,
+        data=Data(read=refuse),
+        conversation=Conversation(next_request=refuse),
+        scoring=replace(suite.scoring, score=refuse),
     )
 
 

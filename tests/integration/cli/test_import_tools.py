@@ -25,18 +25,7 @@ from tests.unit.suites.formats.logs import (
 
 
 @pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("config")
-
-
-@pytest.fixture(autouse=True)
-def own_configuration(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user's folder of its own, which remembers the suites."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(config))
-
-
-@pytest.fixture(scope="module")
-def imported(tmp_path_factory: pytest.TempPathFactory, config: Path) -> Imported:
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Imported:
     """A lake with logs of two models, each of two samples in two epochs."""
     folder = tmp_path_factory.mktemp("tools")
     for model, right in (("openai/small", 1), ("openai/large", 2)):
@@ -47,7 +36,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory, config: Path) -> Imported
         top = {**header(model=model, eval_id=model, task_id=model)}
         top["results"] = {"scores": [{"name": "match", "scorer": "match", "metrics": figures}]}
         (folder / f"{model[7:]}.eval").write_bytes(archive(top, samples, ZSTANDARD))
-    done = evalake_here("import", "small.eval", "large.eval", "--json", folder=folder, XDG_CONFIG_HOME=str(config))
+    done = evalake_here("import", "small.eval", "large.eval", "--json", folder=folder)
     assert done.returncode == 0, done.stderr
     return Imported(folder, json.loads(done.stdout))
 
@@ -104,6 +93,29 @@ def test_commands_work_on_imported_runs(imported: Imported, command: tuple[str, 
     names = {"RUN": imported.run, "SNAPSHOT": str(imported.said["snapshot_id"])}
     done = evalake_here(*(names.get(word, word) for word in command), folder=imported.folder)
     assert done.returncode == 0, done.stderr + done.stdout
+
+
+def test_results_of_a_suites_file_that_is_gone_are_read_and_measured_and_it_cannot_be_run(tmp_path: Path) -> None:
+    suite = tmp_path / "quiz.toml"
+    suite.write_text('prompt = "{{ input }}"\nscore = "exact"\nsamples = [{ input = "1+1?", target = "2" }]\n')
+    (tmp_path / "evalake.toml").write_text(f'suite_paths = ["{suite}"]\n')
+    (tmp_path / "r.jsonl").write_text(
+        json.dumps({"suite": "quiz", "sample_id": "a", "model": "m", "input": "1+1?", "target": "2", "response": "2"})
+    )
+    here = {"EVALAKE_HOME": str(tmp_path)}
+    done = evalake_here("import", "r.jsonl", "--suite", "quiz", "--json", folder=tmp_path, **here)
+    assert done.returncode == 0, done.stderr
+    suite.unlink()
+    (tmp_path / "evalake.toml").unlink()
+    query = "select answer, correct from quiz_run_results"
+    read = evalake_here("sql", query, "--json", folder=tmp_path)
+    assert json.loads(read.stdout) == [{"answer": "2", "correct": True}], read.stderr
+    values = evalake_here("metrics", "--metric", "accuracy", "--json", folder=tmp_path)
+    assert [row["value"] for row in json.loads(values.stdout)] == [1.0], values.stderr
+    assert evalake_here("report", json.loads(done.stdout)["run_id"], folder=tmp_path).returncode == 0
+    again = evalake_here("rescore", json.loads(done.stdout)["run_id"], folder=tmp_path)
+    assert "the file of the suite quiz is not here" in again.stderr + again.stdout
+    assert json.loads(evalake_here("sql", query, "--json", folder=tmp_path).stdout) == json.loads(read.stdout)
 
 
 def test_a_whole_call_is_in_the_ledger_as_a_run_would_ask_it(imported: Imported) -> None:
