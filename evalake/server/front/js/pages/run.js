@@ -4,6 +4,7 @@ import {pathOf} from "/js/addresses.js";
 import {shortJudge, shortModel} from "/js/answers.js";
 import {EXPORTED} from "/js/address.js";
 import {get} from "/js/api.js";
+import {dots, figure} from "/js/charts.js";
 import {freshId, h, show} from "/js/dom.js";
 import {count, counted, dollars, duration, interval, name, number, percent, seconds, shortHash, time, visible, words} from "/js/format.js";
 import {heading, message, problem, showPage} from "/js/page.js";
@@ -53,6 +54,7 @@ function whole(detail, service, signal) {
     tiles(detail),
     coverage(detail),
     headline(detail, signal),
+    drawn(detail),
     detail.values.length > 0 && allValues(run.run_id, signal),
     chances(detail),
     !EXPORTED && suspiciousItems(run.run_id, signal),
@@ -127,6 +129,24 @@ function headline(detail, signal) {
       rows: rows.map(([[model, judge], group]) => [[h("a", {href: items(model, judge)}, name(model)), lacking(lacks.get(JSON.stringify([model, judge])))], judged && (judge ? shortJudge(judge) : "–"),
         several && places.get(JSON.stringify([model, judge])), ...metrics.map((metric) => valueCell(group.find((each) => each.metric === metric)))].filter((each) => each !== false)),
     }));
+}
+
+const MOST_DRAWN = 2; // headline metrics, side by side
+const MOST_MODELS = 20; // in a drawing; the table has them all
+
+/** The first headline metrics of several models, drawn: a dot with its interval for each, the best first. */
+function drawn({values}) {
+  const metrics = [...new Set(values.map((each) => each.metric))].slice(0, MOST_DRAWN);
+  const known = (metric) => values.filter((each) => each.metric === metric && each.value !== null)
+    .sort((a, b) => b.value - a.value).slice(0, MOST_MODELS);
+  const figures = metrics.map((metric) => [metric, known(metric)]).filter(([, rows]) => rows.length > 1);
+  return figures.length > 0 && h("div", {class: "figures"}, figures.map(([metric, rows]) => figure({
+    title: words(metric), alt: `${words(metric)}: a dot with its interval for each model.`,
+    draw: (width) => dots(rows.map((each) => ({
+      label: each.judge ? `${each.model} · ${shortJudge(each.judge)}` : each.model,
+      dots: [{x: each.value, low: each.ci_low, high: each.ci_high, colour: 0, title: `${each.model}: ${number(each.value)} ${interval(each.ci_low, each.ci_high)}, n = ${each.n}`}],
+    })), width),
+  })));
 }
 
 /** The share of items that each model and judge lacks, and why; nothing for those that lack none. */
