@@ -127,7 +127,7 @@ def _parts(rows: pl.DataFrame, count: int) -> list[PartView]:
         cells: list[CellView | None] = [None] * count
         for row in own.iter_rows(named=True):
             turned = {"difference": "difference", "ci_low": "ci_high", "ci_high": "ci_low"}  # rows have first - other
-            shown = {name: None if row[of] is None else plain(-row[of]) for name, of in turned.items()}
+            shown = {name: None if row[of] is None else plain(0.0 - row[of]) for name, of in turned.items()}
             shown |= {name: plain(row[name]) for name in ("p_holm", "units")}
             first = dict.fromkeys(shown) | {"units": shown["units"]}
             cells[0] = cells[0] or CellView(value=plain(row["value_a"]), significant=False, **first)

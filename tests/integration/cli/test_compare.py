@@ -128,3 +128,13 @@ def test_another_version_of_the_dataset_is_refused_unless_forced(folder: Path, o
     assert forced.returncode == 0, forced.stderr
     assert "only unchanged samples are paired" in forced.stderr
     assert of(json.loads(forced.stdout), "accuracy")["units"] == 30
+
+
+def test_markdown_has_a_row_for_each_row_and_is_refused_where_it_cannot_be_written(folder: Path, once: str) -> None:
+    asked = ("compare", BETTER, WORSE, "--run", once, "--metric", "malicious_detection_rate", "--json")
+    done = evalake_here(*asked, "--markdown", "pr.md", folder=folder)
+    text = (folder / "pr.md").read_text()
+    assert text.count("| malicious\\_detection\\_rate") == len(json.loads(done.stdout))
+    assert "| malicious\\_detection\\_rate | 1 | 0.7 | +0.3 [" in text
+    refused = evalake_here(*asked, "--markdown", "none/pr.md", folder=folder)
+    assert refused.returncode == 2, refused.stderr

@@ -47,9 +47,9 @@ function shownCell(cell, part, side, widest) {
   if (!cell) return "–";
   const linked = part.slice === "all" || Object.keys(part.filter).length > 0;
   const value = linked ? h("a", {href: samplesOf(side, {...part.filter, ...(part.judge && {judge: part.judge})})}, number(cell.value)) : number(cell.value);
-  if (cell.difference === null) return h("div", {class: "cell"}, value, h("span", {class: "sub"}, cell.units === null ? "" : `${count(cell.units)} units`));
+  if (cell.difference === null) return h("div", {class: "heat-cell"}, value, h("span", {class: "sub"}, cell.units === null ? "" : `${count(cell.units)} units`));
   const sign = cell.difference > 0 ? "+" : "";
   const strength = cell.difference === 0 || !widest ? "" : `${cell.difference > 0 ? "up" : "down"}${Math.abs(cell.difference) >= widest / 2 ? 2 : 1}`;
-  return h("div", {class: `cell ${strength}`}, value, h("span", {class: "sub"}, cell.significant ? h("strong", {}, `${sign}${number(cell.difference)} *`) : `${sign}${number(cell.difference)}`, ` ${interval(cell.ci_low, cell.ci_high)}`),
+  return h("div", {class: `heat-cell ${strength}`}, value, h("span", {class: "sub"}, cell.significant ? h("strong", {}, `${sign}${number(cell.difference)} *`) : `${sign}${number(cell.difference)}`, ` ${interval(cell.ci_low, cell.ci_high)}`),
     h("span", {class: "sub"}, cell.p_holm === null ? `${count(cell.units)} units` : `p ${probability(cell.p_holm)}, ${count(cell.units)} units`));
 }

@@ -60,7 +60,7 @@ def test_models_that_are_not_apart_share_a_letter(http: httpx.Client, world: Wor
     letters = http.get(f"/runs/{world.verdicts}/letters").json()
     assert {each["model"]: each["letters"] for each in letters} == {GOOD: "a", BAD: "a"}
     opposed = http.get(f"/runs/{world.verdicts}/opposed").json()
-    assert opposed == {"items": 0, "fewest_models": 8, "opposed": []}  # of two models nothing is said of items
+    assert opposed == {"items": 0, "fewest_models": 8, "opposed": [], "disputed": []}  # nothing is said of two models
 
 
 def test_an_item_with_a_wrong_label_is_listed_from_eight_models_on(tmp_path: Path) -> None:
