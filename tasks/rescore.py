@@ -42,7 +42,7 @@ class Rescored:
 def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
     """Derive the rows and the snapshot of a run again. No model is called.
 
-    Raises UsageError where there is no such run, LakeError where none of its items is answered in the ledger, or scored.
+    Raises UsageError where there is no such run, LakeError where none of its items is answered, or none is scored.
     """
     run = run_row(lake, run_id)
     context = RunContext(run_id, run["suite"], lake, configuration)
