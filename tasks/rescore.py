@@ -15,6 +15,7 @@ from evalake.models.request import Request
 from evalake.sdk import Converse, Exchange, Item, Options
 from evalake.sdk.results import FALLBACK_FOR
 from evalake.storage.lake import Lake
+from evalake.storage.landing import Landed
 from evalake.storage.ledger import LedgerIndex, key_of
 from evalake.tasks.collect import derive
 from evalake.tasks.converse import Conversation, exchange_of, going_on, replay_from_ledger
@@ -41,7 +42,7 @@ class Rescored:
 def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
     """Derive the rows and the snapshot of a run again. No model is called.
 
-    Raises UsageError where there is no such run, LakeError where the ledger answers none of its items.
+    Raises UsageError where there is no such run, LakeError where none of its items is answered, or none is scored.
     """
     run = run_row(lake, run_id)
     context = RunContext(run_id, run["suite"], lake, configuration)
@@ -67,6 +68,11 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
         raise LakeError(f"the ledger holds no reply to any of the {len(items)} items of the run {run_id}")
     origin = "import" if run["origin"] == "import" else "call"
     published = publish_conversations(context, answered, origin) + derive(context, origin)
+    if published.quarantined and published.landed == Landed():
+        raise LakeError(
+            f"no row of the run {run_id} could be scored again, and its rows stand as they were: "
+            "`select reason from quarantine` says why"
+        )
     cover_again(lake, context.suite, run_id, run["judges"])
     unanswered = len(items) - len(answered)
     warnings = [f"{unanswered} items are missing: the ledger has no reply to them"] if unanswered else []

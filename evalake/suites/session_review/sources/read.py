@@ -269,12 +269,20 @@ def _from_file(path: Path, files: Files) -> Iterator[Found]:
         with database.open_sqlite(files.check(path, LARGEST_IN_ALL), files) as rows:
             yield from _from_rows(path.name, rows)
     elif kind in LINES:
+        exported: list[Any] = []  # an exporter of spans writes a line for each batch, and a trace spreads over lines
         for record in read_table(files.check(path, LARGEST_IN_ALL), ()):
             if isinstance(record, Skipped):
                 yield record.where, record
                 continue
+            if isinstance(spans := record.values.get("resourceSpans"), list):
+                exported += spans
+                continue
             name = f"{path.stem}-{record.where.rpartition(':')[2]}"
             yield from ((record.where, _read(record.where, each)) for each in _bodies(record.values, name))
+        if exported:
+            for number, body in enumerate(_bodies({"resourceSpans": exported}, path.stem)):
+                where = f"{path.name}[{number}]"
+                yield where, _read(where, body)
     else:
         yield from _from_json(path, files)
 

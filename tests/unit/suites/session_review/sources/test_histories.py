@@ -120,6 +120,27 @@ ANSWERED = part("tool", {"type": "tool_call_response", "id": "c1", "response": "
 CONCLUDED = part("assistant", {"type": "text", "content": "It is full."})
 
 
+def test_a_file_of_the_sdks_exporter_spreads_a_trace_over_its_lines(tmp_path: Path) -> None:
+    """As OpenTelemetry's Python SDK 1.45.2 writes it: hexadecimal ids, a line for each batch, the root span last."""
+    spans = [
+        span(2, 1, "chat m", gen_ai__operation__name="chat", gen_ai__input__messages=json.dumps([ASKED]),
+             gen_ai__output__messages=json.dumps([CALLED])),
+        span(3, 1, "execute_tool df", gen_ai__operation__name="execute_tool", gen_ai__tool__name="df",
+             gen_ai__tool__call__id="c1", gen_ai__tool__call__result="98 %"),
+        span(4, 1, "chat m", gen_ai__operation__name="chat",
+             gen_ai__input__messages=json.dumps([ASKED, CALLED, ANSWERED]),
+             gen_ai__output__messages=json.dumps([CONCLUDED])),
+        span(1, None, "invoke_agent sre", gen_ai__operation__name="invoke_agent", gen_ai__agent__name="sre",
+             gen_ai__conversation__id="talk"),
+    ]  # fmt: skip
+    (tmp_path / "spans.jsonl").write_text("".join(json.dumps(otlp(each)) + "\n" for each in spans))
+    read = read_dataset(str(tmp_path / "spans.jsonl"))
+    assert ([each.sample_id for each in read.samples], read.skipped) == (["talk"], ())
+    whole = load(read.samples[0].input)
+    assert (whole.alert, whole.final_analysis) == ("Disk full on db1", "It is full.")
+    assert [each[1] for each in calls(whole)] == ["df"]
+
+
 def test_spans_of_otlp_count_each_message_once_by_agent(tmp_path: Path) -> None:
     helper = [
         span(
