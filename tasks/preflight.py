@@ -22,8 +22,8 @@ from evalake.models.routes import find_route
 from evalake.reports.coverage import Tolerance
 from evalake.request import RunRequest
 from evalake.sdk import Dataset, Options, Suite
+from evalake.sdk.dataset import summary
 from evalake.sdk.results import FALLBACK_FOR
-from evalake.sdk.sources import summary
 from evalake.sdk.suite import own_prompt
 from evalake.storage.commit import require_write_access
 from evalake.storage.lake import Lake

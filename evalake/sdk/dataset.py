@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +15,9 @@ from evalake.core.errors import SourceError, UsageError
 from evalake.core.hashing import content_hash
 from evalake.sdk import sources
 from evalake.sdk.sample import Dataset, Sample, Skipped
-from evalake.sdk.sources import ColumnMapping, Record, as_payload, form_of, read_table, summary, with_label_column
+from evalake.sdk.sources import ColumnMapping, Record, as_payload, read_table, with_label_column
 from evalake.sdk.spool import Seen, Spool, spooled
-from evalake.sdk.tabular import TwoClasses
+from evalake.sdk.tabular import TwoClasses, form_of
 
 # A dataset in the making: what its source gives becomes samples, or is left out for a stated reason.
 
@@ -218,3 +219,18 @@ class SampleTable:
         if missing:
             return f"no {missing[0]}"
         return None if sources.is_storable("".join(text or "" for text in texts.values())) else NOT_TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a dataset holds by category (by label where there is none), and what was left out by reason; sorted."""
+
+    samples: Mapping[str, int]
+    skipped: Mapping[str, int]
+
+
+def summary(dataset: Dataset) -> Summary:
+    """Count a dataset's samples per category, and what was left out per reason."""
+    samples = Counter(sample.category or sample.label or "unlabelled" for sample in dataset.samples)
+    skipped = Counter(left.reason for left in dataset.skipped)
+    return Summary(dict(sorted(samples.items())), dict(sorted(skipped.items())))

@@ -8,7 +8,8 @@ from typing import Any
 from evalake.core.errors import SourceError
 from evalake.core.files import MEGABYTE
 from evalake.sdk.sample import Skipped
-from evalake.sdk.sources import LINE_TOO_LONG, LONGEST_LINE, NOT_READ, Record, check_columns
+from evalake.sdk.sources import LINE_TOO_LONG, LONGEST_LINE, NOT_READ, Record
+from evalake.sdk.tabular import check_columns
 
 LARGEST_CHUNK = 256 * MEGABYTE  # of a Parquet column, which is unpacked as a whole
 WIDEST_NUMBER = 16  # bytes of one cell that is no text

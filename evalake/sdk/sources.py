@@ -18,7 +18,6 @@ import csv
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,8 +29,17 @@ from evalake.core.files import LARGEST_IN_ALL, MEGABYTE, Files
 from evalake.core.hashing import NotCanonicalError, canonical_text, record
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.remote import fetched, unpacked
-from evalake.sdk.sample import Dataset, Skipped
-from evalake.sdk.tabular import LOOK_AT, TextForm, TwoClasses, encoding_of, folded, form_of_table
+from evalake.sdk.sample import Skipped
+from evalake.sdk.tabular import (
+    LOOK_AT,
+    ColumnNames,
+    TextForm,
+    TwoClasses,
+    check_columns,
+    encoding_of,
+    folded,
+    form_of_table,
+)
 
 csv.field_size_limit(16 * MEGABYTE)  # Python's own limit, 131,072 characters, is shorter than many a contract
 
@@ -206,7 +214,7 @@ def read_table(path: Path, needed: Collection[str], known: Collection[str] = ())
     """
     suffix = path.suffix.lower()
     Files(path, LARGEST_IN_ALL).check(path)
-    names = _Names((*needed, *known))
+    names = ColumnNames((*needed, *known))
     if suffix in (".csv", ".tsv"):
         return _read_csv(path, needed, names)
     if suffix == ".parquet":
@@ -235,36 +243,6 @@ def columns_of(path: Path, needed: Collection[str]) -> list[str]:
     return next((list(each.values) for each in records if isinstance(each, Record)), [])
 
 
-class _Names:
-    """The names of a table's columns as its reader wants them."""
-
-    def __init__(self, wanted: Collection[str]) -> None:
-        self._wanted = frozenset(wanted)
-        self._folded = {folded(name): name for name in wanted}
-
-    def of(self, present: Collection[str]) -> list[str]:
-        """Name these columns; one that is wanted as it stands wins over another that differs by case."""
-        exact = self._wanted.intersection(present)
-        return [name if (known := self._folded.get(folded(name), name)) in exact else known for name in present]
-
-    def renamed(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Rename the columns of a record."""
-        names = self.of(values)
-        return values if names == list(values) else dict(zip(names, values.values(), strict=True))
-
-
-def form_of(path: Path, needed: Collection[str]) -> str | None:
-    """Say in which form a table was found; None where it is the usual one."""
-    suffix = path.suffix.lower()
-    if suffix in (".csv", ".tsv"):
-        form = form_of_table(path, needed)
-        return None if suffix == ".tsv" and form.words == "columns separated by tabs" else form.words
-    if suffix == ".parquet":
-        return None
-    words = TextForm(encoding_of(path)).words
-    return ", ".join(filter(None, ("a JSON array", words))) if suffix == ".json" else words
-
-
 def is_array(path: Path) -> bool:
     """Tell whether a `.json` file begins as an array, or as an object that holds one under a usual name."""
     with TextForm(encoding_of(path)).open(path) as file:
@@ -273,7 +251,7 @@ def is_array(path: Path) -> bool:
 
 
 def _with_columns(
-    path: Path, records: Iterator[Record | Skipped], needed: Collection[str], names: _Names
+    path: Path, records: Iterator[Record | Skipped], needed: Collection[str], names: ColumnNames
 ) -> Iterator[Record | Skipped]:
     """Hand on records of JSON. Raises SourceError where no record has one of the needed columns."""
     seen: dict[str, None] = {}
@@ -345,7 +323,7 @@ def _line(where: str, text: str) -> Record | Skipped:
     return Skipped(where, NOT_JSON, as_payload(text)) if values is None else Record(where, values, text)
 
 
-def _read_csv(path: Path, needed: Collection[str], names: _Names) -> Iterator[Record | Skipped]:
+def _read_csv(path: Path, needed: Collection[str], names: ColumnNames) -> Iterator[Record | Skipped]:
     form = form_of_table(path, needed)
     with form.open(path) as file:
         latest = ""  # line, for the reader does not show what it refuses
@@ -375,20 +353,6 @@ def _read_csv(path: Path, needed: Collection[str], names: _Names) -> Iterator[Re
             elif cells:
                 values = {name: cell or None for name, cell in zip(header, cells, strict=True)}
                 yield Record(where, values, json.dumps(values))
-
-
-def check_columns(path: Path, present: Collection[str], needed: Collection[str]) -> None:
-    """Raise SourceError where a table lacks a column, or has two of one name."""
-    known = ", ".join(map(repr, present)) or "none"
-    repeated = [name for name, count in Counter(present).items() if count > 1]
-    if repeated:
-        raise SourceError(f"{path} has two columns named {repeated[0]!r}; rename one of them")
-    missing = [name for name in needed if name not in present]
-    if missing:
-        raise SourceError(
-            f"{path} has no column {missing[0]!r} (its columns are {known}); "
-            "map it after the file name, as in ?FIELD=COLUMN or ?FIELD.VALUE=*"
-        )
 
 
 def as_text(value: Any) -> str | None:
@@ -427,18 +391,3 @@ def as_payload(text: str) -> str:
     """Prepare refused material for quarantine: what cannot be stored is escaped, and a long end is cut off."""
     kept = text[:LONGEST_PAYLOAD].encode("utf-8", "backslashreplace").decode("utf-8").replace("\x00", "\\x00")
     return kept if len(text) <= LONGEST_PAYLOAD else f"{kept}… ({len(text)} characters)"
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What a dataset holds by category (by label where there is none), and what was left out by reason; sorted."""
-
-    samples: Mapping[str, int]
-    skipped: Mapping[str, int]
-
-
-def summary(dataset: Dataset) -> Summary:
-    """Count a dataset's samples per category, and what was left out per reason."""
-    samples = Counter(sample.category or sample.label or "unlabelled" for sample in dataset.samples)
-    skipped = Counter(left.reason for left in dataset.skipped)
-    return Summary(dict(sorted(samples.items())), dict(sorted(skipped.items())))

@@ -1,4 +1,4 @@
-"""Labels of two classes as tables have them: which value is which class, understood before anything is asked.
+"""Labels of two classes and the form of tables: which value is which class, encoding, delimiter and columns.
 
 Values that name a class are read without regard to case. `1`, `yes` and `true` say nothing by themselves: only a
 column whose name says what is true gives them a meaning, or a mapping. A value that cannot be understood is refused.
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from evalake.core.errors import SourceError
 
@@ -218,3 +218,50 @@ class TwoClasses:
 def _plain(value: str) -> str:
     """Write a value for comparing: without case and space around it, whole numbers without a fraction."""
     return value.strip().casefold().removesuffix(".0")
+
+
+# The columns of a table.
+
+
+class ColumnNames:
+    """The names of a table's columns as its reader wants them."""
+
+    def __init__(self, wanted: Collection[str]) -> None:
+        self._wanted = frozenset(wanted)
+        self._folded = {folded(name): name for name in wanted}
+
+    def of(self, present: Collection[str]) -> list[str]:
+        """Name these columns; one that is wanted as it stands wins over another that differs by case."""
+        exact = self._wanted.intersection(present)
+        return [name if (known := self._folded.get(folded(name), name)) in exact else known for name in present]
+
+    def renamed(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Rename the columns of a record."""
+        names = self.of(values)
+        return values if names == list(values) else dict(zip(names, values.values(), strict=True))
+
+
+def check_columns(path: Path, present: Collection[str], needed: Collection[str]) -> None:
+    """Raise SourceError where a table lacks a column, or has two of one name."""
+    known = ", ".join(map(repr, present)) or "none"
+    repeated = [name for name, count in Counter(present).items() if count > 1]
+    if repeated:
+        raise SourceError(f"{path} has two columns named {repeated[0]!r}; rename one of them")
+    missing = [name for name in needed if name not in present]
+    if missing:
+        raise SourceError(
+            f"{path} has no column {missing[0]!r} (its columns are {known}); "
+            "map it after the file name, as in ?FIELD=COLUMN or ?FIELD.VALUE=*"
+        )
+
+
+def form_of(path: Path, needed: Collection[str]) -> str | None:
+    """Say in which form a table was found; None where it is the usual one."""
+    suffix = path.suffix.lower()
+    if suffix in (".csv", ".tsv"):
+        form = form_of_table(path, needed)
+        return None if suffix == ".tsv" and form.words == "columns separated by tabs" else form.words
+    if suffix == ".parquet":
+        return None
+    words = TextForm(encoding_of(path)).words
+    return ", ".join(filter(None, ("a JSON array", words))) if suffix == ".json" else words

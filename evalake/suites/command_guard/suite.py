@@ -9,9 +9,10 @@ from evalake.suites.command_guard.figures import ANSWERS, FIGURES
 from evalake.suites.command_guard.metrics import METRICS, TARGET
 from evalake.suites.command_guard.people import LABELLING
 from evalake.suites.command_guard.prompts import PARTS, PROMPT_TYPES, check_prompt
+from evalake.suites.command_guard.recorded import read_answers, read_recorded
 from evalake.suites.command_guard.score import SCORER_VERSION, converse, score
 from evalake.suites.command_guard.sources import SUITE as NAME
-from evalake.suites.command_guard.sources import read_answers, read_dataset, read_recorded
+from evalake.suites.command_guard.sources import read_dataset
 from evalake.suites.command_guard.viewing import VIEWING
 
 SUITE = Suite(

@@ -8,7 +8,8 @@ from typing import Any
 
 from evalake.core.errors import ConfigurationError, EvalakeError, SuiteError
 from evalake.models.request import Reply
-from evalake.sdk.sources import as_text, summary
+from evalake.sdk.dataset import summary
+from evalake.sdk.sources import as_text
 from evalake.suites.declared.file import MistakesError, SuiteFile, placed, read_suite_file
 from evalake.suites.declared.judge import question
 from evalake.suites.declared.make import Talk, make, right, scores_of, totals

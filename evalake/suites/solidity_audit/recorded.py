@@ -12,7 +12,7 @@ from evalake.sdk import Item, Recorded
 from evalake.sdk.results import ModelName, Name, Strict, read_line
 from evalake.sdk.sources import as_json, storable
 from evalake.suites.solidity_audit.replies import Asked, Judgement, read_judgement
-from evalake.suites.solidity_audit.sources.round_fields import stated_failure
+from evalake.suites.solidity_audit.sources.round_files import stated_failure
 from evalake.suites.solidity_audit.truth import SUITE, GroundTruth, as_sample, label_of
 
 DATASET = "recorded"

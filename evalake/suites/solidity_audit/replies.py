@@ -18,7 +18,8 @@ from pydantic import AliasChoices, Field, ValidationError
 from evalake.sdk.json_in_text import as_share, number_of
 from evalake.sdk.lenient_json import LONGEST_REPLY, Found, find_all, find_object
 from evalake.sdk.results import Strict, explain
-from evalake.suites.solidity_audit.sources.round_fields import in_our_words, stated_failure
+from evalake.suites.solidity_audit.sources.round_fields import in_our_words
+from evalake.suites.solidity_audit.sources.round_files import stated_failure
 from evalake.suites.solidity_audit.truth import PARTIAL, SCORES, TARGET, VALID, Classification, TypeMatch
 
 # Where an audit places a vulnerability, against where it is: by function names and by line numbers.

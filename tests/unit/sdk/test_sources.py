@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evalake.core.errors import SourceError
 from evalake.core.hashing import canonical_json
 from evalake.sdk import Dataset, Sample, Skipped
+from evalake.sdk.dataset import summary
 from evalake.sdk.sources import (
     NOT_JSON,
     Record,
@@ -23,7 +24,6 @@ from evalake.sdk.sources import (
     read_table,
     split_source,
     storable,
-    summary,
 )
 
 # Arrays free their memory through the pool that they came from, which they do not keep: it has to outlive them.

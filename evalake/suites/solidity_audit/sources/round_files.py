@@ -309,3 +309,32 @@ def number_of(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
         return None
     return float(value)
+
+
+_FAILURES = ("error", "judge_error", "parse_error", "evaluation_error")
+_FAILED = frozenset({"error", "failed", "failure"})
+
+
+def stated_failure(value: Mapping[str, Any]) -> str | None:
+    """Find what a file says of a judgement that failed; None where it does not say that it did.
+
+    Evaluation scripts write such files with defaults in all other fields, which are no judgement: "not found" would be
+    taken for the judge's word.
+    """
+    for name in _FAILURES:
+        if (words := _one_line(value.get(name))) is not None:
+            return words
+    status = value.get("status")
+    if value.get("success") is False or (isinstance(status, str) and status.strip().casefold() in _FAILED):
+        return f"the judgement failed (status {status})" if isinstance(status, str) else "the judgement failed"
+    return None
+
+
+def _one_line(said: Any) -> str | None:
+    """Write an error as one line; None for an empty one, and for `false`."""
+    if isinstance(said, Mapping) and isinstance(said.get("message"), str):
+        said = said["message"]
+    if said is True:
+        return "the judgement failed"
+    text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=str) if said else ""
+    return " ".join(text.split()) or None

@@ -31,7 +31,6 @@ from evalake.suites.solidity_audit.sources.round_fields import (
     match,
     read_review,
     read_truth,
-    stated_failure,
 )
 from evalake.suites.solidity_audit.sources.round_files import (
     JUDGEMENTS,
@@ -52,6 +51,7 @@ from evalake.suites.solidity_audit.sources.round_files import (
     prompt_of,
     sample_names,
     sort_files,
+    stated_failure,
     text_of,
     whole_of,
 )

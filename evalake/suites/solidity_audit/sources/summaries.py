@@ -15,10 +15,9 @@ from evalake.sdk.lenient_json import name_of
 from evalake.suites.solidity_audit.sources.round_fields import (
     OTHER_CLASSES,
     found_of,
-    stated_failure,
     truth_of,
 )
-from evalake.suites.solidity_audit.sources.round_files import RoundFile, number_of, part_of, text_of
+from evalake.suites.solidity_audit.sources.round_files import RoundFile, number_of, part_of, stated_failure, text_of
 from evalake.suites.solidity_audit.truth import CLASSIFICATIONS, SCORES, TYPE_MATCHES, VALID
 
 MOST_NAMED = 3

@@ -15,8 +15,8 @@ from evalake.models.request import Reply
 from evalake.sdk import Exchange, Item, Sample
 from evalake.suites.command_guard.contract import RESULTS
 from evalake.suites.command_guard.metrics import METRICS
+from evalake.suites.command_guard.recorded import read_recorded
 from evalake.suites.command_guard.score import score
-from evalake.suites.command_guard.sources import read_recorded
 
 REPLIES = {
     "BLOCK": Reply('{"action": "block"}', "stop"),

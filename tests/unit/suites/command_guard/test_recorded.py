@@ -9,7 +9,7 @@ import pytest
 from evalake.core.errors import SourceError
 from evalake.core.hashing import content_hash
 from evalake.models.request import Reply
-from evalake.suites.command_guard.sources import read_recorded
+from evalake.suites.command_guard.recorded import read_recorded
 
 LINE: dict[str, Any] = {
     "suite": "command_guard",

@@ -10,7 +10,7 @@ import pytest
 
 from evalake.core.errors import SourceError
 from evalake.sdk import Dataset
-from evalake.sdk.sources import summary
+from evalake.sdk.dataset import summary
 from evalake.suites.command_guard.sources import read_dataset
 from tests.unit.suites.command_guard.sources.datasets import ROWS, left_out, write_lines
 
