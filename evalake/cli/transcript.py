@@ -71,7 +71,8 @@ def _call(call: "CallView", printed: set[str], width: int, *, full: bool) -> Ite
     if call.thinking:
         yield f"{call.by} thinks:"
         yield from _block(call.thinking, width, REQUEST, full=full)
-    for what, said in (("refuses", call.refusal), ("calls tools", call.tool_calls)):
+    tools = "\n".join(f"{tool.name} {tool.arguments}" for tool in call.tool_calls)
+    for what, said in (("refuses", call.refusal), ("calls tools", tools or None)):
         if said is not None:
             yield f"{call.by} {what}:"
             yield from _block(said, width, SHORT, full=full)

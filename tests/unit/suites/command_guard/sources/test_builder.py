@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from evalake.sdk.dataset import DUPLICATE, NOT_TEXT, REPEATED_ID
+from evalake.sdk.spool import Seen
 from evalake.suites.command_guard.sources import (
     COMMAND_TOO_LONG,
     CONTRADICTION,
@@ -73,7 +74,9 @@ def test_a_name_is_taken_once() -> None:
 
 
 def test_a_digest_that_is_taken_grows() -> None:
-    builder = CommandDatasetBuilder("mine", ids={"mine/cat_file-read_71a8bd3f"})
+    taken = Seen()
+    taken.add("mine/cat_file-read_71a8bd3f")
+    builder = CommandDatasetBuilder("mine", ids=taken)
     builder.add_material("line 1", MALICIOUS)
     (sample,) = builder.samples
     assert sample.sample_id.startswith("mine/cat_file-read_71a8bd3f")
