@@ -144,7 +144,7 @@ def item_address(run_id: str, sample_hash: str) -> str:
     return f"{items_address(run_id)}/{quote(sample_hash, safe='')}"
 
 
-PAGE, DATA = "report.html", "report.json"
+PAGE, DATA, FIGURES = "report.html", "report.json", "figures"
 
 FULL, WIDE, PANEL, NARROW = 1180, 580, 341, 340
 """Pixels of a drawing's width: across the page, in one of two columns, beside other panels, and on a telephone."""
@@ -191,14 +191,15 @@ def write_page(report: Report, folder: Path, *, figures: bool = False) -> Path:
     a converter is installed. Files of an earlier report are replaced whole. Raises UsageError naming the folder where
     it cannot be written.
     """
+    write_files(folder.parent, {})  # whose owner could put another folder in the place of this one
     if figures:
-        _write_figures(report, folder / "figures")
+        _write_figures(report, folder / FIGURES)
     return write_files(folder, {DATA: as_json(as_data(report)), PAGE: render(report)})
 
 
 def pictures(report: Report) -> dict[str, Picture]:
     """Draw the figures of a report, by title; those with nothing to draw are left out."""
-    drawn = {}
+    drawn: dict[str, Picture] = {}
     for figure in report.shown:
         drawing = _section(report, figure).drawing
         for part, panel in (drawing.panels if drawing else {}).items():
@@ -271,8 +272,8 @@ def _drawings(k: int, section: Section) -> list[tuple[str, Markup, Markup]]:
     drawn = []
     for i, (title, figure) in enumerate(drawing.panels.items()):
         label = f"{drawing.alt} {title + '. ' if title else ''}The numbers follow as a table."
-        pair = (Markup(as_svg(figure, width, f"f{k}-{i}-{width}", label)) for width in (wide, NARROW))
-        drawn.append((title, *pair))
+        on_screen, narrow = (Markup(as_svg(figure, width, f"f{k}-{i}-{width}", label)) for width in (wide, NARROW))
+        drawn.append((title, on_screen, narrow))
     return drawn
 
 
