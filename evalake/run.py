@@ -20,7 +20,7 @@ from evalake.tasks.coverage import missing_shares
 from evalake.tasks.measure import run_results
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
+    from evalake.reports.svg import Picture
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,19 +102,12 @@ class Run:
         place = place_in(Path(folder), self.run_id)
         return write_page(build_report(self.lake, self.run_id), place)
 
-    def figures(self) -> "dict[str, go.Figure]":
-        """Draw the figures of the report, by title; a notebook shows each. Those with nothing to draw are left out."""
-        from evalake.reports.kinds import KINDS
+    def figures(self) -> "dict[str, Picture]":
+        """Draw the figures of the report as SVG, by title; those with nothing to draw are left out."""
+        from evalake.reports.page import pictures
         from evalake.tasks.report import build_report
 
-        built = build_report(self.lake, self.run_id)
-        drawn = {}
-        for figure in built.shown:
-            draw = KINDS[type(figure)].draw
-            drawing = draw(built, figure) if draw else None
-            for part, panel in (drawing.panels if drawing else {}).items():
-                drawn[f"{figure.title}: {part}" if part else figure.title] = panel
-        return drawn
+        return pictures(build_report(self.lake, self.run_id))
 
     def _items(self) -> pl.LazyFrame:
         return self.lake.frame(RUN_ITEMS).filter(run_id=self.run_id)

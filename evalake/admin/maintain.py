@@ -21,7 +21,7 @@ from evalake.core.configuration import Retention
 from evalake.core.errors import EvalakeError, LakeError, OlderLakeError, UsageError
 from evalake.core.files import remove_below, require_no_links
 from evalake.core.redaction import redact
-from evalake.reports.page import DATA, PAGE
+from evalake.reports.page import DATA, FIGURES, PAGE
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.ledger import KEY, replies
@@ -84,7 +84,7 @@ def _old_reports(folder: Path, before: datetime) -> Iterator[list[Path]]:
         if _written(page) < before:
             require_no_links(folder, below=False)
             require_no_links(page.parent)
-            yield [page, page.with_name(DATA)]
+            yield [page, page.with_name(DATA), *sorted((page.parent / FIGURES).glob("*"))]
 
 
 def _old_results(storage: Path, before: datetime, now: datetime) -> Iterator[Path]:
@@ -113,9 +113,9 @@ def _remove(kind: str, root: Path, days: int, files_of_each: Sequence[Sequence[P
         if names and not dry_run:
             remove_below(root.resolve(), names)
         for files in () if dry_run else files_of_each:
-            folder = files[0].parent
-            if len(files) > 1 and not any(folder.iterdir()):
-                folder.rmdir()
+            for folder in sorted({file.parent for file in files}, reverse=True) if len(files) > 1 else ():
+                if folder.exists() and not any(folder.iterdir()):
+                    folder.rmdir()
     except OSError as error:
         raise LakeError(f"cannot remove {error.filename} ({error.strerror}): remove it yourself") from error
     return Expired(kind, str(root), days, len(files_of_each), tuple(names))

@@ -14,13 +14,12 @@ def report(
     lake: LakeOption = LAKE,
     full: FullOption = False,
     json: JsonOption = False,
-    folder: Annotated[
-        bool,
-        typer.Option("--folder", help="Share the script that draws with the other reports in DIR."),
-    ] = False,
     corrected: CorrectedOption = False,
+    folder: Annotated[
+        bool, typer.Option("--folder", help="Write each figure as SVG, and as PNG where rsvg-convert is installed.")
+    ] = False,
 ) -> None:
-    """Print a run's summary and write its report: one HTML file that opens anywhere, and JSON."""
+    """Print a run's summary and write its report: HTML with plots, and JSON."""
     from evalake.cli import output as show
     from evalake.cli.outcome import print_coverage
     from evalake.core.files import place_in
@@ -31,7 +30,7 @@ def report(
 
     place = place_in(out, run)
     built = build_report(Lake(lake), run, corrected=corrected)
-    page = write_page(built, place, shared=folder)
+    page = write_page(built, place, figures=folder)
     if json:
         show.as_json({"run_id": run, "page": str(page), "data": str(page.with_name(DATA))})
         return

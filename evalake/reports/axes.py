@@ -1,4 +1,4 @@
-"""What all drawings share: layout, axes, error bars, hover texts, and names made safe for Plotly's pseudo-HTML.
+"""What all drawings share: layout, axes, error bars, hover texts, and names made safe for labels.
 
 A drawing is as wide as its column, whatever that is: names of models stand above their row or in a legend of the page,
 never beside the drawing, and legends are the page's, which breaks them where they need it.
@@ -68,7 +68,6 @@ def colour(k: int) -> str:
 LONGEST_NAME = 40
 """Cells of a name that has to fit the width of a telephone."""
 
-_SECONDS = {"tickformat": "~s", "ticksuffix": "s"}  # in which milliseconds are drawn: 20ms, 1.5s, 2ks
 _STEPS = (1, 2, 5)
 TELEPHONE, CHARACTER = 270, 7
 """Pixels: the width of an axis on a telephone, and of a wide character of its labels."""
@@ -207,9 +206,8 @@ def left_out(label: str, missing: Sequence[Subject], of: Sequence[Subject]) -> s
 
 def _ticks(unit: Unit, reach: tuple[float, float], logarithmic: bool) -> dict[str, Any]:
     """Choose where an axis is labelled: as densely as labels have room on a telephone; shares from 0 to 1 only."""
-    if not logarithmic and unit not in (Unit.SHARE, Unit.US_DOLLARS):
-        return _SECONDS if unit is Unit.MILLISECONDS else {}
-    ends = (max(reach[0], 0.0), min(reach[1], 1.0) if unit is Unit.SHARE else reach[1])
+    signed = unit in (Unit.SCORE, Unit.POINTS)
+    ends = (reach[0] if signed else max(reach[0], 0.0), min(reach[1], 1.0) if unit is Unit.SHARE else reach[1])
     choices = _powers(reach) if logarithmic else _multiples(ends)
     marks = next((some for some in choices if _have_room(some, unit, reach, logarithmic)), [ends[1]])
     return {"tickvals": marks, "ticktext": [_label(at, unit) for at in marks]}
@@ -240,6 +238,8 @@ def _have_room(marks: Sequence[float], unit: Unit, reach: tuple[float, float], l
 def _label(at: float, unit: Unit) -> str:
     if unit is Unit.SHARE:
         return f"{100 * at:g}%"
+    if unit is Unit.MILLISECONDS and not at:
+        return "0 s"
     return number(at * 1000 if unit is Unit.MILLISECONDS else at, unit)
 
 
@@ -250,5 +250,5 @@ def names(subjects: Sequence[Subject]) -> list[str]:
 
 
 def safe(text: str) -> str:
-    """Escape a text so that Plotly shows it as it is: its labels understand tags and entities."""
+    """Escape a text for a label, which understands tags and entities."""
     return escape(visible(text, 300), quote=False)

@@ -1,6 +1,6 @@
 """Quantities as colours: models by values of a slice, and judges against judges.
 
-The script of the page turns the names of columns upright and leaves out the texts of cells where they find no room.
+Names of columns stand upright, and texts of cells are left out, where they find no room.
 """
 
 from collections.abc import Mapping, Sequence
@@ -106,7 +106,7 @@ def _plot(
     _add_cells(plot, [values for _, values in rows], hovers, quantity, ends, place)
     named_rows(plot, named, CELL)
     plot.update_xaxes(**_columns([safe(heading) for heading in headings]))
-    _tell_script(plot, headings, max(len(_short(v, quantity)) for _, values in rows for v in values))
+    _note_lengths(plot, headings, max(len(_short(v, quantity)) for _, values in rows for v in values))
     return plot
 
 
@@ -123,7 +123,7 @@ def _matrix(judges: Sequence[str], pairs: Mapping[tuple[str, str], Value], quant
     numbers = [str(k) for k in range(1, len(judges) + 1)]
     plot.update_xaxes(**_columns(numbers))
     plot.update_yaxes(**_columns(numbers) | {"range": [len(judges) - 0.5, -0.5], "automargin": True})
-    _tell_script(plot, numbers, max(len(_short(v, quantity)) for row in cells for v in row))
+    _note_lengths(plot, numbers, max(len(_short(v, quantity)) for row in cells for v in row))
     return plot
 
 
@@ -164,8 +164,8 @@ def _columns(headings: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _tell_script(plot: "go.Figure", headings: Sequence[str], longest_text: int) -> None:
-    """Store in the figure what the page's script needs to make headings and texts fit the width that there is."""
+def _note_lengths(plot: "go.Figure", headings: Sequence[str], longest_text: int) -> None:
+    """Store in the figure how long headings and texts are, so that they fit the width that there is."""
     longest = max(map(cell_len, headings))
     plot.update_layout(meta={"columns": len(headings), "heading": longest, "text": longest_text})
 

@@ -1,11 +1,7 @@
 """The report as an HTML file that needs no network, and the same as JSON beside it.
 
-A page opens anywhere by itself. The script that draws is five megabytes, so reports of many runs may share one, which
-lies beside their own folders.
-
-Names, commands and replies may be hostile: Jinja escapes them, `wording.visible` shows what would hide, labels are
-escaped for Plotly's own pseudo-HTML, and a Content-Security-Policy lets nothing run but the page's own script, which it
-names by hash, and the one that draws, which it names by a nonce drawn for each page; nothing else is fetched.
+Names, commands and replies may be hostile: Jinja and `svg` escape them, `wording.visible` shows what would hide, and a
+Content-Security-Policy lets nothing run but the page's own script, which it names by hash; nothing is fetched.
 """
 
 import base64
@@ -13,7 +9,9 @@ import hashlib
 import json
 import math
 import os
-import secrets
+import re
+import shutil
+import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
@@ -27,11 +25,12 @@ from markupsafe import Markup
 
 from evalake.core.configuration import VIEWER_PORT
 from evalake.core.errors import UsageError
-from evalake.core.files import FileRefusedError, make_folder, read_file, write_file
+from evalake.core.files import make_folder, write_file
 from evalake.reports.axes import Drawing
 from evalake.reports.coverage import as_objects
 from evalake.reports.kinds import KINDS
 from evalake.reports.report import MISTAKES_SHOWN, Report, facts, headline, warnings
+from evalake.reports.svg import Picture, as_svg
 from evalake.reports.tables import Table, comparisons_table, coverage_table
 from evalake.reports.wording import UNKNOWN, UNRELIABLE, multiplicity, one_line, visible
 
@@ -145,10 +144,13 @@ def item_address(run_id: str, sample_hash: str) -> str:
     return f"{items_address(run_id)}/{quote(sample_hash, safe='')}"
 
 
-PAGE, DATA = "report.html", "report.json"
+PAGE, DATA, FIGURES = "report.html", "report.json", "figures"
 
-MAIN_FIGURES = 5
-"""Figures that a page shows at once; its reader opens the further ones."""
+FULL, WIDE, PANEL, NARROW = 1180, 580, 341, 340
+"""Pixels of a drawing's width: across the page, in one of two columns, beside other panels, and on a telephone."""
+
+FIGURES_FIRST = 6
+"""So many figures are open; the others unfold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +168,8 @@ class Section:
         return self.drawing is None or self.drawing.wide
 
     @property
-    def empty(self) -> bool:
-        """Whether there is nothing to draw."""
+    def is_empty(self) -> bool:
+        """Whether it is a drawing with nothing to draw."""
         return self.drawing is not None and not self.drawing.panels
 
 
@@ -182,46 +184,52 @@ class Mistakes:
     groups: tuple[tuple[str, int, tuple[tuple[str, tuple[str, ...]], ...]], ...]
 
 
-def write_page(report: Report, folder: Path, *, shared: bool = False) -> Path:
+def write_page(report: Report, folder: Path, *, figures: bool = False) -> Path:
     """Write `report.html` and `report.json` into `folder`, which is made where it is missing; returns the page's path.
 
-    Files of an earlier report are replaced whole. Raises UsageError naming the folder where it cannot be written.
-
-    Args:
-        report: What is written.
-        folder: The folder of this report.
-        shared: Whether the script that draws is written beside the folder, for all reports there; else into the page.
+    The page needs no other file. With `figures`, each drawing is also written to `figures/` as SVG, and as PNG where
+    a converter is installed. Files of an earlier report are replaced whole. Raises UsageError naming the folder where
+    it cannot be written.
     """
-    from plotly.offline import get_plotlyjs
-
-    script = get_plotlyjs()
-    is_missing = shared and not _is_there(folder.parent / library_name(), script.encode())
-    write_files(folder.parent, {library_name(): script} if is_missing else {})
-    page = render(report, None if shared else script)
-    return write_files(folder, {DATA: as_json(as_data(report)), PAGE: page})
+    write_files(folder.parent, {})  # whose owner could put another folder in the place of this one
+    if figures:
+        _write_figures(report, folder / FIGURES)
+    return write_files(folder, {DATA: as_json(as_data(report)), PAGE: render(report)})
 
 
-def _is_there(file: Path, content: bytes) -> bool:
-    """Tell whether a folder that is the user's alone has this file, itself and no link, with this content."""
-    try:
-        make_folder(file.parent, own=True)
-        return not file.is_symlink() and read_file(file) == content
-    except (OSError, FileRefusedError):
-        return False
+def pictures(report: Report) -> dict[str, Picture]:
+    """Draw the figures of a report, by title; those with nothing to draw are left out."""
+    drawn: dict[str, Picture] = {}
+    for figure in report.shown:
+        drawing = _section(report, figure).drawing
+        for part, panel in (drawing.panels if drawing else {}).items():
+            title = f"{figure.title}: {part}" if part else figure.title
+            drawn[title] = as_svg(panel, WIDE, f"f{len(drawn)}", title)
+    return drawn
 
 
-def library_name() -> str:
-    """Name the file of the script that draws, which has its version in its name."""
-    from plotly.offline import get_plotlyjs_version
+def _write_figures(report: Report, folder: Path) -> None:
+    drawn = {
+        f"{k:02}-{re.sub('[^a-z0-9]+', '-', title.lower())[:80].strip('-')}": picture
+        for k, (title, picture) in enumerate(pictures(report).items(), start=1)
+    }
+    write_files(folder, {f"{name}.svg": picture for name, picture in drawn.items()})
+    converter = shutil.which("rsvg-convert")
+    for name in drawn if converter else ():
+        picture = subprocess.run(
+            [str(converter), "--zoom=2", "--background-color=white", str(folder / f"{name}.svg")],
+            capture_output=True, check=False,
+        )  # fmt: skip
+        if picture.returncode:
+            raise UsageError(f"{converter} cannot convert {folder / name}.svg: {picture.stderr.decode()[:300]}")
+        write_file(folder / f"{name}.png", picture.stdout)
 
-    return f"plotly-{get_plotlyjs_version()}.min.js"
 
-
-def render(report: Report, library: str | None = None) -> str:
-    """Render the page with the script that draws; None: the page finds it in the folder above its own."""
-    script = source("plots.js")
+def render(report: Report) -> str:
+    """Render the page, whose drawings are part of it."""
+    script = source("save.js")
     every = [_section(report, figure) for figure in report.shown]
-    sections = [section for section in every if not section.empty]
+    sections = [section for section in every if not section.is_empty]
     cells = [cell for section in sections for row in section.table.rows for cell in row]
     return fill(
         "page.html.j2",
@@ -233,22 +241,17 @@ def render(report: Report, library: str | None = None) -> str:
         coverage=coverage_table(report) if report.coverage else None,
         facts=facts(report),
         sections=sections,
-        main=MAIN_FIGURES,
-        empty=[
-            (section.title, " ".join(section.drawing.notes)) for section in every if section.empty and section.drawing
-        ],
         comparisons=comparisons_table(report) if any(report.comparisons.values()) else None,
         mistakes=tuple(_mistakes(report)) if report.answers else None,
         mistakes_title=report.answers.title if report.answers else None,
         mistake_headings=[heading for _, heading in report.answers.shown] if report.answers else [],
-        plots={f"{i}-{k}": plot for i, section in enumerate(sections) for k, plot in enumerate(_plots(section))},
+        drawings=[_drawings(k, section) for k, section in enumerate(sections)],
+        undrawn=[(each.title, " ".join(each.drawing.notes)) for each in every if each.drawing and each.is_empty],
+        first=FIGURES_FIRST,
         doubtful=any(cell.doubtful for cell in cells),
         by_chance=multiplicity(sum(1 for cell in cells if cell.interval)),
         unreliable=UNRELIABLE,
         unknown=UNKNOWN,
-        library=None if library is None else Markup(library),
-        library_name=library_name(),
-        nonce=secrets.token_urlsafe(16),
         script=Markup(script),
         script_hash=_hash(script),
     )
@@ -260,10 +263,18 @@ def _section(report: Report, figure: Any) -> Section:
     return Section(figure.title, figure.note, kind.tabulate(report, figure), drawing)
 
 
-def _plots(section: Section) -> list[Any]:
-    """Convert the figures of a drawing to the objects that Plotly's script takes."""
-    figures = section.drawing.panels.values() if section.drawing else ()
-    return [json.loads(figure.to_json()) for figure in figures]
+def _drawings(k: int, section: Section) -> list[tuple[str, Markup, Markup]]:
+    """Draw the panels of the k-th section: the title of each, its drawing for a screen, and that for a telephone."""
+    drawing = section.drawing
+    if drawing is None:
+        return []
+    wide = PANEL if len(drawing.panels) > 1 else FULL if drawing.wide else WIDE
+    drawn = []
+    for i, (title, figure) in enumerate(drawing.panels.items()):
+        label = f"{drawing.alt} {title + '. ' if title else ''}The numbers follow as a table."
+        on_screen, narrow = (Markup(as_svg(figure, width, f"f{k}-{i}-{width}", label)) for width in (wide, NARROW))
+        drawn.append((title, on_screen, narrow))
+    return drawn
 
 
 def _mistakes(report: Report) -> Iterator[Mistakes]:

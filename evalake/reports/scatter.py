@@ -107,6 +107,8 @@ def draw_scatter(report: Report, figure: Scatter) -> Drawing:
     if not known:
         return Drawing.of(None, alt, notes)
     xs, ys = _numbers(x for _, x, _ in known), _numbers(y for *_, y in known)
+    if figure.x.unit is not Unit.SHARE and not any(xs):
+        return Drawing.of(None, alt, [*notes, f"{figure.x.label} is zero for every model."])
     logarithmic = figure.x.unit is not Unit.SHARE and min(xs) > 0 and max(xs) / min(xs) > LONG_SCALE
     x_reach, y_reach = _reaches(report, figure, known, logarithmic)
     plot = go.Figure(layout=axes.layout(340))

@@ -123,7 +123,7 @@ def _report(context: RunContext, run: Run) -> str:
         return f"`evalake report {run.run_id}` writes it" if run.snapshot_id else "none: nothing was measured"
     try:
         folder = place_in(reports_folder(), run.run_id)
-        page = write_page(build_report(context.lake, run.run_id), folder, shared=True)
+        page = write_page(build_report(context.lake, run.run_id), folder)
     except UsageError as error:  # like a container's read-only folder
         logger.warning("%s", error)
         return f"`evalake report {run.run_id}` writes it"

@@ -1,21 +1,15 @@
-"""What a folder holds beforehand: no planted script runs in a page, and no file is written through a link."""
+"""What a folder holds beforehand: no file is written through a link."""
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 import pytest
-from playwright.sync_api import Browser, Page
 
 from evalake.core.errors import UsageError
 from evalake.core.files import output_file, write_file
-from evalake.reports.page import library_name
 from tests.integration.cli.command import evalake_here, recorded
-from tests.servers.chromium import launched
-
-PLANTED = "document.title = 'planted'"
 
 
 @pytest.fixture(scope="module")
@@ -43,33 +37,6 @@ def work(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("planted", ["a link", "a longer file"])
-def test_a_planted_script_is_replaced(
-    measured: tuple[Path, str], work: Path, outside: Path, planted: str, page: Page
-) -> None:
-    lake, run = measured
-    (work / "evalake-reports").mkdir()
-    library = work / "evalake-reports" / library_name()
-    if planted == "a link":
-        outside.write_text(PLANTED)
-        library.symlink_to(outside)
-    else:
-        library.write_text(PLANTED + " " * 6_000_000)
-    done = evalake_here("report", run, "--folder", "--lake", lake, folder=work)
-    if planted == "a link":
-        assert done.returncode == 2
-        assert "is a link" in done.stderr
-        assert outside.read_text() == PLANTED
-        return
-    assert done.returncode == 0, done.stderr
-    page.goto((work / "evalake-reports" / run / "report.html").as_uri())
-    assert "planted" not in page.title()
-    assert page.evaluate("typeof Plotly") == "object"
-    first = library.stat()
-    evalake_here("report", run, "--folder", "--lake", lake, folder=work)
-    assert library.stat().st_ino == first.st_ino  # what is there byte for byte is not written again
-
-
 def test_part_names_cannot_be_guessed(tmp_path: Path, outside: Path) -> None:
     for number in range(os.getpid() - 500, os.getpid() + 500):
         (tmp_path / f"report.{number}.part").symlink_to(outside)
@@ -90,19 +57,6 @@ WRITERS = {
     "sql": ("sql", "select 1 as one", "--format", "csv", "--out", "OUT"),
     "parquet": ("sql", "select 1 as one", "--format", "parquet", "--out", "OUT"),
 }
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with launched() as running:
-        yield running
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    page = browser.new_page()
-    yield page
-    page.close()
 
 
 def written(measured: tuple[Path, str], words: tuple[str, ...], out: Path, folder: Path) -> tuple[int, str]:

@@ -6,12 +6,12 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from xml.etree.ElementTree import fromstring
 
 import polars as pl
 import pytest
 
-from evalake.reports.page import library_name, render, write_page
+from evalake.reports.page import render, write_page
 from evalake.reports.report import Report
 from tests.unit.reports.samples import answers, guard_metrics, metric, report, two_models
 
@@ -53,19 +53,9 @@ class Page(HTMLParser):
     def text(self) -> str:
         return " ".join(self.texts)
 
-    @property
-    def plots(self) -> list[dict[str, Any]]:
-        kinds = [attrs.get("type") for tag, attrs in self.elements if tag == "script" and "src" not in attrs]
-        return [json.loads(s) for s, kind in zip(self.scripts, kinds, strict=True) if kind == "application/json"]
-
-
-def strings(value: Any) -> list[str]:
-    """Every text of a plot."""
-    if isinstance(value, dict):
-        return [s for inner in value.values() for s in strings(inner)]
-    if isinstance(value, list):
-        return [s for inner in value for s in strings(inner)]
-    return [value] if isinstance(value, str) else []
+    def marks(self, tag: str) -> list[dict[str, str | None]]:
+        """The marks of this kind in the drawings for a screen."""
+        return [attrs for name, attrs in self.elements if name == tag]
 
 
 def test_the_numbers_are_on_the_page() -> None:
@@ -77,7 +67,7 @@ def test_the_numbers_are_on_the_page() -> None:
 def test_every_plot_has_its_numbers_as_a_table_and_says_what_it_shows() -> None:
     page = Page(render(two_models()))
     images = [attrs for _, attrs in page.elements if attrs.get("role") == "img"]
-    assert len(images) == len(page.plots) == 4
+    assert len(images) == 8, "four, for a screen and for a telephone"
     assert all("one point a model" in (i["aria-label"] or "") or "model" in (i["aria-label"] or "") for i in images)
     tables = sum(tag == "table" for tag, _ in page.elements)
     assert sum(tag == "caption" for tag, _ in page.elements) == tables
@@ -88,10 +78,10 @@ def test_what_rests_on_few_samples_is_marked_in_tables_and_plots() -> None:
     page = Page(render(two_models()))
     marks = [attrs for tag, attrs in page.elements if tag == "sup"]
     assert [attrs["title"] for attrs in marks] == ["n = 4: unreliable"]
-    assert "25%*" in [s for plot in page.plots for s in strings(plot)]
+    assert "25%*" in page.text
     few = Page(render(report(guard_metrics("a", 0.9, 0.9, n=7, latency=10.0))))
-    assert "circle-open" in [s for plot in few.plots for s in strings(plot)]
-    assert "/" in [s for plot in few.plots for s in strings(plot)], "the bar is hatched"
+    assert {mark["fill"] for mark in few.marks("circle")} == {"none"}
+    assert any("-hatch" in str(mark["fill"]) for mark in few.marks("rect")), "the bar is hatched"
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -111,15 +101,6 @@ def test_hostile_names_stay_text(name: str) -> None:
     assert name in hostile.text
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_plotly_gets_no_tags_but_ours(name: str) -> None:
-    rows = guard_metrics(name, 0.9, 0.9, cost=1.0, latency=5.0, categories={name: 0.5})
-    found = [s for plot in Page(render(report(rows))).plots for s in strings(plot)]
-    tags = {tag for s in found for tag in re.findall(r"<[^>]*>", s)}
-    assert tags <= {"<b>", "</b>", "<br>"}
-    assert any("&lt;" in s for s in found) == ("<" in name)
-
-
 def test_nothing_is_fetched_and_only_our_scripts_may_run() -> None:
     page = Page(render(two_models()))
     assert not [attrs for tag, attrs in page.elements if FETCHING & set(attrs) and tag not in ("script", "a")]
@@ -127,15 +108,9 @@ def test_nothing_is_fetched_and_only_our_scripts_may_run() -> None:
     (policy,) = [str(a["content"]) for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
     assert policy.startswith("default-src 'none'")
     assert "http" not in policy
-    running = [attrs for tag, attrs in page.elements if tag == "script" and "type" not in attrs]
-    library, own = running
-    assert str(library["src"]) == f"../{library_name()}"
-    assert "src" not in own
-    allowed = re.search(r"script-src ([^;]*)", policy)
-    assert allowed is not None
+    assert [attrs for tag, attrs in page.elements if tag == "script"] == [{}]
     digest = base64.b64encode(hashlib.sha256(page.scripts[-1].encode()).digest()).decode()
-    assert allowed[1].split() == [f"'nonce-{library['nonce']}'", f"'sha256-{digest}'"]
-    assert str(library["nonce"]) not in render(two_models()), "nobody who writes into a report can know it"
+    assert f"script-src 'sha256-{digest}';" in policy
 
 
 def test_the_style_names_no_address() -> None:
@@ -149,23 +124,20 @@ def test_what_is_unknown_is_left_out_of_the_plot_and_named() -> None:
     rows = guard_metrics("known", 0.9, 0.9, cost=1.0) + guard_metrics("priceless", 0.8, 0.8)
     page = Page(render(report(rows)))
     assert "Left out, as cost is unknown: priceless." in page.text
-    points = [trace for trace in page.plots[1]["data"] if trace["mode"] == "markers+text"]
-    assert points[0]["text"] == ["known"]
-    assert points[0]["x"] == [1.0]
+    assert len(Page(render(report(rows[: len(rows) // 2]))).marks("circle")) == len(page.marks("circle")) - 2
 
 
 def test_nothing_known_leaves_no_plot_and_says_so() -> None:
     page = Page(render(report([metric("m", name, None, 0) for name in ("score", "detection", "cost", "latency")])))
-    assert page.plots == []
-    assert ": unknown for every model." in page.text.split("Nothing to draw")[1]
+    assert page.marks("svg") == []
+    assert "unknown for every model." in page.text
 
 
 @pytest.mark.parametrize("count", [1, 9, 30])
 def test_any_number_of_models(count: int) -> None:
     rows = [r for i in range(count) for r in guard_metrics(f"m{i}", i / 30, i / 30, cost=2.0**i, latency=i + 1.0)]
     page = Page(render(report(rows)))
-    points = [t for plot in page.plots[:2] for t in plot["data"] if t.get("mode") == "markers+text"]
-    assert all(len(trace["x"]) == count for trace in points)
+    assert len(page.marks("circle")) == count * 2 * 2, "two figures with a point a model, each at two widths"
 
 
 def test_a_report_without_any_metric_is_a_page() -> None:
@@ -211,12 +183,12 @@ def test_judges_are_told_apart_and_ranked_apart() -> None:
 def test_the_files_stand_where_asked_and_the_data_is_plain_json(tmp_path: Path) -> None:
     page = write_page(two_models(), tmp_path / "a" / "b")
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert 'src="../' not in page.read_text(encoding="utf-8"), "it opens anywhere by itself"
     assert {path.name for path in page.parent.iterdir()} == {"report.html", "report.json"}
-    assert {path.name for path in (tmp_path / "a").iterdir()} == {"b"}
-    other = write_page(two_models(), tmp_path / "a" / "c", shared=True)
-    assert {path.name for path in (tmp_path / "a").iterdir()} == {"b", "c", library_name()}
-    assert other.stat().st_size < 100_000, "the script that draws is shared"
+    assert page.stat().st_size < 100_000
+    write_page(two_models(), page.parent, figures=True)
+    drawings = [file for file in (page.parent / "figures").iterdir() if file.suffix == ".svg"]
+    assert len(drawings) == 4
+    assert all(fromstring(file.read_bytes()).tag == "{http://www.w3.org/2000/svg}svg" for file in drawings)
     data = json.loads((page.parent / "report.json").read_text(encoding="utf-8"))
     assert [(r["model"], r["rank"], r["letters"], r["decision"]) for r in data["ranking"]] == [
         ("a/good", 1, "a", "PASS"),
