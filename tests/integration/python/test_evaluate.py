@@ -1,0 +1,137 @@
+"""A function of one's own as the model: it is asked once for each revision, and what it raises is missing."""
+
+import functools
+import itertools
+import linecache
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from prefect.testing.utilities import prefect_test_harness
+from typer.testing import CliRunner
+
+import evalake
+from evalake.cli.main import app
+
+pytestmark = pytest.mark.slow
+
+SAMPLES = [
+    {"sample_id": "sum", "input": "1 + 1 =\n", "target": "2"},
+    {"sample_id": "tree", "input": "{{ Baum }} ünd 🌳", "target": "tree", "hint": "oak"},
+    {"sample_id": "long", "input": "Say it.", "target": "no"},
+]
+PUNCTUATION = ".!"
+asked: list[str] = []  # by the functions below, which have no other way to tell
+numbers = itertools.count()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def prefect() -> Iterator[None]:
+    with prefect_test_harness():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_asked() -> None:
+    asked.clear()
+
+
+def by_shout(answer: str, target: str, sample: dict[str, Any]) -> tuple[float, str]:
+    found = re.sub(f"[{PUNCTUATION}]", "", answer).lower() == target
+    return float(found), f"hint {sample.get('hint')}"
+
+
+def written(body: str) -> Callable[[str], str]:
+    """Make a function `answer` as an editor would write it, with a source that is found."""
+    source, file = f"def answer(text):\n    asked.append(text)\n    {body}\n", f"<written {next(numbers)}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    around: dict[str, Any] = {"asked": asked, "__name__": __name__}
+    exec(compile(source, file, "exec"), around)
+    return around["answer"]  # type: ignore[no-any-return]
+
+
+def of_own(folder: Path, function: Callable[[str], str], scorers: Any = "exact", **options: Any) -> evalake.Run:
+    return evalake.evaluate(function, SAMPLES, scorers, lake=folder / "lake", **options)
+
+
+def test_a_function_is_scored_and_asked_once_for_each_source(tmp_path: Path) -> None:
+    answer = written("return '2' if '+' in text else 'Tree!' if 'Baum' in text else 'yes'")
+    run = of_own(tmp_path, answer, ["exact", {"kind": "includes", "ignore_case": True}, by_shout])
+    assert run.state == "completed", run.message
+    assert sorted(asked) == sorted(sample["input"] for sample in SAMPLES)
+    rows = {row["sample_id"]: row for row in run.results().iter_rows(named=True)}
+    assert rows["tree"]["scores"] == '{"exact": 0.0, "includes": 1.0, "by_shout": 1.0}'
+    assert '"hint oak"' in rows["tree"]["reasons"]
+    assert {name: row["correct"] for name, row in rows.items()} == {"sum": True, "tree": False, "long": False}
+    assert [row["cost_usd"] for row in rows.values()] == [None] * 3  # unknown: the function may ask anyone
+    metrics = run.headline().rows_by_key("metric", named=True, unique=True)
+    assert metrics["accuracy"]["value"] == pytest.approx(1 / 3)
+    asked.clear()
+    again = of_own(tmp_path, answer, ["exact", {"kind": "includes", "ignore_case": True}, by_shout])
+    assert (asked, again.suite, again.row["calls_made"]) == ([], run.suite, 0)
+    frame = evalake.evaluate(written("return 'no'"), pl.DataFrame(SAMPLES), "exact", lake=tmp_path / "lake")
+    assert len(asked) == 3 and frame.row["calls_made"] == 3
+    # Other processes find the suite, and the ledger answers for the function
+    asked.clear()
+    shell = CliRunner()
+    (model,) = run.row["models"]
+    done = shell.invoke(app, ["run", run.suite, "--models", model, "--lake", str(tmp_path / "lake")])
+    assert done.exit_code == 0, done.output
+    assert shell.invoke(app, ["rescore", run.run_id, "--lake", str(tmp_path / "lake")]).exit_code == 0
+    assert shell.invoke(app, ["check", "--lake", str(tmp_path / "lake")]).exit_code == 0
+    assert asked == []
+
+
+def test_a_revision_keeps_replies_of_a_changed_function(tmp_path: Path) -> None:
+    of_own(tmp_path, written("return '2'"), revision="v1")
+    kept = of_own(tmp_path, written("return 'other'"), revision="v1")
+    assert (len(asked), kept.row["models"]) == (3, ["function/answer@v1"])
+    of_own(tmp_path, written("return 'other'"), revision="v2")
+    assert len(asked) == 6
+
+
+@pytest.mark.parametrize("body", ["return 1 / (len(text) - 7) and 'no'", "return 'no' if text != 'Say it.' else None"])
+def test_what_fails_is_missing_and_told(tmp_path: Path, body: str) -> None:
+    run = of_own(tmp_path, written(body))
+    assert run.state == "incomplete" and run.message
+    assert "ZeroDivisionError" in run.message or "NoneType" in run.message
+    assert run.results().height < 3
+    assert run.headline()["missing"].max() > 0  # type: ignore[operator]
+
+
+def _returns(reply: object) -> Callable[[str], str]:
+    return lambda text: str(reply)
+
+
+@pytest.mark.parametrize(
+    ("function", "scorers", "given", "said"),
+    [
+        (str.upper, "exact", {}, "give one with revision="),
+        (functools.partial(str.replace, "a", "b"), "exact", {}, "give one with revision="),
+        (_returns(object()), "exact", {}, "give one with revision="),
+        ("text", "exact", {}, "must be a function"),
+        (_returns("a"), "exakt", {}, "no scorer 'exakt'; did you mean exact"),
+        (_returns("a"), [], {}, "there is no scorer"),
+        (_returns("a"), str.upper, {}, "write it as a plain def"),
+        (_returns("a"), "exact", {"revision": "a b/c"}, "revision must be"),
+        (_returns("a"), "exact", {"suite": "command_guard"}, "choose another name"),
+        (_returns("a"), "exact", {"limt": 2}, "a run has no option 'limt'"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, function: Any, scorers: Any, given: Any, said: str) -> None:
+    with pytest.raises(evalake.UsageError, match=said):
+        of_own(tmp_path, function, scorers, **given)
+    assert not (tmp_path / "lake").exists()
+
+
+def test_values_around_a_function_are_part_of_its_version_and_dask_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [of_own(tmp_path, _returns(reply), limit=1) for reply in ("a", "b")]
+    assert runs[0].row["models"] != runs[1].row["models"]
+    monkeypatch.setenv("EVALAKE_TASK_RUNNER", "dask")
+    with pytest.raises(evalake.UsageError, match="only this process can call the function"):
+        of_own(tmp_path, _returns("a"))
