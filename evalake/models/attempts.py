@@ -27,9 +27,9 @@ from evalake.models import litellm_internals as internals
 from evalake.models.direct import DirectCalls
 from evalake.models.direct import warm_up as warm_up_direct
 from evalake.models.failures import PROVIDER_DOWN, RETRIED, STOPS_MODEL, AttemptFailed, classify_error
+from evalake.models.function import Function
 from evalake.models.litellm_calls import LiteLLMCalls
 from evalake.models.replies import ProviderAnswer, reply_of
-from evalake.models.function import Function
 from evalake.models.request import Baseline, Failure, Reply, Request, answer_by_baseline
 from evalake.models.routes import CLIENT_OWNED, Route, Routes
 from evalake.models.streams import AnswerTimeout

@@ -31,7 +31,7 @@ class Function:
         """Answer a request on a thread of its own. Tokens and cost are unknown."""
         try:
             text, seconds = await asyncio.get_running_loop().run_in_executor(self.threads, self._timed, request)
-        except Exception as error:  # a user's function may raise any exception
+        except Exception as error:  # noqa: BLE001 - a user's function may raise any exception
             return Failure("server", redact(f"{type(error).__name__}: {error}")[:LONGEST_MESSAGE], 1)
         return Reply(text, finish_reason="stop", model_reported=request.model, latency_ms=seconds * 1000)
 

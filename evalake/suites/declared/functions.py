@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import os
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,7 +38,7 @@ def write_suite(name: str | None, samples: Samples, scorers: ScorerLike | Sequen
     if known is not None and known.folder != folder:
         raise UsageError(f"the suite {name} is {known.description}: choose another name with suite=")
     if isinstance(samples, str):
-        lines, source = None, samples if "://" in samples else os.path.abspath(samples)
+        lines, source = None, samples if "://" in samples else str(Path.cwd() / samples)
     else:
         lines = _lines(samples)
         source = str(folder / content_hash(lines)[:12] / "samples.jsonl")
@@ -156,7 +155,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _code_of(function: Callable[..., Any]) -> str:
-    """Write a scorer's source with the imports and plain values that it reads. Raises UsageError where it reads more."""
+    """Write a scorer's source with the imports and plain values that it reads. Raises UsageError for others."""
     name, source = getattr(function, "__name__", type(function).__name__), _source(function)
     if not isinstance(function, FunctionType) or not source or not source.startswith("def "):
         raise UsageError(f"the scorer {name} has no source of its own: write it as a plain def in a file or a notebook")
