@@ -6,6 +6,7 @@ lake = evalake.open("./lake")
 run = lake.run("SUITE", limit=50)
 run.metrics()
 lake.sql("select * from runs")
+evalake.evaluate(my_function, samples, ["exact"])
 lake.gate(run.run_id, ["balanced_accuracy >= 0.85"]).verdict
 """
 
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evalake.core.errors import EvalakeError, UsageError
+    from evalake.function import evaluate
     from evalake.lake import Lake, open_lake
     from evalake.request import RunRequest
     from evalake.run import Run
@@ -27,10 +29,11 @@ _MODULES = {
     "Run": ("evalake.run", "Run"),
     "RunRequest": ("evalake.request", "RunRequest"),
     "UsageError": ("evalake.core.errors", "UsageError"),
+    "evaluate": ("evalake.function", "evaluate"),
     "open": ("evalake.lake", "open_lake"),
 }
 
-__all__ = ["EvalakeError", "Lake", "Run", "RunRequest", "UsageError", "open"]
+__all__ = ["EvalakeError", "Lake", "Run", "RunRequest", "UsageError", "evaluate", "open"]
 
 
 def __getattr__(name: str) -> Any:

@@ -17,7 +17,8 @@ from evalake.core.hashing import canonical_json, content_hash
 from evalake.core.prompt_files import PROMPTS, TEMPLATES
 from evalake.core.redaction import redact
 from evalake.models.batches import require_batches
-from evalake.models.cost import BASELINE_PREFIX, is_priced
+from evalake.models.cost import is_priced
+from evalake.models.request import ANSWERED_HERE
 from evalake.models.routes import find_route
 from evalake.reports.coverage import Tolerance
 from evalake.request import RunRequest
@@ -93,7 +94,7 @@ class Plan:
         """The real models that are asked by batch jobs."""
         of = self.configuration
         wanted = (of.real_model(name) for name in self.called if of.batches(name, self.request.batch))
-        return frozenset(model for model in wanted if not model.startswith(BASELINE_PREFIX))
+        return frozenset(model for model in wanted if not model.startswith(ANSWERED_HERE))
 
     @property
     def request_parameters(self) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from evalake.core.errors import ProviderError
 from evalake.core.redaction import redact
 from evalake.models.direct_models import DIRECT, encoded
 from evalake.models.endpoints import KEY_VARIABLES, KEYLESS, known_provider, likely_provider, require_trust
-from evalake.models.request import BASELINE, parameters_of
+from evalake.models.request import ANSWERED_HERE, BASELINE, parameters_of
 from evalake.models.routes import Route
 
 _PYTHON = """import json
@@ -39,8 +39,9 @@ def ask_again(request: Mapping[str, Any], configuration: Configuration) -> Comma
     would send a key elsewhere.
     """
     model = configuration.real_model(str(request.get("model", "")))
-    if model.startswith(f"{BASELINE}/"):
-        raise ProviderError(f"{model} is a baseline, which answers without a server: run it by `evalake run --models`")
+    if model.startswith(ANSWERED_HERE):
+        by = "`evalake run --models`" if model.startswith(BASELINE) else "`evalake.evaluate`"
+        raise ProviderError(f"{model} answers without a server: run it by {by}")
     provider = known_provider(model) or likely_provider(model)
     if provider is None or not isinstance(request.get("messages"), list):
         raise ProviderError("this request cannot be asked again: its provider or its messages are unknown")

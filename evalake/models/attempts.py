@@ -27,6 +27,7 @@ from evalake.models import litellm_internals as internals
 from evalake.models.direct import DirectCalls
 from evalake.models.direct import warm_up as warm_up_direct
 from evalake.models.failures import PROVIDER_DOWN, RETRIED, STOPS_MODEL, AttemptFailed, classify_error
+from evalake.models.function import Function
 from evalake.models.litellm_calls import LiteLLMCalls
 from evalake.models.replies import ProviderAnswer, reply_of
 from evalake.models.request import Baseline, Failure, Reply, Request, answer_by_baseline
@@ -361,4 +362,6 @@ async def _answer_here(baseline: Baseline, request: Request, admit: Admit) -> Ou
         await admit(0.0, nullcontext)
     except AttemptFailed as failure:
         return Failure(failure.kind, failure.message, 0)
+    if isinstance(baseline, Function):
+        return await baseline.answer(request)
     return await answer_by_baseline(baseline, request)

@@ -17,7 +17,7 @@ from evalake.core.configuration import Price
 from evalake.models import litellm_internals as internals
 from evalake.models.litellm_internals import PRICE_FILE
 from evalake.models.litellm_setup import load
-from evalake.models.request import Request
+from evalake.models.request import ANSWERED_HERE, Request
 
 PROVIDERS = frozenset({"anthropic", "gemini", "groq", "mistral", "openai"})
 INPUT, OUTPUT, CACHED = "input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost"
@@ -163,7 +163,7 @@ def is_priced(model: str, price: Price | None) -> bool:
 
 def input_tokens(request: Request) -> int:
     """Estimate the request's input tokens; providers count slightly differently."""
-    if request.model.startswith(BASELINE_PREFIX):
+    if request.model.startswith(ANSWERED_HERE):
         return 0
     texts = [str(message.get("content") or "") for message in request.messages]
     return sum(_text_tokens(request.model, text) + _TOKENS_OF_A_MESSAGE for text in texts)
@@ -174,7 +174,7 @@ def beyond_context(request: Request, limit: int | None) -> str | None:
 
     `limit` is the configured one, in place of that of LiteLLM's table.
     """
-    if request.model.startswith(BASELINE_PREFIX):
+    if request.model.startswith(ANSWERED_HERE):
         return None
     if limit is None:
         entry = _table().get(request.model) or _table().get(request.model.partition("/")[2], {})
@@ -227,7 +227,7 @@ def taken(model: str, wished: Mapping[str, Any], configured: Mapping[str, Any]) 
     A temperature is left out where the configuration sets any parameter of sampling or reasoning. Baselines and models
     of unknown providers support none.
     """
-    if model.startswith(BASELINE_PREFIX):
+    if model.startswith(ANSWERED_HERE):
         return {}
     open_ = {name: value for name, value in wished.items() if name not in configured}
     if _SAMPLING & configured.keys():

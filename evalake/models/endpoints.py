@@ -18,7 +18,7 @@ from evalake.core.configuration import IN_PROCESS, PROVIDER, TRUST_OPTION, UNKNO
 from evalake.core.errors import ProviderError
 from evalake.models.cost import entry_of
 from evalake.models.litellm_setup import load
-from evalake.models.request import BASELINE
+from evalake.models.request import ANSWERED_HERE
 
 # The environment variables of keys, so that a missing one is found without importing LiteLLM
 _BY_THEIR_NAME = ("anthropic", "cerebras", "deepinfra", "deepseek", "groq", "mistral", "nvidia_nim", "openai", "xai")
@@ -204,7 +204,7 @@ class Endpoint:
 
 def endpoint_of(model: str, configuration: Configuration) -> Endpoint:
     """Find the endpoint of a real model: its declared name, else its address, else its provider."""
-    if model.startswith(f"{BASELINE}/"):
+    if model.startswith(ANSWERED_HERE):
         return Endpoint(IN_PROCESS, adopts_unknown=True)
     options, provider = configuration.model(model), _provider_of(model)
     name = options.endpoint or configuration.limits(provider).endpoint

@@ -131,6 +131,8 @@ class Failure:
 
 
 BASELINE = "baseline"
+FUNCTION = "function"
+ANSWERED_HERE = (f"{BASELINE}/", f"{FUNCTION}/")  # begin the names of models that answer without a server
 
 Messages = Sequence[Mapping[str, str]]
 Baseline = Callable[[Messages], str]

@@ -21,8 +21,9 @@ from evalake.models.endpoints import (
     require_trust,
     sends_elsewhere,
 )
+from evalake.models.function import absent
 from evalake.models.litellm_setup import load
-from evalake.models.request import BASELINE, Baseline
+from evalake.models.request import ANSWERED_HERE, BASELINE, FUNCTION, Baseline
 
 ReadSecret = Callable[[str], str]
 """Reads a secret by its name; raises ProviderError where it cannot."""
@@ -104,6 +105,8 @@ def find_route(
             known = did_you_mean(model, names) or f": choose one of {', '.join(names) or 'none'}"
             raise ProviderError(f"no baseline is called {model}{known}")
         return Route(model, BASELINE, {}, None, baseline)
+    if model.startswith(f"{FUNCTION}/"):
+        return Route(model, FUNCTION, {}, None, baselines.get(model, absent))
     provider = _provider_of(model, options, baselines)
     require_trust(model, provider, configuration)
     secret = configuration.limits(provider).api_key_secret
@@ -148,7 +151,7 @@ def _provider_of(model: str, options: ModelOptions, baselines: Mapping[str, Base
 
 
 def _names(baselines: Mapping[str, Baseline]) -> list[str]:
-    return [f"{BASELINE}/{name}" for name in baselines]
+    return [f"{BASELINE}/{name}" for name in baselines if not name.startswith(ANSWERED_HERE)]
 
 
 def _secret(name: str, read_secret: ReadSecret) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from evalake.core.configuration import SUITE_SUFFIXES, suite_paths
+from evalake.core.configuration import SUITE_SUFFIXES, suite_paths, users_file
 from evalake.core.errors import ConfigurationError, SuiteError
 from evalake.core.hashing import content_hash
 
@@ -69,7 +69,7 @@ def places() -> dict[str, Place]:
                 f"two suites are called {place.name}: rename {other.description} or {place.description}"
             )
         by_name[place.name] = place
-    return by_name
+    return {place.name: place for place in _in_folder(written_folder())} | by_name
 
 
 def manifest(place: Place) -> Manifest:
@@ -123,6 +123,11 @@ def _in_folder(folder: Path) -> Iterator[Place]:
         name = file.parent.name
         package = "evalake.suites" if folder == FOLDER else f"evalake_suites_{content_hash([str(folder)])[:12]}"
         yield Place(name, str(file), f"{package}.{name}.suite", folder=file.parent)
+
+
+def written_folder() -> Path:
+    """Find the folder of the suites that `evalake.evaluate` wrote, which take no other suite's name."""
+    return users_file().parent / "suites"
 
 
 @cache

@@ -8,10 +8,12 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 from polars import scan_delta
 
@@ -98,7 +100,22 @@ def source_hash(name: str) -> str | None:
 
 def baselines() -> Mapping[str, Baseline]:
     """Collect the rule-based models of all suites, by name."""
-    return {baseline: function for each in _of_code() for baseline, function in each.conversation.baselines.items()}
+    of_suites = {name: rules for each in _of_code() for name, rules in each.conversation.baselines.items()}
+    return {**of_suites, **_FUNCTIONS.get()}
+
+
+# The functions of this process that are models while their run lasts, by the models' names.
+_FUNCTIONS: ContextVar[Mapping[str, Baseline]] = ContextVar("functions", default=MappingProxyType({}))
+
+
+@contextmanager
+def with_function(model: str, function: Baseline) -> Iterator[None]:
+    """Let `baselines` have a function in this block."""
+    token = _FUNCTIONS.set({**_FUNCTIONS.get(), model: function})
+    try:
+        yield
+    finally:
+        _FUNCTIONS.reset(token)
 
 
 def all_contracts() -> tuple[Contract, ...]:
