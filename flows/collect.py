@@ -36,7 +36,8 @@ def collect(lake: LakeUri = None, configuration_file: ConfigurationFile = None) 
     where, configuration = flow_inputs(lake, configuration_file)
     if not where.exists(BATCH_JOBS):
         return Completed(message="the lake has no batch jobs")
-    for job in jobs(where, pl.col("state") == "cancelling"):  # its replies are paid, and its run does not go on
+    unfinished = pl.col("state").is_in(["cancelling", "collected"])  # replies are paid, or files lie at the provider
+    for job in jobs(where, unfinished):  # their runs do not go on
         context = RunContext(job.run_id, "", where, configuration, batched=frozenset({job.model}))
         Jobs(context, frozenset()).collect()
     waiting = where.frame(RUNS).filter(pl.col("run_id").is_in(waiting_runs(where)["run_id"].to_list())).collect()

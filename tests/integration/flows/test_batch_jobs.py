@@ -87,3 +87,15 @@ def test_the_command_exits_with_3_while_it_waits_and_shows_both_prices(work: Wor
     assert [each.state for each in work.server.batches.jobs.values()] == ["cancelled"]
     again = evalake_here(*cancel, folder=work.folder)
     assert (again.returncode, "waits for no batch job" in again.stderr) == (1, True)
+
+
+def test_the_flow_collect_deletes_what_a_cut_off_run_left_at_the_provider(work: Workplace) -> None:
+    data, jobs = work.dataset(2), work.server.batches
+    jobs.held = True
+    work.run(data, batch=True)
+    jobs.held, jobs.drops = False, {"DELETE files one"}
+    assert work.run(data, batch=True)["state"] == "completed"
+    assert jobs.files
+    collect(lake=work.lake.uri, configuration_file=str(work.configuration))
+    assert (jobs.files, sorted(jobs.paid.values()), work.rows(CALLS).height) == ({}, [1, 1], 2)
+    assert "closed" in set(work.rows(BATCH_JOBS)["state"])
