@@ -11,7 +11,7 @@ import polars as pl
 
 from evalake.contracts.tables import RUNS
 from evalake.core.configuration import lake_uri
-from evalake.core.errors import UsageError
+from evalake.core.errors import UsageError, did_you_mean
 from evalake.decisions.compare import compare_sides
 from evalake.decisions.explain import Explanation
 from evalake.decisions.explain import explain as explain_difference
@@ -99,7 +99,8 @@ class Lake:
         if rows.is_empty():
             chosen = [f"of {suite}"] * bool(suite) + [f"tagged {tag}"] * bool(tag)
             what = run_id or " ".join(chosen) or "yet"
-            raise UsageError(f"the lake {self.uri} has no run {what}: `runs()` has those there are")
+            hint = did_you_mean(suite, self.runs()["suite"].unique()) if suite and not tag else ""
+            raise UsageError(f"the lake {self.uri} has no run {what}{hint or ': `runs()` has those there are'}")
         return Run(self.tables, rows.row(0, named=True))
 
     def compare(
@@ -130,7 +131,7 @@ class Lake:
     def gate(
         self,
         run: str,
-        rules: Sequence[str],
+        rules: str | Sequence[str],
         *,
         baseline: str | None = None,
         force: bool = False,
@@ -141,13 +142,14 @@ class Lake:
 
         Args:
             run: A run, a snapshot, or RUN:MODEL.
-            rules: Like "accuracy >= 0.8" or "no significant drop in accuracy".
+            rules: One or several, like "accuracy >= 0.8" or "no significant drop in accuracy".
             baseline: What rules about changes compare with, named alike.
             force: Compare with a baseline that does not mean the same.
             adjust: Hold all level rules together to the error of one.
             corrected: Correct rates by people's labels, or by the judge's calibration.
         """
-        return hold_gate(self.tables, run, rules, baseline=baseline, force=force, adjust=adjust, corrected=corrected)
+        held = [rules] if isinstance(rules, str) else rules
+        return hold_gate(self.tables, run, held, baseline=baseline, force=force, adjust=adjust, corrected=corrected)
 
     def explain(self, a: str, b: str, *, metric: str | None = None, run: str | None = None) -> Explanation:
         """Split A - B into samples, replies, judge, code and repeats; `parts` and `rows` are frames.

@@ -376,13 +376,23 @@ def tagged(rows: pl.LazyFrame, tag: str | None) -> pl.LazyFrame:
     return rows if tag is None else rows.filter(pl.col("tags").list.contains(tag))
 
 
+AWAITS_NONE = "it awaits no batch job any more: the same command asks what is missing"
+
+
 def with_state(lake: Lake, rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Set the state of rows of RUNS to "lost" as `with_lost` does, and to "waiting" where batch jobs are awaited."""
+    """Set the state of rows of RUNS to "lost" as `with_lost` does, and to "waiting" where batch jobs are awaited.
+
+    A run that waited and awaits no job any more, since they are cancelled, says so in its message.
+    """
     rows = with_lost(rows)
     if not lake.exists(BATCH_JOBS):
         return rows
-    waits = (pl.col("state") == "incomplete") & pl.col("run_id").is_in(waiting_runs(lake)["run_id"].to_list())
-    return rows.with_columns(state=pl.when(waits).then(pl.lit("waiting")).otherwise("state"))
+    ended, awaits = pl.col("state") == "incomplete", pl.col("run_id").is_in(waiting_runs(lake)["run_id"].to_list())
+    waited = ended & ~awaits & pl.col("message").str.starts_with("waiting: ")
+    return rows.with_columns(
+        state=pl.when(ended & awaits).then(pl.lit("waiting")).otherwise("state"),
+        message=pl.when(waited).then(pl.lit(AWAITS_NONE)).otherwise("message"),
+    )
 
 
 def continued(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> tuple[str, int] | None:

@@ -85,6 +85,8 @@ def test_the_command_exits_with_3_while_it_waits_and_shows_both_prices(work: Wor
     cancel = ["cancel", listed["run_id"], "--config", str(work.configuration), *place]
     assert evalake_here(*cancel, folder=work.folder).returncode == 0
     assert [each.state for each in work.server.batches.jobs.values()] == ["cancelled"]
+    (listed,) = json.loads(evalake_here("runs", "--json", *place, folder=work.folder).stdout)
+    assert (listed["state"], listed["message"][:23]) == ("incomplete", "it awaits no batch job ")
     again = evalake_here(*cancel, folder=work.folder)
     assert (again.returncode, "waits for no batch job" in again.stderr) == (1, True)
 

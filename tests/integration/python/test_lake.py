@@ -20,6 +20,8 @@ def test_runs_are_listed_newest_first_and_found_by_name(lake: evalake.Lake) -> N
     assert lake.find(runs["run_id"][1]).row["samples"] == SAMPLES // 2
     with pytest.raises(evalake.UsageError, match="has no run nothing"):
         lake.find("nothing")
+    with pytest.raises(evalake.UsageError, match="did you mean command_guard"):
+        lake.find(suite="comand_guard")
 
 
 def test_runs_are_found_by_a_tag(lake: evalake.Lake) -> None:

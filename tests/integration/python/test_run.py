@@ -29,7 +29,7 @@ def test_it_is_told_in_a_line_held_against_rules_and_drawn(lake: evalake.Lake, t
     run = lake.find(suite="command_guard")
     assert repr(run) == f"<Run {run.run_id} of command_guard: {run.state}, {SAMPLES} samples>"
     assert repr(lake) == f"<Lake {lake.uri}>"
-    held = lake.gate(f"{run.run_id}:{MODELS[1]}", ["balanced_accuracy >= 0.01 from 2 units"])
+    held = lake.gate(f"{run.run_id}:{MODELS[1]}", "balanced_accuracy >= 0.01 from 2 units")
     assert [check.model for check in held.checks] == [MODELS[1]]
     assert lake.explain(*MODELS[:2], run=run.run_id).parts["part"].n_unique() == 5
     assert lake.power("command_guard", 0.1).rows.height >= 1
