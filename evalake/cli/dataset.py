@@ -65,6 +65,7 @@ def show(
 
 def _read(sources: Sequence[str], name: str | None, lake: "Lake") -> Iterator[tuple["Dataset", Mapping[str, str]]]:
     """Read each source, with the column of each field where it is read as a table."""
+    from evalake.core.errors import UsageError
     from evalake.sdk.dataset import SampleTable
     from evalake.sdk.sources import expanded
     from evalake.tasks.extract import LAKE as OF_LAKE
@@ -76,6 +77,8 @@ def _read(sources: Sequence[str], name: str | None, lake: "Lake") -> Iterator[tu
             yield each, {}
         return
     for source in sources:
+        if source == "starter":
+            raise UsageError("each suite has its own `starter` samples: name one with --suite")
         for table in [rows_of_lake(source, lake)] if source.startswith(OF_LAKE) else expanded(source):
             columns, given = _guessed(table)
             yield SampleTable("dataset", columns)(table), columns | given

@@ -36,7 +36,9 @@ def finish(
         say_error(f"run {run_id} is {run['state']}{why}")
         for reason in reasons_of(Lake(request.lake), run_id):
             say_error(f"in quarantine: {reason}")
-        say_error(f"to continue, paying only for what is missing: {trusting(request.command)}")
+        covered = coverage_of(Lake(request.lake), run)
+        if not covered or any(row.missing for row in covered):  # replies without a verdict are not asked again
+            say_error(f"to continue, paying only for what is missing: {trusting(request.command)}")
         raise typer.Exit(1)
 
 

@@ -11,11 +11,11 @@ import polars as pl
 
 from evalake.core.errors import UsageError
 from evalake.decisions.compare import Lacks, Side, compare_found, find_side, lacks_of, rows_of
-from evalake.decisions.rules import Change, Level, Target, read_rule, require_known
+from evalake.decisions.rules import Change, Level, Target, read_rule, require_known, require_within
 from evalake.metrics.compare import SIGNIFICANT_BELOW, with_holm
 from evalake.metrics.compute import Metric
 from evalake.metrics.estimators import Count, Maximum, Mean, Rate, Total
-from evalake.metrics.limits import ERROR, Ends, measure_exact, open_bounds, widened
+from evalake.metrics.limits import ERROR, Ends, measure_exact, open_bounds, range_of, widened
 from evalake.metrics.power import Anytime
 from evalake.reports.gate import Checked, Gate
 from evalake.reports.ranking import (
@@ -92,6 +92,8 @@ def hold_gate(
     measured = _Measured.read(lake, side, metrics, look, corrected=corrected)
     for rule in read:
         require_known(rule, measured.known)
+        if (metric := measured.declared.get(rule.target.metric)) is not None:
+            require_within(rule, range_of(metric.estimator))
     levels = measured.limited([rule for rule in read if isinstance(rule, Level)], adjust=adjust)
     compared, warnings = _compared(lake, side, other, changes, force=force, corrected=corrected)
     if baseline is not None and not changes:

@@ -10,6 +10,7 @@ import polars as pl
 
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.decisions.compare import measured_runs, metrics_named
+from evalake.metrics.limits import range_of
 from evalake.metrics.power import Components, components, detectable, required
 from evalake.sdk import Suite
 from evalake.storage.lake import Lake
@@ -87,8 +88,10 @@ def plan(
     name = metric or suite.metrics.headline[0]
     if not (0 < detect < math.inf) or not (0.05 < power < 1) or (sd is not None and not (0 < sd < math.inf)):
         raise UsageError("--detect and --sd are above 0, --power is between 0.05 and 1")
+    low, high = range_of(metrics_named(suite, suite.options, [name])[0].estimator)
+    if detect > high - low:
+        raise UsageError(f"{name} is between {low:g} and {high:g}: no two models differ by {detect:g}")
     if sd is not None:
-        metrics_named(suite, suite.options, [name])
         row = _row(1, (required(sd**2, detect, power), None, None, None), 1.0, None)
         given = f"a sample's difference has the standard deviation {sd:g}, as given"
         return Plan(suite.name, name, given, _frame([row]), ())

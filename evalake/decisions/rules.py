@@ -17,6 +17,8 @@ FORMS = (
     "no rise over NUMBER in METRIC",
 )
 
+PERCENT = 100
+
 _METRIC = r"(?P<metric>[A-Za-z_]\w*)\s*(?:\[\s*(?P<slice>\w+)\s*=\s*(?P<part>[^\]]*?)\s*\])?"
 _NUMBER = r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<percent>%)?"
 _UNITS = r"(?:\s+from\s+(?P<units>\d+)\s+units?)?"
@@ -93,6 +95,18 @@ def require_known(rule: Rule, known: Collection[Target]) -> None:
     raise UsageError(f'the rule "{rule.text}": {target.slice} has no {target.slice_value}, but {", ".join(parts)}')
 
 
+def require_within(rule: Rule, ends: tuple[float, float]) -> None:
+    """Refuse a number outside the metric's range: such a rule always passes, or never. Raises UsageError."""
+    low, high = ends
+    number = rule.number if isinstance(rule, Level) else rule.margin
+    if number is None or (low <= number <= high if isinstance(rule, Level) else number <= high - low):
+        return
+    percent = f"; {number:g} percent is {number:g}%" if high == 1 < number <= PERCENT else ""
+    raise UsageError(
+        f'the rule "{rule.text}" decides nothing: {rule.target.metric} is between {low:g} and {high:g}{percent}'
+    )
+
+
 def _target(match: "re.Match[str]") -> Target:
     return Target(match["metric"]) if match["slice"] is None else Target(match["metric"], match["slice"], match["part"])
 
@@ -102,4 +116,4 @@ def _fewest(match: "re.Match[str]") -> int:
 
 
 def _number(match: "re.Match[str]") -> float:
-    return float(match["number"]) / (100 if match["percent"] else 1)
+    return float(match["number"]) / (PERCENT if match["percent"] else 1)

@@ -6,7 +6,8 @@ from typing import Any
 
 from evalake.core.errors import UsageError
 from evalake.decisions.gate import BARE, Look, hold_gate
-from evalake.decisions.rules import Change, read_rule
+from evalake.decisions.rules import Change, read_rule, require_within
+from evalake.metrics.limits import range_of
 from evalake.metrics.power import Anytime
 from evalake.reports.gate import Gate
 from evalake.reports.ranking import Verdict
@@ -72,6 +73,7 @@ def require_settleable(suite: Suite, options: Options, rules: Sequence[str], aga
             raise UsageError(f'the rule "{rule.text}" names no metric of {suite.name}, whose metrics are {listed}')
         if isinstance(metric.estimator, BARE):
             raise UsageError(f'the rule "{rule.text}" is of a number that grows with the samples; name a rate')
+        require_within(rule, range_of(metric.estimator))
         if isinstance(rule, Change) and against is None:
             raise UsageError(f'the rule "{rule.text}" needs a model to compare with: give --against MODEL')
 

@@ -142,7 +142,7 @@ def _bounds(estimator: Estimator, view: View, unknown: Unknown) -> Bounds | None
     if isinstance(estimator, Count):
         counted = float(view.totals("of")[0])
         return counted, counted + missing
-    low, high = _range(estimator)
+    low, high = range_of(estimator)
     if not np.isfinite(high - low):
         return None
     if isinstance(estimator, CalibrationError) and estimator.statistic == "mean" and not estimator.equal_mass:
@@ -201,7 +201,8 @@ def _of_composite(estimator: Composite, parts: Mapping[str, Bounds], needed: int
     return float(max(known.min(), estimator.low)), float(min(known.max(), estimator.high))
 
 
-def _range(estimator: Estimator) -> Bounds:
+def range_of(estimator: Estimator) -> Bounds:
+    """Find the range of an estimator's values; infinite where nothing bounds them."""
     if isinstance(estimator, Rate | MacroAverage | CalibrationError):
         return 0.0, 1.0
     return float(getattr(estimator, "low", -np.inf)), float(getattr(estimator, "high", np.inf))

@@ -177,16 +177,20 @@ class TwoClasses:
             raise SourceError(f"{where}: the mapping of {self.field!r} fits no row; the column {column!r} has {found}")
         by_name = self.truth_of(column)
         classes: dict[str, str] = {}
-        for value in counts:
+        unread: list[str] = []
+        for value, count in counts.most_common():
             plain = _plain(value)
             read = given.get(plain) or given.get("*") or self._named(plain) or by_name.get(plain)
             if read is None:
-                raise SourceError(
-                    f"{where}: the column {column!r} has values that are neither {self.positive} nor {self.negative}: "
-                    f"{found}. Say what they mean, as in "
-                    f"?{self.field}={column}&{self.field}.{self.positive}=1&{self.field}.{self.negative}=0"
-                )
-            classes[value] = read
+                unread.append(f"{value!r} ({count})")
+            else:
+                classes[value] = read
+        if unread:
+            raise SourceError(
+                f"{where}: the column {column!r} has values that are neither {self.positive} nor {self.negative}: "
+                f"{', '.join(unread[:_MOST_SHOWN])}. Say what they mean, as in "
+                f"?{self.field}={column}&{self.field}.{self.positive}=1&{self.field}.{self.negative}=0"
+            )
         of_itself = self.truth_of(self.field) if column == self.field else {}
         is_plain = all(read in (value, of_itself.get(_plain(value))) for value, read in classes.items())
         said = ", ".join(f"{value!r} is {classes[value]} ({count})" for value, count in counts.most_common(_MOST_SHOWN))

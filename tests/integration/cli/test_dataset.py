@@ -31,3 +31,5 @@ def test_a_table_without_a_plain_input_is_asked_for_its_column(tmp_path: Path) -
     done = evalake_here("dataset", "show", "a.csv", folder=tmp_path)
     assert done.returncode == 2
     assert "(frage, antwort): write a.csv?input=COLUMN" in done.stderr
+    starter = evalake_here("dataset", "show", "starter", folder=tmp_path)
+    assert (starter.returncode, "name one with --suite" in starter.stderr) == (2, True)

@@ -41,6 +41,14 @@ def test_a_baseline_that_no_rule_compares_with_is_said(guard: RunContext) -> Non
     assert not [each for each in compared.warnings if "no rule compares" in each]
 
 
+@pytest.mark.parametrize(
+    "rule", ["balanced_accuracy >= 85", "format_error_rate <= 5", "accuracy <= -1", "no drop over 2 in accuracy"]
+)
+def test_a_number_outside_the_range_is_refused_since_it_always_passes_or_never(guard: RunContext, rule: str) -> None:
+    with pytest.raises(UsageError, match="decides nothing"):
+        hold_gate(guard.lake, guard.run_id, [rule], baseline=guard.run_id)
+
+
 def test_a_change_needs_a_baseline_to_be_one_of(guard: RunContext) -> None:
     with pytest.raises(UsageError, match="--baseline"):
         hold_gate(guard.lake, guard.run_id, ["no significant drop in accuracy"])

@@ -60,6 +60,11 @@ def test_what_the_lake_does_not_know_is_refused_unless_assumed(tmp_path: Path) -
     planned = plan(lake, "command_guard", 0.03, sd=0.3)
     assert planned.rows.row(0)[:2] == (1, 785)
     assert planned.rows["cost_usd"].to_list() == [None]
-    for wrong in ({"detect": 0.0}, {"detect": 0.1, "power": 1.0}, {"detect": 0.1, "sd": 1.0, "metric": "charm"}):
+    for wrong in (
+        {"detect": 0.0},
+        {"detect": 5.0},
+        {"detect": 0.1, "power": 1.0},
+        {"detect": 0.1, "sd": 1.0, "metric": "charm"},
+    ):
         with pytest.raises(UsageError):
             plan(lake, "command_guard", **wrong)

@@ -126,6 +126,7 @@ def test_what_remains_of_the_budget_goes_to_each_round(lake: Lake, ask: Callable
         (["acuracy >= 0.8"], "names no metric of command_guard"),
         (["timeout_error_count <= 3"], "grows with the samples"),
         (["no significant drop in accuracy"], "needs a model to compare with: give --against MODEL"),
+        (["accuracy >= 85"], "decides nothing: accuracy is between 0 and 1; 85 percent is 85%"),
         (["accuracy is fine"], "has none of the forms"),
     ],
 )

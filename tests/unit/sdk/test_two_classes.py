@@ -41,7 +41,7 @@ def test_each_value_is_a_class(
         ("not_safe", ["1"], None, "neither malicious nor harmless"),
         ("safe_or_bad", ["1"], None, "neither malicious nor harmless"),
         ("label", ["evil"], None, "'evil' (1)"),
-        ("label", ["x", "y"], {"x": "malicious"}, "neither malicious nor harmless: 'x' (1), 'y' (1)"),
+        ("label", ["x", "y"], {"x": "malicious"}, "neither malicious nor harmless: 'y' (1). "),
         ("label", ["1"], {"yes": "malicious"}, "fits no row; the column 'label' has '1' (1)"),
         ("label", ["1"], {"1": "evil"}, "gives label the value 'evil'"),
     ],
