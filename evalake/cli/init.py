@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -36,7 +37,8 @@ def init(
     remember(folder, trusted=True)  # every file in it is evalake's own, until one changes
     for target in files:
         typer.echo(target)
-    say(f"next: cd {folder} && evalake run questions (or make -C {folder} run); docs/first-suite.md goes on")
+    where = quote(str(folder))
+    say(f"next: cd {where} && evalake run questions (or make -C {where} run); docs/first-suite.md goes on")
 
 
 def _is_template(file: Path) -> bool:

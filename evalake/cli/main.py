@@ -106,6 +106,9 @@ def _run() -> int:
         register()
         code = app(standalone_mode=False)
     except typer.TyperException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # Typer exports no such name; its message is the help
+            typer.echo(error.format_message(), err=True)
+            return error.exit_code
         return _say(_wrong_usage(error), error.exit_code)
     except EvalakeError as error:
         return _say(str(error), error.exit_code)
@@ -124,8 +127,8 @@ def _run() -> int:
 
 
 def _wrong_usage(error: typer.TyperException) -> str:
-    """Describe the error in the command line, and name its help; empty after help itself."""
-    message = " ".join(error.format_message().split())
+    """Describe the error in the command line, and name its help."""
+    message = " ".join(error.format_message().split()).replace("Value error, ", "")
     context = getattr(error, "ctx", None)
     return f"{message} (`{context.command_path} -h` shows the help)" if message and context is not None else message
 

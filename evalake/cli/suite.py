@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -29,7 +30,7 @@ def register(app: typer.Typer) -> None:
 @suite.command("new")
 def new(
     name: Annotated[str, typer.Argument(help="Its name: a-z, 0-9 and _.", metavar="NAME")],
-    kind: Annotated[SuiteKind, typer.Option(help="What it begins as.")] = SuiteKind.exact,
+    kind: Annotated[SuiteKind, typer.Option(help="What it begins as.", metavar="|".join(SuiteKind))] = SuiteKind.exact,
     folder: Annotated[
         Path | None, typer.Option("--in", help="The folder of suites; default: my_suites, or else here.", metavar="DIR")
     ] = None,
@@ -62,7 +63,7 @@ def new(
         raise EvalakeError(f"cannot write {error.filename} ({error.strerror}): name another folder") from error
     if trusted:  # it holds what it held, and files of evalake's own
         remember(here, trusted=True)
-    say(f"next: evalake suite check {place / 'suite.toml'}")
+    say(f"next: evalake suite check {quote(str(place / 'suite.toml'))}")
 
 
 @suite.command("check")
@@ -76,7 +77,7 @@ def check(
 
     found = next((file / name for name in FILES if (file / name).is_file()), file) if file.is_dir() else file
     if not found.is_file():
-        raise UsageError(f"there is no suite's file {found}")
+        raise UsageError(f"there is no suite's file {found}: give the path of a suite.toml, or of its folder")
     try:
         for line in lines_of(found):
             typer.echo(line)

@@ -21,6 +21,7 @@ def project(tmp_path: Path) -> Path:
     done = evalake_here("init", "mine", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "cd mine && evalake run questions" in done.stderr
+    assert "cd 'of mine' &&" in evalake_here("init", "of mine", folder=tmp_path).stderr
     return tmp_path / "mine"
 
 

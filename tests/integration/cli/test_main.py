@@ -61,6 +61,14 @@ def test_a_mistake_is_named_in_one_line(tmp_path: Path, arguments: tuple[str, ..
     assert not list(tmp_path.iterdir())  # what is refused before it begins leaves nothing
 
 
+@pytest.mark.parametrize("group", [(), ("suite",)])
+def test_a_group_without_its_command_shows_the_help_line_by_line(tmp_path: Path, group: tuple[str, ...]) -> None:
+    done = evalake_here(*group, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: ")
+    assert done.stderr.count("\n") > 5
+
+
 def test_debug_shows_where(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no snapshot yet"):  # of which Python itself shows the traceback
         evalake_here("metrics", "--debug", folder=tmp_path)
