@@ -24,5 +24,10 @@ def test_names_with_any_character_are_removed(tmp_path: Path, form: object) -> N
         require_no_links(lake, "toys")
 
 
-def test_an_object_store_has_no_links_to_look_for() -> None:
+def test_a_folder_named_like_an_object_store_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (link := tmp_path / "s3:" / "bucket" / "lake" / "toys" / "link").parent.mkdir(parents=True)
+    link.symlink_to("/")
     require_no_links(Lake("s3://bucket/lake"), "toys")
+    with pytest.raises(LakeError, match="is a link"):
+        require_no_links(Lake("s3:/bucket/lake"), "toys")

@@ -24,11 +24,13 @@ SPOKEN = {"role": "assistant", "content": "I look."}
 
 
 def test_a_body_that_was_read_whole_passes() -> None:
-    require_whole(a_detail(), read_detail(a_detail()))
+    require_whole(a_detail(), read := read_detail(a_detail()))
+    assert [each.result for each in read.tool_calls] == ["99 %", "8 G"]
     call = {"role": "assistant", "content": "I look.", "tool_calls": [{"id": "1", "name": "df"}]}
     for content, error in (("99 %", None), ("", None), ([{"type": "text", "text": ""}], None), (None, "denied")):
         body = generic(call, {"role": "tool", "tool_call_id": "1", "content": content, "error": error})
-        require_whole(body, read_generic(body))
+        require_whole(body, whole := read_generic(body))
+        assert len(list(whole.tool_calls)) == 1
 
 
 def test_calls_in_lists_that_no_reader_knows_are_told_with_their_number() -> None:
