@@ -68,7 +68,7 @@ def test_wrong_answers_are_filtered_and_two_models_compared(look: Open, recorded
     page.get_by_role("link", name="Read its").click()
     page.get_by_label("Answer is", exact=True).select_option("false")
     expect(page.locator("tbody a.id").first).to_be_visible()
-    expect(page.locator("tbody .chip").filter(has_text="✗").first).to_be_visible()
+    expect(page.locator("tbody .verdict.wrong").filter(has_text="✗").first).to_be_visible()
     page.reload()
     expect(page.get_by_label("Answer is", exact=True)).to_have_value("false")
     page.get_by_role("link", name=recorded.runs[name]).click()
