@@ -175,7 +175,7 @@ class Lake:
 
     def sql(self, query_text: str, *, at: Mapping[str, int] | None = None) -> pl.DataFrame:
         """Ask the tables and views a question in DuckDB's SQL; `at` reads tables as they were at a version."""
-        return query(self.tables, all_contracts(), query_text, versions=dict(at or {}))
+        return query(self.tables, all_contracts(self.tables), query_text, versions=dict(at or {}))
 
     def __repr__(self) -> str:
         return f"<Lake {self.uri}>"

@@ -71,7 +71,7 @@ class Run:
         """Read the values of its newest snapshot, every metric in every slice, headline metrics first."""
         snapshot = find_snapshot(self.lake, run_id=self.run_id)
         values = read_metrics(self.lake, snapshot["snapshot_id"])
-        return headline_first(values, find_suite(self.suite).metrics.headline)
+        return headline_first(values, find_suite(self.suite, self.lake).metrics.headline)
 
     def headline(self) -> pl.DataFrame:
         """Read the headline metrics over all samples, with their intervals and the share of missing items.
@@ -79,7 +79,7 @@ class Run:
         `missing` is null where no coverage is kept, like that of panels.
         """
         values = self.metrics().filter(slice="all")
-        chosen = values.filter(values["metric"].is_in(find_suite(self.suite).metrics.headline))
+        chosen = values.filter(values["metric"].is_in(find_suite(self.suite, self.lake).metrics.headline))
         shares = missing_shares(self.lake).filter(run_id=self.run_id).rename({"judge": "whose"}).collect()
         told = chosen.with_columns(whose=pl.col("judge").fill_null(""))
         told = told.join(shares, on=["model", "whose"], how="left", maintain_order="left")
@@ -114,7 +114,7 @@ class Run:
 
     def _suite(self) -> Suite:
         """Find the suite with the scorer by which the run was measured last."""
-        suite = find_suite(self.suite)
+        suite = find_suite(self.suite, self.lake)
         if self.row["snapshot_id"] is None:
             return suite
         return suite.scored_by(find_snapshot(self.lake, run_id=self.run_id)["scorer_version"])

@@ -42,7 +42,7 @@ def backup(to: LakeUri = None, lake: LakeUri = None) -> State[Any]:
             name="NotConfigured", message=f"no backup was made: set {VARIABLE} of the worker to a folder or URI"
         )
     copy = Lake(target)
-    done = back_up(where, copy, all_contracts())
+    done = back_up(where, copy, all_contracts(where))
     described = f"Backup of {where.uri} in {copy.uri}"
     create_table_artifact([asdict(table) for table in done], key=ARTIFACT, description=described)
     checked = list(check_lake(copy))

@@ -40,7 +40,7 @@ def review(
     """
     where = open_lake(lake)
     kept = _kept()
-    batch = ReviewSheet(**kept[BATCH].decoded_value) if BATCH in kept else _draw(where, run_id, size)
+    batch = ReviewSheet(where, **kept[BATCH].decoded_value) if BATCH in kept else _draw(where, run_id, size)
     if not batch.lines:
         return 0
     form = sum(key.endswith("-schema") for key in kept)  # the number of shown forms

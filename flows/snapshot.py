@@ -53,9 +53,9 @@ def snapshot(
 
 def _newest_runs(lake: Lake, day: date) -> list[dict[str, Any]]:
     """Find each suite's newest run with a snapshot up to the day."""
-    measured = lake.frame(RUNS).filter(
-        pl.col("snapshot_id").is_not_null(), pl.col("suite").is_in(suite_names()), pl.col("started_at").dt.date() <= day
-    )
+    is_up_to = pl.col("started_at").dt.date() <= day
+    known = pl.col("suite").is_in(suite_names(lake))
+    measured = lake.frame(RUNS).filter(pl.col("snapshot_id").is_not_null(), known, is_up_to)
     newest = measured.sort("started_at").group_by("suite").last().sort("suite")
     return newest.collect().to_dicts()
 

@@ -43,14 +43,6 @@ TO_MIGRATE = "stop its writers, back it up, and run `evalake maintain --migrate`
 _UNREADABLE = re.compile(r"[\[\]|^=\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
 
 
-_named: dict[str, "Lake"] = {}
-
-
-def named_lakes() -> "list[Lake]":
-    """List the lakes that this process has named: what they hold says which suites there are beside those of code."""
-    return list(_named.values())
-
-
 class Table(DeltaTable):
     """A Delta table whose `file_uris` are plain paths: Delta percent-encodes the folder, so `my lake` is not found."""
 
@@ -106,7 +98,6 @@ class Lake:
                 f"the lake {shown} has parameters, which no store reads: set them in the environment, "
                 "like AWS_ENDPOINT_URL"
             )
-        _named[self.uri] = self
 
     def location(self, contract: Contract) -> str:
         """Build the URI of a table."""

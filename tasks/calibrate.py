@@ -106,7 +106,7 @@ def fit_to_ranking(lake: Lake, run_id: str | None, ranking: Path) -> Fit:
     Raises UsageError where the suite has no index or a ranked model was not measured, SourceError for a bad file.
     """
     snapshot = find_snapshot(lake, run_id=run_id)
-    suite = find_suite(snapshot["suite"])
+    suite = find_suite(snapshot["suite"], lake)
     if suite.metrics.index is None:
         raise UsageError(f"{suite.name} has no index whose weights could be fitted")
     ranks = read_ranking(ranking)

@@ -42,7 +42,7 @@ def corrections(
         own: Result rows; only these answers count.
         other: Those of another side; only samples that it has count.
     """
-    suite, options = find_suite(snapshot["suite"]), json.loads(snapshot["options"])
+    suite, options = find_suite(snapshot["suite"], lake), json.loads(snapshot["options"])
     if not suite.metrics.corrected:
         return {}
     versions = {**json.loads(snapshot["pinned_versions"]), HUMAN_LABELS.table: lake.version(HUMAN_LABELS)}

@@ -184,7 +184,7 @@ def missing_shares(lake: Lake, version: int | None = None) -> pl.LazyFrame:
 
 def _as_scored(lake: Lake, run: Mapping[str, Any]) -> Suite:
     """Find the suite of a run with the scorer version that its snapshot was made with."""
-    suite = find_suite(run["suite"])
+    suite = find_suite(run["suite"], lake)
     snapshot = lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == (run["snapshot_id"] or "")).collect()
     return suite if snapshot.is_empty() else suite.scored_by(snapshot["scorer_version"][0])
 

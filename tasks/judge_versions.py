@@ -73,7 +73,8 @@ def moves_between(lake: Lake, *parts: RunPart) -> list[str]:
 
     Raises UsageError where there is no such run.
     """
-    versions = pl.concat([versions_of(lake, find_suite(run_row(lake, part.run_id)["suite"]), part) for part in parts])
+    suites = [find_suite(run_row(lake, part.run_id)["suite"], lake) for part in parts]
+    versions = pl.concat([versions_of(lake, suite, part) for suite, part in zip(suites, parts, strict=True)])
     return [
         f"the judge {judge} moved between versions {' and '.join(map(str, sorted(set(rows['version']))))}"
         for (judge,), rows in versions.group_by("judge", maintain_order=True)

@@ -186,7 +186,7 @@ def check(request: RunRequest, *, with_keys: bool = True) -> Plan:
 
     Without `with_keys`, keys that are missing are no reason to, and secrets are not read.
     """
-    suite = find_suite(request.suite)
+    suite = find_suite(request.suite, Lake(request.lake))
     request = _completed(request, suite)
     configuration = read_configuration(request.configuration_file)
     options = options_of(suite, configuration)

@@ -32,7 +32,7 @@ def build_report(lake: Lake, run_id: str, *, corrected: bool = False) -> Report:
     if run["cost_usd"] is None:
         run |= priced(lake, run_id)
     snapshot = find_snapshot(lake, run_id=run_id)
-    suite = find_suite(run["suite"])
+    suite = find_suite(run["suite"], lake)
     versions, options = json.loads(snapshot["pinned_versions"]), json.loads(snapshot["options"])
     frame = run_frame(lake, suite.scored_by(snapshot["scorer_version"]), run_id, versions)
     lacks = lacking(lake, suite, run_id, versions, frame)

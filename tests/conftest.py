@@ -14,7 +14,6 @@ from evalake.cli.environment import DEFAULTS
 from evalake.core.files import CACHE, make_private
 from evalake.server.local.database import template
 from evalake.server.local.server import WAIT_SECONDS
-from evalake.storage import lake
 from tests.environment import environment_kept
 
 pytest_plugins = ["tests.servers.fixtures"]
@@ -52,12 +51,6 @@ def environment_put_back() -> Iterator[None]:
     """Put the environment back after each test: `evalake.run` prepares its process, and locks the servers it starts."""
     with environment_kept():
         yield
-
-
-@pytest.fixture(autouse=True, scope="module")
-def no_lake_named() -> None:
-    """Begin each file as a process begins: with no lake, and so without the suites of other files' lakes."""
-    lake._named.clear()
 
 
 @pytest.fixture(scope="session")

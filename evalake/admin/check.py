@@ -119,7 +119,7 @@ def check_lake(
     seen, unwritable = _seen_elsewhere(lake), _unwritable(lake)
     there = [
         contract
-        for contract in (all_contracts() if contracts is None else contracts)
+        for contract in (all_contracts(lake) if contracts is None else contracts)
         if contract.table in seen or has_traces(lake, contract) or any(map(lake.find, contract.former_tables))
     ]
     proofs = read_proofs(lake)

@@ -69,7 +69,7 @@ def choose(lake: Lake, sample: str | None, session: str | None, dataset: str | N
     if sample is not None:
         which = pl.col("sample_hash") == sample
     elif session is not None:
-        of_sessions = [name for name in suite_names() if "session_id" in suite(name).results.column]
+        of_sessions = [name for name in suite_names(lake) if "session_id" in suite(name, lake).results.column]
         which = pl.col("suite").is_in(of_sessions) & (pl.col("sample_id") == session)
     else:
         which = pl.col("dataset") == dataset
@@ -365,8 +365,8 @@ def count_rows(lake: Lake, contracts: Iterable[Contract], wanted: Mapping[str, s
 def _beside_results(lake: Lake, samples: set[str]) -> Hashes:
     """Find the rows of suites' further tables that name their result and not its sample."""
     wanted: Hashes = {}
-    for name in suite_names():
-        results, *further = suite(name).contracts
+    for name in suite_names(lake):
+        results, *further = suite(name, lake).contracts
         for contract in further:
             column = column_of(contract)
             if column not in ("sample_hash", "prompt_hash"):
@@ -449,7 +449,7 @@ def forget(
     """
     choice = choose(lake, sample, session, dataset)
     require_idle(lake, "forget")
-    contracts = all_contracts()
+    contracts = all_contracts(lake)
     require_current(lake, contracts)
     going = rows_of(lake, contracts, choice)
     wanted = going.rows

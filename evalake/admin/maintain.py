@@ -158,16 +158,16 @@ def maintain(lake: Lake, policy: Retention, dry_run: bool = False) -> Maintenanc
     table needs help, the others are maintained; and ServerError where Prefect's part cannot be done.
     """
     try:
-        require_current(lake, all_contracts())
+        require_current(lake, all_contracts(lake))
     except OlderLakeError:
         raise
     except EvalakeError as error:
         logger.warning("%s", error)  # a damaged table: it is named again once the others are maintained
-    now = lake_time(lake, all_contracts())  # before the commits of maintenance
+    now = lake_time(lake, all_contracts(lake))  # before the commits of maintenance
     if not dry_run:
         mark_lost(lake)
     hours = policy.old_versions_days * 24
-    tables = maintain_tables(lake, all_contracts(), dry_run=dry_run, retention_hours=hours)
+    tables = maintain_tables(lake, all_contracts(lake), dry_run=dry_run, retention_hours=hours)
     return MaintenanceResult(tables, remove_expired(policy, dry_run=dry_run, now=now))
 
 
@@ -235,7 +235,7 @@ def migrate(lake: Lake, dry_run: bool = False) -> list[Migration]:
     May be cut off and run again at any point. Raises LakeError while a run is under way, NewerLakeError where a table
     is of a newer evalake.
     """
-    contracts = all_contracts()
+    contracts = all_contracts(lake)
     needed = pending(lake, contracts)
     if dry_run:
         return needed

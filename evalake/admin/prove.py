@@ -195,7 +195,7 @@ def verify_snapshots(
     rows = lake.frame(SNAPSHOTS).sort("created_at", "snapshot_id").collect().iter_rows(named=True)
     kept = _kept_values(lake) if files else {}
     for row in rows:
-        basis = _basis(row, kept.get(row["snapshot_id"], ""), files)
+        basis = _basis(lake, row, kept.get(row["snapshot_id"], ""), files)
         if basis and basis in before:
             yield Proof(row["snapshot_id"], Outcome.PROVED, basis=basis, before=True)
         else:
@@ -211,11 +211,11 @@ def _kept_values(lake: Lake) -> dict[str, str]:
     }
 
 
-def _basis(row: Mapping[str, Any], values: str, files: FilesAt) -> str:
+def _basis(lake: Lake, row: Mapping[str, Any], values: str, files: FilesAt) -> str:
     """Compute the SHA-256 over all that decides the outcome of verifying a snapshot; empty where not all is known."""
     try:
         pinned, options = json.loads(row["pinned_versions"]), json.loads(row["options"])
-        suite = find_suite(row["suite"])
+        suite = find_suite(row["suite"], lake)
         data = {table: version if version is None else files[table, version] for table, version in pinned.items()}
         declared = [suite.scoring.version, definition_hash_of(suite, options)]
         return content_hash([repr(sorted(row.items())), values, data, declared, engines()])
@@ -286,7 +286,7 @@ def _recompute(lake: Lake, row: Mapping[str, Any]) -> pl.DataFrame:
     first = lake.first_versions()
     if any(version is not None and version < first.get(table, 0) for table, version in pinned.items()):
         raise NotRecomputableError("data that it was computed from was forgotten; its values are kept")
-    suite = find_suite(row["suite"])
+    suite = find_suite(row["suite"], lake)
     options = json.loads(row["options"])
     if row["scorer_version"] != suite.scoring.version:
         versions = f"scorer {row['scorer_version']}, and this evalake has scorer {suite.scoring.version}"

@@ -92,7 +92,7 @@ def _export_canary(lake: str, run_id: str, out: Path | None, *, as_json: bool) -
     file = out or (folder or Path()) / CANARY_FILE
     if file.exists():
         raise UsageError(f"{file} is there already, and changed items begin another history: remove it first")
-    lines = frozen_items(where, find_suite(run["suite"]), run_id)
+    lines = frozen_items(where, find_suite(run["suite"], where), run_id)
     write_file(file, "".join(f"{line}\n" for line in lines))
     if as_json:
         show.as_json({"out": str(file), "items": len(lines)})
@@ -137,7 +137,7 @@ def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, 
     run = find_run(where, run_id)
     if run is None:
         raise no_run(where, run_id)
-    suite = find_suite(run["suite"])
+    suite = find_suite(run["suite"], where)
     rows = run_results(where, suite, run_id, {}).collect()
     if rows.is_empty():
         raise LakeError(f"the run {run_id} has no results")

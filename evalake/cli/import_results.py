@@ -55,7 +55,7 @@ def import_(
 
     request = RunRequest(suite or "", **asked)
     where, labels = Lake(request.lake), labels_of(request.tags, request.note)
-    chosen = None if suite is None else find_suite(suite) if suite in suite_names() else None
+    chosen = None if suite is None else find_suite(suite, where) if suite in suite_names(where) else None
     if chosen is not None and chosen.data.imports == "samples":
         _finish(where, [import_samples(where, chosen, files, labels)], out, as_json=json, full=full)
         return
@@ -71,7 +71,7 @@ def import_(
     elif suite is None:
         raise UsageError(f"{files[0]} is of no known tool; known are {KNOWN}: for recorded results name their --suite")
     else:
-        ids = [import_recorded(where, find_suite(suite), paths, configuration, labels, tolerance)]
+        ids = [import_recorded(where, find_suite(suite, where), paths, configuration, labels, tolerance)]
     _finish(where, ids, out, as_json=json, full=full)
 
 

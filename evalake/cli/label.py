@@ -68,7 +68,7 @@ def agreement(
     style = style_of(style, as_json=json)
     found = Lake(lake)
     if people:
-        show.rows(between_people(found, suite(suite_of(found, run)), run), style)
+        show.rows(between_people(found, suite(suite_of(found, run), found), run), style)
     else:
         show.rows(judges_and_people(found, run), style)
 

@@ -80,34 +80,34 @@ def metrics(
 
         run = next(iter(measured_runs(where, tag, suite)))
     snapshot_shown = find_snapshot(where, run_id=run, snapshot_id=snapshot)
-    headline = find_suite(snapshot_shown["suite"]).metrics.headline
+    declared = find_suite(snapshot_shown["suite"], where).metrics
     measured = read_metrics(where, snapshot_shown["snapshot_id"]).select(FIELDS)
     if corrected:
         from evalake.tasks.corrected import corrected_rows, correction_notes, corrections
 
         known = corrections(where, snapshot_shown)
         measured = corrected_rows(measured, known)
-        for note in correction_notes(known, find_suite(snapshot_shown["suite"]).metrics.corrected or headline[:1]):
+        for note in correction_notes(known, declared.corrected or declared.headline[:1]):
             say(note)
-    values = headline_first(measured, headline)
+    values = headline_first(measured, declared.headline)
     wanted = {"metric": names("--metric", metric), "model": names("--model", model), "slice": names("--slice", slice_)}
     chosen = _chosen(where, snapshot_shown, values, wanted)
     if shrink:
-        chosen = _shrunk(chosen, snapshot_shown, in_place=style is Format.table)
+        chosen = _shrunk(where, chosen, snapshot_shown, in_place=style is Format.table)
     if style is not Format.table:
         for note in _by_chance(chosen):
             say(note)
         show.rows(chosen, style)
         return
     if not (whole or metric or slice_):
-        chosen = chosen.filter(chosen["metric"].is_in(headline), slice="all")
+        chosen = chosen.filter(chosen["metric"].is_in(declared.headline), slice="all")
     for line in (*_heading(snapshot_shown, show.width()), *value_lines(chosen, show.width())):
         show.line(line)
     for line in _what_else(values, chosen, show.width()):
         show.line(line)
 
 
-def _shrunk(values: "DataFrame", snapshot: dict[str, Any], *, in_place: bool) -> "DataFrame":
+def _shrunk(lake: "Lake", values: "DataFrame", snapshot: dict[str, Any], *, in_place: bool) -> "DataFrame":
     """Add model-based rates of parts of slices; in a table they replace the raw ones, under a name that says so."""
     import json
 
@@ -117,7 +117,7 @@ def _shrunk(values: "DataFrame", snapshot: dict[str, Any], *, in_place: bool) ->
     from evalake.metrics.items import with_shrunk
     from evalake.suites.registry import suite as find_suite
 
-    declared = find_suite(snapshot["suite"]).all_metrics(json.loads(snapshot["options"]))
+    declared = find_suite(snapshot["suite"], lake).all_metrics(json.loads(snapshot["options"]))
     shown = with_shrunk(values, [each.name for each in declared if type(each.estimator) is Rate])
     if not in_place:
         return shown

@@ -131,7 +131,7 @@ def print_coverage(covered: Sequence[Coverage]) -> None:
 def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:
     from evalake.suites.registry import suite
 
-    queries = suite(run["suite"]).presentation.queries
+    queries = suite(run["suite"], Lake(lake_uri)).presentation.queries
     show.line(f"\n{_outcome(run)}\nreport: {page}")
     if queries:
         typer.echo("try:")

@@ -64,9 +64,9 @@ def sql(
         from evalake.suites.registry import all_contracts
 
         where = Lake(lake)
-        with open_query(where, all_contracts(), query, versions=pinned, process=process) as result:
+        with open_query(where, all_contracts(where), query, versions=pinned, process=process) as result:
             count = _write(result.frames(), style, out, spreadsheet_safe=spreadsheet_safe, whole=whole)
-    if not count and not any(map(where.exists, all_contracts())):
+    if not count and not any(map(where.exists, all_contracts(where))):
         say(f"the lake {whole_address(lake)} has no tables")
     elif not count and style == "table":
         say("no rows")

@@ -1,11 +1,14 @@
 """`evalake tables`: lists the tables, or describes their columns."""
 
 from textwrap import wrap
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evalake.cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
+
+if TYPE_CHECKING:
+    from evalake.storage.lake import Lake
 
 COLUMNS = ("table", "rows", "changed_at", "version", "files", "bytes", "description")
 
@@ -28,19 +31,19 @@ def tables(
     style = style_of(style, as_json=json)
 
     if describe or table is not None:
-        _describe(table, lake, style)
+        _describe(Lake(lake), table, style)
     else:
-        show.listing("tables", inventory(Lake(lake), all_contracts()), lake, style, COLUMNS)
+        show.listing("tables", inventory(Lake(lake), all_contracts(Lake(lake))), lake, style, COLUMNS)
 
 
-def _describe(table: str | None, lake: str, style: Format) -> None:
+def _describe(lake: "Lake", table: str | None, style: Format) -> None:
     from dataclasses import asdict
 
     from evalake.cli import output as show
     from evalake.storage.sql.catalogue import COLUMN_FIELDS, catalogue, column_frame
     from evalake.suites.registry import all_contracts
 
-    entries = catalogue(all_contracts(), table)
+    entries = catalogue(all_contracts(lake), table)
     if style is Format.json:
         show.as_json(list(map(asdict, entries)))
     elif style is Format.csv:

@@ -81,7 +81,7 @@ def _covered(lake: "Lake", row: Mapping[str, Any]) -> "list[Coverage]":
     from evalake.tasks.coverage import cover, coverage_of
 
     ended = coverage_of(lake, row)
-    return pooled(ended or cover(lake, suite(row["suite"]), row["run_id"], row["judges"]))
+    return pooled(ended or cover(lake, suite(row["suite"], lake), row["run_id"], row["judges"]))
 
 
 def _shown(row: Mapping[str, Any], covered: "Sequence[Coverage]") -> "Group":

@@ -120,7 +120,7 @@ def compare_found(
         raise NotComparableError(
             f"these do not compare: {a} is of {first.run['suite']}, {b} of {second.run['suite']}; not even by force"
         )
-    suite = find_suite(first.run["suite"])
+    suite = find_suite(first.run["suite"], lake)
     pairs = pairs_of(first, second)
     metrics = _metrics(suite, first, names)
     frames = rows_of(lake, suite, first), rows_of(lake, suite, second)

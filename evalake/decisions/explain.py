@@ -91,7 +91,7 @@ def explain(lake: Lake, a: str, b: str, *, run_id: str | None = None, metric: st
         raise NotComparableError(
             f"{a} is of {first.run['suite']}, {b} of {second.run['suite']}: no difference to explain"
         )
-    suite = find_suite(first.run["suite"])
+    suite = find_suite(first.run["suite"], lake)
     name = metric or suite.metrics.headline[0]
     frames = _Frames.read(lake, suite, first, second)
     explained = [

@@ -140,6 +140,7 @@ class _Measured:
     def __init__(
         self,
         side: Side,
+        declared: Sequence[Metric],
         metrics: pl.DataFrame,
         look: Look | None,
         frame: pl.DataFrame,
@@ -156,7 +157,6 @@ class _Measured:
             target = Target(row["metric"], row["slice"], row["slice_value"])
             self.rows[target, (row["model"], row["judge"])] = row
         self.known = {target for target, _ in self.rows}
-        declared = find_suite(side.run["suite"]).all_metrics(json.loads(side.snapshot["options"]))
         self.declared = {each.name: each for each in declared}
         self.bare = {each.name for each in declared if isinstance(each.estimator, BARE)} | set(measure.METRICS)
         self.exact: dict[tuple[Target, Subject], dict[str, Any]] = {}
@@ -167,12 +167,13 @@ class _Measured:
         cls, lake: Lake, side: Side, metrics: pl.DataFrame, look: Look | None, *, corrected: bool = False
     ) -> "_Measured":
         """Read the rows behind a snapshot, what it lacks, and how its rates are corrected."""
-        suite = find_suite(side.run["suite"])
+        suite = find_suite(side.run["suite"], lake)
         frame = rows_of(lake, suite, side)
         found = corrections(lake, side.snapshot, frame) if corrected else {}
         items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == side.run["run_id"])
         asked = {*items.select("model", "judge").unique().collect().iter_rows()}
-        return cls(side, metrics, look, frame, lacks_of(lake, suite, side, frame), found, asked)
+        declared = suite.all_metrics(json.loads(side.snapshot["options"]))
+        return cls(side, declared, metrics, look, frame, lacks_of(lake, suite, side, frame), found, asked)
 
     def limited(self, rules: Sequence[Level], *, adjust: bool) -> int:
         """Measure the exact limits of what level rules are about, and count the checks that there are of them."""

@@ -88,7 +88,7 @@ def plan(
         UsageError: A number is out of range, or there is no such metric.
         UnknownVarianceError: The lake has no such run, and no `sd` is given.
     """
-    suite = find_suite(suite_name)
+    suite = find_suite(suite_name, lake)
     name = metric or suite.metrics.headline[0]
     if not (0 < detect < math.inf) or not (0.05 < power < 1) or (sd is not None and not (0 < sd < math.inf)):
         raise UsageError("--detect and --sd are above 0, --power is between 0.05 and 1")

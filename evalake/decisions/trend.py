@@ -111,7 +111,7 @@ def headline_changes(lake: Lake, suites: Sequence[str] | None = None, run_id: st
 
     With a run, only snapshots of its own definitions are read. Of each definition, the newest `WATCHED` are.
     """
-    headline = {name: find_suite(name).metrics.headline for name in suites or suite_names()}
+    headline = {name: find_suite(name, lake).metrics.headline for name in suites or suite_names(lake)}
     columns = "snapshot_id", "run_id", "created_at", "definition_hash", "scorer_version"
     snapshots = lake.frame(SNAPSHOTS).filter(pl.col("suite").is_in(list(headline))).select(columns).collect()
     if run_id is not None:

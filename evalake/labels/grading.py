@@ -39,7 +39,7 @@ class Grading:
     @classmethod
     def read(cls, lake: Lake, suite: Suite, run_id: str) -> "Grading":
         """Read what a run's lines are made of. Raises UsageError where its suite asks people nothing."""
-        labelling = labelling_of(suite.name)
+        labelling = labelling_of(suite.name, lake)
         return cls(lake, suite, labelling, tables_of(lake, suite, run_id))
 
     @property
@@ -100,7 +100,7 @@ def between_people(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
 
     Everything that both labelled counts alike. Raises UsageError where no two people answered the same.
     """
-    labelling = labelling_of(suite.name)
+    labelling = labelling_of(suite.name, lake)
     tables = tables_of(lake, suite, run_id)
     labels = tables[HUMAN_LABELS.table].filter(pl.col("suite") == suite.name)
     units = tables[suite.results.table].select("sample_hash", "cluster").unique("sample_hash", keep="first")

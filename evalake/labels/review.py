@@ -9,7 +9,7 @@ from prefect.input import RunInput
 from pydantic import Field, StringConstraints, create_model
 
 from evalake.labels.sheets import labelling_of, lines_to_label, suite_of
-from evalake.sdk import Labels
+from evalake.sdk import Labelling, Labels
 from evalake.sdk.sheets import Line, questions_about, read_labels
 from evalake.storage.lake import Lake
 
@@ -25,6 +25,7 @@ Annotator = Annotated[str, StringConstraints(min_length=1, max_length=200, patte
 class ReviewSheet:
     """What is to be reviewed: the lines of a sheet without the texts that they are about, as they were drawn."""
 
+    lake: Lake
     suite: str
     lines: Sequence[Line]
 
@@ -35,13 +36,14 @@ class ReviewSheet:
         Raises as `lines_to_label` does.
         """
         suite, lines = suite_of(lake, run_id), lines_to_label(lake, run_id, size)
-        texts = labelling_of(suite).material
+        labelling = labelling_of(suite, lake)
+        texts = labelling.material
         short = [{name: value for name, value in line.items() if name not in texts} for line in lines]
-        return cls(suite, short), material(suite, lines)
+        return cls(lake, suite, short), material(labelling, lines)
 
     def form(self, answers: Answers, problems: Sequence[str]) -> type[RunInput]:
         """Build the form: who fills it in, and the suite's questions about each line, with the answers given so far."""
-        labelling = labelling_of(self.suite)
+        labelling = labelling_of(self.suite, self.lake)
         fields: dict[str, Any] = {
             name: (
                 questions_about(labelling, line),
@@ -63,7 +65,7 @@ class ReviewSheet:
         """Read the labels of a filled-in form. Line numbers of refusals are those of the form."""
         filled = [{**line, **_mapping(answers.get(name))} for name, line in self._named()]
         return read_labels(
-            labelling_of(self.suite), enumerate(filled, start=1), str(answers.get("annotator", "")), when
+            labelling_of(self.suite, self.lake), enumerate(filled, start=1), str(answers.get("annotator", "")), when
         )
 
     def _named(self) -> Iterator[tuple[str, Line]]:
@@ -85,11 +87,11 @@ def title(line: Line) -> str:
     return " ".join(f"{whole}, finding {line['finding_id']}: {', '.join(claims)}".split())[:LONGEST_TITLE]
 
 
-def material(suite: str, lines: Sequence[Line]) -> str:
+def material(labelling: Labelling, lines: Sequence[Line]) -> str:
     """Write what the lines of a sheet are about, as Markdown: the same texts once, in the order of the lines."""
     parts: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
-        texts = [(name, line[name]) for name in labelling_of(suite).material if line.get(name)]
+        texts = [(name, line[name]) for name in labelling.material if line.get(name)]
         shown = "\n\n".join(f"{name.replace('_', ' ')}:\n\n{_block(text)}" for name, text in texts)
         if shown:
             parts.setdefault(shown, f"## {number}. {_quoted(title(line))}")

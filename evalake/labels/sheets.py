@@ -41,7 +41,7 @@ def suite_of(lake: Lake, run_id: str) -> str:
 
 def label_sheet(lake: Lake, run_id: str, size: int, form: SheetFormat) -> str:
     """Write the sheet of `lines_to_label`. Raises as that does."""
-    labelling = labelling_of(suite_of(lake, run_id))
+    labelling = labelling_of(suite_of(lake, run_id), lake)
     return write_sheet(lines_to_label(lake, run_id, size), columns(labelling), form)
 
 
@@ -50,8 +50,8 @@ def lines_to_label(lake: Lake, run_id: str, size: int) -> Sequence[Line]:
 
     Raises UsageError where there is no such run, or its suite's results are not labelled by people.
     """
-    suite = find_suite(suite_of(lake, run_id))
-    labelling = labelling_of(suite.name)
+    suite = find_suite(suite_of(lake, run_id), lake)
+    labelling = labelling_of(suite.name, lake)
     tables = tables_of(lake, suite, run_id)
     results = tables[suite.results.table]
     return lines_to_fill_in(labelling, results, tables | material_of(lake, results), size, SEED)
@@ -70,8 +70,8 @@ def judges_and_people(lake: Lake, run_id: str) -> pl.DataFrame:
     Where models are judged by rules, the models and the dataset's labels are measured instead.
     Raises UsageError where there is no such run, or nobody labelled anything of it.
     """
-    suite = find_suite(suite_of(lake, run_id))
-    labelling = labelling_of(suite.name)
+    suite = find_suite(suite_of(lake, run_id), lake)
+    labelling = labelling_of(suite.name, lake)
     tables = tables_of(lake, suite, run_id)
     if labelling.compare is not None:
         pairs = labelling.compare(tables)
@@ -100,7 +100,7 @@ def import_labels(lake: Lake, suite_name: str, text: str, form: SheetFormat, ann
 
     Raises UsageError for a suite without labelling, SourceError where the text is no sheet.
     """
-    labelling = labelling_of(suite_name)
+    labelling = labelling_of(suite_name, lake)
     lines = read_sheet(text, form, NEEDED)
     labels = named(lake, read_labels(labelling, lines, annotator, datetime.now(UTC)))
     return Labelled(land_labels(lake, labels).landed, labels.refused, labels.empty)
@@ -117,7 +117,7 @@ def named(lake: Lake, labels: Labels) -> Labels:
     """Add the samples' names to labels, for sheets do not have them; labels on nothing in the lake are refused."""
     names: dict[str, str] = {}
     for suite_name in {row["suite"] for row in labels.rows}:
-        known = lake.frame(find_suite(suite_name).results).select("sample_hash", "sample_id")
+        known = lake.frame(find_suite(suite_name, lake).results).select("sample_hash", "sample_id")
         hashes = [row["sample_hash"] for row in labels.rows if row["suite"] == suite_name]
         names |= dict(known.filter(pl.col("sample_hash").is_in(hashes)).unique("sample_hash").collect().iter_rows())
     rows = [{**row, "sample_id": names[row["sample_hash"]]} for row in labels.rows if row["sample_hash"] in names]
@@ -129,9 +129,9 @@ def named(lake: Lake, labels: Labels) -> Labels:
     return replace(labels, rows=rows, refused=[*labels.refused, *strangers])
 
 
-def labelling_of(suite_name: str) -> Labelling:
+def labelling_of(suite_name: str, lake: Lake) -> Labelling:
     """Look up how people label a suite's results. Raises UsageError where they do not, or there is no such suite."""
-    labelling = find_suite(suite_name).people
+    labelling = find_suite(suite_name, lake).people
     if labelling is None:
         raise UsageError(f"the results of {suite_name} are not labelled through sheets")
     return labelling

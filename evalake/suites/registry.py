@@ -1,13 +1,13 @@
 """The suites: each is imported when it is asked for, from where `evalake.suites.places` finds it.
 
-Results of other tools have no code, and those of a suite's file outlive it: the lake's own tables say what they hold.
+Results of other tools have no code, and those of a suite's file outlive it: a `lake`'s own tables say what they hold.
 """
 
 import json
 import logging
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 from polars import scan_delta
+from polars.exceptions import PolarsError
 
 from evalake.contracts.contract import Contract
 from evalake.contracts.tables import CORE_CONTRACTS
@@ -25,7 +26,7 @@ from evalake.core.files import Files
 from evalake.core.hashing import content_hash
 from evalake.models.request import Baseline, Reply
 from evalake.sdk import Exchange, Item, Sample, Suite
-from evalake.storage.lake import Lake, named_lakes
+from evalake.storage.lake import Lake
 from evalake.suites.places import FOLDER, Manifest, Place, manifest, places
 
 logger = logging.getLogger("evalake.suites")
@@ -33,20 +34,19 @@ _OF_A_SUITE = (".py", ".md", ".txt", ".jinja", ".jsonl", ".json", ".csv")  # fil
 _told: set[str] = set()  # broken suites that this process has named
 
 
-def suite_names() -> tuple[str, ...]:
-    """List the names of all suites, sorted, with those whose results alone are in a lake; none is imported for it."""
-    known = places()
-    return tuple(sorted({*known, *_without_code(known)}))
+def suite_names(lake: Lake | None = None) -> tuple[str, ...]:
+    """List the names of all suites, sorted, with those whose results alone are in the lake; none is imported for it."""
+    return tuple(sorted({*places(), *_without_code(lake)}))
 
 
-def suite(name: str) -> Suite:
-    """Load the suite of this name, from its code or from the file that declares it.
+def suite(name: str, lake: Lake | None = None) -> Suite:
+    """Load the suite of this name, from its code, from the file that declares it, or from its results in the lake.
 
     Raises UsageError where there is none, naming the known ones, and SuiteError where its code cannot be used.
     """
     known = places()
     if name not in known:
-        if (found := _without_code(known).get(name)) is not None:
+        if (found := _without_code(lake).get(name)) is not None:
             return found
         choose = did_you_mean(name, known) or f": choose one of {', '.join(sorted(known))}"
         raise UsageError(f"there is no suite {name!r}{choose}")
@@ -55,11 +55,8 @@ def suite(name: str) -> Suite:
 
 def manifest_of(name: str) -> Manifest:
     """Read what a suite says of itself; only one that says nothing is imported for it. A broken one offers nothing."""
-    known = places()
-    if name not in known:
-        return Manifest(asks="nothing: its results alone are here", starter=())
     try:
-        told = manifest(known[name])
+        told = manifest(places()[name])
         if told != Manifest():
             return told
         loaded = suite(name)
@@ -118,21 +115,21 @@ def with_function(model: str, function: Baseline) -> Iterator[None]:
         _FUNCTIONS.reset(token)
 
 
-def all_contracts() -> tuple[Contract, ...]:
+def all_contracts(lake: Lake | None = None) -> tuple[Contract, ...]:
     """List the contracts of every table: those that all suites share, then each suite's own.
 
     Raises SuiteError where two suites have a table of one name.
     """
-    own = [contract for each in usable_suites() for contract in each.contracts]
+    own = [contract for each in usable_suites(lake) for contract in each.contracts]
     contracts = (*CORE_CONTRACTS, *own)
     if twice := [table for table, times in Counter(contract.table for contract in contracts).items() if times > 1]:
         raise SuiteError(f"there are two tables {twice[0]}: name those of a suite after the suite")
     return contracts
 
 
-def usable_suites() -> Iterator[Suite]:
+def usable_suites(lake: Lake | None = None) -> Iterator[Suite]:
     """Yield every suite that can be used; one that is broken is named once, and the others are there without it."""
-    yield from _without_code(places()).values()
+    yield from _without_code(lake).values()
     yield from _of_code()
 
 
@@ -194,30 +191,22 @@ def _import(place: Place) -> Suite:
 # Suites whose code is not here: imported results, and those of a file that another user or machine has.
 
 
-def _without_code(known: Collection[str]) -> dict[str, Suite]:
-    """Find the suites that lakes have results of and no code is known of."""
-    found: dict[str, Suite] = {}
-    for lake in named_lakes():
-        try:
-            for name in sorted(_suites_in(lake) - {*known} - found.keys()):
-                if (suite := _by_its_table(lake, name)) is not None:
-                    found[name] = suite
-        except LakeError as error:
-            logger.debug("%s", error)  # whoever reads this lake says so
-    return found
-
-
-_with_runs: dict[str, tuple[int, frozenset[str]]] = {}  # by table of runs: a version of it, and the suites in it
+def _without_code(lake: Lake | None) -> dict[str, Suite]:
+    """Find the suites that the lake has results of and no code is known of."""
+    if lake is None:
+        return {}
+    strange = sorted(_suites_in(lake) - places().keys())
+    return {name: found for name in strange if (found := _by_its_table(lake, name)) is not None}
 
 
 def _suites_in(lake: Lake) -> frozenset[str]:
-    table = lake.find(RUNS.table)
-    if table is None:
+    """List the suites of the lake's runs; none of a table that cannot be read: whoever reads it says why."""
+    try:
+        table = lake.find(RUNS.table)
+        return frozenset() if table is None else frozenset(scan_delta(table).select("suite").collect()["suite"])
+    except (LakeError, OSError, PolarsError) as error:
+        logger.debug("%s", error)
         return frozenset()
-    if _with_runs.get(table.table_uri, (None, None))[0] != table.version():
-        names = frozenset(scan_delta(table).select("suite").unique().collect()["suite"])
-        _with_runs[table.table_uri] = table.version(), names
-    return _with_runs[table.table_uri][1]
 
 
 def _by_its_table(lake: Lake, name: str) -> Suite | None:

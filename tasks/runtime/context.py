@@ -55,7 +55,7 @@ class RunContext:
     @cached_property
     def suite(self) -> Suite:
         """The suite itself."""
-        return find_suite(self.suite_name)
+        return find_suite(self.suite_name, self.lake)
 
     @cached_property
     def options(self) -> Options:

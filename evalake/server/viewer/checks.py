@@ -53,7 +53,7 @@ def last_checks(lake: Lake) -> list[TableCheck]:
     rows = lake.frame(CONTRACT_CHECKS).filter(pl.col("batch_id").is_null(), pl.col("table_version").is_not_null())
     is_newest = pl.col("table_version") == pl.col("table_version").max().over("table_name")
     newest = rows.filter(is_newest).sort("rule_id", "engine").collect()
-    tables = [_table(each, newest.filter(table_name=each.table)) for each in all_contracts()]
+    tables = [_table(each, newest.filter(table_name=each.table)) for each in all_contracts(lake)]
     return sorted(
         (table for table in tables if table is not None), key=lambda table: (not table.broken, not table.warnings)
     )

@@ -114,7 +114,7 @@ def metric_history(
     snapshots = lake.frame(SNAPSHOTS).select(*_OF_SNAPSHOT)
     values = lake.frame(METRIC_SNAPSHOTS).drop("run_id", "measured_at")  # older rows have neither; snapshots do
     known = values.select("suite", "metric", "slice").unique().collect()
-    wanted = list(metrics) or [name for each in suite_names() for name in find_suite(each).metrics.headline]
+    wanted = list(metrics) or [name for each in suite_names(lake) for name in find_suite(each, lake).metrics.headline]
     values = values.filter(pl.col("metric").is_in(wanted) & (pl.col("slice") == slice_))
     if suite is not None:
         values = values.filter(pl.col("suite") == suite)
@@ -125,7 +125,7 @@ def metric_history(
     points = values.join(snapshots, on="snapshot_id").sort("created_at", "row_key").collect()
     joined = trend(lake, points)
     return Metrics(
-        suites=[_suite(name, known.filter(suite=name)) for name in suite_names()],
+        suites=[_suite(lake, name, known.filter(suite=name)) for name in suite_names(lake)],
         points=[_point(row) for row in joined.values.tail(MOST_POINTS).iter_rows(named=True)],
         series={name: dict(conditions) for name, conditions in joined.conditions.items()},
         changes=[
@@ -168,8 +168,8 @@ def _step(point: Point, rows: Sequence[Mapping[str, Any]], message: str | None) 
     return StepView(**{**point.model_dump(), **fields, "message": nothing})
 
 
-def _suite(name: str, known: pl.DataFrame) -> SuiteView:
-    suite = find_suite(name)
+def _suite(lake: Lake, name: str, known: pl.DataFrame) -> SuiteView:
+    suite = find_suite(name, lake)
     return SuiteView(
         name=name,
         title=suite.title,

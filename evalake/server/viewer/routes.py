@@ -184,9 +184,9 @@ def read_checks(lake: LakeHere) -> list[TableCheck]:
 
 
 @router.get("/sql", responses=_refusals(401, 500))
-def read_askable() -> Askable:
+def read_askable(lake: LakeHere) -> Askable:
     """List every table and view with its columns, and the queries that suites declare to begin with."""
-    return askable()
+    return askable(lake)
 
 
 @router.post("/sql", responses=_refusals(400, 401, 429, 500))

@@ -76,7 +76,7 @@ class RunIndexes:
             versions = self._versions(run)
             known = self._known(run)  # another request may have read it by now
             if known is None:
-                known = read_index(self.lake, run, find_suite(run["suite"]))
+                known = read_index(self.lake, run, find_suite(run["suite"], self.lake))
                 with self._lock:
                     self._kept[run_id] = versions, known
             return known
@@ -89,7 +89,7 @@ class RunIndexes:
         run = find_run(self.lake, run_id)
         if run["items"] < WORTH_WAITING or self._known(run) is not None:
             return None
-        return read_index(self.lake, run, find_suite(run["suite"]), first=count)
+        return read_index(self.lake, run, find_suite(run["suite"], self.lake), first=count)
 
     def read_ahead(self, run_id: str) -> None:
         """Read the index of a run in the background, where none is being read."""
@@ -112,7 +112,7 @@ class RunIndexes:
 
     def _versions(self, run: Mapping[str, Any]) -> tuple[int, ...]:
         """Read the versions of the tables that a run's index is made from."""
-        results = find_suite(run["suite"]).results
+        results = find_suite(run["suite"], self.lake).results
         inputs = (RUNS, RUN_ITEMS, SAMPLES, results, CALL_FAILURES, QUARANTINE, SNAPSHOTS)
         return tuple(self._tables.setdefault(each.table, OpenTable(self.lake, each)).version() for each in inputs)
 

@@ -194,7 +194,7 @@ def _headlines(lake: Lake, version: int | None, coverage: int | None) -> pl.Lazy
 
     A missing item counts for nothing in who is best: a model whose server fails on hard items is not.
     """
-    first = [(name, *find_suite(name).metrics.headline[:1]) for name in suite_names()]
+    first = [(name, *find_suite(name, lake).metrics.headline[:1]) for name in suite_names(lake)]
     suites = pl.DataFrame([row for row in first if len(row) > 1], schema=["suite", "metric"], orient="row")
     values = lake.frame(METRIC_SNAPSHOTS, version) if version is not None else lake.frame(METRIC_SNAPSHOTS)
     shares = missing_shares(lake, coverage).rename({"judge": "whose"})

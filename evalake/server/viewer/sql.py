@@ -4,7 +4,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from functools import cache
 from tempfile import TemporaryFile
 from typing import Annotated, Any, Literal
 
@@ -18,7 +17,7 @@ from evalake.server.viewer.download import parts_of
 from evalake.storage.lake import Lake
 from evalake.storage.sql.catalogue import catalogue
 from evalake.storage.sql.query import Result, as_text, open_query, plain, write_csv, write_parquet
-from evalake.suites.registry import all_contracts, suite, suite_names
+from evalake.suites.registry import all_contracts, usable_suites
 
 MOST_ROWS = 1000  # of an answer that is shown
 MOST_CHARACTERS = 2_000_000  # of all its cells
@@ -94,13 +93,12 @@ class Askable(BaseModel):
     examples: list[Example]
 
 
-@cache
-def askable() -> Askable:
+def askable(lake: Lake) -> Askable:
     """List every table and view with its columns, and the queries that suites declare."""
-    known = [suite(name) for name in suite_names()]
+    known = [*usable_suites(lake)]
     newest = "(select max_by(run_id, started_at) from runs where suite = '{}')"
     return Askable(
-        tables=[TableView.model_validate(asdict(entry)) for entry in catalogue(all_contracts())],
+        tables=[TableView.model_validate(asdict(entry)) for entry in catalogue(all_contracts(lake))],
         examples=[
             Example(suite=each.name, title=each.title, query=query.replace("$run", newest.format(each.name)))
             for each in known
@@ -143,7 +141,7 @@ def _asked(lake: Lake, question: Question) -> Iterator[Result]:
     if not _running.acquire(blocking=False):
         raise BusyError(f"{AT_ONCE} queries are running already: ask again when one has ended")
     try:
-        with open_query(lake, all_contracts(), question.query) as result:
+        with open_query(lake, all_contracts(lake), question.query) as result:
             yield result
     except QueryError as error:
         raise WrongQueryError(str(error)) from error

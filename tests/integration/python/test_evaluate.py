@@ -36,10 +36,9 @@ def prefect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is asked yet, and other tests see neither the suites nor the lakes of this one."""
+    """Nothing is asked yet, and other tests do not see the suites of this one."""
     asked.clear()
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setattr("evalake.storage.lake._named", {})
 
 
 def by_shout(answer: str, target: str, sample: dict[str, Any]) -> tuple[float, str]:

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from evalake.server.viewer import sql
+from evalake.storage.lake import Lake
 from evalake.storage.sql.query import query
 from evalake.suites.registry import all_contracts
 from tests.integration.server.viewer.conftest import Open
@@ -18,9 +19,9 @@ from tests.integration.server.viewer.world import HOSTILE, World
 BY_LABEL = "select model, label, count(*) as rows from command_guard_results group by all order by all"
 
 
-def all_examples() -> list[str]:
+def all_examples(lake: Lake) -> list[str]:
     """The queries that suites declare, in order."""
-    return [example.query for example in sql.askable().examples]
+    return [example.query for example in sql.askable(lake).examples]
 
 
 def asked(http: httpx.Client, text: str, status: int = 200) -> dict[str, Any]:
@@ -157,10 +158,10 @@ def test_a_link_fills_the_query_in_and_its_reader_runs_it(look: Open, address: s
     expect(page.get_by_role("cell")).to_have_text("42")
 
 
-def test_an_example_and_a_table_are_there_to_begin_with(look: Open, address: str) -> None:
+def test_an_example_and_a_table_are_there_to_begin_with(look: Open, address: str, world: World) -> None:
     page = look(f"{address}/sql").page
     page.get_by_label("Examples").select_option(index=1)
-    expect(page.get_by_role("textbox")).to_have_value(all_examples()[0])
+    expect(page.get_by_role("textbox")).to_have_value(all_examples(world.lake)[0])
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_role("region", name="Result")).to_contain_text(" rows in ")
     page.get_by_role("complementary", name="Tables").get_by_text("leaderboard").click()
