@@ -57,7 +57,7 @@ def evaluate(
     model = _model_of(function, revision)
     name, source = write_suite(suite, samples, scorers)
     opened = open_lake(lake)
-    request = RunRequest(name, models=[model], datasets=[source], lake=opened.uri, **options)
+    request = RunRequest(name, models=[model], datasets=[source], lake=opened.tables.address, **options)
     with ThreadPoolExecutor(threads, "evalake-function") as pool, with_function(model, Function(function, pool)):
         return opened.find(carry_out(request))
 

@@ -47,7 +47,7 @@ def takes_options(
 
     def decorate(method: Callable[["Lake", RunRequest], R]) -> Callable[Concatenate["Lake", P], R]:
         def with_options(lake: "Lake", /, *args: P.args, **options: P.kwargs) -> R:
-            return method(lake, partial(request, lake=lake.uri)(*args, **options))  # type: ignore[arg-type]
+            return method(lake, partial(request, lake=lake.tables.address)(*args, **options))  # type: ignore[arg-type]
 
         own = signature(method)
         options = signature(request).parameters.values()
@@ -80,7 +80,7 @@ class Lake:
         Raises:
             EvalakeError: What is asked for cannot be, or the run failed.
         """
-        if request.lake != self.uri:
+        if tables.Lake(request.lake).address != self.tables.address:
             raise UsageError(f"a run of this lake lands in {self.uri}: open {request.lake} for another")
         return self.find(carry_out(request))
 

@@ -44,7 +44,7 @@ def back_up(lake: Lake, to: Lake, contracts: Sequence[Contract]) -> list[BackedU
     An interrupted backup is continued by the next. Raises LakeError where the backup is of another lake, or where the
     lake has since lost or changed copied entries; that table is then not copied.
     """
-    if to.uri.rstrip("/") == lake.uri.rstrip("/"):
+    if to.address.rstrip("/") == lake.address.rstrip("/"):
         raise UsageError(f"the backup of {lake.uri} cannot be the lake itself: name another folder or bucket")
     tables = sorted((contract.table for contract in contracts), key=lambda table: (table not in FIRST, table))
     tables.append(secret.FOLDER)  # last: copied calls may have been fenced by it

@@ -133,7 +133,7 @@ def require_write_access(lake: Lake) -> None:
         except (DeltaError, OSError, TableNotFoundError) as error:
             raise LakeError(f"the lake {lake.uri} is not writable: {short_message(error)}") from error
         return
-    folder = Path(lake.uri).absolute()
+    folder = Path(lake.address)
     require_readable_path(folder)
     nearest = next(each for each in (folder, *folder.parents) if each.exists())
     try:

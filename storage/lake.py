@@ -17,6 +17,7 @@ from evalake.contracts.contract import Column, Contract
 from evalake.contracts.engines.arrow import arrow_schema, polars_schema, schema_of, upgrade_rows
 from evalake.contracts.engines.sql import check_constraints
 from evalake.contracts.tables.quality import FORGOTTEN
+from evalake.core.configuration import whole_address
 from evalake.core.errors import LakeError, NewerLakeError, OlderLakeError, SchemaMismatchError, UsageError
 from evalake.core.redaction import require_no_password
 
@@ -80,11 +81,14 @@ class Opened:
 class Lake:
     """The place of the tables. `storage_options` are object_store's; credentials usually come from the environment.
 
+    `uri` is as it was given. `address` tells lakes apart: it stays where the process changes its working directory.
+
     Raises UsageError for a `uri` that is blank, holds a password, or has parameters, which no store reads.
     """
 
-    uri: str
+    uri: str = field(compare=False)
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)  # may hold keys
+    address: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.uri.strip():
@@ -98,6 +102,7 @@ class Lake:
                 f"the lake {shown} has parameters, which no store reads: set them in the environment, "
                 "like AWS_ENDPOINT_URL"
             )
+        object.__setattr__(self, "address", whole_address(self.uri))
 
     def location(self, contract: Contract) -> str:
         """Build the URI of a table."""
@@ -202,7 +207,7 @@ class Lake:
         """Create the folder of a local lake. Raises LakeError where it is not writable."""
         if "://" in self.uri:
             return
-        folder = Path(self.uri)
+        folder = Path(self.address)
         require_readable_path(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -214,7 +219,7 @@ class Lake:
             ) from error
 
     def _uri(self, name: str) -> str:
-        return f"{self.uri.rstrip('/')}/{name}"
+        return f"{self.address.rstrip('/')}/{name}"
 
     def _find_current(self, contract: Contract) -> Table | None:
         """Open the table and require the newest schema; None where it does not exist, under any former name either."""

@@ -56,7 +56,7 @@ def land_together(lake: Lake, contract: Contract, rows: pl.DataFrame) -> None:
     Raises as `land` does; a refused row fails all rows of its commit.
     """
     require_exact(rows, contract)
-    place = lake.uri, contract.table
+    place = lake.address, contract.table
     with _queue_lock:
         _queue[place].append(mine := (rows, Future[None]()))
     with _table_lock(lake.ensure(contract).table_uri):

@@ -74,10 +74,10 @@ def remove(lake: Lake, table: str, paths: Sequence[str]) -> None:
 
 def _folder(lake: Lake, table: str) -> Path | None:
     """Find a table's folder; None in an object store. The lake itself may be a link."""
-    scheme, there, path = lake.uri.partition("://")
+    scheme, there, path = lake.address.partition("://")
     if there and scheme != "file":
         return None
-    return (Path(unquote(path)) if there else Path(lake.uri)).resolve() / table
+    return (Path(unquote(path)) if there else Path(lake.address)).resolve() / table
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ import polars as pl
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import METRIC_SNAPSHOTS, SNAPSHOTS
-from evalake.core.configuration import whole_address
 from evalake.core.errors import UsageError
 from evalake.core.files import cache_folder, is_ours, make_private
 from evalake.core.hashing import content_hash
@@ -156,7 +155,7 @@ def read_proofs(lake: Lake) -> Proofs:
         if not is_ours(place := _proofs_file(lake)):
             return Proofs()
         kept = json.loads(place.read_text(encoding="utf-8"))
-        if (kept["format"], kept["lake"]) != (FORMAT, whole_address(lake.uri)):
+        if (kept["format"], kept["lake"]) != (FORMAT, lake.address):
             return Proofs()
         files: dict[str, Files] = {
             table: {path: StoredFile(*values) for path, values in of_table.items()}
@@ -171,7 +170,7 @@ def write_proofs(lake: Lake, proofs: Proofs) -> None:
     """Store proofs for the next check; a failure to store is ignored, and the next check proves everything."""
     kept = {
         "format": FORMAT,
-        "lake": whole_address(lake.uri),
+        "lake": lake.address,
         "files": {
             table: {path: astuple(file) for path, file in files.items()} for table, files in proofs.files.items()
         },
@@ -202,4 +201,4 @@ def engines() -> tuple[str, ...]:
 
 
 def _proofs_file(lake: Lake) -> Path:
-    return cache_folder() / "checks" / f"{content_hash(whole_address(lake.uri))[:16]}.json"
+    return cache_folder() / "checks" / f"{content_hash(lake.address)[:16]}.json"

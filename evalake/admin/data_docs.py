@@ -11,7 +11,6 @@ from evalake.admin.check import CheckedTable
 from evalake.contracts.audit import RuleResult
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.sql import describe
-from evalake.core.configuration import whole_address
 from evalake.core.hashing import content_hash
 from evalake.core.redaction import redact
 from evalake.reports.page import write_data_docs
@@ -25,7 +24,7 @@ def leave_data_docs(lake: Lake, checked: Sequence[CheckedTable], reports: Path) 
 
     Raises UsageError where the folder cannot be written.
     """
-    return write_data_docs(data_docs(lake, checked), reports / f"check-{content_hash(whole_address(lake.uri))[:8]}")
+    return write_data_docs(data_docs(lake, checked), reports / f"check-{content_hash(lake.address)[:8]}")
 
 
 def data_docs(lake: Lake, checked: Sequence[CheckedTable]) -> dict[str, Any]:

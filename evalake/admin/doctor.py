@@ -279,7 +279,7 @@ def _lake(place: Place) -> Diagnosis:
 def _disk(place: Place) -> Diagnosis:
     folders = {"PREFECT_HOME": get_current_settings().home}
     if "://" not in place.lake.uri:
-        folders = {"the lake": Path(place.lake.uri), **folders}
+        folders = {"the lake": Path(place.lake.address), **folders}
     free = {name: shutil.disk_usage(_existing(folder)).free for name, folder in folders.items()}
     scarce = {name: size for name, size in free.items() if size < LITTLE_BYTES}
     sizes = ", ".join(f"{size / 1e9:.1f} GB for {name}" for name, size in (scarce or free).items())

@@ -127,7 +127,7 @@ def open_query(
     if not sql.isascii() and sql != sql.encode("utf-8", "replace").decode("utf-8"):
         raise QueryError("the query is not valid Unicode: give it as UTF-8")
     request = Request(lake, tuple(contracts), pinned, views(contracts), sql, limits)
-    with TemporaryFile() as result, nullcontext(process) if process else start(lake.uri, limits) as started:
+    with TemporaryFile() as result, nullcontext(process) if process else start(lake.address, limits) as started:
         _run(request, result, started)
         result.seek(0)
         yield Result(result, started.deadline)

@@ -49,7 +49,7 @@ def reports_folder() -> Path:
 
 def assets(lake: Lake, tables: Iterable[Contract]) -> list[str | Asset]:
     """Name tables of a lake as Prefect's assets, by their addresses without what it refuses in them."""
-    place = lake.uri.rstrip("/") if "://" in lake.uri else Path(lake.uri).absolute().as_uri()
+    place = lake.uri.rstrip("/") if "://" in lake.uri else Path(lake.address).as_uri()
     keys = [re.sub(r"[^A-Za-z0-9/:._~-]", "-", f"{place}/{each.table}") for each in tables]
     return [key for key in keys if len(key) <= MAX_ASSET_KEY_LENGTH]
 

@@ -16,6 +16,7 @@ from evalake.storage.landing import land
 from evalake.storage.maintenance import maintain
 from evalake.storage.sql.query import query
 from evalake.suites.registry import all_contracts
+from evalake.tasks.runtime.resources import ledger_writer
 from tests.integration.storage.rows import TOYS, call, key_of, toy
 from tests.integration.storage.test_landing import frame
 
@@ -38,6 +39,21 @@ def test_a_table_has_the_constraints_of_its_contract(lake: Lake) -> None:
 def test_ensuring_twice_changes_nothing(lake: Lake) -> None:
     version = lake.ensure(TOYS).version()
     assert lake.ensure(TOYS).version() == version
+
+
+def test_lakes_of_one_name_in_two_folders_are_two_and_stay_where_they_were_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lakes = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        lakes.append(Lake("lake"))
+    one, other = lakes
+    assert (one.uri, one == other, Lake(str(tmp_path / "other" / "lake")) == other) == ("lake", False, True)
+    assert ledger_writer(one) is not ledger_writer(other)
+    one.ensure(TOYS)
+    assert (tmp_path / "one" / "lake" / "toys").is_dir()
 
 
 def test_a_table_that_does_not_exist_reads_as_empty_and_opens_as_an_error(lake: Lake) -> None:
