@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from evalake.cli import options
-from evalake.cli.starting import flows_begun, start_server
+from evalake.cli.environment import flows_begun, start_server
 from evalake.cli.terminal import say
 
 
