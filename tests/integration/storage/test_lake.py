@@ -35,11 +35,6 @@ def test_a_table_has_the_constraints_of_its_contract(lake: Lake) -> None:
     assert not {"delta.minReaderVersion", "delta.minWriterVersion"} & table.metadata().configuration.keys()
 
 
-def test_ensuring_twice_changes_nothing(lake: Lake) -> None:
-    version = lake.ensure(TOYS).version()
-    assert lake.ensure(TOYS).version() == version
-
-
 def test_a_table_that_does_not_exist_reads_as_empty_and_opens_as_an_error(lake: Lake) -> None:
     assert lake.frame(TOYS).collect().is_empty()
     assert lake.frame(TOYS).collect_schema().names() == ["key", "model", "state", "size"]

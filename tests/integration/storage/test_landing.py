@@ -91,11 +91,6 @@ def test_what_is_landed_together_is_refused_together(lake: Lake) -> None:
     assert lake.frame(TOYS).collect()["key"].to_list() == ["a"]
 
 
-def test_landing_nothing_creates_nothing(lake: Lake) -> None:
-    assert land(lake, TOYS, frame()) == Landed()
-    assert not lake.exists(TOYS)
-
-
 @pytest.mark.parametrize(
     ("rows", "named"),
     [

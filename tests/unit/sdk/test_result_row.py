@@ -39,33 +39,10 @@ def answered(*outcomes: Reply | Failure) -> list[Exchange]:
     return [Exchange(prompt, outcome) for prompt, outcome in zip((FIRST, SECOND), outcomes, strict=False)]
 
 
-def test_columns_of_the_reply_stand_last_and_others_where_they_are_said_to() -> None:
-    names = list(Row.column_names())
-    assert names[:2] == ["grade", "landed_by_run"]
-    assert names[names.index("model") + 1] == "judge"
-    assert names[names.index("prompt_hash") + 1] == "judge_hash"
-    assert tuple(names[-6:]) == tuple(ReplyColumns.model_fields)
-    assert sorted(names) == sorted(Row.model_fields)
-    assert [column.name for column in result_contract("quiz_results", Row).columns] == names
-
-
-def test_of_a_judged_answer_the_judge_is_told_with_its_hash_and_cost() -> None:
-    item = Item(SAMPLE, "a/m", "a/j", replicate=2)
-    columns = identity_columns(item, answered(Reply("4", cost_usd=1.0), Reply("right", cost_usd=0.25)), "7")
-    assert {name: columns[name] for name in ("model", "judge", "judge_hash", "judge_cost_usd", "prompt_hash")} == {
-        "model": "a/m", "judge": "a/j", "judge_hash": SECOND, "judge_cost_usd": 0.25, "prompt_hash": FIRST
-    }  # fmt: skip
-    assert (columns["sample_hash"], columns["replicate"], columns["scorer_version"]) == (SAMPLE.sample_hash, 2, "7")
-
-
 def test_where_there_was_nothing_to_judge_a_hash_stands_in_for_the_judges() -> None:
     columns = identity_columns(Item(SAMPLE, "a/m", "a/j"), answered(Failure("timeout", "slow", 5)), "7")
     assert (columns["judge_hash"], columns["judge_cost_usd"]) == (unjudged_hash(FIRST, "a/j"), None)
     assert unjudged_hash(FIRST, "a/j") != unjudged_hash(FIRST, "a/k")
-
-
-def test_a_row_by_rules_has_no_judge() -> None:
-    assert "judge" not in identity_columns(Item(SAMPLE, "a/m"), answered(Reply("4")), "7")
 
 
 def test_replies_are_summed_and_one_unknown_makes_the_sum_unknown() -> None:
