@@ -1,7 +1,7 @@
 """Check: every table of a lake against its contract, by two engines, and every snapshot against its recomputation.
 
 What an earlier check has proved stays proved as long as what it was proved of is the same, byte for byte: rows file by
-file, since Delta never changes one, and snapshots. Rules over whole tables, such as unique keys, look at all keys anew.
+file, since Delta never changes one, and snapshots. Rules over whole tables, like unique keys, look at all keys anew.
 """
 
 import os
@@ -285,7 +285,7 @@ def _false_requests(held: prove.Held) -> Iterator[integrity.Defect]:
 
 
 def _of_another_schema(lake: Lake, contract: Contract) -> list[integrity.Defect]:
-    """Report a table of another evalake's schema, such as one that an interrupted migration has not reached yet."""
+    """Report a table of another evalake's schema, like one that an interrupted migration has not reached yet."""
     try:
         older = pending(lake, [contract])
     except NewerLakeError as error:

@@ -75,7 +75,7 @@ def student_t(mean: ArrayLike, se: ArrayLike, units: ArrayLike) -> tuple[Array, 
 
 
 def above_zero(mean: ArrayLike, se: ArrayLike, units: ArrayLike) -> tuple[Array, Array]:
-    """Compute the interval of a mean of amounts such as seconds or dollars, on the log scale; NaN where it has none.
+    """Compute the interval of a mean of amounts like seconds or dollars, on the log scale; NaN where it has none.
 
     Amounts are skewed to the right, so that the mean of a sample is more often too low, and more so, than too high:
     the upper end reaches further by the square of the relative half width.

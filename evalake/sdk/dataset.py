@@ -175,7 +175,7 @@ class SampleTable:
 
     Attributes:
         suite: The suite's name.
-        columns: The column of a sample's field where it has another name, such as {"input": "question"}.
+        columns: The column of a sample's field where it has another name, like {"input": "question"}.
         required: Fields that every sample has.
         starter: The file behind the source `starter`.
     """

@@ -1,7 +1,7 @@
 """A count of what a body holds, against what was read of it: a session that lost something is none to judge.
 
 The body is searched by the field names of all forms, wherever they stand: a form that a reader does not know yet shows
-as something lost. Values that others wrote, such as arguments, results and alerts, are not searched.
+as something lost. Values that others wrote, like arguments, results and alerts, are not searched.
 """
 
 from collections import Counter

@@ -292,7 +292,7 @@ def _unfolded(events: list[Mapping[str, Any]]) -> Mapping[str, Any]:
                 "\n\n".join(filter(None, (content_text(each.get("content")) for each in messages[:spoken]))) or None
             )
             shared = spoken
-        if shared or not before:  # else another conversation, such as that which sums up a result
+        if shared or not before:  # else another conversation, like that which sums up a result
             before = messages
         else:
             shared = len(messages) - 1
