@@ -21,6 +21,7 @@ from evalake.contracts.tables import CALLS, FORGOTTEN, QUARANTINE, SAMPLES
 from evalake.core.errors import UsageError
 from evalake.core.files import is_run_name
 from evalake.core.hashing import content_hash
+from evalake.sdk.json_in_text import json_object
 from evalake.storage.forget import TEXTS, Choice, erase, files_to_go, forgotten_samples, holding, orphans, streamed
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
@@ -155,11 +156,8 @@ def _shares_versions(lake: Lake, choice: Choice) -> bool:
 
 def _names(payload: str, choice: Choice) -> bool:
     """Tell whether a refused line is JSON that names one of the samples, or the session or dataset to forget."""
-    try:
-        value = json.loads(payload)
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(value, dict):
+    value = json_object(payload)
+    if value is None:
         return False
     if choice.dataset is not None and value.get("dataset") == choice.dataset:
         return True

@@ -41,7 +41,7 @@ def wilson(successes: ArrayLike, n: ArrayLike, z: ArrayLike = Z) -> tuple[Array,
     return np.where(trials > 0, low, np.nan), np.where(trials > 0, high, np.nan)
 
 
-def modified_wilson(successes: ArrayLike, n: ArrayLike, z: ArrayLike = Z) -> tuple[Array, Array]:
+def modified_wilson(successes: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
     """Compute Wilson's interval without its dips near 0 and 1 (Brown, Cai and DasGupta 2001, section 4.1.1).
 
     Below `FEW` successes, the lower end is at most that of a Poisson count with 5 % below it, likewise for failures.
@@ -49,7 +49,7 @@ def modified_wilson(successes: ArrayLike, n: ArrayLike, z: ArrayLike = Z) -> tup
     from scipy.special import gammaincinv
 
     k, trials = (np.asarray(x, np.float64) for x in (successes, n))
-    low, high = wilson(k, trials, z)
+    low, high = wilson(k, trials)
 
     def least(events: Array) -> Array:
         with np.errstate(all="ignore"):

@@ -92,8 +92,8 @@ def test_the_key_tells_judges_apart_where_there_are_any() -> None:
     class Plain(ResultRow):
         """A plain answer."""
 
-    judged, plain = result_contract("a", Row), result_contract("b", Plain, extra_key=("prompt_type",))
+    judged, plain = result_contract("a", Row), result_contract("b", Plain)
     subject, rest = ("prompt_hash", "endpoint", "sample_hash", "model"), ("replicate", "scorer_version")
     assert judged.key == (*subject, "judge", "judge_hash", "judge_endpoint", *rest)
-    assert plain.key == (*subject, *rest, "prompt_type")
+    assert plain.key == (*subject, *rest)
     assert (judged.partition_by, judged.description) == (("model",), "A quiz answer.")
