@@ -1,4 +1,4 @@
-"""What all drawings share: layout, axes, error bars, hover texts, and names made safe for labels.
+"""Axes, rows, intervals, tooltips and names, which all drawings share.
 
 A drawing is as wide as its column, whatever that is: names of models stand above their row or in a legend of the page,
 never beside the drawing, and legends are the page's, which breaks them where they need it.
@@ -15,7 +15,7 @@ from evalake.reports.svg import CHARACTER, Axis, Ends, Figure, Note
 from evalake.reports.wording import UNRELIABLE, interval, number, short_names, visible
 from evalake.sdk.figures import Quantity, Unit
 
-# What a drawing is: figures, what they show in words, and the legend that the page sets under them.
+# A drawing: figures, their description, and the legend that the page sets under them.
 
 
 ACCENT, GREEN, MUTED = "#3b82c4", "#4a9d5b", "#8a919c"

@@ -15,7 +15,7 @@ from evalake.reports.svg import Figure, Line, Point
 from evalake.reports.wording import number, one_line, short_names, visible
 from evalake.sdk.figures import Reliability, Scatter, Unit
 
-# Where the names of points go, so that they overlap neither each other nor the edge nor another point.
+# Places for the names of points: they overlap neither each other, the edge, nor another point.
 
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top; shares of the plot
