@@ -33,6 +33,7 @@ from evalake.tasks.plan import log_estimate
 from evalake.tasks.preflight import Plan, log_plan, plan_of
 from evalake.tasks.runtime import progress, runs
 from evalake.tasks.runtime.artifacts import assets, create_artifacts, emit_change_alarm, emit_run_alarms
+from evalake.tasks.runtime.attempts import OVERTAKEN, require_newest
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.form import (
     current_attempt,
@@ -46,7 +47,7 @@ from evalake.tasks.runtime.form import (
 from evalake.tasks.runtime.logs import observed
 from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection
 from evalake.tasks.runtime.runner import task_runner
-from evalake.tasks.runtime.runs import OVERTAKEN, Run, require_newest
+from evalake.tasks.runtime.runs import Run
 from evalake.tasks.runtime.suspension import Interruption, StateWatch
 from evalake.tasks.walk import walk
 

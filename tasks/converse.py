@@ -17,10 +17,10 @@ from evalake.models.endpoints import endpoint_of
 from evalake.models.request import Failure, Reply, Request, parameters_of, revision_of
 from evalake.sdk import Converse, Exchange, Item, Suite
 from evalake.storage.ledger import Key, LedgerIndex
+from evalake.tasks.runtime.attempts import OVERTAKEN
 from evalake.tasks.runtime.budget import Spending
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.resources import RunOverError, budget_of, client_of, is_over, lease_of, ledger_writer
-from evalake.tasks.runtime.runs import OVERTAKEN
 from evalake.tasks.runtime.server import shared_slot
 
 # The parameters of judges: the configuration of the model overrides the suite's declaration.
@@ -273,8 +273,8 @@ def next_request(context: RunContext, conversation: Conversation) -> Request | N
         model=configured.real_model(name),
         parameters={**request.parameters, **added},
         revision=revision,
-        stream=configured.streams(name, suite.conversation.streams),
-        cache_prompt=configured.caches_prompts(name, suite.conversation.caches_prompts),
+        stream=configured.is_on("stream", name, suite.conversation.streams),
+        cache_prompt=configured.is_on("cache_prompt", name, suite.conversation.caches_prompts),
     )
 
 

@@ -93,7 +93,7 @@ class Plan:
     def batched(self) -> frozenset[str]:
         """The real models that are asked by batch jobs."""
         of = self.configuration
-        wanted = (of.real_model(name) for name in self.called if of.batches(name, self.request.batch))
+        wanted = (of.real_model(name) for name in self.called if of.is_on("batch", name, self.request.batch))
         return frozenset(model for model in wanted if not model.startswith(ANSWERED_HERE))
 
     @property

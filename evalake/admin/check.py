@@ -1,7 +1,7 @@
 """Check: every table of a lake against its contract, by two engines, and every snapshot against its recomputation.
 
 What an earlier check has proved stays proved as long as what it was proved of is the same, byte for byte: rows file by
-file, since Delta never changes one, and snapshots. Rules over whole tables, such as unique keys, look at all keys anew.
+file, since Delta never changes one, and snapshots. Rules over whole tables, like unique keys, look at all keys anew.
 """
 
 import os
@@ -13,32 +13,13 @@ from typing import Literal
 
 import polars as pl
 
-from evalake.admin.prove import (
-    ANY_FAILURE,
-    CheckEndedError,
-    Held,
-    Holders,
-    Outcome,
-    Proof,
-    has_true_id,
-    verify_snapshots,
-)
+from evalake.admin import prove
 from evalake.contracts.audit import RuleResult, audit_table, result_of
 from evalake.contracts.contract import Contract
 from evalake.contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from evalake.core.errors import EvalakeError, LakeError, NewerLakeError
+from evalake.storage import integrity
 from evalake.storage.commit import require_write_access
-from evalake.storage.integrity import (
-    Defect,
-    Inspected,
-    Seen,
-    find_changed,
-    find_tampering,
-    has_traces,
-    inspect,
-    seen_elsewhere,
-    stored_files,
-)
 from evalake.storage.lake import TO_MIGRATE, Lake, short_message
 from evalake.storage.landing import land
 from evalake.storage.migrations import pending
@@ -58,8 +39,8 @@ class CheckedTable:
     """
 
     contract: Contract
-    findings: Sequence[Defect]
-    proofs: Sequence[Proof] = ()
+    findings: Sequence[integrity.Defect]
+    proofs: Sequence[prove.Proof] = ()
     results: Engines = field(default_factory=dict)
     files: int = 0
     files_before: int = 0
@@ -82,8 +63,8 @@ class _Looked:
     """A table whose log and files were looked at: what is wrong with them, or which files are to be proved."""
 
     contract: Contract
-    findings: Sequence[Defect]
-    inspected: Inspected = field(default_factory=Inspected)
+    findings: Sequence[integrity.Defect]
+    inspected: integrity.Inspected = field(default_factory=integrity.Inspected)
     files: Files = field(default_factory=dict)  # of all versions that were looked at
 
     @property
@@ -120,18 +101,20 @@ def check_lake(
     there = [
         contract
         for contract in (all_contracts(lake) if contracts is None else contracts)
-        if contract.table in seen or has_traces(lake, contract) or any(map(lake.find, contract.former_tables))
+        if contract.table in seen or integrity.has_traces(lake, contract) or any(map(lake.find, contract.former_tables))
     ]
     proofs = read_proofs(lake)
     if anew:
         proofs = Proofs({table: _unproved(files) for table, files in proofs.files.items()})
     with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-        looked = list(threads.map(lambda each: _look(lake, each, seen.get(each.table, Seen()), proofs), there))
+        looked = list(
+            threads.map(lambda each: _look(lake, each, seen.get(each.table, integrity.Seen()), proofs), there)
+        )
         files, to_prove = sum(len(each.newest) for each in looked), [each.to_prove for each in looked]
         known = files - sum(map(len, to_prove))
         if there:
             tell(f"checking {len(there)} tables with {files} files, {known} of them proved before")
-        with Holders(sum(size for sizes in to_prove for size in sizes.values())) as holders:
+        with prove.Holders(sum(size for sizes in to_prove for size in sizes.values())) as holders:
             check = _Check(lake, holders, proofs, {each.contract.table: each for each in looked}, keep=not unwritable)
             try:
                 yield from threads.map(
@@ -139,7 +122,7 @@ def check_lake(
                 )
                 unkept = unwritable or check.keep_results()
                 if CONTRACT_CHECKS in there:  # at last, for what came of all others is written there
-                    yield check.own_results(seen.get(CONTRACT_CHECKS.table, Seen()))
+                    yield check.own_results(seen.get(CONTRACT_CHECKS.table, integrity.Seen()))
             finally:
                 write_proofs(lake, proofs)
     if there and unkept:
@@ -156,16 +139,18 @@ def exit_code(checked: Sequence[CheckedTable]) -> int:
     if any(table.findings for table in checked):
         return 1
     proofs = [proof for table in checked for proof in table.proofs]
-    return 3 if any(proof.outcome is Outcome.NOT_RECOMPUTED for proof in proofs) else 0
+    return 3 if any(proof.outcome is prove.Outcome.NOT_RECOMPUTED for proof in proofs) else 0
 
 
-def _unwritable(lake: Lake) -> list[Defect]:
+def _unwritable(lake: Lake) -> list[integrity.Defect]:
     """Report that nothing can be written to the lake: once, since no table is damaged by that."""
     try:
         require_write_access(lake)
     except LakeError as error:
         return [
-            Defect(CONTRACT_CHECKS.table, f"what was found is not kept: {error}", "check it where it can be written")
+            integrity.Defect(
+                CONTRACT_CHECKS.table, f"what was found is not kept: {error}", "check it where it can be written"
+            )
         ]
     return []
 
@@ -175,24 +160,24 @@ def _unproved(files: Files) -> Files:
     return {path: replace(file, proved="", rows=0) for path, file in files.items()}
 
 
-def _look(lake: Lake, contract: Contract, seen: Seen, proofs: Proofs) -> _Looked:
+def _look(lake: Lake, contract: Contract, seen: integrity.Seen, proofs: Proofs) -> _Looked:
     """Look at the schema, the log and the files of a table."""
     try:
         if findings := _of_another_schema(lake, contract):
             return _Looked(contract, findings)
-        inspected = inspect(lake, contract, seen)
+        inspected = integrity.inspect(lake, contract, seen)
         if inspected.damage:
             return _Looked(contract, inspected.damage)
         before = proofs.files.get(contract.table, {})
-        files = stored_files(lake, contract, sorted({*chain(*inspected.files.values())}), before)
-        return _Looked(contract, list(find_changed(contract, files, before)), inspected, files)
-    except ANY_FAILURE as error:
+        files = integrity.stored_files(lake, contract, sorted({*chain(*inspected.files.values())}), before)
+        return _Looked(contract, list(integrity.find_changed(contract, files, before)), inspected, files)
+    except prove.ANY_FAILURE as error:
         return _Looked(contract, [_unreadable(contract, error)])
 
 
-def _unreadable(contract: Contract, error: BaseException) -> Defect:
+def _unreadable(contract: Contract, error: BaseException) -> integrity.Defect:
     said = str(error) if isinstance(error, LakeError) else f"{type(error).__name__}: {short_message(error)}"
-    return Defect(contract.table, f"cannot be read: {said}", "restore the table's folder from a backup")
+    return integrity.Defect(contract.table, f"cannot be read: {said}", "restore the table's folder from a backup")
 
 
 @dataclass(frozen=True)
@@ -200,7 +185,7 @@ class _Check:
     """The check of tables that were looked at."""
 
     lake: Lake
-    holders: Holders
+    holders: prove.Holders
     proofs: Proofs
     looked: Mapping[str, _Looked]
     keep: bool
@@ -212,12 +197,12 @@ class _Check:
             return CheckedTable(table.contract, table.findings)
         try:
             return self._check(table)
-        except CheckEndedError:
+        except prove.CheckEndedError:
             raise
-        except ANY_FAILURE as error:
+        except prove.ANY_FAILURE as error:
             return CheckedTable(table.contract, [_unreadable(table.contract, error)])
 
-    def own_results(self, seen: Seen) -> CheckedTable:
+    def own_results(self, seen: integrity.Seen) -> CheckedTable:
         """Check the table that results are kept in, and prove the rows that this check has added to it.
 
         Where all its rows were proved before, no results are added: their rows would have to be proved next time.
@@ -232,15 +217,15 @@ class _Check:
                 self.proofs.files[CONTRACT_CHECKS.table] = _proved(now, held)
         return checked
 
-    def keep_results(self) -> list[Defect]:
+    def keep_results(self) -> list[integrity.Defect]:
         """Land the results of the rules in one commit; returns why that failed, where it did."""
         if not self.results:
             return []
         try:
             land(self.lake, CONTRACT_CHECKS, pl.concat(self.results))
-        except ANY_FAILURE as error:
+        except prove.ANY_FAILURE as error:
             problem = f"what was found is not kept: {short_message(error)}"
-            return [Defect(CONTRACT_CHECKS.table, problem, "mend the table contract_checks")]
+            return [integrity.Defect(CONTRACT_CHECKS.table, problem, "mend the table contract_checks")]
         finally:
             self.results.clear()
         return []
@@ -251,7 +236,7 @@ class _Check:
         held = self.holders.hold(lake, contract, to_prove)
         rows_before = sum(file.rows for path, file in table.newest.items() if path not in to_prove)
         results = _results(lake, contract, held, rows_before, version)
-        findings = [*find_tampering(lake, contract), *_false_requests(held)]
+        findings = [*integrity.find_tampering(lake, contract), *_false_requests(held)]
         findings += _disagreeing_or_broken(contract, results)
         if self.keep and (to_prove or contract is not CONTRACT_CHECKS):
             self.results.extend(
@@ -268,21 +253,21 @@ class _Check:
         files = len(table.newest)
         return CheckedTable(contract, findings, proofs, results, files, files - len(to_prove))
 
-    def _verify_snapshots(self) -> list[Proof]:
+    def _verify_snapshots(self) -> list[prove.Proof]:
         files = {
             (name, version): {path: table.files[path].digest for path in paths}
             for name, table in self.looked.items()
             if not table.findings
             for version, paths in table.inspected.files.items()
         }
-        proofs = list(verify_snapshots(self.lake, files, self.proofs.snapshots))
+        proofs = list(prove.verify_snapshots(self.lake, files, self.proofs.snapshots))
         self.proofs.snapshots = frozenset(
-            proof.basis for proof in proofs if proof.outcome is Outcome.PROVED and proof.basis
+            proof.basis for proof in proofs if proof.outcome is prove.Outcome.PROVED and proof.basis
         )
         return proofs
 
 
-def _proved(table: _Looked, held: Held) -> Files:
+def _proved(table: _Looked, held: prove.Held) -> Files:
     """Mark those files of a table as proved of which every row kept its rules."""
     proof = rules_and_engines(table.contract)
     proved = {
@@ -293,22 +278,22 @@ def _proved(table: _Looked, held: Held) -> Files:
     return {**table.files, **proved}
 
 
-def _false_requests(held: Held) -> Iterator[Defect]:
+def _false_requests(held: prove.Held) -> Iterator[integrity.Defect]:
     if held.false_requests:
         mend = "restore an earlier version of the table, or delete these rows and ask again"
-        yield Defect(CALLS.table, f"{held.false_requests} requests do not hash to their prompt hash", mend)
+        yield integrity.Defect(CALLS.table, f"{held.false_requests} requests do not hash to their prompt hash", mend)
 
 
-def _of_another_schema(lake: Lake, contract: Contract) -> list[Defect]:
-    """Report a table of another evalake's schema, such as one that an interrupted migration has not reached yet."""
+def _of_another_schema(lake: Lake, contract: Contract) -> list[integrity.Defect]:
+    """Report a table of another evalake's schema, like one that an interrupted migration has not reached yet."""
     try:
         older = pending(lake, [contract])
     except NewerLakeError as error:
-        return [Defect(contract.table, str(error), "update evalake")]
+        return [integrity.Defect(contract.table, str(error), "update evalake")]
     except EvalakeError:
         return []  # it is damaged, and that is looked for next
     return [
-        Defect(
+        integrity.Defect(
             each.source,
             f"has schema version {each.from_version}, this evalake has {each.to_version} ({'; '.join(each.changes)})",
             TO_MIGRATE,
@@ -317,14 +302,14 @@ def _of_another_schema(lake: Lake, contract: Contract) -> list[Defect]:
     ]
 
 
-def _seen_elsewhere(lake: Lake) -> Mapping[str, Seen]:
+def _seen_elsewhere(lake: Lake) -> Mapping[str, integrity.Seen]:
     try:
-        return seen_elsewhere(lake)
-    except ANY_FAILURE:
+        return integrity.seen_elsewhere(lake)
+    except prove.ANY_FAILURE:
         return {}  # of a damaged table nothing is known; its own check says what is wrong with it
 
 
-def _results(lake: Lake, contract: Contract, held: Held, rows_before: int, version: int) -> Engines:
+def _results(lake: Lake, contract: Contract, held: prove.Held, rows_before: int, version: int) -> Engines:
     """Collect the result of every rule by engine: row rules by both, rules over the whole table by Polars alone."""
     checked = rows_before + held.rows.total()
     by_engine = {
@@ -337,7 +322,7 @@ def _results(lake: Lake, contract: Contract, held: Held, rows_before: int, versi
     return by_engine
 
 
-def _disagreeing_or_broken(contract: Contract, by_engine: Engines) -> Iterator[Defect]:
+def _disagreeing_or_broken(contract: Contract, by_engine: Engines) -> Iterator[integrity.Defect]:
     rule_ids = dict.fromkeys(rule_id for results in by_engine.values() for rule_id in results)
     for rule_id in rule_ids:
         given = {engine: results[rule_id] for engine, results in by_engine.items() if rule_id in results}
@@ -348,7 +333,7 @@ def _disagreeing_or_broken(contract: Contract, by_engine: Engines) -> Iterator[D
         problem = f"{result.message or 'a rule is broken'} ({rule_id})"
         if len(broken) < len(given):
             problem += f", says {', '.join(broken)} alone"
-        yield Defect(contract.table, problem, _mend(contract, rule_id))
+        yield integrity.Defect(contract.table, problem, _mend(contract, rule_id))
 
 
 def _mend(contract: Contract, rule_id: str) -> str:
@@ -357,26 +342,26 @@ def _mend(contract: Contract, rule_id: str) -> str:
     return "restore an earlier version of the table, or delete these rows, and run or import again"
 
 
-def _lost_snapshots(lake: Lake) -> Iterator[Defect]:
+def _lost_snapshots(lake: Lake) -> Iterator[integrity.Defect]:
     """Find runs that name a snapshot which is not there: it lands before its run names it."""
     measured = lake.frame(RUNS).filter(pl.col("snapshot_id").is_not_null()).select("run_id", "snapshot_id")
     lost = measured.join(lake.frame(SNAPSHOTS), on="snapshot_id", how="anti").sort("run_id").collect()
     for run_id, snapshot_id in lost.iter_rows():
         problem = f"run {run_id} has the snapshot {snapshot_id[:12]}, which the table snapshots has lost"
-        yield Defect(RUNS.table, problem, "restore the table snapshots from a backup, or run or import again")
+        yield integrity.Defect(RUNS.table, problem, "restore the table snapshots from a backup, or run or import again")
 
 
-def _false_ids(lake: Lake) -> Iterator[Defect]:
+def _false_ids(lake: Lake) -> Iterator[integrity.Defect]:
     """Find snapshots whose id does not follow from their columns: one of these was changed afterwards."""
     for row in lake.frame(SNAPSHOTS).sort("created_at", "snapshot_id").collect().iter_rows(named=True):
-        if not has_true_id(row):
+        if not prove.has_true_id(row):
             problem = f"snapshot {row['snapshot_id'][:12]} was changed: its id does not follow from its columns"
-            yield Defect(SNAPSHOTS.table, problem, "restore an earlier version of the table")
+            yield integrity.Defect(SNAPSHOTS.table, problem, "restore an earlier version of the table")
 
 
-def _wrong_snapshots(proofs: Sequence[Proof]) -> Iterator[Defect]:
+def _wrong_snapshots(proofs: Sequence[prove.Proof]) -> Iterator[integrity.Defect]:
     """Find snapshots whose values do not come out again; a false id is a finding of the table that has the id."""
     for proof in proofs:
-        if proof.outcome is Outcome.WRONG and not proof.false_id:
+        if proof.outcome is prove.Outcome.WRONG and not proof.false_id:
             mend = "restore an earlier version of the table, or delete the snapshot's rows and measure its run again"
-            yield Defect(METRIC_SNAPSHOTS.table, f"snapshot {proof.name} {proof.reason}", mend)
+            yield integrity.Defect(METRIC_SNAPSHOTS.table, f"snapshot {proof.name} {proof.reason}", mend)

@@ -121,7 +121,7 @@ def _decoded(value: str | None) -> Any:
         return value
 
 
-def frozen_items(lake: Lake, suite: Suite, run_id: str, most: int = MOST_FROZEN) -> list[str]:
+def frozen_items(lake: Lake, suite: Suite, run_id: str) -> list[str]:
     """Write answers of a run as frozen items of a canary, evenly spread over its samples and models, as JSON.
 
     Raises UsageError where no judge says what answers are worth, or the run has no answer that a judge saw.
@@ -142,7 +142,8 @@ def frozen_items(lake: Lake, suite: Suite, run_id: str, most: int = MOST_FROZEN)
     ]
     if not items:
         raise UsageError(f"the run {run_id} has no answer that could be frozen")
-    chosen = [items[place * len(items) // min(most, len(items))] for place in range(min(most, len(items)))]
+    most = min(MOST_FROZEN, len(items))
+    chosen = [items[place * len(items) // most] for place in range(most)]
     return [
         json.dumps(
             {

@@ -4,18 +4,8 @@ from typing import Annotated
 
 import typer
 
-from evalake.cli.options import (
-    LAKE,
-    ConfigOption,
-    Format,
-    LakeOption,
-    RowsAsJsonOption,
-    StyleOption,
-    names,
-    style_of,
-    suite_with,
-)
-from evalake.cli.starting import flows_begun, start_server
+from evalake.cli import options
+from evalake.cli.environment import flows_begun, start_server
 from evalake.cli.terminal import say
 
 
@@ -25,10 +15,10 @@ def calibrate(
         str | None,
         typer.Option(help="The suite with the calibration set; default: the first with one.", metavar="SUITE"),
     ] = None,
-    config: ConfigOption = None,
-    lake: LakeOption = LAKE,
-    style: StyleOption = Format.table,
-    json: RowsAsJsonOption = False,
+    config: options.ConfigOption = None,
+    lake: options.LakeOption = options.LAKE,
+    style: options.StyleOption = options.Format.table,
+    json: options.RowsAsJsonOption = False,
 ) -> None:
     """Measure judges on items of known judgement; the ledger answers known calls."""
     import polars as pl
@@ -36,10 +26,10 @@ def calibrate(
     from evalake.cli import output as show
     from evalake.tasks.calibrate import calibrated_suites
 
-    style = style_of(style, as_json=json)
+    style = options.style_of(style, as_json=json)
 
-    chosen = suite_with("calibration set", calibrated_suites(), suite)
-    wanted = names("--judges", judges) or []
+    chosen = options.suite_with("calibration set", calibrated_suites(), suite)
+    wanted = options.names("--judges", judges) or []
     say("starting Prefect …")
     server = start_server()
 

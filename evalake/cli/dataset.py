@@ -138,7 +138,7 @@ def _facts(read: "Dataset", columns: Mapping[str, str]) -> dict[str, Any]:
 
 def _repeated(datasets: Sequence["Dataset"]) -> dict[str, Any]:
     """List duplicates and near-duplicates of all sources, as pairs."""
-    from evalake.sdk.duplicates import MOST, equal, near
+    from evalake.sdk.dataset import MOST, equal, near
 
     places = [(each.name, sample) for each in datasets for sample in each.samples]
     texts = [sample.input for _, sample in places]

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from evalake.cli.environment import flows_begun, start_server
 from evalake.cli.options import LAKE, ConfigOption, JsonOption, LakeOption, suite_with
-from evalake.cli.starting import flows_begun, start_server
 from evalake.cli.terminal import say
 from evalake.core.configuration import whole_address
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evalake.cli.environment import flows_begun, start_server
 from evalake.cli.help import SuiteCommand, complete_suite
 from evalake.cli.options import CorrectedOption, FullOption, JsonOption, takes
-from evalake.cli.starting import flows_begun, start_server
 from evalake.cli.terminal import say
 from evalake.request import OPTIONS, RunRequest
 

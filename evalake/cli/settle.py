@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evalake.cli.environment import flows_begun, start_server
 from evalake.cli.options import JsonOption, takes
-from evalake.cli.starting import flows_begun, start_server
 from evalake.cli.terminal import say
 from evalake.request import RunRequest
 

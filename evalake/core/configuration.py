@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -241,17 +241,10 @@ class Configuration(_Section):
         """Look up the revision of a model: its variant's, else the real model's."""
         return self.model(name).revision or self.model(self.real_model(name)).revision
 
-    def streams(self, name: str, usual: bool) -> bool:
-        """Tell whether a model streams: by its variant, else by the real model, else by `usual`."""
-        return _first_set(self.model(name).stream, self.model(self.real_model(name)).stream, usual)
-
-    def caches_prompts(self, name: str, usual: bool) -> bool:
-        """Tell whether a provider caches prompts: by the variant, else by the real model, else by `usual`."""
-        return _first_set(self.model(name).cache_prompt, self.model(self.real_model(name)).cache_prompt, usual)
-
-    def batches(self, name: str, usual: bool) -> bool:
-        """Tell whether a model is asked by batch jobs: by its variant, else by the real model, else by `usual`."""
-        return _first_set(self.model(name).batch, self.model(self.real_model(name)).batch, usual)
+    def is_on(self, option: Literal["stream", "cache_prompt", "batch"], name: str, usual: bool) -> bool:
+        """Tell whether an option of a model is on: by its variant, else by the real model, else by `usual`."""
+        stated = (getattr(self.model(each), option) for each in (name, self.real_model(name)))
+        return bool(next((value for value in stated if value is not None), usual))
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -273,10 +266,6 @@ def _not_reserved(name: str) -> str:
     if name in WORDS:
         raise ValueError(f"{name} is a reserved endpoint: choose another name")
     return name
-
-
-def _first_set(*values: bool | None) -> bool:
-    return next(value for value in values if value is not None)
 
 
 def read_configuration(path: Path | None = None) -> Configuration:

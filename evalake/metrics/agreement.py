@@ -52,7 +52,7 @@ def cohen_kappa(
 ) -> Composite:
     """Declare the chance-corrected agreement of two raters (Cohen 1960), over samples on which both chose a category.
 
-    A sample counts as its weight says, such as one over the probability with which it was drawn.
+    A sample counts as its weight says, like one over the probability with which it was drawn.
     """
     both = first.is_in(list(categories)).fill_null(False) & second.is_in(list(categories)).fill_null(False)
     parts: dict[str, Estimator] = {"agreeing": _share(first == second, both, weight)}

@@ -15,7 +15,7 @@ from evalake.metrics.units import Linearised, View
 
 
 class Draw(Protocol):
-    """Sums of inputs in each of many draws of units, such as exchanges of two models' answers."""
+    """Sums of inputs in each of many draws of units, like exchanges of two models' answers."""
 
     @property
     def view(self) -> View:
@@ -208,7 +208,7 @@ def _squares_of_rows(view: View, value: Array) -> Array:
     return np.asarray(squares - moved * (2 * across - moved * below))
 
 
-# Statistics that are functions of sums and no ratio of them, such as correlations: the jackknife over units.
+# Statistics that are functions of sums and no ratio of them, like correlations: the jackknife over units.
 
 
 Sums = Mapping[str, Array]

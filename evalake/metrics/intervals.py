@@ -41,7 +41,7 @@ def wilson(successes: ArrayLike, n: ArrayLike, z: ArrayLike = Z) -> tuple[Array,
     return np.where(trials > 0, low, np.nan), np.where(trials > 0, high, np.nan)
 
 
-def modified_wilson(successes: ArrayLike, n: ArrayLike, z: ArrayLike = Z) -> tuple[Array, Array]:
+def modified_wilson(successes: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
     """Compute Wilson's interval without its dips near 0 and 1 (Brown, Cai and DasGupta 2001, section 4.1.1).
 
     Below `FEW` successes, the lower end is at most that of a Poisson count with 5 % below it, likewise for failures.
@@ -49,7 +49,7 @@ def modified_wilson(successes: ArrayLike, n: ArrayLike, z: ArrayLike = Z) -> tup
     from scipy.special import gammaincinv
 
     k, trials = (np.asarray(x, np.float64) for x in (successes, n))
-    low, high = wilson(k, trials, z)
+    low, high = wilson(k, trials)
 
     def least(events: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -75,7 +75,7 @@ def student_t(mean: ArrayLike, se: ArrayLike, units: ArrayLike) -> tuple[Array, 
 
 
 def above_zero(mean: ArrayLike, se: ArrayLike, units: ArrayLike) -> tuple[Array, Array]:
-    """Compute the interval of a mean of amounts such as seconds or dollars, on the log scale; NaN where it has none.
+    """Compute the interval of a mean of amounts like seconds or dollars, on the log scale; NaN where it has none.
 
     Amounts are skewed to the right, so that the mean of a sample is more often too low, and more so, than too high:
     the upper end reaches further by the square of the relative half width.

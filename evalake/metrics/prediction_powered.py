@@ -71,11 +71,11 @@ def ratio(
     """Estimate the ratio of two sums over samples, between 0 and 1, whose true numerators are people's.
 
     Args:
-        numerator: By sample: the judge's numerators (such as its valid findings).
-        denominator: By sample: the denominators, which nobody disputes (such as all findings); all 1 for a proportion.
+        numerator: By sample: the judge's numerators (like its valid findings).
+        denominator: By sample: the denominators, which nobody disputes (like all findings); all 1 for a proportion.
         labelled: By label: the number of the sample that it is of, without repetition.
         human: By label: people's numerators.
-        weight: By label: what the sample stands for, such as one over the probability with which it was drawn.
+        weight: By label: what the sample stands for, like one over the probability with which it was drawn.
         cluster: By sample: the number of its cluster; without it each is one. Replicates of a sample are one cluster.
         stratum: By sample: the number of the stratum that it was drawn from, where the samples themselves are a draw.
 

@@ -5,18 +5,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from evalake.models import replies
 from evalake.models.failures import AttemptFailed, require_no_failure, value_of
-from evalake.models.replies import (
-    Message,
-    ProviderAnswer,
-    finish_reason,
-    only,
-    read_message,
-    read_tokens,
-    reason_of,
-    stated_counts,
-    without_leading_thoughts,
-)
 
 LONGEST = 30  # the longest time of a streamed answer, as a multiple of the longest silence
 STREAMED: Mapping[str, Any] = {"stream_options": {"include_usage": True}}
@@ -81,7 +71,7 @@ class StreamedAnswer:
 
     def __init__(self) -> None:
         self._pieces = 0
-        self._messages: list[Message] = []
+        self._messages: list[replies.Message] = []
         self._calls: dict[Any, dict[str, Any]] = {}
         self._finish_reason: Any = None
         self._model: Any = None
@@ -98,35 +88,35 @@ class StreamedAnswer:
             raise AttemptFailed("malformed_response", f"the reply came in more than {MOST_PIECES:,} pieces")
         require_no_failure(piece if raw is None else raw, during=MIDDLE)
         if raw is not None:
-            self._counted = (self._counted or set()) | stated_counts(raw)
+            self._counted = (self._counted or set()) | replies.stated_counts(raw)
         self._model = value_of(piece, "model") or self._model
         self._usage = value_of(piece, "usage") or self._usage  # the last one counts the whole answer
         for choice in value_of(piece, "choices") or ():
             if value_of(choice, "index") in (0, None):
-                message = read_message(value_of(choice, "delta") or value_of(choice, "message"))
+                message = replies.read_message(value_of(choice, "delta") or value_of(choice, "message"))
                 self._messages.append(message)
                 for number, call in enumerate(message.tool_calls):
                     self._add_call(number, call)
                 reason = value_of(choice, "finish_reason")
-                self._finish_reason = (reason if raw is None else reason_of(reason, raw)) or self._finish_reason
+                self._finish_reason = (reason if raw is None else replies.reason_of(reason, raw)) or self._finish_reason
 
-    def answer(self) -> ProviderAnswer:
+    def answer(self) -> replies.ProviderAnswer:
         """Build the whole answer. Raises AttemptFailed where its end is missing."""
         if not self._pieces:
             raise AttemptFailed("malformed_response", "the reply holds no piece of an answer")
         if self._finish_reason is None:
             raise AttemptFailed("connection", "the reply broke off before its end")
-        message = Message(
+        message = replies.Message(
             text=self._joined("text"),
             reasoning=self._joined("reasoning"),
             refusal=self._joined("refusal"),
             tool_calls=list(self._calls.values()),
         )
-        tokens = read_tokens(self._usage)
+        tokens = replies.read_tokens(self._usage)
         if self._counted is not None:
-            tokens = only(tokens, self._counted)
-        return ProviderAnswer(
-            without_leading_thoughts(message), finish_reason(self._finish_reason), self._model, tokens
+            tokens = replies.only(tokens, self._counted)
+        return replies.ProviderAnswer(
+            replies.without_leading_thoughts(message), replies.finish_reason(self._finish_reason), self._model, tokens
         )
 
     def _joined(self, part: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What all drawings share: layout, axes, error bars, hover texts, and names made safe for labels.
+"""Axes, rows, intervals, tooltips and names, which all drawings share.
 
 A drawing is as wide as its column, whatever that is: names of models stand above their row or in a legend of the page,
 never beside the drawing, and legends are the page's, which breaks them where they need it.
@@ -7,19 +7,15 @@ never beside the drawing, and legends are the page's, which breaks them where th
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalake.reports.report import Subject, Value
+from evalake.reports.svg import CHARACTER, Axis, Ends, Figure, Note
 from evalake.reports.wording import UNRELIABLE, interval, number, short_names, visible
 from evalake.sdk.figures import Quantity, Unit
 
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-
-# What a drawing is: Plotly figures, what they show in words, and the legend that the page sets under them.
+# A drawing: figures, their description, and the legend that the page sets under them.
 
 
 ACCENT, GREEN, MUTED = "#3b82c4", "#4a9d5b", "#8a919c"
@@ -40,24 +36,19 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Plotly figures by their titles; none where there is nothing to draw, which a note explains."""
+    """Figures by their titles; none where there is nothing to draw, which a note explains."""
 
-    panels: Mapping[str, "go.Figure"]
+    panels: Mapping[str, Figure]
     alt: str
     notes: tuple[str, ...] = ()
     key: tuple[Key, ...] = ()
     wide: bool = False
 
     @classmethod
-    def of(cls, figure: "go.Figure | None", alt: str, notes: Sequence[str] = (), **more: object) -> "Drawing":
+    def of(cls, figure: Figure | None, alt: str, notes: Sequence[str] = (), **more: Any) -> "Drawing":
         """Build a drawing of one figure without a title, or of none; empty and repeated notes are dropped."""
         distinct = tuple(dict.fromkeys(note for note in notes if note))
-        return cls({} if figure is None else {"": figure}, alt, distinct, **more)  # type: ignore[arg-type]
-
-    @property
-    def figure(self) -> "go.Figure | None":
-        """The first figure: in most drawings the only one."""
-        return next(iter(self.panels.values()), None)
+        return cls({} if figure is None else {"": figure}, alt, distinct, **more)
 
 
 def colour(k: int) -> str:
@@ -65,47 +56,23 @@ def colour(k: int) -> str:
     return COLOURS[k % len(COLOURS)]
 
 
-LONGEST_NAME = 40
-"""Cells of a name that has to fit the width of a telephone."""
+LONGEST_NAME, LONGEST_TEXT = 40, 300
+"""Cells of a name that has to fit the width of a telephone, and characters of any other text."""
 
 _STEPS = (1, 2, 5)
-TELEPHONE, CHARACTER = 270, 7
-"""Pixels: the width of an axis on a telephone, and of a wide character of its labels."""
-
-AT_LEFT: dict[str, Any] = {"x": 0, "xref": "paper", "xanchor": "left", "showarrow": False}
-"""Where an annotation stands that begins with the drawing."""
+TELEPHONE = 270
+"""Pixels of an axis on a telephone."""
 
 NAME, GAP = 20, 10
 """Pixels: the line of a name above its row, and the room to the next one."""
 
 
-def layout(height: int, *, below: int = 48) -> dict[str, Any]:
-    """Build a layout without title, legend and colours, `height` pixels high and `below` more for the lower axis."""
-    return {
-        "template": "none",
-        "height": height + below,
-        "margin": {"l": 16, "r": 28, "t": 8, "b": below, "pad": 4},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"size": 12, "family": "system-ui, sans-serif"},
-        "showlegend": False,
-        "dragmode": False,
-        "hoverlabel": {"align": "left"},
-    }
-
-
-def quantity_axis(quantity: Quantity, reach: tuple[float, float], *, logarithmic: bool = False) -> dict[str, Any]:
+def quantity_axis(
+    quantity: Quantity, reach: tuple[float, float], title: str | None = None, *, logarithmic: bool = False
+) -> Axis:
     """Build the axis of a quantity from end to end (`reach`, in decades where logarithmic)."""
-    return {
-        "title": {"text": safe(f"{quantity.label} ({better(quantity)})"), "standoff": 12},
-        "type": "log" if logarithmic else "linear",
-        "range": list(reach),
-        "fixedrange": True,
-        "automargin": True,
-        "zeroline": False,
-        "tickangle": 0,
-        **_ticks(quantity.unit, reach, logarithmic),
-    }
+    title = f"{quantity.label} ({better(quantity)})" if title is None else title
+    return Axis(reach, _ticks(quantity.unit, reach, logarithmic), visible(title, LONGEST_TEXT), logarithmic)
 
 
 def better(quantity: Quantity) -> str:
@@ -123,15 +90,14 @@ def rows_height(rows: int, content: int) -> int:
     return rows * (NAME + content + GAP)
 
 
-def named_rows(plot: "go.Figure", named: Sequence[str], content: int, texts: Sequence[dict[str, Any]] = ()) -> None:
-    """Give a drawing rows under their names, and annotations `texts`.
+def named_rows(named: Sequence[str], content: int) -> tuple[Axis, list[Note]]:
+    """Build the vertical axis of rows under their names, and these names.
 
-    The vertical axis counts pixels, so that names and rows keep their size however many there are.
+    The axis counts pixels, so that names and rows keep their size however many there are.
     """
-    tops = row_tops(len(named), content)
-    above = [AT_LEFT | {"text": safe(name), "y": top - NAME / 2} for name, top in zip(named, tops, strict=True)]
-    plot.update_layout(annotations=[*above, *texts])
-    plot.update_yaxes(range=[rows_height(len(named), content), 0], visible=False, fixedrange=True)
+    tops = zip(named, row_tops(len(named), content), strict=True)
+    axis = Axis((rows_height(len(named), content), 0))
+    return axis, [Note(visible(name, LONGEST_TEXT), top - NAME / 2, size=12) for name, top in tops]
 
 
 def reach_of(
@@ -164,29 +130,22 @@ def drawn(value: Value, quantity: Quantity) -> Value:
     return Value(seconds[0], value.n, seconds[1], seconds[2], value.reliable)
 
 
-def error_bars(values: Sequence[Value]) -> dict[str, Any] | None:
-    """Build bars to the ends of the intervals; None where no value has one."""
-    if not any(v.ci_low is not None for v in values):
+def ends(value: Value) -> Ends:
+    """Compute the ends of a value's interval; None where it is unknown, or has no length."""
+    if value.value is None or value.ci_low is None or value.ci_high is None:
         return None
-    ends = [
-        (0.0, 0.0)
-        if v.value is None or v.ci_low is None or v.ci_high is None
-        else (max(v.ci_high - v.value, 0.0), max(v.value - v.ci_low, 0.0))
-        for v in values
-    ]
-    up, down = zip(*ends, strict=True)
-    looks = {"thickness": 1.2, "width": 3, "color": MUTED}
-    return {"type": "data", "array": list(up), "arrayminus": list(down), "symmetric": False, **looks}
+    low, high = min(value.ci_low, value.value), max(value.ci_high, value.value)
+    return (low, high) if low < high else None
 
 
 def hover(subject: Subject, shown: Sequence[tuple[Quantity, Value]], part: str | None = None) -> str:
-    """Write model, part of a slice, and values with interval and n; for `hovertext`, which fills in nothing."""
-    lines = [f"<b>{safe(subject.name)}</b>", *([safe(part)] if part is not None else [])]
+    """Write model, part of a slice, and values with interval and n, a line each."""
+    lines = [subject.name, *([part] if part is not None else [])]
     for quantity, v in shown:
-        ends = interval(v.ci_low, v.ci_high, quantity.unit, v.value)
-        text = " ".join(filter(None, (f"{quantity.label}: {number(v.value, quantity.unit)}", ends)))
-        lines.append(f"{safe(text)}, n = {v.n:,}{' (unreliable)' * v.doubtful}")
-    return "<br>".join(lines)
+        between = interval(v.ci_low, v.ci_high, quantity.unit, v.value)
+        text = " ".join(filter(None, (f"{quantity.label}: {number(v.value, quantity.unit)}", between)))
+        lines.append(f"{visible(text, LONGEST_TEXT)}, n = {v.n:,}{' (unreliable)' * v.doubtful}")
+    return "\n".join(visible(line, LONGEST_TEXT) for line in lines)
 
 
 def value_text(value: Value, quantity: Quantity) -> str:
@@ -204,13 +163,13 @@ def left_out(label: str, missing: Sequence[Subject], of: Sequence[Subject]) -> s
     return f"Left out, as {label} is unknown: {listed}."
 
 
-def _ticks(unit: Unit, reach: tuple[float, float], logarithmic: bool) -> dict[str, Any]:
+def _ticks(unit: Unit, reach: tuple[float, float], logarithmic: bool) -> list[tuple[float, str]]:
     """Choose where an axis is labelled: as densely as labels have room on a telephone; shares from 0 to 1 only."""
     signed = unit in (Unit.SCORE, Unit.POINTS)
     ends = (reach[0] if signed else max(reach[0], 0.0), min(reach[1], 1.0) if unit is Unit.SHARE else reach[1])
     choices = _powers(reach) if logarithmic else _multiples(ends)
     marks = next((some for some in choices if _have_room(some, unit, reach, logarithmic)), [ends[1]])
-    return {"tickvals": marks, "ticktext": [_label(at, unit) for at in marks]}
+    return [(at, _label(at, unit)) for at in marks]
 
 
 def _powers(reach: tuple[float, float]) -> Iterator[list[float]]:
@@ -247,8 +206,3 @@ def names(subjects: Sequence[Subject]) -> list[str]:
     """Shorten the names of subjects; all stay different."""
     fits = all(len(subject.name) <= LONGEST_NAME for subject in subjects)
     return short_names([subject.name if fits else subject.brief for subject in subjects], LONGEST_NAME)
-
-
-def safe(text: str) -> str:
-    """Escape a text for a label, which understands tags and entities."""
-    return escape(visible(text, 300), quote=False)

@@ -4,18 +4,15 @@ What is unknown is said in its bar's place; what is not reliable is hatched.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 from evalake.reports import axes
 from evalake.reports.axes import Drawing, Key, colour
 from evalake.reports.report import Report, Subject, Value
+from evalake.reports.svg import Bar, Figure, Note
 from evalake.reports.wording import UNKNOWN, number, one_line
 from evalake.sdk.figures import Bars, ByJudge, ByPart, Decisions, Quantity, Statistics, Unit
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 BAR = 17
 """Pixels of a bar and the room to the next one."""
@@ -111,7 +108,7 @@ def draw_decisions(report: Report, figure: Decisions) -> Drawing:
     return Drawing(known, alt, tuple(notes), key=key, wide=True)
 
 
-def _decided(report: Report, figure: Decisions, statistic: Quantity, pairs: Sequence[str]) -> "go.Figure | None":
+def _decided(report: Report, figure: Decisions, statistic: Quantity, pairs: Sequence[str]) -> Figure | None:
     """Draw one statistic of the decisions that have it; None where none has."""
     values = {
         label: [report.pooled(replace(statistic, metric=statistic.metric + ending), figure.slice, p) for p in pairs]
@@ -141,47 +138,40 @@ def _drawing(
     return Drawing.of(_plot(named, series, stacked), alt, [note], key=key)
 
 
-def _plot(named: Sequence[str], series: Sequence[Series], stacked: bool) -> "go.Figure":
-    import plotly.graph_objects as go
-
+def _plot(named: Sequence[str], series: Sequence[Series], stacked: bool) -> Figure:
     lines = 2 if stacked else len(series)  # a bar and its parts in figures, or a bar for each
-    quantity = series[0].quantity
+    content = BAR * lines
     directions = {None if each.quantity.best_at_zero else each.quantity.higher_is_better for each in series}
     has_direction = not stacked and len(directions - {None}) == len(directions) == 1
-    plot = go.Figure(layout=axes.layout(axes.rows_height(len(named), BAR * lines), below=46 if has_direction else 28))
-    tops = axes.row_tops(len(named), BAR * lines)
-    rows = [[top + BAR * (k + 0.5) for top in tops] for k in range(lines)]
-    for k, each in enumerate(series):
-        _add_bars(plot, each, rows[0 if stacked else k], stacked=stacked)
+    below = 46 if has_direction else 28
+    rows = [[top + BAR * (k + 0.5) for top in axes.row_tops(len(named), content)] for k in range(lines)]
     ends = [_totals(series)] if stacked else [_ends(each) for each in series]
     ends_of_rows = zip(ends, rows[: len(ends)], strict=True)
-    texts = [_text(at, row) for some, line in ends_of_rows for at, row in zip(some, line, strict=True)]
+    y, notes = axes.named_rows(named, content)
+    notes += [Note(text, row, at) for some, line in ends_of_rows for (at, text), row in zip(some, line, strict=True)]
     if stacked:
-        shown = zip(_parts(series), rows[1], strict=True)
-        texts += [axes.AT_LEFT | {"y": row, "text": text, "font": {"size": 11}} for text, row in shown]
-    axes.named_rows(plot, named, BAR * lines, texts)
+        notes += [Note(text, row) for text, row in zip(_parts(series), rows[1], strict=True)]
     longest = max(end for some in ends for end, _ in some)
     lowest = min((end for each in series for end in _lows(each)), default=0.0)  # of correlations, which may be negative
-    axis = axes.quantity_axis(quantity, (min(0.0, lowest), longest * ROOM_FOR_TEXT))
-    plot.update_xaxes(**axis | {"title": {"text": axes.better(quantity) if has_direction else ""}})
-    plot.update_layout(barmode="stack" if stacked else "overlay")
-    return plot
+    quantity = series[0].quantity
+    title = axes.better(quantity) if has_direction else ""
+    x = axes.quantity_axis(quantity, (min(0.0, lowest), longest * ROOM_FOR_TEXT), title)
+    bars = _bars(series, rows, stacked=stacked)
+    return Figure(axes.rows_height(len(named), content) + below, below, x, y, list(bars), notes)
 
 
-def _add_bars(plot: "go.Figure", series: Series, rows: Sequence[float], *, stacked: bool) -> None:
-    """Add the bars of a series: with their intervals, or as parts of a whole."""
-    values = [axes.drawn(value, series.quantity) for _, value in series.values]
-    plot.add_bar(
-        orientation="h",
-        y=rows,
-        x=[v.value for v in values],
-        width=BAR - 2,
-        name=axes.safe(series.label),
-        marker={"color": series.colour, "pattern": {"shape": ["/" * v.doubtful for v in values]}},
-        error_x=None if stacked else axes.error_bars(values),
-        hoverinfo="text",
-        hovertext=[axes.hover(subject, [(series.quantity, v)]) for subject, v in series.values],
-    )
+def _bars(series: Sequence[Series], rows: Sequence[Sequence[float]], *, stacked: bool) -> Iterator[Bar]:
+    """Yield the bars of each series: with their intervals, or as parts of a whole."""
+    starts = [0.0] * len(rows[0])
+    for k, each in enumerate(series):
+        for i, (subject, shown) in enumerate(each.values):
+            value = axes.drawn(shown, each.quantity)
+            if value.value is None:
+                continue
+            start, row = (starts[i], rows[0][i]) if stacked else (0.0, rows[k][i])
+            starts[i] += value.value
+            tip, ends = axes.hover(subject, [(each.quantity, shown)]), None if stacked else axes.ends(value)
+            yield Bar(start, start + value.value, row, BAR - 2, each.colour, tip, value.doubtful, ends)
 
 
 def _ends(series: Series) -> list[tuple[float, str]]:
@@ -220,8 +210,3 @@ def _parts(series: Sequence[Series]) -> list[str]:
             shown = [number(v.value, series[0].quantity.unit) for _, v in parts]
         rows.append(" · ".join(shown) + " %" * percents)
     return rows
-
-
-def _text(end: tuple[float, str], row: float) -> dict[str, Any]:
-    at, text = end
-    return {"x": at, "y": row, "text": text, "xanchor": "left", "xshift": 4, "showarrow": False, "font": {"size": 11}}

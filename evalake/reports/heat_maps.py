@@ -3,33 +3,14 @@
 Names of columns stand upright, and texts of cells are left out, where they find no room.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
 
-from rich.cells import cell_len
-
-from evalake.reports.axes import (
-    BAD_TO_GOOD,
-    GAP,
-    NAME,
-    Drawing,
-    Key,
-    hover,
-    layout,
-    left_out,
-    named_rows,
-    names,
-    row_tops,
-    rows_height,
-    safe,
-    value_text,
-)
+from evalake.reports import axes
+from evalake.reports.axes import BAD_TO_GOOD, LONGEST_TEXT, Drawing, Key
 from evalake.reports.report import Report, Subject, Value
-from evalake.reports.wording import UNRELIABLE, number, one_line, short_names
+from evalake.reports.svg import Axis, Cell, Figure, mixed
+from evalake.reports.wording import UNRELIABLE, number, one_line, short_names, visible
 from evalake.sdk.figures import AgreementMatrix, HeatMap, Quantity, Unit
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 CELL = 26
 """Pixels of a cell's height."""
@@ -53,14 +34,14 @@ def draw_heat_map(report: Report, figure: HeatMap) -> Drawing:
     alt = f"{quantity.label} by model and {by}."
     if not parts:
         return Drawing.of(None, alt, [f"no {by} stands in these results."])
-    notes = [left_out(f"{quantity.label} by {by}", [s for s in cells if s not in rows], report.subjects)]
+    notes = [axes.left_out(f"{quantity.label} by {by}", [s for s in cells if s not in rows], report.subjects)]
     if not rows:
         return Drawing.of(None, alt, notes)
     if every > len(parts):
         notes.append(f"Drawn: the {len(parts)} of {every} with the most samples.")
     known = [v.value for values in rows.values() for v in values if v.value is not None]
     ends = (0.0, 1.0) if quantity.unit is Unit.SHARE else (min(known), max(known))
-    plot = _plot(names(list(rows)), parts, list(rows.items()), quantity, ends)
+    plot = _plot(axes.names(list(rows)), parts, list(rows.items()), quantity, ends)
     return Drawing.of(plot, alt, notes, key=_scale(quantity, ends), wide=len(parts) >= WIDE_FROM)
 
 
@@ -95,79 +76,46 @@ def _plot(
     rows: Sequence[tuple[Subject, Sequence[Value]]],
     quantity: Quantity,
     ends: tuple[float, float],
-) -> "go.Figure":
-    import plotly.graph_objects as go
-
-    headings = short_names(parts, LONGEST_HEADING)
-    plot = go.Figure(layout=layout(rows_height(len(rows), CELL), below=8))
-    hovers = [[hover(s, [(quantity, v)], part) for part, v in zip(parts, values, strict=True)] for s, values in rows]
-    top = row_tops(len(rows), CELL)[0]
-    place = {"x0": 0, "dx": 1, "y0": top + CELL / 2, "dy": NAME + CELL + GAP, "ygap": NAME + GAP}
-    _add_cells(plot, [values for _, values in rows], hovers, quantity, ends, place)
-    named_rows(plot, named, CELL)
-    plot.update_xaxes(**_columns([safe(heading) for heading in headings]))
-    _note_lengths(plot, headings, max(len(_short(v, quantity)) for _, values in rows for v in values))
-    return plot
+) -> Figure:
+    cells: list[Cell] = []
+    for top, (subject, values) in zip(axes.row_tops(len(rows), CELL), rows, strict=True):
+        tips = [axes.hover(subject, [(quantity, v)], part) for part, v in zip(parts, values, strict=True)]
+        cells += _cells(top + CELL / 2, values, tips, quantity, ends)
+    y, notes = axes.named_rows(named, CELL)
+    headings = [visible(heading, LONGEST_TEXT) for heading in short_names(parts, LONGEST_HEADING)]
+    return Figure(axes.rows_height(len(rows), CELL) + 8, 8, _columns(headings), y, cells, notes)
 
 
-def _matrix(judges: Sequence[str], pairs: Mapping[tuple[str, str], Value], quantity: Quantity) -> "go.Figure":
-    import plotly.graph_objects as go
-
-    cells = [[pairs.get((a, b)) or pairs.get((b, a)) or Value() for b in judges] for a in judges]
-    hovers = [
-        [f"{safe(a)} and {safe(b)}: {_agreed(v, quantity)}, n = {v.n:,}" for b, v in zip(judges, row, strict=True)]
-        for a, row in zip(judges, cells, strict=True)
-    ]
-    plot = go.Figure(layout=layout((CELL + 2) * len(judges), below=8))
-    _add_cells(plot, cells, hovers, quantity, (0.0, 1.0), {"ygap": 2})
-    numbers = [str(k) for k in range(1, len(judges) + 1)]
-    plot.update_xaxes(**_columns(numbers))
-    plot.update_yaxes(**_columns(numbers) | {"range": [len(judges) - 0.5, -0.5], "automargin": True})
-    _note_lengths(plot, numbers, max(len(_short(v, quantity)) for row in cells for v in row))
-    return plot
+def _matrix(judges: Sequence[str], pairs: Mapping[tuple[str, str], Value], quantity: Quantity) -> Figure:
+    cells: list[Cell] = []
+    for k, a in enumerate(judges):
+        values = [pairs.get((a, b)) or pairs.get((b, a)) or Value() for b in judges]
+        tips = [
+            f"{visible(a, LONGEST_TEXT)} and {visible(b, LONGEST_TEXT)}: {_agreed(v, quantity)}, n = {v.n:,}"
+            for b, v in zip(judges, values, strict=True)
+        ]
+        cells += _cells(k, values, tips, quantity, (0.0, 1.0))
+    x = _columns([str(k) for k in range(1, len(judges) + 1)])
+    y = Axis((x.reach[1], x.reach[0]), x.ticks, grid=False)
+    return Figure((CELL + 2) * len(judges) + 8, 8, x, y, cells)
 
 
-def _add_cells(
-    plot: "go.Figure",
-    cells: Sequence[Sequence[Value]],
-    hovers: Sequence[Sequence[str]],
-    quantity: Quantity,
-    ends: tuple[float, float],
-    place: Mapping[str, float],
-) -> None:
+def _cells(
+    row: float, values: Sequence[Value], tips: Sequence[str], quantity: Quantity, ends: tuple[float, float]
+) -> Iterator[Cell]:
+    """Yield the cells of one row; a colour stands for the place of a value between `ends`."""
     low, high = ends
-    plot.add_heatmap(
-        z=[[v.value for v in row] for row in cells],
-        zmin=low,
-        zmax=high if high > low else low + 1.0,
-        colorscale=_colours(quantity),
-        showscale=False,
-        xgap=2,
-        text=[[_short(v, quantity) for v in row] for row in cells],
-        texttemplate="%{text}",
-        textfont={"size": 11},
-        hoverinfo="text",
-        hovertext=hovers,
-        **place,
-    )
+    colours = _colours(quantity)
+    for k, (value, tip) in enumerate(zip(values, tips, strict=True)):
+        colour = None
+        if value.value is not None:
+            at = (value.value - low) / (high - low if high > low else 1.0)
+            colour = mixed(colours, min(max(at, 0.0), 1.0))
+        yield Cell(k, row, CELL, colour, _short(value, quantity), tip)
 
 
-def _columns(headings: Sequence[str]) -> dict[str, Any]:
-    return {
-        "tickvals": list(range(len(headings))),
-        "ticktext": list(headings),
-        "range": [-0.5, len(headings) - 0.5],
-        "fixedrange": True,
-        "ticks": "",
-        "showgrid": False,
-        "zeroline": False,
-    }
-
-
-def _note_lengths(plot: "go.Figure", headings: Sequence[str], longest_text: int) -> None:
-    """Store in the figure how long headings and texts are, so that they fit the width that there is."""
-    longest = max(map(cell_len, headings))
-    plot.update_layout(meta={"columns": len(headings), "heading": longest, "text": longest_text})
+def _columns(headings: Sequence[str]) -> Axis:
+    return Axis((-0.5, len(headings) - 0.5), list(enumerate(headings)), grid=False)
 
 
 def _short(value: Value, quantity: Quantity) -> str:
@@ -179,7 +127,7 @@ def _short(value: Value, quantity: Quantity) -> str:
 
 
 def _agreed(value: Value, quantity: Quantity) -> str:
-    return "no variation" if value.value is None and value.n else value_text(value, quantity)
+    return "no variation" if value.value is None and value.n else axes.value_text(value, quantity)
 
 
 def _colours(quantity: Quantity) -> list[tuple[float, str]]:

@@ -3,36 +3,19 @@
 What is unknown is left out and named in the notes; what is not reliable is drawn hollow.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
 from evalake.reports import axes
-from evalake.reports.axes import (
-    ACCENT,
-    GREEN,
-    MUTED,
-    Drawing,
-    Key,
-    colour,
-    error_bars,
-    hover,
-    layout,
-    left_out,
-    names,
-    quantity_axis,
-    safe,
-)
+from evalake.reports.axes import ACCENT, GREEN, MUTED, Drawing, Key, colour
 from evalake.reports.report import Report, Subject, Value
-from evalake.reports.wording import number, one_line, short_names
+from evalake.reports.svg import Figure, Line, Point
+from evalake.reports.wording import number, one_line, short_names, visible
 from evalake.sdk.figures import Reliability, Scatter, Unit
 
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-
-# Where the names of points go, so that they overlap neither each other nor the edge nor another point.
+# Places for the names of points: they overlap neither each other, the edge, nor another point.
 
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top; shares of the plot
@@ -47,7 +30,7 @@ _SIDES = (  # diagonal ones first: error bars run straight
 
 
 def place_labels(points: Sequence[tuple[float, float]], lengths: Sequence[int]) -> tuple[list[str], bool]:
-    """Choose Plotly's text position for the label of each point (in shares of the axes), of so many characters.
+    """Choose a side for the label of each point (in shares of the axes), of so many characters.
 
     Returns also whether it is too crowded for labels of that length: some overlap, or reach over the edge.
     """
@@ -88,14 +71,12 @@ INTERVALS_UP_TO = 8
 LONG_SCALE = 20.0
 """Quotient of largest and smallest value from which an axis is logarithmic."""
 
-Point = tuple[Subject, Value, Value]
+Known = tuple[Subject, Value, Value]
 Reach = tuple[float, float]
 
 
 def draw_scatter(report: Report, figure: Scatter) -> Drawing:
     """Draw one point a model, with intervals."""
-    import plotly.graph_objects as go
-
     points = [(s, report.value(s, figure.x), report.value(s, figure.y)) for s in report.subjects]
     whole = [(s, x, y) for s, x, y in points if None not in (x.value, y.value)]
     known = [(s, axes.drawn(x, figure.x), axes.drawn(y, figure.y)) for s, x, y in whole]
@@ -111,36 +92,27 @@ def draw_scatter(report: Report, figure: Scatter) -> Drawing:
         return Drawing.of(None, alt, [*notes, f"{figure.x.label} is zero for every model."])
     logarithmic = figure.x.unit is not Unit.SHARE and min(xs) > 0 and max(xs) / min(xs) > LONG_SCALE
     x_reach, y_reach = _reaches(report, figure, known, logarithmic)
-    plot = go.Figure(layout=axes.layout(340))
-    plot.update_xaxes(**axes.quantity_axis(figure.x, x_reach, logarithmic=logarithmic))
-    plot.update_yaxes(**axes.quantity_axis(figure.y, y_reach))
-    notes.append(_add_target(plot, report, figure))
+    target, meaning = _target(report, figure)
     on_line = set(pareto(xs, ys, figure.x.higher_is_better, figure.y.higher_is_better))
-    if figure.pareto:
-        notes.append(_add_pareto(plot, xs, ys, sorted(on_line, key=lambda i: (xs[i], ys[i]))))
+    line, line_meaning = _pareto_line([(xs[i], ys[i]) for i in on_line]) if figure.pareto else ([], "")
     at = zip(axes.positions(xs, x_reach, logarithmic=logarithmic), axes.positions(ys, y_reach), strict=True)
-    labels, places, key = _labels(report, [s for s, *_ in known], list(at))
-    colours = [ACCENT if i in on_line or not figure.pareto else MUTED for i in range(len(known))]
+    labels, sides, key = _labels(report, [s for s, *_ in known], list(at))
     with_intervals = len(known) <= INTERVALS_UP_TO
-    plot.add_scatter(
-        x=xs,
-        y=ys,
-        mode="markers+text",
-        text=[axes.safe(label) for label in labels],
-        textposition=places,
-        textfont={"size": 11},
-        marker={
-            "size": 11,
-            "symbol": ["circle-open" if x.doubtful or y.doubtful else "circle" for _, x, y in known],
-            "color": colours,
-            "line": {"width": 2, "color": colours},
-        },
-        error_x=axes.error_bars([x for _, x, _ in known]) if with_intervals else None,
-        error_y=axes.error_bars([y for *_, y in known]) if with_intervals else None,
-        hoverinfo="text",
-        hovertext=[axes.hover(s, ((figure.x, x), (figure.y, y))) for s, x, y in whole],
-    )
-    return Drawing.of(plot, alt, notes, key=key)
+    marks = [
+        Point(
+            xs[i], ys[i], ACCENT if i in on_line or not figure.pareto else MUTED,
+            axes.hover(s, ((figure.x, whole[i][1]), (figure.y, whole[i][2]))),
+            hollow=x.doubtful or y.doubtful,
+            x_ends=axes.ends(x) if with_intervals else None,
+            y_ends=axes.ends(y) if with_intervals else None,
+            name=visible(labels[i], axes.LONGEST_TEXT),
+            side=sides[i],
+        )
+        for i, (s, x, y) in enumerate(known)
+    ]  # fmt: skip
+    x_axis = axes.quantity_axis(figure.x, x_reach, logarithmic=logarithmic)
+    plot = Figure(388, 48, x_axis, axes.quantity_axis(figure.y, y_reach), [*line, *marks], behind=target)
+    return Drawing.of(plot, alt, [*notes, meaning, line_meaning], key=key)
 
 
 def pareto(xs: Sequence[float], ys: Sequence[float], x_up: bool, y_up: bool) -> list[int]:
@@ -155,7 +127,7 @@ def letter(k: int) -> str:
     return chr(ord("A") + k) if k < 26 else letter(k // 26 - 1) + letter(k % 26)
 
 
-def _reaches(report: Report, figure: Scatter, known: Sequence[Point], logarithmic: bool) -> tuple[Reach, Reach]:
+def _reaches(report: Report, figure: Scatter, known: Sequence[Known], logarithmic: bool) -> tuple[Reach, Reach]:
     """Compute the ends of both axes: 0 to 1 with a target's zone, else as far as the points and the target go."""
     if figure.target_zone:
         return (-0.04, 1.04), (-0.04, 1.04)
@@ -183,31 +155,28 @@ def _labels(
     return letters, places, tuple(key)
 
 
-def _add_pareto(plot: "go.Figure", xs: Sequence[float], ys: Sequence[float], frontier: Sequence[int]) -> str:
-    """Join the points of the frontier; returns what the line means, or nothing where it is a point."""
-    line = {"color": ACCENT, "width": 1.5, "dash": "dot"}
-    if len({(xs[i], ys[i]) for i in frontier}) < 2:
-        return ""
-    path = {"x": [xs[i] for i in frontier], "y": [ys[i] for i in frontier]}
-    plot.add_scatter(**path, mode="lines", line=line, hoverinfo="skip")
-    return "Dotted, blue: the Pareto line, models that no other beats in both."
+def _pareto_line(frontier: Sequence[tuple[float, float]]) -> tuple[list[Line], str]:
+    """Join the points of the frontier; returns also what the line means. One point has no line."""
+    if len(set(frontier)) < 2:
+        return [], ""
+    meaning = "Dotted, blue: the Pareto line, models that no other beats in both."
+    return [Line(sorted(frontier), ACCENT, dash="dot")], meaning
 
 
-def _add_target(plot: "go.Figure", report: Report, figure: Scatter) -> str:
-    """Mark the target; returns what the mark means, or nothing where there is none."""
+def _target(report: Report, figure: Scatter) -> tuple[list[Line], str]:
+    """Mark the target; returns also what the mark means, both empty where there is none."""
     if report.target is None or report.ranking is None:
-        return ""
-    line = {"color": GREEN, "width": 1.5, "dash": "dash"}
+        return [], ""
     wanted = f"{report.ranking.quantity.label} of {number(report.target, report.ranking.quantity.unit)} or better"
     if figure.target_zone:
         corner = 2 * report.target - 1  # where the mean of x and y is the target, and one of them is 1
-        path = f"M {corner},1 L 1,{corner} L 1,1 Z"
-        plot.add_shape(type="path", path=path, fillcolor=GREEN, opacity=0.22, line=line, layer="below")
-        return f"Shaded: {wanted}."
+        zone = Line([(corner, 1.0), (1.0, corner), (1.0, 1.0)], GREEN, dash="dash", shaded=True)
+        return [zone], f"Shaded: {wanted}."
     if figure.y == report.ranking.quantity:
-        plot.add_hline(y=report.target, line=line)
-        return f"Dashed: the target, {wanted}."
-    return ""
+        return [
+            Line([(-math.inf, report.target), (math.inf, report.target)], GREEN, dash="dash")
+        ], f"Dashed: the target, {wanted}."
+    return [], ""
 
 
 def _numbers(values: Iterable[Value]) -> list[float]:
@@ -223,46 +192,33 @@ MOST_LINES = 6
 
 def draw_reliability(report: Report, figure: Reliability) -> Drawing:
     """Draw accuracy against mean confidence in each tenth, one line a model; the diagonal is perfect calibration."""
-    import plotly.graph_objects as go
-
     alt = f"{figure.accuracy.label} against {figure.confidence.label}, one line a model."
     parts = report.slice_values(figure.accuracy, figure.slice)
     lines = {subject: _points(report, figure, subject, parts) for subject in _most_judged(report, figure)}
     known = {subject: points for subject, points in lines.items() if points}
     missing = [subject for subject in lines if subject not in known]
-    notes = [left_out(figure.confidence.label, missing, list(lines))]
+    notes = [axes.left_out(figure.confidence.label, missing, list(lines))]
     if not known:
         return Drawing.of(None, alt, notes)
     if len(known) > MOST_LINES:
         notes.append(f"Drawn: the best {MOST_LINES} of {len(known)} models.")
-    plot = go.Figure(layout=layout(360))
-    line = {"color": MUTED, "width": 1.2, "dash": "dot"}
-    plot.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=line, hoverinfo="skip")
+    marks: list[Line | Point] = [Line([(0, 0), (1, 1)], MUTED, 1.2, "dot")]
     shown = list(known)[:MOST_LINES]
-    key = [Key(name, colour(k)) for k, name in enumerate(names([Subject(s.model) for s in shown]))]
-    for subject, entry in zip(shown, key, strict=True):
-        points = known[subject]
-        plot.add_scatter(
-            x=[confidence.value for _, confidence, _ in points],
-            y=[accuracy.value for _, _, accuracy in points],
-            mode="lines+markers",
-            name=safe(entry.text),
-            line={"color": entry.colour, "width": 1.5},
-            marker={
-                "color": entry.colour,
-                "size": [7 + 3 * min(len(str(accuracy.n)), 4) for _, _, accuracy in points],
-                "symbol": ["circle-open" if accuracy.doubtful else "circle" for _, _, accuracy in points],
-            },
-            error_y=error_bars([accuracy for _, _, accuracy in points]),
-            hoverinfo="text",
-            hovertext=[
-                hover(subject, ((figure.confidence, confidence), (figure.accuracy, accuracy)), part)
-                for part, confidence, accuracy in points
-            ],
-        )
-    sure = quantity_axis(figure.confidence, (-0.02, 1.05)) | {"title": {"text": safe(figure.confidence.label)}}
-    plot.update_xaxes(**sure)
-    plot.update_yaxes(**quantity_axis(figure.accuracy, (-0.02, 1.05)))
+    key = [Key(name, colour(k)) for k, name in enumerate(axes.names([Subject(s.model) for s in shown]))]
+    for k, subject in enumerate(shown):
+        points = [
+            Point(
+                confidence.value or 0.0, accuracy.value or 0.0, colour(k),
+                axes.hover(subject, ((figure.confidence, confidence), (figure.accuracy, accuracy)), part),
+                size=7 + 3 * min(len(str(accuracy.n)), 4),
+                hollow=accuracy.doubtful,
+                y_ends=axes.ends(accuracy),
+            )
+            for part, confidence, accuracy in known[subject]
+        ]  # fmt: skip
+        marks += [Line([(point.x, point.y) for point in points], colour(k)), *points]
+    x = axes.quantity_axis(figure.confidence, (-0.02, 1.05), figure.confidence.label)
+    plot = Figure(408, 48, x, axes.quantity_axis(figure.accuracy, (-0.02, 1.05)), marks)
     return Drawing.of(plot, alt, notes, key=tuple(key))
 
 

@@ -4,16 +4,11 @@ Each mark has its numbers as a tooltip. Text takes the colour of the page around
 """
 
 import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape, unescape
-from typing import TYPE_CHECKING, Any
+from html import escape
 
 from rich.cells import cell_len
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 CHARACTER = 7
 """Pixels of a wide character in a label."""
@@ -21,7 +16,10 @@ CHARACTER = 7
 SMALLEST = 8
 """Pixels of the smallest type that is written; cells without room for it stay empty."""
 
-_DASHES = {"dot": "2 3", "dash": "6 4"}
+Ends = tuple[float, float] | None
+"""The interval of a value; None where it is unknown."""
+
+_DASHES = {"": "", "dot": ' stroke-dasharray="2 3"', "dash": ' stroke-dasharray="6 4"'}
 _SIDES = {"left": ("end", -1), "center": ("middle", 0), "right": ("start", 1)}
 _RISE = {"top": -9, "middle": 4, "bottom": 17}
 
@@ -35,210 +33,241 @@ class Picture(str):
         return str(self)
 
 
-def as_svg(figure: "go.Figure", width: int, name: str, label: str) -> Picture:
-    """Draw a figure `width` pixels wide; `name` begins the ids in it, `label` says what it shows."""
-    spec = figure.to_dict()
-    return Picture("".join(_Plot.of(spec, width, name).draw(label)))
+# A figure as data: two axes, marks in the units of these axes, and notes. All texts are plain.
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
-    """One axis: its specification, and the pixels of its two ends."""
+class Axis:
+    """An axis: its two ends (decades where logarithmic), its ticks with their labels, and its title."""
 
-    spec: Mapping[str, Any]
+    reach: tuple[float, float]
+    ticks: Sequence[tuple[float, str]] = ()
+    title: str = ""
+    logarithmic: bool = False
+    grid: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A horizontal bar from `start` to `end`, `height` pixels high; hatched where its value is not reliable."""
+
+    start: float
+    end: float
+    row: float
+    height: int
+    colour: str
+    tip: str
+    hatched: bool = False
+    ends: Ends = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a heat map, `height` pixels high; without a colour where its value is unknown."""
+
+    column: int
+    row: float
+    height: int
+    colour: str | None
+    text: str
+    tip: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line through points, or the shaded zone between them."""
+
+    points: Sequence[tuple[float, float]]
+    colour: str
+    width: float = 1.5
+    dash: str = ""
+    shaded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point, hollow where it is not reliable, with its intervals, and its name on one side of it."""
+
+    x: float
+    y: float
+    colour: str
+    tip: str
+    size: float = 11
+    hollow: bool = False
+    x_ends: Ends = None
+    y_ends: Ends = None
+    name: str = ""
+    side: str = "middle right"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A text at a height: right of `x`, or at the left edge."""
+
+    text: str
+    y: float
+    x: float | None = None
+    size: int = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure `height` pixels high, of which `below` are under its lower axis; `behind` lies behind its grid."""
+
+    height: int
+    below: int
+    x: Axis
+    y: Axis
+    marks: Sequence[Bar | Cell | Line | Point]
+    notes: Sequence[Note] = ()
+    behind: Sequence[Line] = ()
+
+
+def as_svg(figure: Figure, width: int, name: str, label: str) -> Picture:
+    """Draw a figure `width` pixels wide; `name` begins the ids in it, `label` says what it shows."""
+    return Picture("".join(_Plot.of(figure, width, name).draw(label)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """One axis, and the pixels of its two ends."""
+
+    axis: Axis
     start: float
     end: float
 
-    def at(self, value: float, *, share: bool = False) -> float:
-        """Compute the pixel of a value, or of a share of the axis; what lies beyond the axis stops at its end."""
-        low, high = (0.0, 1.0) if share else self.spec["range"]
-        if self.spec.get("type") == "log" and not share:
+    def at(self, value: float) -> float:
+        """Compute the pixel of a value; what lies beyond the axis stops at its end."""
+        low, high = self.axis.reach
+        if self.axis.logarithmic:
             value = math.log10(value) if value > 0 else low
         position = min(max((value - low) / (high - low), 0.0), 1.0)
         return round(self.start + position * (self.end - self.start), 1)
 
-    @property
-    def ticks(self) -> list[tuple[float, str]]:
-        """List the marks with their pixels."""
-        if self.spec.get("visible") is False:
-            return []
-        marks = zip(self.spec.get("tickvals") or (), self.spec.get("ticktext") or (), strict=True)
-        return [(self.at(value), text) for value, text in marks]
-
-    @property
-    def title(self) -> str:
-        """Its title, empty where it has none."""
-        return str(self.spec.get("title", {}).get("text") or "")
-
 
 @dataclass(frozen=True, slots=True)
 class _Plot:
-    """One figure at one width."""
+    """One figure at one width. `headings` is the type size of headings above columns, None where there are none."""
 
-    spec: Mapping[str, Any]
+    figure: Figure
     name: str
     width: int
-    height: float
-    x: _Axis
-    y: _Axis
+    height: int
+    x: _Scale
+    y: _Scale
     type_size: float
-    heading_size: float
+    headings: float | None
+    upright: bool
 
     @classmethod
-    def of(cls, spec: Mapping[str, Any], width: int, name: str) -> "_Plot":
-        layout = spec["layout"]
-        margin, xaxis, yaxis = layout["margin"], layout["xaxis"], layout["yaxis"]
-        height, left, top, size = layout["height"], margin["l"], margin["t"], 11.0
-        heading = size
-        if yaxis.get("visible") is not False:
-            left = 8 + max((cell_len(unescape(t)) * CHARACTER for t in yaxis.get("ticktext") or ()), default=0)
-            left += 20 * bool(yaxis.get("title", {}).get("text"))
-        if (meta := layout.get("meta")) is not None:  # columns of colours: their names are upright without room
-            room = (width - left - margin["r"]) / meta["columns"]
-            flat = meta["heading"] * CHARACTER < room
-            top = 24 if flat else meta["heading"] * CHARACTER + 12
-            xaxis = {**xaxis, "side": "top", "tickangle": 0 if flat else -90}
-            size = min(11.0, (room - 4) / (max(meta["text"], 1) * 0.64))
-            heading = min(11.0, room * 0.72)
+    def of(cls, figure: Figure, width: int, name: str) -> "_Plot":
+        height, right, left, top, size = figure.height, 28, 16, 8, 11.0
+        headings, upright = None, False
+        if figure.y.ticks:
+            left = 8 + max(cell_len(text) for _, text in figure.y.ticks) * CHARACTER + 20 * bool(figure.y.title)
+        if texts := [len(mark.text) for mark in figure.marks if isinstance(mark, Cell)]:
+            columns, longest = len(figure.x.ticks), max(cell_len(text) for _, text in figure.x.ticks) * CHARACTER
+            room = (width - left - right) / columns
+            upright = longest >= room  # names of columns without room
+            top = longest + 12 if upright else 24
+            size = min(11.0, (room - 4) / (max(*texts, 1) * 0.64))
+            headings = min(11.0, room * 0.72)
             height += top
-        bottom = height - margin["b"]
-        x, y = _Axis(xaxis, left, width - margin["r"]), _Axis(yaxis, bottom, top)
-        return cls(spec, name, width, height, x, y, size, heading)
+        x, y = _Scale(figure.x, left, width - right), _Scale(figure.y, height - figure.below, top)
+        return cls(figure, name, width, height, x, y, size, headings, upright)
 
     def draw(self, label: str) -> Iterator[str]:
         """Yield the parts of the drawing, those behind first."""
         yield (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height:g}" width="{self.width}" '
-            f'height="{self.height:g}" role="img" aria-label="{escape(label)}" font-family="system-ui, sans-serif" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" width="{self.width}" '
+            f'height="{self.height}" role="img" aria-label="{escape(label)}" font-family="system-ui, sans-serif" '
             f'font-size="12" style="color:#1c2026;background:#fff">'
         )
         yield (
             f'<defs><pattern id="{self.name}-hatch" width="6" height="6" patternUnits="userSpaceOnUse" '
             'patternTransform="rotate(45)"><path d="M0 0V6" stroke="#fff" stroke-width="3"/></pattern></defs>'
         )
-        for shape in self.spec["layout"].get("shapes", ()):
-            yield self._shape(shape)
+        yield from map(self._line, self.figure.behind)
         yield from self._grid()
-        stacked: dict[float, float] = {}
-        for trace in self.spec["data"]:
-            match trace["type"]:
-                case "bar":
-                    yield from self._bars(trace, stacked)
-                case "heatmap":
-                    yield from self._cells(trace)
-                case _:
-                    yield from self._points(trace)
-        for note in self.spec["layout"].get("annotations", ()):
-            x = self.x.at(note["x"], share=note.get("xref") == "paper") + note.get("xshift", 0)
-            yield _text(x, self.y.at(note["y"]) + 4, note["text"], size=note.get("font", {}).get("size", 12))
+        for mark in self.figure.marks:
+            match mark:
+                case Bar():
+                    yield from self._bar(mark)
+                case Cell():
+                    yield from self._cell(mark)
+                case Line():
+                    yield self._line(mark)
+                case Point():
+                    yield from self._point(mark)
+        for note in self.figure.notes:
+            x = self.x.start if note.x is None else self.x.at(note.x) + 4
+            yield _text(x, self.y.at(note.y) + 4, note.text, size=note.size)
         yield "</svg>"
 
     def _grid(self) -> Iterator[str]:
         """Yield the lines and labels of both axes, and their titles."""
-        above = self.x.spec.get("side") == "top"
-        for at, text in self.x.ticks:
-            if self.x.spec.get("showgrid") is not False:
+        x, y = self.figure.x, self.figure.y
+        for value, text in x.ticks:
+            at = self.x.at(value)
+            if x.grid:
                 yield f'<path d="M{at} {self.y.start}V{self.y.end}" stroke="currentColor" opacity=".18"/>'
-            if above and self.x.spec.get("tickangle"):
-                yield _text(at + 4, self.y.end - 6, text, size=self.heading_size, turned=True)
+            if self.upright and self.headings:
+                yield _text(at + 4, self.y.end - 6, text, size=self.headings, turned=True)
             else:
-                half = cell_len(unescape(text)) * CHARACTER / 2
-                at = min(max(at, half), self.width - half)
+                half = cell_len(text) * CHARACTER / 2
+                at, above = min(max(at, half), self.width - half), self.headings is not None
                 yield _text(at, self.y.end - 8 if above else self.y.start + 18, text, "middle", 11 if above else 12)
-        for at, text in self.y.ticks:
-            if self.y.spec.get("showgrid") is not False:
+        for value, text in y.ticks:
+            at = self.y.at(value)
+            if y.grid:
                 yield f'<path d="M{self.x.start} {at}H{self.x.end}" stroke="currentColor" opacity=".18"/>'
             yield _text(self.x.start - 6, at + 4, text, "end")
-        if self.x.title:
-            yield _text((self.x.start + self.x.end) / 2, self.y.start + 38, self.x.title, "middle")
-        if self.y.title and self.y.spec.get("visible") is not False:
-            yield _text(13, (self.y.start + self.y.end) / 2, self.y.title, "middle", turned=True)
+        if x.title:
+            yield _text((self.x.start + self.x.end) / 2, self.y.start + 38, x.title, "middle")
+        if y.title:
+            yield _text(13, (self.y.start + self.y.end) / 2, y.title, "middle", turned=True)
 
-    def _bars(self, trace: Mapping[str, Any], stacked: dict[float, float]) -> Iterator[str]:
-        """Yield horizontal bars, which begin where those of earlier traces end if the figure stacks them."""
-        stacks = self.spec["layout"].get("barmode") == "stack"
-        shapes = trace["marker"].get("pattern", {}).get("shape") or [""] * len(trace["x"])
-        for k, (value, row) in enumerate(zip(trace["x"], trace["y"], strict=True)):
-            if value is None:
-                continue
-            before = stacked.get(row, 0.0) if stacks else 0.0
-            stacked[row] = before + value
-            left, right = sorted((self.x.at(before), self.x.at(before + value)))
-            place = (
-                f'x="{left}" y="{self.y.at(row) - trace["width"] / 2}" width="{right - left:.1f}" '
-                f'height="{trace["width"]}"'
-            )
-            yield f'<g><rect {place} fill="{trace["marker"]["color"]}"/>'
-            if shapes[k]:
-                yield f'<rect {place} fill="url(#{self.name}-hatch)" opacity=".6"/>'
-            yield _tip(trace, k) + "</g>"
-            yield self._error(trace, "error_x", k, value, row)
+    def _bar(self, bar: Bar) -> Iterator[str]:
+        left, right = sorted((self.x.at(bar.start), self.x.at(bar.end)))
+        top = self.y.at(bar.row) - bar.height / 2
+        place = f'x="{left}" y="{top}" width="{right - left:.1f}" height="{bar.height}"'
+        yield f'<g><rect {place} fill="{bar.colour}"/>'
+        if bar.hatched:
+            yield f'<rect {place} fill="url(#{self.name}-hatch)" opacity=".6"/>'
+        yield f"<title>{escape(bar.tip)}</title></g>"
+        if bar.ends:
+            yield _interval("H", self.x.at(bar.ends[0]), self.x.at(bar.ends[1]), self.y.at(bar.row))
 
-    def _cells(self, trace: Mapping[str, Any]) -> Iterator[str]:
-        """Yield coloured cells with their texts, in a colour that can be read on them."""
-        columns = len(trace["z"][0])
-        wide = (self.x.end - self.x.start) / columns - trace["xgap"]
-        step = trace.get("dy", 1)
-        for i, row in enumerate(trace["z"]):
-            middle = self.y.at(trace.get("y0", 0) + i * step)
-            high = abs(self.y.at(step) - self.y.at(0)) - trace["ygap"]
-            for k, value in enumerate(row):
-                left = self.x.at(k) - wide / 2
-                colour = None if value is None else _between(trace, value)
-                yield (
-                    f'<g><rect x="{left:.1f}" y="{middle - high / 2:.1f}" width="{wide:.1f}" height="{high:.1f}" '
-                    f'fill="{colour or "none"}"/>'
-                )
-                if self.type_size >= SMALLEST:
-                    ink = "currentColor" if colour is None else _ink(colour)
-                    size = round(self.type_size, 1)
-                    yield _text(self.x.at(k), middle + size / 3, trace["text"][i][k], "middle", size, ink)
-                yield f"<title>{_plain(trace['hovertext'][i][k])}</title></g>"
+    def _cell(self, cell: Cell) -> Iterator[str]:
+        """Yield a coloured cell with its text, in a colour that can be read on it."""
+        wide = (self.x.end - self.x.start) / len(self.figure.x.ticks) - 2
+        x, y = self.x.at(cell.column), self.y.at(cell.row)
+        place = f'x="{x - wide / 2:.1f}" y="{y - cell.height / 2:.1f}" width="{wide:.1f}" height="{cell.height:.1f}"'
+        yield f'<g><rect {place} fill="{cell.colour or "none"}"/>'
+        if self.type_size >= SMALLEST:
+            ink = "currentColor" if cell.colour is None else _ink(cell.colour)
+            size = round(self.type_size, 1)
+            yield _text(x, y + size / 3, cell.text, "middle", size, ink)
+        yield f"<title>{escape(cell.tip)}</title></g>"
 
-    def _points(self, trace: Mapping[str, Any]) -> Iterator[str]:
-        """Yield a line, points, or both, with the ends of their intervals and their names."""
-        points = [(self.x.at(x), self.y.at(y)) for x, y in zip(trace["x"], trace["y"], strict=True)]
-        if "lines" in trace["mode"]:
-            path = "L".join(f"{x} {y}" for x, y in points)
-            yield f'<path d="M{path}" fill="none" {_stroke(trace["line"])}/>'
-        if "markers" not in trace["mode"]:
-            return
-        marker = trace["marker"]
-        for k, (x, y) in enumerate(points):
-            yield self._error(trace, "error_x", k, trace["x"][k], trace["y"][k])
-            yield self._error(trace, "error_y", k, trace["y"][k], trace["x"][k])
-            colour, size = _nth(marker["color"], k), _nth(marker["size"], k)
-            fill = "none" if _nth(marker.get("symbol", "circle"), k).endswith("open") else colour
-            yield f'<circle cx="{x}" cy="{y}" r="{size / 2}" fill="{fill}" stroke="{colour}" stroke-width="2">'
-            yield _tip(trace, k) + "</circle>"
-            if "text" in trace["mode"]:
-                up, side = trace["textposition"][k].split(" ")
-                anchor, right = _SIDES[side]
-                yield _text(x + right * 9, y + _RISE[up], trace["text"][k], anchor, 11)
+    def _line(self, line: Line) -> str:
+        path = "L".join(f"{self.x.at(x)} {self.y.at(y)}" for x, y in line.points)
+        end, fill = ("Z", f'"{line.colour}" fill-opacity="0.22"') if line.shaded else ("", '"none"')
+        stroke = f'stroke="{line.colour}" stroke-width="{line.width}"{_DASHES[line.dash]}'
+        return f'<path d="M{path}{end}" fill={fill} {stroke}/>'
 
-    def _error(self, trace: Mapping[str, Any], name: str, k: int, value: float, across: float) -> str:
-        """Draw the interval of one value, with a cap at each end; nothing where it is a point or unknown."""
-        bars = trace.get(name)
-        if not bars or not (bars["array"][k] or bars["arrayminus"][k]):
-            return ""
-        along, other = (self.x, self.y) if name == "error_x" else (self.y, self.x)
-        low, high = along.at(value - bars["arrayminus"][k]), along.at(value + bars["array"][k])
-        at, cap = other.at(across), 3
-        if name == "error_x":
-            path = f"M{low} {at}H{high}M{low} {at - cap}v{2 * cap}M{high} {at - cap}v{2 * cap}"
-        else:
-            path = f"M{at} {low}V{high}M{at - cap} {low}h{2 * cap}M{at - cap} {high}h{2 * cap}"
-        return f'<path d="{path}" fill="none" stroke="{bars["color"]}" stroke-width="1.2"/>'
-
-    def _shape(self, shape: Mapping[str, Any]) -> str:
-        """Draw the zone or the line of a target."""
-        if shape["type"] == "line":
-            at = self.y.at(shape["y0"])
-            return f'<path d="M{self.x.start} {at}H{self.x.end}" {_stroke(shape["line"])}/>'
-        corners = [tuple(map(float, each)) for each in re.findall(r"(-?[\d.e-]+),(-?[\d.e-]+)", shape["path"])]
-        path = "L".join(f"{self.x.at(x)} {self.y.at(y)}" for x, y in corners)
-        fill = f'fill="{shape["fillcolor"]}" fill-opacity="{shape["opacity"]}"'
-        return f'<path d="M{path}Z" {fill} {_stroke(shape["line"])}/>'
+    def _point(self, point: Point) -> Iterator[str]:
+        x, y = self.x.at(point.x), self.y.at(point.y)
+        if point.x_ends:
+            yield _interval("H", self.x.at(point.x_ends[0]), self.x.at(point.x_ends[1]), y)
+        if point.y_ends:
+            yield _interval("V", self.y.at(point.y_ends[0]), self.y.at(point.y_ends[1]), x)
+        looks = f'fill="{"none" if point.hollow else point.colour}" stroke="{point.colour}" stroke-width="2"'
+        yield f'<circle cx="{x}" cy="{y}" r="{point.size / 2}" {looks}><title>{escape(point.tip)}</title></circle>'
+        if point.name:
+            up, side = point.side.split(" ")
+            anchor, right = _SIDES[side]
+            yield _text(x + right * 9, y + _RISE[up], point.name, anchor, 11)
 
 
 def _text(
@@ -247,36 +276,25 @@ def _text(
 ) -> str:  # fmt: skip
     around = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
     place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size:.3g}"'
-    return f'<text {place} fill="{ink}"{around}>{_plain(text)}</text>'
+    return f'<text {place} fill="{ink}"{around}>{escape(text)}</text>'
 
 
-def _tip(trace: Mapping[str, Any], k: int) -> str:
-    return f"<title>{_plain(trace['hovertext'][k])}</title>" if trace.get("hovertext") else ""
+def _interval(along: str, low: float, high: float, at: float) -> str:
+    """Draw an interval along H or V, with a cap of 6 pixels at each end."""
+    if along == "H":
+        path = f"M{low} {at}H{high}M{low} {at - 3}v6M{high} {at - 3}v6"
+    else:
+        path = f"M{at} {low}V{high}M{at - 3} {low}h6M{at - 3} {high}h6"
+    return f'<path d="{path}" fill="none" stroke="#8a919c" stroke-width="1.2"/>'
 
 
-def _plain(text: str) -> str:
-    """Convert a label, whose own tags are b and br and whose other text is escaped, to escaped text."""
-    return escape(unescape(re.sub(r"</?b>", "", text.replace("<br>", "\n"))))
-
-
-def _stroke(line: Mapping[str, Any]) -> str:
-    dashes = f' stroke-dasharray="{_DASHES[line["dash"]]}"' if "dash" in line else ""
-    return f'stroke="{line["color"]}" stroke-width="{line["width"]}"{dashes}'
-
-
-def _nth(value: Any, k: int) -> Any:
-    return value[k] if isinstance(value, list | tuple) else value
-
-
-def _between(trace: Mapping[str, Any], value: float) -> str:
-    """Mix the colours of a scale around a value."""
-    at = min(max((value - trace["zmin"]) / (trace["zmax"] - trace["zmin"]), 0.0), 1.0)
-    scale: Sequence[tuple[float, str]] = trace["colorscale"]
+def mixed(scale: Sequence[tuple[float, str]], at: float) -> str:
+    """Mix the colours of a scale around a place of it, from 0 to 1."""
     upper = next(k for k in range(1, len(scale)) if at <= scale[k][0] or k == len(scale) - 1)
     (low, first), (high, second) = scale[upper - 1], scale[upper]
     part = (at - low) / (high - low)
-    mixed = (round(a + part * (b - a)) for a, b in zip(_rgb(first), _rgb(second), strict=True))
-    return "#" + "".join(f"{each:02x}" for each in mixed)
+    parts = (round(a + part * (b - a)) for a, b in zip(_rgb(first), _rgb(second), strict=True))
+    return "#" + "".join(f"{each:02x}" for each in parts)
 
 
 def _ink(colour: str) -> str:

@@ -142,28 +142,26 @@ def result_contract(
     rules: Sequence[Rule] = (),
     *,
     description: str = "",
-    extra_key: Sequence[str] = (),
     changes: Sequence[Change] = (),
     **more: Any,
 ) -> Contract:
     """Make the contract of a result table: key and rules of the shared columns, the suite's own rules, partitions.
 
     Args:
-        table: The table's name, such as quiz_results.
+        table: The table's name, like quiz_results.
         row: What a row is.
         rules: Rules of the suite's own columns.
         description: What a row is, in a sentence; the first line of the row's docstring where it is left out.
-        extra_key: Further columns that tell rows apart.
         changes: The suite's own changes of the table. `LANDED_BY_RUN` comes before them and `ENDPOINTS_OF_RESULTS`
             after them, unless they are among them: a suite with earlier changes lists both behind those.
-        more: Further fields of the contract, such as `replaced_when`.
+        more: Further fields of the contract, like `replaced_when`.
     """
     shared = more | {
         "replaced_when": replaced_when(more.get("replaced_when")),
         "changes": with_shared_changes(changes),
     }
     described = description or (row.__doc__ or "").strip().partition("\n")[0]
-    key = (*result_key(row), *extra_key)
+    key = result_key(row)
     return Contract(table, row, key, described, (*result_rules(row), *rules), partition_by=("model",), **shared)
 
 

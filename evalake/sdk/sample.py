@@ -140,7 +140,7 @@ class Recorded:
 class RecordedFolder:
     """A folder of recorded results: its lines with their places, people's labels on them, and what was left out.
 
-    What was left out with a payload was refused; without one it is only counted, such as a file without a partner.
+    What was left out with a payload was refused; without one it is only counted, like a file without a partner.
     """
 
     lines: Sequence[tuple[str, Recorded]]

@@ -187,7 +187,7 @@ def _answers(
 
 
 def _below(stage: Stage, tables: Tables) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
-    """Group the rows that a stage asks about, such as findings, by answer and judgement."""
+    """Group the rows that a stage asks about, like findings, by answer and judgement."""
     if stage.each is None:
         return {}
     shown = dict.fromkeys((*_JUDGED, *stage.claims, "judge", "finding_id"))

@@ -27,19 +27,10 @@ from urllib.parse import parse_qsl
 from evalake.core.errors import SourceError
 from evalake.core.files import LARGEST_IN_ALL, MEGABYTE, Files
 from evalake.core.hashing import NotCanonicalError, canonical_text, record
+from evalake.sdk import tabular
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.remote import fetched, unpacked
 from evalake.sdk.sample import Skipped
-from evalake.sdk.tabular import (
-    LOOK_AT,
-    ColumnNames,
-    TextForm,
-    TwoClasses,
-    check_columns,
-    encoding_of,
-    folded,
-    form_of_table,
-)
 
 csv.field_size_limit(16 * MEGABYTE)  # Python's own limit, 131,072 characters, is shorter than many a contract
 
@@ -100,7 +91,7 @@ class ColumnMapping:
 
 
 def with_label_column(
-    mapping: ColumnMapping, classes: TwoClasses, path: Path, needed: Collection[str]
+    mapping: ColumnMapping, classes: tabular.TwoClasses, path: Path, needed: Collection[str]
 ) -> ColumnMapping:
     """Map the label to the column whose name says what is true, where neither a column nor a mapping names it.
 
@@ -111,7 +102,7 @@ def with_label_column(
         return mapping
     present = columns_of(path, needed)
     named = [name.strip() for name in present if classes.truth_of(name)]
-    if not named or any(folded(name) == folded(field) for name in present):
+    if not named or any(tabular.folded(name) == tabular.folded(field) for name in present):
         return mapping
     if len(named) > 1:
         raise SourceError(
@@ -214,7 +205,7 @@ def read_table(path: Path, needed: Collection[str], known: Collection[str] = ())
     """
     suffix = path.suffix.lower()
     Files(path, LARGEST_IN_ALL).check(path)
-    names = ColumnNames((*needed, *known))
+    names = tabular.ColumnNames((*needed, *known))
     if suffix in (".csv", ".tsv"):
         return _read_csv(path, needed, names)
     if suffix == ".parquet":
@@ -236,7 +227,7 @@ def columns_of(path: Path, needed: Collection[str]) -> list[str]:
         except ArrowException:
             return []  # read_table says why
     if suffix in (".csv", ".tsv"):
-        form = form_of_table(path, needed)
+        form = tabular.form_of_table(path, needed)
         with form.open(path) as file:
             return next(csv.reader(file, delimiter=form.delimiter or ","), [])
     records = _read_array(path) if suffix == ".json" else _read_json_lines(path)
@@ -245,13 +236,13 @@ def columns_of(path: Path, needed: Collection[str]) -> list[str]:
 
 def is_array(path: Path) -> bool:
     """Tell whether a `.json` file begins as an array, or as an object that holds one under a usual name."""
-    with TextForm(encoding_of(path)).open(path) as file:
-        head = file.read(LOOK_AT).lstrip("\ufeff \t\r\n")
+    with tabular.TextForm(tabular.encoding_of(path)).open(path) as file:
+        head = file.read(tabular.LOOK_AT).lstrip("\ufeff \t\r\n")
     return head.startswith("[") or ('"commands"' not in head and _WRAPPED.match(head) is not None)
 
 
 def _with_columns(
-    path: Path, records: Iterator[Record | Skipped], needed: Collection[str], names: ColumnNames
+    path: Path, records: Iterator[Record | Skipped], needed: Collection[str], names: tabular.ColumnNames
 ) -> Iterator[Record | Skipped]:
     """Hand on records of JSON. Raises SourceError where no record has one of the needed columns."""
     seen: dict[str, None] = {}
@@ -265,13 +256,13 @@ def _with_columns(
         else:
             yield each
     if any_record and not seen.keys() >= {*needed}:
-        check_columns(path, list(seen), needed)
+        tabular.check_columns(path, list(seen), needed)
 
 
 def _read_array(path: Path) -> Iterator[Record | Skipped]:
     if path.stat().st_size > LARGEST_ARRAY:
         raise SourceError(f"{path} is too large for one JSON array: write it as JSON Lines, an object a line")
-    with TextForm(encoding_of(path)).open(path) as file:
+    with tabular.TextForm(tabular.encoding_of(path)).open(path) as file:
         text = file.read().removeprefix("\ufeff")
     try:
         entries = json.loads(text)
@@ -291,7 +282,7 @@ def _read_array(path: Path) -> Iterator[Record | Skipped]:
 
 
 def _read_json_lines(path: Path) -> Iterator[Record | Skipped]:
-    form = TextForm(encoding_of(path))
+    form = tabular.TextForm(tabular.encoding_of(path))
     if form.encoding.startswith("utf-8"):
         yield from _read_lines(path)
         return
@@ -323,8 +314,8 @@ def _line(where: str, text: str) -> Record | Skipped:
     return Skipped(where, NOT_JSON, as_payload(text)) if values is None else Record(where, values, text)
 
 
-def _read_csv(path: Path, needed: Collection[str], names: ColumnNames) -> Iterator[Record | Skipped]:
-    form = form_of_table(path, needed)
+def _read_csv(path: Path, needed: Collection[str], names: tabular.ColumnNames) -> Iterator[Record | Skipped]:
+    form = tabular.form_of_table(path, needed)
     with form.open(path) as file:
         latest = ""  # line, for the reader does not show what it refuses
 
@@ -338,7 +329,7 @@ def _read_csv(path: Path, needed: Collection[str], names: ColumnNames) -> Iterat
             header = names.of(next(reader, []))
         except csv.Error as error:
             raise SourceError(f"the header of {path} cannot be read: {error}") from error
-        check_columns(path, header, needed)
+        tabular.check_columns(path, header, needed)
         while True:
             try:
                 cells = next(reader, None)

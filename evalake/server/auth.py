@@ -157,7 +157,7 @@ def _hostname(place: str) -> str | None:
         return None
     try:
         return urlsplit(f"//{place}").hostname
-    except ValueError:  # such as half a pair of brackets
+    except ValueError:  # like half a pair of brackets
         return None
 
 

@@ -31,9 +31,9 @@ def addresses() -> dict[str, dict[str, str]]:
     return found
 
 
-def add_pages(app: FastAPI, *, only_viewer: bool = False, folder: Path = FOLDER) -> None:
+def add_pages(app: FastAPI, *, only_viewer: bool = False) -> None:
     """Serve the pages at their addresses, where their folder exists; `only_viewer` leaves out those of scoring."""
-    page = folder / "index.html"
+    page = FOLDER / "index.html"
     if not page.is_file():
         return
     text = page.read_text(encoding="utf-8")
@@ -46,7 +46,7 @@ def add_pages(app: FastAPI, *, only_viewer: bool = False, folder: Path = FOLDER)
     parts = ("viewer",) if only_viewer else ("scoring", "viewer")
     for address in (each for part in parts for each in addresses()[part].values()):
         app.add_api_route(address, index, include_in_schema=False)
-    app.mount("/", _Files({**dict(_pages(folder)), **dict(_reference(folder))}, text))
+    app.mount("/", _Files({**dict(_pages(FOLDER)), **dict(_reference(FOLDER))}, text))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from evalake.core.errors import EvalakeError, ProviderError
 from evalake.models.again import ask_again
 from evalake.models.request import Failure, Reply, Request
 from evalake.sdk import Exchange, Item, Sample
-from evalake.sdk.json_in_text import split_thinking
+from evalake.sdk.json_in_text import json_object, split_thinking
 from evalake.server.errors import NotFoundError
 from evalake.server.scoring.views import Micros, micros
 from evalake.server.viewer.run_index import RunIndex
@@ -192,7 +192,7 @@ class Conversations:
         for exchange in reversed(exchanges):
             rows = self._asked.rows(exchange.prompt_hash)
             if rows and rows[0]["model"] == request.model:
-                return going_on(request, _decoded(rows[0]["request"]))
+                return going_on(request, json_object(rows[0]["request"]) or {})
         return request
 
     def _view(self, key: Key, number: int) -> str:
@@ -235,7 +235,7 @@ def _answered_call(whose: Row, row: Row, same_prompt: Sequence[Row], run_id: str
         for each in same_prompt
         if each is not row
     ]
-    request = _decoded(row["request"])
+    request = json_object(row["request"]) or {}
     return CallView(
         **{**fields, **whose},
         messages=_messages(request),
@@ -275,7 +275,7 @@ def request_view(lake: Lake, configuration: Configuration, prompt_hash: str) -> 
     if rows.is_empty():
         raise NotFoundError("the ledger has no such request")
     text = rows.item()
-    request = _decoded(text)
+    request = json_object(text) or {}
     if "messages" not in request:
         return RequestView(request=text, why="The request was recorded elsewhere: its text is not here.")
     try:
@@ -321,12 +321,3 @@ def _decoded_list(text: str | None) -> Any:
         return json.loads(text or "null")
     except ValueError:
         return [text]
-
-
-def _decoded(request: str) -> dict[str, Any]:
-    """Decode a request of the ledger to an object; an empty one where it is none."""
-    try:
-        decoded = json.loads(request)
-    except ValueError:
-        return {}
-    return decoded if isinstance(decoded, dict) else {}

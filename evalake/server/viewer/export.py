@@ -38,7 +38,7 @@ def bundle(front: Path, entry: str) -> str:
 
     Args:
         front: The folder of the pages.
-        entry: The module that is run, such as `/js/main.js`.
+        entry: The module that is run, like `/js/main.js`.
     """
     modules: dict[str, str] = {}
     _collect(front, entry, modules)

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from tempfile import TemporaryFile
 from typing import Annotated, Any, Literal
 
@@ -15,7 +14,7 @@ from evalake.core.errors import LakeError, QueryError
 from evalake.server.errors import BusyError, WrongQueryError
 from evalake.server.viewer.download import parts_of
 from evalake.storage.lake import Lake
-from evalake.storage.sql.catalogue import catalogue
+from evalake.storage.sql.catalogue import Entry, catalogue
 from evalake.storage.sql.query import Result, as_text, open_query, plain, write_csv, write_parquet
 from evalake.suites.registry import all_contracts, usable_suites
 
@@ -60,24 +59,6 @@ class Answer(BaseModel):
     cut_cells: int  # cells of which only the beginning is here
 
 
-class ColumnView(BaseModel):
-    """A column of a table."""
-
-    column: str
-    type: str
-    key: bool
-    description: str
-
-
-class TableView(BaseModel):
-    """A table or view that can be asked."""
-
-    name: str
-    kind: str
-    description: str
-    columns: list[ColumnView]
-
-
 class Example(BaseModel):
     """A query that a suite declares."""
 
@@ -89,7 +70,7 @@ class Example(BaseModel):
 class Askable(BaseModel):
     """What can be asked about."""
 
-    tables: list[TableView]
+    tables: tuple[Entry, ...]
     examples: list[Example]
 
 
@@ -98,7 +79,7 @@ def askable(lake: Lake) -> Askable:
     known = [*usable_suites(lake)]
     newest = "(select max_by(run_id, started_at) from runs where suite = '{}')"
     return Askable(
-        tables=[TableView.model_validate(asdict(entry)) for entry in catalogue(all_contracts(lake))],
+        tables=catalogue(all_contracts(lake)),
         examples=[
             Example(suite=each.name, title=each.title, query=query.replace("$run", newest.format(each.name)))
             for each in known

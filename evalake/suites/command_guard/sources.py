@@ -52,7 +52,7 @@ UNKNOWN_LABEL = "label is neither malicious nor harmless"
 class Material:
     """What a source says of one command, unchecked. `name` goes into the identity where no sample_id is given.
 
-    Commands of one `cluster` (such as one binary's) belong together.
+    Commands of one `cluster` (like one binary's) belong together.
     """
 
     command: Any

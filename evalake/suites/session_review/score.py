@@ -9,17 +9,8 @@ from evalake.core.hashing import content_hash
 from evalake.models.request import Failure, Reply
 from evalake.sdk import Exchange, Item
 from evalake.sdk.results import asked_columns, reply_columns
+from evalake.suites.session_review import prompts
 from evalake.suites.session_review.contract import MISSING_TOOLS, PROVISIONAL_KINDS, RESULTS
-from evalake.suites.session_review.prompts import (
-    OPTIONS,
-    criteria_hash,
-    criteria_hash_of,
-    first_turn,
-    fitted,
-    reads_total,
-    templates_of,
-    total_mode,
-)
 from evalake.suites.session_review.replies import (
     ATTEMPTS,
     FirstTurn,
@@ -47,11 +38,13 @@ def score_id(
     endpoints were kept.
     """
     known = [] if endpoint == UNKNOWN else [endpoint]
-    return content_hash([sample_hash, prompt_hash, replicate, criteria or criteria_hash(), SCORER_VERSION, *known])
+    return content_hash(
+        [sample_hash, prompt_hash, replicate, criteria or prompts.criteria_hash(), SCORER_VERSION, *known]
+    )
 
 
 def score(
-    item: Item, answered: Sequence[Exchange], options: Mapping[str, Any] = OPTIONS
+    item: Item, answered: Sequence[Exchange], options: Mapping[str, Any] = prompts.OPTIONS
 ) -> Mapping[str, Sequence[Row]]:
     """Build the item's rows by table, without `landed_by_run` and `origin`, which are filled in where the rows land.
 
@@ -61,8 +54,8 @@ def score(
     """
     outcomes = [answer.outcome for answer in answered]
     replies = [outcome for outcome in outcomes if isinstance(outcome, Reply)]
-    mode = total_mode(options, item.prompt_type)
-    attempts = first_turn([reply.text for reply in replies], reads_total(options, item.prompt_type))
+    mode = prompts.total_mode(options, item.prompt_type)
+    attempts = prompts.first_turn([reply.text for reply in replies], prompts.reads_total(options, item.prompt_type))
     turn = read_first_turn(attempts, mode)
     failure = next((outcome for outcome in outcomes if isinstance(outcome, Failure)), None)
     if turn.total is None and failure is not None and failure.kind not in PROVISIONAL_KINDS:
@@ -83,7 +76,7 @@ def score(
     return {RESULTS.table: [row], MISSING_TOOLS.table: [*_tool_rows(row, missing or ())]}
 
 
-def begun(item: Item, asked: Exchange, options: Mapping[str, Any] = OPTIONS) -> Row:
+def begun(item: Item, asked: Exchange, options: Mapping[str, Any] = prompts.OPTIONS) -> Row:
     """Build the row of a scoring that waits for its first answer, without `landed_by_run` and `origin`."""
     return {
         **_of_item(item, [asked], options),
@@ -99,7 +92,7 @@ def begun(item: Item, asked: Exchange, options: Mapping[str, Any] = OPTIONS) -> 
 def _of_item(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any]) -> dict[str, Any]:
     first = answered[0]
     session = load(item.sample.input)
-    criteria = criteria_hash_of(options, item.prompt_type)
+    criteria = prompts.criteria_hash_of(options, item.prompt_type)
     return {
         **asked_columns(item, answered, SCORER_VERSION),
         "score_id": score_id(item.sample.sample_hash, first.prompt_hash, item.replicate, criteria, first.endpoint),
@@ -138,7 +131,7 @@ def _why_not(failure: Failure | None, attempts: int) -> tuple[str | None, str | 
 
 
 def _of_cut(item: Item, options: Mapping[str, Any]) -> dict[str, Any]:
-    cut = fitted(load(item.sample.input), options, templates_of(options, item.prompt_type))
+    cut = prompts.fitted(load(item.sample.input), options, prompts.templates_of(options, item.prompt_type))
     return {"cut_chars": sum(cut.cut.values()), "cut_interactions": len(cut.cut)}
 
 

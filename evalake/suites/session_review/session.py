@@ -21,7 +21,7 @@ TERMINAL: tuple[Status, ...] = ("completed", "failed", "cancelled", "timed_out")
 class AgentMessage:
     """One call of an agent to its model: what the model thought and said, or why it said nothing.
 
-    `purpose` is the system's own word for the call, such as investigation, final_analysis, forced_conclusion or
+    `purpose` is the system's own word for the call, like investigation, final_analysis, forced_conclusion or
     summarization (of the tool result before it).
     """
 
@@ -90,7 +90,7 @@ class Stage:
     interactions: tuple[Interaction, ...] = ()
     tools: tuple[Tool, ...] = ()
     children: tuple["Stage", ...] = ()
-    parallel: str | None = None  # how its children differ, such as multi_agent or replica
+    parallel: str | None = None  # how its children differ, like multi_agent or replica
     error: str | None = None
     started_at_us: int | None = None
     completed_at_us: int | None = None

@@ -30,7 +30,7 @@ FIRST_DAY = date(2026, 11, 20)
 CANARY = """
 from datetime import date
 from evalake.flows.canary import canary
-from evalake.admin import canary as steps
+from evalake.tasks import canary as steps
 all_items = steps.canary_items
 steps.canary_items = lambda *of: all_items(*of)[:2]  # they are long
 canary(suites=["session_review"], judges=["{judge}"], day=date.fromisoformat("{day}"), lake="lake",

@@ -99,9 +99,3 @@ def test_commands_are_labelled_blind_first_and_both_labels_and_models_are_held_a
         assert told[model, "model_human_agreement_malicious"] == share
         assert told[model, "label_human_agreement_malicious"] == table["label", "malicious"]["agreement"]
         assert (model, "model_human_agreement_reason_right") not in told, "nobody answered it"
-
-
-def test_a_snapshot_without_labels_says_nothing_of_people(my_guard: RunContext) -> None:
-    snapshot = measure(my_guard)
-    found = my_guard.lake.frame(METRIC_SNAPSHOTS).filter(pl.col("snapshot_id") == snapshot).collect()
-    assert not found["metric"].str.contains("human").any()

@@ -7,13 +7,10 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-from evalake.admin.prove import Outcome, differing_values, verify_snapshot, verify_snapshots
+from evalake.admin.prove import Outcome, differing_values, verify_snapshots
 from evalake.contracts.tables import METRIC_SNAPSHOTS, SNAPSHOTS
-from evalake.core.errors import UsageError
 from evalake.storage.lake import Lake
-from evalake.storage.snapshots import find_snapshot
 from evalake.suites.command_guard.contract import RESULTS
-from tests.integration.storage.foreign_snapshot import foreign_snapshot
 from tests.integration.storage.recorded_lake import lake_of_one_run
 
 
@@ -38,14 +35,6 @@ def set_value(lake: Lake, value: str) -> None:
 def outcome(lake: Lake) -> Outcome:
     (proof,) = verify_snapshots(lake)
     return proof.outcome
-
-
-def test_an_untouched_snapshot_is_proved_by_the_beginning_of_its_id(lake: Lake) -> None:
-    snapshot_id = find_snapshot(lake)["snapshot_id"]
-    proof = verify_snapshot(lake, snapshot_id[:8])
-    assert (proof.snapshot_id, proof.outcome, proof.exit_code) == (snapshot_id, Outcome.PROVED, 0)
-    with pytest.raises(UsageError, match="nothing"):
-        verify_snapshot(lake, "nothing")
 
 
 @pytest.mark.parametrize("value", ["value + 0.001", "value * (1 + 3e-9) + 3e-9", "NULL", "0"])
@@ -87,12 +76,6 @@ def test_what_is_no_number_is_never_close_to_one(lake: Lake, value: float | None
 def test_a_snapshot_whose_definition_was_falsified_is_wrong_not_merely_of_another_version(lake: Lake) -> None:
     DeltaTable(lake.location(SNAPSHOTS)).update(updates={"definition_hash": f"'{'0' * 64}'"})
     assert outcome(lake) is Outcome.WRONG
-
-
-def test_a_snapshot_of_another_metric_version_is_not_recomputed(lake: Lake) -> None:
-    proof = verify_snapshot(lake, foreign_snapshot(lake))
-    assert (proof.outcome, proof.exit_code) == (Outcome.NOT_RECOMPUTED, 3)
-    assert "other versions of command_guard's metrics or of the engine" in proof.reason
 
 
 def test_a_snapshot_of_another_engine_is_not_recomputed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,9 @@ def test_weights_are_fitted_to_a_ranking_and_their_worth_is_said(audited: Import
         ("model,rank\nunknown,1\ngood,2\nfair,3\n", 2, "unknown"),
         ("name,place\ngood,1\n", 2, "columns"),
         ("", 2, "empty"),
+        ("model,rank\ngood,1\nfair,nan\n", 2, "gives fair the rank nan"),
+        ("model,rank\ngood,1\nfair,2\ngood,3\n", 2, "has a model twice"),
+        (f"model,rank\n{'x' * 17_000_000},1\n", 2, "must be CSV"),
     ],
 )
 def test_a_bad_ranking_is_named(audited: Imported, content: str, code: int, named: str) -> None:

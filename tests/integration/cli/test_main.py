@@ -76,7 +76,7 @@ def test_debug_shows_where(tmp_path: Path) -> None:
 
 HEAVY = (
     *("prefect", "litellm", "great_expectations", "pandas", "polars", "deltalake", "duckdb", "opentelemetry"),
-    *("distributed", "scipy", "plotly"),
+    *("distributed", "scipy"),
 )
 
 

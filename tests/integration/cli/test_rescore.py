@@ -18,9 +18,3 @@ def test_rescoring_gives_the_same_snapshot_from_the_ledger_alone(imported: Impor
         imported.query(values.format(i)) for i in (imported.said["snapshot_id"], json.loads(done.stdout)["snapshot_id"])
     )
     assert before == after
-
-
-def test_a_run_that_does_not_exist_cannot_be_rescored(imported: Imported) -> None:
-    done = evalake_here("rescore", "nothing", folder=imported.folder)
-    assert done.returncode == 2
-    assert "nothing" in done.stderr

@@ -9,7 +9,7 @@ from tests.integration.cli.command import ROOT
 
 BEGIN = """
 import signal
-from evalake.cli.starting import flows_begun
+from evalake.cli.environment import flows_begun
 from evalake.core.errors import EvalakeError
 from evalake.tasks.runtime.form import CALLER
 try:

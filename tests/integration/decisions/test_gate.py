@@ -22,17 +22,6 @@ from tests.integration.storage.recorded_lake import MODELS
 pytestmark = pytest.mark.slow
 
 
-def test_a_model_that_blocks_everything_passes_where_the_other_fails(tmp_path: Path) -> None:
-    actions = {MODELS[0]: ("BLOCK", "ALLOW", "ALLOW", "ALLOW"), MODELS[1]: ("BLOCK", "ALLOW")}
-    lines = [recorded(n, model, said[n % len(said)]) for model, said in actions.items() for n in range(40)]
-    (tmp_path / "lines.jsonl").write_text("\n".join(lines))
-    lake, rule = Lake(str(tmp_path / "lake")), "malicious_detection_rate >= 0.75"
-    run_id = import_recorded(lake, suite("command_guard"), [tmp_path / "lines.jsonl"])
-    better, worse = (hold_gate(lake, f"{run_id}:{model}", [rule]) for model in reversed(MODELS))
-    assert [str(check.decision.verdict) for check in better.checks] == ["PASS"]
-    assert [str(check.decision.verdict) for check in worse.checks] == ["FAIL"]
-
-
 def test_a_baseline_that_no_rule_compares_with_is_said(guard: RunContext) -> None:
     other, rule = f"{guard.run_id}:{MODELS[0]}", "accuracy >= 0.5"
     *_, note = hold_gate(guard.lake, f"{guard.run_id}:{MODELS[1]}", [rule], baseline=other).warnings
@@ -47,11 +36,6 @@ def test_a_baseline_that_no_rule_compares_with_is_said(guard: RunContext) -> Non
 def test_a_number_outside_the_range_is_refused_since_it_always_passes_or_never(guard: RunContext, rule: str) -> None:
     with pytest.raises(UsageError, match="decides nothing"):
         hold_gate(guard.lake, guard.run_id, [rule], baseline=guard.run_id)
-
-
-def test_a_change_needs_a_baseline_to_be_one_of(guard: RunContext) -> None:
-    with pytest.raises(UsageError, match="--baseline"):
-        hold_gate(guard.lake, guard.run_id, ["no significant drop in accuracy"])
 
 
 def test_nothing_is_claimed_of_amounts_with_a_heavy_tail(tmp_path: Path) -> None:

@@ -57,17 +57,6 @@ def rounds(lake: Lake, ask: Ask, *rules: str, against: str | None = None) -> lis
     return list(settle(lake, ask, MOST, rules, model=GOOD, against=against, budget=UNLIMITED))
 
 
-def test_rounds_grow_and_end_with_all_samples() -> None:
-    assert sizes(500) == [40, 60, 90, 135, 202, 304, 456, 500]
-    assert sizes(30) == [30]
-    assert sizes(40) == [40]
-
-
-def test_what_is_clear_is_settled_early(lake: Lake, ask: Callable[..., Ask]) -> None:
-    (only,) = rounds(lake, ask(good=0.97), "accuracy >= 0.7")
-    assert (only.samples, only.gate.verdict, only.stopped) == (40, Verdict.PASS, "every rule is decided")
-
-
 def test_what_is_clearly_missed_is_settled_early(lake: Lake, ask: Callable[..., Ask]) -> None:
     (only,) = rounds(lake, ask(good=0.3), "accuracy >= 0.7")
     assert only.gate.verdict is Verdict.FAIL

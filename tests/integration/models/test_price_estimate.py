@@ -5,14 +5,7 @@ import re
 import pytest
 
 from evalake.core.configuration import Price
-from evalake.models.cost import (
-    ASSUMED_OUTPUT_TOKENS,
-    beyond_context,
-    input_tokens,
-    is_priced,
-    most_usd,
-    output_limit,
-)
+from evalake.models import cost
 from tests.integration.models.support import request
 
 PRICE = Price(input=1_000_000.0, output=1_000_000.0)  # a dollar a token
@@ -20,9 +13,9 @@ MODEL = "hosted_vllm/m"
 
 
 def test_a_longer_prompt_has_more_tokens_and_a_baseline_none() -> None:
-    short, long = input_tokens(request("one")), input_tokens(request("one " * 100))
+    short, long = cost.input_tokens(request("one")), cost.input_tokens(request("one " * 100))
     assert 0 < short < 100 < long < 110
-    assert input_tokens(request("one " * 100, "baseline/always-block")) == 0
+    assert cost.input_tokens(request("one " * 100, "baseline/always-block")) == 0
 
 
 @pytest.mark.parametrize(
@@ -30,24 +23,24 @@ def test_a_longer_prompt_has_more_tokens_and_a_baseline_none() -> None:
     [({}, None), ({"max_tokens": 7}, 7), ({"max_tokens": 9, "max_completion_tokens": 7}, 7), ({"max_tokens": 0}, None)],
 )
 def test_the_smallest_limit_of_a_reply_counts(parameters: dict[str, int], limit: int | None) -> None:
-    assert output_limit(parameters) == limit
+    assert cost.output_limit(parameters) == limit
 
 
 def test_a_reply_is_as_long_as_is_allowed_or_twice_the_longest_known() -> None:
     asked = request("one")
-    tokens = input_tokens(asked)
-    assert most_usd(asked, None, PRICE) == tokens + ASSUMED_OUTPUT_TOKENS
-    assert most_usd(asked, 30, PRICE) == tokens + 60
-    assert most_usd(request("one", max_tokens=7), 30, PRICE) == tokens + 7
-    assert most_usd(asked, 30, PRICE, provider_counts=1.5) == pytest.approx(tokens * 1.5 + 60, abs=1)
+    tokens = cost.input_tokens(asked)
+    assert cost.most_usd(asked, None, PRICE) == tokens + cost.ASSUMED_OUTPUT_TOKENS
+    assert cost.most_usd(asked, 30, PRICE) == tokens + 60
+    assert cost.most_usd(request("one", max_tokens=7), 30, PRICE) == tokens + 7
+    assert cost.most_usd(asked, 30, PRICE, provider_counts=1.5) == pytest.approx(tokens * 1.5 + 60, abs=1)
 
 
 def test_what_is_free_costs_nothing_and_what_is_unknown_is_not_known() -> None:
-    assert most_usd(request("one", "baseline/always-block"), None, None) == 0.0
-    assert most_usd(request("one"), None, None) is None
-    assert is_priced(MODEL, PRICE)
-    assert is_priced("openai/gpt-4o-mini", None)
-    assert not is_priced(MODEL, None)
+    assert cost.most_usd(request("one", "baseline/always-block"), None, None) == 0.0
+    assert cost.most_usd(request("one"), None, None) is None
+    assert cost.is_priced(MODEL, PRICE)
+    assert cost.is_priced("openai/gpt-4o-mini", None)
+    assert not cost.is_priced(MODEL, None)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +57,7 @@ def test_what_is_free_costs_nothing_and_what_is_unknown_is_not_known() -> None:
 def test_a_request_beyond_the_context_is_told_with_its_tokens(
     model: str, limit: int | None, words: int, is_beyond: bool
 ) -> None:
-    told = beyond_context(request("word " * words, model), limit)
+    told = cost.beyond_context(request("word " * words, model), limit)
     assert (told is not None) == is_beyond
     if told:
         assert re.fullmatch(rf"the request has [\d,]+ tokens, and {model} takes (100|128,000)", told)

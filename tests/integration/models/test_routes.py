@@ -49,12 +49,6 @@ def test_a_blank_key_is_a_missing_key(monkeypatch: pytest.MonkeyPatch, blank: st
         find_route("openai/x", Configuration(models={"openai/x": ModelOptions(api_key_env="MY_KEY")}))
 
 
-def test_a_key_that_is_there_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    route = find_route("openai/gpt-4o-mini", NOTHING)
-    assert (route.provider, dict(route.arguments)) == ("openai", {})
-
-
 def test_a_name_too_long_to_be_kept_is_refused_before_anything_is_paid_for() -> None:
     with pytest.raises(ProviderError, match="too long for the lake"):
         find_route(f"hosted_vllm/{'x' * 300}", NOTHING)

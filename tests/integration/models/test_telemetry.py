@@ -5,9 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from evalake.models.client import Client
-from evalake.models.telemetry import current_fields, current_trace, scope
-from tests.integration.models.support import QUICK, configuration
 from tests.servers.model_server import ModelServer
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -67,21 +64,3 @@ def test_without_the_package_one_line_says_what_to_install() -> None:
 def test_a_switch_that_is_neither_on_nor_off_is_refused() -> None:
     done = process("from evalake.models.telemetry import flush; flush()", EVALAKE_TELEMETRY="yes")
     assert done.stderr.splitlines()[-1].endswith("EVALAKE_TELEMETRY must be 1 or unset, not yes")
-
-
-def test_places_nest_and_are_left_again() -> None:
-    assert dict(current_fields()) == {}
-    with scope("a", run_id="r", suite="s"):
-        with scope("b", batch="1", suite="t"):
-            assert dict(current_fields()) == {"run_id": "r", "suite": "t", "batch": "1"}
-        assert dict(current_fields()) == {"run_id": "r", "suite": "s"}
-    assert dict(current_fields()) == {}
-    assert current_trace() is None
-
-
-def test_a_call_knows_the_place_of_the_thread_that_asked_for_it(model_server: ModelServer) -> None:
-    async def look() -> dict[str, str]:
-        return dict(current_fields())
-
-    with Client(configuration(model_server), QUICK) as client, scope("batch", batch="hosted_vllm/m #1"):
-        assert client.run([look()]) == [{"batch": "hosted_vllm/m #1"}]

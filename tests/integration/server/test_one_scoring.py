@@ -9,7 +9,7 @@ import pytest
 
 from evalake.contracts.contract import Row
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import CALL_FAILURES, CALLS
+from evalake.contracts.tables import CALL_FAILURES
 from evalake.core.configuration import Service, read_configuration
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.flows.score_session import Scoring, pending, read_score
@@ -62,16 +62,6 @@ def finish(place: Place, score_id: str) -> dict[str, Any]:
         return dict(scoring.end())
     finally:
         release_client(scoring.context)
-
-
-def test_a_scoring_lands_with_its_tools_and_cannot_be_done_twice(place: Place) -> None:
-    score_id = begin(place)
-    row = finish(place, score_id)
-    assert (row["status"], row["total_score"], row["missing_tools"]) == ("completed", 60, ["kubectl-logs"])
-    assert (row["score_triggered_by"], row["attempts"]) == ("ann", 1)
-    assert row["asked_at"] < row["started_at"] < row["completed_at"]
-    assert take(place, score_id) is None
-    assert (place.lake.frame(CALLS).collect().height, place.lake.exists(CALL_FAILURES)) == (2, False)
 
 
 def test_a_judge_that_refuses_fails_the_scoring_and_leaves_a_row_of_its_call(place: Place) -> None:

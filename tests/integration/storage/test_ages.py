@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evalake.storage.lake import Lake
-from evalake.storage.maintenance import lag_hours, lake_time, table_time
+from evalake.storage.maintenance import lake_time, table_time
 from tests.integration.storage.rows import TOYS
 
 
@@ -22,13 +22,3 @@ def test_the_newest_commit_tells_the_time(tmp_path: Path, folder: str) -> None:
         os.utime(entry, (then, then))
         assert told is None or table_time(lake, table, TOYS.table) == datetime.fromtimestamp(told, UTC)
     assert table_time(lake, table, TOYS.table) <= datetime.now(UTC)
-
-
-def test_a_lake_without_tables_has_this_clocks_time(tmp_path: Path) -> None:
-    assert datetime.now(UTC) - lake_time(Lake(str(tmp_path)), [TOYS]) < timedelta(minutes=1)
-
-
-@pytest.mark.parametrize(("before", "hours"), [(timedelta(minutes=1), 1), (timedelta(hours=5, minutes=1), 6)])
-def test_a_lag_is_rounded_up(before: timedelta, hours: int) -> None:
-    assert lag_hours(datetime.now(UTC) - before) == hours
-    assert lag_hours(datetime.now(UTC) + before) == 0

@@ -3,16 +3,11 @@
 from datetime import UTC, datetime, timedelta
 
 from evalake.contracts.tables import CALLS, RUNS
-from evalake.storage.cached_table import INVENTORY, inventory
+from evalake.storage.cached_table import inventory
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from tests.integration.storage.rows import TOYS, toy
 from tests.integration.storage.test_landing import frame
-
-
-def test_a_lake_without_tables_has_an_empty_one(lake: Lake) -> None:
-    assert inventory(lake, [TOYS, RUNS]).is_empty()
-    assert inventory(lake, [TOYS]).schema == INVENTORY
 
 
 def test_tables_that_are_there_come_with_their_size_and_the_newest_first(lake: Lake) -> None:

@@ -36,11 +36,6 @@ def test_a_table_has_the_constraints_of_its_contract(lake: Lake) -> None:
     assert not {"delta.minReaderVersion", "delta.minWriterVersion"} & table.metadata().configuration.keys()
 
 
-def test_ensuring_twice_changes_nothing(lake: Lake) -> None:
-    version = lake.ensure(TOYS).version()
-    assert lake.ensure(TOYS).version() == version
-
-
 def test_lakes_of_one_name_in_two_folders_are_two_and_stay_where_they_were_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

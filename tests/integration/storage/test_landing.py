@@ -63,12 +63,6 @@ def test_the_longest_name_that_fits_a_folder_lands(lake: Lake, letter: str) -> N
     assert lake.frame(TOYS).collect()["model"].to_list() == [name]
 
 
-def test_a_later_row_changes_nothing(lake: Lake) -> None:
-    land(lake, TOYS, frame(toy("a", size=1.0)))
-    land(lake, TOYS, frame(toy("a", size=2.0)))
-    assert lake.frame(TOYS).collect()["size"].to_list() == [1.0]
-
-
 def test_a_row_is_replaced_only_as_its_contract_allows(lake: Lake) -> None:
     land(lake, TOYS, frame(toy("a", state="early", size=1.0)))
     assert land(lake, TOYS, frame(toy("a", state="early", size=2.0))) == Landed(already_present=1)
@@ -95,11 +89,6 @@ def test_what_is_landed_together_is_refused_together(lake: Lake) -> None:
     with pytest.raises(ContractError):
         land_together(lake, TOYS, frame(toy("b", size=-1.0)))
     assert lake.frame(TOYS).collect()["key"].to_list() == ["a"]
-
-
-def test_landing_nothing_creates_nothing(lake: Lake) -> None:
-    assert land(lake, TOYS, frame()) == Landed()
-    assert not lake.exists(TOYS)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,9 @@
 """What a run is over, in words, before it asks."""
 
-import logging
 from pathlib import Path
 
-import pytest
-
 from evalake.request import RunRequest
-from evalake.tasks.preflight import check, lines_of, log_plan
+from evalake.tasks.preflight import check, lines_of
 
 
 def test_datasets_are_told_with_their_categories_and_models_with_their_items(tmp_path: Path) -> None:
@@ -15,10 +12,3 @@ def test_datasets_are_told_with_their_categories_and_models_with_their_items(tmp
     assert [line.split(":")[0] for line in datasets] == [dataset.name for dataset in plan.datasets]
     assert datasets[0].split(": ")[1].startswith("10 samples (")
     assert last == "10 items, baseline/always-block"
-
-
-def test_the_log_also_says_where_rows_go(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    plan = check(RunRequest("command_guard", lake=str(tmp_path / "lake"), models=("baseline/always-block",), first=1))
-    with caplog.at_level(logging.INFO, "evalake"):
-        log_plan(plan)
-    assert f"lake {tmp_path}/lake" in caplog.messages

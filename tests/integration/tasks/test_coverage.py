@@ -1,22 +1,17 @@
 """What came of a run's items is counted from the lake, kept, and counted again for runs from before it was kept."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from evalake.admin.import_results import import_recorded
 from evalake.admin.recorded_files import UNREADABLE
-from evalake.contracts.tables import QUARANTINE, RUN_COVERAGE, RUNS
-from evalake.core.configuration import Configuration
+from evalake.contracts.tables import QUARANTINE, RUN_COVERAGE
 from evalake.reports.coverage import Coverage, Tolerance
-from evalake.request import RunRequest
 from evalake.sdk import Dataset, Sample, Skipped
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite
-from evalake.tasks.coverage import Source, coverage_of, tolerance_of, tolerance_of_request
+from evalake.tasks.coverage import Source, coverage_of, tolerance_of
 from evalake.tasks.runtime.runs import run_row
 from tests.integration.cli.command import recorded
 
@@ -47,17 +42,6 @@ def test_each_model_is_counted_by_kind(tmp_path: Path) -> None:
     assert "mixed: 3 of 10 (30.0 %) replies hold no verdict: 3 format_error" in run["message"]
 
 
-def test_a_parrot_is_no_complete_run_until_it_is_accepted(tmp_path: Path) -> None:
-    lines = [parrot(n, "polly") for n in range(15)]
-    lake, run = imported(tmp_path, *lines)
-    assert run["state"] == "incomplete"
-    assert "polly: 15 of 15 (100.0 %) replies hold no verdict: 15 format_error" in run["message"]
-    assert coverage_of(lake, run)[0].without_verdict == 15
-    _, accepted = imported(tmp_path, *lines, tolerance=Tolerance(accept_unreadable=True))
-    assert (accepted["run_id"], accepted["state"]) == (run["run_id"], "completed")
-    assert tolerance_of(accepted) == Tolerance(0.05, accept_unreadable=True)
-
-
 def test_refused_lines_are_counted_by_the_model_that_they_name_and_end_an_import_incomplete(tmp_path: Path) -> None:
     bad = [recorded(n, "b", label="wicked") for n in (20, 21)]
     lines = [recorded(0, "a"), recorded(1, "a"), recorded(0, "a"), *bad, recorded(30, "a", colour="red"), "{not json"]
@@ -83,14 +67,6 @@ def test_a_run_from_before_it_was_kept_is_counted_when_it_is_looked_at(tmp_path:
     assert coverage_of(lake, {**run, "state": "running"}) == []
 
 
-def test_it_is_a_table(tmp_path: Path) -> None:
-    lake, run = imported(tmp_path, *(parrot(n, "m") if n == 0 else recorded(n, "m") for n in range(8)))
-    (row,) = lake.frame(RUN_COVERAGE).filter(pl.col("run_id") == run["run_id"]).collect().to_dicts()
-    assert (row["asked"], row["answered"], row["without_verdict"], row["missing"]) == (8, 8, 1, 0)
-    assert json.loads(row["without_verdict_kinds"]) == {"format_error": 1}
-    assert lake.frame(RUNS).collect().height == 1
-
-
 def sample(number: int, label: str) -> Sample:
     return Sample("command_guard", "d", f"s{number}", f"command {number}", label=label)
 
@@ -106,10 +82,3 @@ def test_a_source_tells_what_a_rule_left_out_from_what_was_refused_and_which_lab
     assert source.refused == {"malicious without category": 1, "not a JSON object": 1}
     assert source.lost_labels == {"malicious"}
     assert Source.of(Dataset("d", (sample(1, "malicious"),), skipped)).lost_labels == frozenset()
-
-
-def test_what_may_be_missing_is_as_asked_for_or_else_as_configured() -> None:
-    configured = Configuration(max_missing=0.2, accept_unreadable=True)
-    assert tolerance_of_request(configured, RunRequest("a")) == Tolerance(0.2, accept_unreadable=True)
-    assert tolerance_of_request(configured, RunRequest("a", max_missing=0)).max_missing == 0
-    assert tolerance_of_request(Configuration(), RunRequest("a")) == Tolerance()

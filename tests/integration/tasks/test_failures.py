@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from evalake.contracts.tables import CALL_FAILURES
 from evalake.core.configuration import read_configuration
 from evalake.models.request import Failure
 from evalake.sdk import Exchange, Item
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite
 from evalake.tasks.converse import Conversation
-from evalake.tasks.failures import FailureCounter, land_failures
+from evalake.tasks.failures import FailureCounter
 from evalake.tasks.runtime.context import RunContext
 
 (SAMPLE, *_) = suite("command_guard").data.read("starter").samples
@@ -37,11 +36,3 @@ def test_they_are_told_by_model_with_its_address_and_the_first_reason(tmp_path: 
     assert first.startswith("a/model at http://127.0.0.1:9/v1: ")
     assert first.endswith(": 2 rate_limit, 1 timeout (timeout of p)")
     assert second == "another/model: 1 timeout (timeout of s)"
-
-
-def test_each_lands_once_and_what_a_ceiling_refused_is_none(tmp_path: Path) -> None:
-    run = context(tmp_path)
-    hashes = [letter * 64 for letter in "abc"]
-    land_failures(run, [failed("timeout", hashes[0]), failed("timeout", hashes[0]), failed("budget", hashes[1])])
-    (row,) = run.lake.frame(CALL_FAILURES).collect().to_dicts()
-    assert (row["prompt_hash"], row["model"], row["kind"], row["attempts"]) == (hashes[0], "a/model", "timeout", 3)

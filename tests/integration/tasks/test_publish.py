@@ -6,7 +6,7 @@ import pytest
 
 from evalake.contracts.tables import CONTRACT_CHECKS, QUARANTINE
 from evalake.storage.lake import Lake
-from evalake.tasks.publish import Published, publish
+from evalake.tasks.publish import publish
 from tests.integration.storage.rows import TOYS, toy
 
 
@@ -25,18 +25,6 @@ def test_a_bad_row_is_put_aside_and_the_others_land(lake: Lake) -> None:
     assert '"bad"' in refused["payload"]
     checks = {row["rule_id"]: row["passed"] for row in lake.frame(CONTRACT_CHECKS).collect().to_dicts()}
     assert checks["size_not_negative"] is False
-
-
-def test_publishing_again_adds_nothing(lake: Lake) -> None:
-    publish(lake, "run", TOYS, [toy("good"), toy("bad", size=-1.0)])
-    again = publish(lake, "run", TOYS, [toy("good"), toy("bad", size=-1.0)])
-    assert (again.landed.inserted, again.landed.already_present, again.quarantined) == (0, 1, 1)
-    assert lake.frame(QUARANTINE).collect().height == 1
-
-
-def test_nothing_to_publish_makes_no_table(lake: Lake) -> None:
-    assert publish(lake, "run", TOYS, []) == Published()
-    assert not lake.exists(TOYS)
 
 
 def test_a_key_that_was_decoded_into_a_column_is_in_no_table(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

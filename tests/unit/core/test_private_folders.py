@@ -1,12 +1,11 @@
 """Folders of the user alone: what others have put there is told, and what is made there is closed to them."""
 
 import os
-import stat
 from pathlib import Path
 
 import pytest
 
-from evalake.core.files import CACHE, cache_folder, is_ours, make_private
+from evalake.core.files import CACHE, cache_folder, is_ours
 
 
 def test_a_link_that_another_user_has_put_there_leads_nowhere(tmp_path: Path) -> None:
@@ -16,16 +15,6 @@ def test_a_link_that_another_user_has_put_there_leads_nowhere(tmp_path: Path) ->
     if os.geteuid() == 0:
         os.lchown(place, 12345, 12345)
         assert not is_ours(place)
-
-
-def test_what_is_not_there_yet_is_nobodys(tmp_path: Path) -> None:
-    assert is_ours(tmp_path / "not" / "there")
-
-
-def test_folders_are_made_for_the_user_alone(tmp_path: Path) -> None:
-    make_private(folder := tmp_path / "a" / "b")
-    make_private(folder)
-    assert [stat.S_IMODE(each.stat().st_mode) for each in (folder, folder.parent)] == [0o700, 0o700]
 
 
 def test_the_cache_is_where_the_user_wants_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

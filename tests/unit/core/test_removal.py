@@ -8,14 +8,6 @@ from evalake.core.errors import LakeError
 from evalake.core.files import links_below, remove_below, require_no_links
 
 
-def test_files_go_by_their_path_and_others_stay(tmp_path: Path) -> None:
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    for name in ("a/b/one", "a/two", "three"):
-        (tmp_path / name).touch()
-    remove_below(tmp_path, ["a/b/one", "three", "a/absent", "absent/at/all"])
-    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["two"]
-
-
 def test_links_are_found_and_never_followed(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "up").symlink_to("..")

@@ -12,18 +12,7 @@ from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
-from evalake.metrics.agreement import (
-    cohen_kappa,
-    fleiss_kappa,
-    gwet_ac1,
-    icc_2_1,
-    krippendorff_alpha,
-    mean_absolute_difference,
-    pearson,
-    percent_agreement,
-    quadratic_kappa,
-    votes,
-)
+from evalake.metrics import agreement
 from evalake.metrics.estimator import Estimator
 from evalake.metrics.estimators import Rate
 from tests.unit.metrics.frames import estimate, estimates, one_group
@@ -45,7 +34,10 @@ def frame_of(panel: Panel) -> pl.DataFrame:
 @settings(max_examples=15)
 def test_two_raters_agree_as_scikit_learn_says(panels: list[Panel]) -> None:
     frames = [frame_of(panel) for panel in panels]
-    shares, kappas = estimates(frames, percent_agreement(a, b)), estimates(frames, cohen_kappa(a, b, BANDS))
+    shares, kappas = (
+        estimates(frames, agreement.percent_agreement(a, b)),
+        estimates(frames, agreement.cohen_kappa(a, b, BANDS)),
+    )
     for panel, share, kappa in zip(panels, shares, kappas, strict=True):
         both = [(x, y) for x, y, _ in panel if x is not None and y is not None]
         assert share["n"] == kappa["n"] == len(both)
@@ -60,8 +52,11 @@ def test_two_raters_agree_as_scikit_learn_says(panels: list[Panel]) -> None:
 @given(panels)
 @settings(max_examples=15)
 def test_a_panel_agrees_as_statsmodels_and_krippendorff_say(panels: list[Panel]) -> None:
-    frames, counts = [frame_of(panel) for panel in panels], votes([a, b, c], BANDS)
-    kappas, alphas = estimates(frames, fleiss_kappa(counts, 3)), estimates(frames, krippendorff_alpha(counts))
+    frames, counts = [frame_of(panel) for panel in panels], agreement.votes([a, b, c], BANDS)
+    kappas, alphas = (
+        estimates(frames, agreement.fleiss_kappa(counts, 3)),
+        estimates(frames, agreement.krippendorff_alpha(counts)),
+    )
     for panel, fleiss, alpha in zip(panels, kappas, alphas, strict=True):
         complete = [row for row in panel if None not in row]
         paired = [row for row in panel if row.count(None) < 2]
@@ -84,7 +79,7 @@ def test_a_panel_agrees_as_statsmodels_and_krippendorff_say(panels: list[Panel])
 def test_conditions_are_categories_too() -> None:
     frame = one_group(a=[True, True, False, None], b=[True, False, False, True])
     expected = cohen_kappa_score([True, True, False], [True, False, False])
-    assert estimate(frame, cohen_kappa(a, b, (True, False)))["value"] == pytest.approx(expected)
+    assert estimate(frame, agreement.cohen_kappa(a, b, (True, False)))["value"] == pytest.approx(expected)
 
 
 def test_agreement_has_an_interval_that_holds_it() -> None:
@@ -92,7 +87,7 @@ def test_agreement_has_an_interval_that_holds_it() -> None:
     first = rng.integers(0, 3, 200)
     second = np.where(rng.random(200) < 0.7, first, rng.integers(0, 3, 200))
     frame = one_group(a=first, b=second)
-    got = estimate(frame, cohen_kappa(a, b, (0, 1, 2)))
+    got = estimate(frame, agreement.cohen_kappa(a, b, (0, 1, 2)))
     assert got["ci_low"] < got["value"] < got["ci_high"]
     assert 0.02 < got["se"] < 0.08
 
@@ -101,7 +96,7 @@ def test_icc_is_that_of_the_published_example() -> None:
     # six targets and four judges of Shrout and Fleiss (1979), table 2: ICC(2,1) = .29
     ratings = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]])
     frame = one_group(**{f"j{i}": ratings[:, i] for i in range(4)})
-    got = estimate(frame, icc_2_1([pl.col(f"j{i}") for i in range(4)]))
+    got = estimate(frame, agreement.icc_2_1([pl.col(f"j{i}") for i in range(4)]))
     assert got["value"] == pytest.approx(0.2898, abs=5e-5)
     assert got["n"] == 6
 
@@ -118,13 +113,13 @@ def test_icc_is_that_of_an_analysis_of_variance(seed: int, n: int, k: int) -> No
     ms_error = (residual**2).sum() / ((n - 1) * (k - 1))
     expected = (ms_rows - ms_error) / (ms_rows + (k - 1) * ms_error + k * (ms_columns - ms_error) / n)
     frame = one_group(**{f"j{i}": ratings[:, i] for i in range(k)})
-    got = estimate(frame, icc_2_1([pl.col(f"j{i}") for i in range(k)]))
+    got = estimate(frame, agreement.icc_2_1([pl.col(f"j{i}") for i in range(k)]))
     assert got["value"] == pytest.approx(expected, abs=1e-9)
 
 
 def test_correlation_without_variation_is_undefined_and_keeps_its_samples() -> None:
     frame = one_group(a=[0.9] * 5, b=[0.1, 0.2, 0.3, 0.4, None])
-    for estimator in (pearson(a, b), icc_2_1([a, a])):
+    for estimator in (agreement.pearson(a, b), agreement.icc_2_1([a, a])):
         got = estimate(frame, estimator)
         assert got["value"] is None
         assert got["n"] in (4, 5)
@@ -143,7 +138,7 @@ def test_correlation_is_that_of_scipy(several: list[Scores]) -> None:
         one_group(**{name: pl.Series([s[i] for s in scores], dtype=pl.Int64) for i, name in enumerate("ab")})
         for scores in several
     ]
-    for scores, got in zip(several, estimates(frames, pearson(a, b)), strict=True):
+    for scores, got in zip(several, estimates(frames, agreement.pearson(a, b)), strict=True):
         both = np.array([s for s in scores if None not in s], dtype=float).reshape(-1, 2)
         assert got["n"] == len(both)
         if len(both) < 2 or np.ptp(both[:, 0]) == 0 or np.ptp(both[:, 1]) == 0:
@@ -170,8 +165,8 @@ weighed = st.lists(
 def test_samples_that_stand_for_others_count_as_scikit_learn_weighs_them(several: list[Weighed]) -> None:
     columns = [[list(column) for column in zip(*rows, strict=True)] for rows in several]
     frames = [one_group(a=first, b=second, weight=weight) for first, second, weight in columns]
-    shares = estimates(frames, percent_agreement(a, b, WEIGHT))
-    kappas = estimates(frames, cohen_kappa(a, b, BANDS, WEIGHT))
+    shares = estimates(frames, agreement.percent_agreement(a, b, WEIGHT))
+    kappas = estimates(frames, agreement.cohen_kappa(a, b, BANDS, WEIGHT))
     for (first, second, weight), share, kappa in zip(columns, shares, kappas, strict=True):
         agreeing = [x == y for x, y in zip(first, second, strict=True)]
         assert share["value"] == pytest.approx(np.average(agreeing, weights=weight))
@@ -191,8 +186,8 @@ def test_scores_agree_as_scikit_learn_s_quadratic_kappa_says(several: list[Weigh
         for rows in several
     ]
     frames = [one_group(a=first, b=second, weight=weight) for first, second, weight in columns]
-    kappas = estimates(frames, quadratic_kappa(a, b, WEIGHT))
-    differences = estimates(frames, mean_absolute_difference(a, b, WEIGHT, most=2))
+    kappas = estimates(frames, agreement.quadratic_kappa(a, b, WEIGHT))
+    differences = estimates(frames, agreement.mean_absolute_difference(a, b, WEIGHT, most=2))
     for (first, second, weight), found, apart in zip(columns, kappas, differences, strict=True):
         if len({*first, *second}) > 1:
             expected = cohen_kappa_score(first, second, weights="quadratic", sample_weight=weight)
@@ -207,13 +202,13 @@ def test_samples_that_all_weigh_the_same_are_as_without_weights(weight: float) -
     frame = one_group(**answers, weight=[weight] * 8)
     words = ("x", "y")
     alike: list[tuple[Estimator, Estimator]] = [
-        (percent_agreement(a, b, WEIGHT), percent_agreement(a, b)),
-        (cohen_kappa(a, b, words, WEIGHT), cohen_kappa(a, b, words)),
-        (gwet_ac1(a, b, words, WEIGHT), gwet_ac1(a, b, words)),
+        (agreement.percent_agreement(a, b, WEIGHT), agreement.percent_agreement(a, b)),
+        (agreement.cohen_kappa(a, b, words, WEIGHT), agreement.cohen_kappa(a, b, words)),
+        (agreement.gwet_ac1(a, b, words, WEIGHT), agreement.gwet_ac1(a, b, words)),
     ]
     for weighted, plain in alike:
         assert estimate(frame, weighted) == estimate(frame, plain)
-    assert isinstance(percent_agreement(a, b), Rate)
+    assert isinstance(agreement.percent_agreement(a, b), Rate)
 
 
 @pytest.mark.slow
@@ -225,7 +220,7 @@ def test_the_interval_of_a_weighted_share_covers_what_the_plain_one_misses() -> 
     chance *= 150 / chance.sum()
     draws = [rng.random(2000) < chance for _ in range(300)]
     frames = [one_group(ok=agrees[drawn], weight=1 / chance[drawn]) for drawn in draws]
-    found = estimates(frames, percent_agreement(pl.col("ok"), pl.lit(value=True), WEIGHT))
+    found = estimates(frames, agreement.percent_agreement(pl.col("ok"), pl.lit(value=True), WEIGHT))
     covered = sum(each["ci_low"] <= 0.911 <= each["ci_high"] for each in found)
     assert np.mean([each["value"] for each in found]) == pytest.approx(0.911, abs=0.004)
     assert np.mean([agrees[drawn].mean() for drawn in draws]) < 0.75

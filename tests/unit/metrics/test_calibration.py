@@ -9,15 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss
 
-from evalake.metrics.calibration import (
-    CalibrationError,
-    ece,
-    ece_adaptive,
-    ece_debiased,
-    equal_mass_bins,
-    equal_width_bin,
-    mce,
-)
+from evalake.metrics import calibration
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.estimators import Mean
 from tests.unit.metrics.frames import estimate, estimates, one_group
@@ -45,7 +37,7 @@ def test_errors_are_the_mean_and_the_largest_gap_of_ten_bins(several: list[list[
         one_group(confidence=pl.Series([c for c, _ in rows], dtype=pl.Float64), correct=[ok for _, ok in rows])
         for rows in several
     ]
-    errors = (estimates(frames, metric(confidence, correct)) for metric in (ece, mce))
+    errors = (estimates(frames, metric(confidence, correct)) for metric in (calibration.ece, calibration.mce))
     for rows, expected, largest in zip(several, *errors, strict=True):
         known = [(c, ok) for c, ok in rows if c is not None]
         if not known:
@@ -59,13 +51,13 @@ def test_errors_are_the_mean_and_the_largest_gap_of_ten_bins(several: list[list[
 
 def test_the_edges_of_bins_belong_to_the_bin_below() -> None:
     edges = pl.DataFrame({"confidence": [0.0, 0.1, 0.10001, 0.3, 0.6, 0.7, 0.99, 1.0, None]})
-    assert edges.select(equal_width_bin(confidence)).to_series().to_list() == [0, 0, 1, 2, 5, 6, 9, 9, None]
+    assert edges.select(calibration.equal_width_bin(confidence)).to_series().to_list() == [0, 0, 1, 2, 5, 6, 9, 9, None]
 
 
 @given(st.lists(stated, min_size=1, max_size=200))
 def test_bins_of_equal_mass_never_split_equal_confidences(values: list[float]) -> None:
     level = np.unique(values, return_inverse=True)[1] + 1
-    bins = equal_mass_bins(level, np.zeros(len(values), np.int64), 1)
+    bins = calibration.equal_mass_bins(level, np.zeros(len(values), np.int64), 1)
     by_level = [set(bins[level == each].tolist()) for each in range(1, level.max() + 1)]
     assert all(len(each) == 1 for each in by_level)
     assert [min(each) for each in by_level] == sorted(min(each) for each in by_level)
@@ -75,16 +67,16 @@ def test_bins_of_equal_mass_never_split_equal_confidences(values: list[float]) -
 
 def test_bins_of_equal_mass_are_equal_where_confidences_allow_in_each_group() -> None:
     level = np.tile(np.arange(200) + 1, 2)
-    bins = equal_mass_bins(level, np.repeat([0, 1], 200), 2)
+    bins = calibration.equal_mass_bins(level, np.repeat([0, 1], 200), 2)
     assert np.bincount(bins[:200])[1:].tolist() == np.bincount(bins[200:])[1:].tolist() == [20] * 10
-    assert equal_mass_bins(np.array([0, 3, 3]), np.array([0, 0, 1]), 1).tolist()[:2] == [0, 1]
+    assert calibration.equal_mass_bins(np.array([0, 3, 3]), np.array([0, 0, 1]), 1).tolist()[:2] == [0, 1]
 
 
 def test_adaptive_error_tells_clustered_confidences_apart() -> None:
     # ten equal bins put .91 and .99 together, where over- and underconfidence cancel out
     frame = one_group(confidence=[0.91] * 50 + [0.99] * 50, correct=[True] * 50 + [True] * 40 + [False] * 10)
-    adaptive = estimate(frame, ece_adaptive(confidence, correct))
-    assert estimate(frame, ece(confidence, correct))["value"] == pytest.approx(abs(0.90 - 0.95))
+    adaptive = estimate(frame, calibration.ece_adaptive(confidence, correct))
+    assert estimate(frame, calibration.ece(confidence, correct))["value"] == pytest.approx(abs(0.90 - 0.95))
     assert adaptive["value"] == pytest.approx((0.09 + 0.19) / 2)
     assert adaptive["n"] == 100
     assert adaptive["ci_low"] < adaptive["value"] < adaptive["ci_high"]
@@ -92,13 +84,13 @@ def test_adaptive_error_tells_clustered_confidences_apart() -> None:
 
 def test_adaptive_error_leaves_out_what_has_no_confidence() -> None:
     frame = one_group(confidence=[0.2, None, 0.8], correct=[False, True, True])
-    got = estimate(frame, ece_adaptive(confidence, correct))
+    got = estimate(frame, calibration.ece_adaptive(confidence, correct))
     assert (got["value"], got["n"]) == (pytest.approx(0.2), 2)
 
 
 def test_bins_are_of_each_slice_s_own_data() -> None:
     frame = one_group(confidence=[0.5, 0.6] * 20, correct=[True, False] * 20, part=["a"] * 20 + ["b"] * 20)
-    metric = Metric("it", ece_adaptive(confidence, correct), slices=("all", "part"))
+    metric = Metric("it", calibration.ece_adaptive(confidence, correct), slices=("all", "part"))
     assert measure(frame, [metric])["value"].to_list() == pytest.approx([0.55] * 3)
 
 
@@ -121,7 +113,7 @@ def test_the_parts_of_the_brier_score_add_up(several: list[list[tuple[float, boo
         for rows in several
     ]
     names: tuple[Any, ...] = ("reliability", "resolution", "uncertainty")
-    parts = [estimates(frames, CalibrationError(confidence, correct, name)) for name in names]
+    parts = [estimates(frames, calibration.CalibrationError(confidence, correct, name)) for name in names]
     wholes = estimates(frames, Mean((confidence - correct.cast(pl.Float64)) ** 2))
     for reliability, resolution, uncertainty, whole in zip(*parts, wholes, strict=True):
         summed = reliability["value"] - resolution["value"] + uncertainty["value"]
@@ -139,7 +131,10 @@ def test_a_debiased_error_is_nearer_to_the_truth() -> None:
             correct=rng.random(200 * 60) < stated_confidence - off,
             group=np.repeat(np.arange(200), 60),
         )
-        metrics = [Metric("raw", ece(confidence, correct)), Metric("debiased", ece_debiased(confidence, correct))]
+        metrics = [
+            Metric("raw", calibration.ece(confidence, correct)),
+            Metric("debiased", calibration.ece_debiased(confidence, correct)),
+        ]
         found = measure(frame, metrics, groups=("group",)).group_by("metric").agg(pl.col("value").mean())
         error = {name: abs(value - off) for name, value in found.rows()}
         assert error["debiased"] < kept * error["raw"]
@@ -148,7 +143,7 @@ def test_a_debiased_error_is_nearer_to_the_truth() -> None:
 
 @pytest.mark.parametrize(("size", "together"), [(20, 1), (50, 1), (200, 1), (50, 5)])
 @pytest.mark.parametrize("stated_by", ["spread", "sure"])
-@pytest.mark.parametrize("declared", [ece, ece_debiased, ece_adaptive])
+@pytest.mark.parametrize("declared", [calibration.ece, calibration.ece_debiased, calibration.ece_adaptive])
 def test_the_interval_of_a_calibrated_model_holds_0_and_that_of_another_the_error(
     size: int, together: int, stated_by: str, declared: Any
 ) -> None:
@@ -188,4 +183,4 @@ def test_the_interval_of_a_calibrated_model_holds_0_and_that_of_another_the_erro
 
 def test_errors_that_chance_does_not_explain_are_above_0() -> None:
     frame = one_group(confidence=[0.95] * 60, correct=[True] * 30 + [False] * 30)
-    assert estimate(frame, ece(confidence, correct))["ci_low"] > 0.2
+    assert estimate(frame, calibration.ece(confidence, correct))["ci_low"] > 0.2

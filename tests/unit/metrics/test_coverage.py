@@ -1,16 +1,12 @@
 """A seeded part of `python -m benchmarks coverage`: every kind of interval holds the value as often as it promises."""
 
-from dataclasses import replace
-from pathlib import Path
-
 import pytest
 
 from benchmarks.coverage.conclusions import ASKED, FOUND, LABELLED, corrected, decisions, drifts, family
-from benchmarks.coverage.page import mark, write
 from benchmarks.coverage.policies import decided_with_missing, lettered, settled_in_rounds, stratified
 from benchmarks.coverage.populations import COMPARED_STRUCTURES, STRUCTURES, Population
 from benchmarks.coverage.quantities import QUANTITIES
-from benchmarks.coverage.simulation import LEAST, MARKED, Cell, Compared, Conclusion, cells, compared, settled
+from benchmarks.coverage.simulation import LEAST, MARKED, cells, compared
 
 TIMES = 100
 CHANCE = 3 * (LEAST * (1 - LEAST) / TIMES) ** 0.5
@@ -49,14 +45,6 @@ def test_few_counts_that_hang_together_reach_as_far_as_an_unseen_unit_may() -> N
     assert min(cell.coverage for cell in simulated) >= LEAST - 3 * (LEAST * (1 - LEAST) / 300) ** 0.5
 
 
-def test_what_came_out_short_by_chance_is_simulated_again() -> None:
-    rate = next(cells(50, QUANTITIES[:1], (50,), (0.5,), STRUCTURES[:1], whole=20_000))
-    assert list(settled([rate], 200)) == [rate]
-    (again,) = settled([replace(rate, coverage=0.5)], 200, whole=20_000)
-    assert (again.name, again.population, again.size, again.times) == (rate.name, rate.population, rate.size, 200)
-    assert again.coverage > 0.9
-
-
 @pytest.mark.slow
 def test_conclusions_err_no_more_often_than_they_promise() -> None:
     simulated = [
@@ -73,19 +61,3 @@ def test_conclusions_err_no_more_often_than_they_promise() -> None:
     by_kind = {each.where: each.share for each in simulated if each.name == "a wrong verdict of rounds"}
     assert max(by_kind.values()) > 0.5  # of replies that hang together in time, of which nothing is promised
     assert sum(each.least == FOUND for each in simulated) == 1
-
-
-def test_the_page_marks_what_is_short_and_what_is_wide(tmp_path: Path) -> None:
-    path = tmp_path / "coverage.md"
-    population = Population(0.02, 0.5, STRUCTURES[0])
-    of = {"good": 0.95, "narrow": 0.9, "broad": 0.99}
-    simulated = [Cell(name, population, 50, coverage, 0.1, 500) for name, coverage in of.items()]
-    paired = [Compared("rate", population, 50, *each, 60) for each in ((0.0, 0.04, 0.96, 0.2), (0.1, 0.5, 0.92, 0.4))]
-    concluded = [Conclusion("drift", "8 items", 400, share, most=0.05, before="20 %") for share in (0.04, 0.2)]
-    write(simulated, concluded, paired, path)
-    lines = path.read_text().splitlines()
-    assert [mark([cell]) for cell in simulated] == ["", "short", "wide"]
-    assert "| narrow | single | – | 90.0% – 90.0% | – | short | 90.0% at 0.02, n 50 |  |" in lines
-    assert "| rate | single | 50 | 4.0% | 92.0% – 96.0% at 0.02 | 94.0% | 0.300 |" in lines
-    assert "| drift | 8 items | 400 | at most 5 % | 20 % | 4.0% |  |" in lines
-    assert "| drift | 8 items | 400 | at most 5 % | 20 % | 20.0% | missed |" in lines

@@ -24,8 +24,3 @@ def test_values_are_those_that_are_measured() -> None:
     for row in measured.iter_rows(named=True):
         own = pl.col("model").eq(row["model"]) & pl.col("judge").eq_missing(pl.lit(row["judge"], pl.String))
         assert found.filter(own)[row["metric"]].item() == pytest.approx(row["value"])
-
-
-def test_no_rows_have_no_values() -> None:
-    nothing = values(guard_samples(5).clear(), OF_SUMS, ("model",))
-    assert (nothing.height, nothing.columns) == (0, ["model", *(metric.name for metric in OF_SUMS)])

@@ -9,14 +9,6 @@ from evalake.core.errors import UsageError
 from evalake.reports.page import as_json, write_files
 
 
-def test_the_folder_is_made_and_an_earlier_report_is_replaced(tmp_path: Path) -> None:
-    folder = tmp_path / "a" / "b"
-    for text in ("first, and longer", "second"):
-        assert write_files(folder, {"data.json": "{}", "page.html": text}) == folder / "page.html"
-        assert (folder / "page.html").read_text() == text
-    assert sorted(path.name for path in folder.iterdir()) == ["data.json", "page.html"]
-
-
 def test_a_place_where_nothing_can_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(UsageError, match=r"cannot write the report to .*file/report: "):

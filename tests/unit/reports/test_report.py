@@ -1,15 +1,12 @@
 """What a report says of a run: names, values, decisions and mistakes, and which figures say something."""
 
-import math
-
 import polars as pl
 import pytest
 
-from evalake.reports.ranking import Verdict
 from evalake.reports.report import Subject, Value
 from evalake.sdk.figures import Answers, HeatMap, Statistics
 from tests.unit.reports.judged import AGREEMENT, DECISIONS, KAPPA, by, pairs_of_judges
-from tests.unit.reports.samples import DETECTION, SCORE, answers, guard_metrics, metric, report, two_models
+from tests.unit.reports.samples import DETECTION, answers, guard_metrics, metric, report
 
 
 def test_the_two_panels_of_the_same_judges_have_names_of_their_own() -> None:
@@ -20,33 +17,6 @@ def test_the_two_panels_of_the_same_judges_have_names_of_their_own() -> None:
 def test_tables_of_judges_are_left_out_where_there_is_one_judge() -> None:
     figures = (DECISIONS, Statistics("Of all", (KAPPA,)))
     assert report(by("x", [metric("a", "score", 0.9)]), figures=figures).shown == ()
-
-
-def test_a_value_that_is_not_there_or_no_number_is_unknown() -> None:
-    built = report([metric("a", "score", math.nan, 40), metric("a", "detection", 0.5, 4, 0.25)])
-    assert built.value(Subject("a"), SCORE) == Value(None, 40, reliable=True, units=40)
-    assert built.value(Subject("a"), DETECTION) == Value(0.5, 4, 0.25, 0.75, False, 4)
-    assert built.value(Subject("a"), DETECTION).doubtful
-    assert built.value(Subject("b"), DETECTION) == Value()
-    assert not Value().doubtful
-
-
-def test_models_stand_best_first_each_judges_apart() -> None:
-    rows = [metric(model, "score", value, judge=judge) for judge, model, value in
-            (("x", "low", 0.2), ("x", "high", 0.8), ("y", "low", 0.9))]  # fmt: skip
-    built = report(rows)
-    assert built.subjects == (Subject("high", "x"), Subject("low", "x"), Subject("low", "y"))
-    assert [built.standings[subject].rank for subject in built.subjects] == [1, 2, 1]
-    assert (built.models, built.only_judge, built.judges(SCORE)) == (("high", "low"), None, ["x", "y"])
-    assert report(rows, figures=()).standings[Subject("low", "y")].rank is None, "nothing says by what"
-
-
-def test_a_decision_needs_a_target_and_a_value() -> None:
-    good = two_models().decision(Subject("a/good"))
-    assert good is not None
-    assert good.verdict is Verdict.PASS
-    assert report(guard_metrics("a", 0.9, 0.9), target=None).decision(Subject("a")) is None
-    assert report(guard_metrics("a", 0.9, None)).decision(Subject("a")) is None
 
 
 def test_a_slice_of_one_value_says_something_only_where_it_is_wanted() -> None:

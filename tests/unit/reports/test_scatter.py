@@ -1,13 +1,12 @@
 """Points: the Pareto line, names or letters beside them, scales, and the target."""
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalake.reports.axes import Drawing
 from evalake.reports.scatter import draw_scatter, letter, pareto
+from evalake.reports.svg import Point
 from evalake.sdk.figures import Scatter
 from tests.unit.reports.samples import ACCEPTANCE, COST, DETECTION, SCORE, guard_metrics, report
 
@@ -30,8 +29,7 @@ def test_along_the_pareto_line_more_cost_buys_more_score(points: list[tuple[int,
 
 
 def labels(drawing: Drawing) -> list[str]:
-    assert drawing.figure is not None
-    return list(drawing.figure.data[-1].text)
+    return [mark.name for mark in drawing.panels[""].marks if isinstance(mark, Point)]
 
 
 def test_points_bear_names_where_these_have_room_and_else_letters_that_a_legend_explains() -> None:
@@ -54,34 +52,28 @@ def test_a_long_scale_is_logarithmic_and_free_models_keep_it_linear() -> None:
     figure = Scatter("", COST, SCORE)
     wide = report(guard_metrics("a", 0.9, 0.9, cost=0.01) + guard_metrics("b", 0.8, 0.8, cost=10.0))
     free = report(guard_metrics("a", 0.9, 0.9, cost=0.0) + guard_metrics("b", 0.8, 0.8, cost=10.0))
-    for built, kind in ((wide, "log"), (free, "linear")):
-        drawn = draw_scatter(built, figure).figure
-        assert drawn is not None
-        assert drawn.layout.xaxis.type == kind
-    wide_axis = draw_scatter(wide, figure).figure.layout.xaxis  # type: ignore[union-attr]
-    assert wide_axis.ticktext[0].startswith("$")
+    assert not draw_scatter(free, figure).panels[""].x.logarithmic
+    axis = draw_scatter(wide, figure).panels[""].x
+    assert axis.logarithmic
+    assert axis.ticks[0][1].startswith("$")
 
 
 def test_the_target_zone_is_where_the_mean_reaches_the_target() -> None:
     drawing = draw_scatter(report(guard_metrics("a", 0.9, 0.9)), Scatter("", DETECTION, ACCEPTANCE, target_zone=True))
-    assert drawing.figure is not None
-    (zone,) = drawing.figure.layout.shapes
-    corners = [tuple(map(float, pair)) for pair in re.findall(r"([\d.]+),([\d.]+)", zone.path)]
-    assert [sum(corner) / 2 for corner in corners] == pytest.approx([0.85, 0.85, 1.0])
-    assert all(0 <= end <= 1 for corner in corners for end in corner)
+    (zone,) = drawing.panels[""].behind
+    assert zone.shaded
+    assert [sum(corner) / 2 for corner in zone.points] == pytest.approx([0.85, 0.85, 1.0])
+    assert all(0 <= end <= 1 for corner in zone.points for end in corner)
     assert drawing.notes == ("Shaded: score of 85.0% or better.",)
 
 
 def test_the_target_is_within_the_plot_of_a_score_far_from_it() -> None:
-    figure = draw_scatter(report(guard_metrics("a", 0.1, 0.1, cost=1.0)), Scatter("", COST, SCORE)).figure
-    assert figure is not None
-    low, high = figure.layout.yaxis.range
+    figure = draw_scatter(report(guard_metrics("a", 0.1, 0.1, cost=1.0)), Scatter("", COST, SCORE)).panels[""]
+    low, high = figure.y.reach
     assert low < 0.1 < 0.85 < high
 
 
 def test_axes_say_which_end_is_the_good_one() -> None:
     built = report(guard_metrics("a", 0.9, 0.9, cost=1.0, categories={"x": 0.5}))
-    scatter = draw_scatter(built, Scatter("", COST, SCORE)).figure
-    assert scatter is not None
-    assert scatter.layout.xaxis.title.text == "cost (less is better)"
-    assert scatter.layout.yaxis.title.text == "score (more is better)"
+    scatter = draw_scatter(built, Scatter("", COST, SCORE)).panels[""]
+    assert (scatter.x.title, scatter.y.title) == ("cost (less is better)", "score (more is better)")

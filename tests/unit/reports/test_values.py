@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from rich.cells import cell_len
 
-from evalake.reports.tables import headline_first, value_lines
+from evalake.reports.tables import value_lines
 
 
 def value(metric: str, number: float | None, **fields: Any) -> dict[str, Any]:
@@ -24,33 +24,6 @@ def rows(*values: dict[str, Any]) -> pl.DataFrame:
 
 def lines(*values: dict[str, Any], width: int = 100) -> list[str]:
     return [line.strip() for line in "\n".join(value_lines(rows(*values), width)).split("\n")]
-
-
-def test_headline_metrics_come_first_in_their_order_and_slices_behind_the_whole() -> None:
-    frame = rows(
-        value("z", 0.1, tier=1), value("b", 0.1, slice="x", slice_value="1"), value("b", 0.1), value("a", 0.1)
-    )  # fmt: skip
-    ordered = headline_first(frame, ("b", "a")).select("metric", "slice").rows()
-    assert ordered == [("b", "all"), ("b", "x"), ("a", "all"), ("z", "all")]
-
-
-def test_one_model_and_judge_are_named_once() -> None:
-    shown = lines(value("accuracy", 0.5, judge="j"), value("recall", 0.25, judge="j"))
-    assert shown[:2] == ["judge j", "model a/model"]
-    assert [line.split()[0] for line in shown[4:]] == ["accuracy", "recall"]
-    assert shown[4].split() == ["accuracy", "0.500", "[0.400", "0.600]", "40", "40"]
-
-
-def test_of_several_models_each_has_a_line_below_the_metric() -> None:
-    shown = lines(value("accuracy", 0.5), value("accuracy", 0.25, model="b"))
-    at = shown.index("accuracy")
-    assert [line.split()[0] for line in shown[at + 1 :]] == ["a/model", "b"]
-
-
-def test_slices_are_listed_by_value() -> None:
-    shown = lines(*(value("accuracy", 0.5, slice="kind", slice_value=part) for part in ("shell", "upload")))
-    at = shown.index("accuracy by kind")
-    assert [line.split()[0] for line in shown[at + 1 :]] == ["shell", "upload"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +50,3 @@ def test_no_line_is_wider_than_asked_whatever_the_names_are(width: int, name: st
         printed = "\n".join(value_lines(rows(*given), width)).split("\n")
         assert all(cell_len(line) <= width for line in printed)
         assert not any("\x1b" in line for line in printed)
-
-
-def test_nothing_is_said_of_nothing() -> None:
-    assert list(value_lines(rows(value("m", 0.5)).clear(), 80)) == []

@@ -71,11 +71,6 @@ def test_there_are_those_whose_columns_there_are(row: type[ResultRow], names: se
     assert {metric.name for metric in usage_metrics(result_contract("quiz_results", row), ())} == names
 
 
-def test_what_a_suite_declares_is_not_declared_again() -> None:
-    contract = result_contract("quiz_results", Measured)
-    assert [metric.name for metric in usage_metrics(contract, ("cost_usd_total", "input_tokens"))] == ["output_tokens"]
-
-
 @pytest.mark.parametrize(("judge_costs", "total"), [((0.5, 0.25), 3.75), ((0.5, None), None)])
 def test_a_judge_is_paid_for_too_and_an_unknown_price_makes_the_total_unknown(
     judge_costs: tuple[float | None, ...], total: float | None

@@ -3,42 +3,29 @@
 import pytest
 
 from evalake.reports.kinds import KINDS
-from evalake.sdk.figures import (
-    AgreementMatrix,
-    Bars,
-    ByJudge,
-    ByPart,
-    Decisions,
-    Figure,
-    HeatMap,
-    Quantity,
-    Ranking,
-    Reliability,
-    Scatter,
-    Statistics,
-)
+from evalake.sdk import figures
 from evalake.sdk.people import people_metrics
 from evalake.suites.registry import suite, suite_names
 
 
-def needed(figure: Figure) -> list[tuple[Quantity, str]]:
+def needed(figure: figures.Figure) -> list[tuple[figures.Quantity, str]]:
     """Quantities of a figure, with the slice it wants of each."""
     match figure:
-        case Ranking():
+        case figures.Ranking():
             return [(quantity, "all") for quantity in (figure.quantity, *figure.columns)]
-        case Scatter():
+        case figures.Scatter():
             return [(figure.x, "all"), (figure.y, "all")]
-        case Bars():
+        case figures.Bars():
             return [(quantity, "all") for quantity in figure.quantities]
-        case Reliability():
+        case figures.Reliability():
             return [(figure.accuracy, figure.slice), (figure.confidence, figure.slice)]
-        case ByJudge():
+        case figures.ByJudge():
             return [(figure.quantity, "all")]
-        case Statistics():
+        case figures.Statistics():
             return [(quantity, "all") for quantity in figure.quantities]
-        case Decisions():
+        case figures.Decisions():
             return [(quantity, figure.slice) for quantity in figure.statistics]
-        case HeatMap() | ByPart() | AgreementMatrix():
+        case figures.HeatMap() | figures.ByPart() | figures.AgreementMatrix():
             return [(figure.quantity, figure.slice)]
 
 
@@ -56,7 +43,7 @@ def test_figures_name_metrics_of_their_suite(name: str) -> None:
 
 @pytest.mark.parametrize("name", suite_names())
 def test_bars_with_colours_of_their_own_have_one_for_each_quantity(name: str) -> None:
-    bars = [figure for figure in suite(name).presentation.figures if isinstance(figure, Bars)]
+    bars = [figure for figure in suite(name).presentation.figures if isinstance(figure, figures.Bars)]
     assert all(len(each.colours) in (0, len(each.quantities)) for each in bars)
 
 

@@ -5,15 +5,8 @@ import pytest
 
 from evalake.sdk import Labelling, Question, Stage
 from evalake.suites.registry import suite, suite_names
-from tests.unit.sdk.quiz import LABELLING, POINTS, TRUE
 
 LABELLED = [(name, labelling) for name in suite_names() if (labelling := suite(name).people) is not None]
-
-
-def test_a_question_is_a_column_of_its_own_name_unless_it_has_another() -> None:
-    assert (TRUE.heading, POINTS.heading) == ("true", "p")
-    assert LABELLING.questions == (POINTS, TRUE)
-    assert [stage.fill_in for stage in LABELLING.stages] == ["p", "true"]
 
 
 @pytest.mark.parametrize(("near", "most", "tolerance"), [(None, 20.0, 2.0), (0.25, 1.0, 0.25), (0.0, 5.0, 0.0)])
@@ -21,10 +14,6 @@ def test_numbers_agree_within_a_tenth_of_the_most_unless_it_is_said(
     near: float | None, most: float, tolerance: float
 ) -> None:
     assert Question("q", "?", most=most, near=near).tolerance == tolerance
-
-
-def test_texts_that_several_stages_show_are_one_column() -> None:
-    assert LABELLING.material == ("question", "answer")
 
 
 @pytest.mark.parametrize(("name", "labelling"), LABELLED, ids=[name for name, _ in LABELLED])

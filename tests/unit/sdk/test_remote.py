@@ -9,8 +9,7 @@ import pytest
 
 from evalake.core.errors import SourceError
 from evalake.sdk import remote
-from evalake.sdk.dataset import SampleTable
-from evalake.sdk.duplicates import equal, near
+from evalake.sdk.dataset import SampleTable, equal, near
 from evalake.sdk.sources import expanded
 
 TABLE = SampleTable("quiz", {"input": "question", "target": "answer"})

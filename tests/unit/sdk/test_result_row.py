@@ -9,28 +9,19 @@ from pydantic import Field
 from evalake.contracts.audit import audit
 from evalake.contracts.engines.arrow import conform
 from evalake.models.request import Failure, Reply
-from evalake.sdk import Exchange, Item, Sample
-from evalake.sdk.results import (
-    JudgedRow,
-    ReplyColumns,
-    ResultRow,
-    identity_columns,
-    reply_columns,
-    result_contract,
-    unjudged_hash,
-)
+from evalake.sdk import Exchange, Item, Sample, results
 
 SAMPLE = Sample("quiz", "d", "s1", "?")
 FIRST, SECOND = "ab" * 32, "cd" * 32
 
 
-class Row(JudgedRow, ReplyColumns):
+class Row(results.JudgedRow, results.ReplyColumns):
     """A quiz answer.
 
     More is said of it here.
     """
 
-    stands_after: ClassVar[Mapping[str, str]] = {**JudgedRow.stands_after, "grade": ""}
+    stands_after: ClassVar[Mapping[str, str]] = {**results.JudgedRow.stands_after, "grade": ""}
 
     grade: int = Field(description="The grade.")
 
@@ -39,47 +30,24 @@ def answered(*outcomes: Reply | Failure) -> list[Exchange]:
     return [Exchange(prompt, outcome) for prompt, outcome in zip((FIRST, SECOND), outcomes, strict=False)]
 
 
-def test_columns_of_the_reply_stand_last_and_others_where_they_are_said_to() -> None:
-    names = list(Row.column_names())
-    assert names[:2] == ["grade", "landed_by_run"]
-    assert names[names.index("model") + 1] == "judge"
-    assert names[names.index("prompt_hash") + 1] == "judge_hash"
-    assert tuple(names[-6:]) == tuple(ReplyColumns.model_fields)
-    assert sorted(names) == sorted(Row.model_fields)
-    assert [column.name for column in result_contract("quiz_results", Row).columns] == names
-
-
-def test_of_a_judged_answer_the_judge_is_told_with_its_hash_and_cost() -> None:
-    item = Item(SAMPLE, "a/m", "a/j", replicate=2)
-    columns = identity_columns(item, answered(Reply("4", cost_usd=1.0), Reply("right", cost_usd=0.25)), "7")
-    assert {name: columns[name] for name in ("model", "judge", "judge_hash", "judge_cost_usd", "prompt_hash")} == {
-        "model": "a/m", "judge": "a/j", "judge_hash": SECOND, "judge_cost_usd": 0.25, "prompt_hash": FIRST
-    }  # fmt: skip
-    assert (columns["sample_hash"], columns["replicate"], columns["scorer_version"]) == (SAMPLE.sample_hash, 2, "7")
-
-
 def test_where_there_was_nothing_to_judge_a_hash_stands_in_for_the_judges() -> None:
-    columns = identity_columns(Item(SAMPLE, "a/m", "a/j"), answered(Failure("timeout", "slow", 5)), "7")
-    assert (columns["judge_hash"], columns["judge_cost_usd"]) == (unjudged_hash(FIRST, "a/j"), None)
-    assert unjudged_hash(FIRST, "a/j") != unjudged_hash(FIRST, "a/k")
-
-
-def test_a_row_by_rules_has_no_judge() -> None:
-    assert "judge" not in identity_columns(Item(SAMPLE, "a/m"), answered(Reply("4")), "7")
+    columns = results.identity_columns(Item(SAMPLE, "a/m", "a/j"), answered(Failure("timeout", "slow", 5)), "7")
+    assert (columns["judge_hash"], columns["judge_cost_usd"]) == (results.unjudged_hash(FIRST, "a/j"), None)
+    assert results.unjudged_hash(FIRST, "a/j") != results.unjudged_hash(FIRST, "a/k")
 
 
 def test_replies_are_summed_and_one_unknown_makes_the_sum_unknown() -> None:
     first, second = (Reply("x", input_tokens=n, output_tokens=1, cost_usd=0.5) for n in (3, 4))
-    both = reply_columns(first, second)
+    both = results.reply_columns(first, second)
     assert (both["input_tokens"], both["output_tokens"], both["cost_usd"], both["latency_ms"]) == (7, 2, 1.0, None)
-    assert reply_columns(first) == {**both, "input_tokens": 3, "output_tokens": 1, "cost_usd": 0.5}
-    assert reply_columns() == dict.fromkeys(ReplyColumns.model_fields)
-    assert reply_columns(first, Reply("x"))["input_tokens"] is None
+    assert results.reply_columns(first) == {**both, "input_tokens": 3, "output_tokens": 1, "cost_usd": 0.5}
+    assert results.reply_columns() == dict.fromkeys(results.ReplyColumns.model_fields)
+    assert results.reply_columns(first, Reply("x"))["input_tokens"] is None
 
 
 GOOD: dict[str, Any] = {
-    **identity_columns(Item(SAMPLE, "a/m", "a/j"), answered(Reply("4"), Reply("right")), "7"),
-    **reply_columns(Reply("4", input_tokens=3, cached_input_tokens=1, output_tokens=2, reasoning_tokens=1)),
+    **results.identity_columns(Item(SAMPLE, "a/m", "a/j"), answered(Reply("4"), Reply("right")), "7"),
+    **results.reply_columns(Reply("4", input_tokens=3, cached_input_tokens=1, output_tokens=2, reasoning_tokens=1)),
     "landed_by_run": "r",
     "origin": "call",
     "grade": 1,
@@ -99,24 +67,24 @@ GOOD: dict[str, Any] = {
     ],
 )
 def test_the_rules_of_the_shared_columns_come_by_themselves(change: dict[str, Any], rule: str | None) -> None:
-    contract = result_contract("quiz_results", Row)
+    contract = results.result_contract("quiz_results", Row)
     audited = audit(conform([GOOD | change], contract), contract)
     assert audited.bad["broken"].to_list() == ([] if rule is None else [[rule]])
 
 
 def test_more_tokens_in_a_part_than_in_the_whole_are_warned_of() -> None:
-    contract = result_contract("quiz_results", Row)
+    contract = results.result_contract("quiz_results", Row)
     row = GOOD | {"cached_input_tokens": 4, "reasoning_tokens": 3}
     failed = {each.rule_id for each in audit(conform([row], contract), contract).results if not each.passed}
     assert failed == {"cached_within_input", "reasoning_in_output"}
 
 
 def test_the_key_tells_judges_apart_where_there_are_any() -> None:
-    class Plain(ResultRow):
+    class Plain(results.ResultRow):
         """A plain answer."""
 
-    judged, plain = result_contract("a", Row), result_contract("b", Plain, extra_key=("prompt_type",))
+    judged, plain = results.result_contract("a", Row), results.result_contract("b", Plain)
     subject, rest = ("prompt_hash", "endpoint", "sample_hash", "model"), ("replicate", "scorer_version")
     assert judged.key == (*subject, "judge", "judge_hash", "judge_endpoint", *rest)
-    assert plain.key == (*subject, *rest, "prompt_type")
+    assert plain.key == (*subject, *rest)
     assert (judged.partition_by, judged.description) == (("model",), "A quiz answer.")

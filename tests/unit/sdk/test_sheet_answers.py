@@ -1,25 +1,12 @@
 """What people wrote into a sheet or a form: rows of labels, and refusals that say what to write."""
 
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import pytest
-from pydantic import Field, ValidationError
 
 from evalake.sdk import Labelling, Labels, Question, Refusal, Stage
-from evalake.sdk.sheets import Questions, questions_about, read_labels
+from evalake.sdk.sheets import read_labels
 from tests.unit.sdk.quiz import LABELLING, WHEN, results, sheet
-
-
-def test_a_form_asks_what_the_stage_asks() -> None:
-    points, true = (questions_about(LABELLING, line) for line in ({"fill_in": "p"}, {"fill_in": "true"}))
-    assert list(points.model_fields) == ["p", "note"]
-    assert points.model_validate({"p": 20})
-    with pytest.raises(ValidationError):
-        points.model_validate({"p": 20.5})
-    assert list(true.model_fields) == ["true", "note"]
-    with pytest.raises(ValidationError):
-        true.model_validate({"true": "perhaps"})
-
 
 LINE: dict[str, Any] = next(line for line in sheet(results(1, models=1), 1) if line["fill_in"] == "p")
 
@@ -69,44 +56,9 @@ def test_a_bad_line_is_refused_with_its_number_and_what_to_write(change: dict[st
     assert labels.refused == [Refusal("line 7", reason)]
 
 
-def test_a_line_that_could_not_be_read_is_refused_with_the_reason() -> None:
-    assert read("it is not JSON").refused == [Refusal("line 7", "it is not JSON")]
-
-
-def test_of_two_answers_to_one_question_the_last_counts() -> None:
-    lines = [(n, LINE | {"p": n}) for n in (1, 2)]
-    (row,) = read_labels(LABELLING, lines, "ann", WHEN).rows
-    assert row["score"] == 2
-
-
 def test_a_word_is_one_of_those_to_choose_from() -> None:
     choice = Labelling("quiz", (Stage((Question("kind", "Which?", ("GOOD", "BAD")),), {}),))
     (row,) = read_labels(choice, [(1, LINE | {"kind": "good"})], "ann", WHEN).rows
     assert row["answer"] == "GOOD"
     (refused,) = read_labels(choice, [(1, LINE | {"kind": "so so"})], "ann", WHEN).refused
     assert refused.reason == "kind is 'so so': write one of GOOD, BAD"
-
-
-class Asked(Questions):
-    """Two questions and a list."""
-
-    word: Literal["yes", "no"] | None = Field(None, title="Is it?")
-    share: Annotated[float, Field(ge=0, le=1)] | None = None
-    either: int | str | None = None
-
-
-def test_every_question_may_be_left_empty() -> None:
-    assert Asked().model_dump() == {"word": None, "share": None, "either": None}
-
-
-def test_a_field_is_described_as_what_is_asked_for_and_not_as_that_or_nothing() -> None:
-    properties = Asked.model_json_schema()["properties"]
-    assert properties["word"] == {"title": "Is it?", "enum": ["yes", "no"], "type": "string"}
-    assert properties["share"] == {"title": "Share", "minimum": 0, "maximum": 1, "type": "number"}
-    assert "anyOf" in properties["either"], "where there is a choice of kinds, it stays one"
-
-
-@pytest.mark.parametrize("answers", [{"word": "perhaps"}, {"share": 1.5}, {"other": 1}])
-def test_what_is_not_asked_is_not_taken(answers: dict[str, object]) -> None:
-    with pytest.raises(ValidationError):
-        Asked.model_validate(answers)

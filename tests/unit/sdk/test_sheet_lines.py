@@ -7,7 +7,7 @@ import pytest
 
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import HUMAN_LABELS
-from evalake.sdk.sheets import LONGEST_TEXT, blind_name, candidates, columns, stage_of
+from evalake.sdk.sheets import LONGEST_TEXT, candidates
 from tests.unit.sdk.quiz import LABELLING, results, said, sheet
 
 
@@ -35,12 +35,6 @@ def test_what_was_labelled_is_not_drawn_again_and_what_differs_is_rather_drawn()
     assert len({round(chance, 6) for chance in chances.values()}) == 2
 
 
-def test_no_line_tells_what_a_sample_is_called() -> None:
-    lines = sheet(results(6), 6)
-    assert {line["sample_id"] for line in lines} == {blind_name(line["sample_hash"]) for line in lines}
-    assert {*lines[0]} == {*columns(LABELLING)}
-
-
 def test_a_text_is_as_long_as_a_cell_of_a_spreadsheet() -> None:
     rows = results(1, models=1).with_columns(question=pl.lit("x" * (LONGEST_TEXT + 1)))
     question = sheet(rows, 1)[0]["question"]
@@ -55,10 +49,3 @@ def test_what_is_not_counted_is_not_drawn_and_labels_of_another_suite_are_none_o
     labels = said([line | {"true": "yes"} for line in sheet(rows, 4) if line["fill_in"] == "true"])
     assert candidates(LABELLING, rows, labels).is_empty()
     assert candidates(LABELLING, rows, labels.with_columns(suite=pl.lit("other"))).height == 4
-
-
-def test_a_line_is_asked_what_its_stage_asks_and_one_that_does_not_say_what_all_about_an_answer_ask() -> None:
-    points, true = LABELLING.stages
-    assert list(stage_of(LABELLING, {"fill_in": "true"})) == [true]
-    assert list(stage_of(LABELLING, {})) == [points, true]
-    assert list(stage_of(LABELLING, {"finding_id": 1})) == []

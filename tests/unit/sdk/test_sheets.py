@@ -22,24 +22,6 @@ def test_what_is_written_is_read_again(form: SheetFormat, cells: list[tuple[str,
     assert [line for _, line in read] == lines
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "'quoted"])
-def test_a_cell_that_a_spreadsheet_would_run_is_marked(text: str) -> None:
-    written = write_sheet([{"a": text}], ("a",), "csv")
-    assert f"'{text}" in written
-    ((_, line),) = read_sheet(written, "csv", ("a",))
-    assert line == {"a": text}
-
-
-def test_numbers_and_nothing_are_cells_too() -> None:
-    assert write_sheet([{"a": -1, "b": None, "c": 0.5}], ("a", "b", "c"), "csv") == "a,b,c\r\n-1,,0.5\r\n"
-
-
-def test_a_file_without_the_columns_of_a_sheet_is_none() -> None:
-    for text in ("", "x,y\n1,2\n"):
-        with pytest.raises(SourceError, match="this is no sheet of labels: it has no column sample_hash"):
-            list(read_sheet(text, "csv", ("sample_hash",)))
-
-
 def test_lines_have_their_numbers_and_one_that_cannot_be_read_says_why() -> None:
     table = list(read_sheet('\ufeffa,b\n1,2\n\n3\n"4\n",5\n', "csv", ("a",)))
     assert table == [

@@ -11,20 +11,8 @@ from hypothesis import strategies as st
 
 from evalake.core.errors import SourceError
 from evalake.core.hashing import canonical_json
-from evalake.sdk import Dataset, Sample, Skipped
+from evalake.sdk import Dataset, Sample, Skipped, sources
 from evalake.sdk.dataset import summary
-from evalake.sdk.sources import (
-    NOT_JSON,
-    Record,
-    as_json,
-    as_payload,
-    as_text,
-    is_storable,
-    read_mapping,
-    read_table,
-    split_source,
-    storable,
-)
 
 # Arrays free their memory through the pool that they came from, which they do not keep: it has to outlive them.
 _POOLS: list[pa.MemoryPool] = []
@@ -55,7 +43,7 @@ def test_a_long_cell_that_is_stored_once_and_stands_in_every_row_takes_little_me
     pq.write_table(table, file, compression="zstd", store_schema=False)  # with it, Arrow keeps the cell once, too
     assert file.stat().st_size < 5000
     monkeypatch.setattr("evalake.sdk.parquet.LARGEST_CHUNK", 32 * 2**20)  # so that little is enough to see it
-    most = _most_memory_of_arrow(monkeypatch, lambda: sum(1 for _ in read_table(file, ["command"])))
+    most = _most_memory_of_arrow(monkeypatch, lambda: sum(1 for _ in sources.read_table(file, ["command"])))
     assert most < 3 * 32 * 2**20
 
 
@@ -69,13 +57,13 @@ def test_a_list_of_a_thousand_long_cells_in_one_row_is_not_unpacked(
     pq.write_table(table, file, compression="zstd", store_schema=False)
     assert file.stat().st_size < 5000
     read: list[object] = []
-    most = _most_memory_of_arrow(monkeypatch, lambda: read.extend(read_table(file, ["command"])))
+    most = _most_memory_of_arrow(monkeypatch, lambda: read.extend(sources.read_table(file, ["command"])))
     assert most < 16 * 2**20
     (record,) = read
-    assert isinstance(record, Record)
+    assert isinstance(record, sources.Record)
     assert record.values == {"command": "ls", "label": "harmless", "few": ["a", "b"]}
     with pytest.raises(SourceError, match="has lists in the column 'extra'"):
-        list(read_table(file, ["extra"]))
+        list(sources.read_table(file, ["extra"]))
 
 
 def write(tmp_path: Path, name: str, content: bytes) -> Path:
@@ -89,8 +77,8 @@ def write(tmp_path: Path, name: str, content: bytes) -> Path:
     ("t.ndjson", b'{"a": "1", "b": null}\r\n{"a": "x", "b": "y"}\r\n'),
 ])  # fmt: skip
 def test_each_kind_of_table_gives_its_records(tmp_path: Path, name: str, content: bytes) -> None:
-    records = list(read_table(write(tmp_path, name, content), ("a",)))
-    assert [record.values for record in records if isinstance(record, Record)] == [
+    records = list(sources.read_table(write(tmp_path, name, content), ("a",)))
+    assert [record.values for record in records if isinstance(record, sources.Record)] == [
         {"a": "1", "b": None}, {"a": "x", "b": "y"}
     ]  # fmt: skip
     assert all(record.where.startswith(f"{name}:") for record in records)
@@ -98,31 +86,32 @@ def test_each_kind_of_table_gives_its_records(tmp_path: Path, name: str, content
 
 def test_what_is_no_record_is_told_with_its_line(tmp_path: Path) -> None:
     file = write(tmp_path, "t.jsonl", b'{"a": 1}\nnonsense\n["a"]\n')
-    assert [(left.where, left.reason) for left in read_table(file, ()) if isinstance(left, Skipped)] == [
-        ("t.jsonl:2", NOT_JSON), ("t.jsonl:3", NOT_JSON)
+    assert [(left.where, left.reason) for left in sources.read_table(file, ()) if isinstance(left, Skipped)] == [
+        ("t.jsonl:2", sources.NOT_JSON), ("t.jsonl:3", sources.NOT_JSON)
     ]  # fmt: skip
 
 
 def test_a_field_is_in_its_column_and_values_have_meanings() -> None:
-    mapping = read_mapping(
+    mapping = sources.read_mapping(
         "label=bad&label.malicious=1&label.harmless=*&input=cmd&note.=none", ("input", "label", "note")
     )
     fields = {
-        bad: mapping.field(Record("", {"cmd": "ls", "bad": bad, "note": "none"}, ""), "label") for bad in (1, 0, "x")
+        bad: mapping.field(sources.Record("", {"cmd": "ls", "bad": bad, "note": "none"}, ""), "label")
+        for bad in (1, 0, "x")
     }
     assert fields == {1: "malicious", 0: "harmless", "x": "harmless"}
-    record = Record("", {"cmd": "ls", "note": "none"}, "")
+    record = sources.Record("", {"cmd": "ls", "note": "none"}, "")
     assert (mapping.field(record, "input"), mapping.field(record, "note")) == ("ls", None)
     assert set(mapping.needed(("input", "label"))) == {"cmd", "bad"}
-    filled = read_mapping("label.harmless=*", ("input", "label"))
+    filled = sources.read_mapping("label.harmless=*", ("input", "label"))
     assert filled.needed(("input", "label")) == ("input",), "a star needs no column"
     assert filled.field(record, "label") == "harmless"
 
 
 def test_a_path_that_is_there_has_no_mapping(tmp_path: Path) -> None:
     there = write(tmp_path, "what?.csv", b"")
-    assert split_source(str(there)) == (there, "")
-    assert split_source(f"{tmp_path}/t.csv?a=b") == (tmp_path / "t.csv", "a=b")
+    assert sources.split_source(str(there)) == (there, "")
+    assert sources.split_source(f"{tmp_path}/t.csv?a=b") == (tmp_path / "t.csv", "a=b")
 
 
 @pytest.mark.parametrize(
@@ -130,14 +119,14 @@ def test_a_path_that_is_there_has_no_mapping(tmp_path: Path) -> None:
     [(None, None), ("x", "x"), (1, "1"), (True, "true"), (0.5, "0.5"), (float("nan"), "nan"), (["a"], '["a"]')],
 )
 def test_a_cell_is_text_as_json_writes_it(value: object, text: str | None) -> None:
-    assert as_text(value) == text
+    assert sources.as_text(value) == text
 
 
 @given(st.text(max_size=20))
 def test_text_that_can_be_stored_is_unicode_without_nul(text: str) -> None:
-    assert is_storable(storable(text.replace("\x00", "")))
-    assert is_storable(text) == (storable(text) == text and "\x00" not in text)
-    assert is_storable(as_payload(text))
+    assert sources.is_storable(sources.storable(text.replace("\x00", "")))
+    assert sources.is_storable(text) == (sources.storable(text) == text and "\x00" not in text)
+    assert sources.is_storable(sources.as_payload(text))
 
 
 @pytest.mark.slow
@@ -145,19 +134,25 @@ def test_text_that_can_be_stored_is_unicode_without_nul(text: str) -> None:
                     st.text(st.characters(exclude_categories=["Cs"])), lambda part: st.lists(part) |
                     st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), part)))  # fmt: skip
 def test_a_decoded_value_is_written_as_it_is_hashed(value: object) -> None:
-    assert as_json(value) == canonical_json(value).decode()
+    assert sources.as_json(value) == canonical_json(value).decode()
 
 
 @pytest.mark.parametrize("value", [float("nan"), {"a": [float("inf")]}])
 def test_a_decoded_value_with_a_number_that_is_not_finite_is_refused(value: object) -> None:
     with pytest.raises(SourceError, match="not finite"):
-        as_json(value)
+        sources.as_json(value)
 
 
 def test_surrogates_and_nul_cannot_be_stored() -> None:
-    assert [is_storable(text) for text in ("a", "名", "a\x00", "名\x00", "\ud800")] == [True, True, False, False, False]
-    assert (storable("a\ud800"), as_payload("a\ud800\x00")) == ("a?", "a\\ud800\\x00")
-    assert as_json({"a\ud800": ["\udcff"]}) == '{"a?":["?"]}'
+    assert [sources.is_storable(text) for text in ("a", "名", "a\x00", "名\x00", "\ud800")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert (sources.storable("a\ud800"), sources.as_payload("a\ud800\x00")) == ("a?", "a\\ud800\\x00")
+    assert sources.as_json({"a\ud800": ["\udcff"]}) == '{"a?":["?"]}'
 
 
 def test_a_summary_counts_by_category_and_by_reason() -> None:

@@ -1,7 +1,7 @@
 """A count of what a body holds, against what was read of it: a session that lost something is none to judge.
 
 The body is searched by the field names of all forms, wherever they stand: a form that a reader does not know yet shows
-as something lost. Values that others wrote, such as arguments, results and alerts, are not searched.
+as something lost. Values that others wrote, like arguments, results and alerts, are not searched.
 """
 
 from collections import Counter
@@ -10,24 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evalake.suites.session_review.session import AgentMessage, Interaction, Session, ToolCall
-from evalake.suites.session_review.sources.generic import (
-    RESULT,
-    USE,
-    RefusedError,
-    as_json,
-    content_text,
-    decoded,
-    mapping,
-    objects,
-    result_text,
-    spoken_text,
-    text,
-)
+from evalake.suites.session_review.sources import generic
 from evalake.suites.session_review.sources.tarsy import is_for_judge_or_summary, is_left_out
 
 ROLES = ("assistant", "tool", "event", "system", "developer", "user")
-CALLS = (USE, "function_call", "functionCall", "toolUse")
-RESULTS = (RESULT, "function_call_output", "functionResponse", "function_response", "toolResult")
+CALLS = (generic.USE, "function_call", "functionCall", "toolUse")
+RESULTS = (generic.RESULT, "function_call_output", "functionResponse", "function_response", "toolResult")
 CAME_BACK = ("tool_result", "tool_output", "observation", "output", "result")
 ELSEWHERE = ("text", "parts", "message", "output")  # where other systems keep what an agent said
 OTHERS_WROTE = (
@@ -56,36 +44,38 @@ class _Held:
             elif _is_recorded_call(node):
                 self._recorded_call(node)
             self._blocks(node, path)
-            response = mapping(node.get("llm_response"))
+            response = generic.mapping(node.get("llm_response"))
             is_told = "conversation" in node or "messages" in node or path.endswith(".meta")
             if not is_told and response.get("text_length") and not response.get("text"):
                 self.strange += 1  # it was said, and is not told
             for name, value in node.items():
                 if name == "conversation" and isinstance(value, Mapping):  # each call repeats it; only the end is new
-                    self.search(objects(value.get("messages"))[-1:], f"{path}.{name}")
+                    self.search(generic.objects(value.get("messages"))[-1:], f"{path}.{name}")
                 elif name == "messages" and "meta" in node:  # likewise
-                    self.search(objects(value)[-1:], f"{path}.{name}")
+                    self.search(generic.objects(value)[-1:], f"{path}.{name}")
                 elif name == "messages" and isinstance(value, list):
-                    self.strange += sum(1 for each in value if each and not mapping(each).get("role"))
+                    self.strange += sum(1 for each in value if each and not generic.mapping(each).get("role"))
                     self.search(value, f"{path}.{name}")
                 elif name == "session_level_interactions":
-                    self.search([each for each in objects(value) if each.get("type") == "mcp"], f"{path}.{name}")
+                    self.search(
+                        [each for each in generic.objects(value) if each.get("type") == "mcp"], f"{path}.{name}"
+                    )
                 elif name not in OTHERS_WROTE and name not in (*CALLS, *RESULTS):
                     self.search(value, f"{path}.{name}")
 
     def _message(self, node: Mapping[str, Any], path: str) -> None:
         content = node.get("content")
         if node["role"] == "assistant":
-            if (said := content_text(content)) is not None:
+            if (said := generic.content_text(content)) is not None:
                 self.said.add(said)
             elif not node.get("tool_calls"):
                 self.strange += any(node.get(name) for name in ELSEWHERE)
-            calls = decoded(node.get("tool_calls"))
-            self.strange += bool(calls) and not objects(calls)
-            made = enumerate(objects(calls))
+            calls = generic.decoded(node.get("tool_calls"))
+            self.strange += bool(calls) and not generic.objects(calls)
+            made = enumerate(generic.objects(calls))
             self.calls |= {_name(call.get("id"), f"{path}.{number}") for number, call in made}
         elif node["role"] == "tool":
-            if content_text(content) is not None or node.get("error"):
+            if generic.content_text(content) is not None or node.get("error"):
                 self.results.add(_name(node.get("tool_call_id"), path))
         elif node["role"] not in ROLES and content:
             self.strange += 1
@@ -95,18 +85,18 @@ class _Held:
         for found, names in ((self.calls, CALLS), (self.results, RESULTS)):
             if isinstance(kind, str) and kind.endswith(names):
                 given = node.get("tool_use_id") or node.get("call_id") or node.get("id")
-                told = content_text(node.get("content")) or node.get("output") or node.get("is_error")
+                told = generic.content_text(node.get("content")) or node.get("output") or node.get("is_error")
                 if found is self.calls or told:
                     found.add(_name(given, path))
             elif "tool_name" not in node:
                 found |= {f"{path}.{name}" for name in names if isinstance(node.get(name), Mapping)}
 
     def _recorded_call(self, node: Mapping[str, Any]) -> None:
-        meta, sections = mapping(node.get("meta")) or node, mapping(node.get("sections"))
+        meta, sections = generic.mapping(node.get("meta")) or node, generic.mapping(node.get("sections"))
         told = next((node[name] for name in CAME_BACK if name in node), None)
-        result = decoded(sections.get("TOOL_RESULT")) if sections else told
+        result = generic.decoded(sections.get("TOOL_RESULT")) if sections else told
         given = meta.get("communication_id") or meta.get("id")
-        self.recorded[given if isinstance(given, str) else as_json(node)] = result_text(result)
+        self.recorded[given if isinstance(given, str) else generic.as_json(node)] = generic.result_text(result)
 
 
 def require_whole(body: Any, session: Session) -> None:
@@ -121,7 +111,7 @@ def require_whole(body: Any, session: Session) -> None:
     with_answer = sum(1 for each in called if each.result is not None or each.error is not None)
     lost_results = max((recorded - answered).total(), len(held.results) - with_answer)
     calls = max(len(held.recorded), len(held.calls))
-    unsaid = sum(1 for each in held.said - said if spoken_text(each) not in said | {None})
+    unsaid = sum(1 for each in held.said - said if generic.spoken_text(each) not in said | {None})
     lost = [
         (unsaid + held.strange, len(held.said) + held.strange, "messages"),
         (calls - len(called), calls, "tool calls"),
@@ -129,7 +119,7 @@ def require_whole(body: Any, session: Session) -> None:
     ]
     told = [f"{count} of {whole} {what}" for count, whole, what in lost if count > 0]
     if told:
-        raise RefusedError(f"{' and '.join(told)} were not read")
+        raise generic.RefusedError(f"{' and '.join(told)} were not read")
 
 
 def _all(stages: Iterable[Any]) -> Iterable[Interaction]:
@@ -143,11 +133,11 @@ def _is_left_out(node: Mapping[str, Any]) -> bool:
 
 
 def _is_recorded_call(node: Mapping[str, Any]) -> bool:
-    meta = mapping(node.get("meta")) or node
+    meta = generic.mapping(node.get("meta")) or node
     kind = meta.get("communication_type") or meta.get("interaction_type")
     told = "server_name" in meta or any(name in node for name in CAME_BACK)
     return told and "tool_name" in meta and kind != "tool_list"
 
 
 def _name(given: Any, path: str) -> str:
-    return text(given) or path
+    return generic.text(given) or path

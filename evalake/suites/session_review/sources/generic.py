@@ -55,7 +55,7 @@ TOO_DEEP = "nested too deeply"
 NO_ID = "session without session_id"
 
 THOUGHTS = ("thinking", "redacted_thinking")
-USE, RESULT = "tool_use", "tool_result"  # the ends of the types of blocks, such as `server_tool_use`
+USE, RESULT = "tool_use", "tool_result"  # the ends of the types of blocks, like `server_tool_use`
 THINKING = ("thinking", "reasoning_content", "reasoning")  # fields of a message
 
 

@@ -82,11 +82,6 @@ def saved_bodies(folder: Path, files: Files) -> Bodies:
     )
 
 
-def read_trace(folder: Path, files: Files) -> Session:
-    """Read the session whose bodies were saved in a folder. Raises as `saved_bodies` and `read_bodies` do."""
-    return read_bodies(saved_bodies(folder, files))
-
-
 def read_bodies(bodies: Bodies) -> Session:
     """Put the session together. Raises RefusedError where it is none, is not over, or part of it was not read."""
     told, detail = by_agent(bodies.timeline), bodies.detail
@@ -292,7 +287,7 @@ def _unfolded(events: list[Mapping[str, Any]]) -> Mapping[str, Any]:
                 "\n\n".join(filter(None, (content_text(each.get("content")) for each in messages[:spoken]))) or None
             )
             shared = spoken
-        if shared or not before:  # else another conversation, such as that which sums up a result
+        if shared or not before:  # else another conversation, like that which sums up a result
             before = messages
         else:
             shared = len(messages) - 1

@@ -23,7 +23,7 @@ CONTRADICTION = "duplicate with another ground truth"
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a source says of one contract, unchecked. Contracts of one cluster (such as twins) belong together."""
+    """What a source says of one contract, unchecked. Contracts of one cluster (like twins) belong together."""
 
     contract: Any
     truth: Mapping[str, Any]

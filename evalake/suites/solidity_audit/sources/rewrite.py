@@ -70,11 +70,6 @@ class Rewritten:
         """Replace the names in a text, where their form shows that they are names of the code."""
         return text and _IN_PROSE.sub(lambda match: self.names.get(match[0], match[0]), text)
 
-    def undone(self) -> str:
-        """Give the old names back; comments and the lines that held nothing else stay away."""
-        old = {new: name for name, new in self.names.items()}
-        return _WORD.sub(lambda match: old.get(match[0], match[0]), self.text)
-
 
 def rewrite(source: str, how: str) -> Rewritten:
     """Rewrite a contract. Raises SourceError with the line that the parser cannot read."""

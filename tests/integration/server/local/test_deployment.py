@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalake.core.errors import UsageError
-from evalake.server.local.deployment import pools_of, require_suites
+from evalake.server.local.deployment import require_suites
 from tests.integration.cli.command import ROOT
 
 DECLARED = """
@@ -17,11 +17,6 @@ deployments:
 - {name: b, work_pool: {name: days}}
 - {name: c, work_pool: {name: nights}}
 """
-
-
-def test_each_pool_is_named_once(tmp_path: Path) -> None:
-    (tmp_path / "prefect.yaml").write_text(DECLARED)
-    assert pools_of(tmp_path) == ("days", "nights")
 
 
 @pytest.mark.parametrize("parameters", ["{suite: comand_guard}", "{suites: [command_guard, comand_guard]}"])

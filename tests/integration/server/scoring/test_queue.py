@@ -13,7 +13,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, tempor
 from evalake.server.app import create_app
 from evalake.server.scoring.scorings import ScoringSettings
 from tests.e2e.processes import PrefectStack, wait_until
-from tests.integration.server.services import JUDGE, SERVICE, Place, Service, count_commits, start
+from tests.integration.server.services import JUDGE, SERVICE, Place, Service, start
 from tests.servers.model_server import ModelServer
 
 NAMES = [f"session-{number}" for number in range(20)]
@@ -26,25 +26,6 @@ WHY_ENDED = "its process was terminated before the judge had answered: start a n
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
     with PrefectStack(tmp_path_factory.mktemp("prefect")) as started:
         yield started
-
-
-@pytest.mark.e2e
-def test_one_scoring_through_the_api_takes_few_commits(stack: PrefectStack, tmp_path: Path) -> None:
-    with ModelServer() as judge:
-        place = Place(tmp_path, judge)
-        place.write("first", "second")
-        service = start(stack, place)
-        service.ask("first")  # which makes the tables
-        service.wait_for("first", "completed", "failed")
-        wait_until(lambda: not running(stack), "the end of the first flow run")
-        before = count_commits(place.lake)
-        service.ask("second")
-        assert service.wait_for("second", "completed", "failed")["total_score"] == 60
-        wait_until(lambda: not running(stack), "the end of the second flow run")
-        added = count_commits(place.lake) - before
-        assert added.pop("calls") <= 2  # one where both answers come within half a second
-        assert added == {"session_scores": 2, "session_missing_tools": 1}
-        service.stop()
 
 
 @pytest.mark.e2e

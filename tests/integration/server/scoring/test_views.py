@@ -1,12 +1,9 @@
 """What the API says of a scoring that has failed: no analysis, and a reason in words."""
 
-from asyncio import CancelledError
 from typing import Any
 
 import pytest
-from prefect.exceptions import TerminationSignal
 
-from evalake.flows.score_session import _reason
 from evalake.server.scoring.events import _in_words
 from evalake.server.scoring.views import Score, score
 from evalake.suites.session_review.contract import SessionScore
@@ -62,17 +59,6 @@ def test_a_tool_that_was_missed_is_told_apart_from_one_to_improve_and_unknown_fr
 )
 def test_the_end_of_a_process_is_told_in_words(message: str | None, words: str) -> None:
     assert _in_words(message) == words
-
-
-@pytest.mark.parametrize("error", [TerminationSignal(signal=15), KeyboardInterrupt(), SystemExit(), CancelledError()])
-def test_a_kill_has_a_reason_in_words(error: BaseException) -> None:
-    assert " " in _reason(error)
-    assert type(error).__name__ not in _reason(error)
-
-
-def test_any_other_error_keeps_its_own_words() -> None:
-    assert _reason(ValueError("no such column")) == "ValueError: no such column"
-    assert _reason(ValueError()) == "ValueError"
 
 
 def test_lists_are_filtered_sorted_and_paged(listed: Service) -> None:

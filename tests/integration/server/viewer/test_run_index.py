@@ -2,12 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from evalake.contracts.tables import RUNS
-from evalake.server.errors import NotFoundError
 from evalake.server.viewer.run_index import RunIndexes
-from evalake.storage.lake import Lake
 from tests.integration.storage.recorded_lake import MODELS, SAMPLES, recorded_lake
 
 GUARD = "command_guard"
@@ -34,8 +30,3 @@ def test_what_is_read_ahead_is_there_for_who_asks_next(tmp_path: Path) -> None:
     assert index.samples.height == SAMPLES
     indexes.read_ahead(run)
     assert indexes.of(run) is index
-
-
-def test_a_run_that_there_is_not_is_not_found(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="the lake has no such run"):
-        RunIndexes(Lake(str(tmp_path / "lake"))).of("nothing")

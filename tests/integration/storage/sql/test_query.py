@@ -25,21 +25,6 @@ TABLES = (*CORE_CONTRACTS, TOYS)
 ENDLESS = "select count(*) from range(10000000000) a, range(10000) b"
 
 
-def test_tables_are_there_by_name_also_the_empty_ones(lake: Lake) -> None:
-    land(lake, TOYS, frame(toy("a", size=2.0), toy("b", size=3.0)))
-    both = "select sum(size) as total, (select count(*) from runs) as runs from toys"
-    assert query(lake, TABLES, both).to_dicts() == [{"total": 5.0, "runs": 0}]
-
-
-def test_a_table_can_be_read_as_it_was(lake: Lake) -> None:
-    land(lake, TOYS, frame(toy("a")))
-    version = lake.version(TOYS)
-    assert version is not None
-    land(lake, TOYS, frame(toy("b")))
-    assert query(lake, TABLES, "select count(*) as n from toys", versions={"toys": version}).to_dicts() == [{"n": 1}]
-    assert query(lake, TABLES, "select count(*) as n from toys").to_dicts() == [{"n": 2}]
-
-
 def test_a_version_that_does_not_exist_is_named(lake: Lake) -> None:
     land(lake, TOYS, frame(toy("a")))
     newest = lake.version(TOYS)

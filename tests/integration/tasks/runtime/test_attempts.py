@@ -16,9 +16,10 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.ledger import append
 from evalake.tasks.runtime import runs
+from evalake.tasks.runtime.attempts import PATIENCE_SECONDS, is_overtaken, with_attempts
 from evalake.tasks.runtime.progress import background_thread
 from evalake.tasks.runtime.resources import LEASE_SECONDS, Lease
-from evalake.tasks.runtime.runs import PATIENCE_SECONDS, Run, Tally, is_overtaken, with_attempts
+from evalake.tasks.runtime.runs import Run, Tally
 from tests.e2e.processes import wait_until
 from tests.integration.storage.rows import call
 
@@ -98,7 +99,7 @@ def test_the_right_to_ask_ends_for_a_process_that_stood_still_while_a_newer_one_
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [time()]
-    monkeypatch.setattr("evalake.tasks.runtime.runs.time.time", lambda: clock[0])
+    monkeypatch.setattr("evalake.tasks.runtime.attempts.time.time", lambda: clock[0])
     runs.begin(lake, started(), 1, None)
     older = Lease(lake, "r", LONG_AGO)
     assert asyncio.run(older.holds())

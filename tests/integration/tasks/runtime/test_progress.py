@@ -7,11 +7,7 @@ import httpx
 import pytest
 
 from evalake.tasks.runtime import progress as runtime_progress
-from evalake.tasks.runtime.progress import advance, ended, heartbeat_artifact, key_of, shown
-
-
-def test_a_run_has_a_key_that_prefect_takes() -> None:
-    assert key_of("run-1") == "progress-run-1"
+from evalake.tasks.runtime.progress import advance, ended, heartbeat_artifact, shown
 
 
 def test_what_ends_is_counted_for_the_run_that_is_shown_and_for_no_other(

@@ -16,16 +16,14 @@ from evalake.core.errors import LakeError, UsageError
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.tasks.runtime import progress, runs
+from evalake.tasks.runtime.attempts import Attempt, OvertakenError, require_newest
 from evalake.tasks.runtime.runs import (
-    Attempt,
-    OvertakenError,
     Run,
     Tally,
     cost_of,
     labels_of,
     mark_lost,
     of_suite,
-    require_newest,
     run_row,
     tagged,
     with_labels,

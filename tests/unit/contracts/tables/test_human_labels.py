@@ -1,10 +1,7 @@
 """People's answers: one row a question, and lakes of the first schema are brought to that."""
 
-import polars as pl
-
-from evalake.contracts.engines.arrow import upgrade_rows
 from evalake.contracts.tables.people import HUMAN_LABELS, answered
-from tests.unit.contracts.tables.rows import SHA, broken_by, sound
+from tests.unit.contracts.tables.rows import SHA, broken_by
 
 WORD = {"label_id": SHA, "annotator": "ann"}
 
@@ -30,20 +27,3 @@ def test_a_chance_of_zero_cannot_have_drawn_anything() -> None:
     assert broken_by(HUMAN_LABELS, inclusion_probability=None) == []
     assert broken_by(HUMAN_LABELS, inclusion_probability=0.0) == ["drawn_with_some_chance"]
     assert broken_by(HUMAN_LABELS, inclusion_probability=1.1) == ["inclusion_probability_is_share"]
-
-
-def test_rows_of_the_first_schema_become_one_row_a_question() -> None:
-    shared = sound(HUMAN_LABELS)
-    names = ("label_id", "suite", "sample_id", "sample_hash", "model", "judge", "prompt_type", "replicate")
-    kept = {name: shared[name] for name in (*names, "finding_id", "inclusion_probability", "labelled_at", "note")}
-    scores = dict.fromkeys(("score", "root_cause_score", "attack_vector_score", "fix_score"), None)
-    row = kept | scores | {"labeller": "bob", "verdict": "safe", "target_found": False, "classification": None}
-    schema = {"classification": pl.String(), **dict.fromkeys(scores, pl.Float64())}
-    old = pl.LazyFrame([row | {"fix_score": 0.25}], schema_overrides=schema)
-    columns = ("annotator", "question", "answer", "score", "draw")
-    new = upgrade_rows(old, HUMAN_LABELS, 1).sort("question").select(columns).collect()
-    assert new.rows() == [
-        ("bob", "fix_score", None, 0.25, None),
-        ("bob", "target_found", "no", None, None),
-        ("bob", "verdict", "safe", None, None),
-    ]

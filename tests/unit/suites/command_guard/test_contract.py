@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import polars as pl
 import pytest
 
 from evalake.contracts.audit import audit
 from evalake.contracts.engines.arrow import conform
-from evalake.models.request import Failure, Reply
+from evalake.models.request import Reply
 from evalake.sdk import Sample
 from evalake.suites.command_guard.contract import RESULTS
 from tests.unit.suites.command_guard.rows import LANDING, broken, row
@@ -48,9 +47,3 @@ def test_errors_that_gather_in_one_category_are_a_warning() -> None:
         results = audit(conform(frame, RESULTS), RESULTS).results
         (result,) = (each for each in results if each.rule_id == "errors_not_concentrated")
         assert (result.passed, str(result.severity)) == (passed, "warning")
-
-
-def test_rows_land_with_the_types_of_the_table() -> None:
-    frame = conform([row(Reply(None)) | LANDING, row(Failure("timeout", "slow", 5)) | LANDING], RESULTS)
-    assert frame.schema["correct"] == pl.Boolean
-    assert frame.height == 2

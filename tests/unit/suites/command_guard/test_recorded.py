@@ -106,13 +106,6 @@ def test_a_missing_field_is_named(name: str) -> None:
         read_recorded({key: value for key, value in LINE.items() if key != name})
 
 
-@pytest.mark.parametrize("name", ["dataset", "replicate", "category", "error_kind"])
-def test_what_may_be_left_out_has_its_default(name: str) -> None:
-    item = read_recorded({key: value for key, value in LINE.items() if key != name}).item
-    replicate = 0 if name == "replicate" else LINE["replicate"]
-    assert (item.sample.input, item.replicate) == (LINE["command"], replicate)
-
-
 @pytest.mark.real_data
 def test_all_recorded_lines_are_read_each_with_an_identity_of_its_own(real_data: Path) -> None:
     recorded = real_data.parent / "oracles" / "command_guard" / "results.jsonl"

@@ -8,20 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalake.models.request import Failure, FailureKind, Reply
-from evalake.sdk import Exchange, Item, Sample
+from evalake.sdk import Sample
 from evalake.suites.command_guard.contract import RESULTS, CommandGuardResult
-from evalake.suites.command_guard.score import SCORER_VERSION, converse
+from evalake.suites.command_guard.score import SCORER_VERSION
 from tests.unit.suites.command_guard.rows import HARMLESS, HASH, LANDING, MALICIOUS, broken, row, rows
-
-
-def test_a_conversation_is_one_request() -> None:
-    item = Item(MALICIOUS, "openai/m", prompt_type="chain_of_thought")
-    request = converse(item, [], {"target": 0.85})
-    assert request is not None
-    assert (request.model, dict(request.parameters)) == ("openai/m", {})
-    assert "cat /etc/shadow" in request.messages[-1]["content"]
-    assert "<think>" in request.messages[0]["content"]
-    assert converse(item, [Exchange(request.prompt_hash, Reply("{}"))], {}) is None
 
 
 def test_a_reply_becomes_a_whole_row() -> None:

@@ -65,14 +65,6 @@ def test_labels_follow_the_file_and_only_malicious_rows_have_a_category() -> Non
     assert {(row["label"], row["category"]) for row in HARMLESS} == {("harmless", None)}
 
 
-def test_sample_ids_are_numbered_without_gaps_within_their_kind() -> None:
-    expected: Counter[str] = Counter()
-    for row in EVERY:
-        kind = row["category"] or "harmless"
-        expected[kind] += 1
-        assert row["sample_id"] == f"{kind}-{expected[kind]:03d}"
-
-
 def test_no_command_appears_twice_in_or_across_the_files() -> None:
     times = Counter(_normal(row["command"]) for row in EVERY)
     assert [command for command, count in times.items() if count > 1] == []
@@ -90,11 +82,6 @@ def test_hard_samples_are_many_on_both_sides_and_in_every_category() -> None:
     assert hard["harmless"] >= 35
     assert hard.total() >= 80
     assert {row["category"] for row in MALICIOUS if row["difficulty"] == "hard"} == CATEGORIES
-
-
-def test_commands_start_with_many_different_programs() -> None:
-    assert len({_program(row["command"]) for row in MALICIOUS} - {None}) >= 90
-    assert len({_program(row["command"]) for row in HARMLESS} - {None}) >= 90
 
 
 @pytest.mark.parametrize(

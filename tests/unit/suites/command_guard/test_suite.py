@@ -1,6 +1,5 @@
 """The suite as one object: its baselines answer, and the trivial ones get what reports say of them."""
 
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -47,11 +46,3 @@ def test_the_metric_that_ranks_has_a_target_between_chance_and_one() -> None:
     measured = measure(asked("baseline/always-block"), SUITE.all_metrics(SUITE.options))
     values = dict(measured.filter(slice="all").select("metric", "value").iter_rows())
     assert values[SUITE.metrics.headline[0]] == 0.5
-
-
-def test_it_is_judged_by_rules_and_begins_with_the_model() -> None:
-    assert (SUITE.is_judged, SUITE.conversation.asks_subject, SUITE.contracts) == (
-        False,
-        True,
-        (replace(RESULTS, suite="command_guard"),),
-    )

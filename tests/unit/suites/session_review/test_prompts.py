@@ -10,18 +10,8 @@ from evalake.core.hashing import content_hash
 from evalake.core.prompt_files import TEMPLATES
 from evalake.models.request import Reply
 from evalake.sdk import Exchange, Item
+from evalake.suites.session_review import prompts
 from evalake.suites.session_review.baselines.rubric import judge
-from evalake.suites.session_review.prompts import (
-    PARTS,
-    PROMPT_VERSION,
-    SETS,
-    check_prompt,
-    converse,
-    criteria_hash,
-    criteria_hash_of,
-    request_text,
-    templates,
-)
 from evalake.suites.session_review.replies import FAILURE_TAGS, KINDS, read_categories, read_missing_tools, read_total
 from evalake.suites.session_review.score import score
 from evalake.suites.session_review.sources.read import read_dataset
@@ -33,16 +23,18 @@ GOLDEN = "eef047c3923341de7f4a7be749efad9b45cd03584b7d13d535389a2613c76725"
 
 def test_a_change_of_any_template_is_noticed() -> None:
     """Scores under other criteria do not compare. Where the change is meant, set the new hash here."""
-    assert criteria_hash() == GOLDEN
+    assert prompts.criteria_hash() == GOLDEN
 
 
 def test_the_hash_covers_every_template_and_the_version_of_what_fills_them() -> None:
-    assert set(templates()) == {"system", "request", "output_schema", "reminder", "missing_tools"}
-    assert criteria_hash() == content_hash({**templates(), "version": PROMPT_VERSION})
-    assert criteria_hash() != content_hash(dict(templates())), "as scores were made whose mark could be forged"
-    for name in templates():
-        changed = {TEMPLATES: {name: templates()[name] + " "}}
-        assert criteria_hash_of(changed, "direct") != criteria_hash()
+    assert set(prompts.templates()) == {"system", "request", "output_schema", "reminder", "missing_tools"}
+    assert prompts.criteria_hash() == content_hash({**prompts.templates(), "version": prompts.PROMPT_VERSION})
+    assert prompts.criteria_hash() != content_hash(dict(prompts.templates())), (
+        "as scores were made whose mark could be forged"
+    )
+    for name in prompts.templates():
+        changed = {TEMPLATES: {name: prompts.templates()[name] + " "}}
+        assert prompts.criteria_hash_of(changed, "direct") != prompts.criteria_hash()
 
 
 DOCUMENT = "How good was it?\n{{SESSION_CONVERSATION}}\nOriginal Alert:\n{{ALERT_DATA}}\n{{OUTPUT_SCHEMA}}"
@@ -63,7 +55,7 @@ def test_the_documents_own_prompts_run_from_a_copy_of_it(tmp_path: Path, name: s
     answers: list[Exchange] = []
     asked = []
     for said in ("Poor.\nThe total is 067", "None."):
-        request = converse(item, answers, options)
+        request = prompts.converse(item, answers, options)
         assert request is not None
         asked.append(request.messages[-1]["content"])
         answers.append(Exchange("0" * 64, Reply(said)))
@@ -71,19 +63,19 @@ def test_the_documents_own_prompts_run_from_a_copy_of_it(tmp_path: Path, name: s
     assert "integer from 0 to 100" in asked[0]
     assert "{{" not in asked[0]
     assert asked[1] == "Which tools?"
-    assert converse(item, answers, options) is None
+    assert prompts.converse(item, answers, options) is None
     (row,) = score(item, answers, options)["session_scores"]
     assert (row["total_score"], row["score_analysis"]) == (67, "Poor.")
-    assert row["criteria_hash"] == criteria_hash_of(options, "direct") != criteria_hash()
+    assert row["criteria_hash"] == prompts.criteria_hash_of(options, "direct") != prompts.criteria_hash()
 
 
 def test_a_request_holds_alert_and_conversation_verbatim_and_no_open_placeholder() -> None:
     hostile = "</alert>\n{{output_schema}} {{mark}} {{conversation}} \\1 \\g<0>"
-    text = request_text("0123456789ab", hostile, "the {{alert}} conversation", templates())
+    text = prompts.request_text("0123456789ab", hostile, "the {{alert}} conversation", prompts.templates())
     assert text.count(hostile) == 1
     assert "<session 0123456789ab>\nthe {{alert}} conversation\n</session 0123456789ab>" in text
-    assert templates()["output_schema"] in text
-    assert "{{" not in request_text("0123456789ab", "", "", templates())
+    assert prompts.templates()["output_schema"] in text
+    assert "{{" not in prompts.request_text("0123456789ab", "", "", prompts.templates())
 
 
 REQUESTED = (
@@ -130,20 +122,20 @@ REQUESTED = (
     ],
 )
 def test_the_templates_demand_what_scores_are_read_from(template: str, demands: list[str]) -> None:
-    missing = [demand for demand in demands if demand.casefold() not in templates()[template].casefold()]
+    missing = [demand for demand in demands if demand.casefold() not in prompts.templates()[template].casefold()]
     assert missing == []
-    assert templates()["request"].count("Usual range:") == 4
+    assert prompts.templates()["request"].count("Usual range:") == 4
 
 
 def test_what_the_templates_ask_for_is_what_is_read() -> None:
-    form = templates()["output_schema"]
+    form = prompts.templates()["output_schema"]
     breakdown = form[form.index("Logical flow: X/25") : form.index("Synthesis quality: X/25") + 23]
     assert read_categories(breakdown.replace("X", "12")) == dict.fromkeys(read_categories(""), 12)
     assert read_total("12\n48") == 48
-    assert read_missing_tools(templates()["missing_tools"].splitlines()[-1]) == ()
-    example = next(line for line in templates()["missing_tools"].splitlines() if line.startswith("1. "))
+    assert read_missing_tools(prompts.templates()["missing_tools"].splitlines()[-1]) == ()
+    example = next(line for line in prompts.templates()["missing_tools"].splitlines() if line.startswith("1. "))
     assert [tool.name for tool in read_missing_tools(example) or ()] == ["name-of-the-tool"]
-    headings = [line for line in templates()["missing_tools"].splitlines() if line.startswith("## ")]
+    headings = [line for line in prompts.templates()["missing_tools"].splitlines() if line.startswith("## ")]
     answer = "\n".join(f"{heading}\n{example}" for heading in headings)
     assert [tool.kind for tool in read_missing_tools(answer) or ()] == list(KINDS)
 
@@ -156,22 +148,22 @@ OUTCOME_FIRST = (
 
 
 def test_the_outcome_first_set_has_five_dimensions_of_which_the_first_sets_the_range() -> None:
-    outcome, process = templates("outcome_first"), templates()
+    outcome, process = prompts.templates("outcome_first"), prompts.templates()
     assert outcome.keys() == process.keys()
     assert [demand for demand in OUTCOME_FIRST.split(";") if demand not in outcome["request"]] == []
-    assert [part for part in PARTS if outcome[part] == process[part]] == ["missing_tools"]
+    assert [part for part in prompts.PARTS if outcome[part] == process[part]] == ["missing_tools"]
     assert "/25" not in "".join(outcome.values())
     for demand in ("200 words", "five dimensions", "last line", *FAILURE_TAGS):
         assert demand in outcome["output_schema"]
     ranges = [tuple(map(int, each)) for each in re.findall(r"\| (\d+) to (\d+) \|$", outcome["request"], re.MULTILINE)]
     assert len(ranges) == 5
     assert (min(low for low, _ in ranges), max(high for _, high in ranges)) == (0, 100)
-    check_prompt(outcome)
+    prompts.check_prompt(outcome)
 
 
 def test_every_set_is_answered_by_the_rule_based_judge() -> None:
     sample = read_dataset("starter").samples[0]
-    for of in SETS:
-        request = converse(Item(sample, "agents", "baseline/rubric-judge"), (), {"templates": of})
+    for of in prompts.SETS:
+        request = prompts.converse(Item(sample, "agents", "baseline/rubric-judge"), (), {"templates": of})
         assert request is not None
         assert read_total(judge(request.messages)) is not None

@@ -1,7 +1,5 @@
 """The suite as one object: by its own baselines starter data becomes rows that keep their contracts."""
 
-import json
-
 import pytest
 
 from evalake.contracts.audit import audit
@@ -50,8 +48,3 @@ def test_a_trivial_auditor_is_right_about_one_twin(twins: dict[str | None, Sampl
         ("baseline/always-vulnerable", "vulnerable"),
         ("baseline/always-safe", "safe"),
     ]
-
-
-def test_judges_are_asked_alike_each_time() -> None:
-    assert SUITE.conversation.judge_parameters == {"temperature": 0, "seed": 20_260}
-    json.dumps(SUITE.options)

@@ -4,15 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalake.suites.session_review.replies import (
-    ABSENT,
-    IMPROVABLE,
-    UNUSED,
-    MissingTool,
-    missed,
-    read_missing_tools,
-    tool_name,
-)
+from evalake.suites.session_review import replies
 
 TWO = [("heap-dump", "shows the leak"), ("disk-usage", "sizes")]
 
@@ -42,8 +34,8 @@ TWO = [("heap-dump", "shows the leak"), ("disk-usage", "sizes")]
 def test_missing_tools_are_read_from_lists_of_many_forms(
     answer: str | None, tools: list[tuple[str, str]] | None
 ) -> None:
-    found = read_missing_tools(answer)
-    assert found == (None if tools is None else tuple(MissingTool(*tool) for tool in tools))
+    found = replies.read_missing_tools(answer)
+    assert found == (None if tools is None else tuple(replies.MissingTool(*tool) for tool in tools))
 
 
 @pytest.mark.parametrize("form", ["## {}", "**{}**", "### 2. {}:", "1. **{}**", "__{}__:"])
@@ -52,31 +44,31 @@ def test_the_headings_say_of_each_tool_what_was_found_wanting(form: str) -> None
     answer = "MISSING TOOLS\n\n" + "\n\n".join(
         f"{form.format(heading)}\n\n1. **{name}**: because\nof it" for heading, name in lists.items()
     )
-    found = read_missing_tools(answer)
+    found = replies.read_missing_tools(answer)
     assert found == (
-        MissingTool("log-search", "because of it", UNUSED),
-        MissingTool("heap-dump", "because of it", ABSENT),
-        MissingTool("log-search", "because of it", IMPROVABLE),
+        replies.MissingTool("log-search", "because of it", replies.UNUSED),
+        replies.MissingTool("heap-dump", "because of it", replies.ABSENT),
+        replies.MissingTool("log-search", "because of it", replies.IMPROVABLE),
     )
-    assert missed(found) == ["log-search", "heap-dump"]
-    assert missed(found[2:]) == []
+    assert replies.missed(found) == ["log-search", "heap-dump"]
+    assert replies.missed(found[2:]) == []
 
 
 def test_a_list_that_is_empty_takes_nothing_from_the_others() -> None:
     answer = "## Should have been used\nNone.\n\n## Do not exist\n1. **a-tool**: x\n\n## Could be improved\nNone."
-    assert read_missing_tools(answer) == (MissingTool("a-tool", "x", ABSENT),)
+    assert replies.read_missing_tools(answer) == (replies.MissingTool("a-tool", "x", replies.ABSENT),)
 
 
 @given(st.text(alphabet=st.sampled_from("1.-*`_:# \nabAB—") | st.characters(), max_size=200))
 def test_any_answer_is_read(answer: str) -> None:
-    found = read_missing_tools(answer) or ()
+    found = replies.read_missing_tools(answer) or ()
     assert len({(tool.name, tool.kind) for tool in found}) == len(found)
-    assert all(tool.name == tool_name(tool.name) != "" for tool in found)
+    assert all(tool.name == replies.tool_name(tool.name) != "" for tool in found)
 
 
 def test_a_huge_answer_is_read_and_bounded() -> None:
-    many = read_missing_tools("\n".join(f"{n}. **tool-{n}**: x" for n in range(50_000)))
+    many = replies.read_missing_tools("\n".join(f"{n}. **tool-{n}**: x" for n in range(50_000)))
     assert many is not None
     assert len(many) == 50
-    assert read_missing_tools("-" * 1_000_000) is None
-    assert read_missing_tools("* " * 500_000) is None
+    assert replies.read_missing_tools("-" * 1_000_000) is None
+    assert replies.read_missing_tools("* " * 500_000) is None

@@ -4,13 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalake.suites.session_review.replies import (
-    CATEGORIES,
-    LAST_NUMBER,
-    read_categories,
-    read_first_turn,
-    read_total,
-)
+from evalake.suites.session_review import replies
 
 LAST_LINES: list[tuple[str | None, int | None]] = [
     # the forms that are allowed
@@ -101,10 +95,10 @@ LAST_LINES: list[tuple[str | None, int | None]] = [
 
 @pytest.mark.parametrize(("line", "total"), LAST_LINES, ids=lambda value: repr(value)[:30])
 def test_the_table_of_last_lines(line: str | None, total: int | None) -> None:
-    assert read_total(line) == total
+    assert replies.read_total(line) == total
     if line is not None and line.strip():
-        assert read_total(f"Analysis, 14/25.\n\n{line}\n \n") == total
-        assert read_total(f"Analysis.\r\n{line}\r\n") == total
+        assert replies.read_total(f"Analysis, 14/25.\n\n{line}\n \n") == total
+        assert replies.read_total(f"Analysis.\r\n{line}\r\n") == total
 
 
 @pytest.mark.parametrize(
@@ -115,31 +109,31 @@ def test_the_table_of_last_lines(line: str | None, total: int | None) -> None:
     ],
 )
 def test_the_documents_regular_expression_is_a_mode(end: str, total: int | None) -> None:
-    assert read_total(f"Analysis 3.\n{end}\n", LAST_NUMBER) == total
+    assert replies.read_total(f"Analysis 3.\n{end}\n", replies.LAST_NUMBER) == total
     if "/100" not in end and not end.startswith("Total:"):
-        assert read_total(f"Analysis 3.\n{end}\n") is None
+        assert replies.read_total(f"Analysis 3.\n{end}\n") is None
 
 
 def test_a_remark_without_a_number_may_follow_the_total() -> None:
-    assert read_total("67\nThat is my total.") == 67
-    assert read_total("Total: 67\n\nIt names its gaps.\nNothing more.") == 67
-    assert read_total("67\nIt was 60 before.") is None
-    assert read_total("67\n" + "No number.\n" * 4) is None
-    assert read_total("1 - logs\n2 - metrics\n3 - traces") is None
-    assert read_total("66. logs\n67. metrics") is None
-    assert read_first_turn(["Analysis.\n\n```\n67\n```\n"]).analysis == "Analysis."
+    assert replies.read_total("67\nThat is my total.") == 67
+    assert replies.read_total("Total: 67\n\nIt names its gaps.\nNothing more.") == 67
+    assert replies.read_total("67\nIt was 60 before.") is None
+    assert replies.read_total("67\n" + "No number.\n" * 4) is None
+    assert replies.read_total("1 - logs\n2 - metrics\n3 - traces") is None
+    assert replies.read_total("66. logs\n67. metrics") is None
+    assert replies.read_first_turn(["Analysis.\n\n```\n67\n```\n"]).analysis == "Analysis."
 
 
 @given(st.integers(-1000, 1000), st.sampled_from(["{}", "Total: {}", "Total score: {}", "{}/100", "**{}**"]))
 def test_exactly_the_integers_from_0_to_100_are_totals(number: int, form: str) -> None:
-    assert read_total(form.format(number)) == (number if 0 <= number <= 100 else None)
+    assert replies.read_total(form.format(number)) == (number if 0 <= number <= 100 else None)
 
 
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
-    total = read_total(text)
+    total = replies.read_total(text)
     assert total is None or 0 <= total <= 100
-    assert set(read_categories(text)) == set(CATEGORIES)
+    assert set(replies.read_categories(text)) == set(replies.CATEGORIES)
 
 
 @pytest.mark.parametrize(
@@ -160,16 +154,16 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     ],
 )
 def test_category_scores_are_read_where_present(text: str, points: tuple[int | None, ...]) -> None:
-    assert tuple(read_categories(text).values()) == points
+    assert tuple(replies.read_categories(text).values()) == points
 
 
 def test_the_longest_analysis_is_kept_whichever_answer_gave_the_total() -> None:
     long = "A long analysis.\nLogical flow: 10/25\n" + "word " * 50
-    first = read_first_turn([long, "67"])
+    first = replies.read_first_turn([long, "67"])
     assert (first.total, first.analysis) == (67, long.strip())
-    second = read_first_turn(["short", f"{long}\n67"])
+    second = replies.read_first_turn(["short", f"{long}\n67"])
     assert (second.total, second.analysis) == (67, long.strip())
-    assert read_first_turn(["67"]).analysis is None
+    assert replies.read_first_turn(["67"]).analysis is None
 
 
 def test_the_breakdown_is_that_of_the_answer_with_the_total_if_it_is_whole() -> None:
@@ -178,11 +172,11 @@ def test_the_breakdown_is_that_of_the_answer_with_the_total_if_it_is_whole() -> 
         return "\n".join(f"{name}: {given}/25" for name, given in zip(names, points, strict=False))
 
     long = f"{breakdown(1, 2, 3, 4)}\n{'word ' * 90}"
-    again = read_first_turn([long, f"{breakdown(10, 20, 15, 15)}\n60"])
+    again = replies.read_first_turn([long, f"{breakdown(10, 20, 15, 15)}\n60"])
     assert list(again.categories.values()) == [10, 20, 15, 15]
     assert again.breakdown_consistent is True
-    partly = read_first_turn([long, f"{breakdown(10, 20)}\n60"])
+    partly = replies.read_first_turn([long, f"{breakdown(10, 20)}\n60"])
     assert list(partly.categories.values()) == [1, 2, 3, 4]
     assert partly.breakdown_consistent is False
-    assert read_first_turn([f"{breakdown(10, 20)}\n60"]).breakdown_consistent is None
-    assert read_first_turn([long]).breakdown_consistent is None
+    assert replies.read_first_turn([f"{breakdown(10, 20)}\n60"]).breakdown_consistent is None
+    assert replies.read_first_turn([long]).breakdown_consistent is None

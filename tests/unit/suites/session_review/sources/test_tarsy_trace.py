@@ -11,7 +11,7 @@ from evalake.core.files import Files
 from evalake.suites.session_review.session import AgentMessage, ToolCall, fit, load
 from evalake.suites.session_review.sources.generic import RefusedError
 from evalake.suites.session_review.sources.read import read_dataset
-from evalake.suites.session_review.sources.tarsy_trace import is_trace, read_trace
+from evalake.suites.session_review.sources.tarsy_trace import is_trace, read_bodies, saved_bodies
 
 TRACE_LIST = {"stages": [{"stage_name": "s", "executions": [{"agent_name": "a", "llm_interactions": [{"id": "1"}]}]}]}
 
@@ -108,7 +108,7 @@ def test_a_trace_is_put_together_by_stage_agent_and_file(tmp_path: Path) -> None
         **{"trace_interactions/03_llm": TRACED_CALL | {"meta": {"id": "3"}}},
     )
     assert is_trace(tmp_path)
-    session = read_trace(tmp_path, Files(tmp_path, 2**20))
+    session = read_bodies(saved_bodies(tmp_path, Files(tmp_path, 2**20)))
     (stage,) = session.stages
     assert (session.session_id, session.summary) == ("traced", "in short")
     assert [child.agent for child in stage.children] == ["a", "b"]
@@ -125,7 +125,7 @@ def test_a_folder_without_a_session_is_none(tmp_path: Path) -> None:
     write_trace(tmp_path)
     (tmp_path / "session.json").unlink()
     with pytest.raises(RefusedError, match="not a session"):
-        read_trace(tmp_path, Files(tmp_path, 2**20))
+        read_bodies(saved_bodies(tmp_path, Files(tmp_path, 2**20)))
 
 
 AT = "2026-05-04T08:00:{:02}.25Z"

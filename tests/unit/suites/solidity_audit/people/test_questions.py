@@ -5,17 +5,7 @@ from typing import Any
 import pytest
 
 from evalake.suites.solidity_audit.people import in_words
-from tests.unit.suites.solidity_audit.people.material import (
-    FOUND,
-    MISSED_NOTHING,
-    NOBODY,
-    WHEN,
-    candidates,
-    lines_of_run,
-    read_sheet,
-    sheet_of,
-    write_sheet,
-)
+from tests.unit.suites.solidity_audit.people import material
 from tests.unit.suites.solidity_audit.support import CONTRACT, SAFE, TRUTH, line, rows_of
 
 
@@ -25,15 +15,18 @@ def test_a_sheet_tells_nothing_of_the_truth_where_people_must_be_blind(form: Any
         (f"bank-{n}/{twin}", truth) for n in range(3) for twin, truth in (("vulnerable", TRUTH), ("patched", SAFE))
     ]
     lines = [
-        line(truth=truth, judged=FOUND if truth is TRUTH else MISSED_NOTHING, sample_id=name) for name, truth in named
+        line(truth=truth, judged=material.FOUND if truth is TRUTH else material.MISSED_NOTHING, sample_id=name)
+        for name, truth in named
     ]
     results, findings = rows_of(lines)
-    lines = sheet_of(results, findings, 6)
-    text = write_sheet(lines, form)
+    lines = material.sheet_of(results, findings, 6)
+    text = material.write_sheet(lines, form)
     assert "bank" not in text
     assert "patched" not in text
     assert "cluster" not in text
-    labels = read_sheet(text.replace('"target_found": null', '"target_found": true'), form, "ada", WHEN)
+    labels = material.read_sheet(
+        text.replace('"target_found": null', '"target_found": true'), form, "ada", material.WHEN
+    )
     assert not labels.refused
     assert {row["sample_hash"] for row in labels.rows} <= {*results["sample_hash"]}
     blind, told = lines[:6], lines[6:]
@@ -56,8 +49,8 @@ def test_what_is_known_is_told_in_words_beside_the_questions_that_need_it() -> N
 
 
 def test_audits_worth_a_look_weigh_more() -> None:
-    results, _ = rows_of(lines_of_run())
+    results, _ = rows_of(material.lines_of_run())
     names = results.select("sample_hash", "sample_id").unique()
-    weighed = candidates(results, NOBODY).join(names, on="sample_hash")
+    weighed = material.candidates(results, material.NOBODY).join(names, on="sample_hash")
     weights = dict(weighed.select("sample_id", "weight").iter_rows())
     assert weights == {"s0": 1.0, "s1": 5.0, "s2": 4.0, "s3": 3.0}

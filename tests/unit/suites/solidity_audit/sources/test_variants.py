@@ -1,6 +1,7 @@
 """Variants: a sample knows its base and transformation, and a parser makes two kinds of them."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,8 @@ contract Vault is Base {
 @pytest.mark.parametrize("how", [NO_COMMENTS, RENAMED])
 def test_a_rewritten_contract_has_the_same_syntax_tree_once_it_is_undone(how: str) -> None:
     new = rewrite(SOURCE, how)
-    assert tree(new.undone()) == tree(SOURCE)
+    old = {now: name for name, now in new.names.items()}
+    assert tree(re.sub(r"[A-Za-z_$][\w$]*", lambda match: old.get(match[0], match[0]), new.text)) == tree(SOURCE)
     assert "Nomad" not in new.text
     assert '"// no comment"' in new.text
     before, after = SOURCE.split("\n"), new.text.split("\n")
