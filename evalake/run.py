@@ -76,7 +76,7 @@ class Run:
     def headline(self) -> pl.DataFrame:
         """Read the headline metrics over all samples, with their intervals and the share of missing items.
 
-        `missing` is null where no coverage is kept, like that of panels.
+        `missing` is null where the evalake that made the run kept no coverage.
         """
         values = self.metrics().filter(slice="all")
         chosen = values.filter(values["metric"].is_in(find_suite(self.suite, self.lake).metrics.headline))

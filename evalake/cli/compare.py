@@ -64,11 +64,9 @@ def compare(
 
     compared = compare_sides(Lake(lake), a, b, run_id=run, tag=tag, metric=metric, force=force, corrected=corrected)
     if markdown is not None:
-        write_text(markdown, markdown_of(compared.rows, [*compared.warnings, *compared.notes]))
-    for warning in compared.warnings:
-        say(f"compared by force: {warning}")
-    for note in compared.notes:
-        say(note if corrected else f"missing: {note}")
+        write_text(markdown, markdown_of(compared.rows, compared.remarks))
+    for remark in compared.remarks:
+        say(remark)
     if style is Format.table:
         _print(compared)
         # The slices of a headline metric, or of another metric

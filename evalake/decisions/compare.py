@@ -59,9 +59,15 @@ class Comparison:
 
     suite: Suite
     rows: pl.DataFrame
-    warnings: Sequence[str]
+    forced: Sequence[str]
+    """Why the two do not compare, where they are compared by force."""
     notes: Sequence[str] = ()
-    """What either side lacks, by kind."""
+    """What either side lacks, which metrics claim nothing, and how rates are corrected."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """Everything that a reader must know, as sentences."""
+        return [*(f"compared by force: {reason}" for reason in self.forced), *self.notes]
 
 
 def compare_sides(
@@ -150,7 +156,7 @@ def compare_found(
     rows = pl.concat(parts)
     if rows.is_empty():
         raise NotComparableError(f"{a} and {b} share no sample: nothing can be paired")
-    return Comparison(suite, _in_order(rows, suite), [*warnings, *_marked(rows)], tuple(dict.fromkeys(notes)))
+    return Comparison(suite, _in_order(rows, suite), warnings, (*dict.fromkeys(notes), *_marked(rows)))
 
 
 def _marked(rows: pl.DataFrame) -> list[str]:

@@ -196,15 +196,16 @@ class _Measured:
     def _widened(self, target: Target, subject: Subject, row: Mapping[str, Any]) -> Ends:
         """Compute the limits whatever is missing; none of metrics that do not follow from single rows."""
         lacks, metric = self.lacks.get(subject), self.declared.get(target.metric)
-        if lacks is None or target.metric in measure.METRICS:
+        if target.metric in measure.METRICS or (lacks is None and metric is None):
             return row["ci_low"], row["ci_high"]
         if metric is None:
             return None, None
-        (model, judge), absent, opened = subject, len(lacks.answered.gone), lacks.opened
+        model, judge = subject
         rows = self.frame.filter(pl.col("model") == model, pl.col("judge").eq_missing(judge))
+        absent, opened = (0, rows.clear()) if lacks is None else lacks.unknown
         if target.slice != "all":
             ours = pl.col(target.slice).cast(pl.String) == target.slice_value
-            rows, opened = rows.filter(ours), opened.filter(ours)
+            rows, opened = rows.filter(ours), None if opened is None else opened.filter(ours)
         if isinstance(metric.estimator, Maximum | Total):
             return row["ci_low"], row["ci_high"]
         ends = open_bounds(rows, replace(metric, slices=("all",)), (absent, opened))
@@ -290,8 +291,8 @@ def _compared(
     family = pl.Series([target in tested for target in targets])
     rows = with_holm(compared.rows.with_columns(p=pl.when(family).then("p")))
     of_target = zip(targets, rows.iter_rows(named=True), strict=True)
-    warnings = [f"compared by force: {warning}" for warning in compared.warnings]
-    return {(target, (row["model"], row["judge"])): row for target, row in of_target}, warnings
+    forced = [f"compared by force: {reason}" for reason in compared.forced]
+    return {(target, (row["model"], row["judge"])): row for target, row in of_target}, forced
 
 
 def _hold_change(

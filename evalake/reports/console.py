@@ -154,7 +154,9 @@ def _legend(sheets: Sequence[_Sheet], run_id: str) -> Iterator[str]:
         yield "[ ] 95 % interval"
     if any("letters" in sheet.table.headings for sheet in sheets):
         yield "letters: models that share one are not significantly apart (5 %, Holm over all pairs)"
-    if (intervals := sum(1 for cell in cells if cell.interval)) >= MANY:
+    if any(cell.interval and cell.n is None for cell in cells):
+        yield "by [ ]: the limits that decided, which are exact and hold whatever is missing"
+    if (intervals := sum(1 for cell in cells if cell.interval and cell.n is not None)) >= MANY:
         yield multiplicity(intervals)
     yield f"n, units and interval of every value: evalake metrics --run {run_id} --all"
     if any(cell.doubtful for cell in cells):

@@ -133,6 +133,15 @@ def of_whole_run(decision: Decision, state: str) -> Decision:
     return Decision(Verdict.UNDECIDED, reason=f"it would pass, but the run is {state}")
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits that decide about a value: exact ones, and those whatever is missing; of a proportion its trials."""
+
+    exact: Ends
+    whatever: Ends
+    trials: float | None = None
+
+
 def decide_whatever_is_missing(
     row: Mapping[str, Any], widened: Ends, target: float, *, higher_is_better: bool = True, fewest: int = FEWEST_UNITS
 ) -> Decision:
@@ -258,14 +267,12 @@ def compare_all(
     for first, second in combinations(models, 2):
         rows = compare(of_model[first], of_model[second], [metric], cluster="cluster", pair="sample_hash", draws=draws)
         for row in rows.filter(pl.col("slice") == "all").iter_rows(named=True):
-            ends = row["difference"], row["difference"]
-            if {(first, row["judge"]), (second, row["judge"])} & lacks.keys():
-                one, other = (known(model, row["judge"]) for model in (first, second))
-                ends = bounds_of_difference(row["difference"], plain, one, other)
+            one, other = (known(model, row["judge"]) for model in (first, second))
+            ends = bounds_of_difference(row["difference"], plain, one, other)
             row |= dict(zip(("bound_low", "bound_high"), ends, strict=True))
             row = with_corrections(row, *(corrected.get((model, row["judge"])) for model in (first, second)))
             compared.setdefault(row["judge"], []).append((first, second, row))
-    return {judge: _adjusted(compared[judge]) for judge in sorted(compared, key=lambda name: name or "")}
+    return {judge: adjusted(compared[judge]) for judge in sorted(compared, key=lambda name: name or "")}
 
 
 def stand(
@@ -328,7 +335,8 @@ def _names() -> Iterator[str]:
         number += 1
 
 
-def _adjusted(rows: Sequence[tuple[str, str, dict[str, Any]]]) -> tuple[Comparison, ...]:
+def adjusted(rows: Sequence[tuple[str, str, dict[str, Any]]]) -> tuple[Comparison, ...]:
+    """Adjust compared rows of pairs over all pairs of one judge; each has the names of its two sides before it."""
     p_values = [_p_value(row) for *_, row in rows]
     adjusted = iter(holm([p for p in p_values if p is not None]))
     names = ("units", "difference", "ci_low", "ci_high", "p", "p_adjusted")

@@ -157,10 +157,10 @@ def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
     return ComparisonView(
         suite=compared.suite.name,
         sides=[side_view(side) for side in sides],
-        markdown=markdown_of(compared.rows, [*compared.warnings, *compared.notes]),
+        markdown=markdown_of(compared.rows, compared.remarks),
         headline=list(compared.suite.metrics.headline),
         rows=rows,
-        warnings=[*compared.warnings, *compared.notes],
+        warnings=compared.remarks,
     )
 
 
