@@ -80,10 +80,12 @@ def compare(
 def _print(compared: "Comparison") -> None:
     """Print a table for each pair of models and judge."""
     from evalake.cli import output as show
+    from evalake.reports.wording import lacking
 
     for (a, b, judge), rows in compared.rows.group_by("a", "b", "judge", maintain_order=True):
         judged = "" if judge is None else f"\njudge {judge}"
-        show.paragraph(f"A {a}\nB {b}{judged}")
+        first, other = (lacking(rows[name].max()) for name in ("missing_a", "missing_b"))
+        show.paragraph(f"A {a}{first}\nB {b}{other}{judged}")
         typer.echo()
         for line in _lines(rows.to_dicts(), show.console(show.PLAIN_TEXT_WIDTH).width):
             typer.echo(line)

@@ -101,10 +101,24 @@ def metrics(
         return
     if not (whole or metric or slice_):
         chosen = chosen.filter(chosen["metric"].is_in(declared.headline), slice="all")
-    for line in (*_heading(snapshot_shown, show.width()), *value_lines(chosen, show.width())):
+    named = _with_shares(where, snapshot_shown["run_id"], chosen)
+    for line in (*_heading(snapshot_shown, show.width()), *value_lines(named, show.width())):
         show.line(line)
     for line in _what_else(values, chosen, show.width()):
         show.line(line)
+
+
+def _with_shares(lake: "Lake", run_id: str, values: "DataFrame") -> "DataFrame":
+    """Put behind the name of each model what share of its items is missing."""
+    import polars as pl
+
+    from evalake.reports.wording import lacking
+    from evalake.tasks.coverage import missing_shares
+
+    rows = missing_shares(lake).filter(run_id=run_id).collect().iter_rows()
+    shares = {(model, judge or None): share for _, model, judge, share in rows}
+    names = [model + lacking(shares.get((model, judge))) for model, judge in values.select("model", "judge").rows()]
+    return values.with_columns(model=pl.Series(names, dtype=pl.String))
 
 
 def _shrunk(lake: "Lake", values: "DataFrame", snapshot: dict[str, Any], *, in_place: bool) -> "DataFrame":

@@ -34,6 +34,11 @@ def multiplicity(intervals: int) -> str:
     return f"of {intervals:,} intervals side by side, {intervals / 20:,.1f} miss by chance on average"
 
 
+def lacking(share: float | None) -> str:
+    """Say behind a name what share of its items is missing; nothing where none is, or nobody counted."""
+    return f" ({share:.1%} missing)" if share else ""
+
+
 def visible(text: object, limit: int = 2000) -> str:
     """Make text safe to show: what would hide, reorder or control other text is escaped, and length is bounded."""
     whole = str(text)
