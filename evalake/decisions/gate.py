@@ -39,6 +39,9 @@ BARE = (Count, Maximum, Total)
 NO_CLAIM = "nothing is claimed either way; hold a median to the rule"
 """What is said of amounts whose limits may be too narrow."""
 
+ROUNDING = 1e-9
+"""A sum that differs from a rule's number by less, relative to it, is that number."""
+
 MANY = 2
 """From so many checks of level rules on, how many may fail by chance is said."""
 
@@ -248,7 +251,8 @@ class _Measured:
             held = row | {"units": units, "n_eff": exact.get("n_eff") if self.look is None else None}
             metric = self.declared.get(rule.target.metric)
             held["trials"] = held["n_eff"] if metric is not None and type(metric.estimator) is Rate else None
-            held |= {"ci_low": value, "ci_high": value} if is_bare else {name: exact[name] for name in ENDS}
+            at = rule.number if math.isclose(value, rule.number, rel_tol=ROUNDING) else value
+            held |= dict.fromkeys(ENDS, at) if is_bare else {name: exact[name] for name in ENDS}
             if self.look is not None:
                 low, high = self.look.anytime.widened(value, held["ci_low"], held["ci_high"], units)
                 held |= {"ci_low": low, "ci_high": high}

@@ -13,7 +13,7 @@ from rich.text import Text
 from evalake.reports.kinds import KINDS
 from evalake.reports.report import Report, headline, warnings
 from evalake.reports.tables import Cell, Table
-from evalake.reports.wording import UNKNOWN, UNRELIABLE, multiplicity, visible
+from evalake.reports.wording import UNKNOWN, UNRELIABLE, WHY_UNRELIABLE, multiplicity, visible
 
 STYLES = {"": "", "pass": "bold green", "fail": "bold red"}
 KEY_WIDTH = 34
@@ -160,6 +160,6 @@ def _legend(sheets: Sequence[_Sheet], run_id: str) -> Iterator[str]:
         yield multiplicity(intervals)
     yield f"n, units and interval of every value: evalake metrics --run {run_id} --all"
     if any(cell.doubtful for cell in cells):
-        yield f"{UNRELIABLE} unreliable: fewer than 30 units, or a mean that rests on few large amounts"
+        yield f"{UNRELIABLE} {WHY_UNRELIABLE}"
     if any(cell.text == UNKNOWN for cell in cells):
         yield f"{UNKNOWN} unknown or undefined"

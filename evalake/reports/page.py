@@ -32,7 +32,7 @@ from evalake.reports.kinds import KINDS
 from evalake.reports.report import MISTAKES_SHOWN, Report, facts, headline, warnings
 from evalake.reports.svg import Picture, as_svg
 from evalake.reports.tables import Table, comparisons_table, coverage_table
-from evalake.reports.wording import UNKNOWN, UNRELIABLE, multiplicity, one_line, visible
+from evalake.reports.wording import UNKNOWN, UNRELIABLE, WHY_UNRELIABLE, multiplicity, one_line, visible
 
 # Files of a report, each written whole or not at all.
 
@@ -251,6 +251,7 @@ def render(report: Report) -> str:
         doubtful=any(cell.doubtful for cell in cells),
         by_chance=multiplicity(sum(1 for cell in cells if cell.interval and cell.n is not None)),
         unreliable=UNRELIABLE,
+        why_unreliable=WHY_UNRELIABLE,
         unknown=UNKNOWN,
         script=Markup(script),
         script_hash=_hash(script),

@@ -288,6 +288,11 @@ def stand(
     Models that share no samples cannot be told apart, and share a letter.
     """
     sign = -1.0 if higher_is_better else 1.0
+
+    def ends(model: str, value: float | None) -> tuple[float, float]:
+        known = math.nan if value is None else value
+        return known, worst.get(model, known)
+
     ranked = sorted(
         ((model, value) for model, value in values.items() if value is not None),
         key=lambda mv: (sign * worst.get(mv[0], mv[1]), mv[0]),
@@ -297,7 +302,7 @@ def stand(
     standings: list[Standing] = []
     for place, (model, value) in enumerate(ranked, start=1):
         before = standings[-1] if standings else None
-        tied = before is not None and (before.value, worst.get(before.model)) == (value, worst.get(model))
+        tied = before is not None and all(map(math.isclose, ends(before.model, before.value), ends(model, value)))
         standings.append(Standing(model, value, standings[-1].rank if tied else place, of_model[model]))
     return (*standings, *(Standing(model, None, None, None) for model in sorted(values) if values[model] is None))
 

@@ -26,7 +26,9 @@ from evalake.core.files import place_in
 from evalake.core.redaction import redact
 from evalake.reports.coverage import Coverage, as_table
 from evalake.reports.page import VIEWER_URL, run_address
-from evalake.reports.wording import UNKNOWN, UNRELIABLE, interval, markdown_text, number
+from evalake.reports.report import Value
+from evalake.reports.tables import measured
+from evalake.reports.wording import UNKNOWN, UNRELIABLE, markdown_text
 from evalake.sdk import Suite
 from evalake.sdk.figures import Quantity, Unit
 from evalake.storage.lake import Lake
@@ -110,9 +112,9 @@ def _units(suite: Suite) -> dict[str, Unit]:
 
 def _formatted(row: Mapping[str, Any], unit: Unit) -> str:
     """Format a value with its interval and n, like the terminal."""
-    mark = "" if row["value"] is None or row["reliable"] else UNRELIABLE
-    parts = (number(row["value"], unit) + mark, interval(row["ci_low"], row["ci_high"], unit, row["value"]))
-    return f"{' '.join(filter(None, parts))}, n = {row['n']:,}"
+    names = ("value", "n", "ci_low", "ci_high", "reliable")
+    cell = measured(Value(**{name: row[name] for name in names}), unit)
+    return f"{cell.text}{UNRELIABLE * cell.doubtful} {cell.interval}".rstrip() + f", n = {row['n']:,}"
 
 
 def pages_of(run_id: str) -> str:
