@@ -25,6 +25,7 @@ from evalake.reports.ranking import (
     as_judged,
     decide,
     decide_whatever_is_missing,
+    fails_by_chance,
     of_whole_run,
 )
 from evalake.storage.lake import Lake
@@ -121,11 +122,9 @@ def chance(levels: int, *, adjusted: bool) -> list[str]:
         return []
     if adjusted:
         return [f"{levels} checks of level rules are held together to 2.5 % of a wrong FAIL, and of a wrong PASS"]
-    any_of = 1 - (1 - ERROR / 2) ** levels
     return [
-        f"{levels} checks of level rules: of models exactly at their numbers each fails in up to 2.5 % by chance, "
-        f"{levels * ERROR / 2:.2g} of {levels} on average, any of them in up to {100 * any_of:.0f} %; "
-        "--adjust holds them together to the error of one"
+        f"{levels} checks of level rules: of models exactly at their numbers {fails_by_chance(levels)}; --adjust holds "
+        "them together to the error of one"
     ]
 
 

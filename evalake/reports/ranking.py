@@ -126,6 +126,15 @@ def _named(more: float) -> int | None:
     return max(1, math.ceil(more)) if more <= MOST_SAMPLES else None
 
 
+def fails_by_chance(checks: int) -> str:
+    """Say how many checks of models that are exactly at their numbers fail by chance alone."""
+    any_of = 1 - (1 - ERROR / 2) ** checks
+    return (
+        f"each fails in up to 2.5 % by chance, {checks * ERROR / 2:.2g} of {checks} on average, any of them in up to "
+        f"{100 * any_of:.0f} %"
+    )
+
+
 def of_whole_run(decision: Decision, state: str) -> Decision:
     """Turn a PASS of a run that is not complete into UNDECIDED: what is missing is not missing by chance."""
     if state == "completed" or decision.verdict is not Verdict.PASS:

@@ -21,6 +21,7 @@ from evalake.reports.ranking import (
     Verdict,
     as_judged,
     decide_whatever_is_missing,
+    fails_by_chance,
     of_whole_run,
     stand,
 )
@@ -267,7 +268,7 @@ def headline(report: Report) -> list[str]:
         + (f" · judged by {_shown(report.only_judge)}" if report.only_judge else ""),
         f"calls: {_calls(run)} · cost {_paid(run)}",
     ]
-    return [*lines, *(line for line in (target_line(report), trivial_line(report)) if line)]
+    return [*lines, *(line for line in (target_line(report), chance_line(report), trivial_line(report)) if line)]
 
 
 def trivial_line(report: Report) -> str | None:
@@ -294,6 +295,12 @@ def target_line(report: Report) -> str | None:
         open_ += f" (+: so many {FIXED})"
     reached = f"{verdicts.count(Verdict.PASS)} of {len(verdicts)}"
     return f"{reached} reach the target of {aim} {quantity.label}{open_}{unknown}"
+
+
+def chance_line(report: Report) -> str | None:
+    """Write how many of the models would miss the target by chance alone; None where fewer than two are held to it."""
+    held = sum(report.decision(subject) is not None for subject in report.subjects)
+    return f"of models exactly at the target {fails_by_chance(held)}" if held > 1 else None
 
 
 def warnings(report: Report) -> list[str]:

@@ -71,6 +71,9 @@ def test_nothing_is_claimed_of_amounts_with_a_heavy_tail(tmp_path: Path) -> None
     gate = hold_gate(lake, f"{run_id}:{MODELS[0]}", rules, baseline=f"{run_id}:{MODELS[1]}")
     assert {str(check.decision.verdict) for check in gate.checks} == {"UNDECIDED"}
     assert all("nothing is claimed either way" in (check.reason or "") for check in gate.checks)
+    compared = compare_sides(lake, *MODELS, run_id=run_id)
+    assert not compared.forced
+    assert any(note.startswith("latency_ms_mean: ") and "no significance" in note for note in compared.remarks)
     even = hold_gate(lake, f"{run_id}:{MODELS[1]}", ["latency_ms_mean <= 1000"])
     assert [str(check.decision.verdict) for check in even.checks] == ["PASS"]
 

@@ -56,7 +56,9 @@ def test_second_attempts_are_counted() -> None:
 
 def test_what_a_panel_left_open_is_counted() -> None:
     lines = [*TWO_JUDGES, line(1, judged=found(), judge="a"), line(1, judged=missed(), judge="b")]
-    assert warnings(with_panel(lines)) == ["subject by panel:a+b: undecided on 50.0% of the audits, which are in no rate"]
+    assert warnings(with_panel(lines)) == [
+        "subject by panel:a+b: undecided on 50.0% of the audits, which are in no rate"
+    ]
 
 
 def test_a_rare_failure_is_no_news() -> None:
