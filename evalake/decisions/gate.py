@@ -18,14 +18,13 @@ from evalake.metrics.compute import Metric
 from evalake.metrics.estimators import Count, Maximum, Mean, Rate, Total
 from evalake.metrics.limits import ERROR, Ends, measure_exact, open_bounds, range_of, widened
 from evalake.metrics.power import Anytime
-from evalake.reports.gate import Checked, Gate
+from evalake.reports.gate import Checked, Gate, by_chance
 from evalake.reports.ranking import (
     Decision,
     Verdict,
     as_judged,
     decide,
     decide_whatever_is_missing,
-    fails_by_chance,
     of_whole_run,
 )
 from evalake.storage.lake import Lake
@@ -42,9 +41,6 @@ NO_CLAIM = "nothing is claimed either way; hold a median to the rule"
 
 ROUNDING = 1e-9
 """A sum that differs from a rule's number by less, relative to it, is that number."""
-
-MANY = 2
-"""From so many checks of level rules on, how many may fail by chance is said."""
 
 Subject = tuple[str, str | None]  # model and judge
 
@@ -112,20 +108,8 @@ def hold_gate(
     for rule in read:
         held = measured.hold(rule) if isinstance(rule, Level) else _hold_change(rule, compared, measured)
         checks += [_not_passed_by_part(check, side) for check in held]
-    family = [] if look is not None else chance(levels, adjusted=adjust)
+    family = [] if look is not None else by_chance(levels, adjusted=adjust)
     return Gate(run, baseline, checks, [*_warnings(side), *warnings], family)
-
-
-def chance(levels: int, *, adjusted: bool) -> list[str]:
-    """Say how many checks of level rules may fail, and pass, by chance alone."""
-    if levels < MANY:
-        return []
-    if adjusted:
-        return [f"{levels} checks of level rules are held together to 2.5 % of a wrong FAIL, and of a wrong PASS"]
-    return [
-        f"{levels} checks of level rules: of models exactly at their numbers {fails_by_chance(levels)}; --adjust holds "
-        "them together to the error of one"
-    ]
 
 
 def _side(lake: Lake, name: str) -> Side:
@@ -397,4 +381,13 @@ def _not_passed_by_part(check: Checked, side: Side) -> Checked:
 def _warnings(side: Side) -> list[str]:
     run = side.run
     state = [] if run["state"] == "completed" else [f"the run {run['run_id']} is {run['state']}: {run['message']}"]
-    return [*state, *side.snapshot["warnings"]]
+    return [*state, *_mix(run), *side.snapshot["warnings"]]
+
+
+def _mix(run: Mapping[str, Any]) -> list[str]:
+    """Say that a run which took as many samples of each dataset has another mix than the datasets."""
+    limit, datasets = json.loads(run["parameters"] or "{}").get("limit"), json.loads(run["dataset_versions"])
+    if limit is None or len(datasets) == 1:
+        return []
+    of = f"the run took up to {limit} samples of each of {len(datasets)} datasets"
+    return [f"{of}: values over all samples are of that mix, and --pooled draws in proportion"]

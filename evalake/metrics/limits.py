@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from evalake.metrics.calibration import CalibrationError
 from evalake.metrics.columns import Columns
+from evalake.metrics.compare import with_holm
 from evalake.metrics.composite import Composite, MacroAverage
 from evalake.metrics.compute import Inputs, Metric, measure
 from evalake.metrics.estimator import Estimate, Estimator
@@ -288,3 +289,9 @@ def left_open(row: Mapping[str, Any]) -> dict[str, Any]:
         return dict(row) | nothing
     low, high = row["ci_low"] + row["bound_low"] - at, row["ci_high"] + row["bound_high"] - at
     return dict(row) | (nothing if low <= 0 <= high else {}) | {"ci_low": low, "ci_high": high}
+
+
+def adjusted(rows: pl.DataFrame) -> pl.DataFrame:
+    """Adjust the p values of compared rows over all of them (Holm), and drop what missing items could undo."""
+    known = with_holm(rows)
+    return pl.DataFrame([left_open(row) for row in known.iter_rows(named=True)], schema=known.schema)

@@ -281,7 +281,7 @@ def compare_all(
             row |= dict(zip(("bound_low", "bound_high"), ends, strict=True))
             row = with_corrections(row, *(corrected.get((model, row["judge"])) for model in (first, second)))
             compared.setdefault(row["judge"], []).append((first, second, row))
-    return {judge: adjusted(compared[judge]) for judge in sorted(compared, key=lambda name: name or "")}
+    return {judge: adjusted_pairs(compared[judge]) for judge in sorted(compared, key=lambda name: name or "")}
 
 
 def stand(
@@ -349,7 +349,7 @@ def _names() -> Iterator[str]:
         number += 1
 
 
-def adjusted(rows: Sequence[tuple[str, str, dict[str, Any]]]) -> tuple[Comparison, ...]:
+def adjusted_pairs(rows: Sequence[tuple[str, str, dict[str, Any]]]) -> tuple[Comparison, ...]:
     """Adjust compared rows of pairs over all pairs of one judge; each has the names of its two sides before it."""
     p_values = [_p_value(row) for *_, row in rows]
     adjusted = iter(holm([p for p in p_values if p is not None]))

@@ -1,6 +1,7 @@
 """A run is held against rules: each is passed, failed or undecided; and a rule that means nothing is refused."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 from evalake.admin.import_results import import_recorded
 from evalake.contracts.tables import RUNS
 from evalake.core.errors import UsageError
-from evalake.decisions.compare import compare_sides
-from evalake.decisions.gate import hold_gate
+from evalake.decisions.compare import compare_sides, find_side
+from evalake.decisions.gate import _warnings, hold_gate
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.registry import suite
@@ -47,6 +48,13 @@ def test_a_baseline_that_no_rule_compares_with_is_said(guard: RunContext) -> Non
 def test_a_number_outside_the_range_is_refused_since_it_always_passes_or_never(guard: RunContext, rule: str) -> None:
     with pytest.raises(UsageError, match="decides nothing"):
         hold_gate(guard.lake, guard.run_id, [rule], baseline=guard.run_id)
+
+
+def test_another_mix_than_that_of_the_datasets_is_said(guard: RunContext) -> None:
+    side = find_side(guard.lake, guard.run_id, None)
+    drawn = {"parameters": json.dumps({"limit": 40}), "dataset_versions": json.dumps({"big": "1", "small": "2"})}
+    told = [_warnings(replace(side, run=side.run | more)) for more in (drawn, {})]
+    assert [any("40 samples of each of 2 datasets" in each for each in said) for said in told] == [True, False]
 
 
 def test_a_change_needs_a_baseline_to_be_one_of(guard: RunContext) -> None:
