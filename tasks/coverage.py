@@ -19,8 +19,7 @@ from evalake.sdk.sources import is_storable
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.registry import suite as find_suite
-from evalake.suites.registry import suite_names
-from evalake.tasks.failures import PANEL, with_reasons
+from evalake.tasks.failures import PANEL, UNDECIDED, with_reasons
 from evalake.tasks.measure import parts_of, run_results
 
 EMPTY_KIND = "empty_kind"
@@ -184,9 +183,8 @@ def missing_shares(lake: Lake, version: int | None = None) -> pl.LazyFrame:
     rows = lake.frame(RUN_COVERAGE) if version is None else lake.frame(RUN_COVERAGE, version)
     asked = rows.filter(pl.col("asked") > 0).group_by("run_id", "model", "judge")
     counted = asked.agg(missing=pl.col("missing").sum() / pl.col("asked").sum())
-    names = [name for suite in suite_names() if (name := find_suite(suite).metrics.undecided) is not None]
     undecided = lake.frame(METRIC_SNAPSHOTS).filter(
-        pl.col("metric").is_in(names), pl.col("slice") == "all", pl.col("judge").str.starts_with(PANEL)
+        pl.col("metric") == UNDECIDED, pl.col("slice") == "all", pl.col("judge").str.starts_with(PANEL)
     )
     known = undecided.filter(pl.col("run_id").is_not_null(), pl.col("value").is_not_null()).sort("measured_at")
     panels = known.unique(["run_id", "model", "judge"], keep="last").select("run_id", "model", "judge", missing="value")

@@ -301,7 +301,6 @@ class Metrics:
     across_rows: Callable[[pl.DataFrame, Options], pl.DataFrame] | None = None
     across_rows_version: int = 1  # changes whenever `across_rows` gives other values for the same rows
     corrected: Mapping[str, Correction] = field(default_factory=dict)  # how rates of what judges say are corrected
-    undecided: str | None = None  # the metric that is the share of its answers on which a panel did not decide
     index: Index | None = None
     # What a reader of the metrics must know, from the frame they were computed from.
     warnings: Callable[[pl.DataFrame], Sequence[str]] | None = None

@@ -58,7 +58,6 @@ SUITE = Suite(
         join_inputs=join_inputs,
         across_rows=cross_row_metrics,
         corrected=CORRECTED,
-        undecided="panel_undecided_rate",
         across_rows_version=8,
         index=INDEX,
         warnings=warnings,
