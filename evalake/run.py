@@ -76,7 +76,7 @@ class Run:
     def headline(self) -> pl.DataFrame:
         """Read the headline metrics over all samples, with their intervals and the share of missing items.
 
-        `missing` is null where no coverage is kept, like that of panels.
+        `missing` is null where the evalake that made the run kept no coverage.
         """
         values = self.metrics().filter(slice="all")
         chosen = values.filter(values["metric"].is_in(find_suite(self.suite, self.lake).metrics.headline))
@@ -93,14 +93,17 @@ class Run:
         rows = self.lake.frame(HUMAN_LABELS).filter(suite=self.suite)
         return rows.join(items, on=keys, how="semi").sort(keys).collect()
 
-    def report(self, folder: str | Path = "evalake-reports") -> Path:
-        """Write the report, one HTML file and its data as JSON, into `folder`/RUN; returns the page's path."""
+    def report(self, folder: str | Path = "evalake-reports", *, corrected: bool = False) -> Path:
+        """Write the report, one HTML file and its data as JSON, into `folder`/RUN; returns the page's path.
+
+        `corrected` puts rates in it as people's labels, or the judge's calibration, correct them.
+        """
         from evalake.core.files import place_in
         from evalake.reports.page import write_page
         from evalake.tasks.report import build_report
 
         place = place_in(Path(folder), self.run_id)
-        return write_page(build_report(self.lake, self.run_id), place)
+        return write_page(build_report(self.lake, self.run_id, corrected=corrected), place)
 
     def figures(self) -> "dict[str, Picture]":
         """Draw the figures of the report as SVG, by title; those with nothing to draw are left out."""

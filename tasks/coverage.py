@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import RUN_COVERAGE, RUN_ITEMS, SAMPLES, SNAPSHOTS
+from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUN_ITEMS, SAMPLES, SNAPSHOTS
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.configuration import Configuration
 from evalake.reports.coverage import MAX_MISSING, Coverage, Tolerance, from_table, to_table
@@ -19,7 +19,7 @@ from evalake.sdk.sources import is_storable
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.registry import suite as find_suite
-from evalake.tasks.failures import with_reasons
+from evalake.tasks.failures import PANEL, UNDECIDED, with_reasons
 from evalake.tasks.measure import parts_of, run_results
 
 EMPTY_KIND = "empty_kind"
@@ -176,10 +176,19 @@ def coverage_of(lake: Lake, run: Mapping[str, Any]) -> list[Coverage]:
 
 
 def missing_shares(lake: Lake, version: int | None = None) -> pl.LazyFrame:
-    """Compute the share of items that each model and judge of a run lacks; `judge` is empty where rules judge."""
+    """Compute the share of items that each model and judge of a run lacks; `judge` is empty where rules judge.
+
+    A panel lacks what it did not decide, as the run's newest snapshot has it.
+    """
     rows = lake.frame(RUN_COVERAGE) if version is None else lake.frame(RUN_COVERAGE, version)
     asked = rows.filter(pl.col("asked") > 0).group_by("run_id", "model", "judge")
-    return asked.agg(missing=pl.col("missing").sum() / pl.col("asked").sum())
+    counted = asked.agg(missing=pl.col("missing").sum() / pl.col("asked").sum())
+    undecided = lake.frame(METRIC_SNAPSHOTS).filter(
+        pl.col("metric") == UNDECIDED, pl.col("slice") == "all", pl.col("judge").str.starts_with(PANEL)
+    )
+    known = undecided.filter(pl.col("run_id").is_not_null(), pl.col("value").is_not_null()).sort("measured_at")
+    panels = known.unique(["run_id", "model", "judge"], keep="last").select("run_id", "model", "judge", missing="value")
+    return pl.concat([counted, panels])
 
 
 def _as_scored(lake: Lake, run: Mapping[str, Any]) -> Suite:

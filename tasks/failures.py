@@ -122,8 +122,11 @@ def _row(context: RunContext, conversation: Conversation) -> dict[str, Any]:
 ASKED = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
 KEY = (*ASKED, "endpoint", "judge_endpoint")
 ANSWER = ("sample_hash", "prompt_type", "replicate")
-PANEL = "panel:"
-"""Begins the names of panels. A panel lacks the items that all of its judges lack."""
+PANEL, UNDECIDED = "panel:", "panel_undecided_rate"
+"""What names of panels begin with, and the metric by which a suite says on which share of answers they did not decide.
+
+A panel lacks these, and the items that all of its judges lack.
+"""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ import polars as pl
 
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.corrected import Corrected
-from evalake.metrics.limits import Ends, measure_exact, open_bounds, widened
-from evalake.reports.ranking import Comparison, compare_all
+from evalake.metrics.estimators import Rate
+from evalake.metrics.limits import measure_exact, open_bounds, widened
+from evalake.reports.ranking import Comparison, Limits, compare_all
 from evalake.reports.report import MISTAKES_SHOWN, Report
 from evalake.sdk import Options, Suite
 from evalake.sdk.figures import Ranking
@@ -110,7 +111,7 @@ def _of_metric(corrected: Corrections, metric: Metric) -> dict[tuple[str, str | 
 
 def _limits(
     suite: Suite, frame: pl.DataFrame, options: Options, lacks: Lacks, corrected: Corrections
-) -> dict[tuple[str, str | None], tuple[Ends, Ends]]:
+) -> dict[tuple[str, str | None], Limits]:
     """Compute the limits for the comparison with the target, without and with missing items."""
     metric = _ranking_metric(suite, options)
     if metric is None or frame.is_empty():
@@ -118,14 +119,15 @@ def _limits(
     found = {}
     for row in measure_exact(frame, [metric]).iter_rows(named=True):
         subject = row["model"], row["judge"]
-        ends = None
-        if (each := lacks.get(subject)) is not None:
-            ends = open_bounds(each.answered.rows, metric, each.unknown)
+        lacking_ = lacks.get(subject)
+        own = frame.filter(pl.col("model") == row["model"], pl.col("judge").eq_missing(row["judge"]))
+        ends = open_bounds(own, metric, (0, None) if lacking_ is None else lacking_.unknown)
         if (known := _of_metric(corrected, metric).get(subject)) is not None:
             moved = known.value - row["value"]
             ends = None if ends is None else (ends[0] + moved, ends[1] + moved)
             row |= {"value": known.value, "ci_low": known.ci_low, "ci_high": known.ci_high, "n_eff": None}
-        found[subject] = (row["ci_low"], row["ci_high"]), widened(row, metric, ends)
+        trials = row["n_eff"] if type(metric.estimator) is Rate else None
+        found[subject] = Limits((row["ci_low"], row["ci_high"]), widened(row, metric, ends), trials)
     return found
 
 

@@ -176,6 +176,10 @@ class GateDecisionRow(RowModel):
     ci_high: float | None = Field(description="The upper end.")
     units: int | None = Field(description="The number of units; null where it is unknown.")
     reason: str | None = Field(description="The reason, where numbers do not say it.")
+    limit_low: float | None = Field(description="The lower of the limits that decided; null for rules about changes.")
+    limit_high: float | None = Field(description="The upper one.")
+    missing: float | None = Field(description="The share of missing items; null for decisions of before it was kept.")
+    reliable: bool | None = Field(description="Whether the value is reliable; null for decisions of before.")
     decided_at: datetime = Field(description="When it was decided first.")
 
 
@@ -189,4 +193,5 @@ GATE_DECISIONS = Contract(
         *map(not_blank, ("run_id", "suite", "rule", "model")),
         not_negative("units"),
     ),
+    changes=(Added(("limit_low", "limit_high", "missing", "reliable")),),
 )

@@ -64,11 +64,9 @@ def compare(
 
     compared = compare_sides(Lake(lake), a, b, run_id=run, tag=tag, metric=metric, force=force, corrected=corrected)
     if markdown is not None:
-        write_text(markdown, markdown_of(compared.rows, [*compared.warnings, *compared.notes]))
-    for warning in compared.warnings:
-        say(f"compared by force: {warning}")
-    for note in compared.notes:
-        say(note if corrected else f"missing: {note}")
+        write_text(markdown, markdown_of(compared.rows, compared.remarks))
+    for remark in compared.remarks:
+        say(remark)
     if style is Format.table:
         _print(compared)
         # The slices of a headline metric, or of another metric
@@ -82,10 +80,12 @@ def compare(
 def _print(compared: "Comparison") -> None:
     """Print a table for each pair of models and judge."""
     from evalake.cli import output as show
+    from evalake.reports.wording import lacking
 
     for (a, b, judge), rows in compared.rows.group_by("a", "b", "judge", maintain_order=True):
         judged = "" if judge is None else f"\njudge {judge}"
-        show.paragraph(f"A {a}\nB {b}{judged}")
+        first, other = (lacking(rows[name].max()) for name in ("missing_a", "missing_b"))
+        show.paragraph(f"A {a}{first}\nB {b}{other}{judged}")
         typer.echo()
         for line in _lines(rows.to_dicts(), show.console(show.PLAIN_TEXT_WIDTH).width):
             typer.echo(line)

@@ -87,7 +87,7 @@ def rows_of(held: "Gate") -> "pl.DataFrame":
             **{"verdict": str(check.decision.verdict), "more_samples": check.decision.more_samples},
             "more_at_least": check.decision.more_at_least,
             **{name: getattr(check, name) for name in names},
-            **{"units": check.units, "reason": check.reason},
+            **{"units": check.units, "reliable": check.is_reliable, "reason": check.reason},
         }
         for check in held.checks
     ]

@@ -61,9 +61,12 @@ def metrics(
 
     JSON and CSV hold every metric in every slice, but for what --metric, --model and --slice leave out.
     """
+    from polars import Series, String
+
     from evalake.cli import output as show
     from evalake.core.errors import UsageError
     from evalake.reports.tables import headline_first, value_lines
+    from evalake.reports.wording import lacking
     from evalake.storage.lake import Lake
     from evalake.storage.snapshots import find_snapshot, read_metrics
     from evalake.suites.registry import suite as find_suite
@@ -91,7 +94,7 @@ def metrics(
             say(note)
     values = headline_first(measured, declared.headline)
     wanted = {"metric": names("--metric", metric), "model": names("--model", model), "slice": names("--slice", slice_)}
-    chosen = _chosen(where, snapshot_shown, values, wanted)
+    chosen = _with_shares(where, snapshot_shown["run_id"], _chosen(where, snapshot_shown, values, wanted))
     if shrink:
         chosen = _shrunk(where, chosen, snapshot_shown, in_place=style is Format.table)
     if style is not Format.table:
@@ -101,10 +104,24 @@ def metrics(
         return
     if not (whole or metric or slice_):
         chosen = chosen.filter(chosen["metric"].is_in(declared.headline), slice="all")
-    for line in (*_heading(snapshot_shown, show.width()), *value_lines(chosen, show.width())):
+    shares = [lacking(share) for share in chosen["missing"]]
+    named = chosen.with_columns(model=chosen["model"] + Series(shares, dtype=String))
+    for line in (*_heading(snapshot_shown, show.width()), *value_lines(named, show.width())):
         show.line(line)
     for line in _what_else(values, chosen, show.width()):
         show.line(line)
+
+
+def _with_shares(lake: "Lake", run_id: str, values: "DataFrame") -> "DataFrame":
+    """Add the share of its items that each model and judge lacks; null where nobody counted."""
+    from polars import Float64, Series
+
+    from evalake.tasks.coverage import missing_shares
+
+    rows = missing_shares(lake).filter(run_id=run_id).collect().iter_rows()
+    shares = {(model, judge or None): share for _, model, judge, share in rows}
+    subjects = values.select("model", "judge").rows()
+    return values.with_columns(missing=Series([shares.get(each) for each in subjects], dtype=Float64))
 
 
 def _shrunk(lake: "Lake", values: "DataFrame", snapshot: dict[str, Any], *, in_place: bool) -> "DataFrame":
@@ -175,9 +192,11 @@ def _heading(snapshot: dict[str, Any], width: int) -> Iterator[str]:
 
 def _what_else(values: "DataFrame", shown: "DataFrame", width: int) -> Iterator[str]:
     """Print which metrics and slices of the snapshot are not shown, and the options that show them."""
+    from evalake.reports.wording import UNRELIABLE, WHY_UNRELIABLE
+
     yield ""
     if not shown["reliable"].all():
-        yield "* unreliable: fewer than 30 units, or a mean that rests on few large amounts"
+        yield from wrap(f"{UNRELIABLE} {WHY_UNRELIABLE}", width, subsequent_indent="  ")
     yield from _by_chance(shown)
     if more := values["metric"].n_unique() - shown["metric"].n_unique():
         yield f"{more} more metrics: --slice all, or --metric NAME"

@@ -103,6 +103,7 @@ def _print(rounds: "list[Round]", most: int, *, as_json: bool) -> None:
                 "stopped": last.stopped,
                 "rounds": listed,
                 "checks": checks,
+                "notes": last.gate.notes,
                 "promise": PROMISE,
             }
         )

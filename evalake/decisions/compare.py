@@ -10,9 +10,9 @@ import polars as pl
 
 from evalake.contracts.tables import RUN_ITEMS, RUNS, SNAPSHOTS
 from evalake.core.errors import EvalakeError, UsageError
-from evalake.metrics.compare import compare, with_holm
+from evalake.metrics.compare import compare
 from evalake.metrics.compute import Metric, definition_hash
-from evalake.metrics.limits import Answered, bounds_of_difference, left_open
+from evalake.metrics.limits import Answered, adjusted, bounds_of_difference
 from evalake.sdk import Options, Suite
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import find_snapshot
@@ -59,9 +59,15 @@ class Comparison:
 
     suite: Suite
     rows: pl.DataFrame
-    warnings: Sequence[str]
+    forced: Sequence[str]
+    """Why the two do not compare, where they are compared by force."""
     notes: Sequence[str] = ()
-    """What either side lacks, by kind."""
+    """What either side lacks, which metrics claim nothing, and how rates are corrected."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """All of both, as sentences."""
+        return [*(f"compared by force: {reason}" for reason in self.forced), *self.notes]
 
 
 def compare_sides(
@@ -94,9 +100,7 @@ def compare_sides(
     first, second = find_sides(lake, (a, b), run_id, tag)
     names = None if metric is None else (metric,)
     compared = compare_found(lake, first, second, names, force=force, corrected=corrected)
-    adjusted = with_holm(compared.rows)
-    rows = pl.DataFrame([left_open(row) for row in adjusted.iter_rows(named=True)], schema=adjusted.schema)
-    return replace(compared, rows=rows.select(FIELDS))
+    return replace(compared, rows=adjusted(compared.rows).select(FIELDS))
 
 
 def compare_found(
@@ -110,10 +114,8 @@ def compare_found(
 ) -> Comparison:
     """Compare two sides, without adjusting p values: every metric over all samples, or those named in all their slices.
 
-    What either side lacks is in `missing_a` and `missing_b`, as shares, and `bound_low` and `bound_high` are the
-    difference at the worst and the best case, null where nothing bounds it; intervals and p values do not know of it.
-
-    Raises UsageError where there is no such metric, NotComparableError where the two do not compare.
+    `missing_a` and `missing_b` are missing shares. `bound_low` and `bound_high` are the difference at the worst and the
+    best case, null where nothing bounds it: intervals and p do not know of it. Raises as `compare_sides`.
     """
     a, b = first.name, second.name
     if first.run["suite"] != second.run["suite"]:
@@ -150,16 +152,14 @@ def compare_found(
     rows = pl.concat(parts)
     if rows.is_empty():
         raise NotComparableError(f"{a} and {b} share no sample: nothing can be paired")
-    return Comparison(suite, _in_order(rows, suite), [*warnings, *_marked(rows)], tuple(dict.fromkeys(notes)))
+    return Comparison(suite, _in_order(rows, suite), warnings, (*dict.fromkeys(notes), *_marked(rows)))
 
 
 def _marked(rows: pl.DataFrame) -> list[str]:
     """Say which metrics claim no significance, and why."""
-    marked = rows.filter(pl.col("mark").is_not_null()).group_by("mark", maintain_order=True)
-    return [
-        f"{', '.join(of['metric'].unique().sort())}: {mark}, so no significance is claimed; compare medians"
-        for (mark,), of in marked
-    ]
+    marked = rows.drop_nulls("mark").group_by("mark", maintain_order=True).agg(pl.col("metric").unique().sort())
+    claim = "so no significance is claimed; compare medians"
+    return [f"{', '.join(names)}: {mark}, {claim}" for mark, names in marked.iter_rows()]
 
 
 Lacks = Mapping[tuple[str, str | None], Lacking]
@@ -265,10 +265,9 @@ def find_side(lake: Lake, name: str, run_id: str | None, tag: str | None = None)
         return Side(name, find_snapshot(lake, run_id=name), measured[name])
     snapshot = _snapshot(lake, name)
     if snapshot is not None:
-        of_snapshot = snapshot["run_id"]
-        if of_snapshot not in measured:
-            raise UsageError(f"the lake {lake.uri} no longer has the run {of_snapshot} of the snapshot {name}")
-        return Side(name, snapshot, measured[of_snapshot])
+        if (of := snapshot["run_id"]) not in measured:
+            raise UsageError(f"the lake {lake.uri} no longer has the run {of} of the snapshot {name}")
+        return Side(name, snapshot, measured[of])
     for known, run in measured.items():
         if name.startswith(f"{known}:"):
             return _of_run(lake, name, run, name.removeprefix(f"{known}:"))

@@ -18,7 +18,7 @@ from evalake.metrics.compute import Metric
 from evalake.metrics.estimators import Count, Maximum, Mean, Rate, Total
 from evalake.metrics.limits import ERROR, Ends, measure_exact, open_bounds, range_of, widened
 from evalake.metrics.power import Anytime
-from evalake.reports.gate import Checked, Gate
+from evalake.reports.gate import Checked, Gate, by_chance
 from evalake.reports.ranking import (
     Decision,
     Verdict,
@@ -39,8 +39,8 @@ BARE = (Count, Maximum, Total)
 NO_CLAIM = "nothing is claimed either way; hold a median to the rule"
 """What is said of amounts whose limits may be too narrow."""
 
-MANY = 2
-"""From so many checks of level rules on, how many may fail by chance is said."""
+ROUNDING = 1e-9
+"""A sum that differs from a rule's number by less, relative to it, is that number."""
 
 Subject = tuple[str, str | None]  # model and judge
 
@@ -108,22 +108,8 @@ def hold_gate(
     for rule in read:
         held = measured.hold(rule) if isinstance(rule, Level) else _hold_change(rule, compared, measured)
         checks += [_not_passed_by_part(check, side) for check in held]
-    family = [] if look is not None else chance(levels, adjusted=adjust)
+    family = [] if look is not None else by_chance(levels, adjusted=adjust)
     return Gate(run, baseline, checks, [*_warnings(side), *warnings], family)
-
-
-def chance(levels: int, *, adjusted: bool) -> list[str]:
-    """Say how many checks of level rules may fail, and pass, by chance alone."""
-    if levels < MANY:
-        return []
-    if adjusted:
-        return [f"{levels} checks of level rules are held together to 2.5 % of a wrong FAIL, and of a wrong PASS"]
-    any_of = 1 - (1 - ERROR / 2) ** levels
-    return [
-        f"{levels} checks of level rules: of models exactly at their numbers each fails in up to 2.5 % by chance, "
-        f"{levels * ERROR / 2:.2g} of {levels} on average, any of them in up to {100 * any_of:.0f} %; "
-        "--adjust holds them together to the error of one"
-    ]
 
 
 def _side(lake: Lake, name: str) -> Side:
@@ -196,15 +182,16 @@ class _Measured:
     def _widened(self, target: Target, subject: Subject, row: Mapping[str, Any]) -> Ends:
         """Compute the limits whatever is missing; none of metrics that do not follow from single rows."""
         lacks, metric = self.lacks.get(subject), self.declared.get(target.metric)
-        if lacks is None or target.metric in measure.METRICS:
+        if target.metric in measure.METRICS or (lacks is None and metric is None):
             return row["ci_low"], row["ci_high"]
         if metric is None:
             return None, None
-        (model, judge), absent, opened = subject, len(lacks.answered.gone), lacks.opened
+        model, judge = subject
         rows = self.frame.filter(pl.col("model") == model, pl.col("judge").eq_missing(judge))
+        absent, opened = (0, rows.clear()) if lacks is None else lacks.unknown
         if target.slice != "all":
             ours = pl.col(target.slice).cast(pl.String) == target.slice_value
-            rows, opened = rows.filter(ours), opened.filter(ours)
+            rows, opened = rows.filter(ours), None if opened is None else opened.filter(ours)
         if isinstance(metric.estimator, Maximum | Total):
             return row["ci_low"], row["ci_high"]
         ends = open_bounds(rows, replace(metric, slices=("all",)), (absent, opened))
@@ -247,7 +234,8 @@ class _Measured:
             held = row | {"units": units, "n_eff": exact.get("n_eff") if self.look is None else None}
             metric = self.declared.get(rule.target.metric)
             held["trials"] = held["n_eff"] if metric is not None and type(metric.estimator) is Rate else None
-            held |= {"ci_low": value, "ci_high": value} if is_bare else {name: exact[name] for name in ENDS}
+            at = rule.number if math.isclose(value, rule.number, rel_tol=ROUNDING) else value
+            held |= dict.fromkeys(ENDS, at) if is_bare else {name: exact[name] for name in ENDS}
             if self.look is not None:
                 low, high = self.look.anytime.widened(value, held["ci_low"], held["ci_high"], units)
                 held |= {"ci_low": low, "ci_high": high}
@@ -290,8 +278,8 @@ def _compared(
     family = pl.Series([target in tested for target in targets])
     rows = with_holm(compared.rows.with_columns(p=pl.when(family).then("p")))
     of_target = zip(targets, rows.iter_rows(named=True), strict=True)
-    warnings = [f"compared by force: {warning}" for warning in compared.warnings]
-    return {(target, (row["model"], row["judge"])): row for target, row in of_target}, warnings
+    forced = [f"compared by force: {reason}" for reason in compared.forced]
+    return {(target, (row["model"], row["judge"])): row for target, row in of_target}, forced
 
 
 def _hold_change(
@@ -393,4 +381,13 @@ def _not_passed_by_part(check: Checked, side: Side) -> Checked:
 def _warnings(side: Side) -> list[str]:
     run = side.run
     state = [] if run["state"] == "completed" else [f"the run {run['run_id']} is {run['state']}: {run['message']}"]
-    return [*state, *side.snapshot["warnings"]]
+    return [*state, *_mix(run), *side.snapshot["warnings"]]
+
+
+def _mix(run: Mapping[str, Any]) -> list[str]:
+    """Say that a run which took as many samples of each dataset has another mix than the datasets."""
+    limit, datasets = json.loads(run["parameters"] or "{}").get("limit"), json.loads(run["dataset_versions"])
+    if limit is None or len(datasets) == 1:
+        return []
+    of = f"the run took up to {limit} samples of each of {len(datasets)} datasets"
+    return [f"{of}: values over all samples are of that mix, and --pooled draws in proportion"]

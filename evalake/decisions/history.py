@@ -10,7 +10,7 @@ from evalake.reports.gate import Gate
 from evalake.storage.lake import Lake
 from evalake.storage.landing import Landed, land
 
-NUMBERS = ("value", "difference", "ci_low", "ci_high", "units", "reason")
+NUMBERS = ("value", "difference", "ci_low", "ci_high", "units", "reason", "limit_low", "limit_high", "missing")
 
 
 def keep(lake: Lake, held: Gate) -> Landed:
@@ -32,6 +32,7 @@ def keep(lake: Lake, held: Gate) -> Landed:
             "judge": check.judge,
             "verdict": str(check.decision.verdict),
             **{name: getattr(check, name) for name in NUMBERS},
+            "reliable": check.is_reliable,
         }
         rows.append({**row, "decision_id": content_hash([*row.values(), baseline]), "decided_at": datetime.now(UTC)})
     return land(lake, GATE_DECISIONS, conform(rows, GATE_DECISIONS))

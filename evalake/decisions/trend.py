@@ -128,26 +128,26 @@ def headline_changes(lake: Lake, suites: Sequence[str] | None = None, run_id: st
     return trend(lake, of_snapshot.join(runs, on="run_id").collect()).changes
 
 
-def _missing_shares(lake: Lake, values: pl.DataFrame) -> Mapping[tuple[str, str, str], float]:
-    """Read the share of items that each model and judge lacks, by run; panels are not counted."""
+def _missing_shares(lake: Lake, values: pl.DataFrame) -> Mapping[tuple[str, str, str | None], float]:
+    """Read the share of items that each model and judge, or panel, lacks, by run."""
     ours = pl.col("run_id").is_in(values["run_id"].unique().implode())
     rows = missing_shares(lake).filter(ours, pl.col("missing") > 0).collect()
     return {(run, model, judge): share for run, model, judge, share in rows.iter_rows()}
 
 
-def _unknown(rows: pl.DataFrame, shares: Mapping[tuple[str, str, str], float]) -> list[float]:
+def _unknown(rows: pl.DataFrame, shares: Mapping[tuple[str, str, str | None], float]) -> list[float]:
     """Say how far each value of a series may move by what is missing: a share by 1 an item, points by 100."""
     largest = max(abs(value) for value in rows["value"])
     span = next((float(each) for each in (1, 100) if largest <= each), np.inf)
     whose = rows.select("run_id", "model", "judge").iter_rows()
     lacks = [
-        max(shares.get((run, model, each), 0.0) for each in _PANEL.sub("", judge or "").split("+"))
+        max(shares.get((run, model, each), 0.0) for each in (judge, *_PANEL.sub("", judge or "").split("+")))
         for run, model, judge in whose
     ]
     return [span * lack if lack else 0.0 for lack in lacks]
 
 
-def _changes(values: pl.DataFrame, missing: Mapping[tuple[str, str, str], float]) -> Iterator[Change]:
+def _changes(values: pl.DataFrame, missing: Mapping[tuple[str, str, str | None], float]) -> Iterator[Change]:
     """Watch every series, one value a run: the last that was measured of it. What is missing may explain a change."""
     known = values.filter(pl.col("value").is_not_null(), pl.col("value").is_finite())
     known = known.with_columns(at=pl.coalesce("started_at", "created_at")).sort("at", "created_at", "snapshot_id")

@@ -21,7 +21,7 @@ from evalake.metrics.intervals import Array
 RESAMPLES = 99_999  # drawn permutations: the smallest p-value is two in a hundred thousand
 SEED = 20_260
 _BATCH = 2_000  # permutations held at once
-TIE = 1e-9  # statistics closer than this are equal but for rounding
+TIE = 1e-9  # statistics, and values of a series, closer than this are equal but for rounding
 
 Given: TypeAlias = Mapping[str, float | str | bool | None]
 """One answer by its fields: numbers on a scale from 0 to 1, and words (None is one of them)."""
@@ -164,7 +164,8 @@ def moved(values: Sequence[float], unknown: Sequence[float] = ()) -> Moved | Non
     sums, since = {1: 0.0, -1: 0.0}, {1: BEGINNING, -1: BEGINNING}
     for place in range(BEGINNING, len(series)):
         apart = series[place] - centre
-        off = np.sign(apart) * max(0.0, abs(apart) - may_move[place])
+        rounding = TIE * max(1.0, abs(centre))
+        off = np.sign(apart) * max(0.0, abs(apart) - may_move[place] - rounding)
         step = 0.0 if off == 0 else LARGEST_STEP if noise[place - 1] == 0 else abs(off) / noise[place - 1]
         for side in sums:
             if sums[side] == 0:

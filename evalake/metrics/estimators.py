@@ -47,13 +47,15 @@ class Rate(Quotient):
 
     Rows count where both expressions are conditions: where `of` is true and `successes` is not null. Where both are
     whole numbers, the value is the sum of `successes` over the sum of `of`. se = sqrt(p(1-p)/(n-1)) where every unit
-    has one row, between units otherwise; the interval is Wilson's at `n_eff`.
+    has one row, between units otherwise; the interval is Wilson's at `n_eff`. `undecided` is how many further trials
+    of a row nobody decided: they bound the value (`evalake.metrics.limits`).
     """
 
     ratio: ClassVar[tuple[str, str]] = ("successes", "of")
     counted: ClassVar[frozenset[str]] = frozenset(ratio)
     successes: pl.Expr
     of: pl.Expr = field(default_factory=every_row)
+    undecided: pl.Expr | None = None
 
     @override
     def inputs(self) -> Mapping[str, pl.Expr]:
@@ -84,7 +86,8 @@ class Ratio(Quotient):
     """Sum of `numerator` over sum of `denominator`, which lies between `low` and `high` in each row, too.
 
     For ratios that are no proportions (findings by worth, F-measures). n is the sum of `rows`, or of the denominator.
-    `heaviest` is the denominator of a row of value `high`, where such rows weigh more than others.
+    `heaviest` is the denominator of a row of value `high`, where such rows weigh more than others; `undecided` is as
+    that of a `Rate`.
     """
 
     counted: ClassVar[frozenset[str]] = frozenset({"rows"})
@@ -94,6 +97,7 @@ class Ratio(Quotient):
     low: float = 0.0
     high: float = 1.0
     heaviest: float | None = None
+    undecided: pl.Expr | None = None
 
     @override
     def inputs(self) -> Mapping[str, pl.Expr]:

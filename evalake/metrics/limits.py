@@ -5,7 +5,7 @@ whatever the missing rows are (Manski 1989): the limits of the worst and the bes
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from statistics import NormalDist
 from typing import Any
@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from evalake.metrics.calibration import CalibrationError
 from evalake.metrics.columns import Columns
+from evalake.metrics.compare import with_holm
 from evalake.metrics.composite import Composite, MacroAverage
 from evalake.metrics.compute import Inputs, Metric, measure
 from evalake.metrics.estimator import Estimate, Estimator
@@ -53,7 +54,7 @@ def clopper_pearson(successes: ArrayLike, n: ArrayLike, error: float = ERROR) ->
 class Exact(Rate):
     """A proportion with exact limits at its effective trials, never narrower than the interval that is shown."""
 
-    error: float = ERROR
+    error: float = field(default=ERROR, kw_only=True)
 
     @override
     def estimate(self, view: View) -> Estimate:
@@ -67,7 +68,7 @@ def exact(estimator: Estimator, error: float = ERROR) -> Estimator:
     """Give proportions, alone and as parts of composites, their exact limits; other estimators stay what they are."""
     if isinstance(estimator, Composite):
         return replace(estimator, parts={name: exact(part, error) for name, part in estimator.parts.items()})
-    return Exact(estimator.successes, estimator.of, error) if type(estimator) is Rate else estimator
+    return Exact(estimator.successes, estimator.of, error=error) if type(estimator) is Rate else estimator
 
 
 def measure_exact(frame: pl.DataFrame, metrics: Sequence[Metric], error: float = ERROR) -> pl.DataFrame:
@@ -123,20 +124,28 @@ def bounds(frame: pl.DataFrame, metric: Metric, missing: int, opened: pl.DataFra
     columns = Columns(inputs.rows())
     slicing = Slicing.of(columns, "all", ())
     view = View(columns, Units.of(slicing.group, 1, inputs.cluster), inputs.columns[0])
-    return _bounds(metric.estimator, view, (missing, opened))
+    return _bounds(metric.estimator, view, (missing, opened), frame)
 
 
 def open_bounds(frame: pl.DataFrame, metric: Metric, unknown: Unknown) -> Bounds | None:
     """Compute the bounds of a metric; None where it misses nothing, infinite where it has no range."""
     missing, opened = unknown
-    if not missing and (opened is None or opened.is_empty()):
+    if not missing and (opened is None or opened.is_empty()) and not _undecided(metric.estimator, frame):
         return None
     return bounds(frame, metric, missing, opened) or (-np.inf, np.inf)
 
 
-def _bounds(estimator: Estimator, view: View, unknown: Unknown) -> Bounds | None:
+def _undecided(estimator: Estimator, frame: pl.DataFrame) -> int:
+    """Count the trials of known rows that nobody decided, like findings without a majority of a panel."""
     if isinstance(estimator, Composite):
-        parts = {name: _bounds(part, view.part(name), unknown) for name, part in estimator.parts.items()}
+        return sum(_undecided(part, frame) for part in estimator.parts.values())
+    of_row: pl.Expr | None = getattr(estimator, "undecided", None)
+    return 0 if of_row is None else int(frame.select(of_row.sum()).item() or 0)
+
+
+def _bounds(estimator: Estimator, view: View, unknown: Unknown, frame: pl.DataFrame) -> Bounds | None:
+    if isinstance(estimator, Composite):
+        parts = {name: _bounds(part, view.part(name), unknown, frame) for name, part in estimator.parts.items()}
         return _of_composite(estimator, {name: part for name, part in parts.items() if part is not None}, len(parts))
     missing = _missing(estimator, unknown)
     if isinstance(estimator, Count):
@@ -151,7 +160,7 @@ def _bounds(estimator: Estimator, view: View, unknown: Unknown) -> Bounds | None
     if not isinstance(estimator, Rate | Mean | Ratio):
         return low, high
     total, rows, heaviest = _sums(estimator, view)
-    more = missing * heaviest
+    more = missing * heaviest + _undecided(estimator, frame)
     if rows + more == 0:
         return (low, high) if missing else None
     lowest, highest = ((total + more * end) / (rows + more) for end in (low, high))
@@ -219,10 +228,10 @@ class Answered:
     gone: Sequence[str] = ()
     opened: pl.DataFrame | None = None
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing is missing."""
-        return not self.gone and (self.opened is None or self.opened.is_empty())
+    def is_whole(self, metric: Metric) -> bool:
+        """Tell whether nothing is missing that the metric counts."""
+        nothing = not self.gone and (self.opened is None or self.opened.is_empty())
+        return nothing and not _undecided(metric.estimator, self.rows)
 
     def among(self, samples: set[str], pair: str, where: pl.Expr | None) -> "Answered":
         """Narrow it to samples, and its rows to a slice; which slice a row is of that is not there nobody knows."""
@@ -237,7 +246,7 @@ class Answered:
 
     def bounds(self, metric: Metric) -> Bounds | None:
         """Compute the lowest and highest value; None where nothing bounds it."""
-        if not self.is_whole:
+        if not self.is_whole(metric):
             return None if self.rows.is_empty() else bounds(self.rows, metric, len(self.gone), self.opened)
         value = measure(self.rows, [metric], groups=())["value"].to_list()
         return (value[0], value[0]) if value and value[0] is not None else None
@@ -255,7 +264,7 @@ def bounds_of_difference(
 
     It is the difference itself where nothing is missing, none where nothing bounds it. `where` is a slice.
     """
-    if difference is None or (first.is_whole and second.is_whole):
+    if difference is None or (first.is_whole(metric) and second.is_whole(metric)):
         return difference, difference
     both = first.samples(pair) & second.samples(pair)
     a, b = (side.among(both, pair, where).bounds(metric) for side in (first, second))
@@ -280,3 +289,9 @@ def left_open(row: Mapping[str, Any]) -> dict[str, Any]:
         return dict(row) | nothing
     low, high = row["ci_low"] + row["bound_low"] - at, row["ci_high"] + row["bound_high"] - at
     return dict(row) | (nothing if low <= 0 <= high else {}) | {"ci_low": low, "ci_high": high}
+
+
+def adjusted(rows: pl.DataFrame) -> pl.DataFrame:
+    """Adjust the p values of compared rows over all of them (Holm), and drop what missing items could undo."""
+    known = with_holm(rows)
+    return pl.DataFrame([left_open(row) for row in known.iter_rows(named=True)], schema=known.schema)

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from evalake.reports.wording import UNKNOWN, markdown_text
+from evalake.reports.wording import UNKNOWN, lacking, markdown_text
 
 LONGEST = 300
 """Characters of a name."""
@@ -16,7 +16,12 @@ def markdown_of(rows: pl.DataFrame, notes: Sequence[str]) -> str:
     lines = []
     for (a, b, judge), own in rows.group_by("a", "b", "judge", maintain_order=True):
         judged = "" if judge is None else f", judged by {_text(judge)}"
-        lines += [f"### {_text(a)} − {_text(b)}{judged}", "", "| metric | A | B | A − B [95 %] | p (Holm) | units |"]
+        first, other = (lacking(own[name].max()) for name in ("missing_a", "missing_b"))
+        lines += [
+            f"### {_text(a)}{first} − {_text(b)}{other}{judged}",
+            "",
+            "| metric | A | B | A − B [95 %] | p (Holm) | units |",
+        ]
         lines += ["|---|---:|---:|---:|---:|---:|", *(_line(row) for row in own.iter_rows(named=True)), ""]
     lines += [f"* {_text(note)}" for note in notes]
     return "\n".join(lines).rstrip() + "\n"

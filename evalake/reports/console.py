@@ -13,7 +13,7 @@ from rich.text import Text
 from evalake.reports.kinds import KINDS
 from evalake.reports.report import Report, headline, warnings
 from evalake.reports.tables import Cell, Table
-from evalake.reports.wording import UNKNOWN, UNRELIABLE, multiplicity, visible
+from evalake.reports.wording import UNKNOWN, UNRELIABLE, WHY_UNRELIABLE, multiplicity, visible
 
 STYLES = {"": "", "pass": "bold green", "fail": "bold red"}
 KEY_WIDTH = 34
@@ -154,10 +154,12 @@ def _legend(sheets: Sequence[_Sheet], run_id: str) -> Iterator[str]:
         yield "[ ] 95 % interval"
     if any("letters" in sheet.table.headings for sheet in sheets):
         yield "letters: models that share one are not significantly apart (5 %, Holm over all pairs)"
-    if (intervals := sum(1 for cell in cells if cell.interval)) >= MANY:
+    if any(cell.interval and cell.n is None for cell in cells):
+        yield "by [ ]: the limits that decided, which are exact and hold whatever is missing"
+    if (intervals := sum(1 for cell in cells if cell.interval and cell.n is not None)) >= MANY:
         yield multiplicity(intervals)
     yield f"n, units and interval of every value: evalake metrics --run {run_id} --all"
     if any(cell.doubtful for cell in cells):
-        yield f"{UNRELIABLE} unreliable: fewer than 30 units, or a mean that rests on few large amounts"
+        yield f"{UNRELIABLE} {WHY_UNRELIABLE}"
     if any(cell.text == UNKNOWN for cell in cells):
         yield f"{UNKNOWN} unknown or undefined"

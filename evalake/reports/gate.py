@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from evalake.reports.ranking import FIXED, Decision, Verdict
+from evalake.reports.ranking import FIXED, Decision, Verdict, fails_by_chance
 from evalake.reports.report import Subject
 from evalake.reports.wording import UNKNOWN, UNRELIABLE, markdown_text, one_line
 
@@ -123,6 +123,18 @@ class Gate:
         """How many verdicts there are of each kind."""
         counts = Counter(check.decision.verdict for check in self.checks)
         return ", ".join(f"{counts[each]} {each}" for each in Verdict if counts[each])
+
+
+def by_chance(levels: int, *, adjusted: bool) -> list[str]:
+    """Say how many checks of level rules may fail, and pass, by chance alone, where there are several."""
+    if levels <= 1:
+        return []
+    if adjusted:
+        return [f"{levels} checks of level rules are held together to 2.5 % of a wrong FAIL, and of a wrong PASS"]
+    return [
+        f"{levels} checks of level rules: of models exactly at their numbers {fails_by_chance(levels)}; --adjust holds "
+        "them together to the error of one"
+    ]
 
 
 def as_junit(gate: Gate) -> str:

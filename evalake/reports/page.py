@@ -32,7 +32,7 @@ from evalake.reports.kinds import KINDS
 from evalake.reports.report import MISTAKES_SHOWN, Report, facts, headline, warnings
 from evalake.reports.svg import Picture, as_svg
 from evalake.reports.tables import Table, comparisons_table, coverage_table
-from evalake.reports.wording import UNKNOWN, UNRELIABLE, multiplicity, one_line, visible
+from evalake.reports.wording import UNKNOWN, UNRELIABLE, WHY_UNRELIABLE, multiplicity, one_line, visible
 
 # Files of a report, each written whole or not at all.
 
@@ -249,8 +249,9 @@ def render(report: Report) -> str:
         undrawn=[(each.title, " ".join(each.drawing.notes)) for each in every if each.drawing and each.is_empty],
         first=FIGURES_FIRST,
         doubtful=any(cell.doubtful for cell in cells),
-        by_chance=multiplicity(sum(1 for cell in cells if cell.interval)),
+        by_chance=multiplicity(sum(1 for cell in cells if cell.interval and cell.n is not None)),
         unreliable=UNRELIABLE,
+        why_unreliable=WHY_UNRELIABLE,
         unknown=UNKNOWN,
         script=Markup(script),
         script_hash=_hash(script),
@@ -351,7 +352,8 @@ def _place(report: Report, subject: Any) -> dict[str, Any]:
 
 def _limits(report: Report, subject: Any) -> dict[str, float | None]:
     """List the limits that decide, which are exact and hold whatever is missing; null where they are unknown."""
-    low, high = report.limits.get(subject, ((None, None), (None, None)))[1]
+    limits = report.limits.get(subject)
+    low, high = (None, None) if limits is None else limits.whatever
     return {"limit_low": low, "limit_high": high}
 
 

@@ -126,11 +126,29 @@ def _named(more: float) -> int | None:
     return max(1, math.ceil(more)) if more <= MOST_SAMPLES else None
 
 
+def fails_by_chance(checks: int) -> str:
+    """Say how many checks of models that are exactly at their numbers fail by chance alone."""
+    any_of = 1 - (1 - ERROR / 2) ** checks
+    return (
+        f"each fails in up to 2.5 % by chance, {checks * ERROR / 2:.2g} of {checks} on average, any of them in up to "
+        f"{100 * any_of:.0f} %"
+    )
+
+
 def of_whole_run(decision: Decision, state: str) -> Decision:
     """Turn a PASS of a run that is not complete into UNDECIDED: what is missing is not missing by chance."""
     if state == "completed" or decision.verdict is not Verdict.PASS:
         return decision
     return Decision(Verdict.UNDECIDED, reason=f"it would pass, but the run is {state}")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits that decide about a value: exact ones, and those whatever is missing; of a proportion its trials."""
+
+    exact: Ends
+    whatever: Ends
+    trials: float | None = None
 
 
 def decide_whatever_is_missing(
@@ -258,14 +276,12 @@ def compare_all(
     for first, second in combinations(models, 2):
         rows = compare(of_model[first], of_model[second], [metric], cluster="cluster", pair="sample_hash", draws=draws)
         for row in rows.filter(pl.col("slice") == "all").iter_rows(named=True):
-            ends = row["difference"], row["difference"]
-            if {(first, row["judge"]), (second, row["judge"])} & lacks.keys():
-                one, other = (known(model, row["judge"]) for model in (first, second))
-                ends = bounds_of_difference(row["difference"], plain, one, other)
+            one, other = (known(model, row["judge"]) for model in (first, second))
+            ends = bounds_of_difference(row["difference"], plain, one, other)
             row |= dict(zip(("bound_low", "bound_high"), ends, strict=True))
             row = with_corrections(row, *(corrected.get((model, row["judge"])) for model in (first, second)))
             compared.setdefault(row["judge"], []).append((first, second, row))
-    return {judge: _adjusted(compared[judge]) for judge in sorted(compared, key=lambda name: name or "")}
+    return {judge: adjusted_pairs(compared[judge]) for judge in sorted(compared, key=lambda name: name or "")}
 
 
 def stand(
@@ -281,6 +297,11 @@ def stand(
     Models that share no samples cannot be told apart, and share a letter.
     """
     sign = -1.0 if higher_is_better else 1.0
+
+    def ends(model: str, value: float | None) -> tuple[float, float]:
+        known = math.nan if value is None else value
+        return known, worst.get(model, known)
+
     ranked = sorted(
         ((model, value) for model, value in values.items() if value is not None),
         key=lambda mv: (sign * worst.get(mv[0], mv[1]), mv[0]),
@@ -290,7 +311,7 @@ def stand(
     standings: list[Standing] = []
     for place, (model, value) in enumerate(ranked, start=1):
         before = standings[-1] if standings else None
-        tied = before is not None and (before.value, worst.get(before.model)) == (value, worst.get(model))
+        tied = before is not None and all(map(math.isclose, ends(before.model, before.value), ends(model, value)))
         standings.append(Standing(model, value, standings[-1].rank if tied else place, of_model[model]))
     return (*standings, *(Standing(model, None, None, None) for model in sorted(values) if values[model] is None))
 
@@ -328,7 +349,8 @@ def _names() -> Iterator[str]:
         number += 1
 
 
-def _adjusted(rows: Sequence[tuple[str, str, dict[str, Any]]]) -> tuple[Comparison, ...]:
+def adjusted_pairs(rows: Sequence[tuple[str, str, dict[str, Any]]]) -> tuple[Comparison, ...]:
+    """Adjust compared rows of pairs over all pairs of one judge; each has the names of its two sides before it."""
     p_values = [_p_value(row) for *_, row in rows]
     adjusted = iter(holm([p for p in p_values if p is not None]))
     names = ("units", "difference", "ci_low", "ci_high", "p", "p_adjusted")

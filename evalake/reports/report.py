@@ -10,17 +10,18 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from evalake.metrics.limits import Ends
 from evalake.reports.coverage import Coverage
 from evalake.reports.ranking import (
     FIXED,
     Comparison,
     Decision,
+    Limits,
     Missing,
     Standing,
     Verdict,
     as_judged,
     decide_whatever_is_missing,
+    fails_by_chance,
     of_whole_run,
     stand,
 )
@@ -94,7 +95,7 @@ class Report:
     trivial        what models that answer every sample alike would get in the quantity that ranks, by name
     answers        which columns of `results` say what was right; without it no mistakes are listed
     missing        what the run lacks of each model, and the bounds of the headline metrics that leaves
-    limits         of the ranking's quantity by model and judge: the limits that decide, and those whatever is missing
+    limits         of the ranking's quantity by model and judge: the limits that decide
     coverage       what came of the items of each model, judge and dataset
     results        the run's rows of the suite's results table; a `judge` column only where the suite has judges
     """
@@ -109,7 +110,7 @@ class Report:
     trivial: Mapping[str, float] = field(default_factory=dict)
     answers: Answers | None = None
     missing: Sequence[Missing] = ()
-    limits: Mapping[tuple[str, str | None], tuple[Ends, Ends]] = field(default_factory=dict)
+    limits: Mapping[tuple[str, str | None], Limits] = field(default_factory=dict)
     coverage: Sequence[Coverage] = ()
     results: pl.DataFrame | None = None
 
@@ -208,9 +209,10 @@ class Report:
         if known.value is None:
             return None
         shown = known.ci_low, known.ci_high
-        exact, widened = self.limits.get(subject, (shown, shown))
-        row = {"value": known.value, "ci_low": exact[0], "ci_high": exact[1], "units": known.units}
-        decision = decide_whatever_is_missing(row, widened, self.target, higher_is_better=upwards)
+        limits = self.limits.get(subject, Limits(shown, shown))
+        row = {"value": known.value, "units": known.units, "trials": limits.trials}
+        row |= dict(zip(("ci_low", "ci_high"), limits.exact, strict=True))
+        decision = decide_whatever_is_missing(row, limits.whatever, self.target, higher_is_better=upwards)
         return as_judged(of_whole_run(decision, self.run["state"]), subject.judge)
 
     def lacking(self, subject: Subject) -> Missing | None:
@@ -266,7 +268,7 @@ def headline(report: Report) -> list[str]:
         + (f" · judged by {_shown(report.only_judge)}" if report.only_judge else ""),
         f"calls: {_calls(run)} · cost {_paid(run)}",
     ]
-    return [*lines, *(line for line in (target_line(report), trivial_line(report)) if line)]
+    return [*lines, *(line for line in (target_line(report), chance_line(report), trivial_line(report)) if line)]
 
 
 def trivial_line(report: Report) -> str | None:
@@ -293,6 +295,12 @@ def target_line(report: Report) -> str | None:
         open_ += f" (+: so many {FIXED})"
     reached = f"{verdicts.count(Verdict.PASS)} of {len(verdicts)}"
     return f"{reached} reach the target of {aim} {quantity.label}{open_}{unknown}"
+
+
+def chance_line(report: Report) -> str | None:
+    """Write how many of the models would miss the target by chance alone; None where fewer than two are held to it."""
+    held = sum(report.decision(subject) is not None for subject in report.subjects)
+    return f"of models exactly at the target {fails_by_chance(held)}" if held > 1 else None
 
 
 def warnings(report: Report) -> list[str]:

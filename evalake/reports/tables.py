@@ -8,7 +8,7 @@ import polars as pl
 from rich.cells import cell_len, set_cell_size
 
 from evalake.reports import coverage
-from evalake.reports.ranking import Comparison, Decision, Verdict
+from evalake.reports.ranking import Comparison, Verdict
 from evalake.reports.report import Report, Subject, Value
 from evalake.reports.wording import UNKNOWN, UNRELIABLE, interval, number, one_line, short_names, visible
 from evalake.sdk import figures
@@ -20,7 +20,10 @@ MOODS: Mapping[Verdict, Mood] = {Verdict.PASS: "pass", Verdict.FAIL: "fail", Ver
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What stands in one place: text, and where it is a measured value its interval, n and whether it is doubtful."""
+    """What stands in one place: text, and where it is a measured value its interval, n and whether it is doubtful.
+
+    Behind a verdict, the interval is that of the limits that decided.
+    """
 
     text: str
     interval: str = ""
@@ -75,7 +78,7 @@ def ranking_table(report: Report, figure: figures.Ranking) -> Table:
         place = report.standings[subject]
         cells = [_or_unknown(place.rank), _name(report, subject)]
         if has_target:
-            cells.append(_verdict(report.decision(subject)))
+            cells.append(_verdict(report, subject, figure.quantity))
         if has_letters:
             cells.append(Cell(place.letters or UNKNOWN))
         ranked = report.value(subject, figure.quantity)
@@ -225,10 +228,16 @@ def _or_unknown(value: int | None) -> Cell:
     return Cell(UNKNOWN if value is None else str(value))
 
 
-def _verdict(decision: Decision | None) -> Cell:
+def _verdict(report: Report, subject: Subject, quantity: Quantity) -> Cell:
+    """Write the verdict, with the limits that decided where the interval beside it is another."""
+    decision, limits = report.decision(subject), report.limits.get(subject)
     if decision is None:
         return Cell(UNKNOWN)
-    return Cell(decision.text, mood=MOODS[decision.verdict])
+    value = report.value(subject, quantity)
+    shown = interval(value.ci_low, value.ci_high, quantity.unit, value.value)
+    decided = "" if limits is None else interval(*limits.whatever, quantity.unit, value.value)
+    by = f"by {decided}" if decided not in ("", shown) else ""
+    return Cell(decision.text, by, mood=MOODS[decision.verdict])
 
 
 def _difference(c: Comparison, unit: Unit) -> str:

@@ -12,6 +12,7 @@ from evalake.sdk.figures import Unit
 
 UNKNOWN = "–"
 UNRELIABLE = "*"
+WHY_UNRELIABLE = "unreliable: fewer than 30 units, a mean of few large amounts, or few audits of Dawid and Skene"
 
 _SCALES = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"))  # in milliseconds
 
@@ -32,6 +33,11 @@ def interval(low: float | None, high: float | None, unit: Unit, value: float | N
 def multiplicity(intervals: int) -> str:
     """Say how many of so many 95 % intervals miss their values by chance."""
     return f"of {intervals:,} intervals side by side, {intervals / 20:,.1f} miss by chance on average"
+
+
+def lacking(share: float | None) -> str:
+    """Say behind a name what share of its items is missing; nothing where none is, or nobody counted."""
+    return f" ({share:.1%} missing)" if share else ""
 
 
 def visible(text: object, limit: int = 2000) -> str:

@@ -26,11 +26,14 @@ from evalake.core.files import place_in
 from evalake.core.redaction import redact
 from evalake.reports.coverage import Coverage, as_table
 from evalake.reports.page import VIEWER_URL, run_address
-from evalake.reports.wording import UNKNOWN, interval, markdown_text, number
+from evalake.reports.report import Value
+from evalake.reports.tables import measured
+from evalake.reports.wording import UNKNOWN, UNRELIABLE, markdown_text
 from evalake.sdk import Suite
 from evalake.sdk.figures import Quantity, Unit
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import read_metrics
+from evalake.tasks.coverage import missing_shares
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.runs import Run
 
@@ -60,7 +63,7 @@ def create_artifacts(context: RunContext, run: Run, covered: Sequence[Coverage])
         create_table_artifact(
             headline(context, run.snapshot_id),
             key=f"metrics-{run.run_id}",
-            description=f"Headline metrics with 95 % intervals. {pages_of(run.run_id)}",
+            description=f"Headline metrics with 95 % intervals; {UNRELIABLE} unreliable. {pages_of(run.run_id)}",
         )
     create_coverage_artifact(run.run_id, covered)
     summary = _summary(run, _report(context, run))
@@ -76,10 +79,15 @@ def create_coverage_artifact(run_id: str, covered: Sequence[Coverage]) -> None:
 
 
 def headline(context: RunContext, snapshot_id: str) -> list[dict[str, Any]]:
-    """Build one row for each model and judge, with the suite's headline metrics as columns: value, interval and n."""
+    """Build one row for each model and judge, with the suite's headline metrics as columns: value, interval and n.
+
+    The share of missing items stands beside the name, where there are any.
+    """
     rows = [row for row in read_metrics(context.lake, snapshot_id).iter_rows(named=True) if row["slice"] == "all"]
     subjects = dict.fromkeys((row["model"], row["judge"]) for row in rows)
     units = _units(context.suite)
+    shares = missing_shares(context.lake).filter(run_id=context.run_id).collect()
+    lacks = {(model, judge or None): share for _, model, judge, share in shares.iter_rows() if share}
     values = {
         (row["model"], row["judge"], row["metric"]): _formatted(row, units.get(row["metric"], Unit.SCORE))
         for row in rows
@@ -88,6 +96,7 @@ def headline(context: RunContext, snapshot_id: str) -> list[dict[str, Any]]:
         {
             "model": model,
             **({"judge": judge} if judge else {}),
+            **({"missing": f"{lacks.get((model, judge), 0.0):.1%}"} if lacks else {}),
             **{m: values.get((model, judge, m), UNKNOWN) for m in context.suite.metrics.headline},
         }
         for model, judge in subjects
@@ -103,8 +112,9 @@ def _units(suite: Suite) -> dict[str, Unit]:
 
 def _formatted(row: Mapping[str, Any], unit: Unit) -> str:
     """Format a value with its interval and n, like the terminal."""
-    parts = (number(row["value"], unit), interval(row["ci_low"], row["ci_high"], unit, row["value"]))
-    return f"{' '.join(filter(None, parts))}, n = {row['n']:,}"
+    names = ("value", "n", "ci_low", "ci_high", "reliable")
+    cell = measured(Value(**{name: row[name] for name in names}), unit)
+    return f"{cell.text}{UNRELIABLE * cell.doubtful} {cell.interval}".rstrip() + f", n = {row['n']:,}"
 
 
 def pages_of(run_id: str) -> str:

@@ -84,14 +84,14 @@ class TrendPoint(BaseModel):
 
 
 class ToolCount(BaseModel):
-    """In how many sessions a tool was missed."""
+    """In how many sessions a tool was missed, of those scored by the current criteria."""
 
     tool_name: str
     sessions: int
 
 
 class TagCount(BaseModel):
-    """In how many sessions a pattern of failure was found."""
+    """In how many sessions a pattern of failure was found, of those scored by the current criteria."""
 
     tag: str
     sessions: int
@@ -139,13 +139,14 @@ def statistics(sessions: Iterable[str], state: State, ratings: Sequence[Row]) ->
     newest = {session_id: state.newest(session_id) for session_id in ids}
     by_status = Counter("not_scored" if row is None else row["status"] for row in newest.values())
     completed = [row for rows in state.by_session.values() if (row := _last_completed(rows)) is not None]
-    totals = [row["total_score"] for row in completed if state.is_current(row)]
+    current = [row for row in completed if state.is_current(row)]
+    totals = [row["total_score"] for row in current]
     mean = _measured(
         pl.DataFrame({"session": [*map(str, range(len(totals)))], "score": totals}, _TYPES),
         Mean(_SCORE, low=0, high=100),
     )
-    tools = Counter(tool for row in completed for tool in set(row["missing_tools"] or ()))
-    tags = Counter(tag for row in completed for tag in set(row["failure_tags"] or ()))
+    tools = Counter(tool for row in current for tool in set(row["missing_tools"] or ()))
+    tags = Counter(tag for row in current for tag in set(row["failure_tags"] or ()))
     return Statistics(
         sessions=Counts(total=len(ids), **{name: by_status[name] for name in Counts.model_fields if name != "total"}),
         scores=Scores(

@@ -50,6 +50,7 @@ class WantedComparison(Sides):
 
     metric: Annotated[str, Field(max_length=200)] | None = None
     force: bool = Field(False, description="Compare what would be refused, with a warning.")
+    corrected: bool = Field(False, description="Correct rates by people's labels, or the judge's calibration.")
 
 
 class WantedPairs(Sides):
@@ -150,17 +151,24 @@ def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
     """Compare two sides. Raises NotFoundError for an unknown name, WrongQueryError for what does not compare."""
     with as_answers():
         compared = compare_sides(
-            lake, wanted.a, wanted.b, run_id=wanted.run, tag=wanted.tag, metric=wanted.metric, force=wanted.force
+            lake,
+            wanted.a,
+            wanted.b,
+            run_id=wanted.run,
+            tag=wanted.tag,
+            metric=wanted.metric,
+            force=wanted.force,
+            corrected=wanted.corrected,
         )
         sides = find_sides(lake, (wanted.a, wanted.b), wanted.run, wanted.tag)
     rows = [plain(row) for row in compared.rows.iter_rows(named=True)]
     return ComparisonView(
         suite=compared.suite.name,
         sides=[side_view(side) for side in sides],
-        markdown=markdown_of(compared.rows, [*compared.warnings, *compared.notes]),
+        markdown=markdown_of(compared.rows, compared.remarks),
         headline=list(compared.suite.metrics.headline),
         rows=rows,
-        warnings=[*compared.warnings, *compared.notes],
+        warnings=compared.remarks,
     )
 
 

@@ -107,7 +107,7 @@ def read_values(run_id: RunId, indexes: IndexesHere) -> list[ValueView]:
 
 @router.get("/runs/{run_id}/letters", responses=_refusals(400, 401, 404, 500))
 def read_letters(run_id: RunId, indexes: IndexesHere) -> list[LettersView]:
-    """List the letters of models: those that share one are not significantly apart, those without a common one are."""
+    """List models in the order of the ranking, with their letters, and what they lack."""
     return run_letters(indexes, run_id)
 
 

@@ -45,11 +45,12 @@ class ValueView(BaseModel):
 
 
 class LettersView(BaseModel):
-    """A model's letters: models that share one are not significantly apart, models without a common one are."""
+    """A model's place, by its worst case. Models that share a letter are not significantly apart, others are."""
 
     model: str
     judge: str | None
-    letters: str
+    letters: str | None  # null where nothing is compared
+    missing: str | None  # the share of its items by kind, in words; panels without a decision count
 
 
 class OpposedItem(BaseModel):
@@ -264,7 +265,7 @@ def run_values(indexes: RunIndexes, run_id: str) -> list[ValueView]:
 
 
 def run_letters(indexes: RunIndexes, run_id: str) -> list[LettersView]:
-    """Tell which models are apart in the quantity that ranks; nothing where nobody can; raises as `run_detail`."""
+    """Tell each model's place, and which are apart; nothing where nothing was measured; raises as `run_detail`."""
     snapshot_id = indexes.of(run_id).run["snapshot_id"]
     return [] if snapshot_id is None else list(_letters(indexes.lake, run_id, snapshot_id))
 
@@ -288,9 +289,13 @@ def run_opposed(indexes: RunIndexes, run_id: str) -> ItemsView:
 def _letters(lake: Lake, run_id: str, _snapshot_id: str) -> tuple[LettersView, ...]:
     report = build_report(lake, run_id)
     return tuple(
-        LettersView(model=subject.model, judge=subject.judge, letters=place.letters)
+        LettersView(
+            model=subject.model,
+            judge=subject.judge,
+            letters=place.letters if report.comparisons.get(subject.judge) else None,
+            missing=None if (lacks := report.lacking(subject)) is None else lacks.share,
+        )
         for subject, place in report.standings.items()
-        if place.letters is not None and report.comparisons.get(subject.judge)
     )
 
 

@@ -8,10 +8,10 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from evalake.decisions.compare import NotComparableError, compare_found, find_sides
-from evalake.metrics.compare import SIGNIFICANT_BELOW, with_holm
-from evalake.metrics.limits import left_open
+from evalake.metrics.compare import SIGNIFICANT_BELOW
+from evalake.metrics.limits import adjusted
 from evalake.reports.compared import markdown_of
-from evalake.reports.ranking import letters
+from evalake.reports.ranking import adjusted_pairs, letters
 from evalake.server.viewer.comparison import Name, OfRun, SideView, as_answers, side_view
 from evalake.storage.lake import Lake
 from evalake.storage.sql.query import plain
@@ -60,7 +60,7 @@ class JudgedLetters(BaseModel):
 
 
 class SidesPage(BaseModel):
-    """The sides in one metric. Sides that share no letter are significantly apart (5 %, Holm over all pairs)."""
+    """The sides in one metric. Sides without a common letter are apart (5 %, Holm over all pairs of a judge)."""
 
     metric: str
     headline: list[str]
@@ -84,9 +84,9 @@ def sides_page(lake: Lake, wanted: WantedSides) -> SidesPage:
                 metric = compared.suite.metrics.headline[0]
                 compared = compare_found(lake, first, other, (metric,))
             frames[i, j] = compared.rows.with_columns(i=i, j=j)
-            warnings |= dict.fromkeys((*compared.warnings, *compared.notes))
-    whole = _adjusted(pl.concat(frames.values()).filter(pl.col("slice") == "all"))
-    parts = _adjusted(pl.concat([rows for (i, _), rows in frames.items() if i == 0]))
+            warnings |= dict.fromkeys(compared.remarks)
+    whole = pl.concat(frames.values()).filter(pl.col("slice") == "all")
+    parts = adjusted(pl.concat([rows for (i, _), rows in frames.items() if i == 0]))
     rows = _parts(parts, len(sides))
     judges = dict.fromkeys(part.judge for part in rows)
     return SidesPage(
@@ -100,15 +100,11 @@ def sides_page(lake: Lake, wanted: WantedSides) -> SidesPage:
     )
 
 
-def _adjusted(rows: pl.DataFrame) -> pl.DataFrame:
-    adjusted = with_holm(rows)
-    return pl.DataFrame([left_open(row) for row in adjusted.iter_rows(named=True)], schema=adjusted.schema)
-
-
 def _letters(whole: pl.DataFrame, judge: str | None, count: int) -> list[str]:
-    """Give the sides letters; the best come first as the metric's values go down."""
+    """Give the sides letters as a ranking does; the first letters go to the highest values."""
     rows = whole.filter(pl.col("judge").eq_missing(judge)).to_dicts()
-    apart = {frozenset((str(row["i"]), str(row["j"]))) for row in rows if _is_significant(row)}
+    compared = adjusted_pairs([(str(row["i"]), str(row["j"]), row) for row in rows])
+    apart = {frozenset((each.first, each.second)) for each in compared if each.apart}
     values = {row["i"]: row["value_a"] for row in rows} | {row["j"]: row["value_b"] for row in rows}
     ranked = sorted(range(count), key=lambda side: (-(values.get(side) or 0.0), side))
     of_side = letters([str(side) for side in ranked], apart)

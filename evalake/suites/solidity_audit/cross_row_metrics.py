@@ -295,10 +295,10 @@ def _single_judge(rows: pl.DataFrame) -> list[str]:
 
 def _failed(rows: pl.DataFrame) -> list[str]:
     given = rows.filter(pl.col("subject_error").is_null())
-    failed = given.group_by("judge").agg(rate=pl.col("judge_error").is_not_null().mean()).sort("judge")
+    failed = given.group_by("model", "judge").agg(rate=pl.col("judge_error").is_not_null().mean())
     return [
-        f"{judge}: {rate:.1%} of its judgements failed; their audits are in no rate"
-        for judge, rate in failed.filter(pl.col("rate") > 0.05).iter_rows()
+        f"{model} by {judge}: {rate:.1%} of the judgements failed; their audits are in no rate"
+        for model, judge, rate in failed.filter(pl.col("rate") > 0.05).sort("model", "judge").iter_rows()
     ]
 
 
@@ -325,10 +325,10 @@ def _counted(rows: pl.DataFrame, flag: pl.Expr) -> list[tuple[str, int, int]]:
 
 
 def _undecided(frame: pl.DataFrame) -> list[str]:
-    panels = frame.group_by("judge").agg(rate=pl.col("panel_undecided").mean()).drop_nulls().sort("judge")
+    panels = frame.group_by("model", "judge").agg(rate=pl.col("panel_undecided").mean()).drop_nulls()
     return [
-        f"{panel}: undecided on {rate:.1%} of the audits, which are in no rate"
-        for panel, rate in panels.filter(pl.col("rate") > 0).iter_rows()
+        f"{model} by {panel}: undecided on {rate:.1%} of the audits, which are in no rate"
+        for model, panel, rate in panels.filter(pl.col("rate") > 0).sort("model", "judge").iter_rows()
     ]
 
 

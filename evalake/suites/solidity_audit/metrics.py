@@ -79,8 +79,9 @@ def _score(name: str) -> pl.Expr:
 
 _MATCHED = {f"mean_{name}": Mean(_score(name), low=0, high=1) for name in SCORES}
 _DETECTED = Rate(_found, _vulnerable)
-_VALID, _WRONG = Rate(_valid, _total), Rate(_invalid, _total)
-_WORTH = Ratio(_target_matches + 0.5 * _partial_matches + _bonus_credit, _total)
+_open = pl.col("undecided_findings")  # of a panel
+_VALID, _WRONG = Rate(_valid, _total, _open), Rate(_invalid, _total, _open)
+_WORTH = Ratio(_target_matches + 0.5 * _partial_matches + _bonus_credit, _total, undecided=_open)
 _CREDITED = Mean(pl.col("target_credit"), low=0, high=1)
 _WEIGHED = pl.when(_severe).then(_severity_weight)
 _SEVERE_DETECTED = Ratio(pl.when(_found).then(_WEIGHED), _WEIGHED, rows=_severe)
@@ -229,7 +230,12 @@ def _findings() -> _Declared:
     hallucinated = pl.col("hallucinated_findings")
     yield "finding_precision", _VALID, 3, "Valid findings of all findings."
     yield "invalid_rate", _WRONG, 3, "Invalid findings of all findings."
-    yield "hallucination_rate", Rate(hallucinated, _total), 3, "Findings about what is not there, of all findings."
+    yield (
+        "hallucination_rate",
+        Rate(hallucinated, _total, _open),
+        3,
+        "Findings about what is not there, of all findings.",
+    )
     yield "over_flagging_score", Mean(_invalid, low=0), 3, "Invalid findings an audit."
     yield "avg_findings_per_sample", Mean(_total, low=0), 3, ""
     for name in ("total", "valid", "invalid", "hallucinated"):
@@ -314,7 +320,7 @@ def _beyond() -> _Declared:
 
 def _shares() -> _Declared:
     for name in CLASSIFICATIONS:
-        share, words = Rate(pl.col(count_column(name)), _total), name.lower().replace("_", " ")
+        share, words = Rate(pl.col(count_column(name)), _total, _open), name.lower().replace("_", " ")
         yield f"{name.lower()}_share", share, None, f"{words} findings, of all findings."
 
 

@@ -134,6 +134,7 @@ def test_metrics_have_exactly_the_promised_fields(imported: Imported) -> None:
         "ci_low",
         "ci_high",
         "reliable",
+        "missing",
     ]
     assert all(list(row) == fields for row in rows)
     by_name = {(row["metric"], row["slice"], row["slice_value"]): row for row in rows}

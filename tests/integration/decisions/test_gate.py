@@ -1,6 +1,7 @@
 """A run is held against rules: each is passed, failed or undecided; and a rule that means nothing is refused."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 from evalake.admin.import_results import import_recorded
 from evalake.contracts.tables import RUNS
 from evalake.core.errors import UsageError
-from evalake.decisions.compare import compare_sides
-from evalake.decisions.gate import hold_gate
+from evalake.decisions.compare import compare_sides, find_side
+from evalake.decisions.gate import _warnings, hold_gate
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.registry import suite
@@ -38,6 +39,13 @@ def test_a_number_outside_the_range_is_refused_since_it_always_passes_or_never(g
         hold_gate(guard.lake, guard.run_id, [rule], baseline=guard.run_id)
 
 
+def test_another_mix_than_that_of_the_datasets_is_said(guard: RunContext) -> None:
+    side = find_side(guard.lake, guard.run_id, None)
+    drawn = {"parameters": json.dumps({"limit": 40}), "dataset_versions": json.dumps({"big": "1", "small": "2"})}
+    told = [_warnings(replace(side, run=side.run | more)) for more in (drawn, {})]
+    assert [any("40 samples of each of 2 datasets" in each for each in said) for said in told] == [True, False]
+
+
 def test_nothing_is_claimed_of_amounts_with_a_heavy_tail(tmp_path: Path) -> None:
     """One model's latency has a heavy tail: neither its mean, nor a change of it, passes or fails."""
     slow = np.random.default_rng(1).lognormal(5, 2.5, 120)
@@ -55,6 +63,9 @@ def test_nothing_is_claimed_of_amounts_with_a_heavy_tail(tmp_path: Path) -> None
     gate = hold_gate(lake, f"{run_id}:{MODELS[0]}", rules, baseline=f"{run_id}:{MODELS[1]}")
     assert {str(check.decision.verdict) for check in gate.checks} == {"UNDECIDED"}
     assert all("nothing is claimed either way" in (check.reason or "") for check in gate.checks)
+    compared = compare_sides(lake, *MODELS, run_id=run_id)
+    assert not compared.forced
+    assert any(note.startswith("latency_ms_mean: ") and "no significance" in note for note in compared.remarks)
     even = hold_gate(lake, f"{run_id}:{MODELS[1]}", ["latency_ms_mean <= 1000"])
     assert [str(check.decision.verdict) for check in even.checks] == ["PASS"]
 

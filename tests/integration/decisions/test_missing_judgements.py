@@ -9,7 +9,10 @@ import pytest
 from evalake.admin.import_results import import_recorded
 from evalake.decisions.compare import compare_sides
 from evalake.decisions.gate import hold_gate
+from evalake.lake import open_lake
 from evalake.reports.report import Subject
+from evalake.server.viewer.run import run_letters
+from evalake.server.viewer.run_index import RunIndexes
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite
 from evalake.tasks.report import build_report
@@ -68,6 +71,13 @@ def test_a_panel_that_does_not_decide_leaves_the_rate_open(tmp_path: Path) -> No
     assert (lacking.missing, dict(lacking.kinds)) == (40, {"undecided": 40})
     rules = ["target_detection_rate >= 0.7", "target_detection_rate >= 0.3", "target_detection_rate <= 0.35"]
     assert verdicts(lake, run_id, "m", panel, rules) == ["UNDECIDED", "PASS", "FAIL"]
+    rules = ["finding_precision >= 0.7", "finding_precision >= 0.3", "hallucination_rate <= 0.3"]
+    assert verdicts(lake, run_id, "m", panel, rules) == ["UNDECIDED", "PASS", "UNDECIDED"]  # of findings likewise
+    assert lacking.bounds["finding_precision"] == pytest.approx((0.5, 0.9))
+    shares = open_lake(lake.uri).find(run_id).headline().filter(judge=panel)["missing"]
+    assert set(shares) == {0.4}
+    places = {(each.model, each.judge): each.missing for each in run_letters(RunIndexes(lake), run_id)}
+    assert places == {("m", "mild"): None, ("m", "strict"): None, ("m", panel): "40.0% missing: 40 undecided"}
 
 
 def test_a_gate_holds_only_the_pairs_of_model_and_judge_that_were_asked(tmp_path: Path) -> None:

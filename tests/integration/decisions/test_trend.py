@@ -1,9 +1,11 @@
 """Values that mean the same are one series, as the view `metric_history` has it; a step is compared pair by pair."""
 
 import json
+from collections.abc import Mapping
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -103,8 +105,14 @@ def test_an_unknown_value_is_passed_over_and_a_lost_run_stands_alone(lake: Lake)
     assert trend(lake, lost.drop("series", "previous_id")).values["previous_id"].to_list() == [None] * 3
 
 
-def nights(lake: Lake, values: list[float], suite: str = "command_guard") -> list[str]:
-    """Runs of a schedule, one a night, each with a value of a headline metric."""
+def nights(
+    lake: Lake,
+    values: list[float],
+    suite: str = "command_guard",
+    of: Mapping[str, Any] = MappingProxyType({}),
+    beside: Mapping[str, list[float]] = MappingProxyType({}),
+) -> list[str]:
+    """Runs of a schedule, one a night, each with a value of a headline metric, and of others `beside` it."""
     names = [f"night-{number}" for number in range(len(values))]
     began = [day(1) + timedelta(days=number) for number in range(len(values))]
     rows = [
@@ -113,11 +121,12 @@ def nights(lake: Lake, values: list[float], suite: str = "command_guard") -> lis
     ]
     land(lake, RUNS, conform(rows, RUNS))
     row: dict[str, Any] = {"model": "m", "judge": None, "slice": "all", "slice_value": "", "tier": None}
-    row |= {"metric": "balanced_accuracy"}
+    row |= {"metric": "balanced_accuracy", **of}
     row |= {"n": 200, "units": 200, "n_eff": 200.0, **dict.fromkeys(("se", "ci_low", "ci_high")), "reliable": True}
     types = {"judge": pl.String, "tier": pl.Int64, **dict.fromkeys(("se", "ci_low", "ci_high"), pl.Float64)}
-    for name, value in zip(names, values, strict=True):
-        frame = pl.DataFrame([{**row, "value": value}], schema_overrides=types)
+    for night, (name, value) in enumerate(zip(names, values, strict=True)):
+        others = [{**row, "metric": metric, "value": each[night]} for metric, each in beside.items()]
+        frame = pl.DataFrame([{**row, "value": value}, *others], schema_overrides=types)
         land_snapshot(lake, Snapshot(name, suite, {}, "0" * 64, "1", 1, {}, "1"), frame)
     return names
 
@@ -166,6 +175,16 @@ def test_what_is_missing_since_then_is_no_change(lake: Lake) -> None:
     rows = [{**of, "run_id": name, "asked": 200, "answered": 156, "missing": 44} for name in names[16:]]
     land(lake, RUN_COVERAGE, conform(rows, RUN_COVERAGE))
     assert headline_changes(lake) == ()
+
+
+@pytest.mark.parametrize(("undecided", "changed"), [(0.3, 0), (0.0, 1)])
+def test_what_a_panel_left_undecided_since_then_is_no_change(lake: Lake, undecided: float, changed: int) -> None:
+    """A panel's rate rises where its judges no longer agree on the targets that one of them misses."""
+    rates = [*np.random.default_rng(4).binomial(200, 0.7, 16) / 200, *[0.95] * 9]
+    panel = {"judge": "panel:a+b", "metric": "target_detection_rate"}
+    open_shares = [0.0] * 16 + [undecided] * 9
+    nights(lake, rates, "solidity_audit", panel, {"panel_undecided_rate": open_shares})
+    assert len(headline_changes(lake)) == changed
 
 
 def test_a_step_is_the_paired_difference_on_the_samples_of_both(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What an interval says of a target, and how many samples are missing."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -12,7 +13,8 @@ from evalake.metrics.compute import Metric, measure
 from evalake.metrics.estimators import Rate
 from evalake.metrics.intervals import Array
 from evalake.metrics.limits import clopper_pearson, measure_exact
-from evalake.reports.ranking import Decision, Verdict, as_judged, decide, decide_whatever_is_missing
+from evalake.reports.ranking import Decision, Limits, Verdict, as_judged, decide, decide_whatever_is_missing
+from evalake.reports.report import Subject
 from tests.unit.reports.samples import guard_metrics, report
 from tests.unit.reports.test_console import printed
 
@@ -147,6 +149,15 @@ def test_a_report_says_so_in_its_table_and_headline() -> None:
     assert "UNDECIDED +" in text
     assert "0 of 1 reach the target of at least 85.0% score; 1 undecided" in text
     assert "`evalake settle` decides in rounds" in " ".join(text.split())
+
+
+def test_a_report_decides_and_advises_by_the_limits_of_the_gate_and_shows_them() -> None:
+    limits = Limits((0.79, 0.94), (0.79, 0.94), trials=80)
+    built = replace(report(guard_metrics("a", 0.88, 0.88)), limits={("a", None): limits})
+    decision = decide(0.88, 0.79, 0.94, 40, 0.85, trials=80)
+    assert built.decision(Subject("a")) == decision != decide(0.88, 0.79, 0.94, 40, 0.85)
+    text = " ".join(printed(built).split())
+    assert all(each in text for each in (decision.text, "by [79.0–94.0]", "the limits that decided"))
 
 
 def test_a_consensus_of_dawid_and_skene_never_decides_pass() -> None:

@@ -28,7 +28,7 @@ export function sidesPanel(page) {
   const widest = Math.max(...parts.flatMap(({cells}) => cells.map((cell) => Math.abs(cell?.difference ?? 0))));
   return h("section", {class: "panel"}, h("h2", {}, `By slice: ${words(metric)}`),
     letters.length > 0 && page.sides.length > 2 && h("p", {}, letters.map(({judge, letters: own}) => [judge && `${shortJudge(judge)}: `,
-      own.map((each, i) => [i > 0 && ", ", `${LETTERS[i]} `, h("strong", {}, each)]), ". "]), "Sides that share no letter are significantly apart (5 %, Holm over all pairs)."),
+      own.map((each, i) => [i > 0 && ", ", `${LETTERS[i]} `, h("strong", {}, each)]), ". "]), "Sides that share no letter are significantly apart (5 %, Holm over all pairs of a judge)."),
     h("p", {class: "note"}, "Colours show the difference from A: ", h("span", {class: "key-of up2"}, "higher"), " or ", h("span", {class: "key-of down2"}, "lower"),
       ", paler where smaller. * marks what is significant (5 %, Holm over all parts). A number leads to its samples."),
     [...Map.groupBy(parts, (part) => part.judge).entries()].map(([judge, own]) => heatMap(page, judge, own, widest)));

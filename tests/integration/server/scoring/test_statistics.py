@@ -75,7 +75,7 @@ def test_means_have_intervals_criteria_are_never_mixed_and_few_pairs_have_no_cor
         names = {"score_id": f"score-{number}", "sample_id": f"session-{number}", "sample_hash": f"hash-{number}"}
         at = datetime(2026, 11, 1, number % 24, tzinfo=UTC)
         more = {"status": "completed", "criteria_hash": criteria, "total_score": total, "completed_at": at}
-        more |= {"judge": "judge", "prompt_type": "p", "replicate": 0, "missing_tools": [], "failure_tags": []}
+        more |= {"judge": "judge", "prompt_type": "p", "replicate": 0, "missing_tools": [criteria], "failure_tags": []}
         return names | more
 
     def figures(rows: list[dict[str, Any]], ratings: list[dict[str, Any]]) -> Statistics:
@@ -91,6 +91,7 @@ def test_means_have_intervals_criteria_are_never_mixed_and_few_pairs_have_no_cor
     assert 50 < found.scores.ci_low < 61 < found.scores.ci_high < 72
     assert {point.criteria_hash: (point.n, point.units) for point in found.trend} == {"new": (12, 12), "old": (8, 8)}
     assert sum(bucket.count for bucket in found.distribution) == 12
+    assert [(tool.tool_name, tool.sessions) for tool in found.missing_tools] == [("new", 12)]
     agreement = found.agreement
     assert (agreement.n, agreement.units) == (12, 12)
     assert agreement.mean_difference_ci.low is not None

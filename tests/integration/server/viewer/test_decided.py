@@ -33,6 +33,9 @@ def test_a_gate_keeps_each_decision_once_and_its_page_shows_them(
         (RULES[1], BAD): ["PASS"],
     }
     assert world.lake.frame(GATE_DECISIONS).collect().height == 4
+    (level,) = histories[RULES[0], BAD]
+    assert level["limit_high"] > level["ci_high"] > level["value"]  # what decided is kept beside what is shown
+    assert level["missing"] == 0.0
     visit = look(f"{address}/gates")
     expect(visit.page.get_by_role("heading", name=RULES[0])).to_be_visible()
     for details in visit.page.get_by_role("main").locator("summary").all():

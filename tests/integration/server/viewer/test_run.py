@@ -58,7 +58,10 @@ def test_all_values_are_there_headline_first(http: httpx.Client, world: World) -
 
 def test_models_that_are_not_apart_share_a_letter(http: httpx.Client, world: World) -> None:
     letters = http.get(f"/runs/{world.verdicts}/letters").json()
-    assert {each["model"]: each["letters"] for each in letters} == {GOOD: "a", BAD: "a"}
+    assert {each["model"]: (each["letters"], each["missing"]) for each in letters} == {
+        GOOD: ("a", None),
+        BAD: ("a", None),
+    }
     opposed = http.get(f"/runs/{world.verdicts}/opposed").json()
     assert opposed == {"items": 0, "fewest_models": 8, "opposed": [], "disputed": []}  # nothing is said of two models
 

@@ -26,9 +26,14 @@ def test_letters_and_slices_are_those_of_the_command(http: httpx.Client, world: 
 
 
 def test_sides_that_are_apart_share_no_letter() -> None:
-    pairs = [(0, 1, 0.9, 0.2, 0.01), (0, 2, 0.9, 0.5, 0.2), (1, 2, 0.2, 0.5, None)]
-    rows = pl.DataFrame(pairs, schema=["i", "j", "value_a", "value_b", "p_holm"], orient="row")
-    assert _letters(rows.with_columns(judge=pl.lit(None, pl.String)), None, 3) == ["a", "b", "ab"]
+    """By the pairs of one judge, as in a ranking: of both judges together p would be .06."""
+    pairs = [(0, 1, 0.9, 0.2, 0.01), (0, 2, 0.9, 0.5, 0.2), (1, 2, 0.2, 0.5, 0.3)]
+    rows = pl.DataFrame(pairs, schema=["i", "j", "value_a", "value_b", "p"], orient="row")
+    ends = {"difference": 0.5, "bound_low": 0.5, "bound_high": 0.5, "ci_low": 0.1, "ci_high": 0.9, "units": 50}
+    judged = [
+        rows.with_columns(judge=pl.lit(name), **{key: pl.lit(each) for key, each in ends.items()}) for name in "jk"
+    ]
+    assert _letters(pl.concat(judged), "j", 3) == ["a", "b", "ab"]
 
 
 def test_a_number_leads_to_its_samples(look: Open, address: str, world: World) -> None:

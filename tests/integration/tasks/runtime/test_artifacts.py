@@ -17,7 +17,7 @@ def test_the_headline_has_a_row_a_model_with_what_the_suite_ranks_by(guard: RunC
     rows = headline(guard, find_snapshot(guard.lake, run_id=guard.run_id)["snapshot_id"])
     assert [list(row) for row in rows] == [["model", *guard.suite.metrics.headline]] * 2
     detection = {row["model"]: row["malicious_detection_rate"] for row in rows}
-    assert detection == {MODELS[0]: "50.0% [29.9–70.1], n = 20", MODELS[1]: "100.0% [83.9–100.0], n = 20"}
+    assert detection == {MODELS[0]: "50.0%* [29.9–70.1], n = 20", MODELS[1]: "100.0%* [83.9–100.0], n = 20"}
 
 
 def test_it_links_to_the_pages_where_their_address_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

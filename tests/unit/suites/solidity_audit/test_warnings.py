@@ -34,7 +34,7 @@ def test_of_good_judgements_by_two_judges_there_is_nothing_to_say() -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ([line(1, judge="b")], "b: 50.0% of its judgements failed; their audits are in no rate"),
+        ([line(1, judge="b")], "subject by b: 50.0% of the judgements failed; their audits are in no rate"),
         (
             [line(1, judged=judgement([finding(matches_target=False)], target()), judge="b")],
             "b: 1 of 2 imported judgements contradict themselves (column contradictions); they count as they stand",
@@ -56,7 +56,9 @@ def test_second_attempts_are_counted() -> None:
 
 def test_what_a_panel_left_open_is_counted() -> None:
     lines = [*TWO_JUDGES, line(1, judged=found(), judge="a"), line(1, judged=missed(), judge="b")]
-    assert warnings(with_panel(lines)) == ["panel:a+b: undecided on 50.0% of the audits, which are in no rate"]
+    assert warnings(with_panel(lines)) == [
+        "subject by panel:a+b: undecided on 50.0% of the audits, which are in no rate"
+    ]
 
 
 def test_a_rare_failure_is_no_news() -> None:

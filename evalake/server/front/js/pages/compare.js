@@ -145,9 +145,9 @@ function flip(side, units, kind, change) {
   return change ? h("button", {type: "button", class: "bare as-link", onclick: () => change({kind})}, text) : text;
 }
 
-function difference({difference: value, ci_low: low, ci_high: high}) {
+function difference({difference: value, ci_low: low, ci_high: high, units}) {
   const sign = value > 0 ? "+" : "";
-  return [h("strong", {}, sign, number(value)), h("span", {class: "sub"}, interval(low, high))];
+  return [h("strong", {}, sign, number(value)), h("span", {class: "sub"}, interval(low, high)), h("span", {class: "sub"}, counted(units, "unit"))];
 }
 
 function chance({p, p_holm: corrected}) {

@@ -3,7 +3,7 @@
 import {shortJudge} from "/js/answers.js";
 import {get} from "/js/api.js";
 import {h, show} from "/js/dom.js";
-import {count, counted, interval, name, number, time} from "/js/format.js";
+import {count, counted, interval, name, number, percent, time} from "/js/format.js";
 import {heading, message, problem, showPage} from "/js/page.js";
 import {runPath} from "/js/runs_address.js";
 import {table} from "/js/table.js";
@@ -44,15 +44,21 @@ function ofRule([rule, histories]) {
 function history(rule, {model, judge, decisions}) {
   const whose = `${name(model)}${judge ? `, ${shortJudge(judge)}` : ""}`;
   return [h("h4", {}, whose), table({caption: `Each decision of ${name(rule, 300)}, ${whose}`, headings: ["When", "Verdict", "Value", "Units", "Run", "Baseline", "Why"], texts: true, kinds: [null, "line", "figure", "figure", "line", "line", "long"],
-    rows: decisions.toReversed().map((each) => [time(each.decided_at_us), verdict(each), figures(each), count(each.units), h("a", {href: runPath(each.run_id)}, name(each.run_id, 40)), each.baseline ? name(each.baseline, 60) : "–", each.reason ? name(each.reason, 300) : "–"])})];
+    rows: decisions.toReversed().map((each) => [time(each.decided_at_us), verdict(each), figures(each), `${count(each.units)}${few(each)}`, h("a", {href: runPath(each.run_id)}, name(each.run_id, 40)), each.baseline ? name(each.baseline, 60) : "–", each.reason ? name(each.reason, 300) : "–"])})];
 }
 
 function verdict({verdict: said}) {
   return h("span", {class: `verdict ${KINDS[said]}`}, said);
 }
 
-function figures({value, difference, ci_low: low, ci_high: high}) {
-  const ends = low === null ? "" : interval(low, high);
-  if (difference === null) return [number(value), h("span", {class: "sub"}, ends)];
-  return [number(value), h("span", {class: "sub"}, `change ${difference > 0 ? "+" : ""}${number(difference)} ${ends}`)];
+function few({reliable, value}) {
+  return reliable === false && value !== null ? " (few)" : "";
+}
+
+/** The value with its interval, the limits that decided where they differ, and the share of what is missing. */
+function figures({value, difference, ci_low: low, ci_high: high, limit_low: least, limit_high: most, missing}) {
+  const ends = low === null ? "" : interval(low, high), limits = least === null ? "" : interval(least, most);
+  const told = [difference === null ? ends : `change ${difference > 0 ? "+" : ""}${number(difference)} ${ends}`,
+    limits && limits !== ends && `decided by ${limits}`, missing > 0 && `${percent(missing)} missing`];
+  return [number(value), told.filter(Boolean).map((each) => h("span", {class: "sub"}, each))];
 }

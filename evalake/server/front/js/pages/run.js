@@ -112,33 +112,33 @@ function headline(detail, signal) {
   const {run, values} = detail;
   if (!values.length) return h("p", {class: "empty"}, run.state === "running" ? "It is measured when it ends." : "It was not measured.");
   const all = [...new Set(values.map((each) => each.metric))], metrics = all.slice(0, MOST_COLUMNS), further = all.slice(MOST_COLUMNS);
-  const rows = [...Map.groupBy(values, (each) => JSON.stringify([each.model, each.judge]))].map(([key, group]) => [JSON.parse(key), group]);
+  const rows = [...Map.groupBy(values, keyOf)].map(([key, group]) => [JSON.parse(key), group]);
   const lacks = missingBy(detail);
-  const worst = ([key, group]) => firstValue(group, metrics[0]) * (1 - (lacks.get(JSON.stringify(key))?.share ?? 0));
-  rows.sort((a, b) => worst(b) - worst(a)); // until the letters come, in the order of the ranking
+  rows.sort(([, a], [, b]) => worst(firstOf(b, metrics[0]), lacks) - worst(firstOf(a, metrics[0]), lacks)); // until the ranking comes
   const judged = rows.some(([[, judge]]) => judge);
   const wrong = hasWrong(detail);
   const items = (model, judge) => itemsPath(run.run_id, {model, judge, correct: wrong ? "false" : null});
-  const places = new Map(rows.map(([key]) => [JSON.stringify(key), h("span", {}, "…")]));
+  const places = new Map(rows.map(([key]) => [JSON.stringify(key), {letters: h("span", {}, "…"), missing: h("span", {class: "sub"}, lacking(lacks.get(JSON.stringify(key))))}]));
   const several = rows.length > 1 && run.snapshot_id !== null;
-  if (several) showLetters(run.run_id, places, signal);
-  return h("section", {class: "panel"}, h("h2", {}, "Headline"), h("p", {class: "note"}, `With 95 % intervals${several ? "; models that share a letter are not significantly apart (5 %, Holm over all pairs of a judge)" : ""}; a model's name leads to its ${wrong ? "wrong " : ""}answers.${values.every((each) => each.reliable) ? "" : " “few”: fewer than 30 units in some part of it, or a mean that rests on few large amounts."}${further.length ? ` Among all metrics, too: ${further.map(words).join(", ")}.` : ""}`),
+  if (run.snapshot_id !== null) showLetters(run.run_id, places, signal);
+  return h("section", {class: "panel"}, h("h2", {}, "Headline"), h("p", {class: "note"}, `With 95 % intervals${several ? "; models that share a letter are not significantly apart (5 %, Holm over all pairs of a judge)" : ""}; a model's name leads to its ${wrong ? "wrong " : ""}answers.${values.every((each) => each.reliable) ? "" : " “few”: fewer than 30 units in some part of it, a mean of few large amounts, or few audits of Dawid and Skene."}${further.length ? ` Among all metrics, too: ${further.map(words).join(", ")}.` : ""}`),
     table({
       caption: "Headline metrics of each model", headings: ["Model", judged && "Judge", several && "Letters", ...metrics.map(words)].filter(Boolean), texts: true,
       kinds: [null, judged && "line", several && "line", ...metrics.map(() => "figure")].filter((each) => each !== false),
-      rows: rows.map(([[model, judge], group]) => [[h("a", {href: items(model, judge)}, name(model)), lacking(lacks.get(JSON.stringify([model, judge])))], judged && (judge ? shortJudge(judge) : "–"),
-        several && places.get(JSON.stringify([model, judge])), ...metrics.map((metric) => valueCell(group.find((each) => each.metric === metric)))].filter((each) => each !== false)),
+      rows: rows.map(([[model, judge], group]) => [[h("a", {href: items(model, judge)}, name(model)), places.get(JSON.stringify([model, judge])).missing], judged && (judge ? shortJudge(judge) : "–"),
+        several && places.get(JSON.stringify([model, judge])).letters, ...metrics.map((metric) => valueCell(group.find((each) => each.metric === metric)))].filter((each) => each !== false)),
     }));
 }
 
 const MOST_DRAWN = 2; // headline metrics, side by side
 const MOST_MODELS = 20; // in a drawing; the table has them all
 
-/** The first headline metrics of several models, drawn: a dot with its interval for each, the best first. */
-function drawn({values}) {
+/** The first headline metrics of several models, drawn: a dot with its interval for each; what is missing counts for nothing. */
+function drawn(detail) {
+  const {values} = detail, lacks = missingBy(detail);
   const metrics = [...new Set(values.map((each) => each.metric))].slice(0, MOST_DRAWN);
   const known = (metric) => values.filter((each) => each.metric === metric && each.value !== null)
-    .sort((a, b) => b.value - a.value).slice(0, MOST_MODELS);
+    .sort((a, b) => worst(b, lacks) - worst(a, lacks)).slice(0, MOST_MODELS);
   const figures = metrics.map((metric) => [metric, known(metric)]).filter(([, rows]) => rows.length > 1);
   return figures.length > 0 && h("div", {class: "figures"}, figures.map(([metric, rows]) => figure({
     title: words(metric), alt: `${words(metric)}: a dot with its interval for each model.`,
@@ -161,28 +161,39 @@ function missingBy({coverage}) {
 }
 
 function lacking(missing) {
-  if (!missing) return null;
-  return h("span", {class: "sub"}, `${percent(missing.share)} missing: ${[...missing.kinds].map(([kind, n]) => `${count(n)} ${words(kind)}`).join(", ")}`);
+  return missing ? `${percent(missing.share)} missing: ${[...missing.kinds].map(([kind, n]) => `${count(n)} ${words(kind)}`).join(", ")}` : "";
 }
 
-/** Writes each model's letters, which take a while to compute, into their places, and puts the rows in their order. */
+/** Writes each model's letters and what it lacks, which take a while to compute, into their places, and orders the rows. */
 async function showLetters(runId, places, signal) {
   try {
     const letters = await get(`${runPath(runId)}/letters`, {}, signal);
-    const of = new Map(letters.map((each) => [JSON.stringify([each.model, each.judge]), each.letters]));
-    for (const [key, place] of places) show(place, of.get(key) ?? "–");
+    const of = new Map(letters.map((each) => [keyOf(each), each]));
+    for (const [key, place] of places) {
+      show(place.letters, of.get(key)?.letters ?? "–");
+      show(place.missing, visible(of.get(key)?.missing ?? "", 300));
+    }
     for (const key of of.keys()) {
-      const row = places.get(key)?.closest("tr");
+      const row = places.get(key)?.missing.closest("tr");
       row?.parentElement.append(row);
     }
   } catch (error) {
     if (error.name === "AbortError") return;
-    for (const place of places.values()) show(place, "unknown");
+    for (const {letters} of places.values()) show(letters, "unknown");
   }
 }
 
-function firstValue(group, metric) {
-  return group.find((each) => each.metric === metric)?.value ?? -Infinity;
+function keyOf({model, judge}) {
+  return JSON.stringify([model, judge]);
+}
+
+function firstOf(group, metric) {
+  return group.find((each) => each.metric === metric);
+}
+
+/** A value as the ranking orders it, but for composites: a missing item counts for nothing. */
+function worst(value, lacks) {
+  return Number.isFinite(value?.value) ? value.value * (1 - (lacks.get(keyOf(value))?.share ?? 0)) : -Infinity;
 }
 
 function valueCell(value) {

@@ -55,8 +55,8 @@ function tiles({sessions, scores}, rescore) {
 function figures(statistics, roadmap) {
   return h("div", {class: "figures"},
     distribution(statistics), trend(statistics.trend),
-    ranking("Missing tools", "Sessions in which the judge missed the tool.", statistics.missing_tools.map((each) => [each.tool_name, each.sessions]), "Tool"),
-    ranking("Patterns of failure", "Sessions in whose analysis the judge named the pattern.", statistics.failure_tags.map((each) => [words(each.tag), each.sessions]), "Pattern"),
+    ranking("Missing tools", "Sessions in which the judge missed the tool, by the current criteria.", statistics.missing_tools.map((each) => [each.tool_name, each.sessions]), "Tool"),
+    ranking("Patterns of failure", "Sessions in whose analysis the judge named the pattern, by the current criteria.", statistics.failure_tags.map((each) => [words(each.tag), each.sessions]), "Pattern"),
     agreement(statistics.agreement), roadmapFigures(roadmap));
 }
 
