@@ -35,6 +35,8 @@ SCORES: Mapping[str, str] = {
     "fsv": "fix_suggestion_validity",
 }
 """The reasoning scores: their columns, and their names in a judgement."""
+MATCHES = ("root_cause_match", "location_match")
+"""What recorded judgements say of a target beside its type."""
 
 TYPE_MATCHES: tuple[str, ...] = get_args(TypeMatch)
 CLASSIFICATIONS: tuple[str, ...] = get_args(Classification)
