@@ -53,6 +53,7 @@ from evalake.suites.solidity_audit.truth import (
     VALID,
     aggregation,
     count_column,
+    in_panel,
 )
 
 PREFIX = "panel:"
@@ -73,7 +74,8 @@ def derive(tables: Mapping[str, pl.DataFrame], options: Mapping[str, Any]) -> De
     judged = tables[FINDINGS.table].select(*FOUND_BY, *_FINDING)
     of_judgement = judged.rows_by_key(FOUND_BY, named=True, include_key=True)
     columns = [*RESULTS.row.model_fields, "dataset_version"]
-    singles = results.select(name for name in columns if name in results.columns)
+    of_panel = results.filter(in_panel(options, pl.col("judge")))
+    singles = of_panel.select(name for name in columns if name in results.columns)
     aggregated = aggregation(options)
     findings: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
