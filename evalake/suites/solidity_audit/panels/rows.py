@@ -198,21 +198,11 @@ _IN_POOL = ("prompt_hash", "sample_hash", "model", "judge", "judge_hash", "repli
 FOUND_BY = (*ITEM_KEY, "reply_revision")
 _FINDING = ("finding_id", "classification", "vulnerability_type_claimed", "severity_claimed", "location_claimed")
 
-_SAME = frozenset(
-    (
-        *("dataset", "sample_id", "sample_hash", "cluster", "model", "prompt_type", "replicate", "prompt_hash"),
-        *(
-            "endpoint",
-            "scorer_version",
-            "is_vulnerable",
-            "vulnerability_type",
-            "severity",
-            "difficulty_tier",
-            *("base", "transformation", "code_act", "recognised", "contaminated"),
-            "subject_error",
-        ),
-    )
-)
+_SAME = {
+    *("dataset", "sample_id", "sample_hash", "cluster", "model", "prompt_type", "replicate", "prompt_hash", "endpoint"),
+    *("scorer_version", "is_vulnerable", "vulnerability_type", "severity", "difficulty_tier", "subject_error"),
+    *("base", "transformation", "code_act", "recognised", "contaminated"),
+}
 
 
 def median_of(values: Iterable[float | None]) -> float | None:
