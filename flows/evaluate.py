@@ -25,14 +25,21 @@ from evalake.models.telemetry import current_trace
 from evalake.request import RunRequest
 from evalake.sdk import Dataset
 from evalake.tasks.collect import Collector
-from evalake.tasks.extract import extract
+from evalake.tasks.extract import Extracted, extract
 from evalake.tasks.jobs import Jobs, cancel_jobs, models_with_jobs
 from evalake.tasks.measure import inputs as measured_from
 from evalake.tasks.measure import measure, save_usage
 from evalake.tasks.plan import log_estimate
 from evalake.tasks.preflight import Plan, log_plan, plan_of
 from evalake.tasks.runtime import progress, runs
-from evalake.tasks.runtime.artifacts import assets, create_artifacts, emit_change_alarm, emit_run_alarms
+from evalake.tasks.runtime.artifacts import (
+    assets,
+    create_artifacts,
+    emit_change_alarm,
+    emit_run_alarms,
+    tag_flow_run,
+    tag_task_run,
+)
 from evalake.tasks.runtime.attempts import OVERTAKEN, require_newest
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.form import (
@@ -41,7 +48,6 @@ from evalake.tasks.runtime.form import (
     evaluate_run_name,
     run_id_of,
     started_by,
-    tag_flow_run,
     takes_request,
 )
 from evalake.tasks.runtime.logs import observed
@@ -51,10 +57,26 @@ from evalake.tasks.runtime.runs import Run
 from evalake.tasks.runtime.suspension import Interruption, StateWatch
 from evalake.tasks.walk import walk
 
-plan_task = task(name="plan", cache_policy=NO_CACHE, persist_result=False)(plan_of)
-extract_task = MaterializingTask(extract, name="extract", assets=[], cache_policy=NO_CACHE, persist_result=False)
+
+def _plan(request: RunRequest) -> Plan:
+    tag_task_run(request.suite)
+    return plan_of(request)
+
+
+def _extract(context: RunContext, datasets: Sequence[Dataset]) -> Extracted:
+    tag_task_run(context.suite_name)
+    return extract(context.lake, context.run_id, datasets)
+
+
+def _measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
+    tag_task_run(context.suite_name)
+    return measure(context, warnings)
+
+
+plan_task = task(name="plan", cache_policy=NO_CACHE, persist_result=False)(_plan)
+extract_task = MaterializingTask(_extract, name="extract", assets=[], cache_policy=NO_CACHE, persist_result=False)
 measure_task = MaterializingTask(
-    measure, name="measure", assets=[], retries=1, cache_policy=NO_CACHE, persist_result=False
+    _measure, name="measure", assets=[], retries=1, cache_policy=NO_CACHE, persist_result=False
 )
 
 WAITING = "Waiting"
@@ -158,7 +180,7 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
     """Execute a run from samples to metrics; returns the snapshot's id, None without rows."""
     suite, lake = plan.suite, plan.lake
     extracting = extract_task.with_options(assets=assets(lake, (SAMPLES,)), task_run_name=f"extract {suite.name}")
-    extracted = extracting(lake, context.run_id, cast("Sequence[Dataset]", quote(plan.datasets)))
+    extracted = extracting(context, cast("Sequence[Dataset]", quote(plan.datasets)))
     collector.take(extracted, plan.datasets)
     jobs = Jobs(context, plan.batched) if context.batched else None
     with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):

@@ -25,6 +25,7 @@ from evalake.storage.ledger import Key, LedgerIndex, index_since
 from evalake.tasks.converse import Conversation, Replay, call, given_up, next_request, replay_from_ledger
 from evalake.tasks.failures import FailureCounter, failure_of
 from evalake.tasks.runtime import progress
+from evalake.tasks.runtime.artifacts import tag_task_run
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.logs import redact_logs, show_in_prefect
 from evalake.tasks.runtime.resources import RunOverError
@@ -136,7 +137,9 @@ def call_batch(batch: Batch) -> int:
     redact_logs()
     show_in_prefect()
     stop_dask_profiler()
-    with batch.context.scope(f"batch {batch.name}", batch=batch.name, model=batch.conversations[0].item.model):
+    model = batch.conversations[0].item.model
+    tag_task_run(batch.context.suite_name, model)
+    with batch.context.scope(f"batch {batch.name}", batch=batch.name, model=model):
         return _answer(batch)
 
 
@@ -161,7 +164,7 @@ def _answer(batch: Batch) -> int:
         call(context, to_call, index, on_end=advance, turn="subject")
         for judge, theirs in _by_judge(context, to_call).items():
             part = Batch(context, theirs, batch.ledger_id, batch.ledger_version, f"judge {judge} {batch.number}")
-            call_judge.with_options(task_run_name=part.name)(part, advance)
+            call_judge.with_options(task_run_name=part.name)(part, judge, advance)
     _show_counts(batch, conversations)
     batch.ended = conversations
     if failed := [conversation for conversation in conversations if conversation.failed]:
@@ -179,9 +182,10 @@ def _answer(batch: Batch) -> int:
 
 
 @task(name="call-judge", cache_policy=NO_CACHE, persist_result=False)
-def call_judge(batch: Batch, on_end: Callable[[], None]) -> int:
+def call_judge(batch: Batch, judge: str, on_end: Callable[[], None]) -> int:
     """Make the calls of one judge in a batch whose subjects have answered; returns how many conversations ended."""
     context = batch.context
+    tag_task_run(context.suite_name, judge)
     index = index_since(context.lake, batch.ledger_id, batch.ledger_version)
     call(context, batch.conversations, index, on_end=on_end, turn="judge")
     return len(batch.conversations)

@@ -25,7 +25,7 @@ from evalake.tasks.failures import FailureCounter, counted, land_failures
 from evalake.tasks.measure import CallCounter, run_results
 from evalake.tasks.plan import write_manifest
 from evalake.tasks.publish import Published, publish_results, score_into
-from evalake.tasks.runtime.artifacts import assets
+from evalake.tasks.runtime.artifacts import assets, tag_task_run
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.runs import Tally, versions_of
 
@@ -81,6 +81,7 @@ def publish_rows(
     context: RunContext, rows: Rows, conversations: Sequence[Conversation], versions: Mapping[str, str]
 ) -> Published:
     """Publish rows by table, and the run items of conversations. A repetition lands no row twice."""
+    tag_task_run(context.suite_name)
     write_manifest(context, conversations, versions)
     return publish_results(context, rows, "call")
 

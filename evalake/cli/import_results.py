@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
     app.command("import")(import_)
 
 
-@takes("max_missing", "accept_unreadable", "tags", "note", "lake")
+@takes("max_missing", "accept_unreadable", "tags", "note", "configuration_file", "lake")
 def import_(
     asked: Mapping[str, Any],
     files: Annotated[
@@ -59,7 +59,7 @@ def import_(
     if chosen is not None and chosen.data.imports == "samples":
         _finish(where, [import_samples(where, chosen, files, labels)], out, as_json=json, full=full)
         return
-    configuration = read(None)
+    configuration = read(request.configuration_file)
     tolerance = tolerance_of_request(configuration, request)
     paths = [Path(file) for file in files]
     results = read_tool_results(paths)

@@ -30,7 +30,7 @@ from evalake.reports.axes import Drawing
 from evalake.reports.coverage import as_objects
 from evalake.reports.kinds import KINDS
 from evalake.reports.report import MISTAKES_SHOWN, Report, facts, headline, warnings
-from evalake.reports.svg import Picture, as_svg
+from evalake.reports.svg import Picture, alone, as_svg
 from evalake.reports.tables import Table, comparisons_table, coverage_table
 from evalake.reports.wording import UNKNOWN, UNRELIABLE, WHY_UNRELIABLE, multiplicity, one_line, visible
 
@@ -198,13 +198,13 @@ def write_page(report: Report, folder: Path, *, figures: bool = False) -> Path:
 
 
 def pictures(report: Report) -> dict[str, Picture]:
-    """Draw the figures of a report, by title; those with nothing to draw are left out."""
+    """Draw the figures of a report with title and legend, by title; those with nothing to draw are left out."""
     drawn: dict[str, Picture] = {}
     for figure in report.shown:
         drawing = _section(report, figure).drawing
-        for part, panel in (drawing.panels if drawing else {}).items():
+        for part, panel in drawing.panels.items() if drawing else ():
             title = f"{figure.title}: {part}" if part else figure.title
-            drawn[title] = as_svg(panel, WIDE, f"f{len(drawn)}", title)
+            drawn[title] = alone(as_svg(panel, WIDE, f"f{len(drawn)}", title), WIDE, title, drawing.key)
     return drawn
 
 

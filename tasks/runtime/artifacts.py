@@ -1,4 +1,4 @@
-"""What a run leaves in Prefect: artifacts (headline metrics, coverage, a summary) and alarms."""
+"""What a run leaves in Prefect: tags, artifacts (headline metrics, coverage, a summary) and alarms."""
 
 import logging
 import os
@@ -14,6 +14,8 @@ from uuid import NAMESPACE_URL, uuid5
 import polars as pl
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.assets import Asset
+from prefect.client.orchestration import get_client
+from prefect.context import FlowRunContext, TaskRunContext
 from prefect.events import emit_event
 from prefect.runtime import deployment
 from prefect.types.names import MAX_ASSET_KEY_LENGTH
@@ -41,6 +43,7 @@ REPORTS = "EVALAKE_REPORTS"  # the folder of the reports of runs
 REPORTS_URL = "EVALAKE_REPORTS_URL"  # the address at which that folder is served
 DEFAULT_REPORTS = "evalake-reports"
 LONGEST = 5000  # characters of foreign text
+MOST_MODEL_TAGS = 20
 
 logger = logging.getLogger("evalake.runs")
 
@@ -48,6 +51,25 @@ logger = logging.getLogger("evalake.runs")
 def reports_folder() -> Path:
     """Return the folder of the reports of runs, which may not exist."""
     return Path(os.environ.get(REPORTS) or DEFAULT_REPORTS).absolute()
+
+
+def tag_flow_run(suite: str, models: Sequence[str], run_id: str) -> None:
+    """Add its suite, models and run id to the flow run's tags."""
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        return
+    tags = dict.fromkeys([*context.flow_run.tags, suite, *models[:MOST_MODEL_TAGS], run_id])
+    with get_client(sync_client=True) as client:
+        client.update_flow_run(context.flow_run.id, tags=list(tags))
+
+
+def tag_task_run(*tags: str) -> None:
+    """Add tags to the task run under way; Prefect records them with its next state.
+
+    A task that has tags before it starts asks the server for their slots, and fails where the server does not answer.
+    """
+    if (context := TaskRunContext.get()) is not None:
+        context.task_run.tags = [*dict.fromkeys([*context.task_run.tags, *tags])]
 
 
 def assets(lake: Lake, tables: Iterable[Contract]) -> list[str | Asset]:

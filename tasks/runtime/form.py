@@ -18,7 +18,6 @@ from uuid import UUID
 import httpx
 from coolname.data import config
 from prefect.client.orchestration import get_client
-from prefect.context import FlowRunContext
 from prefect.exceptions import PrefectException
 from prefect.runtime import flow_run
 from pydantic import BeforeValidator, Field, TypeAdapter, WithJsonSchema
@@ -37,7 +36,6 @@ from evalake.tasks.runtime.resources import release_client
 from evalake.tasks.runtime.server import read_secret
 
 SHOWN_MODELS = 3
-MOST_MODEL_TAGS = 20
 
 CALLER: ContextVar[str] = ContextVar("CALLER", default="Python")
 """The caller of flows in this process."""
@@ -71,16 +69,6 @@ def _words(kind: str) -> frozenset[str]:
     """Read the words of a list of `coolname` and of its nested lists."""
     declared = cast("Mapping[str, Any]", config[kind])
     return frozenset(declared.get("words", ())).union(*map(_words, declared.get("lists", ())))
-
-
-def tag_flow_run(suite: str, models: Sequence[str], run_id: str) -> None:
-    """Add its suite, models and run id to the flow run's tags."""
-    context = FlowRunContext.get()
-    if context is None or context.flow_run is None:
-        return
-    tags = dict.fromkeys([*context.flow_run.tags, suite, *models[:MOST_MODEL_TAGS], run_id])
-    with get_client(sync_client=True) as client:
-        client.update_flow_run(context.flow_run.id, tags=list(tags))
 
 
 def day_of_run(asked: date | None = None) -> date:

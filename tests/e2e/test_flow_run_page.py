@@ -38,9 +38,13 @@ class Page:
 
     def tasks(self) -> dict[str, str]:
         """The message of each task run's state, by name."""
-        return {
-            each["name"]: each["state"]["message"] or "" for each in self._stack.post("/task_runs/filter", self._of)
-        }
+        return {each["name"]: each["state"]["message"] or "" for each in self.task_runs()}
+
+    def task_runs(self, *tags: str) -> list[Mapping[str, Any]]:
+        """Its task runs; those that have all the tags, where some are given."""
+        tagged = {"task_runs": {"tags": {"all_": list(tags)}}} if tags else {}
+        found: list[Mapping[str, Any]] = self._stack.post("/task_runs/filter", self._of | tagged)
+        return found
 
     def artifacts(self) -> dict[str, str]:
         return {each["key"]: str(each["data"]) for each in self._stack.post("/artifacts/filter", self._of)}
@@ -61,6 +65,8 @@ def test_a_completed_run_is_told_in_words_and_its_retry_asks_nothing(stack: Pref
     assert "cost 0.0007 USD" in log  # 24 calls of 20 tokens in and 5 out, at 1 and 2 dollars a million
     steps = {f"{step} command_guard" for step in ("plan", "extract", "publish", "measure")}
     assert steps | {f"{MODEL} #1"} <= page.tasks().keys()
+    wait_until(lambda: len(page.task_runs("command_guard")) == len(page.task_runs()), "the tags of every task run")
+    assert {each["name"] for each in page.task_runs(MODEL)} == {f"{MODEL} #1"}
     batches = [json.loads(data) for key, data in page.artifacts().items() if key.startswith("batch-")]
     assert sum(row["answered"] for rows in batches for row in rows if row["model"] == MODEL) == 12
     report = Path(stack.environment["EVALAKE_REPORTS"]) / run_id / "report.html"

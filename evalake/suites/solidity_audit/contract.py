@@ -10,7 +10,14 @@ from evalake.contracts.contract import ENDPOINTS_OF_RESULTS, Added, Contract, Ro
 from evalake.contracts.rule import Dimension, Kind, Rule, hash_rule, is_share, not_blank, not_negative
 from evalake.sdk.results import LANDED_BY_RUN, JudgedRow, replaced_when, result_key
 from evalake.sdk.suite import EMPTY, REFUSALS, Outcomes
-from evalake.suites.solidity_audit.truth import CLASSIFICATIONS, KNOWLEDGE, Classification, TypeMatch, count_column
+from evalake.suites.solidity_audit.truth import (
+    CLASSIFICATIONS,
+    KNOWLEDGE,
+    MATCHES,
+    Classification,
+    TypeMatch,
+    count_column,
+)
 
 PROVISIONAL_ERRORS = ("timeout", "content_policy", "context_length")
 """Kinds of failed judge calls that stand as a judge error until a reply comes; any other is a missing answer."""
@@ -55,6 +62,8 @@ class SolidityAuditResult(JudgedRow):
     target_found: bool | None = Field(description="The audit names the known vulnerability; null where not judged.")
     lucky_guess: bool | None = Field(description="Rightly called vulnerable without finding the target.")
     type_match: TypeMatch | None = Field(description="How the claimed type compares with the true one.")
+    root_cause_match: bool | None = Field(description="The judge's word on the root cause; null where it says none.")
+    location_match: bool | None = Field(description="The judge's word on the place; null where it says none.")
     rcir: float | None = Field(description="Root cause identification, 0 to 1; null unless the target was found.")
     ava: float | None = Field(description="Attack vector validity, 0 to 1; null unless the target was found.")
     fsv: float | None = Field(description="Fix suggestion validity, 0 to 1; null unless the target was found.")
@@ -151,6 +160,7 @@ RESULTS = Contract(
         ENDPOINTS_OF_RESULTS,
         Added(("mended",)),
         Added(("base", "transformation", "code_act", "recognised", "contaminated")),
+        Added(MATCHES),
     ),
 )
 

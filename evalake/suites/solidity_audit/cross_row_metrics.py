@@ -25,6 +25,7 @@ from evalake.suites.solidity_audit.truth import (
     WAYS,
     TypeMatch,
     calibration_unstated,
+    in_panel,
     sui_weight_sets,
 )
 
@@ -52,11 +53,13 @@ MOST_PAIRED = 12
 def cross_row_metrics(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
     """Compute all cross-row metrics of the result rows, in the columns of `evalake.metrics.compute.measure`."""
     audits = frame.filter(pl.col("prompt_type") != KNOWLEDGE)
+    judge = pl.col("judge")
+    together = audits.filter(judge.str.starts_with(PREFIX) | in_panel(options, judge))
     return pl.concat(
         [
-            judge_agreement(audits),
-            judge_bias(audits),
-            judge_errors(audits),
+            judge_agreement(together),
+            judge_bias(together),
+            judge_errors(together),
             replicate_agreement(audits),
             rank_stability(audits, options),
             judge_against_people(audits),

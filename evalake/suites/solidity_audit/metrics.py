@@ -30,6 +30,7 @@ from evalake.suites.solidity_audit.truth import (
     aggregation,
     calibration_unstated,
     count_column,
+    in_panel,
     std_ddof,
     sui_weight_sets,
     sui_weights,
@@ -172,6 +173,7 @@ def metrics(options: Mapping[str, Any]) -> tuple[Metric, ...]:
     """Declare every metric of one model and judge. Raises ConfigurationError where an option is not valid."""
     sui_weight_sets(options)  # used only after the calls, but an invalid value is refused before them
     aggregation(options)
+    in_panel(options, pl.col("judge"))
     weights, unstated = sui_weights(options), calibration_unstated(options)
     first, *alternatives = _indices(weights, unstated)
     declared = (*_detection(), *_target_metrics(), *_findings(), *_quality(std_ddof(options)), *_calibration())

@@ -13,7 +13,7 @@ from evalake.sdk.results import ModelName, Name, Strict, read_line
 from evalake.sdk.sources import as_json, storable
 from evalake.suites.solidity_audit.replies import Asked, Judgement, read_judgement
 from evalake.suites.solidity_audit.sources.round_files import stated_failure
-from evalake.suites.solidity_audit.truth import SUITE, GroundTruth, as_sample, label_of
+from evalake.suites.solidity_audit.truth import MATCHES, SUITE, GroundTruth, as_sample, label_of
 
 DATASET = "recorded"
 """The dataset of all samples that were recorded elsewhere; lines name none."""
@@ -100,7 +100,7 @@ def _as_text(part: BaseModel) -> str:
     return as_json(_as_recorded(part.model_dump()))
 
 
-_ADDED_LATER = ("description", "type_match_reason", "summary", "notes", "classification_stated")
+_ADDED_LATER = ("description", "type_match_reason", "summary", "notes", "classification_stated", *MATCHES)
 
 
 def _as_recorded(value: Any) -> Any:

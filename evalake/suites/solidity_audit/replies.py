@@ -186,6 +186,8 @@ class TargetAssessment(Strict):
     found: bool
     finding_id: FindingId | None
     type_match: TypeMatch | None
+    root_cause_match: bool | None = None
+    location_match: bool | None = None
     type_match_reason: Annotated[
         Text | None, Field(validation_alias=AliasChoices("type_match_reason", "type_match_reasoning"))
     ] = None

@@ -44,6 +44,7 @@ from evalake.suites.solidity_audit.truth import (
     CLASSIFICATIONS,
     INVALID,
     KNOWLEDGE,
+    MATCHES,
     PARTIAL,
     SCORES,
     STRUCTURED,
@@ -130,7 +131,17 @@ Columns = dict[str, Any]  # of a row that is being made
 UNJUDGED: Columns = dict.fromkeys(
     (
         *("said_vulnerable", "confidence", "detection_correct", "calibration_error", "target_found", "lucky_guess"),
-        *("type_match", "rcir", "ava", "fsv", "target_match_id", *COUNTS, "finding_precision", "target_credit"),
+        *(
+            "type_match",
+            *MATCHES,
+            "rcir",
+            "ava",
+            "fsv",
+            "target_match_id",
+            *COUNTS,
+            "finding_precision",
+            "target_credit",
+        ),
         *("location_function_hit", "location_line_hit", "location_line_iou", "undecided_findings"),
         *("contradictions", *REASONS),
     )
@@ -231,7 +242,7 @@ def judged(truth: GroundTruth, judgement: Judgement, prediction: Prediction | No
         "calibration_error": None if confidence is None else abs(confidence - correct),
         "target_found": target_found,
         "lucky_guess": truth.is_vulnerable and verdict is True and target_found is False,
-        "type_match": None if target is None else target.type_match,
+        **{name: getattr(target, name, None) for name in ("type_match", *MATCHES)},
         **_scores(judgement),
         **_reasons(judgement),
         "target_match_id": next((f.finding_id for f in judgement.findings if f.classification == TARGET), None),

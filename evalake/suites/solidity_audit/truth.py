@@ -35,6 +35,8 @@ SCORES: Mapping[str, str] = {
     "fsv": "fix_suggestion_validity",
 }
 """The reasoning scores: their columns, and their names in a judgement."""
+MATCHES = ("root_cause_match", "location_match")
+"""What recorded judgements say of a target beside its type."""
 
 TYPE_MATCHES: tuple[str, ...] = get_args(TypeMatch)
 CLASSIFICATIONS: tuple[str, ...] = get_args(Classification)
@@ -183,6 +185,8 @@ DEFAULTS: Mapping[str, Any] = {
     "sui_calibration_unstated": 0.5,
     # How the answers of a panel's judges become the panel's: MAJORITY where nothing is said, STRICT or DAWID_SKENE.
     "aggregation": None,
+    # The judges that form the panel: all of a run where nothing is said, or a list of names.
+    "panel": None,
     # Degrees of freedom that the deviations of reasoning scores take off: 0 where nothing is said, or 1.
     "std_ddof": None,
 }
@@ -238,6 +242,16 @@ def aggregation(options: Mapping[str, Any]) -> str:
     if given not in WAYS:
         raise ConfigurationError(f"solidity_audit.aggregation must be one of {', '.join(WAYS)}; it is {given!r}")
     return str(given)
+
+
+def in_panel(options: Mapping[str, Any], judge: pl.Expr) -> pl.Expr:
+    """Tell of judges whether they belong to a run's panel. Raises ConfigurationError where it is no list of judges."""
+    given = options.get("panel")
+    if given is None:
+        return pl.lit(True)
+    if not isinstance(given, list | tuple) or len({*map(str, given)}) < 2:
+        raise ConfigurationError(f"solidity_audit.panel must be a list of two or more judges; it is {given!r}")
+    return judge.is_in([str(name) for name in given])
 
 
 def std_ddof(options: Mapping[str, Any]) -> int:

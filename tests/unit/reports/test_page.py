@@ -188,7 +188,11 @@ def test_the_files_stand_where_asked_and_the_data_is_plain_json(tmp_path: Path) 
     write_page(two_models(), page.parent, figures=True)
     drawings = [file for file in (page.parent / "figures").iterdir() if file.suffix == ".svg"]
     assert len(drawings) == 4
-    assert all(fromstring(file.read_bytes()).tag == "{http://www.w3.org/2000/svg}svg" for file in drawings)
+    drawn = {file.stem[3:]: fromstring(file.read_bytes()) for file in drawings}
+    assert {each.tag for each in drawn.values()} == {"{http://www.w3.org/2000/svg}svg"}
+    for name, each in drawn.items():  # which no page explains
+        heading = each.findtext("{http://www.w3.org/2000/svg}text") or ""
+        assert re.sub("[^a-z0-9]+", "-", heading.lower()) == name
     data = json.loads((page.parent / "report.json").read_text(encoding="utf-8"))
     assert [(r["model"], r["rank"], r["letters"], r["decision"]) for r in data["ranking"]] == [
         ("a/good", 1, "a", "PASS"),

@@ -183,18 +183,17 @@ def by_majority(audits: Sequence[Audit]) -> list[Word]:
 
 
 def by_strict_majority(audits: Sequence[Audit]) -> list[Word]:
-    """Take a target as found where most judges found it completely, in a vulnerable function where one is known."""
+    """Take a target as found where most judges found it in a vulnerable function, if one is known."""
     words = by_majority(audits)
     strict = [majority([_found_strictly(row) for row in audit.answers]) for audit in audits]
     return [replace(word, target_found=found) for word, found in zip(words, strict, strict=True)]
 
 
 def _found_strictly(row: Row) -> bool | None:
-    """Judge the target by a row: a finding is the target itself, and its place names a vulnerable function."""
+    """Judge the target by a row: it is found, and the place is right by the judge's word, or names the function."""
     if not row["target_found"]:
         return None if row["target_found"] is None else False
-    is_whole = row["target_credit"] is None or row["target_credit"] == 1.0
-    return is_whole and row["location_function_hit"] is not False
+    return row.get("location_match") is True or row["location_function_hit"] is not False
 
 
 def by_dawid_skene(audits: Sequence[Audit]) -> list[Word]:

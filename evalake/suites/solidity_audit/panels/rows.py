@@ -53,6 +53,7 @@ from evalake.suites.solidity_audit.truth import (
     VALID,
     aggregation,
     count_column,
+    in_panel,
 )
 
 PREFIX = "panel:"
@@ -73,7 +74,8 @@ def derive(tables: Mapping[str, pl.DataFrame], options: Mapping[str, Any]) -> De
     judged = tables[FINDINGS.table].select(*FOUND_BY, *_FINDING)
     of_judgement = judged.rows_by_key(FOUND_BY, named=True, include_key=True)
     columns = [*RESULTS.row.model_fields, "dataset_version"]
-    singles = results.select(name for name in columns if name in results.columns)
+    of_panel = results.filter(in_panel(options, pl.col("judge")))
+    singles = of_panel.select(name for name in columns if name in results.columns)
     aggregated = aggregation(options)
     findings: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
@@ -196,21 +198,11 @@ _IN_POOL = ("prompt_hash", "sample_hash", "model", "judge", "judge_hash", "repli
 FOUND_BY = (*ITEM_KEY, "reply_revision")
 _FINDING = ("finding_id", "classification", "vulnerability_type_claimed", "severity_claimed", "location_claimed")
 
-_SAME = frozenset(
-    (
-        *("dataset", "sample_id", "sample_hash", "cluster", "model", "prompt_type", "replicate", "prompt_hash"),
-        *(
-            "endpoint",
-            "scorer_version",
-            "is_vulnerable",
-            "vulnerability_type",
-            "severity",
-            "difficulty_tier",
-            *("base", "transformation", "code_act", "recognised", "contaminated"),
-            "subject_error",
-        ),
-    )
-)
+_SAME = {
+    *("dataset", "sample_id", "sample_hash", "cluster", "model", "prompt_type", "replicate", "prompt_hash", "endpoint"),
+    *("scorer_version", "is_vulnerable", "vulnerability_type", "severity", "difficulty_tier", "subject_error"),
+    *("base", "transformation", "code_act", "recognised", "contaminated"),
+}
 
 
 def median_of(values: Iterable[float | None]) -> float | None:

@@ -19,7 +19,7 @@ from evalake.sdk.lenient_json import name_of
 from evalake.sdk.results import explain
 from evalake.sdk.sources import storable
 from evalake.suites.solidity_audit.sources.round_files import part_of, text_of
-from evalake.suites.solidity_audit.truth import CLASSIFICATIONS, SCORES, TYPE_MATCHES, GroundTruth
+from evalake.suites.solidity_audit.truth import CLASSIFICATIONS, MATCHES, SCORES, TYPE_MATCHES, GroundTruth
 
 _FINDING: Mapping[str, tuple[str, ...]] = {
     "finding_id": ("finding_id", "id", "finding_number"),
@@ -41,6 +41,7 @@ _TARGET: Mapping[str, tuple[str, ...]] = {
     "found": ("found", "target_found"),
     "finding_id": ("finding_id",),
     "type_match": ("type_match",),
+    **{name: (name,) for name in MATCHES},
     "type_match_reason": ("type_match_reason", "type_match_reasoning"),
     **{name: (name,) for name in SCORES.values()},
 }
@@ -48,6 +49,7 @@ _TARGET: Mapping[str, tuple[str, ...]] = {
 OTHER_CLASSES: Mapping[str, str] = {
     **dict.fromkeys(("invalid", "false_positive", "not_a_vulnerability"), "HALLUCINATED"),
     **dict.fromkeys(("wrong_root_cause", "wrong_location", "wrong_type", "wrong_function"), "MISCHARACTERIZED"),
+    "target_false_positive": "MISCHARACTERIZED",  # the vulnerability that a patched contract had before
 }
 """Classes of recorded judgements that are no words of the rubric, in lower case, and the rubric's word for each."""
 
@@ -76,7 +78,7 @@ def in_our_words(value: Mapping[str, Any], note: Note = lambda _: None, *, recor
     if verdict is not None:
         known = _known(verdict, _VERDICT, note, every=recorded)
         kept["overall_verdict"] = _read(known, note, numbers=("confidence_expressed",), truths=("said_vulnerable",))
-    if target is not None:
+    if target is not None and not (recorded and _is_of_patched(target)):
         kept["target_assessment"] = _target(target, note, recorded=recorded)
     if isinstance(summary := value.get("summary"), Mapping):
         kept["summary"] = summary
@@ -104,17 +106,26 @@ def found_of(target: Mapping[str, Any]) -> Any:
     return True in stated if True in stated or False in stated else None
 
 
+def _is_of_patched(target: Any) -> bool:
+    """Tell whether an assessment is about a patched contract, which has no target."""
+    return isinstance(target, Mapping) and "false_positive_detected" in target and found_of(target) is None
+
+
 def _target(value: Any, note: Note, *, recorded: bool) -> Any:
     if recorded and isinstance(value, Mapping) and (found := found_of(value)) is not None:
         value = {**value, "found": found}
-    kept = _read(_known(value, _TARGET, note, every=recorded), note, numbers=("finding_id",), truths=("found",))
+    known = _known(value, _TARGET, note, every=recorded)
+    kept = _read(known, note, numbers=("finding_id",), truths=("found", *MATCHES))
     if not isinstance(kept, dict):
         return kept
+    kept |= {name: None for name in MATCHES if not isinstance(kept.get(name), bool)}
     if kept.get("found") is False:  # then there is nothing to say in the others
         kept = dict.fromkeys(_TARGET) | kept
     kept |= {name: _score(kept[name], note, recorded=recorded) for name in SCORES.values() if name in kept}
     kept = _spell(_read(kept, note, nothings=("type_match",)), "type_match", TYPE_MATCHES, note)
-    return {name: part for name, part in kept.items() if part is not None or name != "type_match_reason"}
+    return {
+        name: part for name, part in kept.items() if part is not None or name not in ("type_match_reason", *MATCHES)
+    }
 
 
 def _score(value: Any, note: Note, *, recorded: bool) -> Any:

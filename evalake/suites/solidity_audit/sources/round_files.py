@@ -1,5 +1,6 @@
 """The JSON files of a recorded round, sorted by what they are, and the names that mean one model or one sample."""
 
+import csv
 import json
 import re
 import sys
@@ -115,6 +116,8 @@ def sample_names(path: Path, stated: Any, prompt_types: Collection[str]) -> tupl
 
 JUDGEMENTS, TRUTHS, METRICS = "judgeoutputs", "groundtruth", "samplemetrics"  # as `folder_name` has them
 METADATA = "metadata"
+VOTES = "_judges.csv"
+"""How the name of a table of votes ends, behind the model's."""
 LARGEST_FILE = 16 * 1024 * 1024  # bytes
 NOT_JSON = "not a JSON object"
 NO_JSON_FILE = "not a JSON file"
@@ -131,6 +134,15 @@ class RoundFile:
     where: str
     value: Mapping[str, Any]
     place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VoteTable:
+    """The original's table of what each judge says of a model's targets: a row for each sample."""
+
+    where: str
+    model: str
+    rows: Sequence[Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +163,7 @@ class Round:
     metadata: dict[str, list[RoundFile]] = field(default_factory=dict)  # likewise
     reviews: list[RoundFile] = field(default_factory=list)
     summaries: list[RoundFile] = field(default_factory=list)
+    votes: list[VoteTable] = field(default_factory=list)
     tools: list[RoundFile] = field(default_factory=list)  # what Slither or Mythril wrote
     variants: dict[str, set[str]] = field(default_factory=dict)  # tiers and variants by the sample's name
     audits: dict[AuditKey, list[RoundFile]] = field(default_factory=dict)
@@ -177,6 +190,9 @@ def sort_files(folder: Path, paths: list[Path]) -> Round:
         is_judgement, is_truth, reviewed = JUDGEMENTS in names, TRUTHS in names, any(map(is_review_folder, names))
         is_todays = is_result(names)
         is_expected = is_judgement or is_truth or reviewed or is_todays
+        if path.name.endswith(VOTES) and not is_expected:
+            round_.votes += _vote_table(path, where, files)
+            continue
         if path.suffix.casefold() != ".json":
             if is_expected:
                 round_.skipped.append(Skipped(where, NO_JSON_FILE, None))
@@ -201,6 +217,15 @@ def sort_files(folder: Path, paths: list[Path]) -> Round:
             for key in _audit_keys(file):
                 round_.audits.setdefault(key, []).append(file)
     return round_
+
+
+def _vote_table(path: Path, where: str, files: Files) -> Iterator[VoteTable]:
+    """Yield the table of a file; none where it cannot be read."""
+    try:
+        lines = files.read(path).decode("utf-8-sig").splitlines()
+        yield VoteTable(where, path.name.removesuffix(VOTES), tuple(csv.DictReader(lines, restval="")))
+    except (FileRefusedError, ValueError, csv.Error):
+        return
 
 
 def _by_name(file: RoundFile, files: dict[str, list[RoundFile]]) -> None:

@@ -55,7 +55,7 @@ from evalake.suites.solidity_audit.sources.round_files import (
     text_of,
     whole_of,
 )
-from evalake.suites.solidity_audit.sources.summaries import compare
+from evalake.suites.solidity_audit.sources.summaries import compare, compare_votes
 from evalake.suites.solidity_audit.sources.tools import JUDGE, audit_of, failure_of, judged_by_rules, sample_of
 from evalake.suites.solidity_audit.sources.variants import origin_of, parent_of
 from evalake.suites.solidity_audit.truth import SUITE, as_sample
@@ -351,6 +351,7 @@ def read_folder(folder: Path) -> RecordedFolder | None:
     _count_partnerless(round_)
     lines = tuple((judged.where, judged.recorded) for judged in round_.judged.values())
     remarks = compare(round_.summaries, round_.judgements, lambda file: _truth_of(file, round_))
+    remarks += compare_votes(round_.votes, round_.judgements)
     return RecordedFolder(lines, tuple(round_.labels), tuple(round_.skipped), _read_files(round_), tuple(remarks))
 
 
@@ -378,5 +379,5 @@ def _read_files(round_: Round) -> dict[str, int]:
     """Count the files that were read, by folder."""
     unread = {out.where for out in round_.skipped}
     kinds = (round_.judgements, round_.tools, round_.reviews, round_.summaries, *_partners(round_))
-    where = {file.where for file in chain(*kinds)} - unread
+    where = {file.where for file in chain(*kinds, round_.votes, *round_.metadata.values())} - unread
     return dict(sorted(Counter(str(Path(file).parent) for file in where).items()))

@@ -2,7 +2,7 @@
 
 A summary keeps the original's definitions, which differ from this suite's: a lucky guess has no bonus beside it.
 Quality is averaged over the audits that found the target, deviations have ddof 1. `invalid` counts hallucinated
-findings and every class that is no word of the rubric. A tool's precision leaves out what is neither valid nor invalid.
+findings and every class that is no word of the rubric. Findings of tools are counted as their judge counts them.
 """
 
 import math
@@ -17,7 +17,14 @@ from evalake.suites.solidity_audit.sources.round_fields import (
     found_of,
     truth_of,
 )
-from evalake.suites.solidity_audit.sources.round_files import RoundFile, number_of, part_of, stated_failure, text_of
+from evalake.suites.solidity_audit.sources.round_files import (
+    RoundFile,
+    VoteTable,
+    number_of,
+    part_of,
+    stated_failure,
+    text_of,
+)
 from evalake.suites.solidity_audit.truth import CLASSIFICATIONS, SCORES, TYPE_MATCHES, VALID
 
 MOST_NAMED = 3
@@ -49,14 +56,51 @@ def compare(
         failures += _failures(summary, of_it)
     if not summaries:
         return []
-    return [_sentence(len(summaries), equal, unknown, differing), *failures]
+    return [_sentence("summaries", len(summaries), equal, unknown, differing), *failures]
 
 
-def _sentence(summaries: int, equal: int, unknown: int, differing: Sequence[str]) -> str:
+def compare_votes(tables: Sequence[VoteTable], judgements: Sequence[RoundFile]) -> list[str]:
+    """Write one sentence on the original's tables of votes: each judge's word on a target, and their agreement."""
+    found = {
+        (file.path.stem.removeprefix("j_"), place.model, place.judge): _found(file.value)
+        for file in judgements
+        if (place := file.place) is not None and stated_failure(file.value) is None
+    }
+    equal, unknown, differing = 0, 0, []
+    for table in tables:
+        for row in table.rows:
+            name = row.get("sample_id", "")
+            words = {judge: word for judge, word in row.items() if isinstance(word, str) and word in _WORDS}
+            ours = {judge: _WORDS[found.get((name, table.model, judge))] for judge in words}
+            if agreement := row.get("agreement"):
+                words["agreement"] = agreement
+                ours["agreement"] = _agreement([*ours.values()])
+            for judge, word in words.items():
+                equal += ours[judge] == word
+                unknown += ours[judge] is None
+                if ours[judge] not in (None, word):
+                    differing.append(f"{judge} on {table.model} {name}: {word} stated, {ours[judge]} recomputed")
+    return [_sentence("tables of votes", len(tables), equal, unknown, differing)] if tables else []
+
+
+_WORDS: Mapping[Any, str | None] = {True: "YES", False: "NO", None: None, "YES": "YES", "NO": "NO"}
+
+
+def _agreement(words: Sequence[str | None]) -> str | None:
+    """Write the agreement of judges as the original does; None where a judge's word is missing."""
+    if None in words:
+        return None
+    yes, judges = words.count("YES"), len(words)
+    if yes in (0, judges):
+        return f"FULL {'YES' if yes else 'NO'} ({judges}/{judges})"
+    return f"SPLIT ({yes}Y/{judges - yes}N)"
+
+
+def _sentence(what: str, count: int, equal: int, unknown: int, differing: Sequence[str]) -> str:
     named = "; ".join(differing[:MOST_NAMED]) + ("; …" if len(differing) > MOST_NAMED else "")
     differ = f"{len(differing):,} differ ({named})" if differing else "none differs"
     others = f"; {unknown:,} others are not recomputed" if unknown else ""
-    return f"the original's summaries ({summaries}) recomputed: {equal:,} values are equal, {differ}{others}"
+    return f"the original's {what} ({count}) recomputed: {equal:,} values are equal, {differ}{others}"
 
 
 def _failures(summary: RoundFile, files: Sequence[RoundFile]) -> list[str]:
@@ -99,38 +143,36 @@ def _is_equal(stated: Any, ours: Any) -> bool:
 
 
 def _recomputed(summary: RoundFile, files: Sequence[RoundFile], truths: Callable[[RoundFile], Truth]) -> Value:
-    place = summary.place
-    assert place is not None
+    every = [(file.value, truths(file)) for file in files]
+    if files and "evaluator_type" in files[0].value:
+        return {**_of_rules(every), "by_vulnerability_type": _by_type(every, _of_rules)}
     judged = [(file.value, truths(file)) for file in files if stated_failure(file.value) is None]
-    by_type: dict[str, list[tuple[Value, Truth]]] = {}
-    if "evaluator_type" in (files[0].value if files else ()):
-        every = [(file.value, truths(file)) for file in files]
-        for value, truth in every:
-            by_type.setdefault(str(truth.get("vulnerability_type")), []).append((value, truth))
-        return {**_of_rules(every), "by_vulnerability_type": {name: _of_rules(part) for name, part in by_type.items()}}
-    of_tool = "tool" in summary.value
-    for value, truth in judged:
-        by_type.setdefault(str(truth.get("vulnerability_type")), []).append((value, truth))
+    counts = {
+        "total": len(files),
+        "successful_evaluations": len(judged),
+        "failed_evaluations": len(files) - len(judged),
+    }
+    if "precision" not in part_of(summary.value, "detection_metrics"):
+        return _of_prompt(judged) | {"sample_counts": counts | {"total": len(judged)}}
+    detected = _detection_of_tool if "tool" in summary.value else _detection
+    classes = _counted if "tool" in summary.value else _classes
+
+    def of_type(part: Judged) -> dict[str, Any]:
+        return {
+            "total_samples": len(part),
+            **detected(part),
+            "classifications": classes(part),
+            "type_match_distribution": _type_matches(part),
+            "quality_scores": _quality(part),
+        }
+
     return {
-        "sample_counts": {
-            "total": len(files),
-            "successful_evaluations": len(judged),
-            "failed_evaluations": len(files) - len(judged),
-        },
-        "detection_metrics": _detection(judged, of_tool=of_tool),
+        "sample_counts": counts,
+        "detection_metrics": detected(judged),
         "quality_scores": _quality(judged),
-        "classification_totals": _classes(judged),
+        "classification_totals": classes(judged),
         "type_match_distribution": _type_matches(judged),
-        "by_vulnerability_type": {
-            name: {
-                "total_samples": len(part),
-                **_detection(part, of_tool=of_tool),
-                "classifications": _classes(part),
-                "type_match_distribution": _type_matches(part),
-                "quality_scores": _quality(part),
-            }
-            for name, part in by_type.items()
-        },
+        "by_vulnerability_type": _by_type(judged, of_type),
         "performance": {"avg_latency_ms": _mean([_latency(value) for value, _ in judged])},
     }
 
@@ -138,40 +180,91 @@ def _recomputed(summary: RoundFile, files: Sequence[RoundFile], truths: Callable
 Judged = Sequence[tuple[Value, Truth]]
 
 
-def _detection(judged: Judged, *, of_tool: bool) -> dict[str, Any]:
-    samples = len(judged)
-    classes = _classes(judged)
-    found = [_found(value) for value, _ in judged]
+def _by_type(judged: Judged, function: Callable[[Judged], dict[str, Any]]) -> dict[str, Any]:
+    parts: dict[str, list[tuple[Value, Truth]]] = {}
+    for value, truth in judged:
+        parts.setdefault(str(truth.get("vulnerability_type", "unknown")), []).append((value, truth))
+    return {name: function(part) for name, part in parts.items()}
+
+
+def _detection(judged: Judged) -> dict[str, Any]:
     valid = [[_class_of(finding) in VALID for finding in _findings(value)] for value, _ in judged]
     bonus = [any(_class_of(finding) == "BONUS_VALID" for finding in _findings(value)) for value, _ in judged]
-    said = [_said_vulnerable(value) for value, _ in judged]
-    lucky = sum(
-        bool(vulnerable and truth.get("is_vulnerable") and not target and not other)
-        for vulnerable, target, other, (_, truth) in zip(said, found, bonus, judged, strict=True)
-    )
     total, true = sum(map(len, valid)), sum(map(sum, valid))
-    false = classes["invalid"] if of_tool else total - true
-    counted = true + false
-    correct = sum(_correct(value, verdict, truth) for verdict, (value, truth) in zip(said, judged, strict=True))
-    rate, precision = _share(sum(found), samples), None if of_tool and not counted else _share(true, counted)
+    lucky = sum(
+        _is_correct(value, truth) and not _found(value) and not other
+        for (value, truth), other in zip(judged, bonus, strict=True)
+    )
+    shown = _shown(judged, total, true, total - true)
+    precision, rate = shown["precision"], shown["recall"]
+    return shown | {
+        "lucky_guess_count": lucky,
+        "lucky_guess_rate": _share(lucky, len(judged)),
+        "samples_with_bonus": sum(bonus),
+        "ancillary_discovery_rate": _share(sum(bonus), len(judged)),
+        "invalid_finding_rate": _share(total - true, total),
+        "false_alarm_density": _share(total - true, len(judged)),
+        "f1_score": 2 * precision * rate / (precision + rate) if precision + rate else None,
+    }
+
+
+def _detection_of_tool(judged: Judged) -> dict[str, Any]:
+    """Recompute from what the judge counted of a tool's findings; some of them count neither way."""
+    counted = _counted(judged)
+    true = sum(counted[name] for name in ("target_matches", "partial_matches", "bonus_valid"))
+    false = sum(counted[name] for name in ("invalid", "mischaracterized", "security_theater"))
+    shown = _shown(judged, sum(_own_count(value, "total_findings") for value, _ in judged), true, false)
+    precision, rate = shown["precision"] if true + false else None, shown["recall"]
+    return shown | {
+        "precision": precision,
+        "f1_score": 2 * precision * rate / (precision + rate) if precision and rate else None,
+    }
+
+
+def _shown(judged: Judged, total: int, true: int, false: int) -> dict[str, Any]:
+    samples, found = len(judged), sum(_found(value) for value, _ in judged)
+    correct, rate = sum(_is_correct(value, truth) for value, truth in judged), _share(found, samples)
     return {
-        "target_found_count": sum(found),
+        "target_found_count": found,
         **dict.fromkeys(("target_detection_rate", "target_found_rate", "recall"), rate),
         "miss_rate": 1 - rate,
-        "lucky_guess_count": lucky,
-        "lucky_guess_rate": _share(lucky, samples),
-        "samples_with_bonus": sum(bonus),
-        "ancillary_discovery_rate": _share(sum(bonus), samples),
         "verdict_correct_count": correct,
         "verdict_accuracy": _share(correct, samples),
         "total_findings": total,
         "avg_findings_per_sample": _share(total, samples),
         "true_positives": true,
         "false_positives": false,
-        "precision": precision,
-        **dict.fromkeys(("invalid_finding_rate", "fp_rate"), _share(false, total)),
-        "false_alarm_density": _share(false, samples),
-        "f1_score": 2 * precision * rate / (precision + rate) if precision else None,
+        "precision": _share(true, true + false),
+        "fp_rate": _share(false, total),
+    }
+
+
+def _of_prompt(judged: Judged) -> dict[str, Any]:
+    """Recompute a summary of the gold standard: classes as judges spell them, types of found targets alone."""
+    quality = _quality(judged)
+    deviations = {name: value or 0 for name, value in quality.items() if name.startswith("std_") and quality["count"]}
+    found = [_found(value) for value, _ in judged]
+    said = sum(_said_vulnerable(value) is True for value, _ in judged)
+    types = [part_of(value, "target_assessment").get("type_match") for value, _ in judged]
+    classes = (str(finding.get("classification")) for value, _ in judged for finding in _findings(value))
+
+    def of_type(part: Judged) -> dict[str, Any]:
+        of_part = _shown(part, 0, 0, 0)
+        known = {"target_found": of_part["target_found_count"], "detection_rate": of_part["recall"]}
+        return {"total_samples": len(part), **known, **_quality(part)}
+
+    return {
+        "detection_metrics": {
+            **_shown(judged, sum(len(_findings(value)) for value, _ in judged), 0, 0),
+            "verdict_correct_count": said,
+            "verdict_accuracy": _share(said, len(judged)),
+        },
+        "quality_scores": {**quality, **deviations},
+        "classification_totals": Counter(classes),
+        "type_match_distribution": Counter(
+            str(word) if is_found else "not_mentioned" for word, is_found in zip(types, found, strict=True)
+        ),
+        "by_vulnerability_type": _by_type(judged, of_type),
     }
 
 
@@ -239,9 +332,17 @@ def _said_vulnerable(value: Value) -> Any:
     return truth_of(verdict.get("said_vulnerable", verdict.get("tool_found_issues")))
 
 
-def _correct(value: Value, said: Any, truth: Truth) -> bool:
-    stated = part_of(value, "overall_verdict").get("verdict_correct")
-    return stated is True if isinstance(stated, bool) else said is not None and said == truth.get("is_vulnerable")
+def _is_correct(value: Value, truth: Truth) -> bool:
+    stated, said = part_of(value, "overall_verdict").get("verdict_correct"), _said_vulnerable(value)
+    return stated is True if isinstance(stated, bool) else said is not None and said == truth.get("is_vulnerable", True)
+
+
+def _counted(judged: Judged) -> dict[str, int]:
+    return {name: sum(_own_count(value, name) for value, _ in judged) for name in _TOTALS}
+
+
+def _own_count(value: Value, name: str) -> int:
+    return int(number_of(part_of(value, "summary").get(name)) or 0)
 
 
 def _score(value: Any) -> float | None:

@@ -32,6 +32,8 @@ def test_an_aggregation_that_there_is_not_is_refused_before_a_run() -> None:
         {"sui_weights": None},
         {"sui_weight_sets": {name: dict.fromkeys(COMPONENTS, 1.0) for name in "abcd"}},
         {"sui_weight_sets": {name: {"f2": 1.0} for name in "abcde"}},
+        {"panel": ["alone"]},
+        {"panel": "a,b"},
         {"sui_calibration_unstated": 2},
         {"sui_calibration_unstated": "half"},
     ],

@@ -1,5 +1,6 @@
 """Audits as the judges of a panel judge them, and what the panel derives from them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -19,10 +20,10 @@ def said(found: bool | None, share: float = 1.0, verdict: bool | None = True) ->
     return judgement([finding()] if found else [], target(found, share=share), said=verdict)
 
 
-def derived_of(lines: list[dict[str, Any]]) -> Any:
+def derived_of(lines: list[dict[str, Any]], options: Mapping[str, Any] = DEFAULTS) -> Any:
     """What a panel derives from recorded lines."""
     results, findings = rows_of(lines)
-    return derive({RESULTS.table: results, FINDINGS.table: findings}, DEFAULTS)
+    return derive({RESULTS.table: results, FINDINGS.table: findings}, options)
 
 
 def panel(*answers: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
@@ -37,9 +38,9 @@ def classed(*names: str, **more: Any) -> dict[str, Any]:
     return judgement([finding(n, name, **more) for n, name in enumerate(names, 1)], target(False))
 
 
-def with_panel(lines: list[dict[str, Any]]) -> pl.DataFrame:
+def with_panel(lines: list[dict[str, Any]], options: Mapping[str, Any] = DEFAULTS) -> pl.DataFrame:
     frame = frame_of(lines)
-    derived = landed(derived_of(lines).rows[RESULTS.table])
+    derived = landed(derived_of(lines, options).rows[RESULTS.table])
     return pl.concat([frame, derived], how="diagonal")
 
 

@@ -62,16 +62,19 @@ def test_dawid_and_skene_follow_the_good_judges_where_poor_ones_have_the_majorit
     assert sum(by_most[name] != found for name, found in truth.items()) == 8  # where all three err
 
 
-def test_a_strict_vote_counts_a_target_that_is_whole_and_in_its_function() -> None:
-    """Of three judges that found the target, one found a part and one another function."""
+@pytest.mark.parametrize(("word", "strictly"), [(None, False), (False, False), (True, True)])
+def test_a_strict_vote_counts_a_target_in_its_function_or_where_the_judge_calls_its_place_right(
+    word: bool | None, strictly: bool
+) -> None:
+    """Of three judges that found the target, one found a part of it, two name another function."""
     elsewhere = judgement([finding(location_claimed="deposit()")], target())
-    partly = judgement([finding(1, "PARTIAL_MATCH")], target())
+    perhaps = judgement([finding(location_claimed="deposit()")], target(location_match=word))
+    partly = judgement([finding(1, "PARTIAL_MATCH", location_claimed="withdraw()")], target())
     lines = [
-        line(0, judged=judged, judge=judge)
-        for judge, judged in zip("abc", (said(True), partly, elsewhere), strict=True)
+        line(0, judged=judged, judge=judge) for judge, judged in zip("abc", (partly, elsewhere, perhaps), strict=True)
     ]
     results, findings = rows_of(lines)
-    for way, found in (("majority", True), ("strict", False)):
+    for way, found in (("majority", True), ("strict", strictly)):
         derived = derive({RESULTS.table: results, FINDINGS.table: findings}, {**DEFAULTS, "aggregation": way})
         (row,) = derived.rows[RESULTS.table]
         assert (row["target_found"], row["panel_undecided"]) == (found, False)

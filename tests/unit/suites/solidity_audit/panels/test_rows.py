@@ -47,6 +47,14 @@ def test_one_judge_is_no_panel_and_two_on_different_samples_are_none() -> None:
     assert derived_of(alone).rows[RESULTS.table] == derived_of(apart).rows[RESULTS.table] == []
 
 
+def test_a_panel_that_is_declared_leaves_other_judges_out_of_its_rows_and_agreement() -> None:
+    lines = [line(0, judged=said(judge != "c"), judge=judge) for judge in JUDGES]
+    frame = with_panel(lines, options := {**DEFAULTS, "panel": ["a", "b"]})
+    assert frame.filter(pl.col("judge").str.starts_with("panel"))["judge"].to_list() == ["panel:a+b"]
+    agreed = cross_row_metrics(frame, options).filter(metric="unanimous_rate")
+    assert agreed.select("judge", "value").rows() == [("panel:a+b", 1.0)]
+
+
 def test_a_quarantined_judgement_is_no_answer_but_its_judge_stays_in_the_panel() -> None:
     lines = [line(0, judged=said(True), judge=judge) for judge in JUDGES]
     lines += [line(1, judged=said(True), judge="a"), line(1, judged=said(False), judge="b")]

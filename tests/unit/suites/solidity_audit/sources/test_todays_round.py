@@ -178,6 +178,49 @@ def test_summaries_are_recomputed_and_failures_stand_beside_the_originals_count(
     assert failed == "failed judgements of one-judge on model-5.2 (ds/tier1): 1 read, 1 in the original's summary"
 
 
+def test_a_prompts_summary_and_a_table_of_votes_are_compared_by_the_originals_definitions(tmp_path: Path) -> None:
+    """A prompt's summary counts judged audits alone, and types of found targets; a table knows further judges."""
+    place = "results/detection_evaluation/llm-judge/one-judge/model-5.2/gs/direct"
+    summary = {
+        "prompt_type": "direct",
+        "sample_counts": {"total": 1, "successful_evaluations": 1, "failed_evaluations": 1},
+        "detection_metrics": {"target_found_count": 1, "miss_rate": 0.0, "verdict_correct_count": 1},
+        "quality_scores": {"avg_rcir": 0.5, "std_rcir": 0, "count": 1},
+        "classification_totals": {"WRONG_ROOT_CAUSE": 1},
+        "type_match_distribution": {"wrong": 1},
+        "by_vulnerability_type": {"reentrancy": {"target_found": 1, "detection_rate": 1.0, "avg_ava": 0.5}},
+    }
+    partly = judgement("WRONG_ROOT_CAUSE", partial=True)
+    partly["target_assessment"]["type_match"] = "wrong"
+    votes = "sample_id,one-judge,other,agreement\nbox,NO,YES,SPLIT (1Y/1N)\n"
+    files = {
+        "samples/gs/ground_truth/box.json": TRUTH,
+        "samples/gs/ground_truth/bag.json": TRUTH,
+        f"{place}/j_box.json": partly,
+        f"{place}/j_bag.json": judgement(error="Failed to parse JSON response."),
+        f"{place}/_prompt_summary.json": summary,
+        "interannotation_analysis/gs/model-5.2_judges.csv": votes,
+    }
+    compared, _, voted = read(tmp_path, files).remarks
+    assert compared == "the original's summaries (1) recomputed: 14 values are equal, none differs"
+    assert voted == (
+        "the original's tables of votes (1) recomputed: 0 values are equal, "
+        "1 differ (one-judge on model-5.2 box: NO stated, YES recomputed); 2 others are not recomputed"
+    )
+
+
+@pytest.mark.slow
+def test_a_judgement_of_a_patched_contract_is_read(tmp_path: Path) -> None:
+    """It has no target, but the place and cause of what was there before."""
+    value = judgement("TARGET_FALSE_POSITIVE") | {
+        "target_assessment": {"false_positive_detected": True, "false_positive_finding_id": 0, "location_match": True}
+    }
+    patched = {"samples/ds/tier1/ground_truth/box.json": TRUTH | {"is_vulnerable": False}}
+    lake, _ = imported(tmp_path, ROUND | patched | {f"{JUDGED}/j_box.json": value})
+    row = lake.frame(RESULTS).collect().row(0, named=True)
+    assert (row["target_found"], row["detection_correct"], row["mischaracterized_findings"]) == (None, False, 1)
+
+
 @pytest.mark.real_data
 def test_a_real_tier_comes_to_the_originals_numbers_and_votes(real_data: Path, tmp_path: Path) -> None:
     """By summary, cell by cell of the agreement tables, and by metric with the original's options."""
@@ -188,7 +231,10 @@ def test_a_real_tier_comes_to_the_originals_numbers_and_votes(real_data: Path, t
     run_id = import_recorded(lake, SUITE, [folder], configuration)
     parameters = json.loads(lake.frame(RUNS).collect().filter(run_id=run_id)["parameters"][0])
     assert parameters["remarks"][0].startswith(
-        "the original's summaries (11) recomputed: 2,322 values are equal, 2 dif"
+        "the original's summaries (11) recomputed: 2,324 values are equal, none differs"
+    )
+    assert parameters["remarks"][-1].startswith(
+        "the original's tables of votes (7) recomputed: 80 values are equal, none"
     )
     assert parameters["left_out"] == {}
     rows = lake.frame(RESULTS).select("judge", "model", "sample_id", "target_found").collect()
