@@ -15,6 +15,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.servers.model_answers import anthropic_message
+
 Body = Mapping[str, Any]
 CREATED = 4_000_000_000  # seconds since 1970: no job is older than the search for it
 
@@ -172,14 +174,4 @@ def _anthropic_result(name: str, answer: Any, *, late: bool) -> dict[str, Any]:
     if answer is None:
         kind = {"type": "expired"} if late else {"type": "errored", "error": {"type": "overloaded_error"}}
         return {"custom_id": name, "result": kind}
-    text, usage = answer["choices"][0]["message"]["content"], answer["usage"]
-    message = {
-        "id": "msg",
-        "type": "message",
-        "role": "assistant",
-        "model": answer["model"],
-        "content": [{"type": "text", "text": text}],
-        "stop_reason": "end_turn",
-        "usage": {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]},
-    }
-    return {"custom_id": name, "result": {"type": "succeeded", "message": message}}
+    return {"custom_id": name, "result": {"type": "succeeded", "message": anthropic_message(answer)}}
