@@ -196,11 +196,13 @@ def several_versions(lake: Lake, run_id: str, versions: Versions) -> list[str]:
     """Say of which models of a run, subjects and judges, replies came from several versions."""
     items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
     replies = lake.frame(CALLS).select("model", "model_reported", *ledger.KEY).drop_nulls("model_reported")
-    reported = replies.join(ledger.calls_of(items), on=ledger.KEY, how="semi")
-    counts = (
-        reported.group_by("model", "model_reported").len().sort("model", "model_reported").collect(engine="streaming")
-    )
-    several = counts.filter(pl.len().over("model") > 1).group_by("model", maintain_order=True)
+    known = replies.group_by("model").agg(pl.col("model_reported").n_unique()).filter(pl.col("model_reported") > 1)
+    if not (models := known.collect(engine="streaming")["model"].to_list()):  # of any run: nothing is to be joined
+        return []
+    reported = replies.filter(pl.col("model").is_in(models)).join(ledger.calls_of(items), on=ledger.KEY, how="semi")
+    counts = reported.group_by("model", "model_reported").len().collect(engine="streaming")
+    counts = counts.sort("model", "model_reported").filter(pl.len().over("model") > 1)
+    several = counts.group_by("model", maintain_order=True)
     versions_of = {
         model: [f"{version} ({count:,} calls)" for version, count in part.select("model_reported", "len").iter_rows()]
         for (model,), part in several
