@@ -31,6 +31,7 @@ CAMPAIGNS: Mapping[str, int] = {
     "histories": 30,
     "storms": 20,
     "fuzz": 60,
+    "batch_jobs": 300,
     "processes": 540,
     "load": 300,
 }

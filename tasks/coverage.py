@@ -19,8 +19,9 @@ from evalake.sdk.sources import is_storable
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.registry import suite as find_suite
+from evalake.tasks.clusters import parts_of
 from evalake.tasks.failures import PANEL, UNDECIDED, with_reasons
-from evalake.tasks.measure import parts_of, run_results
+from evalake.tasks.measure import run_results
 
 EMPTY_KIND = "empty_kind"
 """The column by which result rows name an empty reply, in suites that have it."""

@@ -10,6 +10,7 @@ import polars as pl
 
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALL_FAILURES, RUN_ITEMS
+from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.redaction import redact
 from evalake.metrics.limits import Answered, Bounds, Unknown, bounds
 from evalake.models.request import Failure
@@ -120,7 +121,6 @@ def _row(context: RunContext, conversation: Conversation) -> dict[str, Any]:
 
 
 ASKED = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
-KEY = (*ASKED, "endpoint", "judge_endpoint")
 ANSWER = ("sample_hash", "prompt_type", "replicate")
 PANEL, UNDECIDED = "panel:", "panel_undecided_rate"
 """What names of panels begin with, and the metric by which a suite says on which share of answers they did not decide.
@@ -183,8 +183,10 @@ def lacking(
     ):
         return {}
     items = listed.collect()
-    lacks = items.join(frame.select(KEY), on=list(KEY), how="anti", nulls_equal=True)
-    absent = dict(_by(with_reasons(lake, suite, run_id, lacks.lazy()).collect()))
+    scored = lake.pinned(suite.results, versions).filter(pl.col("scorer_version") == suite.scoring.version)
+    key = [name for name in ITEM_KEY if name in suite.results.column]
+    lacks = items.lazy().join(scored.select(key), on=key, how="anti", nulls_equal=True)
+    absent = dict(_by(with_reasons(lake, suite, run_id, lacks).collect()))
     rows = dict(_by(opened))
     asked = {str(model): part.select(ANSWER).unique() for (model,), part in items.group_by("model")}
     found = {}

@@ -19,7 +19,8 @@ import polars as pl
 
 from evalake.contracts.tables import BATCH_JOBS, RUN_RESERVATIONS, RUNS
 from evalake.core.redaction import KnownKeys
-from evalake.models.batches import BatchError, BatchService, ProviderJob, Result, batch_service
+from evalake.models.batch_forms import batch_service
+from evalake.models.batches import BatchError, BatchService, ProviderJob, Result
 from evalake.models.cost import batch_share, beyond_context, most_usd
 from evalake.models.endpoints import endpoint_of
 from evalake.models.request import Failure, Request, parameters_of
@@ -56,11 +57,8 @@ logger = logging.getLogger("evalake.jobs")
 
 def models_with_jobs(lake: Lake) -> frozenset[str]:
     """List the models that have open jobs."""
-    return (
-        frozenset(job.model for job in jobs(lake, pl.col("state").is_in(OPEN)))
-        if lake.exists(BATCH_JOBS)
-        else frozenset()
-    )
+    there = lake.exists(BATCH_JOBS)
+    return frozenset(job.model for job in jobs(lake, pl.col("state").is_in(OPEN))) if there else frozenset()
 
 
 @dataclass
@@ -192,6 +190,8 @@ class Jobs:
             service.cancel(job.provider_id)
             return advance(self._lake, job, state="cancelling")
         except (BatchError, JobTakenError) as error:
+            if isinstance(error, BatchError) and error.is_gone:
+                return self._refuse(job, error)
             logger.warning("batch job %s was not cancelled: %s", job.job_id, error)
             return job
 
@@ -280,13 +280,19 @@ class Jobs:
             self._end({**row, "state": "refused", "message": at_provider.refused} for row in open_requests.values())
             return advance(self._lake, job, state="collected", failed=len(open_requests), message=at_provider.refused)
         *_, index = newest_index(self._lake)
-        lines = iter(service.lines(at_provider))
+        lines, failed = iter(service.lines(at_provider)), dict[str, Result]()
         while chunk := list(islice(lines, LAND_AT_ONCE)):
             results = []
             for line in chunk:
-                if (row := open_requests.pop(str(line.get("custom_id")), None)) is not None:  # else it came before
-                    results.append((row, service.result(line, _request(row))))
+                if (row := open_requests.get(name := str(line.get("custom_id")))) is None:
+                    continue  # it came before
+                if (result := service.result(line, _request(row))).reply is None:
+                    failed[name] = result  # unless another line answers it
+                else:
+                    results.append((open_requests.pop(name), result))
             self._land_chunk(job, results, index)
+        left = sorted(failed.keys() & open_requests.keys())
+        self._land_chunk(job, [(open_requests.pop(name), failed[name]) for name in left], index)
         self._end({**row, "state": "expired"} for row in open_requests.values())
         return advance(self._lake, job, state="collected")
 

@@ -2,9 +2,8 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import ceil
 from typing import Any
 
 import polars as pl
@@ -15,7 +14,6 @@ from evalake.contracts.tables import CALLS, HUMAN_LABELS, JUDGE_VERSIONS, RUN_CA
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.errors import LakeError
 from evalake.metrics.agreement import BY_DAWID_SKENE, FEWEST_ITEMS
-from evalake.metrics.columns import STRATUM
 from evalake.metrics.compute import Metric, definition_hash
 from evalake.models.request import Failure, Reply
 from evalake.sdk import Exchange, Options, Suite
@@ -26,6 +24,16 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.snapshots import Snapshot, land_snapshot
 from evalake.tasks.calibrate import calibration_notes
+from evalake.tasks.clusters import (
+    Versions,
+    parts_of,
+    run_samples,
+    shared_inputs,
+    twins_of,
+    with_clusters,
+    with_strata,
+    with_twins,
+)
 from evalake.tasks.converse import Conversation
 from evalake.tasks.failures import missing_items
 from evalake.tasks.judge_versions import version_warnings
@@ -133,87 +141,11 @@ def _sum(values: Iterable[Any]) -> Any:
     return None if any(value is None for value in listed) else sum(listed)
 
 
-# Clusters: which rows of a run are dependent, as its samples say; the same input in two datasets is one cluster.
-
-
-def with_clusters(rows: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
-    """Give result rows the column `cluster`: what their sample shares with others, and else the sample itself.
-
-    Args:
-        rows: Result rows, by `sample_hash`; one whose sample is not known keeps its own cluster, where it has one.
-        samples: Samples, of which sample_hash, dataset, sample_id, cluster and input are read.
-    """
-    named = _named(samples)
-    shared = named.filter(pl.col("input") != "").select("cluster", "input").unique()
-    shared = shared.filter(pl.len().over("input") > 1).sort("input", "cluster")
-    pairs = shared.group_by("input", maintain_order=True).agg("cluster")["cluster"]
-    merged = _components(pairs.to_list())
-    of_sample = named.select("sample_hash", pl.col("cluster").replace(merged).alias("of sample"))
-    own = pl.col("cluster") if "cluster" in rows.columns else pl.lit(None, pl.String)
-    joined = _with_one(rows, of_sample)
-    return joined.with_columns(cluster=pl.coalesce("of sample", own, "sample_hash")).drop("of sample")
-
-
-def _with_one(rows: pl.DataFrame, of_sample: pl.DataFrame) -> pl.DataFrame:
-    """Add a column of samples to result rows, whose other columns are not copied."""
-    return rows.with_columns(
-        rows.select("sample_hash")
-        .join(of_sample, on="sample_hash", how="left", maintain_order="left")
-        .drop("sample_hash")
-    )
-
-
-def with_strata(rows: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
-    """Give result rows of a draw the stratum of their sample: its dataset, label and category (`tasks.extract`)."""
-    of_sample = samples.select(
-        "sample_hash", pl.struct("dataset", "label", "category").struct.json_encode().alias(STRATUM)
-    )
-    return _with_one(rows, of_sample)
-
-
 def was_drawn(lake: Lake, run_id: str) -> bool:
     """Tell whether the samples of a run were drawn, stratified."""
     runs = lake.frame(RUNS).filter(pl.col("run_id") == run_id).select("parameters").collect()
     given = json.loads(runs["parameters"][0] or "{}") if runs.height else {}
     return given.get("draw") is not None or given.get("pooled") is not None
-
-
-def shared_inputs(rows: pl.DataFrame, samples: pl.DataFrame) -> list[str]:
-    """Say which datasets of a run have inputs in common, which count as one unit each."""
-    ours = samples.join(rows, on="sample_hash", how="semi").filter(pl.col("input") != "")
-    shared = ours.group_by("input").agg(pl.col("dataset").unique().sort()).filter(pl.col("dataset").list.len() > 1)
-    counts = shared.group_by("dataset").len().sort("dataset")
-    return [
-        f"{count} input{'' if count == 1 else 's'} of {' and '.join(datasets)} are the same: each counts as one unit"
-        for datasets, count in counts.iter_rows()
-    ]
-
-
-def _named(samples: pl.DataFrame) -> pl.DataFrame:
-    inside = pl.coalesce("cluster", "sample_id")
-    of_all = pl.when(inside.str.starts_with("/")).then(inside.str.strip_prefix("/"))  # as `unit_of` has it
-    name = of_all.otherwise(pl.concat_str("dataset", inside, separator="/"))
-    return samples.select("sample_hash", name.alias("cluster"), "input").unique("sample_hash", maintain_order=True)
-
-
-def _components(groups: Iterable[list[str]]) -> dict[str, str]:
-    """Map each name in any group to the first of all names that groups connect it with."""
-    parent: dict[str, str] = {}
-
-    def root(name: str) -> str:
-        while parent.setdefault(name, name) != name:
-            parent[name] = parent[parent[name]]
-            name = parent[name]
-        return name
-
-    for group in groups:
-        roots = sorted(map(root, group))
-        for other in roots[1:]:
-            parent[other] = roots[0]
-    return {name: root(name) for name in parent}
-
-
-Versions = Mapping[str, int | None]  # table to version; None where the table does not exist yet
 
 
 def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
@@ -227,7 +159,7 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
         raise LakeError(
             f"there is nothing to measure: no row of {suite.results.table} has landed in {context.lake.uri}"
         )
-    frame = run_frame(context.lake, suite, context.run_id, pinned, suite.metrics.unmeasured)
+    frame = run_frame(context.lake, suite, context.run_id, pinned, columns_read(suite, context.options))
     calls = run_calls(context.lake, context.run_id, pinned)
     missing = missing_items(context.lake, suite, context.run_id, pinned, frame, context.options)
     datasets = frame["dataset"].n_unique()
@@ -244,7 +176,7 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
         warnings=(
             *warnings,
             *(each.sentence for each in missing),
-            *(shared_inputs(frame, run_samples(context.lake, suite, frame, pinned)) if datasets > 1 else ()),
+            *(shared_inputs(frame, with_twins(context.lake, suite, context.run_id, pinned)) if datasets > 1 else ()),
             *(suite.metrics.warnings(frame) if suite.metrics.warnings else ()),
             *version_warnings(context.lake, suite, context.run_id),
             *several_versions(context.lake, context.run_id, pinned),
@@ -264,11 +196,13 @@ def several_versions(lake: Lake, run_id: str, versions: Versions) -> list[str]:
     """Say of which models of a run, subjects and judges, replies came from several versions."""
     items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
     replies = lake.frame(CALLS).select("model", "model_reported", *ledger.KEY).drop_nulls("model_reported")
-    reported = replies.join(ledger.calls_of(items), on=ledger.KEY, how="semi")
-    counts = (
-        reported.group_by("model", "model_reported").len().sort("model", "model_reported").collect(engine="streaming")
-    )
-    several = counts.filter(pl.len().over("model") > 1).group_by("model", maintain_order=True)
+    known = replies.group_by("model").agg(pl.col("model_reported").n_unique()).filter(pl.col("model_reported") > 1)
+    if not (models := known.collect(engine="streaming")["model"].to_list()):  # of any run: nothing is to be joined
+        return []
+    reported = replies.filter(pl.col("model").is_in(models)).join(ledger.calls_of(items), on=ledger.KEY, how="semi")
+    counts = reported.group_by("model", "model_reported").len().collect(engine="streaming")
+    counts = counts.sort("model", "model_reported").filter(pl.len().over("model") > 1)
+    several = counts.group_by("model", maintain_order=True)
     versions_of = {
         model: [f"{version} ({count:,} calls)" for version, count in part.select("model_reported", "len").iter_rows()]
         for (model,), part in several
@@ -299,57 +233,61 @@ def compute(frame: pl.DataFrame, calls: pl.DataFrame, suite: Suite, options: Opt
     return pl.concat(values).with_columns(reliable=pl.col("reliable") & ~few)
 
 
-def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions, without: Sequence[str] = ()) -> pl.DataFrame:
+def columns_read(suite: Suite, options: Options) -> frozenset[str] | None:
+    """List the columns of result rows that the suite's metrics read; None for all, where it reads rows as a whole."""
+    declared = suite.metrics
+    if declared.across_rows is not None or declared.warnings is not None:
+        return None
+    metrics, missing = suite.all_metrics(options), suite.scoring.outcomes.missing
+    read = [each for metric in metrics for each in metric.estimator.inputs().values()]
+    read += [each for each in (declared.repeated, missing) if each is not None]
+    names = {name for each in read for name in each.meta.root_names()}
+    slices = {name for metric in metrics for name in metric.slices}
+    return frozenset({*names, *slices, *_ALWAYS_READ} - {*declared.unmeasured})
+
+
+_OF_SAMPLE = ("sample_hash", "dataset", "sample_id", "cluster", "label", "category")
+_ALWAYS_READ = ("dataset", "sample_hash", "model", "judge", "prompt_type", "replicate")
+
+
+def run_frame(
+    lake: Lake, suite: Suite, run_id: str, versions: Versions, only: Collection[str] | None = None
+) -> pl.DataFrame:
     """Read the input of a run's metrics: its result rows, and the columns that the suite adds.
 
-    `dataset_version` is the run's; rows of one `cluster` depend on one another. The columns `without` are left out: of
-    hundreds of thousands of rows, texts take most of the memory.
+    `dataset_version` is the run's; rows of one `cluster` depend on one another. With `only`, columns beyond those that
+    are listed are left out where nothing is joined by them: they take most of the memory.
     """
-    parts = [
-        run_results(lake, suite, run_id, versions, part).drop(without) for part in parts_of(lake, run_id, versions)
-    ]
-    rows = pl.concat([part.collect() for part in parts]).lazy()
-    if suite.people is not None:
-        rows = _with_people(rows, lake.pinned(HUMAN_LABELS, versions).filter(pl.col("suite") == suite.name), suite)
+    labels = lake.pinned(HUMAN_LABELS, versions).filter(pl.col("suite") == suite.name)
+    is_labelled = suite.people is not None and not labels.head(1).collect().is_empty()
+    if is_labelled or suite.metrics.join_inputs is not None:
+        only = None
+    twins, is_drawn = twins_of(with_twins(lake, suite, run_id, versions)), was_drawn(lake, run_id)
+    frames = []
+    for part in parts_of(lake, run_id, versions):
+        rows = run_results(lake, suite, run_id, versions, part)
+        if only is not None:
+            rows = rows.select(name for name in rows.collect_schema() if name in only)
+        samples = run_samples(lake, suite, run_id, versions, part).select(_OF_SAMPLE).collect(engine="streaming")
+        frame = with_clusters(rows.collect(), samples, twins)
+        frames.append(with_strata(frame, samples) if is_drawn else frame)
+    rows = pl.concat(frames).lazy()
+    if suite.people is not None and only is None:
+        rows = _with_people(rows, labels, suite, is_labelled)
     if suite.metrics.join_inputs is not None:
         rows = suite.metrics.join_inputs(rows, {c.table: lake.pinned(c, versions) for c in suite.metrics.inputs})
-    frame = rows.collect()
-    samples = run_samples(lake, suite, frame, versions)
-    clustered = with_clusters(frame, samples)
-    return with_strata(clustered, samples) if was_drawn(lake, run_id) else clustered
+    return rows.collect()
 
 
-def _with_people(rows: pl.LazyFrame, labels: pl.LazyFrame, suite: Suite) -> pl.LazyFrame:
+def _with_people(rows: pl.LazyFrame, labels: pl.LazyFrame, suite: Suite, is_labelled: bool) -> pl.LazyFrame:
     """Add people's labels to result rows; without labels, add null columns and join nothing."""
     assert suite.people is not None
     answered = with_people(rows, labels, suite.people)
-    if not labels.head(1).collect().is_empty():
+    if is_labelled:
         return answered
     own = rows.collect_schema()
     said = {name: kind for name, kind in answered.collect_schema().items() if name not in own}
     return rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in said.items())
-
-
-def run_samples(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> pl.DataFrame:
-    """Read the samples that result rows are of, as far as clusters follow from them; an input only if it repeats."""
-    columns = ("sample_hash", "dataset", "sample_id", "cluster", "input", "label", "category")
-    ours = frame.lazy().select("sample_hash").unique()
-    samples = lake.pinned(SAMPLES, versions).filter(pl.col("suite") == suite.name).select(columns)
-    samples = samples.join(ours, on="sample_hash", how="semi")
-    digest = pl.col("input").hash()
-    repeats = samples.group_by(digest).len().filter(pl.col("len") > 1).collect(engine="streaming")["input"]
-    repeated = pl.when(digest.is_in(repeats.implode())).then("input").otherwise(pl.lit(""))
-    return samples.with_columns(input=repeated).unique("sample_hash").collect(engine="streaming")
-
-
-ITEMS_AT_ONCE = 50_000  # whose rows are joined, which bounds memory
-
-
-def parts_of(lake: Lake, run_id: str, versions: Versions) -> list[pl.Expr | None]:
-    """Divide the items of a run into parts, as conditions of `sample_hash`; a small run is one part, without any."""
-    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id).select(pl.len()).collect().item()
-    parts = ceil(items / ITEMS_AT_ONCE)
-    return [None] if parts < 2 else [pl.col("sample_hash").hash() % parts == part for part in range(parts)]
 
 
 def run_results(

@@ -16,7 +16,7 @@ from evalake.core.errors import ConfigurationError, MissingKeyError, SuiteError,
 from evalake.core.hashing import canonical_json, content_hash
 from evalake.core.prompt_files import PROMPTS, TEMPLATES
 from evalake.core.redaction import redact
-from evalake.models.batches import require_batches
+from evalake.models.batch_forms import require_batches
 from evalake.models.cost import is_priced
 from evalake.models.request import ANSWERED_HERE
 from evalake.models.routes import find_route

@@ -17,10 +17,11 @@ from evalake.storage.lake import Lake
 from evalake.storage.ledger import KEY, Key, LedgerIndex, priced
 from evalake.storage.snapshots import find_snapshot, read_metrics
 from evalake.suites.registry import suite as find_suite
+from evalake.tasks.clusters import Versions
 from evalake.tasks.corrected import Corrections, corrected_rows, correction_notes, corrections
 from evalake.tasks.coverage import coverage_of
 from evalake.tasks.failures import Lacking, lacking, missing_items
-from evalake.tasks.measure import Versions, inputs, over_all, run_frame
+from evalake.tasks.measure import inputs, over_all, run_frame
 from evalake.tasks.runtime.runs import run_row
 
 

@@ -19,7 +19,8 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import Landed, land
 from evalake.storage.ledger import replies
 from evalake.suites.registry import suite as find_suite
-from evalake.tasks.measure import run_results, run_samples, with_clusters
+from evalake.tasks.clusters import run_samples, twins_of, with_clusters, with_twins
+from evalake.tasks.measure import run_results
 from evalake.tasks.publish import Published, publish
 from evalake.tasks.runtime.context import SEED
 from evalake.tasks.runtime.runs import run_row
@@ -85,7 +86,8 @@ def judges_and_people(lake: Lake, run_id: str) -> pl.DataFrame:
 def tables_of(lake: Lake, suite: Suite, run_id: str) -> dict[str, pl.DataFrame]:
     """Read the run's rows of every table of its suite, and all labels."""
     results = run_results(lake, suite, run_id, {}).collect()
-    results = with_clusters(results, run_samples(lake, suite, results, {}))
+    twins = twins_of(with_twins(lake, suite, run_id, {}))
+    results = with_clusters(results, run_samples(lake, suite, run_id, {}).collect(), twins)
     tables = {suite.results.table: results, HUMAN_LABELS.table: lake.frame(HUMAN_LABELS).collect()}
     for contract in suite.scoring.extra_tables:
         rows = lake.frame(contract)

@@ -15,7 +15,7 @@ STRATUM = "draw_stratum"
 
 
 class Columns:
-    """The columns of a frame; each is read once."""
+    """The columns of a frame."""
 
     def __init__(self, frame: pl.DataFrame) -> None:
         self.frame = frame
@@ -39,12 +39,8 @@ class Columns:
         return self.frame.schema  # which a frame makes anew each time
 
     def values(self, column: str) -> Array:
-        """Return the column, [rows], 0 for null."""
-        return self._numbers[column].to_numpy()
-
-    @cached_property
-    def _numbers(self) -> pl.DataFrame:
-        return self.frame.select((selectors.numeric() | selectors.boolean()).cast(pl.Float64).fill_null(0.0))
+        """Return the column, [rows], 0 for null; a copy, so that no more than a few are in memory."""
+        return self.frame[column].cast(pl.Float64).fill_null(0.0).to_numpy()
 
     def is_known(self, column: str) -> NDArray[np.bool_]:
         """Tell which rows have a value."""

@@ -338,17 +338,19 @@ def _measure_part(inputs: Inputs, metrics: Sequence[Metric], groups: Sequence[st
     columns = Columns(inputs.rows(part.first, part.last))
     names = dict.fromkeys(name for metric in metrics for name in metric.slices)
     slicings = {name: Slicing.of(columns, name, groups) for name in names}
-    results = []
+    results, is_large = [], columns.rows >= 2 * PART_ROWS
     for slices in dict.fromkeys(metric.slices for metric in metrics):
         own = {number: metric for number, metric in enumerate(metrics) if metric.slices == slices}
-        for together in [slices] if columns.rows < 2 * PART_ROWS else [(name,) for name in slices]:
+        for together in [(name,) for name in slices] if is_large else [slices]:
             known = [slicings[name] for name in together if not slicings[name].keys.is_empty()]
             if known:
                 units = replace(units_of(known, part.group, part.cluster), strata=part.strata)
-                view = View(columns, units, {})
-                estimates = [
-                    _estimate(metric, replace(view, column_of=inputs.columns[i]), known) for i, metric in own.items()
-                ]
+                view, estimates = View(columns, units, {}), []
+                for number, metric in own.items():
+                    of_metric = _estimate(metric, replace(view, column_of=inputs.columns[number]), known)
+                    estimates.append(replace(of_metric, make_influence=None))
+                    if is_large:  # sums by unit take as much as the rows, and few metrics share them
+                        view.forget()
                 results.append(_rows(known, own, estimates))
                 view.forget()
     return results

@@ -146,8 +146,11 @@ def variance_components(frame: pl.DataFrame, value: pl.Expr) -> pl.DataFrame:
     Returns:
         Rows in the columns of `measure`, none where nothing was repeated.
     """
-    rows = frame.with_columns(value.cast(pl.Float64).alias("value")).drop_nulls("value")
-    rows = rows.with_columns(pl.lit("").alias(name) for name in ITEM if name not in rows.columns)
+    item = [name if name in frame.columns else pl.lit("").alias(name) for name in ITEM]
+    rows = frame.select("model", "judge", "replicate", "cluster", *item, value=value.cast(pl.Float64))
+    if rows["judge"].n_unique() < 2 and rows.select(*ITEM, "model").hash_rows().n_unique() == rows.height:
+        return pl.DataFrame(schema=METRIC_ROWS)
+    rows = rows.drop_nulls("value")
     repeated = rows.group_by("model", "judge", *ITEM).len().filter(pl.col("len") > 1)
     known = rows.join(repeated, on=["model", "judge"], how="semi", nulls_equal=True)
     parts = [pl.DataFrame(schema=METRIC_ROWS)]

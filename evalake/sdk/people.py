@@ -320,7 +320,9 @@ def _statistics(question: Question, answer: pl.Expr) -> Iterator[tuple[str, Esti
 def measure_people(frame: pl.DataFrame, labelling: Labelling) -> pl.DataFrame:
     """Compute the metrics of people that have answers, in the columns of `evalake.metrics.compute.measure`."""
     answers = [f"human_{question.name}" for _, questions in _compared(labelling) for question in questions]
-    metrics = people_metrics(labelling) if any(frame[name].count() for name in answers) else ()
+    metrics = (
+        people_metrics(labelling) if any(name in frame.columns and frame[name].count() for name in answers) else ()
+    )
     return measure(frame, metrics, cluster="cluster").filter(pl.col("n") > 0)
 
 

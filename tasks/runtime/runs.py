@@ -310,16 +310,21 @@ def with_state(lake: Lake, rows: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def continued(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> tuple[str, int] | None:
-    """Find the run of the same order that has open batch jobs, and the number of its next attempt; None without one."""
+    """Find the run of the same order to continue, and the number of its next attempt; None without one.
+
+    It awaits batch jobs, or is the newest of its order and was cut off after it had some: only under its own id does
+    it know which requests failed in them.
+    """
     if not lake.exists(BATCH_JOBS):
         return None
-    waiting = (
-        lake.frame(RUNS).filter(suite=suite).filter(pl.col("run_id").is_in(waiting_runs(lake)["run_id"].to_list()))
-    )
-    for run_id, known in (
-        waiting.sort("started_at", descending=True).select("run_id", "parameters").collect().iter_rows()
-    ):
-        if order_of(json.loads(known)) == order_of(parameters):
+    waiting, asked = waiting_runs(lake)["run_id"].to_list(), order_of(parameters)
+    with_jobs = set(lake.frame(BATCH_JOBS).select("run_id").unique().collect()["run_id"])
+    ours = lake.frame(RUNS).filter(suite=suite).sort("started_at", descending=True)
+    rows = ours.select("run_id", "state", "parameters").collect().iter_rows()
+    same = ((run_id, state) for run_id, state, known in rows if order_of(json.loads(known)) == asked)
+    for number, (run_id, state) in enumerate(same):
+        is_cut_off = number == 0 and run_id in with_jobs and state in ("running", "failed")
+        if run_id in waiting or is_cut_off:
             last = lake.frame(RUN_ATTEMPTS).filter(run_id=run_id).select(pl.col("attempt").max()).collect().item()
             return run_id, (last or 0) + 1
     return None

@@ -1,4 +1,4 @@
-"""Batch jobs of the model server, in OpenAI's form (files and jobs) and in Anthropic's, by the server's rules.
+"""Batch jobs of the model server, in the forms of OpenAI, Anthropic, Mistral and xAI (below /xai), by its rules.
 
 A job ends when it is looked at or listed first, unless `held`. Its results come in reverse order, and each twice. What
 stands in `expires` or `fails` (texts of a prompt) ends so. `drops` names operations whose answer is lost after
@@ -15,7 +15,10 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.servers.model_answers import anthropic_message
+
 Body = Mapping[str, Any]
+FORMS = {"anthropic": "/messages/", "mistral": "/batch/jobs", "xai": "/xai/"}  # and a part of their addresses
 CREATED = 4_000_000_000  # seconds since 1970: no job is older than the search for it
 
 
@@ -47,15 +50,16 @@ class BatchJobs:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse | None:
         """Answer a request about files or jobs; None for any other."""
-        path, method = request.path.removeprefix("/v1"), request.method
-        if not path.startswith(("/files", "/batches", "/messages/batches")):
+        path, method = request.path.removeprefix("/xai").removeprefix("/v1"), request.method
+        if not path.startswith(("/files", "/batches", "/messages/batches", "/batch/jobs")):
             return None
-        anthropic = path.startswith("/messages")
-        kind, *rest = path.removeprefix("/messages").strip("/").split("/")
+        form = next((name for name, part in FORMS.items() if part in request.path), "openai")
+        path = path.removeprefix("/messages").replace("/batch/jobs", "/batches").replace(":cancel", "/cancel")
+        kind, *rest = path.strip("/").split("/")
         named = rest[0] if rest else ""
         operation = f"{method} {kind}" + (f" {rest[1]}" if rest[1:] else "" if not rest else " one")
         self.operations.append(operation)
-        done = self._do(method, kind, named, rest[1:], await request.read(), request, anthropic=anthropic)
+        done = self._do(method, kind, named, rest[1:], await request.read(), request, form)
         if operation in self.drops:
             self.drops.discard(operation)
             assert request.transport is not None
@@ -66,22 +70,23 @@ class BatchJobs:
             return web.Response(body="".join(f"{json.dumps(line)}\n" for line in done).encode())
         return web.json_response(done)
 
-    def _do(
-        self, method: str, kind: str, named: str, rest: list[str], body: bytes, request: Any, *, anthropic: bool
-    ) -> Any:
+    def _do(self, method: str, kind: str, named: str, rest: list[str], body: bytes, request: Any, form: str) -> Any:
         if kind == "files":
             return self._file(method, named, rest, body, request)
         if method == "POST" and not named:
             asked = json.loads(body)
             lines = asked.get("requests") or [
-                json.loads(line) for line in self.files[asked["input_file_id"]][1].split(b"\n")
+                json.loads(line)
+                for line in self.files[asked.get("input_file_id") or asked["input_files"][0]][1].split(b"\n")
             ]
-            self.jobs[name := f"batch_{len(self.operations)}"] = Job(lines, asked.get("metadata") or {})
-            return self._shown(name, anthropic)
+            kept = {**(asked.get("metadata") or {}), "name": asked.get("name"), "model": asked.get("model")}
+            self.jobs[name := f"batch_{len(self.operations)}"] = Job(lines, kept)
+            return self._shown(name, form)
         if not named:
             for name in () if self.held else self.jobs:
-                self._finish(name, anthropic)
-            return {"data": [self._shown(name, anthropic) for name in reversed(self.jobs)], "has_more": False}
+                self._finish(name, form)
+            shown = [self._shown(name, form) for name in reversed(self.jobs)]
+            return {"batches" if form == "xai" else "data": shown, "has_more": False}
         if named not in self.jobs:
             return None
         job = self.jobs[named]
@@ -89,12 +94,12 @@ class BatchJobs:
             del self.jobs[named]
             return {"id": named}
         if rest == ["results"]:
-            return job.results
+            return {"results": job.results} if form == "xai" else job.results
         if rest == ["cancel"] and job.state == "open":
             job.state = "cancelled"
         elif not self.held:
-            self._finish(named, anthropic)
-        return self._shown(named, anthropic)
+            self._finish(named, form)
+        return self._shown(named, form)
 
     def _file(self, method: str, named: str, rest: list[str], body: bytes, request: Any) -> Any:
         if method == "POST":
@@ -112,29 +117,29 @@ class BatchJobs:
             return {"id": named} if self.files.pop(named, None) else None
         return [json.loads(line) for line in self.files[named][1].split(b"\n") if line]
 
-    def _finish(self, name: str, anthropic: bool) -> None:
+    def _finish(self, name: str, form: str) -> None:
         job = self.jobs[name]
         if job.state != "open":
             return
         job.state = "ended"
         for line in [] if self.refuses else job.lines:
-            body = line["params"] if anthropic else line["body"]
+            body = {"model": job.metadata.get("model"), **line.get("params", line.get("body"))}
             prompt = json.dumps(body["messages"])
             late, broken = (any(text in prompt for text in texts) for texts in (self.expires, self.fails))
             if not late and not broken:
                 self.paid[prompt] += 1
             job.failed += late or broken
-            made = _anthropic_result if anthropic else _openai_result
+            made = {"anthropic": _anthropic_result, "xai": _xai_result}.get(form, _openai_result)
             told = made(line["custom_id"], None if late or broken else json.loads(self._answer(body)), late=late)
             job.results = [told, told, *job.results]
-        if not anthropic:
+        if form in ("openai", "mistral"):
             self.files[f"out-{name}"] = name, b"\n".join(json.dumps(line).encode() for line in job.results)
 
-    def _shown(self, name: str, anthropic: bool) -> dict[str, Any]:
+    def _shown(self, name: str, form: str) -> dict[str, Any]:
         job = self.jobs[name]
         ended, total = job.state != "open", len(job.lines)
         done = total - job.failed if job.state == "ended" else 0
-        if anthropic:
+        if form == "anthropic":
             counts = {"processing": 0 if ended else total, "succeeded": done, "errored": total - done if ended else 0}
             state = "ended" if ended else "in_progress"
             return {
@@ -143,6 +148,16 @@ class BatchJobs:
                 "request_counts": counts,
                 "expires_at": "2096-10-02T08:00:00Z",
             }
+        out = f"out-{name}" if f"out-{name}" in self.files else None
+        if form == "xai":
+            counts = {"num_requests": total, "num_pending": 0 if job.state == "ended" else total}
+            counts |= {"num_success": done, "num_error": job.failed}
+            is_over = "2096-10-02" if job.state == "cancelled" else None
+            return {"batch_id": name, "name": job.metadata["name"], "state": counts, "cancel_time": is_over}
+        if form == "mistral":
+            state = {"open": "RUNNING", "ended": "SUCCESS"}.get(job.state, "CANCELLED")
+            counts = {"succeeded_requests": done, "failed_requests": job.failed}
+            return {"id": name, "status": state, "metadata": job.metadata, **counts, "output_file": out}
         state = (
             "failed"
             if job.state == "ended" and self.refuses
@@ -155,7 +170,7 @@ class BatchJobs:
             "created_at": CREATED,
             "expires_at": CREATED,
             "request_counts": {"total": total, "completed": done, "failed": job.failed},
-            "output_file_id": f"out-{name}" if f"out-{name}" in self.files else None,
+            "output_file_id": out,
             "errors": {"data": [{"message": self.refuses}]} if state == "failed" else None,
         }
 
@@ -168,18 +183,13 @@ def _openai_result(name: str, answer: Any, *, late: bool) -> dict[str, Any]:
     return {"custom_id": name, "response": {"status_code": 500, "body": {"error": {"message": "overloaded"}}}}
 
 
+def _xai_result(name: str, answer: Any, *, late: bool) -> dict[str, Any]:
+    given = {"response": {"chat_get_completion": answer}} if answer else {"error": {"code": 8, "message": f"{late}"}}
+    return {"batch_request_id": name, "batch_result": given}
+
+
 def _anthropic_result(name: str, answer: Any, *, late: bool) -> dict[str, Any]:
     if answer is None:
         kind = {"type": "expired"} if late else {"type": "errored", "error": {"type": "overloaded_error"}}
         return {"custom_id": name, "result": kind}
-    text, usage = answer["choices"][0]["message"]["content"], answer["usage"]
-    message = {
-        "id": "msg",
-        "type": "message",
-        "role": "assistant",
-        "model": answer["model"],
-        "content": [{"type": "text", "text": text}],
-        "stop_reason": "end_turn",
-        "usage": {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]},
-    }
-    return {"custom_id": name, "result": {"type": "succeeded", "message": message}}
+    return {"custom_id": name, "result": {"type": "succeeded", "message": anthropic_message(answer)}}

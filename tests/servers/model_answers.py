@@ -1,4 +1,4 @@
-"""The answers that a rule asks for, whole and in pieces, in OpenAI's form."""
+"""The answers that a rule asks for: whole in OpenAI's or Anthropic's form, in pieces in OpenAI's."""
 
 import asyncio
 import json
@@ -25,6 +25,20 @@ def completion(rule: Rule, body: Mapping[str, Any], **change: Any) -> bytes:
     if rule.usage is not None:
         whole["usage"] = dict(rule.usage)
     return json.dumps(whole).encode()
+
+
+def anthropic_message(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The same answer in Anthropic's form."""
+    text, usage = answer["choices"][0]["message"]["content"], answer["usage"]
+    return {
+        "id": "msg",
+        "type": "message",
+        "role": "assistant",
+        "model": answer["model"],
+        "content": [{"type": "text", "text": text}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]},
+    }
 
 
 def completion_chunks(rule: Rule, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:

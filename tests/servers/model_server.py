@@ -22,7 +22,7 @@ from aiohttp import web
 
 from evalake.core.hashing import content_hash
 from tests.servers.batch_jobs import BatchJobs
-from tests.servers.model_answers import JSON, completion, completion_chunks, stream
+from tests.servers.model_answers import JSON, anthropic_message, completion, completion_chunks, stream
 from tests.servers.model_faults import FAULTS
 from tests.servers.model_rule import Messages, Rule
 
@@ -135,7 +135,7 @@ class ModelServer:
     # What it answers.
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        if request.path.endswith("/chat/completions") and request.method == "POST":
+        if request.path.endswith(("/chat/completions", "/v1/messages")) and request.method == "POST":
             return await self._chat(request)
         if (answer := await self.batches.handle(request)) is not None:
             return answer
@@ -174,7 +174,10 @@ class ModelServer:
             if fault is None and body.get("stream"):
                 response = await stream(request, completion_chunks(rule, body), rule.pause)
             elif fault is None:
-                response = web.Response(body=completion(rule, body), content_type=JSON)
+                answer = completion(rule, body)
+                if request.path.endswith("/messages"):
+                    answer = json.dumps(anthropic_message(json.loads(answer))).encode()
+                response = web.Response(body=answer, content_type=JSON)
             else:
                 seen.fault = fault["kind"]
                 response = await FAULTS[fault["kind"]](request, rule, body, fault)

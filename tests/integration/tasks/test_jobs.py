@@ -25,7 +25,8 @@ from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.walk import walk
 from tests.servers.model_server import ModelServer
 
-FORMS = ["hosted_vllm/guard", "anthropic/claude-sonnet-4-5"]
+FORMS = ["hosted_vllm/guard", "anthropic/claude-sonnet-4-5", "mistral/mistral-small-latest", "xai/grok-3"]
+BASES = {"anthropic": "", "xai": "/xai/v1"}
 STEPS = ("begin", "advance", "end_requests")
 
 
@@ -37,7 +38,7 @@ class Work:
     """A plan of three requests to one model, and what each attempt at it does."""
 
     def __init__(self, folder: Path, server: ModelServer, model: str, more: str = "") -> None:
-        base = server.api_base if model.startswith("hosted") else server.address
+        base = server.address + BASES.get(model.partition("/")[0], "/v1")
         configuration, data = folder / "evalake.toml", folder / "commands.jsonl"
         price = "price = { input = 1.0, output = 2.0, batch = 0.5 }\n"
         configuration.write_text(f'{more}[models."{model}"]\napi_base = "{base}"\napi_key_env = "TEST_KEY"\n{price}')
@@ -100,10 +101,11 @@ def killing(at: int, monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
 
     for name in STEPS:
         monkeypatch.setattr(module, name, around(getattr(module, name)))
-    monkeypatch.setattr(httpx.Client, "request", around(httpx.Client.request))
+    monkeypatch.setattr(httpx.Client, "send", around(httpx.Client.send))
     return lambda: next(steps) > at
 
 
+@pytest.mark.parametrize("work", FORMS[:2], indirect=True)
 def test_an_attempt_may_die_at_any_step(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SETTLE", timedelta(0))
     for at in count():
@@ -185,6 +187,6 @@ def test_cancelled_jobs_answer_nothing_more_and_a_refused_one_says_why(work: Wor
 
 
 def test_a_provider_without_jobs_is_refused_in_a_sentence(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MISTRAL_API_KEY", "key-of-the-test")
-    with pytest.raises(ProviderError, match=r"evalake reaches no batch jobs of mistral, .*: leave --batch out, or"):
-        check(replace(work.plan.request, models=["mistral/small"], configuration_file=None))
+    monkeypatch.setenv("DEEPSEEK_API_KEY", "key-of-the-test")
+    with pytest.raises(ProviderError, match=r"evalake reaches no batch jobs of deepseek, .*: leave --batch out, or"):
+        check(replace(work.plan.request, models=["deepseek/deepseek-chat"], configuration_file=None))
