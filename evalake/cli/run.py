@@ -11,6 +11,7 @@ from evalake.cli.help import SuiteCommand, complete_suite
 from evalake.cli.options import CorrectedOption, FullOption, JsonOption, takes
 from evalake.cli.starting import flows_begun, start_server
 from evalake.cli.terminal import say
+from evalake.core.phases import phase
 from evalake.request import OPTIONS, RunRequest
 
 if TYPE_CHECKING:
@@ -52,13 +53,15 @@ def run(
 
     if again:
         request = replace(request, first_replicate=_next_replicate(request))
-    plan = check(request, with_keys=not dry_run)
+    with phase("read the suite and its samples"):
+        plan = check(request, with_keys=not dry_run)
     if not json:
         for line in lines_of(plan):  # the samples, and the left-out ones
             say(line)
         _say_changed_scorer(plan)
     if dry_run or not json:
-        _estimate(plan, whole=dry_run, as_json=json)
+        with phase("look up the ledger"):
+            _estimate(plan, whole=dry_run, as_json=json)
     if dry_run:
         return
     if server and not json:
