@@ -15,6 +15,7 @@ import {verbatim} from "/js/text.js";
 import {flowRunLink} from "/js/pages/technical_view.js";
 
 const LOOK_AGAIN = 5000; // milliseconds between two looks at a run that is under way
+const MOST_AT_ONCE = 2; // warnings before the others are folded
 const WAITED_LONG = 1000; // milliseconds of waiting that are worth telling
 
 export function runPage({parts: [runId], signal}) {
@@ -49,12 +50,12 @@ function whole(detail, service, signal) {
       run.snapshot_id && h("a", {class: "button", href: explorePath(run.run_id)}, "Explore its metrics"),
       service.writes && h("a", {class: "button", href: pathOf("grade", run.run_id)}, "Label results")),
     run.state === "running" && progress(detail),
-    run.message && message(run.state === "completed" ? "info" : "warning", null, visible(run.message, 2000)),
-    detail.warnings.length > 0 && message("warning", "What to know of the figures", ...detail.warnings.map((each) => visible(each, 2000))),
+    run.message && message(run.state === "completed" ? "info" : "warning", null, ...folded(run.message.split("; "), "reason")),
+    detail.warnings.length > 0 && message("warning", "What to know of the figures", ...folded(detail.warnings, "warning")),
     tiles(detail),
-    coverage(detail),
-    headline(detail, signal),
     drawn(detail),
+    headline(detail, signal),
+    coverage(detail),
     detail.values.length > 0 && allValues(run.run_id, signal),
     chances(detail),
     !EXPORTED && suspiciousItems(run.run_id, signal),
@@ -62,6 +63,12 @@ function whole(detail, service, signal) {
     givenUp(detail),
     provenance(detail, service),
   ];
+}
+
+/** The first texts, and the others under a line that opens. */
+function folded(texts, noun) {
+  const shown = texts.map((each) => visible(each, 2000)), rest = shown.slice(MOST_AT_ONCE);
+  return [...shown.slice(0, MOST_AT_ONCE), ...(rest.length ? [h("details", {}, h("summary", {}, `${count(rest.length)} more ${noun}${rest.length === 1 ? "" : "s"}`), rest.map((each) => h("p", {}, each)))] : [])];
 }
 
 function progress({run, answered}) {
