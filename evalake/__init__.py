@@ -15,8 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evalake.core.errors import (
-        ConfigurationError, EvalakeError, InputError, LakeError, MetricError, MissingKeyError, ProviderError,
-        QueryError, SourceError, SuiteError, UsageError,
+        ConfigurationError,
+        EvalakeError,
+        InputError,
+        LakeError,
+        MetricError,
+        MissingKeyError,
+        ProviderError,
+        QueryError,
+        SourceError,
+        SuiteError,
+        UsageError,
     )  # fmt: skip
     from evalake.decisions.explain import Explanation
     from evalake.function import evaluate

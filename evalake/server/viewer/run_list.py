@@ -175,7 +175,7 @@ def _chosen(runs: pl.LazyFrame, wanted: WantedRuns) -> pl.LazyFrame:
     if wanted.reruns:
         return runs.with_columns(folded=pl.lit(0), rounds=pl.lit(0))
     settle = pl.col("tags").list.eval(pl.element().filter(pl.element().str.starts_with(SETTLE_TAG))).list.first()
-    runs = runs.with_columns(settle=settle.fill_null("run_id"))
+    runs = runs.with_columns(settle=pl.coalesce(settle, "run_id"))
     newest = pl.col("started_at") == pl.col("started_at").max().over("settle")
     runs = runs.with_columns(rounds=pl.len().over("settle").cast(pl.Int64) - 1).filter(newest)
     first = pl.col("rerun").cum_sum().over("order", order_by="started_at", descending=True) == 1
