@@ -67,8 +67,9 @@ def run(
     if server and not json:
         say("waiting for a Prefect server …")
 
-    from evalake.cli.outcome import finish
-    from evalake.flows.evaluate import evaluate
+    with phase("load Prefect and the flow"):
+        from evalake.cli.outcome import finish
+        from evalake.flows.evaluate import evaluate
     from evalake.tasks.runtime.form import run_id_of
     from evalake.tasks.runtime.runs import run_of_flow
 

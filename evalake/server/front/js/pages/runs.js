@@ -19,7 +19,7 @@ const SORTS = [["", "Newest first"], ["oldest", "Oldest first"], ["value", "High
 const SORT_OF = {Run: [null, "oldest"], Suite: ["suite"], State: ["state"], Headline: ["value"], Missing: ["missing"], Cost: ["cost"]};
 const OF_LIST = ["page", "state", "q", "filter", "sort", "reruns"]; // they choose runs, but no metrics
 const OF_BOTH = ["suite", "tag", "model"];
-const LONGEST_MESSAGE = 110; // characters in the list; the run's page has all
+const LONGEST_MESSAGE = 80; // characters in the list; the run's page has all
 
 export function runsPage({query, signal}) {
   const wanted = Object.fromEntries(ASKED.map((key) => [key, query.get(key)]));
@@ -231,7 +231,8 @@ function headlineCell({headline, models, judges}) {
 function filterBox(chosen, onchange) {
   const id = freshId("filter");
   const box = h("input", {id, name: "filter", value: chosen ?? "", maxlength: 1000, spellcheck: "false", autocomplete: "off", placeholder: 'value > 0.8 and model ~ "gpt" and cost < 5', onchange: () => onchange(box.value.trim() || null)});
-  return h("div", {class: "whole-row"}, h("label", {for: id}, "Filter: run, suite, dataset, state, model, judge, tag, note, metric, value, missing, cost, samples, items, calls, known"), box);
+  return h("div", {class: "whole-row"}, h("label", {for: id}, "Filter"), box, h("details", {class: "note"}, h("summary", {}, "How a filter is written"),
+    h("p", {}, "Columns: run, suite, dataset, state, model, judge, tag, note, metric, value, missing, cost, samples, items, calls, known; ", h("code", {}, "= != < <= > >= ~ !~ in is null and or not ( )"), "; ~ is “contains”.")));
 }
 
 function search(chosen, onchange) {
