@@ -22,7 +22,8 @@ ROOT_PAGES: Mapping[str, str] = {
 COMMANDS = """# Commands
 
 Made from the help texts; `evalake COMMAND --help` prints the same. Before or after every command, `--debug` shows
-tracebacks, and `--trust-folder` lets `evalake.toml` of the working directory send keys and name code to run.
+tracebacks, `--verbose` the seconds of each phase. `--trust-folder` lets `evalake.toml` of the working directory send
+keys and name code to run.
 """
 TABLES = """# Tables and views
 

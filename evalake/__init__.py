@@ -14,26 +14,54 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evalake.core.errors import EvalakeError, UsageError
+    from evalake.core.errors import (
+        ConfigurationError,
+        EvalakeError,
+        InputError,
+        LakeError,
+        MetricError,
+        MissingKeyError,
+        ProviderError,
+        QueryError,
+        SourceError,
+        SuiteError,
+        UsageError,
+    )  # fmt: skip
+    from evalake.decisions.explain import Explanation
     from evalake.function import evaluate
     from evalake.lake import Lake, open_lake
+    from evalake.reports.gate import Gate
     from evalake.request import RunRequest
     from evalake.run import Run
 
     open = open_lake
 
+ERRORS = (
+    "ConfigurationError", "EvalakeError", "InputError", "LakeError", "MetricError", "MissingKeyError", "ProviderError",
+    "QueryError", "SourceError", "SuiteError", "UsageError",
+)  # fmt: skip
 # Every command imports this package first, so the libraries behind these names are imported at their first use.
 _MODULES = {
-    "EvalakeError": ("evalake.core.errors", "EvalakeError"),
+    **{name: ("evalake.core.errors", name) for name in ERRORS},
+    "Explanation": ("evalake.decisions.explain", "Explanation"),
+    "Gate": ("evalake.reports.gate", "Gate"),
     "Lake": ("evalake.lake", "Lake"),
     "Run": ("evalake.run", "Run"),
     "RunRequest": ("evalake.request", "RunRequest"),
-    "UsageError": ("evalake.core.errors", "UsageError"),
     "evaluate": ("evalake.function", "evaluate"),
     "open": ("evalake.lake", "open_lake"),
 }
 
-__all__ = ["EvalakeError", "Lake", "Run", "RunRequest", "UsageError", "evaluate", "open"]
+__all__ = [  # noqa: RUF022 - classes, then functions, then errors
+    "Lake", "Run", "RunRequest", "Gate", "Explanation", "evaluate", "open",
+    "ConfigurationError", "EvalakeError", "InputError", "LakeError", "MetricError", "MissingKeyError", "ProviderError",
+    "QueryError", "SourceError", "SuiteError", "UsageError",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    """List the public names, for completion."""
+    return __all__
 
 
 def __getattr__(name: str) -> Any:

@@ -52,8 +52,13 @@ def evaluate(
     """
     if os.environ.get(RUNNER) == DASK:
         raise UsageError(f"only this process can call the function: unset {RUNNER}, which sends batches to Dask")
-    if threads < 1:
-        raise UsageError(f"threads must be at least 1, not {threads}")
+    if not isinstance(threads, int) or threads < 1:
+        raise UsageError(f"threads must be a number of at least 1, not {threads!r:.80}")
+    if own := options.keys() & {"models", "datasets"}:
+        raise UsageError(f"evaluate takes no {min(own)}: its function is the model, its samples are the dataset")
+    for name, value in {"suite": suite, "revision": revision}.items():
+        if not isinstance(value, str | None):
+            raise UsageError(f"{name} must be a text, not {value!r:.80}")
     model = _model_of(function, revision)
     name, source = write_suite(suite, samples, scorers)
     opened = open_lake(lake)

@@ -5,39 +5,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, update_wrapper
 from inspect import signature
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar, overload
 
 import polars as pl
 
 from evalake.contracts.tables import RUNS
 from evalake.core.configuration import lake_uri
-from evalake.core.errors import UsageError, did_you_mean
+from evalake.core.errors import UsageError
 from evalake.decisions.compare import compare_sides
 from evalake.decisions.explain import Explanation
 from evalake.decisions.explain import explain as explain_difference
 from evalake.decisions.gate import hold_gate
 from evalake.decisions.power import Plan, plan
 from evalake.reports.gate import Gate
-from evalake.request import OPTIONS, RunRequest
+from evalake.request import OPTIONS, RunRequest, checks_arguments
 from evalake.run import Run, carry_out
 from evalake.storage import lake as tables
 from evalake.storage.sql.query import query
 from evalake.suites.registry import all_contracts
-from evalake.tasks.runtime.runs import tagged, with_labels, with_state
+from evalake.tasks.runtime.runs import no_run, of_suite, tagged, with_labels, with_state
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def open_lake(uri: str | os.PathLike[str] | None = None, storage_options: Mapping[str, str] | None = None) -> "Lake":
-    """Open a lake; one that is not there yet is made by its first run.
-
-    Args:
-        uri: A folder, or a URI that Delta supports; without it EVALAKE_LAKE, or ./lake.
-        storage_options: Those of the object store; credentials usually come from the environment.
-    """
-    where = lake_uri(None) if uri is None else os.fspath(uri)
-    return Lake(tables.Lake(where, dict(storage_options or {})))
 
 
 def takes_options(
@@ -84,32 +73,31 @@ class Lake:
             raise UsageError(f"a run of this lake lands in {self.uri}: open {request.lake} for another")
         return self.find(carry_out(request))
 
+    @checks_arguments
     def runs(self, suite: str | None = None, *, tag: str | None = None) -> pl.DataFrame:
         """List the runs, newest first, with their tags and notes; those of one suite, or with a tag, where named."""
         rows = tagged(with_labels(with_state(self.tables, self.tables.frame(RUNS))), tag)
-        if suite is not None:
-            rows = rows.filter(suite=suite)
-        return rows.sort("started_at", descending=True).collect()
+        return of_suite(rows, suite).sort("started_at", descending=True).collect()
 
+    @checks_arguments
     def find(self, run_id: str | None = None, *, suite: str | None = None, tag: str | None = None) -> Run:
         """Find a run: that of this id, or the newest (of a suite, with a tag). Raises UsageError for none."""
         rows = self.runs(suite, tag=tag)
-        if run_id is not None:
-            rows = rows.filter(run_id=run_id)
+        if run_id is not None and (rows := rows.filter(run_id=run_id)).is_empty():
+            raise no_run(self.tables, run_id)
         if rows.is_empty():
-            chosen = [f"of {suite}"] * bool(suite) + [f"tagged {tag}"] * bool(tag)
-            what = run_id or " ".join(chosen) or "yet"
-            hint = did_you_mean(suite, self.runs()["suite"].unique()) if suite and not tag else ""
-            raise UsageError(f"the lake {self.uri} has no run {what}{hint or ': `runs()` has those there are'}")
+            what = " ".join([f"of {suite}"] * bool(suite) + [f"tagged {tag}"] * bool(tag)) or "yet"
+            raise UsageError(f"the lake {self.uri} has no run {what}: `runs()` has those there are")
         return Run(self.tables, rows.row(0, named=True))
 
+    @checks_arguments
     def compare(
         self,
-        a: str,
-        b: str,
+        a: str | Run,
+        b: str | Run,
         *,
         metric: str | None = None,
-        run: str | None = None,
+        run: str | Run | None = None,
         tag: str | None = None,
         force: bool = False,
         corrected: bool = False,
@@ -125,15 +113,18 @@ class Lake:
             force: Compare what is refused.
             corrected: Correct rates by people's labels, or by the judge's calibration.
         """
-        found = compare_sides(self.tables, a, b, run_id=run, tag=tag, metric=metric, force=force, corrected=corrected)
+        found = compare_sides(
+            self.tables, _id(a), _id(b), run_id=_id(run), tag=tag, metric=metric, force=force, corrected=corrected
+        )
         return found.rows
 
+    @checks_arguments
     def gate(
         self,
-        run: str,
+        run: str | Run,
         rules: str | Sequence[str],
         *,
-        baseline: str | None = None,
+        baseline: str | Run | None = None,
         force: bool = False,
         adjust: bool = False,
         corrected: bool = False,
@@ -149,9 +140,13 @@ class Lake:
             corrected: Correct rates by people's labels, or by the judge's calibration.
         """
         held = [rules] if isinstance(rules, str) else rules
-        return hold_gate(self.tables, run, held, baseline=baseline, force=force, adjust=adjust, corrected=corrected)
+        against = _id(baseline)
+        return hold_gate(self.tables, _id(run), held, baseline=against, force=force, adjust=adjust, corrected=corrected)
 
-    def explain(self, a: str, b: str, *, metric: str | None = None, run: str | None = None) -> Explanation:
+    @checks_arguments
+    def explain(
+        self, a: str | Run, b: str | Run, *, metric: str | None = None, run: str | Run | None = None
+    ) -> Explanation:
         """Split A - B into samples, replies, judge, code and repeats; `parts` and `rows` are frames.
 
         Args:
@@ -160,8 +155,9 @@ class Lake:
             metric: The metric; without it the one that ranks.
             run: The run that models are of; without it the newest.
         """
-        return explain_difference(self.tables, a, b, run_id=run, metric=metric)
+        return explain_difference(self.tables, _id(a), _id(b), run_id=_id(run), metric=metric)
 
+    @checks_arguments
     def power(self, suite: str, detect: float, *, metric: str | None = None, power: float = 0.8) -> Plan:
         """Plan how many samples show a difference; `rows` is a frame. Raises UnknownVarianceError without a run.
 
@@ -173,6 +169,7 @@ class Lake:
         """
         return plan(self.tables, suite, detect, metric=metric, power=power)
 
+    @checks_arguments
     def sql(self, query_text: str, *, at: Mapping[str, int] | None = None) -> pl.DataFrame:
         """Ask the tables and views a question in DuckDB's SQL; `at` reads tables as they were at a version."""
         return query(self.tables, all_contracts(self.tables), query_text, versions=dict(at or {}))
@@ -186,3 +183,31 @@ class Lake:
 
         columns = ("run_id", "suite", "state", "started_at", "samples", "models", "cost_usd", "message")
         return titled(f"Lake {self.uri}", self.runs().select(columns))
+
+
+@overload
+def _id(side: str | Run) -> str: ...
+
+
+@overload
+def _id(side: None) -> None: ...
+
+
+@overload
+def _id(side: str | Run | None) -> str | None: ...
+
+
+def _id(side: str | Run | None) -> str | None:
+    return side.run_id if isinstance(side, Run) else side
+
+
+@checks_arguments
+def open_lake(uri: str | os.PathLike[str] | None = None, storage_options: Mapping[str, str] | None = None) -> Lake:
+    """Open a lake; one that is not there yet is made by its first run.
+
+    Args:
+        uri: A folder, or a URI that Delta supports; without it EVALAKE_LAKE, or ./lake.
+        storage_options: Those of the object store; credentials usually come from the environment.
+    """
+    where = lake_uri(None) if uri is None else os.fspath(uri)
+    return Lake(tables.Lake(where, dict(storage_options or {})))

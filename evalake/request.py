@@ -5,14 +5,16 @@ new option takes a line here, and the place that uses it.
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from dataclasses import dataclass as plain_dataclass
 from datetime import date
+from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, ParamSpec, TypeVar, get_args
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator, validate_call
 from pydantic.dataclasses import dataclass
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
@@ -31,8 +33,8 @@ def listed(value: Any) -> Any:
     """Make a tuple of names: of a list, or of a text with commas or lines between them; each once."""
     if isinstance(value, str):
         return lines(value.replace(",", "\n"))
-    if not value or not all(isinstance(name, str) for name in value):
-        return value or ()
+    if not value or not isinstance(value, Iterable) or not all(isinstance(name, str) for name in value):
+        return () if value is None else value
     if not (names := lines("\n".join(value))):
         raise ValueError("are blank: name some, or leave the option out")
     return names
@@ -178,7 +180,8 @@ OPTIONS = {name: _option_of(name, field) for name, field in RunRequest.__pydanti
 
 
 def _sentence(error: ErrorDetails) -> str:
-    name = str(error["loc"][0]) if error["loc"] else ""
+    place = error["loc"][0] if error["loc"] else ""
+    name = list(OPTIONS)[place] if isinstance(place, int) and place < len(OPTIONS) else str(place)
     if error["type"] in ("unexpected_keyword_argument", "no_such_attribute"):
         return f"a run has no option {name!r}: it has {', '.join(OPTIONS)}"
     if error["type"] == "missing":
@@ -187,3 +190,35 @@ def _sentence(error: ErrorDetails) -> str:
         return f"the {name.replace('_', ' ')} {error['msg'].partition(', ')[2]}"
     shown = redact(str(error["input"]))[:LONGEST_SHOWN]
     return f"{OPTIONS[name].flag} {error['msg'].replace('Input should', 'must', 1)}, not {shown}"
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def checks_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """Hold the arguments of a function to their types; it then raises UsageError, with one sentence about the first."""
+    validated = validate_call(config=ConfigDict(arbitrary_types_allowed=True))(function)
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return validated(*args, **kwargs)
+        except ValidationError as error:
+            raise UsageError(f"{function.__name__}: {_argument(error.errors()[0], function)}") from None
+
+    return checked
+
+
+def _argument(error: ErrorDetails, function: Callable[..., Any]) -> str:
+    names = list(signature(function).parameters)
+    place = error["loc"][0]
+    name = names[place] if isinstance(place, int) and place < len(names) else str(place)
+    taken = ", ".join(each for each in names if each != "self")
+    if error["type"].startswith("missing"):
+        return f"{name} is missing: it takes {taken}"
+    if error["type"].startswith("unexpected"):
+        return f"there is no argument {name}: it takes {taken}"
+    return (
+        f"{name} {error['msg'].replace('Input should', 'must', 1)}, not {redact(repr(error['input']))[:LONGEST_SHOWN]}"
+    )

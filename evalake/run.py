@@ -10,7 +10,7 @@ import polars as pl
 from evalake.contracts.tables import CALLS, HUMAN_LABELS, RUN_ITEMS, SAMPLES
 from evalake.core.errors import EvalakeError
 from evalake.reports.tables import headline_first
-from evalake.request import RunRequest
+from evalake.request import RunRequest, checks_arguments
 from evalake.sdk import Suite
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import KEY, calls_of, replies
@@ -21,6 +21,9 @@ from evalake.tasks.measure import run_results
 
 if TYPE_CHECKING:
     from evalake.reports.svg import Picture
+
+
+LINE_WIDTH = 100
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,6 +96,26 @@ class Run:
         rows = self.lake.frame(HUMAN_LABELS).filter(suite=self.suite)
         return rows.join(items, on=keys, how="semi").sort(keys).collect()
 
+    def show(self, sample: str, *, model: str | None = None) -> str:
+        """Write one sample as `evalake show` prints it: input, truth, conversations and judgements, of a model or all.
+
+        Args:
+            sample: Its name, DATASET/NAME, or the beginning of its hash.
+            model: Only this model's answers.
+        """
+        from evalake.cli.show import hash_of
+        from evalake.cli.transcript import transcript
+        from evalake.server.viewer.item import item_detail
+        from evalake.server.viewer.items import Wanted
+        from evalake.server.viewer.run_index import RunIndexes
+
+        indexes = RunIndexes(self.lake)
+        found = hash_of(indexes.of(self.run_id), sample)
+        item = item_detail(indexes, self.run_id, found, Wanted(model=[] if model is None else [model]))
+        answers = [answer for answer in item.answers if model in (None, answer.model)]
+        return "\n".join(transcript(item, answers, LINE_WIDTH, full=True))
+
+    @checks_arguments
     def report(self, folder: str | Path = "evalake-reports", *, corrected: bool = False) -> Path:
         """Write the report, one HTML file and its data as JSON, into `folder`/RUN; returns the page's path.
 

@@ -20,6 +20,7 @@ from prefect.utilities.annotations import quote
 
 from evalake.contracts.tables import METRIC_SNAPSHOTS, SAMPLES, SNAPSHOTS
 from evalake.core.errors import EvalakeError
+from evalake.core.phases import phase
 from evalake.decisions.trend import headline_changes
 from evalake.models.telemetry import current_trace
 from evalake.request import RunRequest
@@ -180,21 +181,25 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
     """Execute a run from samples to metrics; returns the snapshot's id, None without rows."""
     suite, lake = plan.suite, plan.lake
     extracting = extract_task.with_options(assets=assets(lake, (SAMPLES,)), task_run_name=f"extract {suite.name}")
-    extracted = extracting(context, cast("Sequence[Dataset]", quote(plan.datasets)))
+    with phase("extract the samples"):
+        extracted = extracting(context, cast("Sequence[Dataset]", quote(plan.datasets)))
     collector.take(extracted, plan.datasets)
     jobs = Jobs(context, plan.batched) if context.batched else None
-    with progress.shown(context.run_id, f"{plan.suite.name} {context.run_id}", plan.items):
+    title = f"{plan.suite.name} {context.run_id}"
+    with phase("call the models and score"), progress.shown(context.run_id, title, plan.items):
         if jobs is not None:
             jobs.collect()
         walk(context, plan, collector.add, jobs)
     plan.release_samples()
-    collector.finish()
+    with phase("land the last rows"):
+        collector.finish()
     if jobs is not None and (waiting := jobs.message):
         collector.waiting = waiting
         return None
-    collector.derive()
-    save_usage(plan.lake, context.run_id, collector.calls.pairs)
-    collector.cover(_judges_of(plan, collector), plan.sources, plan.tolerance)
+    with phase("derive rows and coverage"):
+        collector.derive()
+        save_usage(plan.lake, context.run_id, collector.calls.pairs)
+        collector.cover(_judges_of(plan, collector), plan.sources, plan.tolerance)
     if not collector.has_rows:
         return None
     read = measured_from(suite)
@@ -203,7 +208,8 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
         asset_deps=assets(lake, read),
         task_run_name=f"measure {suite.name}",
     )
-    return measuring(context)
+    with phase("measure"):
+        return measuring(context)
 
 
 def _judges_of(plan: Plan, collector: Collector) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from evalake.models.cost import batch_share, beyond_context, most_usd
 from evalake.models.endpoints import endpoint_of
 from evalake.models.request import Failure, Request, parameters_of
 from evalake.models.routes import find_route
+from evalake.reports.wording import count_of
 from evalake.storage.batch_jobs import (
     AWAITED,
     OPEN,
@@ -130,7 +131,8 @@ class Jobs:
         ends = [job.expires_at for job in awaited if job.expires_at]
         until = f" until {max(ends):%Y-%m-%d %H:%M} UTC" if ends else ""
         requests = sum(job.requests for job in awaited)
-        said = f"waiting: {self.waiting:,} items for {len(awaited)} batch jobs with {requests:,} requests{until}"
+        what = (count_of(self.waiting, "item"), count_of(len(awaited), "batch job"), count_of(requests, "request"))
+        said = "waiting: {} for {} with {}".format(*what) + until
         return "; ".join([said, *self._notes])
 
     def _add(self, conversation: Conversation) -> list[Conversation]:

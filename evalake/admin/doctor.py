@@ -103,9 +103,9 @@ class Check:
 def examine(place: Place) -> Iterator[tuple[Check, Diagnosis]]:
     """Make one check after the other, and yield each with what it found.
 
-    Without a server that can be used, the checks of the server are left out after the first. While a deployment is
-    being made, only the server is looked at. A check that cannot be made is a problem, and keeps no other from being
-    made.
+    This machine comes first, then the server, whose further checks are left out where it cannot be used. While a
+    deployment is being made, only the server is looked at. A check that cannot be made is a problem, and keeps no
+    other from being made.
     """
     reached = True
     for check in CHECKS:
@@ -344,6 +344,11 @@ def _ago(span: timedelta) -> str:
 SERVER = Check("server", _server, of_server=True)
 
 CHECKS = (
+    Check("versions", _versions, of_server=False),
+    Check("lake", _lake, of_server=False),
+    Check("disk", _disk, of_server=False),
+    Check("keys", _keys, of_server=False),
+    Check("sql", _sql, of_server=False),
     SERVER,
     Check("server version", _server_version, of_server=True),
     Check("clock", _clock, of_server=True),
@@ -352,9 +357,4 @@ CHECKS = (
     Check("late runs", _late_runs, of_server=True),
     Check("worker", _worker, of_server=True),
     Check("notifications", _notifications, of_server=True),
-    Check("versions", _versions, of_server=False),
-    Check("lake", _lake, of_server=False),
-    Check("disk", _disk, of_server=False),
-    Check("keys", _keys, of_server=False),
-    Check("sql", _sql, of_server=False),
 )

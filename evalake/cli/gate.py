@@ -98,21 +98,17 @@ def rows_of(held: "Gate") -> "pl.DataFrame":
 
 def print_checks(held: "Gate") -> None:
     """Print the verdicts by rule, then the summary."""
-    from rich.padding import Padding
     from rich.text import Text
 
     from evalake.cli import output as show
-    from evalake.core.redaction import visible
 
-    console = show.console(show.PLAIN_TEXT_WIDTH)
     rule = None
     for check in held.checks:
         if check.rule != rule:
             show.paragraph(check.rule)
             rule = check.rule
         colour = {"PASS": "green", "FAIL": "red"}.get(check.decision.verdict, "yellow")
-        line = Text.assemble((f"{check.decision.verdict:<10}", colour), visible(f"{check.subject}: {check.detail}"))
-        console.print(Padding(line, (0, 0, 0, 2)))
+        show.paragraph(f"{check.subject}: {check.detail}", Text(f"  {check.decision.verdict:<10}", colour))
     for note in held.notes:
         show.paragraph(f"note: {note}")
     show.paragraph(held.summary)

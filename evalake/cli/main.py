@@ -11,6 +11,7 @@ import typer
 from evalake.cli import configuration, environment, trust
 from evalake.cli.help import App, Group
 from evalake.cli.terminal import INTERRUPTED, escape_unencodable, say_error, say_first_step
+from evalake.core import phases
 
 MODULES = (
     "run", "cancel", "import_results", "init", "suite", "dataset", "trust", "rescore", "label", "calibrate", "roadmap",
@@ -57,6 +58,7 @@ def _print_version(wanted: bool) -> None:
 def _options(
     context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show how long each phase of a command takes.")] = False,
     trust_folder: Annotated[
         bool, typer.Option("--trust-folder", help="Let evalake.toml of this folder send keys and name code to run.")
     ] = False,
@@ -65,6 +67,8 @@ def _options(
     ] = False,
 ) -> None:
     """Take the options before the command."""
+    if verbose:
+        context.with_resource(phases.printed(context.invoked_subcommand or ""))
     if trust_folder:
         configuration.trust_folder()
         trust.add_given()
@@ -79,7 +83,7 @@ def main() -> None:
         environment.prepare()
         escape_unencodable()
         # Anywhere on the line, because people add them at the end
-        general = [option for option in ("--debug", "--trust-folder") if option in sys.argv[1:]]
+        general = [option for option in ("--debug", "--verbose", "--trust-folder") if option in sys.argv[1:]]
         sys.argv = [sys.argv[0], *general, *(word for word in sys.argv[1:] if word not in general)]
         if "--debug" in general:
             register()

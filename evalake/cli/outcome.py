@@ -13,6 +13,7 @@ from evalake.cli.terminal import say_error
 from evalake.contracts.tables import QUARANTINE, RUNS
 from evalake.core.errors import EvalakeError
 from evalake.core.files import place_in
+from evalake.core.phases import phase
 from evalake.reports.coverage import Coverage, as_objects, lines
 from evalake.request import RunRequest
 from evalake.storage.batch_jobs import jobs_of
@@ -115,9 +116,10 @@ def _print(
     from evalake.reports.page import write_page
     from evalake.tasks.report import build_report
 
-    report = build_report(Lake(lake_uri), run["run_id"], corrected=corrected)
+    with phase("write the report"):
+        report = build_report(Lake(lake_uri), run["run_id"], corrected=corrected)
+        page = write_page(report, place_in(out, run["run_id"]))
     show.console().print(Summary(report, whole=full))
-    page = write_page(report, place_in(out, run["run_id"]))
     _print_next_steps(run, page, lake_uri)
     print_coverage(covered)
 

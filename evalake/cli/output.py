@@ -19,6 +19,7 @@ from evalake.storage.sql.query import as_csv, plain
 if TYPE_CHECKING:
     from rich.console import Console, JustifyMethod
     from rich.table import Table
+    from rich.text import Text
 
 LEAST_LAST = 24  # least characters of a listing's last column
 LONGEST_CELL = 200  # characters of a cell on one line
@@ -147,11 +148,16 @@ def line(text: str) -> None:
     typer.echo(visible(text))
 
 
-def paragraph(text: str) -> None:
-    """Print text as `line` does, folded between words."""
+def paragraph(text: str, label: "Text | None" = None) -> None:
+    """Print text as `line` does, folded between words, beside a label; no line ends in blanks."""
     from rich.text import Text
 
-    console(PLAIN_TEXT_WIDTH).print(Text(visible(text)))
+    terminal = console(PLAIN_TEXT_WIDTH)
+    before = label or Text()
+    for part in Text(visible(text)).wrap(terminal, terminal.width - len(before)):
+        part.rstrip()
+        terminal.print(before + part)
+        before = Text(" " * len(before))
 
 
 def width() -> int:

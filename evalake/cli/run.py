@@ -11,6 +11,7 @@ from evalake.cli.environment import flows_begun, start_server
 from evalake.cli.help import SuiteCommand, complete_suite
 from evalake.cli.options import CorrectedOption, FullOption, JsonOption, takes
 from evalake.cli.terminal import say
+from evalake.core.phases import phase
 from evalake.request import OPTIONS, RunRequest
 
 if TYPE_CHECKING:
@@ -52,20 +53,23 @@ def run(
 
     if again:
         request = replace(request, first_replicate=_next_replicate(request))
-    plan = check(request, with_keys=not dry_run)
+    with phase("read the suite and its samples"):
+        plan = check(request, with_keys=not dry_run)
     if not json:
         for line in lines_of(plan):  # the samples, and the left-out ones
             say(line)
         _say_changed_scorer(plan)
     if dry_run or not json:
-        _estimate(plan, whole=dry_run, as_json=json)
+        with phase("look up the ledger"):
+            _estimate(plan, whole=dry_run, as_json=json)
     if dry_run:
         return
     if server and not json:
         say("waiting for a Prefect server …")
 
-    from evalake.cli.outcome import finish
-    from evalake.flows.evaluate import evaluate
+    with phase("load Prefect and the flow"):
+        from evalake.cli.outcome import finish
+        from evalake.flows.evaluate import evaluate
     from evalake.tasks.runtime.form import run_id_of
     from evalake.tasks.runtime.runs import run_of_flow
 

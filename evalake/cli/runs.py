@@ -53,7 +53,9 @@ def runs(
 
 
 def _brief(models: Sequence[str]) -> str:
-    """Shorten the models of a run to the name of the first and the number of others."""
+    """Shorten the models of a run to the name of the first and the number of others; a dash for none."""
+    if not len(models):
+        return "–"
     first, others = models[0].rsplit("/", 1)[-1], len(models) - 1
     first = first if len(first) <= MODEL_WIDTH else f"{first[: MODEL_WIDTH - 1]}…"
     return f"{first} +{others}" if others else first

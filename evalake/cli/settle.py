@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,8 +38,8 @@ def settle(
     """Buy samples in rounds until every rule is decided, the budget is used up, or no sample is left.
 
     Rounds are one draw over all datasets, in proportion and shuffled. Intervals are wide enough to be looked at after
-    every round. Each round is a run; the ledger knows what the one before asked. Exits with 0 where all rules pass, 1
-    where any fails, 3 where nothing fails but something is undecided, 2 on wrong usage.
+    every round. Each round is a run; all have one tag, and the ledger knows what the one before asked. Exits with 0
+    where all rules pass, 1 where any fails, 3 where nothing fails but something is undecided, 2 on wrong usage.
     """
     from evalake.cli.configuration import read
 
@@ -49,9 +50,10 @@ def settle(
     from evalake.storage.reservations import Ceiling
     from evalake.tasks.preflight import check
     from evalake.tasks.runtime.context import options_of
+    from evalake.tasks.runtime.runs import SETTLE_TAG
 
     models = list(dict.fromkeys(filter(None, (model, against))))
-    request = RunRequest(suite, models=models, **asked)
+    request = RunRequest(suite, models=models, tags=[f"{SETTLE_TAG}{token_hex(4)}"], **asked)
     read(request.configuration_file)
     plan = check(replace(request, max_cost_usd=budget, max_calls=max_calls))
     require_settleable(plan.suite, options_of(plan.suite, plan.configuration), rule, against)

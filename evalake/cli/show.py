@@ -175,7 +175,7 @@ def _read(
     if style is Format.csv:
         raise UsageError("one sample is printed as text or JSON: use --format json")
     chosen = Wanted(**wanted.model_dump(include=set(Wanted.model_fields)))
-    item = item_detail(indexes, index.run["run_id"], _hash_of(index, sample), chosen)
+    item = item_detail(indexes, index.run["run_id"], hash_of(index, sample), chosen)
     if style is Format.json:
         show.as_json(item.model_dump())
         return
@@ -189,7 +189,7 @@ def _read(
         show.line(f"\nnext: {trusting(command('show', index.run['run_id'], following, *options, lake=lake))}")
 
 
-def _hash_of(index: "RunIndex", name: str) -> str:
+def hash_of(index: "RunIndex", name: str) -> str:
     """Find the hash of the sample with this name. Raises UsageError without a match or with several."""
     import polars as pl
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from evalake.contracts.tables import RUN_ITEMS, RUNS, SNAPSHOTS
-from evalake.core.errors import EvalakeError, UsageError
+from evalake.core.errors import EvalakeError, UsageError, did_you_mean
 from evalake.metrics.compare import compare
 from evalake.metrics.compute import Metric, definition_hash
 from evalake.metrics.limits import Answered, adjusted, bounds_of_difference
@@ -236,7 +236,8 @@ def metrics_named(suite: Suite, options: Options, names: Sequence[str]) -> tuple
     """Find these metrics of a suite. Raises UsageError where it has no such metric that compares."""
     metrics = suite.all_metrics(options)
     if unknown := sorted(set(names) - {each.name for each in metrics}):
-        raise UsageError(f"{suite.name} has no metric {unknown[0]} that compares: `evalake metrics` lists its metrics")
+        near = did_you_mean(unknown[0], [each.name for each in metrics]) or ": `evalake metrics` lists its metrics"
+        raise UsageError(f"{suite.name} has no metric {unknown[0]} that compares{near}")
     return tuple(each for each in metrics if each.name in names)
 
 
@@ -271,9 +272,10 @@ def find_side(lake: Lake, name: str, run_id: str | None, tag: str | None = None)
     for known, run in measured.items():
         if name.startswith(f"{known}:"):
             return _of_run(lake, name, run, name.removeprefix(f"{known}:"))
+    models = measured[chosen]["models"]
     raise UsageError(
-        f"{name} is no model of the run {chosen} (it has {', '.join(measured[chosen]['models'])}), no run, "
-        "no snapshot, and no RUN:MODEL: `evalake runs` lists the runs"
+        f"{name} is no model of the run {chosen} (it has {', '.join(models)}), no run, no snapshot, and no RUN:MODEL"
+        f"{did_you_mean(name, [*models, *measured]) or ': `evalake runs` lists the runs'}"
     )
 
 
@@ -284,9 +286,8 @@ def measured_runs(lake: Lake, tag: str | None = None, suite: str | None = None) 
     )
     newest_first = runs.sort("started_at", descending=True).collect()
     if newest_first.is_empty():
-        if tag is not None:
-            raise UsageError(f"the lake {lake.uri} has no measured run tagged {tag}: `evalake runs` lists tags")
-        raise UsageError(f"the lake {lake.uri} has no measured run to compare: `evalake run` or `import` makes one")
+        what = f"tagged {tag}: `evalake runs` lists tags" if tag else "to compare: `evalake run` or `import` makes one"
+        raise UsageError(f"the lake {lake.uri} has no measured run {what}")
     return {row["run_id"]: row for row in newest_first.iter_rows(named=True)}
 
 

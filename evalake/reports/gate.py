@@ -84,7 +84,7 @@ class Checked:
         return f"{more:,} more samples for 80 % power{at_least}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gate:
     """All verdicts of a run, and what a reader must know of them."""
 
@@ -117,6 +117,10 @@ class Gate:
         """The verdict, and how many there are of each kind."""
         against = "" if self.baseline is None else f" against {_plain(self.baseline)}"
         return f"gate of {_plain(self.run)}{against}: {self.verdict} ({self.tally})"
+
+    def __repr__(self) -> str:
+        lines = [f"  {each.decision.verdict:<10}{each.rule}, {each.subject}: {each.detail}" for each in self.checks]
+        return "\n".join([f"<{self.summary}>", *lines])
 
     @property
     def tally(self) -> str:

@@ -12,10 +12,11 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from functools import cache
+from math import ceil
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -149,8 +150,14 @@ PAGE, DATA, FIGURES = "report.html", "report.json", "figures"
 FULL, WIDE, PANEL, NARROW = 1180, 580, 341, 340
 """Pixels of a drawing's width: across the page, in one of two columns, beside other panels, and on a telephone."""
 
-FIGURES_FIRST = 6
-"""So many figures are open; the others unfold."""
+OPEN_PIXELS, WORDS_PIXELS, ROW_PIXELS = 1400, 160, 45
+"""Height of the figures that are open beside the ranking, of a figure's words, and of a table's row."""
+
+MOST_ROWS, MOST_WARNINGS = 8, 2
+"""Rows of a table and warnings that are open."""
+
+
+_HEIGHT = re.compile(r'viewBox="0 0 [\d.]+ ([\d.]+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +237,8 @@ def render(report: Report) -> str:
     script = source("save.js")
     every = [_section(report, figure) for figure in report.shown]
     sections = [section for section in every if not section.is_empty]
+    drawings = [_drawings(k, section) for k, section in enumerate(sections)]
+    opened = _open(sections, drawings)
     cells = [cell for section in sections for row in section.table.rows for cell in row]
     return fill(
         "page.html.j2",
@@ -245,9 +254,12 @@ def render(report: Report) -> str:
         mistakes=tuple(_mistakes(report)) if report.answers else None,
         mistakes_title=report.answers.title if report.answers else None,
         mistake_headings=[heading for _, heading in report.answers.shown] if report.answers else [],
-        drawings=[_drawings(k, section) for k, section in enumerate(sections)],
+        drawings=drawings,
         undrawn=[(each.title, " ".join(each.drawing.notes)) for each in every if each.drawing and each.is_empty],
-        first=FIGURES_FIRST,
+        opened=opened,
+        folded=[k for k in range(len(sections)) if k not in opened],
+        most_rows=MOST_ROWS,
+        most_warnings=MOST_WARNINGS,
         doubtful=any(cell.doubtful for cell in cells),
         by_chance=multiplicity(sum(1 for cell in cells if cell.interval and cell.n is not None)),
         unreliable=UNRELIABLE,
@@ -262,6 +274,21 @@ def _section(report: Report, figure: Any) -> Section:
     kind = KINDS[type(figure)]
     drawing = kind.draw(report, figure) if kind.draw else None
     return Section(figure.title, figure.note, kind.tabulate(report, figure), drawing)
+
+
+def _open(sections: Sequence[Section], drawings: Sequence[Sequence[tuple[str, Markup, Markup]]]) -> list[int]:
+    """List the figures that are open: the first, which ranks, and each further one that fits into OPEN_PIXELS."""
+    opened, taken, beside = [0][: len(sections)], 0.0, 0.0
+    for k, (section, panels) in list(enumerate(zip(sections, drawings, strict=True)))[1:]:
+        heights = [float(size[1]) for _, wide, _ in panels if (size := _HEIGHT.search(wide))]
+        rows = ceil(len(panels) / 3) * max(heights, default=ROW_PIXELS * min(MOST_ROWS, len(section.table.rows)))
+        height = WORDS_PIXELS + rows
+        further = max(0.0, height - beside)  # beside the figure before, where that has half a row
+        if taken + further <= OPEN_PIXELS:
+            opened.append(k)
+            taken += further
+            beside = 0.0 if section.wide or beside else height
+    return opened
 
 
 def _drawings(k: int, section: Section) -> list[tuple[str, Markup, Markup]]:

@@ -22,6 +22,11 @@ def number(value: float | None, unit: Unit) -> str:
     return UNKNOWN if value is None or not math.isfinite(value) else "".join(_parts(value, unit, value))
 
 
+def count_of(number: int, noun: str) -> str:
+    """Write how many there are of something, like "1 run" or "2 runs"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def interval(low: float | None, high: float | None, unit: Unit, value: float | None) -> str:
     """Write the 95 % interval of `value` in brackets, in the value's scale; empty where there is none."""
     if low is None or high is None or value is None or not all(map(math.isfinite, (low, high, value))):

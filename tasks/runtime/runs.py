@@ -267,6 +267,10 @@ def labels_of(tags: Sequence[str], note: str | None) -> Mapping[str, Any]:
     return {"tags": [redact(tag) for tag in tags], "note": redact(note) if note else None}
 
 
+SETTLE_TAG = "settle-"
+"""Begins the tag that all rounds of one `evalake settle` have."""
+
+
 def with_labels(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Add `tags` and `note` to rows of RUNS, from their parameters."""
     tags = pl.col("parameters").str.json_path_match("$.tags").str.json_decode(pl.List(pl.String))

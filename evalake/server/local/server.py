@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from evalake.core.errors import EvalakeError, UsageError
+from evalake.core.phases import phase
 from evalake.server.local.database import is_migrated, leave_working_directory, usual_database
 from evalake.server.processes import GRACE_SECONDS, Supervised, address_of, follow_parent, inherited, listen
 from evalake.tasks.runtime.server import SERVER
@@ -108,7 +109,8 @@ class TemporaryServer:
         """
         from prefect.settings import PREFECT_API_URL, temporary_settings
 
-        self._wait()
+        with phase("wait for the Prefect server"):
+            self._wait()
         os.environ["PREFECT_API_URL"] = self._url
         try:
             with temporary_settings({PREFECT_API_URL: self._url}):

@@ -8,6 +8,7 @@ from starlette.requests import HTTPConnection
 from evalake.core.configuration import Configuration
 from evalake.server.auth import AccessControl, Hosts, add_error_answers
 from evalake.server.settings import Settings
+from evalake.server.viewer.kept import Answers
 from evalake.server.viewer.run_index import RunIndexes
 from evalake.storage.lake import Lake
 from evalake.tasks.runtime.context import CODE_VERSION
@@ -25,6 +26,7 @@ def new_application(settings: Settings, bound: str, **described: Any) -> FastAPI
     hosts = Hosts(bound, settings.configuration.service.allowed_hosts)
     app.add_middleware(AccessControl, settings=settings, hosts=hosts)
     app.state.run_indexes = RunIndexes(settings.lake)
+    app.state.answers = Answers()
     app.state.configuration = settings.configuration
     add_error_answers(app)
     return app
@@ -33,6 +35,11 @@ def new_application(settings: Settings, bound: str, **described: Any) -> FastAPI
 def _indexes(connection: HTTPConnection) -> RunIndexes:
     indexes: RunIndexes = connection.app.state.run_indexes
     return indexes
+
+
+def _answers(connection: HTTPConnection) -> Answers:
+    found: Answers = connection.app.state.answers
+    return found
 
 
 def _lake(connection: HTTPConnection) -> Lake:
@@ -44,6 +51,7 @@ def _configuration(connection: HTTPConnection) -> Configuration:
     return found
 
 
+AnswersHere = Annotated[Answers, Depends(_answers)]
 ConfigurationHere = Annotated[Configuration, Depends(_configuration)]
 IndexesHere = Annotated[RunIndexes, Depends(_indexes)]
 LakeHere = Annotated[Lake, Depends(_lake)]

@@ -4,7 +4,8 @@
     term        COLUMN OPERATOR VALUE, COLUMN in (VALUE, …), COLUMN is [not] null, or a yes-or-no COLUMN alone
     operators   = != < <= > >= for numbers; = != ~ !~ for text, where ~ is "contains", in any case; = != for yes or no
 
-A value is a number, "text" or 'text', true or false. A backslash in text keeps the next character.
+A value is a number, "text" or 'text', true or false. A backslash in text keeps the next character. Columns and
+keywords are read in any case.
 """
 
 import math
@@ -15,6 +16,7 @@ from typing import Literal, NamedTuple, NoReturn
 
 import polars as pl
 
+from evalake.core.errors import did_you_mean
 from evalake.server.errors import WrongQueryError
 
 LONGEST = 1000  # characters
@@ -64,6 +66,7 @@ class _Parser:
 
     def __init__(self, text: str, columns: Mapping[str, Column]) -> None:
         self._columns = columns
+        self._names = {name.lower(): name for name in columns}
         self._tokens = list(_tokens(text))
         self._next = self._depth = self._terms = 0
 
@@ -117,11 +120,13 @@ class _Parser:
 
     def _term(self) -> pl.Expr:
         token = self._take()
-        column = self._columns.get(token.text) if token.kind == "word" else None
-        if column is None:
+        name = self._names.get(token.text.lower(), "") if token.kind == "word" else ""
+        if not name:
             is_wrong_name = token.kind == "word" and token.text.lower() not in _KEYWORDS
             what = "no such column: there are" if is_wrong_name else "expected a column:"
-            self._refuse(f"{what} {', '.join(self._columns)}", token)
+            near = did_you_mean(token.text.lower(), self._names) if is_wrong_name else ""
+            self._refuse(f"{what} {', '.join(self._columns)}{near}", token)
+        column = self._columns[name]
         self._terms += 1
         if self._terms > MOST_TERMS:
             self._refuse(f"more than {MOST_TERMS} conditions", token)
@@ -130,8 +135,8 @@ class _Parser:
         if chosen is None and column.kind == "yes or no":
             return column.expression
         if chosen not in _ALLOWED[column.kind]:
-            self._refuse(f"{token.text} is {column.kind}: expected {', '.join(_ALLOWED[column.kind])}", sign)
-        return self._compared(token.text, column, chosen)
+            self._refuse(f"{name} is {column.kind}: expected {', '.join(_ALLOWED[column.kind])}", sign)
+        return self._compared(name, column, chosen)
 
     def _compared(self, name: str, column: Column, sign: str) -> pl.Expr:
         left = column.expression

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from evalake.core.errors import EvalakeError
-from evalake.decisions.trend import step, trend
+from evalake.decisions.trend import WATCHED, step, trend
 from evalake.server.scoring.views import Micros, micros
 from evalake.server.viewer.run_list import datasets_of
 from evalake.storage.lake import Lake
@@ -110,7 +110,10 @@ class Metrics(BaseModel):
 def metric_history(
     lake: Lake, suite: str | None, metrics: Sequence[str], slice_: str, run_id: str | None, tag: str | None = None
 ) -> Metrics:
-    """Read values of some metrics (without any, of each suite's headline) in all snapshots, or of runs with a tag."""
+    """Read values of some metrics (without any, of each suite's headline) in snapshots, or in those of runs with a tag.
+
+    Of each definition, the newest `WATCHED` snapshots are read.
+    """
     snapshots = lake.frame(SNAPSHOTS).select(*_OF_SNAPSHOT)
     values = lake.frame(METRIC_SNAPSHOTS).drop("run_id", "measured_at")  # older rows have neither; snapshots do
     known = values.select("suite", "metric", "slice").unique().collect()
@@ -122,6 +125,8 @@ def metric_history(
         snapshots = snapshots.filter(pl.col("run_id") == run_id)
     runs = tagged(with_labels(lake.frame(RUNS)), tag).select(*_OF_RUN)
     snapshots = snapshots.join(runs, on="run_id", how="left" if tag is None else "inner")
+    age = pl.col("created_at").rank("ordinal", descending=True).over("definition_hash")
+    snapshots = snapshots.filter(age <= WATCHED)
     points = values.join(snapshots, on="snapshot_id").sort("created_at", "row_key").collect()
     joined = trend(lake, points)
     return Metrics(

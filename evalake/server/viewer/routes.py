@@ -1,13 +1,15 @@
 """Routes of the viewer: runs, metrics, items, one item, questions in SQL. They only read."""
 
+import time
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
-from evalake.server.viewer.access import ConfigurationHere, IndexesHere, LakeHere
+from evalake.contracts.tables import BATCH_JOBS, JUDGE_VERSIONS, METRIC_SNAPSHOTS, RUN_COVERAGE, RUNS, SNAPSHOTS
+from evalake.server.viewer.access import AnswersHere, ConfigurationHere, IndexesHere, LakeHere
 from evalake.server.viewer.checks import TableCheck, last_checks
 from evalake.server.viewer.comparison import (
     ColumnsPage,
@@ -26,6 +28,7 @@ from evalake.server.viewer.download import WantedFile, items_file
 from evalake.server.viewer.grading import SuspiciousView, suspicious
 from evalake.server.viewer.item import ItemDetail, item_detail
 from evalake.server.viewer.items import ItemPage, WantedPageQuery, WantedQuery, item_page
+from evalake.server.viewer.kept import state_of
 from evalake.server.viewer.overview import Metrics, StepView, metric_history, metric_steps
 from evalake.server.viewer.run import (
     LettersView,
@@ -47,6 +50,10 @@ MEDIA_TYPES = {
     "jsonl": "application/jsonl",
     "parquet": "application/vnd.apache.parquet",
 }
+LISTED = (RUNS, METRIC_SNAPSHOTS, RUN_COVERAGE, BATCH_JOBS)
+MEASURED = (RUNS, METRIC_SNAPSHOTS, SNAPSHOTS, RUN_COVERAGE, JUDGE_VERSIONS)
+"""The tables that the list of runs, and that of metric values, is made from."""
+LOST_SECONDS = 5.0  # after which the list is made again, because a silent run is lost
 RunId = Annotated[str, Path(max_length=300)]
 ItemId = Annotated[str, Path(max_length=100)]
 
@@ -61,23 +68,26 @@ def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": Refusal} for status in statuses}
 
 
-@router.get("/runs", responses=_refusals(401, 500))
-def read_runs(lake: LakeHere, wanted: Annotated[WantedRuns, Query()]) -> RunPage:
+@router.get("/runs", response_model=RunPage, responses=_refusals(400, 401, 500))
+def read_runs(lake: LakeHere, answers: AnswersHere, wanted: Annotated[WantedRuns, Query()]) -> Response:
     """List the runs of every suite, newest first, each with its headline value and what is missing."""
-    return run_page(lake, wanted)
+    state = (state_of(lake, LISTED), int(time.monotonic() / LOST_SECONDS))
+    return answers.answer(("runs", wanted.model_dump_json()), state, lambda: run_page(lake, wanted))
 
 
-@router.get("/metrics", responses=_refusals(401, 500))
+@router.get("/metrics", response_model=Metrics, responses=_refusals(401, 500))
 def read_metrics(
     lake: LakeHere,
+    answers: AnswersHere,
     suite: Name = None,
     metric: Annotated[list[str] | None, Query(max_length=50)] = None,
     slice_: Annotated[str, Query(alias="slice", max_length=200)] = "all",
     run_id: Name = None,
     tag: Name = None,
-) -> Metrics:
+) -> Response:
     """List metric values of all snapshots, or of those of runs with a tag, oldest first."""
-    return metric_history(lake, suite, metric or (), slice_, run_id, tag)
+    wanted = (suite, tuple(metric or ()), slice_, run_id, tag)
+    return answers.answer(("metrics", wanted), state_of(lake, MEASURED), lambda: metric_history(lake, *wanted))
 
 
 @router.get("/metrics/steps", responses=_refusals(401, 500))

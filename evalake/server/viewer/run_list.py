@@ -11,12 +11,13 @@ from pydantic import BaseModel, Field
 
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUNS
 from evalake.server.scoring.views import Micros, micros
+from evalake.server.viewer.expression import LONGEST, Column, compile_filter
 from evalake.storage.lake import Lake
 from evalake.storage.sql.query import plain
 from evalake.suites.registry import suite as find_suite
 from evalake.suites.registry import suite_names
 from evalake.tasks.coverage import missing_shares
-from evalake.tasks.runtime.runs import tagged, with_labels, with_state
+from evalake.tasks.runtime.runs import SETTLE_TAG, tagged, with_labels, with_state
 
 MOST_EARLIER = 20
 """Earlier runs of the same order whose values are shown."""
@@ -39,14 +40,33 @@ SORTS: Mapping[str, tuple[str, bool]] = {
 Sort = Literal["newest", "oldest", "value", "missing", "cost", "samples", "calls", "suite", "state"]
 
 
+FILTER_COLUMNS = {
+    **{name: Column(pl.col(name), "text") for name in ("suite", "state", "note", "metric")},
+    "run": Column(pl.col("run_id"), "text"),
+    "dataset": Column(pl.col("datasets"), "text"),
+    **{name: Column(pl.col(f"{name}s").list.join(" "), "text") for name in ("model", "judge", "tag")},
+    "value": Column(pl.col("value"), "number"),
+    "missing": Column(pl.col("missing_share"), "number"),
+    "cost": Column(pl.col("cost_usd"), "number"),
+    **{name: Column(pl.col(name), "number") for name in ("samples", "items")},
+    "calls": Column(pl.col("calls_made"), "number"),
+    "known": Column(pl.col("calls_from_ledger"), "number"),
+}
+"""What a filter of runs may name; `model`, `judge` and `tag` hold all names of a run, with blanks between them."""
+
+
 class WantedRuns(BaseModel):
     """The runs that are wanted, and one page of them."""
 
     suite: str | None = Field(None, max_length=200)
     tag: str | None = Field(None, max_length=200)
     state: str | None = Field(None, max_length=20)
+    model: str | None = Field(None, max_length=300)
     q: str | None = Field(None, max_length=200, description="Text in id, models, judges, datasets, tags or note.")
-    reruns: bool = Field(True, description="false: a run that asked nothing new is folded into the next like it.")
+    filter: str | None = Field(None, max_length=LONGEST, description="A filter expression over the columns.")
+    reruns: bool = Field(
+        True, description="false: a run that asked nothing new, and a round of `settle`, are folded into the next."
+    )
     sort: Sort = "newest"
     page: int = Field(1, ge=1, le=1_000_000)
     page_size: int = Field(25, ge=1, le=200)
@@ -99,6 +119,7 @@ class ListedRun(RunView):
     missing_share: float | None  # of the items asked; null: not kept by the evalake that made the run
     headline: Headline | None
     folded: int  # older runs like it that asked nothing new
+    rounds: int  # earlier rounds of the same `settle`
 
 
 class RunPage(BaseModel):
@@ -143,12 +164,20 @@ def _chosen(runs: pl.LazyFrame, wanted: WantedRuns) -> pl.LazyFrame:
         runs = runs.filter(pl.col("suite") == wanted.suite)
     if wanted.state is not None:
         runs = runs.filter(pl.col("state") == wanted.state)
+    if wanted.model is not None:
+        runs = runs.filter(pl.col("models").list.contains(wanted.model))
+    if wanted.filter:
+        runs = runs.filter(compile_filter(wanted.filter, FILTER_COLUMNS))
     if wanted.q:
         lists = [pl.col(name).list.join(" ") for name in ("models", "judges", "tags")]
         text = pl.concat_str("run_id", "suite", "datasets", "note", *lists, separator=" ", ignore_nulls=True)
         runs = runs.filter(text.str.to_lowercase().str.contains(wanted.q.lower(), literal=True))
     if wanted.reruns:
-        return runs.with_columns(folded=pl.lit(0))
+        return runs.with_columns(folded=pl.lit(0), rounds=pl.lit(0))
+    settle = pl.col("tags").list.eval(pl.element().filter(pl.element().str.starts_with(SETTLE_TAG))).list.first()
+    runs = runs.with_columns(settle=pl.coalesce(settle, "run_id"))
+    newest = pl.col("started_at") == pl.col("started_at").max().over("settle")
+    runs = runs.with_columns(rounds=pl.len().over("settle").cast(pl.Int64) - 1).filter(newest)
     first = pl.col("rerun").cum_sum().over("order", order_by="started_at", descending=True) == 1
     shown = runs.with_columns(folded=pl.when("rerun").then(pl.col("rerun").sum().over("order") - 1).otherwise(0))
     return shown.filter(~pl.col("rerun") | first)

@@ -4,7 +4,7 @@ import inspect
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, get_args
@@ -30,6 +30,9 @@ def write_suite(name: str | None, samples: Samples, scorers: ScorerLike | Sequen
 
     Raises UsageError where a scorer is unknown or the name is another suite's, SuiteError for other mistakes.
     """
+    for given, what in ((samples, "samples"), (scorers, "scorers")):
+        if not isinstance(given, Iterable) and not callable(given):
+            raise UsageError(f"the {what} must be a list, not {given!r:.80}")
     several = [scorers] if isinstance(scorers, str | Mapping) or callable(scorers) else list(scorers)
     declared, files = _declared(several)
     name = name or _name_of(declared, files)

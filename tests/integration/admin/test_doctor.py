@@ -24,7 +24,7 @@ def look(folder: Path) -> dict[str, Diagnosis]:
 
 def test_without_a_server_the_next_step_is_said_and_this_machine_is_looked_at(tmp_path: Path) -> None:
     found = look(tmp_path / "lake")
-    assert found.keys() == {"server", "versions", "lake", "disk", "keys", "sql"}
+    assert [*found] == ["versions", "lake", "disk", "keys", "sql", "server"]
     assert found["server"].level == Level.HINT
     assert "evalake up" in found["server"].mend
     assert found["versions"].level == Level.OK

@@ -74,6 +74,12 @@ def test_debug_shows_where(tmp_path: Path) -> None:
         evalake_here("metrics", "--debug", folder=tmp_path)
 
 
+def test_verbose_shows_phases_and_the_whole(tmp_path: Path) -> None:
+    done = evalake_here("run", "command_guard", "--limit", "1", "--dry-run", "--verbose", folder=tmp_path)
+    told = [line.split(" s  ")[1] for line in done.stderr.splitlines() if " s  " in line]
+    assert told == ["read the suite and its samples", "look up the ledger", "run as a whole, after its start"]
+
+
 HEAVY = (
     *("prefect", "litellm", "great_expectations", "pandas", "polars", "deltalake", "duckdb", "opentelemetry"),
     *("distributed", "scipy"),

@@ -3,8 +3,12 @@
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from evalake.contracts.tables import RUNS
+from evalake.storage.lake import Lake
+from evalake.tasks.runtime.runs import SETTLE_TAG
 from tests.integration.cli.command import evalake_here
 
 BLOCKS = ("settle", "command_guard", "--model", "baseline/always-block")
@@ -18,6 +22,8 @@ def test_it_stops_when_the_rules_are_decided(tmp_path: Path, prefect_api: str) -
     assert (printed["verdict"], printed["stopped"]) == ("PASS", "every rule is decided")
     (only,) = printed["rounds"]
     assert only["samples"] == 40
+    tags = Lake(str(tmp_path / "lake")).frame(RUNS).select(pl.col("parameters").str.json_path_match("$.tags[0]"))
+    assert tags.collect().item().startswith(SETTLE_TAG)
     assert "round 1: 40 of " in done.stderr
 
 

@@ -27,7 +27,7 @@ def test_a_run_waits_collects_and_measures_what_one_by_calls_does(work: Workplac
     jobs.held = True
     first = work.run(data, batch=True)
     assert (first["flow_state"], first["state"], first["calls_made"]) == ("Waiting", "incomplete", 0)
-    assert "6 items for 1 batch jobs with 6 requests until 2096-10-02" in first["message"]
+    assert "6 items for 1 batch job with 6 requests until 2096-10-02" in first["message"]
     jobs.held, jobs.expires, jobs.fails = False, {"# 00001"}, {"# 00002"}
     third = work.run(data, batch=True)
     assert (third["flow_state"], third["calls_made"]) == ("Waiting", 5)

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,3 +56,34 @@ def test_a_process_that_only_reads_a_lake_needs_no_prefect(tmp_path: Path) -> No
     usual = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     done = subprocess.run([sys.executable, "-c", code], env=usual, capture_output=True, text=True)
     assert done.stdout == "False []\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda lake: lake.runs(5), "runs: suite must be a valid string, not 5"),
+        (lambda lake: lake.compare("x"), "compare: b is missing: it takes a, b, metric"),
+        (lambda lake: lake.gate("x", 5), "gate: rules must be"),
+        (lambda lake: lake.sql("from runs", at=5), "sql: at must be a valid mapping, not 5"),
+        (lambda lake: lake.run(5), "--suite must be a valid string, not 5"),
+        (lambda lake: lake.run("command_guard", models=5), "--models must be"),
+        (lambda _: evalake.open(5), "open_lake: uri must be"),
+        (lambda _: evalake.evaluate(str, 5, "exact"), "the samples must be a list, not 5"),
+        (lambda _: evalake.evaluate(str, [], "exact", threads="8"), "threads must be a number"),
+        (lambda _: evalake.evaluate(str, [], "exact", models=["m"]), "evaluate takes no models"),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence(lake: evalake.Lake, call: Any, sentence: str) -> None:
+    with pytest.raises(evalake.UsageError) as refused:
+        call(lake)
+    assert str(refused.value).startswith(sentence)
+
+
+def test_a_run_stands_for_its_id_and_shows_a_sample(lake: evalake.Lake) -> None:
+    run = lake.find(suite="command_guard")
+    gate = lake.gate(run, "accuracy >= 0")
+    assert repr(gate).startswith(f"<gate of {run.run_id}: {gate.verdict} (")
+    sample = run.samples().row(0, named=True)
+    shown = run.show(sample["sample_id"], model=MODELS[0])
+    assert sample["input"].split()[0] in shown
+    assert MODELS[1] not in shown

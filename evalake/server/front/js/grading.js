@@ -122,6 +122,7 @@ export function lineForm(runId, line, {signal, after, skip = null, skipText = "S
   }},
   texts && h("h2", {}, name(line.title, 200)), h("p", {class: "note"}, name(line.words, 500)),
   texts && Object.entries(line.texts).map(([heading, text]) => [h("h3", {}, words(heading)), verbatim(text, words(heading))]),
+  texts && !Object.values(line.texts).some(Boolean) && h("p", {class: "message warning"}, "Only the result of this answer was recorded: there is no text to read. Skip it, unless you have the text elsewhere."),
   questions, h("div", {}, h("label", {for: note.id}, "Why do you say so?"), note),
   h("div", {class: "actions"}, h("button", {type: "submit", class: "primary", "aria-keyshortcuts": "Enter"}, "Keep"),
     skip && h("button", {type: "button", "aria-keyshortcuts": "s", onclick: skip}, skipText)), status);

@@ -9,9 +9,10 @@ import {h} from "/js/dom.js";
 export function table({caption, headings, rows, texts = false, kinds = []}) {
   const role = (what) => (texts ? what : null);
   const columnHead = (heading, i) => h("th", {scope: "col", role: role("columnheader"), class: i === 0 ? "key" : null}, heading);
+  const label = (heading) => heading?.textContent ?? heading;
   const cell = (content, i) => (i === 0
     ? h("th", {scope: "row", role: role("rowheader"), class: "key"}, content)
-    : h("td", {class: kinds[i], role: role("cell"), "data-label": texts && headings[i]}, content));
+    : h("td", {class: kinds[i], role: role("cell"), "data-label": texts && label(headings[i])}, content));
   return h("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": `${caption}, table`},
     h("table", {class: texts ? "texts" : null, role: role("table")},
       h("caption", {class: "hidden"}, caption),

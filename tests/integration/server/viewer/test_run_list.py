@@ -25,6 +25,8 @@ RUNS_OF = (
     ("third", NIGHTLY, 0, 0.7, 0.0),
     ("fourth", NIGHTLY, 0, 0.7, 0.0),
     ("other", {"limit": 6}, 8, 0.9, 0.1),
+    ("round 1", {"pooled": 40, "tags": ["settle-1"]}, 40, 0.6, 0.0),
+    ("round 2", {"pooled": 60, "tags": ["settle-1"]}, 20, 0.6, 0.0),
 )
 
 
@@ -59,18 +61,24 @@ def test_each_run_has_its_value_those_before_it_and_what_is_missing(lake: Lake) 
     assert {name: each.missing_share for name, each in told.items()} == {name: share for name, *_, share in RUNS_OF}
 
 
-def test_reruns_that_asked_nothing_are_folded_into_the_newest_of_their_order(lake: Lake) -> None:
+def test_reruns_that_asked_nothing_and_rounds_of_a_settle_are_folded_into_the_newest(lake: Lake) -> None:
     folded = run_page(lake, WantedRuns(reruns=False)).runs
-    assert [(each.run_id, each.folded) for each in folded] == [("other", 0), ("fourth", 1), ("second", 0), ("first", 0)]
+    assert [(each.run_id, each.folded, each.rounds) for each in folded] == [
+        *(("round 2", 0, 1), ("other", 0, 0), ("fourth", 1, 0)),
+        *(("second", 0, 0), ("first", 0, 0)),
+    ]
+    assert ids(lake, tag="settle-1") == ["round 2", "round 1"]
 
 
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
-        ({"sort": "oldest"}, ["first", "second", "third", "fourth", "other"]),
+        ({"sort": "oldest", "page_size": 5}, ["first", "second", "third", "fourth", "other"]),
+        ({"filter": "Value > 0.6 and missing < 0.15"}, ["other", "fourth", "third"]),
+        ({"model": "nobody"}, []),
         ({"sort": "value", "page_size": 2}, ["other", "fourth"]),
         ({"sort": "missing", "page_size": 1}, ["second"]),
-        ({"sort": "calls", "page_size": 2, "page": 2}, ["second", "fourth"]),
+        ({"sort": "calls", "page_size": 2, "page": 2}, ["first", "other"]),
         ({"q": "NIGHT"}, ["fourth", "third", "second", "first"]),
         ({"q": ".*"}, []),
         ({"tag": "nightly", "page_size": 1}, ["fourth"]),

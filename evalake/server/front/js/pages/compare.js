@@ -37,7 +37,10 @@ export function comparePage({query, signal}) {
   async function offer() {
     try {
       const {runs, tags} = await get("/runs", {tag: wanted.tag, page_size: 200}, signal);
-      show(form, sideForm(runs.filter((run) => run.snapshot_id), tags, wanted, change));
+      const measured = runs.filter((run) => run.snapshot_id);
+      const several = measured.find((run) => (wanted.run ? run.run_id === wanted.run : run.models.length > 1));
+      if (!wanted.a && !wanted.b && several?.models.length > 1) return change({run: several.run_id, a: several.models[0], b: several.models[1]});
+      show(form, sideForm(measured, tags, wanted, change));
     } catch (error) {
       if (error.name !== "AbortError" && error.status !== 401) show(form, problem(error, "The runs cannot be shown", offer));
     }
@@ -45,7 +48,7 @@ export function comparePage({query, signal}) {
 
   async function compare() {
     if (!wanted.a || !wanted.b) {
-      show(figures, h("p", {class: "empty"}, "Choose what is compared."));
+      show(figures, h("p", {class: "empty"}, "Name two sides: models of the run, runs, or RUN:MODEL."));
       return;
     }
     try {

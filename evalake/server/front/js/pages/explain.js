@@ -9,21 +9,23 @@ import {heading, problem, showPage} from "/js/page.js";
 import {itemPath} from "/js/runs_address.js";
 import {table} from "/js/table.js";
 
-const FIELDS = [["a", "A"], ["b", "B"], ["run", "Run"], ["metric", "Metric"]];
+const SIDE = "run, RUN:MODEL or model";
+const FIELDS = [["a", "A", SIDE], ["b", "B", SIDE], ["run", "Run of the models", "the newest"], ["metric", "Metric", "the one that ranks"]];
 
 export function explainPage({query, signal}) {
   const wanted = Object.fromEntries(FIELDS.map(([key]) => [key, query.get(key)]));
   const body = h("div");
+  const known = h("datalist", {id: "sides"});
   const form = h("form", {class: "filters", "aria-label": "What is explained", onsubmit: (event) => {
     event.preventDefault();
     for (const [key, value] of new FormData(form)) wanted[key] = String(value).trim() || null;
     keepAddress(here().pathname + queryText(wanted));
     load();
-  }}, FIELDS.map(([key, label]) => {
+  }}, FIELDS.map(([key, label, placeholder]) => {
     const id = freshId("field");
     return h("div", {class: "search"}, h("label", {for: id}, label), h("input", {id, name: key, value: wanted[key], maxlength: 700,
-      placeholder: {a: "run, RUN:MODEL or model", b: "run, RUN:MODEL or model", run: "of models; newest", metric: "the ranking one"}[key]}));
-  }), h("div", {class: "actions"}, h("button", {type: "submit", class: "primary"}, "Explain")));
+      placeholder, list: key === "metric" ? null : "sides"}));
+  }), known, h("div", {class: "actions"}, h("button", {type: "submit", class: "primary"}, "Explain")));
   showPage(heading("Explain a difference"), form, body);
 
   async function load() {
@@ -38,6 +40,7 @@ export function explainPage({query, signal}) {
   }
 
   load();
+  get("/runs", {page_size: 50}, signal).then(({runs}) => show(known, runs.flatMap((run) => [run.run_id, ...run.models.map((model) => `${run.run_id}:${model}`)]).map((value) => h("option", {value}))), () => {});
 }
 
 function parts(rows) {

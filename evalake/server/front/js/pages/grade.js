@@ -25,7 +25,7 @@ export function gradePage({parts: [runId], query, signal}) {
   async function load() {
     if (!(await writes())) return;
     show(who, h("details", {open: !annotator()}, h("summary", {}, annotator() ? `As ${name(annotator())}` : "Who labels"), nameForm(() => change({after: null}))));
-    if (!annotator()) return show(body);
+    if (!annotator()) return show(body, h("p", {class: "note"}, "The draw asks the suite's questions about its most informative answers, one after the other. Each label lands in the table human_labels, with your name."));
     try {
       const queue = await get(`${runPath(runId)}/grading`, {annotator: annotator(), ...wanted}, signal);
       const skip = () => change({after: queue.next.number});

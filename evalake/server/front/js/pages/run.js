@@ -6,7 +6,7 @@ import {EXPORTED} from "/js/address.js";
 import {get} from "/js/api.js";
 import {dots, figure} from "/js/charts.js";
 import {freshId, h, show} from "/js/dom.js";
-import {count, counted, dollars, duration, interval, name, number, percent, seconds, shortHash, time, visible, words} from "/js/format.js";
+import {beginning, count, counted, dollars, duration, interval, name, number, percent, seconds, shortHash, time, visible, words} from "/js/format.js";
 import {heading, message, problem, showPage} from "/js/page.js";
 import {comparePath, explorePath, itemsPath, runPath, tagLinks} from "/js/runs_address.js";
 import {suspiciousItems} from "/js/suspicious.js";
@@ -15,6 +15,8 @@ import {verbatim} from "/js/text.js";
 import {flowRunLink} from "/js/pages/technical_view.js";
 
 const LOOK_AGAIN = 5000; // milliseconds between two looks at a run that is under way
+const LONG_MESSAGE = 240; // characters
+const MOST_AT_ONCE = 2; // warnings before the others are folded
 const WAITED_LONG = 1000; // milliseconds of waiting that are worth telling
 
 export function runPage({parts: [runId], signal}) {
@@ -49,12 +51,12 @@ function whole(detail, service, signal) {
       run.snapshot_id && h("a", {class: "button", href: explorePath(run.run_id)}, "Explore its metrics"),
       service.writes && h("a", {class: "button", href: pathOf("grade", run.run_id)}, "Label results")),
     run.state === "running" && progress(detail),
-    run.message && message(run.state === "completed" ? "info" : "warning", null, visible(run.message, 2000)),
-    detail.warnings.length > 0 && message("warning", "What to know of the figures", ...detail.warnings.map((each) => visible(each, 2000))),
+    run.message && message(run.state === "completed" ? "info" : "warning", null, ...told(run.message)),
+    detail.warnings.length > 0 && message("warning", "What to know of the figures", ...folded(detail.warnings, "warning")),
     tiles(detail),
-    coverage(detail),
-    headline(detail, signal),
     drawn(detail),
+    headline(detail, signal),
+    coverage(detail),
     detail.values.length > 0 && allValues(run.run_id, signal),
     chances(detail),
     !EXPORTED && suspiciousItems(run.run_id, signal),
@@ -62,6 +64,18 @@ function whole(detail, service, signal) {
     givenUp(detail),
     provenance(detail, service),
   ];
+}
+
+/** A message whole where it is short; else its beginning, and the whole under a line that opens. */
+function told(text) {
+  if (text.length <= LONG_MESSAGE) return [visible(text)];
+  return [beginning(text, LONG_MESSAGE), h("details", {}, h("summary", {}, "The whole message"), h("p", {}, visible(text)))];
+}
+
+/** The first texts, and the others under a line that opens. */
+function folded(texts, noun) {
+  const shown = texts.map((each) => visible(each, 2000)), rest = shown.slice(MOST_AT_ONCE);
+  return [...shown.slice(0, MOST_AT_ONCE), ...(rest.length ? [h("details", {}, h("summary", {}, `${count(rest.length)} more ${noun}${rest.length === 1 ? "" : "s"}`), rest.map((each) => h("p", {}, each)))] : [])];
 }
 
 function progress({run, answered}) {
@@ -133,17 +147,21 @@ function headline(detail, signal) {
 const MOST_DRAWN = 2; // headline metrics, side by side
 const MOST_MODELS = 20; // in a drawing; the table has them all
 
-/** The first headline metrics of several models, drawn: a dot with its interval for each; what is missing counts for nothing. */
+/** The first headline metrics of several models, as one judge or the panel saw them: a dot with its interval for each. */
 function drawn(detail) {
   const {values} = detail, lacks = missingBy(detail);
   const metrics = [...new Set(values.map((each) => each.metric))].slice(0, MOST_DRAWN);
-  const known = (metric) => values.filter((each) => each.metric === metric && each.value !== null)
-    .sort((a, b) => worst(b, lacks) - worst(a, lacks)).slice(0, MOST_MODELS);
+  const judges = [...new Set(values.map((each) => each.judge))];
+  const judge = judges.find((each) => each?.startsWith("panel:")) ?? judges[0];
+  const known = (metric) => values.filter((each) => each.metric === metric && each.judge === judge && each.value !== null)
+    .sort((a, b) => worst(b, lacks) - worst(a, lacks));
   const figures = metrics.map((metric) => [metric, known(metric)]).filter(([, rows]) => rows.length > 1);
+  const whose = judges.length > 1 ? `As ${judge?.startsWith("panel:") ? "the panel" : shortJudge(judge)} saw it. ` : "";
   return figures.length > 0 && h("div", {class: "figures"}, figures.map(([metric, rows]) => figure({
     title: words(metric), alt: `${words(metric)}: a dot with its interval for each model.`,
-    draw: (width) => dots(rows.map((each) => ({
-      label: each.judge ? `${each.model} · ${shortJudge(each.judge)}` : each.model,
+    note: `${whose}With 95 % intervals${rows.length > MOST_MODELS ? `; the best ${count(MOST_MODELS)} of ${count(rows.length)}` : ""}.`,
+    draw: (width) => dots(rows.slice(0, MOST_MODELS).map((each) => ({
+      label: each.model,
       dots: [{x: each.value, low: each.ci_low, high: each.ci_high, colour: 0, title: `${each.model}: ${number(each.value)} ${interval(each.ci_low, each.ci_high)}, n = ${each.n}`}],
     })), width),
   })));

@@ -6,17 +6,20 @@ import {get, queryText} from "/js/api.js";
 import {COLOURS, emptyFigure, figure, legend, lines, sparkLine} from "/js/charts.js";
 import {choose, chooseTag} from "/js/choose.js";
 import {freshId, h, show} from "/js/dom.js";
-import {count, counted, dollars, duration, interval, name, number, percent, time, visible, words} from "/js/format.js";
+import {beginning, count, counted, dollars, duration, interval, name, number, percent, time, visible, words} from "/js/format.js";
 import {announce, heading, message, problem, showPage} from "/js/page.js";
 import {pager} from "/js/pager.js";
 import {comparePath, runPath, tagLinks} from "/js/runs_address.js";
 import {table} from "/js/table.js";
 import {flowRunLink} from "/js/pages/technical_view.js";
 
-const ASKED = ["suite", "metric", "slice", "model", "tag", "state", "q", "sort", "reruns", "page"];
+const ASKED = ["suite", "metric", "slice", "model", "tag", "state", "q", "filter", "sort", "reruns", "page"];
 const STATES = ["running", "completed", "incomplete", "waiting", "failed", "lost"];
 const SORTS = [["", "Newest first"], ["oldest", "Oldest first"], ["value", "Highest value"], ["missing", "Most missing"], ["cost", "Highest cost"], ["samples", "Most samples"], ["calls", "Most calls"], ["suite", "Suite"], ["state", "State"]];
-const OF_LIST = ["page", "state", "q", "sort", "reruns"]; // they choose runs, but no metrics
+const SORT_OF = {Run: [null, "oldest"], Suite: ["suite"], State: ["state"], Headline: ["value"], Missing: ["missing"], Cost: ["cost"]};
+const OF_LIST = ["page", "state", "q", "filter", "sort", "reruns"]; // they choose runs, but no metrics
+const OF_BOTH = ["suite", "tag", "model"];
+const LONGEST_MESSAGE = 80; // characters in the list; the run's page has all
 
 export function runsPage({query, signal}) {
   const wanted = Object.fromEntries(ASKED.map((key) => [key, query.get(key)]));
@@ -29,7 +32,7 @@ export function runsPage({query, signal}) {
   function change(changes) {
     Object.assign(wanted, changes);
     keepAddress(here().pathname + queryText(wanted));
-    if (Object.keys(changes).some((key) => [...OF_LIST, "suite", "tag"].includes(key))) runs(true);
+    if (Object.keys(changes).some((key) => [...OF_LIST, ...OF_BOTH].includes(key))) runs(true);
     if (Object.keys(changes).some((key) => !OF_LIST.includes(key))) metrics();
   }
 
@@ -60,12 +63,13 @@ export function runsPage({query, signal}) {
         (value) => change({suite: value, metric: null, slice: null, model: null, page: null})),
       suite && choice("metric", "Metric", [["", "Headline metrics"], ...suite.metrics.map((each) => [each, each])], (value) => change({metric: value})),
       suite && choice("slice", "Slice", suite.slices.map((each) => [each === "all" ? "" : each, words(each)]), (value) => change({slice: value})),
-      choice("model", "Model", [["", "All models"], ...models.map((each) => [each, name(each)])], (value) => change({model: value})),
+      choice("model", "Model", [["", "All models"], ...models.map((each) => [each, name(each)])], (value) => change({model: value, page: null})),
       chooseTag(tags, wanted.tag, (tag) => change({tag, page: null})),
       search(wanted.q, (q) => change({q, page: null})),
       choice("state", "State", [["", "Any"], ...STATES.map((each) => [each, each])], (state) => change({state, page: null})),
       choice("sort", "Sort by", SORTS, (sort) => change({sort, page: null})),
-      choice("reruns", "Reruns without news", [["", "Folded"], ["true", "Each on a line"]], (reruns) => change({reruns, page: null})));
+      choice("reruns", "Reruns and rounds", [["", "Folded"], ["true", "Each on a line"]], (reruns) => change({reruns, page: null})),
+      filterBox(wanted.filter, (filter) => change({filter, page: null})));
     if (focused) choices.elements[focused]?.focus();
   }
 
@@ -75,11 +79,11 @@ export function runsPage({query, signal}) {
 
   async function runs(tell = false) {
     try {
-      const [answer, service] = await Promise.all([get("/runs", {...Object.fromEntries(["suite", "tag", "state", "q", "sort", "page"].map((key) => [key, wanted[key]])), reruns: wanted.reruns ?? "false"}, signal), get("/status", {}, signal)]);
+      const [answer, service] = await Promise.all([get("/runs", {...Object.fromEntries([...OF_BOTH, "state", "q", "filter", "sort", "page"].map((key) => [key, wanted[key]])), reruns: wanted.reruns ?? (wanted.tag?.startsWith("settle-") ? "true" : "false")}, signal), get("/status", {}, signal)]);
       const focused = listing.contains(document.activeElement) ? document.activeElement.dataset.keep : null;
       show(listing, answer.runs.length
-        ? [runTable(answer.runs, service), pager(answer, (page) => change({page}))]
-        : h("p", {class: "empty"}, ["suite", "tag", "state", "q"].some((key) => wanted[key]) ? "No run fits these choices." : "No run yet. “evalake run SUITE” makes one."));
+        ? [runTable(answer.runs, service, wanted.sort, (sort) => change({sort, page: null})), pager(answer, (page) => change({page}))]
+        : h("p", {class: "empty"}, [...OF_BOTH, "state", "q", "filter"].some((key) => wanted[key]) ? "No run fits these choices." : "No run yet. “evalake run SUITE” makes one, “evalake import FILE” takes results of other tools."));
       if (focused) listing.querySelector(`[data-keep="${focused}"]`)?.focus();
       if (tell) announce(`${counted(answer.total, "run")}, page ${answer.page} of ${answer.pages || 1}`);
     } catch (error) {
@@ -126,10 +130,10 @@ function historyFigure(title, points, conditions, readSteps) {
       label: `${title}, ${time(point.created_at_us)}: ${number(point.value)}, n = ${count(point.n)}`,
     })),
   }));
-  const notes = ["From snapshot to snapshot, with 95 % intervals. A line joins values that mean the same; the table below has the paired change of each step, one comparison of many: a change of the whole series is told above."];
+  const notes = ["With 95 % intervals. A line joins comparable snapshots; “The numbers” has the paired change of each step."];
   if (groups.length > COLOURS) notes.push(`The newest ${COLOURS} of ${count(groups.length)} lines; choose a model or read the table for the others.`);
   const undefinedCount = points.length - known.length;
-  if (undefinedCount) notes.push(`${count(undefinedCount)} undefined values are left out.`);
+  if (undefinedCount) notes.push(`${counted(undefinedCount, "undefined value")} left out.`);
   const changes = new Map(points.filter((point) => point.previous_id).map((point) => [stepKey(point), h("span", {}, "…")]));
   const box = figure({
     title, note: notes.join(" "), alt: `${title} from snapshot to snapshot, one line for each model and what its values mean.`,
@@ -186,16 +190,16 @@ function lineName(point) {
   return `${name(point.model)}${judge}${slice}`;
 }
 
-function runTable(runs, service) {
+function runTable(runs, service, sorted, sortBy) {
   const flowRun = (run) => service.prefect_url && run.flow_run_id && h("span", {class: "sub"}, flowRunLink(service, run.flow_run_id, "in Prefect"));
   return table({
-    caption: "Runs, newest first",
-    headings: ["Run", "Suite", "State", "Models", "Headline", "Missing", "Cost"],
+    caption: sorted ? "Runs" : "Runs, newest first",
+    headings: ["Run", "Suite", "State", "Models", "Headline", "Missing", "Cost"].map((title) => sortable(title, sorted, sortBy)),
     texts: true,
     rows: runs.map((run) => [
-      [h("a", {href: runPath(run.run_id)}, name(run.run_id)), run.tags.length > 0 && h("span", {class: "sub"}, tagLinks(run.tags)), run.note && h("span", {class: "sub"}, visible(run.note, 300)), run.folded > 0 && h("span", {class: "sub"}, `and ${counted(run.folded, "rerun")} without news`)],
+      [h("a", {href: runPath(run.run_id)}, name(run.run_id)), run.tags.length > 0 && h("span", {class: "sub"}, tagLinks(run.tags)), run.note && h("span", {class: "sub"}, visible(run.note, 300)), run.folded > 0 && h("span", {class: "sub"}, `and ${counted(run.folded, "rerun")} without news`), run.rounds > 0 && h("span", {class: "sub"}, h("a", {href: pathOf("runs") + queryText({tag: run.tags[0]})}, `and ${counted(run.rounds, "earlier round")}`))],
       [words(run.suite), h("span", {class: "sub"}, run.datasets.includes("(") ? name(run.datasets, 60) : `${name(run.datasets, 60)}, ${counted(run.samples, "sample")}`)],
-      [h("span", {class: ["failed", "incomplete", "lost"].includes(run.state) ? "state bad" : "state"}, words(run.state)), run.state === "running" && run.items_done !== null && h("span", {class: "sub"}, `${count(run.items_done)} of ${counted(run.items, "item")} done`), h("span", {class: "sub"}, `${time(run.started_at_us)}, ${duration(run.started_at_us, run.ended_at_us)}`), flowRun(run), run.message && h("span", {class: "sub"}, visible(run.message, 300))],
+      [h("span", {class: ["failed", "incomplete", "lost"].includes(run.state) ? "state bad" : "state"}, words(run.state)), run.state === "running" && run.items_done !== null && h("span", {class: "sub"}, `${count(run.items_done)} of ${counted(run.items, "item")} done`), h("span", {class: "sub"}, `${time(run.started_at_us)}, ${duration(run.started_at_us, run.ended_at_us)}`), flowRun(run), run.message && h("span", {class: "sub"}, beginning(run.message, LONGEST_MESSAGE))],
       [names(run.models), run.judges?.length > 0 && h("span", {class: "sub"}, `judged by ${names(run.judges)}`)],
       headlineCell(run),
       [percent(run.missing_share), run.rows_quarantined > 0 && h("span", {class: "sub"}, `${count(run.rows_quarantined)} rows refused`)],
@@ -205,6 +209,15 @@ function runTable(runs, service) {
   });
 }
 
+/** A heading whose button sorts by its column; again, the other way where there is one. */
+function sortable(title, sorted, sortBy) {
+  const orders = SORT_OF[title];
+  if (!orders) return title;
+  const at = orders.indexOf(sorted);
+  return h("button", {type: "button", class: "bare", "data-keep": `sort-${title}`, "aria-pressed": String(at >= 0), onclick: () => sortBy(orders[(at + 1) % orders.length])},
+    title, at >= 0 && h("span", {class: "arrow", "aria-hidden": "true"}, sorted === "oldest" || sorted === "suite" || sorted === "state" ? "↑" : "↓"));
+}
+
 /** The best model's value in the first headline metric, and a line of the same order's earlier runs. */
 function headlineCell({headline, models, judges}) {
   if (!headline) return "–";
@@ -212,6 +225,14 @@ function headlineCell({headline, models, judges}) {
   const of = [models.length > 1 && name(model.split("/").at(-1), 40), judges.length > 1 && judge && `by ${name(judge, 40)}`].filter(Boolean).join(", ");
   return [h("span", {class: "whole"}, number(value), " ", earlier.length > 0 && sparkLine([...earlier, value])),
     h("span", {class: "sub breaks"}, [words(metric), `${interval(low, high)}, n = ${count(n)}`, of].filter(Boolean).map((part) => [h("span", {class: "whole"}, part), " "]))];
+}
+
+/** A filter expression over the columns of the list. */
+function filterBox(chosen, onchange) {
+  const id = freshId("filter");
+  const box = h("input", {id, name: "filter", value: chosen ?? "", maxlength: 1000, spellcheck: "false", autocomplete: "off", placeholder: 'value > 0.8 and model ~ "gpt" and cost < 5', onchange: () => onchange(box.value.trim() || null)});
+  return h("div", {class: "whole-row"}, h("label", {for: id}, "Filter"), box, h("details", {class: "note"}, h("summary", {}, "How a filter is written"),
+    h("p", {}, "Columns: run, suite, dataset, state, model, judge, tag, note, metric, value, missing, cost, samples, items, calls, known; ", h("code", {}, "= != < <= > >= ~ !~ in is null and or not ( )"), "; ~ is “contains”.")));
 }
 
 function search(chosen, onchange) {

@@ -1,0 +1,54 @@
+"""Answers that are kept until a table of theirs changes: many readers of a page cost what one costs."""
+
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cachetools import LRUCache
+from fastapi import Response
+from pydantic import BaseModel
+
+from evalake.contracts.contract import Contract
+from evalake.storage.lake import Lake
+
+MOST_KEPT = 64  # answers; one of 5,000 metric values takes some 3 MB
+
+
+@dataclass
+class _Kept:
+    """The newest answer of a question; `making` is held by the thread that makes the next."""
+
+    making: threading.Lock = field(default_factory=threading.Lock)
+    state: Hashable = None
+    body: bytes | None = None
+
+
+class Answers:
+    """The answers of a lake. While one thread makes an answer again, other readers get the one before it."""
+
+    def __init__(self) -> None:
+        self._kept: LRUCache[Hashable, _Kept] = LRUCache(MOST_KEPT)
+        self._lock = threading.Lock()
+
+    def answer(self, question: Hashable, state: Hashable, make: Callable[[], BaseModel]) -> Response:
+        """Answer with JSON: what is kept for the question, or a new answer where the state is another."""
+        with self._lock:
+            kept = self._kept.setdefault(question, _Kept())
+        # The first readers wait for the first answer; later ones take the one before
+        if kept.state != state and kept.making.acquire(blocking=kept.body is None):
+            try:
+                if kept.state != state:
+                    kept.body, kept.state = make().model_dump_json().encode(), state
+            finally:
+                kept.making.release()
+        return Response(kept.body, media_type="application/json")
+
+
+def state_of(lake: Lake, contracts: Sequence[Contract]) -> tuple[Any, ...]:
+    """Tell the states of tables apart: by the time of the last commit in a folder, by the version elsewhere."""
+    if "://" in lake.uri:
+        return tuple(map(lake.version, contracts))
+    logs = [Path(lake.uri) / each.table / "_delta_log" for each in contracts]
+    return tuple(log.stat().st_mtime_ns if log.is_dir() else None for log in logs)
