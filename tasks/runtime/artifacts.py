@@ -26,7 +26,7 @@ from evalake.core.files import place_in
 from evalake.core.redaction import redact
 from evalake.reports.coverage import Coverage, as_table
 from evalake.reports.page import VIEWER_URL, run_address
-from evalake.reports.wording import UNKNOWN, interval, markdown_text, number
+from evalake.reports.wording import UNKNOWN, dollars, interval, markdown_text, number
 from evalake.sdk import Suite
 from evalake.sdk.figures import Quantity, Unit
 from evalake.storage.lake import Lake
@@ -145,7 +145,7 @@ def link_to(page: Path) -> str:
 
 def _summary(run: Run, report: str) -> str:
     tally = run.tally
-    cost = "unknown" if tally.cost_usd is None else f"{tally.cost_usd:.4f}"
+    cost = "unknown" if tally.cost_usd is None else dollars(tally.cost_usd)
     return f"""# {run.suite}: {run.state}
 
 | | |

@@ -21,6 +21,7 @@ from evalake.contracts.tables import BATCH_JOBS, CALLS, RUN_ATTEMPTS, RUNS
 from evalake.core.configuration import whole_address
 from evalake.core.errors import EvalakeError, LakeError, UsageError, did_you_mean
 from evalake.core.redaction import redact
+from evalake.reports.wording import dollars
 from evalake.request import OPTIONS
 from evalake.sdk import Dataset
 from evalake.storage.batch_jobs import waiting_runs
@@ -243,11 +244,11 @@ def counts_of(row: Mapping[str, Any]) -> str:
 def cost_of(row: Mapping[str, Any]) -> str:
     """Describe the cost of a run; with unknown prices, the known part of it (`ledger.priced`)."""
     if row["cost_usd"] is not None:
-        return f"{row['cost_usd']:.4f} USD"
+        return f"{dollars(row['cost_usd'])} USD"
     if row.get("calls_unpriced") is None:
         return "unknown"
     unpriced = f"{row['calls_unpriced']:,} of {row['calls_bought']:,} calls unpriced"
-    return f"at least {row['cost_usd_known']:.4f} USD, {unpriced}"
+    return f"at least {dollars(row['cost_usd_known'])} USD, {unpriced}"
 
 
 def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_seconds: float = PATIENCE_SECONDS) -> Run:
