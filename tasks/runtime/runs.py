@@ -25,6 +25,7 @@ from evalake.reports.wording import dollars
 from evalake.request import OPTIONS
 from evalake.sdk import Dataset
 from evalake.storage.batch_jobs import waiting_runs
+from evalake.storage.forget import unfinished
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.tasks.runtime import progress
@@ -204,7 +205,11 @@ def mark_interrupted() -> None:
 
 
 def save(lake: Lake, run: Run) -> None:
-    """Land the run's row, which replaces an earlier one."""
+    """Land the run's row, which replaces an earlier one.
+
+    Raises LakeError where a run begins while samples are being forgotten: a removal takes every new file away.
+    """
+    begins = run.state == "running" and run.run_id not in _running
     if run.state == "running":
         _running[run.run_id] = (lake, run)
     else:
@@ -225,6 +230,10 @@ def save(lake: Lake, run: Run) -> None:
     rows = conform([row], RUNS)
     rows = counted_by_ledger(lake, rows) if run.state == "failed" else rows
     land(lake, RUNS, rows)
+    if begins and unfinished(lake):
+        busy = f"samples of the lake {whole_address(lake.uri)} are being forgotten: wait, or repeat `evalake forget`"
+        save(lake, run.ended("failed", message=busy))
+        raise LakeError(busy)
     if run.attempt is not None:
         write_attempt(lake, run.attempt, rows.row(0, named=True))
     if run.state != "running" or run.tally != Tally():
