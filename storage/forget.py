@@ -33,6 +33,12 @@ def forgotten_samples(lake: Lake) -> set[str]:
     return set(tombstones.collect()["row_hash"])
 
 
+def unfinished(lake: Lake) -> dict[str, set[str]]:
+    """Read what is being removed, or whose removal was cut off: by table, values of its identifying column."""
+    rows = lake.frame(FORGOTTEN).filter(pl.col("first_version").is_null()).select("table_name", "row_hash").collect()
+    return {table: set(of_table["row_hash"]) for (table,), of_table in rows.group_by("table_name")}
+
+
 def erase(lake: Lake, name: str, column: str, values: Collection[str]) -> int:
     """Remove rows by the values of `column`, with every trace of them; return the table's version.
 

@@ -16,6 +16,7 @@ from evalake.contracts.tables import CALLS, RUN_ITEMS, SAMPLES
 from evalake.core.hashing import content_hash
 from evalake.models.failures import TRANSIENT
 from evalake.reports.coverage import Coverage, Tolerance, problems, remarks
+from evalake.reports.wording import dollars
 from evalake.sdk import Dataset
 from evalake.storage.landing import land
 from evalake.tasks.converse import Conversation
@@ -179,7 +180,7 @@ class Collector:
         """The message of the run for people; None without one."""
         sentences = [self.waiting] if self.waiting else []
         if self._not_asked:
-            cost = "unknown cost" if self.tally.cost_usd is None else f"{self.tally.cost_usd:.6g} USD"
+            cost = "unknown cost" if self.tally.cost_usd is None else f"{dollars(self.tally.cost_usd)} USD"
             spent = f"{cost} in {self.tally.calls_made} calls"
             sentences.append(
                 f"the ceiling of {self._context.ceiling} is reached ({spent}), and {self._not_asked} items were not "

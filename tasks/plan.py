@@ -22,6 +22,7 @@ from evalake.models.cost import (
     output_limit,
 )
 from evalake.models.request import Reply, Request
+from evalake.reports.wording import dollars
 from evalake.sdk import Dataset, Exchange, Item
 from evalake.sdk.results import unjudged_hash
 from evalake.sdk.spool import Seen
@@ -204,7 +205,7 @@ class Estimate:
     def lines(self) -> Iterator[str]:
         """Yield one line for the whole run, and one for each model where there are several."""
         jobs = self.batch_usd if self.to_make else None
-        by_jobs = f"; by batch jobs about {_dollars(jobs[0])} to {_dollars(jobs[1])} USD" if jobs else ""
+        by_jobs = f"; by batch jobs about {dollars(jobs[0])} to {dollars(jobs[1])} USD" if jobs else ""
         yield _line(self.in_ledger, self.to_make, self.usd) + by_jobs + " (estimated)"
         if len(self.by_model) > 1:
             for each in self.by_model:
@@ -349,12 +350,7 @@ class _Count:
 def _line(in_ledger: int, to_make: int, usd: tuple[float, float] | None) -> str:
     if in_ledger and not to_make:
         return f"nothing to ask: the ledger answers all {in_ledger} calls"
-    if usd is None:
-        cost = "price unknown"
-    else:
-        cost = f"about {_dollars(usd[0])} to {_dollars(usd[1])} USD" if usd[1] else "free"
+    cost = "price unknown"
+    if usd is not None:
+        cost = f"about {dollars(usd[0])} to {dollars(usd[1])} USD" if usd[1] else "free"
     return f"{in_ledger} of {in_ledger + to_make} in the ledger, {to_make} to call, {cost}"
-
-
-def _dollars(usd: float) -> str:
-    return f"{usd:.2f}" if usd >= 1 else f"{usd:.2g}"

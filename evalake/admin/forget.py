@@ -22,7 +22,17 @@ from evalake.core.errors import UsageError
 from evalake.core.files import is_run_name
 from evalake.core.hashing import content_hash
 from evalake.sdk.json_in_text import json_object
-from evalake.storage.forget import TEXTS, Choice, erase, files_to_go, forgotten_samples, holding, orphans, streamed
+from evalake.storage.forget import (
+    TEXTS,
+    Choice,
+    erase,
+    files_to_go,
+    forgotten_samples,
+    holding,
+    orphans,
+    streamed,
+    unfinished,
+)
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.maintenance import require_no_links
@@ -311,7 +321,7 @@ def forget(
     require_current(lake, contracts)
     going = rows_of(lake, contracts, choice)
     wanted = going.rows
-    for table, hashes in _unfinished(lake).items():
+    for table, hashes in unfinished(lake).items():
         wanted.setdefault(table, set()).update(hashes)
     if not any(wanted.values()):
         raise nothing_chosen(lake, choice)
@@ -343,16 +353,12 @@ def _tables(lake: Lake, contracts: Iterable[Contract], wanted: Hashes) -> Iterat
 def _remove(lake: Lake, contracts: Iterable[Contract], wanted: Hashes) -> None:
     now = datetime.now(UTC)
     _note(lake, ((table, each, now, None) for table, hashes in wanted.items() for each in hashes))
+    require_idle(lake, "forget")  # a run that begins from now on finds the note, and is refused
     present = {contract.table for contract in contracts}
     for table, column, going in list(_tables(lake, contracts, wanted)):
         version = erase(lake, table, column, going)
         if table in present:
             _note(lake, ((table, each, now, version) for each in going))
-
-
-def _unfinished(lake: Lake) -> Hashes:
-    rows = lake.frame(FORGOTTEN).filter(pl.col("first_version").is_null()).select("table_name", "row_hash").collect()
-    return {table: set(of_table["row_hash"]) for (table,), of_table in rows.group_by("table_name")}
 
 
 def _note(lake: Lake, rows: Iterable[tuple[str, str, datetime, int | None]]) -> None:

@@ -99,20 +99,21 @@ def _guessed(source: str) -> tuple[dict[str, str], dict[str, str]]:
     from urllib.parse import parse_qsl
 
     from evalake.core.errors import SourceError
-    from evalake.sdk.sources import Record, find_table, read_table
+    from evalake.reports.wording import one_line
+    from evalake.sdk.sources import columns_of, find_table
 
     path, mapping = find_table(source)
-    first = next((each for each in read_table(path, ()) if isinstance(each, Record)), None)
-    there = {} if first is None else {name.casefold(): name for name in first.values}
+    known = columns_of(path, ())
+    there = {name.casefold(): name for name in known}
     given = {field: column for field, column in parse_qsl(mapping) if "." not in field}
     columns = {
         field: there[name]
         for field, names in GUESSES.items()
         if field not in given and (name := next((each for each in names if each in there), None))
     }
-    if first is not None and "input" not in columns | given:
-        known = ", ".join(first.values)
-        raise SourceError(f"{source} has no column that is plainly the input ({known}): write {source}?input=COLUMN")
+    if known and "input" not in columns | given:
+        some = one_line(", ".join(known), 300)
+        raise SourceError(f"{source} has no column that is plainly the input ({some}): write {source}?input=COLUMN")
     return columns, given
 
 

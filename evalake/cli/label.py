@@ -36,7 +36,7 @@ def export(
     """Draw results to label, favouring those where judges disagree or are confident and wrong."""
     from evalake.core.errors import LakeError
     from evalake.core.files import write_file
-    from evalake.labels.sheets import label_sheet
+    from evalake.labels.sheets import label_sheet, suite_of
     from evalake.storage.lake import Lake
 
     sheet = label_sheet(Lake(lake), run, size, _format(out))
@@ -47,7 +47,7 @@ def export(
         write_file(out, sheet)
     except OSError as error:
         raise LakeError(f"cannot write {out}: {error.strerror}") from error
-    typer.echo(f"{out}: fill it in, then `evalake label import {out} --suite …`")
+    typer.echo(f"{out}: fill it in, then `evalake label import {out} --suite {suite_of(Lake(lake), run)}`")
 
 
 @label.command("agreement")

@@ -80,7 +80,9 @@ def settle(
 
 
 def _say(each: "Round", number: int, most: int) -> None:
-    cost = "cost unknown" if each.cost_usd is None else f"{each.cost_usd:.4f} USD"
+    from evalake.reports.wording import dollars
+
+    cost = "cost unknown" if each.cost_usd is None else f"{dollars(each.cost_usd)} USD"
     say(
         f"round {number}: {each.samples:,} of {most:,} samples, {each.calls_made:,} calls made, {cost}: "
         f"{each.gate.tally}"

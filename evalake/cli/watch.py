@@ -49,6 +49,8 @@ def watch(
 
 def headline(row: Mapping[str, Any], now: datetime) -> str:
     """Describe how far a run is, as its row of RUNS tells."""
+    from evalake.reports.wording import dollars
+
     done = "an unknown number" if row["items_done"] is None else f"{row['items_done']:,}"
     parts = [f"{row['suite']} {row['run_id']} {row['state']}: {done} of {row['items']:,} items"]
     seconds = ((row["ended_at"] or now) - row["started_at"]).total_seconds()
@@ -57,7 +59,7 @@ def headline(row: Mapping[str, Any], now: datetime) -> str:
         parts.append(f"{rate:,.1f} a second")
         if row["state"] == "running":
             parts.append(f"{timedelta(seconds=round((row['items'] - row['items_done']) / rate))} left")
-    cost = "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:.4f} USD"
+    cost = "unknown" if row["cost_usd"] is None else f"{dollars(row['cost_usd'])} USD"
     return ", ".join([*parts, f"cost {cost}"])
 
 

@@ -21,7 +21,7 @@ LINK_OUT = "link that leads out of the dataset"
 NOT_REGULAR = "no regular file"
 TOO_LARGE = "file too large"
 TOO_MUCH = "beyond what a dataset may hold in all"
-ABSENT = "there is none"
+ABSENT = "there is no such file"
 UNREADABLE = "file that cannot be read"
 
 

@@ -16,8 +16,8 @@ from evalake.decisions.rules import Change, Level, Target, read_rule, require_kn
 from evalake.metrics.compare import SIGNIFICANT_BELOW, with_holm
 from evalake.metrics.compute import Metric
 from evalake.metrics.estimators import Count, Maximum, Mean, Rate, Total
-from evalake.metrics.limits import ERROR, Ends, measure_exact, open_bounds, range_of, widened
-from evalake.metrics.power import Anytime
+from evalake.metrics.limits import ERROR, Ends, measure_exact, open_bounds, range_of, widened, within
+from evalake.metrics.power import FEWEST_UNITS, Anytime
 from evalake.reports.gate import Checked, Gate, by_chance
 from evalake.reports.ranking import (
     Decision,
@@ -237,15 +237,16 @@ class _Measured:
             at = rule.number if math.isclose(value, rule.number, rel_tol=ROUNDING) else value
             held |= dict.fromkeys(ENDS, at) if is_bare else {name: exact[name] for name in ENDS}
             if self.look is not None:
-                low, high = self.look.anytime.widened(value, held["ci_low"], held["ci_high"], units)
-                held |= {"ci_low": low, "ci_high": high}
+                limits = self.look.anytime.widened(value, held["ci_low"], held["ci_high"], units)
+                held |= dict(zip(ENDS, limits if metric is None else within(limits, metric.estimator), strict=True))
             ends = self._widened(rule.target, subject, held)
             decision = decide_whatever_is_missing(
                 held, ends, rule.number, higher_is_better=rule.at_least, fewest=0 if is_bare else rule.fewest
             )
             if decision.verdict is not Verdict.UNDECIDED and not row["reliable"] and self._is_of_amounts(metric):
                 decision = Decision(Verdict.UNDECIDED, reason=f"the mean rests on few large amounts: {NO_CLAIM}")
-            unbounded = "it has no interval" if None in (held["ci_low"], held["ci_high"]) else None
+            none = "it has no interval" if self.look is None else f"fewer than {FEWEST_UNITS} units have no limits"
+            unbounded = none if None in (held["ci_low"], held["ci_high"]) else None
             yield Checked(
                 rule.text,
                 *subject,

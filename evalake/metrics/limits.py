@@ -217,6 +217,12 @@ def range_of(estimator: Estimator) -> Bounds:
     return float(getattr(estimator, "low", -np.inf)), float(getattr(estimator, "high", np.inf))
 
 
+def within(limits: Ends, estimator: Estimator) -> Ends:
+    """Cut limits off at the range of an estimator's values."""
+    (low, high), (least, most) = limits, range_of(estimator)
+    return None if low is None else max(low, least), None if high is None else min(high, most)
+
+
 # Differences of two sides, each of which may lack rows.
 
 

@@ -71,7 +71,7 @@ def read_answer(answer: Any, route: Route) -> ProviderAnswer:
     choices = value_of(answer, "choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     message = value_of(first, "message")
-    if message is None:
+    if message is None or isinstance(message, str | int | float | list):
         cost = cost_usd(route.model, tokens, route.price)
         words = "the reply holds no choice with a message"
         if isinstance(answer, Mapping):
@@ -218,6 +218,8 @@ def _parts(content: Any) -> Iterator[tuple[str, str]]:
             yield "reasoning", "".join(_texts(value_of(part, str(kind)) or value_of(part, "text")))
         elif kind == "refusal":
             yield "refusal", "".join(_texts(value_of(part, "refusal")))
+        elif kind is None and value_of(part, "text") is None:
+            raise AttemptFailed("malformed_response", f"the content of the reply is not text: {excerpt(repr(part))}")
         else:
             yield "text", "".join(_texts(value_of(part, "text")))
 

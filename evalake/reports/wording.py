@@ -99,13 +99,13 @@ def _parts(value: float, unit: Unit, like: float) -> tuple[str, str, str]:
         case Unit.COUNT:
             return "", f"{value:,.{0 if value == round(value) else 1}f}", ""
         case Unit.US_DOLLARS:
-            return "$", _dollars(value), ""
+            return "$", dollars(value), ""
         case Unit.MILLISECONDS:
             size, name = next((scale for scale in _SCALES if abs(like) >= scale[0]), _SCALES[-1])
             return "", f"{value / size:,.{0 if abs(like) / size >= 100 else 1}f}", f" {name}"
 
 
-def _dollars(value: float) -> str:
+def dollars(value: float) -> str:
     """Write dollars with cents, or with three significant digits where it is less than a dollar."""
     cents = f"{value:,.2f}"
     return cents if value == 0 or abs(value) >= 1 else max(cents, f"{Decimal(f'{value:.3g}'):f}", key=len)

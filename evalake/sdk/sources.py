@@ -35,6 +35,7 @@ from evalake.sdk.sample import Skipped
 csv.field_size_limit(16 * MEGABYTE)  # Python's own limit, 131,072 characters, is shorter than many a contract
 
 TABLE_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+TABLES = f"{', '.join(TABLE_SUFFIXES)}, or .json that is an array"
 LONGEST_LINE = 16 * 1024 * 1024  # bytes of one JSON line
 LARGEST_ARRAY = 256 * MEGABYTE  # of a JSON array, which is read as a whole
 LONGEST_PAYLOAD = 10_000  # characters of refused material that are kept for quarantine
@@ -125,8 +126,7 @@ def find_source(source: str, others: str) -> tuple[Path, str | None]:
     """
     path, mapping = fetched(source) or split_source(source)
     if not path.exists():
-        tables = ", ".join(TABLE_SUFFIXES)
-        raise SourceError(f"there is no dataset source {source!r}: give `starter`, {others}, or a table ({tables})")
+        raise SourceError(f"there is no dataset source {source!r}: give `starter`, {others}, or a table ({TABLES})")
     path = unpacked(path) if path.is_file() else path
     suffix = path.suffix.lower()
     if path.is_file() and (suffix in TABLE_SUFFIXES or (suffix == ".json" and is_array(path))):
@@ -150,7 +150,7 @@ def expanded(source: str, folder: Path = Path(), *, folders: bool = True) -> lis
     found = Path(root).glob(pattern.removeprefix(Path(path).anchor))
     tables = sorted(str(each if Path(path).anchor else each.relative_to(folder)) for each in found if _is_table(each))
     if not tables:
-        raise SourceError(f"{source!r} holds no table ({', '.join(TABLE_SUFFIXES)}, .json)")
+        raise SourceError(f"{source!r} holds no table ({TABLES})")
     return [f"{each}{mark}{mapping}" for each in tables]
 
 
@@ -170,7 +170,7 @@ def find_table(source: str) -> tuple[Path, str]:
 
 def unknown_kind(source: str) -> SourceError:
     """Build the error for a source that is nothing that could be read."""
-    return SourceError(f"the dataset source {source!r} is of no known kind: tables are {', '.join(TABLE_SUFFIXES)}")
+    return SourceError(f"the dataset source {source!r} is of no known kind: tables are {TABLES}")
 
 
 def read_mapping(text: str, fields: Collection[str]) -> ColumnMapping:

@@ -247,7 +247,9 @@ class ColumnNames:
 
 def check_columns(path: Path, present: Collection[str], needed: Collection[str]) -> None:
     """Raise SourceError where a table lacks a column, or has two of one name."""
-    known = ", ".join(map(repr, present)) or "none"
+    if not present:
+        raise SourceError(f"{path} is empty: it names no column")
+    known = ", ".join(map(repr, present))
     repeated = [name for name, count in Counter(present).items() if count > 1]
     if repeated:
         raise SourceError(f"{path} has two columns named {repeated[0]!r}; rename one of them")

@@ -30,7 +30,7 @@ from evalake.reports.coverage import Coverage, as_table
 from evalake.reports.page import VIEWER_URL, run_address
 from evalake.reports.report import Value
 from evalake.reports.tables import measured
-from evalake.reports.wording import UNKNOWN, UNRELIABLE, markdown_text
+from evalake.reports.wording import UNKNOWN, UNRELIABLE, dollars, markdown_text
 from evalake.sdk import Suite
 from evalake.sdk.figures import Quantity, Unit
 from evalake.storage.lake import Lake
@@ -177,7 +177,7 @@ def link_to(page: Path) -> str:
 
 def _summary(run: Run, report: str) -> str:
     tally = run.tally
-    cost = "unknown" if tally.cost_usd is None else f"{tally.cost_usd:.4f}"
+    cost = "unknown" if tally.cost_usd is None else dollars(tally.cost_usd)
     return f"""# {run.suite}: {run.state}
 
 | | |

@@ -17,9 +17,11 @@ from evalake.contracts.tables import BATCH_JOBS, CALLS, RUN_ATTEMPTS, RUNS
 from evalake.core.configuration import whole_address
 from evalake.core.errors import EvalakeError, LakeError, UsageError, did_you_mean
 from evalake.core.redaction import redact
+from evalake.reports.wording import dollars
 from evalake.request import OPTIONS
 from evalake.sdk import Dataset
 from evalake.storage.batch_jobs import waiting_runs
+from evalake.storage.forget import unfinished
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.tasks.runtime import progress
@@ -117,7 +119,11 @@ def mark_interrupted() -> None:
 
 
 def save(lake: Lake, run: Run) -> None:
-    """Land the run's row, which replaces an earlier one."""
+    """Land the run's row, which replaces an earlier one.
+
+    Raises LakeError where a run begins while samples are being forgotten: a removal takes every new file away.
+    """
+    begins = run.state == "running" and run.run_id not in _running
     if run.state == "running":
         _running[run.run_id] = (lake, run)
     else:
@@ -138,6 +144,10 @@ def save(lake: Lake, run: Run) -> None:
     rows = conform([row], RUNS)
     rows = counted_by_ledger(lake, rows) if run.state == "failed" else rows
     land(lake, RUNS, rows)
+    if begins and unfinished(lake):
+        busy = f"samples of the lake {whole_address(lake.uri)} are being forgotten: wait, or repeat `evalake forget`"
+        save(lake, run.ended("failed", message=busy))
+        raise LakeError(busy)
     if run.attempt is not None:
         write_attempt(lake, run.attempt, rows.row(0, named=True))
     if run.state != "running" or run.tally != Tally():
@@ -157,11 +167,11 @@ def counts_of(row: Mapping[str, Any]) -> str:
 def cost_of(row: Mapping[str, Any]) -> str:
     """Describe the cost of a run; with unknown prices, the known part of it (`ledger.priced`)."""
     if row["cost_usd"] is not None:
-        return f"{row['cost_usd']:.4f} USD"
+        return f"{dollars(row['cost_usd'])} USD"
     if row.get("calls_unpriced") is None:
         return "unknown"
     unpriced = f"{row['calls_unpriced']:,} of {row['calls_bought']:,} calls unpriced"
-    return f"at least {row['cost_usd_known']:.4f} USD, {unpriced}"
+    return f"at least {dollars(row['cost_usd_known'])} USD, {unpriced}"
 
 
 def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_seconds: float = PATIENCE_SECONDS) -> Run:

@@ -62,7 +62,7 @@ def test_a_completed_run_is_told_in_words_and_its_retry_asks_nothing(stack: Pref
     assert "commands: 12 samples (file-read 12)" in log
     assert f"24 items, {MODEL}, {OTHER}" in log
     assert f"run {run_id} of command_guard is completed: 24 calls made, 0 from the ledger, 0 failed" in log
-    assert "cost 0.0007 USD" in log  # 24 calls of 20 tokens in and 5 out, at 1 and 2 dollars a million
+    assert "cost 0.00072 USD" in log  # 24 calls of 20 tokens in and 5 out, at 1 and 2 dollars a million
     steps = {f"{step} command_guard" for step in ("plan", "extract", "publish", "measure")}
     assert steps | {f"{MODEL} #1"} <= page.tasks().keys()
     wait_until(lambda: len(page.task_runs("command_guard")) == len(page.task_runs()), "the tags of every task run")

@@ -104,7 +104,7 @@ def test_every_automation_is_there_once_and_addresses_and_keys_are_kept_as_secre
 
 
 def test_a_run_that_fails_is_told_with_its_reason_to_webhook_slack_and_mail(watched: WatchedStack) -> None:
-    reason = "not-there.toml: there is none"
+    reason = "not-there.toml: there is no such file"
     run_name = later_run(watched, "FAILED", "Failed", reason)
     subject, body = "evalake: failed run", watched.wait_for("failed run", run_name, "failed", reason)
     (message,) = watched.wait_for_posts(SLACK, 1, "failed run", run_name)

@@ -184,6 +184,8 @@ FAULTS: Mapping[str, Fault] = {
     "empty_choices": _body(lambda rule, body: completion(rule, body, choices=[])),
     "null_choices": _body(lambda rule, body: completion(rule, body, choices=None)),
     "no_message": _body(lambda rule, body: completion(rule, body, choices=[{"index": 0, "finish_reason": "stop"}])),
+    "message_text": _body(lambda rule, body: completion(rule, body, choices=[{"index": 0, "message": "BLOCK"}])),
+    "content_object": _body(lambda rule, body: completion(Rule(reply=None, message={"content": {"a": 1}}), body)),
     "null_content": _body(lambda rule, body: completion(Rule(reply=None), body)),
     "content_filter": _body(lambda rule, body: completion(Rule(reply=None, finish_reason="content_filter"), body)),
 }

@@ -126,9 +126,9 @@ def shown_input(sample: Sample) -> str:
 
 
 def brief_input(packed: str) -> str:
-    """Write a sample's input in a few words, for lists: its text, or else its further columns."""
+    """Write a sample's input in a few words, for lists: its text, or else its further columns, longest first."""
     text, others = unpacked(packed)
-    return text or " · ".join(as_text(value) or "" for value in others.values())
+    return text or " · ".join(sorted((as_text(value) or "" for value in others.values()), key=len, reverse=True))
 
 
 def example_rows(file: SuiteFile, path: Path) -> list[dict[str, Any]]:

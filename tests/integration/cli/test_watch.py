@@ -15,13 +15,13 @@ ROW = {
 
 def test_rate_and_time_left_follow_from_the_items_done() -> None:
     later = BEGAN + timedelta(seconds=50)
-    assert headline(ROW, later) == "toys r running: 100 of 400 items, 2.0 a second, 0:02:30 left, cost 0.5000 USD"
+    assert headline(ROW, later) == "toys r running: 100 of 400 items, 2.0 a second, 0:02:30 left, cost 0.50 USD"
     ended = {**ROW, "state": "completed", "items_done": 400, "ended_at": later, "cost_usd": None}
     assert (
         headline(ended, later + timedelta(days=1)) == "toys r completed: 400 of 400 items, 8.0 a second, cost unknown"
     )
     assert headline({**ROW, "items_done": None}, later) == (
-        "toys r running: an unknown number of 400 items, cost 0.5000 USD"
+        "toys r running: an unknown number of 400 items, cost 0.50 USD"
     )
 
 

@@ -23,6 +23,8 @@ RETRIED = {
     "empty_choices": "malformed_response",
     "null_choices": "malformed_response",
     "no_message": "malformed_response",
+    "message_text": "malformed_response",
+    "content_object": "malformed_response",
 }
 SLOW = ("hang", "slow_drip")
 

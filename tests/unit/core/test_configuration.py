@@ -152,5 +152,5 @@ def test_a_file_that_is_not_toml_is_named(tmp_path: Path, text: str | bytes) -> 
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    assert "there is none" in refused(tmp_path / "absent.toml")
+    assert "there is no such file" in refused(tmp_path / "absent.toml")
     assert "no regular file" in refused(tmp_path)

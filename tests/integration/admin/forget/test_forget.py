@@ -15,6 +15,7 @@ from evalake.admin.forget import forget
 from evalake.admin.import_results import import_recorded, import_samples
 from evalake.admin.maintain import migrate
 from evalake.admin.prove import verify_snapshots
+from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALLS, FORGOTTEN, QUARANTINE, RUNS, SAMPLES
 from evalake.core.errors import LakeError, SourceError, UsageError
 from evalake.storage.forget import erase
@@ -138,6 +139,17 @@ def test_nothing_is_forgotten_while_a_run_is_under_way(lake: Lake) -> None:
         forget(lake, dataset="mine")
     assert files_with(lake, SECRET)
     assert lake.frame(FORGOTTEN).collect().is_empty()
+
+
+def test_a_run_that_begins_while_samples_are_forgotten_is_refused(lake: Lake) -> None:
+    note = {"table_name": "samples", "row_hash": hash_of(lake, "s7"), "requested_at": datetime.now(UTC)}
+    land(lake, FORGOTTEN, conform([{**note, "first_version": None}], FORGOTTEN))
+    with pytest.raises(LakeError, match="being forgotten"):
+        import_recorded(lake, suite("command_guard"), [Path(lake.uri).parent / "guard.jsonl"])
+    assert lake.frame(RUNS).filter(pl.col("state") == "running").collect().is_empty()
+    forget(lake, sample=note["row_hash"])
+    import_recorded(lake, suite("command_guard"), [Path(lake.uri).parent / "guard.jsonl"])
+    assert damage(lake) == []
 
 
 def test_versions_of_before_say_forgotten_and_places_outside_are_listed(

@@ -46,11 +46,11 @@ def test_a_run_that_is_not_there_is_told_in_one_sentence(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({"cost_usd": 0.12345}, "0.1235 USD"),
+        ({"cost_usd": 0.12345}, "0.123 USD"),
         ({"cost_usd": None}, "unknown"),
         (
             {"cost_usd": None, "cost_usd_known": 2.0, "calls_unpriced": 10, "calls_bought": 1200},
-            "at least 2.0000 USD, 10 of 1,200 calls unpriced",
+            "at least 2.00 USD, 10 of 1,200 calls unpriced",
         ),
     ],
 )
