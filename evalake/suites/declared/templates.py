@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from jinja2 import StrictUndefined, Template, TemplateError, UndefinedError
+from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from evalake.core.errors import SuiteError
@@ -22,6 +23,14 @@ def template(text: str) -> Template:
     except TemplateError as error:
         line = getattr(error, "lineno", None)
         raise SuiteError(f"the template is not valid Jinja{f' (its line {line})' if line else ''}: {error}") from error
+
+
+def variables(text: str) -> set[str]:
+    """Find the columns that a template names; none where it is no template."""
+    try:
+        return find_undeclared_variables(_ENVIRONMENT.parse(text)) - {"row"}
+    except TemplateError:
+        return set()
 
 
 def rendered(text: str, columns: Mapping[str, Any]) -> str:
