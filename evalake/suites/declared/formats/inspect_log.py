@@ -2,10 +2,13 @@
 
 import io
 import json
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import comb
+from statistics import fmean, median, mode
 from typing import Any, cast
 
 from evalake.core.errors import SourceError
@@ -49,6 +52,12 @@ _HEADER, _START, _SAMPLES = "header.json", "_journal/start.json", "samples/"
 _ATTACHMENT = "attachment://"
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 _MEANS = ("accuracy", "mean")
+_REDUCERS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "mean": fmean,
+    "median": median,
+    "mode": mode,
+    "max": max,
+}
 # Events that hold nothing but what samples and their messages hold, or say where others begin and end
 _KEPT = frozenset({"model", "tool", "score", "sample_init", "state", "span_begin", "span_end", "step"})
 _FINISHES: Mapping[str | None, str] = {"max_tokens": "length", "model_length": "length"}  # as providers say it
@@ -317,22 +326,37 @@ def _headlines(
     headlines = []
     for entry in map(as_mapping, as_list(results.get("scores"))):
         scorer, name = str(entry.get("scorer")), str(entry.get("name"))
-        averaged = (entry.get("reducer") or next(iter(reducers), "mean")) == "mean"
-        values = _by_sample(samples, scorer if name == scorer else f"{scorer}.{name}") if averaged else []
+        reducer = str(entry.get("reducer") or next(iter(reducers), "mean"))
+        values = _by_sample(samples, scorer if name == scorer else f"{scorer}.{name}", reducer)
         for metric in map(as_mapping, as_mapping(entry.get("metrics")).values()):
             said, what = as_score(metric.get("value")), str(metric.get("name")).rpartition("/")[2]
             ours = mean(values) if what in _MEANS else None
-            if what == "stderr" and values:
-                ours = standard_error(values) if len(values) > 1 else 0.0  # as Inspect has it of one sample
+            if what in ("stderr", "std") and values:  # 0 of one sample, as Inspect has it
+                ours = (standard_error(values) or 0.0) * (1 if what == "stderr" else len(values) ** 0.5)
             if said is not None:
-                headlines.append(Headline(f"{what} of {name} by {model}", said, None if metric.get("params") else ours))
+                over = "" if reducer == "mean" else f" ({reducer})"
+                ours = None if metric.get("params") else ours
+                headlines.append(Headline(f"{what} of {name}{over} by {model}", said, ours))
     return headlines
 
 
-def _by_sample(samples: Sequence[ToolSample], scorer: str) -> list[float]:
+def _by_sample(samples: Sequence[ToolSample], scorer: str, reducer: str) -> list[float]:
+    """List each sample's value over its epochs; nothing where the reducer is not known here."""
     values: dict[str, list[float]] = {}
     for sample in samples:
         for each in sample.scores:
             if each.scorer == scorer and each.score is not None:
                 values.setdefault(sample.sample_id, []).append(each.score)
-    return [sum(each) / len(each) for each in values.values()]
+    reduced = [_reduced(each, reducer) for each in values.values()]
+    return [each for each in reduced if each is not None] if None not in reduced else []
+
+
+def _reduced(values: Sequence[float], reducer: str) -> float | None:
+    if reducer in _REDUCERS:
+        return float(_REDUCERS[reducer](values))
+    if found := re.fullmatch(r"(at_least|pass_at)_(\d{1,4})", reducer):
+        n, k, hits = len(values), int(found[2]), sum(value >= 1 for value in values)
+        if found[1] == "at_least":
+            return float(hits >= k)
+        return 1 - comb(n - hits, k) / comb(n, k) if 0 < k <= n else None
+    return None
