@@ -210,7 +210,10 @@ def read_suite_file(path: Path) -> SuiteFile:
     if not promptfoo.is_config(given):
         return checked(given, path, lines)
     translated, notes = promptfoo.translate(given, path, lines)
-    read = checked(translated, path, {})
+    try:
+        read = checked(translated, path, {})
+    except MistakesError as error:
+        raise MistakesError([*notes, *error.mistakes]) from error
     read._notes = tuple(notes)
     return read
 

@@ -66,7 +66,7 @@ class _Config:
     notes: dict[str, None] = field(default_factory=dict)
     scorers: dict[str, dict[str, Any]] = field(default_factory=dict)  # by name
     judges: dict[str, None] = field(default_factory=dict)
-    threshold: Any = None  # the score from which a test passes, where all have the same
+    threshold: float | None = None  # the score from which a test passes, where all have the same
 
     def suite(self) -> dict[str, Any]:
         self._unknown(self.given, _TOP)
@@ -224,7 +224,7 @@ class _Config:
         names = {name for _, _, given in tests for name in given}
         for name in sorted(asked - names):
             self.note(f"no test has the var {name}: it is empty", "prompts")
-        thresholds = {test.get("threshold", usual.get("threshold")) for test, _, _ in tests}
+        thresholds = {_least(test, usual) for test, _, _ in tests}
         if len(thresholds) > 1:
             self.note("thresholds differ: the tests that have one get no verdict", "tests")
         else:
@@ -232,7 +232,7 @@ class _Config:
         number = 0
         for test, where, several in tests:
             unseen = self._is_blinding(test, *where) or blind
-            unseen = unseen or test.get("threshold", usual.get("threshold")) != self.threshold
+            unseen = unseen or _least(test, usual) != self.threshold
             for given in self._expanded(several, *where):
                 number += 1
                 asserted = self._asserted(usual, given, {}, unseen, "defaultTest")
@@ -361,7 +361,7 @@ class _Config:
             if assertion.get("provider") is not None:
                 self._grader(assertion["provider"], *where, "provider")
             scorer, expected = as_scorer(plain, self._filled(read, given), assertion)
-        except (SuiteError, re.error, yaml.YAMLError, LookupError, ValueError, TypeError) as error:
+        except (SuiteError, re.error, yaml.YAMLError, LookupError, ValueError, TypeError, RecursionError) as error:
             why = f" ({error})" if isinstance(error, SuiteError | re.error) else ""
             self.note(f"{kind} is not understood: no verdict is given where everything else holds{why}", *where)
             return {"kind": "unknown", "weight": shared["weight"]}, as_text(value) or kind
@@ -377,6 +377,12 @@ class _Config:
         if (model := self._model(provider, *where)) is not None:
             self._parameters(model, provider, *where)
             self.judges.setdefault(model)
+
+
+def _least(test: Mapping[str, Any], usual: Mapping[str, Any]) -> float | None:
+    """Find the score from which a test passes; None where every assertion must hold."""
+    given = test.get("threshold", usual.get("threshold"))
+    return given if isinstance(given, int | float) else None
 
 
 def _nested(value: Any, given: Mapping[str, Any]) -> Any:

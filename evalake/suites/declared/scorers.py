@@ -189,6 +189,8 @@ def _by_schema(values: Sequence[Any], case: Case) -> Scored:
     """Check values against the JSON schema that is expected, where one is: one that fits is enough."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError, best_match
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
 
     schema = next((each for each in case.expected if isinstance(each, dict)), None)
     if schema is None:
@@ -197,7 +199,11 @@ def _by_schema(values: Sequence[Any], case: Case) -> Scored:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         raise SuiteError(f"the expected value is no JSON schema: {error.message}") from error
-    flaws = [best_match(Draft202012Validator(schema).iter_errors(value)) for value in values]
+    validator = Draft202012Validator(schema, registry=Registry())  # which fetches nothing
+    try:
+        flaws = [best_match(validator.iter_errors(value)) for value in values]
+    except (Unresolvable, RecursionError) as error:
+        raise SuiteError(f"the expected JSON schema refers to what is not in it: {error}") from error
     return Scored(1.0) if None in flaws else Scored(0.0, flaws[0].message)
 
 

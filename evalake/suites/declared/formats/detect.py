@@ -18,6 +18,7 @@ KNOWN = (
     "scores, and tables with columns named by a mapping (FILE?input=COLUMN&reply=COLUMN&score=COLUMN)"
 )
 _OTHERWISE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+_IN_A_FOLDER = ("*.eval", "samples_*.jsonl", "*_samples.jsonl", "????-??-??T*_*.json")  # the last: Inspect's in JSON
 _ZIP = b"PK\x03\x04"
 _BEGINNING = 4096  # bytes by which a file is told from recorded results
 
@@ -106,9 +107,8 @@ def _may_be_table(file: Path) -> bool:
 def _files(files: Sequence[Path]) -> Iterator[Path]:
     for file in files:
         if file.is_dir():
-            yield from sorted(each for each in file.rglob("*.eval") if each.is_file())
-            yield from sorted(each for each in file.rglob("samples_*.jsonl") if each.is_file())
-            yield from sorted(each for each in file.rglob("*_samples.jsonl") if each.is_file())
+            for pattern in _IN_A_FOLDER:
+                yield from sorted(each for each in file.rglob(pattern) if each.is_file())
         else:
             yield file
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from evalake.core.errors import SuiteError
 from evalake.models.request import Reply
 from evalake.sdk import Item
 from evalake.suites.declared.check import lines_of
@@ -104,6 +105,13 @@ def test_what_is_not_understood_is_named_by_line_and_gives_no_verdict(tmp_path: 
     assert verdict(file, "Rome")["correct"] is False
     assert [verdict(file, "Rome", sample=number)["correct"] for number in (1, 2, 3)] == [None, None, None]
     assert [line for line in lines_of(file.path) if line in file.notes] == list(file.notes)
+
+
+def test_a_configuration_of_odd_values_is_refused_with_its_lines(tmp_path: Path) -> None:
+    tests = [5, {"vars": 5, "assert": 5, "options": 5, "metadata": [1], "threshold": {"a": 1}}, {"assert": [7, None]}]
+    with pytest.raises(SuiteError, match=r"yaml:\d+: providers.0.*tests.0: not understood"):
+        config(tmp_path, providers=[5, {}, [1]], prompts={"a": {"b": 1}}, tests=tests[:1], defaultTest=[1])
+    assert config(tmp_path, tests=tests).notes
 
 
 @pytest.mark.parametrize(
