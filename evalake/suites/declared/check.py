@@ -10,8 +10,9 @@ from evalake.core.errors import ConfigurationError, EvalakeError, SuiteError
 from evalake.models.request import Reply
 from evalake.sdk.dataset import summary
 from evalake.sdk.sources import as_text
-from evalake.suites.declared.file import MistakesError, SuiteFile, placed, read_suite_file
+from evalake.suites.declared.file import MistakesError, SuiteFile, read_suite_file
 from evalake.suites.declared.judge import question
+from evalake.suites.declared.lines import placed
 from evalake.suites.declared.make import Talk, make, right, scores_of, totals
 from evalake.suites.declared.parts import Kind, Scorer
 from evalake.suites.declared.prompts import inside
@@ -53,10 +54,10 @@ def _name_taken(file: SuiteFile) -> Iterator[str]:
     try:
         other = places().get(file.called)
     except ConfigurationError as error:
-        yield f"{placed(file.path, 'name')}: {error}"
+        yield f"{placed(file.path, ['name'])}: {error}"
         return
     if other is not None and (other.file is None or other.file.resolve() != file.path.resolve()):
-        yield f"{placed(file.path, 'name')}: there is a suite {file.called} already, {other.description}: rename one"
+        yield f"{placed(file.path, ['name'])}: there is a suite {file.called} already, {other.description}: rename one"
 
 
 def _missing(file: SuiteFile) -> Iterator[str]:
@@ -90,7 +91,7 @@ def _told(file: SuiteFile, where: Sequence[str], look: Callable[..., object], *a
     try:
         look(*about)
     except EvalakeError as error:
-        yield f"{placed(file.path, *where)}: {str(error).removeprefix(f'{file.path}: ')}"
+        yield f"{placed(file.path, where)}: {str(error).removeprefix(f'{file.path}: ')}"
 
 
 def _flaws_of_dataset(file: SuiteFile) -> Iterator[str]:
@@ -103,7 +104,7 @@ def _flaws_of_dataset(file: SuiteFile) -> Iterator[str]:
             except EvalakeError:
                 lost = [name for name, column in file.columns.items() if f"has no column {column!r}" in said]
                 place = ("columns", lost[0]) if lost else ("dataset",)
-                yield f"{placed(file.path, *place)}: {said.partition(': dataset: ')[2]}"
+                yield f"{placed(file.path, place)}: {said.partition(': dataset: ')[2]}"
                 continue
             for name in file.prompts:
                 yield from _told(file, ("prompts", name), Talk(file).prompter.messages, name, row)
@@ -113,11 +114,11 @@ def _flaws_of_scoring(file: SuiteFile, rows: Sequence[dict[str, Any]], columns: 
     """Try each scorer on a sample, and say what it raises; name columns that no sample has."""
     for name in file.slices:
         if all(row.get(name) is None for row in rows):
-            yield f"{placed(file.path, 'slices')}: no sample has a column {name!r}; there are {', '.join(columns)}"
+            yield f"{placed(file.path, ['slices'])}: no sample has a column {name!r}; there are {', '.join(columns)}"
     for number, scorer in enumerate(file.scorers):
         where = ("scorers", str(number))
         if not any(applies(scorer, row) for row in rows):
-            yield f"{placed(file.path, *where, 'where' if scorer.where else 'column')}: no sample is scored by it"
+            yield f"{placed(file.path, [*where, 'where' if scorer.where else 'column'])}: no sample is scored by it"
         elif applies(scorer, columns):
             try:
                 reply = _reply([scorer], columns)
@@ -128,11 +129,11 @@ def _flaws_of_scoring(file: SuiteFile, rows: Sequence[dict[str, Any]], columns: 
                     score_by_rules(scorer, file, Case(answer, reply, columns, expected_of(scorer, columns)))
             except SuiteError as error:
                 field = "rubric" if scorer.kind == "judge" else "expected" if scorer.expected else "kind"
-                yield f"{placed(file.path, *where, field)}: {error}"
+                yield f"{placed(file.path, [*where, field])}: {error}"
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything
                 last = traceback.extract_tb(error.__traceback__)[-1]
                 raised = f"{last.filename}:{last.lineno}: {type(error).__name__}: {error}"
-                yield f"{placed(file.path, *where, 'function')}: it failed at the first sample: {raised}"
+                yield f"{placed(file.path, [*where, 'function'])}: it failed at the first sample: {raised}"
 
 
 def _reply(scorers: Sequence[Scorer], columns: dict[str, Any]) -> str:
@@ -152,7 +153,7 @@ def _scored(file: SuiteFile, talk: Talk, columns: dict[str, Any]) -> Iterator[st
     judging = [each for each in file.judges_by_model if applies(each, columns)]
     for judge in judging:
         yield f"\nthe judge of {judge.called} is asked:"
-        for message in question(judge, columns, talk.asked(next(iter(file.prompts)), columns), reply):
+        for message in question(judge, columns, talk.prompter.asked(next(iter(file.prompts)), columns), reply):
             yield f"[{message['role']}] {message['content']}"
     replies = [Reply(reply), *(Reply(_best(each)) for each in judging)]
     scored = scores_of(file, columns, replies)

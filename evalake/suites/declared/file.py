@@ -13,7 +13,7 @@ from evalake.core.configuration import SUITE_SUFFIXES
 from evalake.core.errors import SuiteError
 from evalake.sdk.sources import expanded
 from evalake.suites.declared import promptfoo
-from evalake.suites.declared.lines import Lines, content, line_of, written
+from evalake.suites.declared.lines import Lines, content, placed
 from evalake.suites.declared.parts import NAME, Name, Part, Prompt, Reply, Scorer, Share, Texts, listed
 
 FILES = tuple(f"suite{suffix}" for suffix in SUITE_SUFFIXES)
@@ -57,7 +57,8 @@ def _prompts(value: Any) -> Any:
 
 
 def _is_prompt(value: Mapping[str, Any]) -> bool:
-    return bool(value.keys() & {"user", "file"}) and not any(isinstance(part, Mapping) for part in value.values())
+    keys = {"user", "file", "messages"}
+    return bool(value.keys() & keys) and not any(isinstance(part, Mapping) for part in value.values())
 
 
 class SuiteFile(Part):
@@ -209,7 +210,10 @@ def read_suite_file(path: Path) -> SuiteFile:
     if not promptfoo.is_config(given):
         return checked(given, path, lines)
     translated, notes = promptfoo.translate(given, path, lines)
-    read = checked(translated, path, {})
+    try:
+        read = checked(translated, path, {})
+    except MistakesError as error:
+        raise MistakesError([*notes, *error.mistakes]) from error
     read._notes = tuple(notes)
     return read
 
@@ -228,16 +232,6 @@ def checked(given: Any, path: Path, lines: Lines) -> SuiteFile:
     return read
 
 
-def placed(path: Path, *where: str) -> str:
-    """Write a field of a suite's file with its line, as mistakes are told."""
-    return _placed(path, where, content(path)[1])
-
-
-def _placed(path: Path, where: Sequence[str], lines: Lines) -> str:
-    place = f"{path}:{line}" if (line := line_of(where, lines)) else str(path)
-    return f"{place}: {written(where, lines)}" if where else place
-
-
 def _mistakes(error: ValidationError, path: Path, lines: Lines) -> Iterator[str]:
     for flaw in error.errors(include_url=False):
         where = tuple(str(part) for part in flaw["loc"] if part != "[key]")
@@ -254,7 +248,7 @@ def _mistakes(error: ValidationError, path: Path, lines: Lines) -> Iterator[str]
             message = f"{flaw['input']!r} is no name: write it in a-z, 0-9 and _, beginning with a letter"
         if named := re.match(r"([a-z_]+): ", message):
             where, message = (*where, named[1]), message[named.end() :]
-        yield f"{_placed(path, where, lines)}: {message}"
+        yield f"{placed(path, where, lines)}: {message}"
 
 
 _INSTEAD: Mapping[tuple[str, ...], str] = {

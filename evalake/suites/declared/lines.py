@@ -45,7 +45,14 @@ MOST_FIELDS = 100_000  # of a YAML file: its aliases may stand for many more tha
 _SHORT = {"prompts": "prompt", "scorers": "score"}
 
 
-def written(where: Sequence[str], lines: Lines) -> str:
+def placed(path: Path, where: Sequence[str], lines: Lines | None = None) -> str:
+    """Write a field of a file with its line, as mistakes are told; without `lines` the file is read for them."""
+    lines = content(path)[1] if lines is None else lines
+    place = f"{path}:{line}" if (line := line_of(where, lines)) else str(path)
+    return f"{place}: {_written(where, lines)}" if where else place
+
+
+def _written(where: Sequence[str], lines: Lines) -> str:
     """Write the name of a field as the file does, which may have a short form for it."""
     first, *others = where
     short = _SHORT.get(first)

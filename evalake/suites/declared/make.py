@@ -162,17 +162,13 @@ class Talk:
         left = self.judging(columns, answered)[len(answered) - 1 :]
         if not left:
             return None
-        asked = self.asked(item.prompt_type, columns)
+        asked = self.prompter.asked(item.prompt_type, columns)
         return Request(item.judge, question(left[0], columns, asked, _text_of(answered[0])), {})
-
-    def asked(self, prompt_type: str, columns: Mapping[str, Any]) -> str:
-        """Write what is asked about a sample."""
-        return self.prompter.asked(prompt_type, columns)
 
     def shown(self, sample: Sample, prompt_type: str | None = None) -> str:
         """Write a sample for people: as a prompt asks about it, or its columns where that cannot be written."""
         try:
-            return self.asked(prompt_type or next(iter(self.file.prompts)), row_of(sample, self.file))
+            return self.prompter.asked(prompt_type or next(iter(self.file.prompts)), row_of(sample, self.file))
         except SuiteError:
             return shown_input(sample)
 
@@ -284,20 +280,15 @@ def _metrics(file: SuiteFile) -> Metrics:
     slices = ("all", "dataset", *(("prompt_type",) if len(file.prompts) > 1 else ()), *file.slices)
     own = tuple(_metric(name, tuple(dict.fromkeys(slices))) for name in file.metrics)
     unmeasured = tuple(name for name in ("input", "answer", "reasons") if name not in file.slices)
+    by_people = Correction(by_answers("right", pl.col("correct")))
     return Metrics(
         own=lambda _: own,
         headline=tuple(metric.name for metric in own),
         repeated=pl.col("correct"),
         unmeasured=unmeasured,
         join_inputs=partial(_with_columns, file),
-        corrected=_corrected(own) if file.judges_by_model else {},
+        corrected={"accuracy": by_people} if file.judges_by_model and "accuracy" in file.metrics else {},
     )
-
-
-def _corrected(own: Sequence[Metric]) -> Mapping[str, Correction]:
-    """Say how people correct what a judge calls right: accuracy alone, which counts nothing else."""
-    right = Correction(by_answers("right", pl.col("correct")))
-    return {metric.name: right for metric in own if metric.name == "accuracy"}
 
 
 def _metric(name: str, slices: tuple[str, ...]) -> Metric:

@@ -27,10 +27,18 @@ def listed(value: Any) -> Any:
 Texts = Annotated[tuple[str, ...], BeforeValidator(listed)]
 
 
+class Message(Part):
+    """A message of a chat: Jinja over the columns of a sample."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
 class Prompt(Part):
     """How a model is asked: Jinja over the columns of a sample, inline or in a file, with worked examples."""
 
     user: str | None = None
+    messages: tuple[Message, ...] = ()  # a whole chat, in place of user; its last message is what is asked
     system: str | None = None
     file: str | None = None  # holds the user's part
     examples: str | None = None  # a table with the columns of the dataset
@@ -39,8 +47,8 @@ class Prompt(Part):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if (self.user is None) == (self.file is None):
-            raise ValueError("give either user, the text, or file, its file")
+        if sum([self.user is not None, self.file is not None, bool(self.messages)]) != 1:
+            raise ValueError("give one of user, the text, file, its file, and messages, a whole chat")
         if self.shots is not None and self.examples is None:
             raise ValueError("shots counts examples: name their file in examples")
         return self

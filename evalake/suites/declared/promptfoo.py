@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,47 +13,28 @@ import yaml
 from evalake.core.errors import EvalakeError, SuiteError
 from evalake.core.files import MEGABYTE, FileRefusedError, Files
 from evalake.sdk.sources import Record, as_text, read_table
-from evalake.suites.declared.lines import Lines, line_of
-from evalake.suites.declared.templates import rendered
+from evalake.suites.declared.formats.values import as_list, as_mapping
+from evalake.suites.declared.lines import Lines, content, placed
+from evalake.suites.declared.promptfoo_assertions import as_scorer, of_row
+from evalake.suites.declared.templates import rendered, variables
 
-_PREFIXES: Mapping[str, str] = {  # how promptfoo and LiteLLM name a provider
-    **{
-        "openai:chat:": "openai/",
-        "openai:": "openai/",
-        "anthropic:messages:": "anthropic/",
-        "anthropic:": "anthropic/",
-    },
-    **{"google:": "gemini/", "vertex:": "vertex_ai/", "azure:chat:": "azure/", "azureopenai:chat:": "azure/"},
-    **{"ollama:chat:": "ollama_chat/", "ollama:completion:": "ollama/", "bedrock:": "bedrock/", "litellm:": ""},
-    **{f"{name}:": f"{name}/" for name in ("mistral", "groq", "openrouter", "deepseek", "xai", "cerebras", "cohere")},
+_PROVIDERS: Mapping[str, str] = {  # how promptfoo and LiteLLM name them
+    **{"google": "gemini", "vertex": "vertex_ai", "azureopenai": "azure", "togetherai": "together_ai", "litellm": ""},
+    **{name: name for name in ("openai", "anthropic", "azure", "ollama", "bedrock", "mistral", "groq", "openrouter")},
+    **{name: name for name in ("deepseek", "xai", "cerebras", "cohere", "perplexity", "replicate")},
 }
 _PARAMETERS = ("temperature", "max_tokens", "top_p", "seed", "stop", "presence_penalty", "frequency_penalty")
 _TOP = {"description", "providers", "targets", "prompts", "tests", "defaultTest", "assertionTemplates", "$schema"}
 _TEST = {"vars", "assert", "description", "threshold", "metadata", "options"}
+_NARROWING = {"provider", "providers", "prompts"}  # of a test: who answers it, which alters no verdict
 _OF_ASSERTION = {"type", "value", "weight", "metric", "threshold", "provider", "$ref"}
-_INCLUDES: Mapping[str, Mapping[str, Any]] = {
-    "contains": {"kind": "includes"},
-    "icontains": {"kind": "includes", "ignore_case": True},
-    "contains-any": {"kind": "includes"},
-    "icontains-any": {"kind": "includes", "ignore_case": True},
-    "contains-all": {"kind": "includes_all"},
-    "icontains-all": {"kind": "includes_all", "ignore_case": True},
-}
-_JAVASCRIPT = re.compile(
-    r"""(?:return\s+)?(?P<not>!)?output(?P<lower>\.toLowerCase\(\))?(?:
-    \.length\s*(?P<compared><=|>=|<|>|===?)\s*(?P<size>\d{1,5})
-    |\.(?P<call>includes|startsWith)\(\s*(?P<quote>['"`])(?P<text>[^'"`\\]+)(?P=quote)\s*\)
-    |\s*===?\s*(?P<quoted>['"`])(?P<whole>[^'"`\\]*)(?P=quoted))\s*;?""",
-    re.VERBOSE,
-)
-_ABOVE_NOTHING = 1e-6  # a Python function's number is right from here: promptfoo asks for more than 0
 
 
 def is_config(given: Any) -> bool:
     """Tell whether a decoded YAML file is a configuration of promptfoo, rather than a suite's file."""
-    if not isinstance(given, Mapping) or given.keys() & {"score", "scorers", "dataset"}:
+    if not isinstance(given, Mapping) or given.keys() & {"score", "scorers", "dataset", "samples"}:
         return False
-    return "tests" in given and bool(given.keys() & {"providers", "targets", "prompts"})
+    return bool(given.keys() & {"providers", "targets"}) or {"tests", "prompts"} <= given.keys()
 
 
 def name_of(path: Path) -> str:
@@ -65,7 +46,7 @@ def name_of(path: Path) -> str:
 def translate(given: Mapping[str, Any], path: Path, lines: Lines) -> tuple[dict[str, Any], list[str]]:
     """Write a configuration as the content of a suite's file; returns it, and what was not understood."""
     config = _Config(given, path, lines)
-    return config.suite(), config.notes
+    return config.suite(), list(config.notes)
 
 
 def _slug(text: str) -> str:
@@ -73,282 +54,285 @@ def _slug(text: str) -> str:
     return plain if not plain or plain[0].isalpha() else f"s_{plain}"
 
 
+def _several(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
 @dataclass
 class _Config:
     given: Mapping[str, Any]
     path: Path
     lines: Lines
-    notes: list[str] = field(default_factory=list)
+    notes: dict[str, None] = field(default_factory=dict)
     scorers: dict[str, dict[str, Any]] = field(default_factory=dict)  # by name
-    judges: list[str] = field(default_factory=list)
-    thresholds: set[Any] = field(default_factory=set)
+    judges: dict[str, None] = field(default_factory=dict)
+    threshold: float | None = None  # the score from which a test passes, where all have the same
 
     def suite(self) -> dict[str, Any]:
-        self._unknown_fields(self.given, _TOP, ())
+        self._unknown(self.given, _TOP)
         models, parameters = self._providers()
-        samples = list(self._samples())
-        judges = {"judges": self.judges} if self.judges else {}
-        if not judges and any(each["kind"] == "judge" for each in self.scorers.values()):
+        prompts = self._prompts()
+        samples = list(self._samples(variables(json.dumps(prompts))))
+        if not self.judges and any(each["kind"] == "judge" for each in self.scorers.values()):
             self.note("llm-rubric names no grader: give one with --judges", "tests")
-        if len(self.thresholds) > 1:
-            self.note("tests have different thresholds: every assertion must hold instead", "tests")
-        threshold = next(iter(self.thresholds)) if len(self.thresholds) == 1 else None
+        if len(self.judges) > 1:
+            self.note(f"each of the graders {', '.join(self.judges)} judges every answer", "tests")
         return {
             "name": name_of(self.path),
             "title": as_text(self.given.get("description")) or "",
             "samples": samples,
-            "prompts": self._prompts(),
+            "prompts": prompts,
             "every_prompt": True,
             "reply": "raw",
             "scorers": list(self.scorers.values()),
             "models": models,
             "parameters": parameters,
-            **judges,
-            **({} if threshold is None else {"pass_from": threshold}),
+            "judges": list(self.judges),
+            "pass_from": self.threshold,
         }
 
     def note(self, what: str, *where: str) -> None:
         """Note what is not understood, once, with its line."""
-        line = line_of(where, self.lines) if where else None
-        place = f"{self.path}:{line}" if line else str(self.path)
-        said = f"{place}: {'.'.join(where)}: {what}" if where else f"{place}: {what}"
-        if said not in self.notes:
-            self.notes.append(said)
+        self.notes.setdefault(f"{placed(self.path, where, self.lines)}: {what}")
 
-    def _unknown_fields(self, given: Mapping[str, Any], known: set[str], where: Sequence[str]) -> None:
-        for name in (each for each in given if each not in known):
-            self.note("not understood, and left out", *where, str(name))
+    def _unknown(self, given: Any, known: set[str], *where: str) -> set[str]:
+        unknown = [str(each) for each in as_mapping(given) if each not in known]
+        for name in unknown:
+            self.note("not understood, and left out", *where, name)
+        return set(unknown)
 
     # Providers and prompts.
 
     def _providers(self) -> tuple[list[str], dict[str, Any]]:
         key = "providers" if "providers" in self.given else "targets"
-        several = self.given.get(key, [])
-        models: dict[str, dict[str, Any]] = {}
-        for number, each in enumerate(several if isinstance(several, list) else [several]):
-            where = (key, str(number))
-            if (model := self._model(each, *where)) is not None:
-                models[model] = self._parameters(model, each, *where)
-        of_all = list(models.values())
-        if all(each == of_all[0] for each in of_all):
-            return list(models), of_all[0] if of_all else {}
-        for model, parameters in models.items():
-            self.note(f'providers differ in parameters: write [models."{model}"] parameters = {parameters}', key)
-        return list(models), {}
+        found: list[tuple[str, dict[str, Any]]] = []
+        for number, each in enumerate(_several(self.given.get(key))):
+            is_file = isinstance(each, str) and re.search(r"^file://.*\.(?:ya?ml|json)$", each)
+            for provider in _several(self._content(each, key, str(number))) if is_file else [each]:
+                if (model := self._model(provider, key, str(number))) is not None:
+                    found.append((model, self._parameters(model, provider, key, str(number))))
+        shared = found[0][1] if found else {}
+        if all(parameters == shared for _, parameters in found):
+            return list(dict(found)), shared
+        for model, parameters in found:
+            written = f'model = "{model}", parameters = {json.dumps(parameters)}'
+            self.note(f"providers differ in parameters: none are sent; write [models.NAME] {written} for it", key)
+        return list(dict(found)), {}
 
     def _model(self, provider: Any, *where: str) -> str | None:
         """Name a provider's model as LiteLLM does."""
-        name = provider
-        if isinstance(provider, Mapping):
-            name = provider.get("id") or (next(iter(provider), None) if len(provider) == 1 else None)
-        for prefix, model in _PREFIXES.items():
-            rest = str(name).removeprefix(prefix)
-            if str(name).startswith(prefix) and rest and (":" not in rest or prefix != "openai:"):
-                return model + rest
+        inner = as_mapping(provider)
+        name = inner.get("id") or next(iter(inner), None) if inner else provider
+        found = re.fullmatch(r"(\w+):(?:(chat|messages|completion|responses):)?(.+)", str(name))
+        whose = _PROVIDERS.get(found[1]) if found else None
+        if found and whose is not None and (found[2] or found[1] == "ollama" or not re.match("[a-z-]+:", found[3])):
+            whose = "ollama_chat" if (found[1], found[2]) == ("ollama", "chat") else whose
+            return f"{whose}/{found[3]}" if whose else found[3]
         self.note(f"the provider {name!r} is not understood: name a model with --models", *where)
         return None
 
     def _parameters(self, model: str, provider: Any, *where: str) -> dict[str, Any]:
-        inner = provider if isinstance(provider, Mapping) and "id" in provider else {}
-        self._unknown_fields(inner, {"id", "label", "config"}, where)
-        config = inner.get("config") or {}
-        for name in (each for each in config if each not in _PARAMETERS):
-            if name in ("apiBaseUrl", "apiHost"):
-                said = f'write [models."{model}"] api_base = "{config[name]}" into evalake.toml'
-            elif "key" in name.lower():
-                said = "keys are read from the environment, never from a file"
-            else:
-                said = "not understood, and left out"
-            self.note(said, *where, "config", name)
+        inner = as_mapping(provider)
+        inner = inner if "id" in inner else as_mapping(next(iter(inner.values()), None))
+        self._unknown(inner, {"id", "label", "config"}, *where)
+        config = as_mapping(inner.get("config"))
+        for name in config.keys() & {"apiBaseUrl", "apiHost"}:
+            self.note(f'write [models."{model}"] api_base = "{config[name]}" into evalake.toml', *where, "config", name)
+        self._unknown(config, {*_PARAMETERS, "apiBaseUrl", "apiHost"}, *where, "config")
         return {name: config[name] for name in _PARAMETERS if name in config}
 
     def _prompts(self) -> dict[str, Any]:
-        several = self.given.get("prompts") or ["{{prompt}}"]
-        found: list[tuple[str, dict[str, Any]]] = []
-        for number, each in enumerate(several if isinstance(several, list) else [several]):
-            label, raw = (
-                (each.get("label"), each.get("raw") or each.get("id")) if isinstance(each, Mapping) else ("", each)
-            )
-            for text in self._texts_of(str(raw), "prompts", str(number)):
-                found.append((_slug(str(label or "")), text))
-        if len(found) == 1:
-            return {"direct": found[0][1]}
-        return {label or f"prompt_{number}": text for number, (label, text) in enumerate(found, start=1)}
+        several = self.given.get("prompts") or "{{prompt}}"
+        if isinstance(several, Mapping) and not several.keys() & {"id", "raw"}:
+            several = [{"raw": raw, "label": label} for raw, label in several.items()]
+        found: dict[str, Any] = {}
+        for number, each in enumerate(_several(several)):
+            inner = as_mapping(each)
+            self._unknown(inner, {"id", "raw", "label"}, "prompts", str(number))
+            name = _slug(str(inner.get("label") or ""))
+            for text in self._texts(str(inner.get("raw") or inner.get("id") or each), "prompts", str(number)):
+                if (prompt := self._prompt(text, "prompts", str(number))) is not None:
+                    found[name if name and name not in found else f"{name or 'prompt'}_{len(found) + 1}"] = prompt
+        return found if len(found) != 1 else {"direct": next(iter(found.values()))}
 
-    def _texts_of(self, raw: str, *where: str) -> Iterator[dict[str, Any]]:
+    def _texts(self, raw: str, *where: str) -> Iterator[str]:
         """Yield the prompts of one entry: inline, of a file, or of the files that a pattern names."""
-        is_path = raw.startswith("file://") or (" " not in raw and re.search(r"\.(?:txt|md|json|j2)$", raw))
-        texts = [raw]
-        if is_path:
-            pattern = raw.removeprefix("file://").removeprefix("./")
-            texts = [text for text in map(self._read, self._files(pattern)) if text is not None]
-            if not texts:
-                self.note(f"there is no prompt {pattern} in the folder of the file", *where)
-        for text in texts:
-            for part in re.split(r"(?m)^---\s*$", text) if is_path else [text]:
-                if part.strip() and (prompt := self._chat(part.strip() if is_path else part, *where)) is not None:
-                    yield prompt
+        files = self._files(raw)
+        if not files and not raw.startswith("file://"):
+            yield raw
+        elif not files:
+            self.note(f"there is no prompt {raw} in the folder of the file", *where)
+        for file in files:
+            text = self._read(file)
+            if text is None or file.suffix not in ("", ".txt", ".md", ".j2", ".json", ".jsonl", ".yaml", ".yml"):
+                self.note(f"the prompt {file.name} is not understood, and left out", *where)
+                continue
+            between = {".txt": r"(?m)^---\s*$", ".jsonl": r"\n"}.get(file.suffix)
+            yield from filter(None, map(str.strip, re.split(between, text) if between else [text]))
 
-    def _chat(self, text: str, *where: str) -> dict[str, Any] | None:
+    def _prompt(self, text: str, *where: str) -> dict[str, Any] | None:
         """Read a prompt: JSON or YAML of messages where it is one, else the user's text."""
-        try:
-            messages = json.loads(text)
-        except ValueError:
+        if not re.match(r"\s*(?:\[\s*\{\s*\"|- +role:)", text):
             return {"user": text}
-        match messages:
-            case [{"role": "user", "content": str(user)}]:
-                return {"user": user}
-            case [{"role": "system", "content": str(system)}, {"role": "user", "content": str(user)}]:
-                return {"system": system, "user": user}
-            case [*_]:
-                self.note("a chat of more than a system's and a user's message is not understood", *where)
-                return None
-        return {"user": text}
+        try:
+            messages = json.loads(text) if text.lstrip().startswith("[") else yaml.safe_load(text)
+            return {"messages": [{"role": each["role"], "content": _spoken(each["content"])} for each in messages]}
+        except (ValueError, LookupError, TypeError, RecursionError, yaml.YAMLError):
+            self.note("messages that are not plain texts are not understood: left out", *where)
+            return None
 
-    def _files(self, pattern: str) -> list[Path]:
+    # Files beside the configuration: what leads out of its folder is not there.
+
+    def _files(self, named: str) -> list[Path]:
         folder = self.path.resolve().parent
-        if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
+        pattern = named.removeprefix("file://").removeprefix("./")
+        if len(pattern) > 250 or "\n" in pattern or Path(pattern).is_absolute() or ".." in Path(pattern).parts:
             return []
-        return sorted(each for each in folder.glob(pattern) if each.is_file())
+        try:
+            found = sorted(each.resolve() for each in folder.glob(pattern) if each.is_file())
+        except (ValueError, IndexError, NotImplementedError):  # no pattern
+            return []
+        return [each for each in found if each.is_relative_to(folder)]
 
     def _read(self, path: Path) -> str | None:
         try:
-            return Files(self.path.resolve().parent, MEGABYTE).read(path).decode("utf-8")
+            return Files(self.path.resolve().parent, MEGABYTE).read(path).decode("utf-8-sig")
         except (FileRefusedError, UnicodeDecodeError):
             return None
 
+    def _content(self, named: Any, *where: str) -> Any:
+        """Decode the YAML or JSON files that a path or a pattern names: one as it is, several as one list."""
+        files = [file for name in _several(named) for file in self._files(str(name))]
+        if not files:
+            self.note(f"there is no file {named} in the folder of the file", *where)
+        read: list[Any] = []
+        for file in files:
+            try:
+                lines = (self._read(file) or "").splitlines() if file.suffix == ".jsonl" else None
+                read += [content(file)[0]] if lines is None else [json.loads(line) for line in lines if line.strip()]
+            except (SuiteError, ValueError, RecursionError) as error:
+                self.note(f"{file.name} is not understood: {error}", *where)
+        return read[0] if len(read) == 1 else [each for one in read for each in _several(one)]
+
     # Tests become samples, and each assertion a scorer with what it expects in the sample's target.
 
-    def _samples(self) -> Iterator[dict[str, Any]]:
-        usual = self.given.get("defaultTest") or {}
-        if not isinstance(usual, Mapping):
-            self.note("not understood, and left out", "defaultTest")
-            usual = {}
-        self._unknown_fields(usual, _TEST, ("defaultTest",))
-        tests = list(self._tests())
-        names = {name for test, _ in tests for name in self._vars(test, usual)}
+    def _samples(self, asked: set[str]) -> Iterator[dict[str, Any]]:
+        usual = self.given.get("defaultTest")
+        usual = as_mapping(self._content(usual, "defaultTest") if isinstance(usual, str) else usual)
+        blind = self._is_blinding(usual, "defaultTest")
+        tests = [(test, where, self._vars(test, usual, *where)) for test, where in self._tests()]
+        names = {name for _, _, given in tests for name in given}
+        for name in sorted(asked - names):
+            self.note(f"no test has the var {name}: it is empty", "prompts")
+        thresholds = {_least(test, usual) for test, _, _ in tests}
+        if len(thresholds) > 1:
+            self.note("thresholds differ: the tests that have one get no verdict", "tests")
+        else:
+            self.threshold = next(iter(thresholds), None)
         number = 0
-        for test, where in tests:
-            for given in self._expanded(self._vars(test, usual), test, usual):
+        for test, where, several in tests:
+            unseen = self._is_blinding(test, *where) or blind
+            unseen = unseen or _least(test, usual) != self.threshold
+            for given in self._expanded(several, *where):
                 number += 1
-                asserted = self._asserted(usual, ("defaultTest",), given, {})
-                asserted = self._asserted(test, where, given, asserted)
+                asserted = self._asserted(usual, given, {}, unseen, "defaultTest")
+                asserted = self._asserted(test, given, asserted, unseen, *where)
                 if not asserted:
                     self.note("no assertion that is understood: left out", *where)
                     continue
-                self.thresholds.add(test.get("threshold", usual.get("threshold")))
-                metadata = {**(usual.get("metadata") or {}), **(test.get("metadata") or {})}
                 yield {
-                    **metadata,
-                    **dict.fromkeys(names),
+                    **as_mapping(usual.get("metadata")),
+                    **as_mapping(test.get("metadata")),
+                    **dict.fromkeys(names | asked),
                     **given,
                     **({"description": test["description"]} if test.get("description") else {}),
                     "sample_id": f"test_{number}",
                     "target": asserted,
                 }
 
-    def _tests(self) -> Iterator[tuple[Mapping[str, Any], tuple[str, ...]]]:
-        tests = self.given["tests"]
-        for number, each in enumerate(tests if isinstance(tests, list) else [tests]):
-            where = ("tests", str(number)) if isinstance(tests, list) else ("tests",)
-            if isinstance(each, str):
-                for test in self._tests_in(each, *where):
-                    yield test, where
-            elif isinstance(each, Mapping):
-                self._unknown_fields(each, _TEST, where)
-                self._unknown_fields(each.get("options") or {}, {"provider"}, (*where, "options"))
-                yield each, where
-            else:
-                self.note("not understood, and left out", *where)
+    def _is_blinding(self, test: Mapping[str, Any], *where: str) -> bool:
+        """Tell whether a test says something unknown by which it is asked or judged: then it has no verdict."""
+        unknown = self._unknown(test, _TEST, *where) - _NARROWING
+        return bool(self._unknown(test.get("options"), {"provider"}, *where, "options") or unknown)
 
-    def _tests_in(self, name: str, *where: str) -> Iterator[Mapping[str, Any]]:
+    def _tests(self) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
+        tests = self.given.get("tests")
+        for number, each in enumerate(_several(tests)):
+            where = ("tests", str(number)) if isinstance(tests, list) else ("tests",)
+            named = as_mapping(each).get("path", each)
+            for test in self._tests_in(named, *where) if isinstance(named, str) else [each]:
+                if isinstance(test, dict):
+                    yield test, where
+                else:
+                    self.note("not understood, and left out", *where)
+
+    def _tests_in(self, name: str, *where: str) -> Iterator[Any]:
         """Read tests of a file: a table whose columns are vars, and whose `__expected` columns are assertions."""
-        pattern = name.removeprefix("file://").removeprefix("./")
-        files = self._files(pattern)
-        if not files:
-            self.note(f"there is no file {pattern} in the folder of the file", *where)
-        for file in files:
-            if file.suffix in (".yaml", ".yml", ".json"):
-                read = yaml.safe_load(self._read(file) or "")
-                yield from (each for each in (read if isinstance(read, list) else [read]) if isinstance(each, Mapping))
-                continue
-            try:
-                records = list(read_table(file, ()))
-            except EvalakeError as error:
-                self.note(str(error), *where)
-                continue
-            for record in records:
+        files = self._files(name)
+        if not files or files[0].suffix in (".yaml", ".yml", ".json", ".jsonl"):
+            yield from _several(self._content(name, *where))
+            return
+        try:
+            for record in (record for file in files for record in read_table(file, ())):
                 if isinstance(record, Record):
-                    yield self._of_row(record.values, *where)
+                    yield of_row(record.values)
                 else:
                     self.note(f"{record.where}: {record.reason}", *where)
+        except EvalakeError as error:
+            self.note(str(error), *where)
 
-    def _of_row(self, row: Mapping[str, Any], *where: str) -> Mapping[str, Any]:
-        asserted = []
-        for name, value in row.items():
-            if name.startswith("__expected") and value:
-                kind, colon, rest = str(value).partition(":")
-                is_typed = bool(colon) and re.fullmatch(r"[a-z-]+(?:\([\d.]+\))?", kind) is not None
-                named = re.fullmatch(r"([a-z-]+)\(([\d.]+)\)", kind)
-                typed: dict[str, Any] = {"type": kind, "value": rest.strip()}
-                if named:
-                    typed |= {"type": named[1], "threshold": float(named[2])}
-                asserted.append(typed if is_typed else {"type": "equals", "value": value})
-            elif name.startswith("__") and not name.startswith("__expected"):
-                self.note(f"the column {name} is not understood", *where)
-        return {"vars": {n: v for n, v in row.items() if not n.startswith("__")}, "assert": asserted}
+    def _vars(self, test: Mapping[str, Any], usual: Mapping[str, Any], *where: str) -> dict[str, Any]:
+        own = test.get("vars")
+        read = self._content(own, *where, "vars") if isinstance(own, str | list) else own
+        return {**as_mapping(usual.get("vars")), **as_mapping(read)}
 
-    @staticmethod
-    def _vars(test: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-        inner = test.get("vars") if isinstance(test.get("vars"), Mapping) else {}
-        return {**(usual.get("vars") or {}), **(inner or {})}
-
-    def _expanded(
-        self, given: Mapping[str, Any], test: Mapping[str, Any], usual: Mapping[str, Any]
-    ) -> Iterator[dict[str, Any]]:
-        """Yield a test's vars: one set for each combination of values where a var lists several."""
-        lists = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
+    def _expanded(self, several: Mapping[str, Any], *where: str) -> Iterator[dict[str, Any]]:
+        """Yield a test's vars: one set for each combination of texts, where a var lists or names several."""
+        lists = {}
+        for name, value in several.items():
+            texts = value if isinstance(value, list) and value and isinstance(value[0], str) else [value]
+            lists[name] = [each for text in texts for each in self._text_or_file(text, *where, "vars", name)]
         for values in itertools.product(*lists.values()):
-            yield {name: self._file_value(value) for name, value in zip(lists, values, strict=True)}
+            given = dict(zip(lists, values, strict=True))
+            yield {name: _nested(value, given) for name, value in given.items()}
 
-    def _file_value(self, value: Any) -> Any:
+    def _text_or_file(self, value: Any, *where: str) -> list[Any]:
         if not isinstance(value, str) or not value.startswith("file://"):
-            return value
-        files = self._files(value.removeprefix("file://").removeprefix("./"))
-        text = self._read(files[0]) if len(files) == 1 and files[0].suffix in (".txt", ".md", ".json") else None
-        if text is None:
-            self.note(f"the file {value} cannot be read as text", "tests")
-        return text
+            return [value.removesuffix("\n") if isinstance(value, str) else value]
+        files = [file for file in self._files(value) if file.suffix in ("", ".txt", ".md", ".json")]
+        read = [text.strip() for file in files if (text := self._read(file)) is not None]
+        if not read:
+            self.note(f"the file {value} cannot be read as text", *where)
+        return read or [None]
 
     def _asserted(
-        self, test: Mapping[str, Any], where: tuple[str, ...], given: Mapping[str, Any], before: Mapping[str, Any]
+        self, test: Mapping[str, Any], given: Mapping[str, Any], before: Mapping[str, Any], blind: bool, *where: str
     ) -> dict[str, Any]:
         """Add what a test's assertions expect, by scorer."""
         expected = dict(before)
-        grader = ((test.get("options") or {}) if isinstance(test.get("options"), Mapping) else {}).get("provider")
-        if grader is not None:
+        if (grader := as_mapping(test.get("options")).get("provider")) is not None:
             self._grader(grader, *where, "options", "provider")
-        for number, each in enumerate(test.get("assert") or []):
+        for number, each in enumerate(_several(test.get("assert"))):
             place = (*where, "assert", str(number))
             for assertion in self._flattened(each, *place):
                 if assertion.get("weight") == 0:
                     self.note("weight 0 decides nothing: left out", *place)
                     continue
-                scorer, value = self._scorer(assertion, given, *place)
+                known = not blind and not self._unknown(assertion, _OF_ASSERTION, *place)
+                scorer, value = self._scorer(assertion, given, known, *place)
                 expected[self._called(scorer, assertion, expected)] = value
         return expected
 
     def _flattened(self, each: Any, *where: str) -> Iterator[Mapping[str, Any]]:
-        if isinstance(each, Mapping) and isinstance(each.get("$ref"), str):
-            template = (self.given.get("assertionTemplates") or {}).get(each["$ref"].rpartition("/")[2])
-            each = {**(template or {}), **{name: value for name, value in each.items() if name != "$ref"}}
-        if not isinstance(each, Mapping) or "type" not in each:
+        if isinstance(each, dict) and isinstance(each.get("$ref"), str):
+            template = as_mapping(self.given.get("assertionTemplates")).get(each["$ref"].rpartition("/")[2])
+            each = {**as_mapping(template), **each}
+        if not isinstance(each, dict) or "type" not in each:
             yield {"type": "unknown", "value": each}
-        elif each["type"] == "assert-set" and "threshold" not in each:
-            for inner in each.get("assert") or []:
+        elif each["type"] == "assert-set" and not each.keys() & {"threshold", "weight"}:
+            for inner in as_list(each.get("assert")):
                 yield from self._flattened(inner, *where)
         else:
-            self._unknown_fields(each, _OF_ASSERTION, where)
             yield each
 
     def _called(self, scorer: dict[str, Any], assertion: Mapping[str, Any], used: Mapping[str, Any]) -> str:
@@ -364,21 +348,23 @@ class _Config:
         raise AssertionError
 
     def _scorer(
-        self, assertion: Mapping[str, Any], given: Mapping[str, Any], *where: str
+        self, assertion: Mapping[str, Any], given: Mapping[str, Any], known: bool, *where: str
     ) -> tuple[dict[str, Any], Any]:
         """Write an assertion as a scorer, and what it expects of this sample."""
-        kind = str(assertion["type"])
+        kind, value = str(assertion["type"]), assertion.get("value")
         plain = kind.removeprefix("not-")
-        shared: dict[str, Any] = {"weight": assertion.get("weight", 1)}
-        if plain != kind:
-            shared["negate"] = True
+        shared = {"weight": assertion.get("weight", 1), **({"negate": True} if plain != kind else {})}
         try:
-            value = self._filled(assertion.get("value"), given)
-            scorer, expected = self._understood(plain, value, assertion, *where)
-        except (SuiteError, re.error, KeyError, ValueError, TypeError) as error:
+            if not known:
+                raise KeyError(kind)
+            read = value if plain in ("python", "javascript") else self._text_or_file(value, *where)[0]
+            if assertion.get("provider") is not None:
+                self._grader(assertion["provider"], *where, "provider")
+            scorer, expected = as_scorer(plain, self._filled(read, given), assertion)
+        except (SuiteError, re.error, yaml.YAMLError, LookupError, ValueError, TypeError, RecursionError) as error:
             why = f" ({error})" if isinstance(error, SuiteError | re.error) else ""
             self.note(f"{kind} is not understood: no verdict is given where everything else holds{why}", *where)
-            return {"kind": "unknown", "weight": shared["weight"]}, as_text(assertion.get("value")) or kind
+            return {"kind": "unknown", "weight": shared["weight"]}, as_text(value) or kind
         return {**shared, **scorer}, expected
 
     def _filled(self, value: Any, given: Mapping[str, Any]) -> Any:
@@ -386,93 +372,26 @@ class _Config:
             return rendered(value, given) if "{{" in value or "{%" in value else value
         return [self._filled(each, given) for each in value] if isinstance(value, list) else value
 
-    def _understood(
-        self, kind: str, value: Any, assertion: Mapping[str, Any], *where: str
-    ) -> tuple[dict[str, Any], Any]:
-        """Give the scorer of an assertion and what it expects. Raises KeyError where there is none."""
-        if kind in _INCLUDES:
-            several = value.split(",") if isinstance(value, str) and kind.endswith(("-any", "-all")) else value
-            texts = (
-                [str(each).strip() if several is not value else each for each in several]
-                if isinstance(several, list)
-                else as_text(several)
-            )
-            if not texts:
-                raise KeyError(kind)
-            return dict(_INCLUDES[kind]), texts
-        if kind == "equals":
-            return {"kind": "equals"}, [value] if isinstance(value, dict | list) else _as_javascript(value)
-        if kind == "starts-with":
-            return {"kind": "starts_with"}, _as_javascript(value)
-        if kind == "regex":
-            return {"kind": "regex"}, _python_pattern(str(value))
-        if kind in ("is-json", "contains-json"):
-            schema = yaml.safe_load(value) if isinstance(value, str) else value
-            return {"kind": "is_json" if kind == "is-json" else "has_json"}, True if schema is None else dict(schema)
-        if kind == "levenshtein":
-            return {"kind": "distance", "within": int(assertion.get("threshold", 5))}, _as_javascript(value)
-        if kind == "python" and isinstance(value, str) and value.startswith("file://"):
-            name, _, function = value.removeprefix("file://").removeprefix("./").partition(":")
-            threshold = max(float(assertion.get("threshold", _ABOVE_NOTHING)), _ABOVE_NOTHING)
-            return {"kind": "python", "function": f"{name}:{function or 'get_assert'}", "threshold": threshold}, True
-        if kind == "javascript":
-            return _javascript(str(value).strip())
-        if kind == "llm-rubric":
-            return self._judge(value, assertion, *where)
-        raise KeyError(kind)
-
-    def _judge(self, value: Any, assertion: Mapping[str, Any], *where: str) -> tuple[dict[str, Any], Any]:
-        if assertion.get("provider") is not None:
-            self._grader(assertion["provider"], *where, "provider")
-        form = {"reason": "text", "pass": "yes/no"}
-        scored: dict[str, Any] = {}
-        if "threshold" in assertion:
-            form, scored = {"reason": "text", "score": "0.0..1.0"}, {"threshold": float(assertion["threshold"])}
-        return {"kind": "judge", "rubric": "", "form": form, **scored}, as_text(value)
-
     def _grader(self, provider: Any, *where: str) -> None:
-        model = self._model(provider.get("text", provider) if isinstance(provider, Mapping) else provider, *where)
-        if model is not None:
+        provider = as_mapping(provider).get("text", provider)
+        if (model := self._model(provider, *where)) is not None:
             self._parameters(model, provider, *where)
-            if model not in self.judges:
-                self.judges.append(model)
+            self.judges.setdefault(model)
 
 
-def _as_javascript(value: Any) -> str:
-    """Write a value as JavaScript's String() does."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    text = as_text(value)
-    return "" if text is None else text
+def _least(test: Mapping[str, Any], usual: Mapping[str, Any]) -> float | None:
+    """Find the score from which a test passes; None where every assertion must hold."""
+    given = test.get("threshold", usual.get("threshold"))
+    return given if isinstance(given, int | float) else None
 
 
-def _python_pattern(pattern: str) -> str:
-    """Write a regular expression of JavaScript for Python: `$` is the very end, classes are of ASCII."""
-    named = re.sub(r"\(\?<(?![=!])", "(?P<", pattern)
-    parts = re.findall(r"\\.|\[(?:\\.|[^\]\\])*\]|.", named, re.DOTALL)
-    written = "(?a)" + "".join("\\Z" if part == "$" else part for part in parts)
-    re.compile(written)
-    return written
+def _nested(value: Any, given: Mapping[str, Any]) -> Any:
+    """Put other vars where a var names them."""
+    if not isinstance(value, str):
+        return value
+    return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda named: str(given.get(named[1], named[0])), value)
 
 
-def _javascript(code: str) -> tuple[dict[str, Any], Any]:
-    """Give the scorer of the plainest JavaScript: a length, a text in it, its beginning, or the whole text."""
-    found = _JAVASCRIPT.fullmatch(code)
-    if found is None:
-        raise KeyError(code)
-    negated = {"negate": True} if found["not"] else {}
-    folded = {"ignore_case": True} if found["lower"] else {}
-    if found["compared"] and not negated:
-        size, compared = int(found["size"]), found["compared"]
-        low = size + (compared == ">") if compared[0] in ">=" else 0
-        high = "" if compared[0] == ">" else size - (compared == "<")
-        if high == -1:
-            raise KeyError(code)
-        return {"kind": "regex"}, rf"\A[\s\S]{{{low},{high}}}\Z"
-    if found["call"] == "includes" and (not folded or found["text"] == found["text"].lower()):
-        return {"kind": "includes", **folded, **negated}, found["text"]
-    if found["call"] == "startsWith" and not folded:
-        return {"kind": "starts_with", **negated}, found["text"]
-    if found["whole"] is not None and not folded and not negated:
-        return {"kind": "equals"}, found["whole"]
-    raise KeyError(code)
+def _spoken(content: Any) -> str:
+    """Read a message's text, plain or in parts. Raises TypeError where it is none."""
+    return "\n".join([part["text"] for part in content] if isinstance(content, list) else [content])

@@ -7,7 +7,7 @@ from typing import Any
 from evalake.core.errors import SuiteError
 from evalake.core.files import MEGABYTE, FileRefusedError, Files
 from evalake.suites.declared.file import SuiteFile
-from evalake.suites.declared.parts import Prompt
+from evalake.suites.declared.parts import Message, Prompt
 from evalake.suites.declared.samples import example_rows
 from evalake.suites.declared.templates import rendered
 
@@ -23,9 +23,9 @@ def inside(file: SuiteFile, name: str) -> Path:
 
 
 def text_of(file: SuiteFile, prompt: Prompt) -> str:
-    """Find the user's part of a prompt, inline or in its file."""
+    """Find the user's part of a prompt, inline or in its file: the last message of a chat."""
     if prompt.file is None:
-        return prompt.user or ""
+        return prompt.user or prompt.messages[-1].content
     path = inside(file, prompt.file)
     try:
         return Files(path.parent, MEGABYTE).read(path).decode("utf-8")
@@ -50,7 +50,8 @@ class Prompter:
         for example in self._of(prompt_type, prompt, columns):
             messages.append({"role": "user", "content": rendered(text, example)})
             messages.append({"role": "assistant", "content": rendered(prompt.answer, example)})
-        messages.append({"role": "user", "content": rendered(text, columns)})
+        chat = prompt.messages or (Message(role="user", content=text),)
+        messages += [{"role": each.role, "content": rendered(each.content, columns)} for each in chat]
         return tuple(messages)
 
     def flaw(self, columns: Mapping[str, Any]) -> str | None:

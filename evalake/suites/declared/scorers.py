@@ -15,6 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import yaml
+
 from evalake.core.errors import SuiteError
 from evalake.core.hashing import content_hash
 from evalake.sdk.json_in_text import refuse_constant
@@ -28,6 +30,7 @@ VERSION = 1
 """Changes whenever a scorer or a reader of replies can give another value for the same reply."""
 
 MOST_BRACES = 500  # that are looked at in a reply
+LONGEST_YAML = 2000  # letters of an object that is no JSON
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = re.compile(f"[{re.escape(string.punctuation)}“”‘’…–—]")
 
@@ -155,7 +158,7 @@ def _has_json(scorer: Scorer, case: Case) -> Scored:
 
 
 def _objects_in(text: str) -> Iterator[Any]:
-    """Yield the JSON objects in a text, as far as few braces before them begin none."""
+    """Yield the objects in a text, as JSON or, where they are short, as YAML writes them: `{'a': 1,}` is one, too."""
     decoder, start = json.JSONDecoder(parse_constant=refuse_constant), text.find("{")
     for _ in range(MOST_BRACES):
         if start < 0:
@@ -163,16 +166,31 @@ def _objects_in(text: str) -> Iterator[Any]:
         try:
             value, start = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
-            start += 1
-        else:
+            value, start = _yaml_object(text[start : start + LONGEST_YAML]), start + 1
+        if value is not None:
             yield value
         start = text.find("{", start)
+
+
+def _yaml_object(text: str) -> Any:
+    """Read the object that a text begins with, up to its closing brace; None where it is none."""
+    depth = 0
+    for end, letter in enumerate(text, start=1):
+        depth += (letter == "{") - (letter == "}")
+        if depth == 0:
+            try:
+                return yaml.load(text[:end], Loader=yaml.CSafeLoader)
+            except (yaml.YAMLError, ValueError, RecursionError):
+                return None
+    return None
 
 
 def _by_schema(values: Sequence[Any], case: Case) -> Scored:
     """Check values against the JSON schema that is expected, where one is: one that fits is enough."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError, best_match
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
 
     schema = next((each for each in case.expected if isinstance(each, dict)), None)
     if schema is None:
@@ -181,7 +199,11 @@ def _by_schema(values: Sequence[Any], case: Case) -> Scored:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         raise SuiteError(f"the expected value is no JSON schema: {error.message}") from error
-    flaws = [best_match(Draft202012Validator(schema).iter_errors(value)) for value in values]
+    validator = Draft202012Validator(schema, registry=Registry())  # which fetches nothing
+    try:
+        flaws = [best_match(validator.iter_errors(value)) for value in values]
+    except (Unresolvable, RecursionError) as error:
+        raise SuiteError(f"the expected JSON schema refers to what is not in it: {error}") from error
     return Scored(1.0) if None in flaws else Scored(0.0, flaws[0].message)
 
 

@@ -1,7 +1,7 @@
 """Find out which tool wrote a file of results, and read it."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ KNOWN = (
     "scores, and tables with columns named by a mapping (FILE?input=COLUMN&reply=COLUMN&score=COLUMN)"
 )
 _OTHERWISE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+_IN_A_FOLDER = ("*.eval", "samples_*.jsonl", "*_samples.jsonl", "????-??-??T*_*.json")  # the last: Inspect's in JSON
 _ZIP = b"PK\x03\x04"
 _BEGINNING = 4096  # bytes by which a file is told from recorded results
 
@@ -61,10 +62,7 @@ def _read(file: Path, content: bytes) -> list[ToolResults] | None:
     if not content[:_BEGINNING].lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
         return None
     first = content.partition(b"\n")[0]
-    try:
-        line = json.loads(first.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        line = None
+    line = _decoded(first)
     if lm_eval.is_sample(line):
         return [_read_samples(file, content)]
     if openai_evals.is_spec(line):
@@ -73,10 +71,9 @@ def _read(file: Path, content: bytes) -> list[ToolResults] | None:
         return every_eval_ever.read(_lines_of(file, content), _aggregate_of(file), file.name)
     if line is not None and content.strip() != first.strip():
         return None  # JSON Lines
-    try:
-        document = json.loads(content.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        return None
+    document = _decoded(content)
+    if isinstance(document, list) and document and lm_eval.is_sample(document[0]):
+        return [_read_samples(file, content)]
     if inspect_log.is_document(document):
         return [inspect_log.read_document(document, file.name)]
     if records.is_mlflow(document):
@@ -88,6 +85,20 @@ def _read(file: Path, content: bytes) -> list[ToolResults] | None:
     return [] if lm_eval.is_results(document) or every_eval_ever.is_aggregate(document) else None
 
 
+def _beside(file: Path) -> Iterator[tuple[Path, Any]]:
+    """Yield the JSON files beside a file, decoded; what is none or too large is passed over."""
+    for other in sorted(file.parent.glob("*.json")):
+        with suppress(SourceError):
+            yield other, read_json(read_file(other), str(other))
+
+
+def _decoded(content: bytes) -> Any:
+    try:
+        return read_json(content, "it")
+    except SourceError:
+        return None
+
+
 def _may_be_table(file: Path) -> bool:
     suffix = Path(file.name.partition("?")[0]).suffix.lower()
     return suffix in TABLE_SUFFIXES or "?" in file.name
@@ -96,9 +107,8 @@ def _may_be_table(file: Path) -> bool:
 def _files(files: Sequence[Path]) -> Iterator[Path]:
     for file in files:
         if file.is_dir():
-            yield from sorted(each for each in file.rglob("*.eval") if each.is_file())
-            yield from sorted(each for each in file.rglob("samples_*.jsonl") if each.is_file())
-            yield from sorted(each for each in file.rglob("*_samples.jsonl") if each.is_file())
+            for pattern in _IN_A_FOLDER:
+                yield from sorted(each for each in file.rglob(pattern) if each.is_file())
         else:
             yield file
 
@@ -117,8 +127,7 @@ def _read_samples(file: Path, content: bytes) -> ToolResults:
 
 def _aggregate_of(file: Path) -> Mapping[str, Any] | None:
     """Find the aggregate that names a file of instances, beside it."""
-    for other in sorted(file.parent.glob("*.json")):
-        document = read_json(read_file(other), str(other))
+    for _, document in _beside(file):
         if every_eval_ever.is_aggregate(document):
             named = (document.get("detailed_evaluation_results") or {}).get("file_path", "")
             if str(named).rpartition("/")[2] == file.name:
@@ -129,8 +138,7 @@ def _aggregate_of(file: Path) -> Mapping[str, Any] | None:
 def _results_of(file: Path) -> tuple[Mapping[str, Any], str]:
     """Find the results file of a samples file: of those beside it the one that shares most of its name's ending."""
     found = []
-    for other in sorted(file.parent.glob("*results*.json")):
-        document = read_json(read_file(other), str(other))
+    for other, document in _beside(file):
         if lm_eval.is_results(document) and (task := lm_eval.task_of(file.stem, document)):
             found.append((_common_ending(file.stem, other.stem), len(task), document, task))
     if not found:

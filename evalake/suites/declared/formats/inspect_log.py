@@ -2,13 +2,17 @@
 
 import io
 import json
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import comb
+from statistics import fmean, median, mode
 from typing import Any, cast
 
 from evalake.core.errors import SourceError
+from evalake.core.files import MEGABYTE
 from evalake.core.hashing import content_hash
 from evalake.models.request import Reply, Request
 from evalake.sdk.tool_results import (
@@ -39,6 +43,7 @@ else:
     from backports.zstd import zipfile
 
 LARGEST_MEMBER = 256 * 2**20  # bytes of a member when unpacked
+TIGHTEST = 500  # how many times its packed size a large member may unpack to
 LARGEST_IN_ALL = 2 * 2**30  # bytes of all members that are read
 MOST_MEMBERS = 200_000
 LONGEST_NAME = 60  # characters of the name of a variant
@@ -47,6 +52,12 @@ _HEADER, _START, _SAMPLES = "header.json", "_journal/start.json", "samples/"
 _ATTACHMENT = "attachment://"
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 _MEANS = ("accuracy", "mean")
+_REDUCERS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "mean": fmean,
+    "median": median,
+    "mode": mode,
+    "max": max,
+}
 # Events that hold nothing but what samples and their messages hold, or say where others begin and end
 _KEPT = frozenset({"model", "tool", "score", "sample_init", "state", "span_begin", "span_end", "step"})
 _FINISHES: Mapping[str | None, str] = {"max_tokens": "length", "model_length": "length"}  # as providers say it
@@ -108,7 +119,8 @@ class _Members:
 
     def read(self, member: str) -> Mapping[str, Any]:
         """Read and decode a member. Raises SourceError where it is too large or no JSON object."""
-        most = min(LARGEST_MEMBER, self.left)
+        packed = self.archive.NameToInfo[member].compress_size
+        most = min(LARGEST_MEMBER, self.left, max(16 * MEGABYTE, packed * TIGHTEST))
         with self.archive.open(member) as stream:
             content = stream.read(most + 1)
         if len(content) > most:
@@ -121,13 +133,15 @@ class _Members:
 
 
 def _read_log(header: Mapping[str, Any], logged: Iterator[Mapping[str, Any]], name: str) -> ToolResults:
-    evaluation = as_mapping(header.get("eval"))
+    evaluation, results = as_mapping(header.get("eval")), as_mapping(header.get("results"))
+    if only := as_text(as_mapping(results.get("scorer")).get("name")):  # version 1 has one scorer
+        results = {"scores": [{"name": only, "scorer": only, "metrics": results.get("metrics")}]}
     task, model = as_text(evaluation.get("task")), as_text(evaluation.get("model"))
     if not task or not model:
         raise SourceError(f"{name} is no log of Inspect: it names no task or no model")
     left_over: Counter[str] = Counter()
     address = as_text(evaluation.get("model_base_url"))
-    expected = [as_text(as_mapping(each).get("name")) for each in as_list(evaluation.get("scorers"))]
+    expected = [only, *(as_text(as_mapping(each).get("name")) for each in as_list(evaluation.get("scorers")))]
     read = (_sample(each, model, address, [e for e in expected if e], left_over, name) for each in logged)
     variant = _variant(evaluation) or "direct"
     samples = decide([replace(each, prompt_variant=variant) for each in read])
@@ -143,7 +157,7 @@ def _read_log(header: Mapping[str, Any], logged: Iterator[Mapping[str, Any]], na
         task_id=as_text(evaluation.get("task_id")) or "",
         dataset=as_text(dataset.get("name")) or task.rpartition("/")[2],
         samples=samples,
-        headlines=_headlines(as_mapping(header.get("results")), samples, model, reducers),
+        headlines=_headlines(results, samples, model, reducers),
         left_over=left_over,
     )
 
@@ -167,7 +181,8 @@ def _sample(
     asked = messages[:-1] if messages and messages[-1]["role"] == "assistant" else messages
     error = as_text(as_mapping(logged.get("error")).get("message")) or _limit(logged)
     answer = _reply(output, logged, turns, model)
-    scores = [each for named in as_mapping(logged.get("scores")).items() for each in _scores(*named)]
+    scored = logged.get("scores", {(*scorers, "score")[0]: one} if (one := logged.get("score")) else None)
+    scores = [each for named in as_mapping(scored).items() for each in _scores(*named)]
     if not scores and answer.text is not None and error is None:
         error = "no scorer has scored it"
     if not scores:
@@ -206,7 +221,7 @@ def _attached(value: Any, attached: Mapping[str, Any]) -> Any:
 
 def _limit(logged: Mapping[str, Any]) -> str | None:
     limit = as_mapping(logged.get("limit"))
-    reached = limit and not as_mapping(logged.get("scores"))
+    reached = limit and not logged.get("scores", logged.get("score"))
     return f"the {limit.get('type')} limit of {limit.get('limit')} was reached" if reached else None
 
 
@@ -311,20 +326,37 @@ def _headlines(
     headlines = []
     for entry in map(as_mapping, as_list(results.get("scores"))):
         scorer, name = str(entry.get("scorer")), str(entry.get("name"))
-        averaged = (entry.get("reducer") or next(iter(reducers), "mean")) == "mean"
-        values = _by_sample(samples, scorer if name == scorer else f"{scorer}.{name}") if averaged else []
+        reducer = str(entry.get("reducer") or next(iter(reducers), "mean"))
+        values = _by_sample(samples, scorer if name == scorer else f"{scorer}.{name}", reducer)
         for metric in map(as_mapping, as_mapping(entry.get("metrics")).values()):
             said, what = as_score(metric.get("value")), str(metric.get("name")).rpartition("/")[2]
-            ours = mean(values) if what in _MEANS else standard_error(values) if what == "stderr" else None
+            ours = mean(values) if what in _MEANS else None
+            if what in ("stderr", "std") and values:  # 0 of one sample, as Inspect has it
+                ours = (standard_error(values) or 0.0) * (1 if what == "stderr" else len(values) ** 0.5)
             if said is not None:
-                headlines.append(Headline(f"{what} of {name} by {model}", said, None if metric.get("params") else ours))
+                over = "" if reducer == "mean" else f" ({reducer})"
+                ours = None if metric.get("params") else ours
+                headlines.append(Headline(f"{what} of {name}{over} by {model}", said, ours))
     return headlines
 
 
-def _by_sample(samples: Sequence[ToolSample], scorer: str) -> list[float]:
+def _by_sample(samples: Sequence[ToolSample], scorer: str, reducer: str) -> list[float]:
+    """List each sample's value over its epochs; nothing where the reducer is not known here."""
     values: dict[str, list[float]] = {}
     for sample in samples:
         for each in sample.scores:
             if each.scorer == scorer and each.score is not None:
                 values.setdefault(sample.sample_id, []).append(each.score)
-    return [sum(each) / len(each) for each in values.values()]
+    reduced = [_reduced(each, reducer) for each in values.values()]
+    return [each for each in reduced if each is not None] if None not in reduced else []
+
+
+def _reduced(values: Sequence[float], reducer: str) -> float | None:
+    if reducer in _REDUCERS:
+        return float(_REDUCERS[reducer](values))
+    if found := re.fullmatch(r"(at_least|pass_at)_(\d{1,4})", reducer):
+        n, k, hits = len(values), int(found[2]), sum(value >= 1 for value in values)
+        if found[1] == "at_least":
+            return float(hits >= k)
+        return 1 - comb(n - hits, k) / comb(n, k) if 0 < k <= n else None
+    return None

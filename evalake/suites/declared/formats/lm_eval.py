@@ -1,6 +1,7 @@
 """Read results of lm-evaluation-harness: `samples_TASK_*.jsonl` with the `results_*.json` of the same evaluation."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,6 +21,7 @@ from evalake.sdk.tool_results import (
 from evalake.suites.declared.formats.values import as_list, as_mapping, as_text, chat_message, read_json
 
 _SAMPLE = {"doc_id", "doc", "resps", "filtered_resps"}
+_NO_METRICS = _SAMPLE | {"target", "arguments", "filter"}  # of a line that does not list its metrics
 
 
 def is_sample(line: Any) -> bool:
@@ -28,8 +30,8 @@ def is_sample(line: Any) -> bool:
 
 
 def is_results(document: Any) -> bool:
-    """Tell whether a decoded JSON document is a results file of lm-eval."""
-    return isinstance(document, dict) and "lm_eval_version" in document and "results" in document
+    """Tell whether a decoded JSON document is a results file of lm-eval; those before 0.4.3 name no version."""
+    return isinstance(document, dict) and document.keys() >= {"results", "configs", "versions"}
 
 
 def task_of(stem: str, results: Mapping[str, Any]) -> str | None:
@@ -38,12 +40,20 @@ def task_of(stem: str, results: Mapping[str, Any]) -> str | None:
     return max(tasks, key=len, default=None)
 
 
+def _decoded(lines: Sequence[str], name: str) -> list[Any]:
+    """Decode a samples file: a sample a line, or, before 0.4.3, one list of all."""
+    if lines[0].startswith("["):
+        return as_list(read_json("\n".join(lines), name))
+    return [read_json(line, f"{name}:{number}") for number, line in enumerate(lines, start=1) if line.strip()]
+
+
 def read(lines: Sequence[str], results: Mapping[str, Any], task: str, name: str) -> ToolResults:
     """Read the lines of a samples file. Raises SourceError where one is no sample of lm-eval."""
-    model = as_text(results.get("model_name")) or as_text(results.get("model_source"))
+    decoded = _decoded(lines, name)
+    model = as_text(results.get("model_name")) or _model(as_mapping(results.get("config")))
+    model = model or as_text(results.get("model_source"))
     if not model:
         raise SourceError(f"{name}: its results file names no model")
-    decoded = [read_json(line, f"{name}:{number}") for number, line in enumerate(lines, start=1) if line.strip()]
     if wrong := next((number for number, line in enumerate(decoded, start=1) if not is_sample(line)), None):
         raise SourceError(f"{name}:{wrong} is no sample of lm-eval: it lacks one of {', '.join(sorted(_SAMPLE))}")
     filters = {str(line.get("filter", "none")) for line in decoded}
@@ -54,7 +64,7 @@ def read(lines: Sequence[str], results: Mapping[str, Any], task: str, name: str)
         if further and not _is_choice(line):
             left_over["further replies to a request"] += further
     return ToolResults(
-        tool=f"lm-eval {results.get('lm_eval_version')}",
+        tool=f"lm-eval {results.get('lm_eval_version') or ''}".strip(),
         task=task,
         evaluation=f"{results.get('date')} {model}",
         began=str(results.get("date") or ""),
@@ -68,7 +78,8 @@ def read(lines: Sequence[str], results: Mapping[str, Any], task: str, name: str)
 
 def _sample(line: Mapping[str, Any], model: str, names_filter: bool) -> ToolSample:
     filtered = next(iter(as_list(line["filtered_resps"])), None)
-    scorers = [str(each) for each in as_list(line.get("metrics"))] or [n for n in line if as_score(line[n]) is not None]
+    listed = line.get("metrics", [n for n, v in line.items() if n not in _NO_METRICS and isinstance(v, int | float)])
+    scorers = [str(each) for each in as_list(listed)]
     messages = _messages(line)
     choice = _is_choice(line)
     return ToolSample(
@@ -87,11 +98,23 @@ def _sample(line: Mapping[str, Any], model: str, names_filter: bool) -> ToolSamp
     )
 
 
+def _model(config: Mapping[str, Any]) -> str | None:
+    """Find the model in the arguments of the command, which older results have in place of its name."""
+    given = config.get("model_args")
+    named = given if isinstance(given, dict) else dict(re.findall(r"(\w+)=([^,]*)", as_text(given) or ""))
+    return as_text(named.get("pretrained") or named.get("model") or config.get("model"))
+
+
+def _arguments(line: Mapping[str, Any]) -> list[Any]:
+    """List the arguments of the first request: what was asked, then a continuation or how to generate."""
+    several = line.get("arguments")
+    first = next(iter(several.values() if isinstance(several, dict) else as_list(several)), None)
+    return list(first.values()) if isinstance(first, dict) else as_list(first)
+
+
 def _is_choice(line: Mapping[str, Any]) -> bool:
     """Tell whether likelihoods of given continuations were asked for, and no text."""
-    return len(as_mapping(line.get("arguments"))) > 1 or isinstance(
-        next(iter(as_list(line["filtered_resps"])), ""), list
-    )
+    return not isinstance(next(iter(_arguments(line)[1:]), None), dict)
 
 
 def _first_text(replies: Any) -> str | None:
@@ -102,11 +125,7 @@ def _first_text(replies: Any) -> str | None:
 
 def _messages(line: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Read what was asked: the messages of a chat, or the whole prompt as the user's."""
-    arguments = line.get("arguments")
-    first = (
-        next(iter(arguments.values()), None) if isinstance(arguments, dict) else next(iter(as_list(arguments)), None)
-    )
-    asked = as_mapping(first).get("arg_0") if isinstance(first, dict) else next(iter(as_list(first)), None)
+    asked = next(iter(_arguments(line)), None)
     if isinstance(asked, list):
         asked = next(iter(asked), None)
     if not isinstance(asked, str):

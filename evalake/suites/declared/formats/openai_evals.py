@@ -7,7 +7,7 @@ from typing import Any
 from evalake.core.errors import SourceError
 from evalake.models.request import Reply
 from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, as_score, decide, mean
-from evalake.suites.declared.formats.values import as_list, as_mapping, as_text, chat_message, read_json
+from evalake.suites.declared.formats.values import as_count, as_list, as_mapping, as_text, chat_message, read_json
 
 _OTHER = frozenset({"sampling", "match", "metrics"})
 
@@ -75,6 +75,10 @@ def _sample(sample_id: str, events: Sequence[Mapping[str, Any]], model: str) -> 
         target={"target": target},
         model=model,
         messages=messages,
-        reply=Reply(text, input_tokens=usage.get("prompt_tokens"), output_tokens=usage.get("completion_tokens")),
+        reply=Reply(
+            text,
+            input_tokens=as_count(usage.get("prompt_tokens")),
+            output_tokens=as_count(usage.get("completion_tokens")),
+        ),
         scores=scores or [Scored("match", None, None, None)],
     )

@@ -1,20 +1,34 @@
 """Values of JSON that others wrote: typed as they are expected, else empty; chat messages in one form."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from evalake.core.errors import SourceError
+from evalake.sdk.sources import storable
+
+_UNSTORABLE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")  # escapes of NUL and of surrogates, which no table holds
 
 
 def read_json(content: bytes | str, where: str) -> Any:
-    """Decode JSON in UTF-8. Raises SourceError where it is none."""
+    """Decode JSON in UTF-8; `?` stands for what no table holds. Raises SourceError where it is none."""
     try:
-        return json.loads(content.decode("utf-8-sig") if isinstance(content, bytes) else content)
+        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+        decoded = json.loads(text)
+        return _storable(decoded) if _UNSTORABLE.search(text) else decoded
     except UnicodeDecodeError as error:
         raise SourceError(f"{where} is not UTF-8 text: byte {error.start} cannot be read") from error
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{where} is not valid JSON: {error}") from error
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return storable(value).replace("\0", "?")
+    if isinstance(value, dict):
+        return {_storable(name): _storable(each) for name, each in value.items()}
+    return [_storable(each) for each in value] if isinstance(value, list) else value
 
 
 def as_mapping(value: Any) -> dict[str, Any]:

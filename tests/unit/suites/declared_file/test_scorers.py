@@ -29,6 +29,12 @@ def value(reply: str, target: Any, folder: Path, **scorer: Any) -> float | None:
     return scored.value
 
 
+@pytest.mark.parametrize("schema", [{"$ref": "http://127.0.0.1:1/x"}, {"$ref": "#/no"}, {"allOf": [{"$ref": "#"}]}])
+def test_a_schema_that_refers_elsewhere_or_to_itself_is_refused(schema: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match="JSON schema refers to"):
+        value("{}", [schema], tmp_path, kind="is_json")
+
+
 @pytest.mark.parametrize(
     ("scorer", "reply", "target", "expected"),
     [

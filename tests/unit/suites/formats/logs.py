@@ -101,6 +101,7 @@ def lm_eval_results(task: str = "sums", **reported: float) -> dict[str, Any]:
     return {
         "results": {task: {"alias": task, **figures}},
         "configs": {task: {"metric_list": [{"metric": "exact_match", "aggregation": "mean"}]}},
+        "versions": {task: 1},
         "lm_eval_version": "0.4.13",
         "model_name": "small",
         "date": 1.0,

@@ -94,6 +94,33 @@ def test_a_log_that_never_ended_is_read_by_its_start() -> None:
     assert len(inspect_log.read_archive(content, "x.eval").samples) == 1
 
 
+def test_a_log_of_version_1_has_one_scorer() -> None:
+    logged = [sample(number, score={"value": value}) for number, value in ((1, "C"), (2, "I"))]
+    for each in logged:
+        del each["scores"]
+    figures = {name: {"name": name, "value": 0.5} for name in ("accuracy", "stderr")}
+    results = {"scorer": {"name": "match"}, "metrics": figures}
+    read = inspect_log.read_document({**header(scorers=[]), "results": results, "samples": logged}, "x")
+    assert [each.agrees for each in read.headlines] == [True, True]
+    assert [(s.scores[0].scorer, s.scores[0].correct) for s in read.samples] == [("match", True), ("match", False)]
+
+
+@pytest.mark.parametrize(
+    ("reducer", "mean", "std"),  # as Inspect 0.3.285 computes them
+    [("mode", 0.5, 0.5**0.5), ("max", 1.0, 0.0), ("pass_at_2", 11 / 12, 1 / 72**0.5), ("at_least_2", 0.5, 0.5**0.5)],
+)
+def test_epochs_are_reduced_as_inspect_does(reducer: str, mean: float, std: float) -> None:
+    values = {1: "CIII", 2: "CCCI"} if reducer != "pass_at_2" else {1: "CCII", 2: "CCCC"}
+    logged = [sample(n, value, epoch=e) for n, all_ in values.items() for e, value in enumerate(all_, start=1)]
+    figures = {"mean": {"name": "mean", "value": mean}, "std": {"name": "std", "value": std}}
+    scores = [{"name": "match", "scorer": "match", "reducer": reducer, "metrics": figures}]
+    read = inspect_log.read_document({**header(), "results": {"scores": scores}, "samples": logged}, "x")
+    assert [(each.name.split(" by ")[0], each.agrees) for each in read.headlines] == [
+        (f"mean of match ({reducer})", True),
+        (f"std of match ({reducer})", True),
+    ]
+
+
 def test_a_member_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspect_log, "LARGEST_MEMBER", 100_000)
     bomb = archive(header(), [sample(1, store={"x": "0" * 200_000})], ZSTANDARD)
