@@ -11,7 +11,7 @@ import polars as pl
 
 from evalake.contracts.tables import RUNS
 from evalake.core.configuration import lake_uri
-from evalake.core.errors import UsageError, did_you_mean
+from evalake.core.errors import UsageError
 from evalake.decisions.compare import compare_sides
 from evalake.decisions.explain import Explanation
 from evalake.decisions.explain import explain as explain_difference
@@ -22,8 +22,8 @@ from evalake.request import OPTIONS, RunRequest
 from evalake.run import Run, carry_out
 from evalake.storage import lake as tables
 from evalake.storage.sql.query import query
-from evalake.suites.registry import all_contracts
-from evalake.tasks.runtime.runs import tagged, with_labels, with_state
+from evalake.suites.registry import all_contracts, suite_names
+from evalake.tasks.runtime.runs import of_suite, tagged, with_labels, with_state
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -85,11 +85,13 @@ class Lake:
         return self.find(carry_out(request))
 
     def runs(self, suite: str | None = None, *, tag: str | None = None) -> pl.DataFrame:
-        """List the runs, newest first, with their tags and notes; those of one suite, or with a tag, where named."""
-        rows = tagged(with_labels(with_state(self.tables, self.tables.frame(RUNS))), tag)
-        if suite is not None:
-            rows = rows.filter(suite=suite)
-        return rows.sort("started_at", descending=True).collect()
+        """List the runs, newest first, with their tags and notes; those of one suite, or with a tag, where named.
+
+        Raises UsageError for a suite that is neither known nor in the lake.
+        """
+        rows = with_labels(with_state(self.tables, self.tables.frame(RUNS)))
+        rows = rows.filter(suite=suite) if suite in suite_names() else of_suite(rows, suite)
+        return tagged(rows, tag).sort("started_at", descending=True).collect()
 
     def find(self, run_id: str | None = None, *, suite: str | None = None, tag: str | None = None) -> Run:
         """Find a run: that of this id, or the newest (of a suite, with a tag). Raises UsageError for none."""
@@ -99,8 +101,7 @@ class Lake:
         if rows.is_empty():
             chosen = [f"of {suite}"] * bool(suite) + [f"tagged {tag}"] * bool(tag)
             what = run_id or " ".join(chosen) or "yet"
-            hint = did_you_mean(suite, self.runs()["suite"].unique()) if suite and not tag else ""
-            raise UsageError(f"the lake {self.uri} has no run {what}{hint or ': `runs()` has those there are'}")
+            raise UsageError(f"the lake {self.uri} has no run {what}: `runs()` has those there are")
         return Run(self.tables, rows.row(0, named=True))
 
     def compare(
