@@ -22,7 +22,7 @@ from evalake.request import OPTIONS, RunRequest, checks_arguments
 from evalake.run import Run, carry_out
 from evalake.storage import lake as tables
 from evalake.storage.sql.query import query
-from evalake.suites.registry import all_contracts
+from evalake.suites.registry import all_contracts, suite_names
 from evalake.tasks.runtime.runs import no_run, of_suite, tagged, with_labels, with_state
 
 P = ParamSpec("P")
@@ -75,9 +75,13 @@ class Lake:
 
     @checks_arguments
     def runs(self, suite: str | None = None, *, tag: str | None = None) -> pl.DataFrame:
-        """List the runs, newest first, with their tags and notes; those of one suite, or with a tag, where named."""
-        rows = tagged(with_labels(with_state(self.tables, self.tables.frame(RUNS))), tag)
-        return of_suite(rows, suite).sort("started_at", descending=True).collect()
+        """List the runs, newest first, with their tags and notes; those of one suite, or with a tag, where named.
+
+        Raises UsageError for a suite that is neither known nor in the lake.
+        """
+        rows = with_labels(with_state(self.tables, self.tables.frame(RUNS)))
+        rows = rows.filter(suite=suite) if suite in suite_names() else of_suite(rows, suite)
+        return tagged(rows, tag).sort("started_at", descending=True).collect()
 
     @checks_arguments
     def find(self, run_id: str | None = None, *, suite: str | None = None, tag: str | None = None) -> Run:

@@ -16,6 +16,7 @@ from evalake.reports.coverage import MAX_MISSING, Coverage, Tolerance, from_tabl
 from evalake.request import RunRequest
 from evalake.sdk import Dataset, Suite
 from evalake.sdk.sources import is_storable
+from evalake.sdk.suite import EMPTY
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.registry import suite as find_suite
@@ -103,10 +104,14 @@ def _word(expression: pl.Expr | None) -> pl.Expr:
 
 
 def _unread(suite: Suite) -> pl.Expr:
-    """Build why a row's reply holds no verdict: the kind of an empty reply where the suite's rows name it."""
+    """Build why a row's reply holds no verdict; the kind of a reply without text where the suite's rows name it."""
     why = _word(suite.scoring.outcomes.without_verdict)
     named = EMPTY_KIND in suite.results.column
-    return pl.when(why.is_not_null()).then(pl.coalesce(pl.format("empty ({})", EMPTY_KIND), why)) if named else why
+    return (
+        pl.when(why == EMPTY).then(pl.coalesce(pl.format(f"{EMPTY} ({{}})", EMPTY_KIND), why)).otherwise(why)
+        if named
+        else why
+    )
 
 
 def _coverage(counted: pl.DataFrame, model: str, judge: str | None, source: Source) -> Coverage:

@@ -215,6 +215,9 @@ def check(request: RunRequest, *, with_keys: bool = True) -> Plan:
     require_tables(lake, suite)
     sources = tuple(map(Source.of, given))
     plan = Plan(request, suite, lake, configuration, models, judges, prompt_types, datasets, sources)
+    if request.batch and not plan.batched:
+        who = ", ".join(plan.called) or "a model"
+        raise UsageError(f"no provider has batch jobs for {who}: leave --batch out")
     for model in plan.called:
         with nullcontext() if with_keys else suppress(MissingKeyError):
             route = find_route(model, configuration, read_secret if with_keys else _unread, baselines())

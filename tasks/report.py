@@ -22,7 +22,7 @@ from evalake.tasks.corrected import Corrections, corrected_rows, correction_note
 from evalake.tasks.coverage import coverage_of
 from evalake.tasks.failures import Lacking, lacking, missing_items
 from evalake.tasks.measure import inputs, over_all, run_frame
-from evalake.tasks.runtime.runs import run_row
+from evalake.tasks.runtime.runs import require_measured, run_row
 
 
 def build_report(lake: Lake, run_id: str, *, corrected: bool = False) -> Report:
@@ -33,6 +33,7 @@ def build_report(lake: Lake, run_id: str, *, corrected: bool = False) -> Report:
     run = run_row(lake, run_id)
     if run["cost_usd"] is None:
         run |= priced(lake, run_id)
+    require_measured(lake, run_id)
     snapshot = find_snapshot(lake, run_id=run_id)
     suite = find_suite(run["suite"], lake)
     versions, options = json.loads(snapshot["pinned_versions"]), json.loads(snapshot["options"])

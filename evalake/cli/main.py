@@ -134,6 +134,10 @@ def _wrong_usage(error: typer.TyperException) -> str:
     """Describe the error in the command line, and name its help."""
     message = " ".join(error.format_message().split()).replace("Value error, ", "")
     context = getattr(error, "ctx", None)
+    if getattr(error, "option_name", None) == "--model" and any(
+        each.metavar == "RUN" for each in context.command.params
+    ):
+        message = "No such option: --model; RUN:MODEL names one model of a run"
     return f"{message} (`{context.command_path} -h` shows the help)" if message and context is not None else message
 
 

@@ -35,7 +35,7 @@ def runs(
 
     where = Lake(lake)
     wanted = with_labels(with_attempts(where, with_state(where, where.frame(RUNS))))
-    rows = of_suite(tagged(wanted, tag), suite).sort("started_at", descending=True).collect()
+    rows = tagged(of_suite(wanted, suite), tag).sort("started_at", descending=True).collect()
     changes: dict[str, list[str]] = {}
     for each in headline_changes(where):
         changes.setdefault(each.run_id, []).append(each.sentence)

@@ -21,7 +21,7 @@ from evalake.tasks.corrected import corrected_differences, correction_notes, cor
 from evalake.tasks.failures import Lacking, lacking
 from evalake.tasks.judge_versions import RunPart, moves_between
 from evalake.tasks.measure import run_frame
-from evalake.tasks.runtime.runs import of_suite, tagged, with_labels
+from evalake.tasks.runtime.runs import of_suite, require_measured, tagged, with_labels, with_state
 
 FIELDS = (
     "suite", "judge", "metric", "slice", "slice_value", "a", "b", "value_a", "value_b", "difference",
@@ -256,6 +256,7 @@ def find_sides(lake: Lake, names: Sequence[str], run_id: str | None, tag: str | 
 
 def find_side(lake: Lake, name: str, run_id: str | None, tag: str | None = None) -> Side:
     """Find the side named; a model is of the run, or of the newest (with a tag). Raises UsageError where none is."""
+    require_measured(lake, run_id or name.partition(":")[0])
     measured = measured_runs(lake)
     if run_id is not None and run_id not in measured:
         raise UsageError(f"the lake {lake.uri} has no measured run {run_id}: `evalake runs` lists what there is")
@@ -281,7 +282,7 @@ def find_side(lake: Lake, name: str, run_id: str | None, tag: str | None = None)
 
 def measured_runs(lake: Lake, tag: str | None = None, suite: str | None = None) -> dict[str, dict[str, Any]]:
     """Find the runs (of a suite, with a tag) that have a snapshot, newest first."""
-    runs = tagged(with_labels(of_suite(lake.frame(RUNS), suite)), tag).join(
+    runs = tagged(with_labels(of_suite(with_state(lake, lake.frame(RUNS)), suite)), tag).join(
         lake.frame(SNAPSHOTS).select("run_id").unique(), on="run_id", how="semi"
     )
     newest_first = runs.sort("started_at", descending=True).collect()

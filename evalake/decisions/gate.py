@@ -381,7 +381,8 @@ def _not_passed_by_part(check: Checked, side: Side) -> Checked:
 
 def _warnings(side: Side) -> list[str]:
     run = side.run
-    state = [] if run["state"] == "completed" else [f"the run {run['run_id']} is {run['state']}: {run['message']}"]
+    why = (run["message"] or "").removeprefix("waiting: ")
+    state = [] if run["state"] == "completed" else [f"the run {run['run_id']} is {run['state']}: {why}"]
     return [*state, *_mix(run), *side.snapshot["warnings"]]
 
 

@@ -32,34 +32,34 @@ _KIND_OF_STATUS: dict[int, FailureKind] = {
     408: "timeout",
     429: "rate_limit",
 }
-# Kinds by which a code in an error's body overrides its status. A retry does not help an account without credit.
+# Kinds by which a name in an error's body overrides its status. A retry does not help an account without credit.
 _SAYS_MORE = frozenset({"content_policy", "context_length", "authentication"})
-_KIND_OF_CODE: dict[str, FailureKind] = {
-    "authentication_error": "authentication",
-    "billing_error": "authentication",
-    "content_filter": "content_policy",
-    "content_policy_violation": "content_policy",
-    "context_length_exceeded": "context_length",
-    "insufficient_quota": "authentication",
-    "invalid_api_key": "authentication",
-    "invalid_request_error": "bad_request",
-    "model_not_found": "not_found",
-    "not_found_error": "not_found",
-    "overloaded_error": "server",
-    "permission_denied": "authentication",
-    "permission_error": "authentication",
-    "rate_limit_error": "rate_limit",
-    "rate_limit_exceeded": "rate_limit",
-    "resource_exhausted": "rate_limit",
-    "too_many_requests": "rate_limit",
-    "unauthenticated": "authentication",
-    "unauthorized": "authentication",
+_NAMES: Mapping[FailureKind, tuple[str, ...]] = {
+    "authentication": (
+        *("authentication_error", "billing_error", "insufficient_quota", "invalid_api_key", "invalid_authentication"),
+        *("permission_denied", "permission_error", "unauthenticated", "unauthorized"),
+    ),
+    "bad_request": ("bad_request", "bad_request_error", "invalid_argument", "invalid_request_error"),
+    "content_policy": ("content_filter", "content_policy_violation", "data_inspection_failed"),
+    "context_length": ("context_length_exceeded",),
+    "not_found": ("model_not_found", "not_found", "not_found_error"),
+    "rate_limit": ("rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "too_many_requests"),
+    "server": ("overloaded_error",),
 }
-# Messages of providers whose filter refused a prompt or a reply, with status 400 and no code
-_FILTERED = re.compile(
-    r"content[ _-]?filter|content management policy|content[ _]policy|responsible ?ai ?policy|safety system",
+_NOT_LETTERS = re.compile(r"[\W_]+")
+_KIND_OF_NAME = {_NOT_LETTERS.sub("", name): kind for kind, names in _NAMES.items() for name in names}
+# A filter's refusal of a prompt or a reply, without a name, speaks of a filter and of what it did,
+# and neither of a parameter nor of an account.
+_FILTER = re.compile(
+    r"content[ _-]?filter|content management policy|content[ _]policy|responsible ?ai ?policy|usage polic|moderation"
+    r"|safety (?:system|filter|polic|setting|reason)|guardrail|inappropriate content|sensitive (?:content|word|info)"
+    r"|content exists risk|high risk",
     re.IGNORECASE,
 )
+_REFUSED = re.compile(
+    r"\b(?:block|filtered|reject|refus|declin|flag|trigger|violat|prohibit|contain|exists)", re.IGNORECASE
+)
+_OTHER_SUBJECT = re.compile(r"parameter|argument|\bfield|account|organi[sz]ation|api[ _-]?key|billing", re.IGNORECASE)
 _LITELLM_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w{1,40}(?:Error|Exception): |\w{1,40}Exception - ){1,6}")
 _LONGEST_MESSAGE = 500
 _LONGEST_EXCERPT = 200
@@ -93,10 +93,12 @@ def classify_error(error: BaseException) -> AttemptFailed:
             reason = f"LiteLLM could not read the reply: {reason}"
         return AttemptFailed(kind, reason or type(error).__name__)
     body = _error_body(answer)
-    message, code = body.get("message"), body.get("code")
+    message = body.get("message")
     words = message if isinstance(message, str) else reason
+    named = [_kind_of_name(body.get(name)) for name in ("code", "type")]
+    kind = next((each for each in named if each in _SAYS_MORE), None) or _kind(error, answer.status_code)
     return AttemptFailed(
-        _kind_by_words(answer.status_code, code, words) or _kind(error, answer.status_code),
+        _filtered(kind, words),
         f"HTTP {answer.status_code}: {words}",
         retry_after_seconds(answer.headers.get("retry-after")),
     )
@@ -123,11 +125,15 @@ def _kind(error: BaseException, status: int | None) -> FailureKind:
     return kind_of_status(status)
 
 
-def _kind_by_words(status: int, code: Any, words: str) -> FailureKind | None:
-    """Find a kind that overrides the status; None without one."""
-    if isinstance(code, str) and (kind := _KIND_OF_CODE.get(code)) in _SAYS_MORE:
-        return kind
-    return "content_policy" if status == HTTPStatus.BAD_REQUEST and _FILTERED.search(words) else None
+def _kind_of_name(name: Any) -> FailureKind | None:
+    """Look up the kind of an error's name, like `rate_limit_error` or `RateLimitError`; None for an unknown one."""
+    return _KIND_OF_NAME.get(_NOT_LETTERS.sub("", name).lower()) if isinstance(name, str) else None
+
+
+def _filtered(kind: FailureKind, words: str) -> FailureKind:
+    """Return `content_policy` where a refused request's words tell of a filter that refused it, else the kind."""
+    refused = kind in ("bad_request", "authentication") and _FILTER.search(words) and _REFUSED.search(words)
+    return "content_policy" if refused and not _OTHER_SUBJECT.search(words) else kind
 
 
 def kind_of_status(status: Any) -> FailureKind:
@@ -171,14 +177,14 @@ def http_answer(error: BaseException) -> "httpx.Response | None":
 
 
 def _error_body(answer: "httpx.Response") -> Mapping[str, Any]:
-    """Read the object in an error body like {"error": {"message": …, "code": …}}; empty for any other form."""
+    """Read the error of a body like {"error": {"message": …, "code": …}}; empty where none is found."""
     import httpx
 
     try:
-        error = answer.json()["error"]
-    except (ValueError, LookupError, TypeError, RecursionError, httpx.StreamError):
+        error = _error_of(answer.json())
+    except (ValueError, RecursionError, httpx.StreamError):
         return {}
-    return error if isinstance(error, dict) else {}
+    return error if isinstance(error, Mapping) else {"message": error}
 
 
 def retry_after_seconds(header: str | None, now: datetime | None = None) -> float | None:
@@ -204,7 +210,7 @@ def kind_inside_200(code: Any) -> FailureKind | None:
     if isinstance(code, int) and not isinstance(code, bool):
         kind = kind_of_status(code)
         return "server" if kind == "timeout" else kind
-    return _KIND_OF_CODE.get(code.lower()) if isinstance(code, str) else None
+    return _kind_of_name(code)
 
 
 def excerpt(text: str) -> str:
@@ -220,7 +226,11 @@ def _presentable(message: str) -> str:
 
 
 _REASONS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
-_FAILED_REASON = re.compile(r"(?:^|_)(?:error|failed|failure)$", re.IGNORECASE)  # Zhipu has network_error
+# Zhipu has network_error, DeepSeek insufficient_system_resource, SGLang abort
+_FAILED_REASON = re.compile(
+    r"(?:^|[_-])(?:error|fail(?:ed|ure)|abort(?:ed)?|cancel(?:l?ed)?|timeout|interrupted|unavailable|system_resource)$",
+    re.IGNORECASE,
+)
 
 
 def value_of(holder: Any, name: str) -> Any:
@@ -254,35 +264,57 @@ def require_no_failure(answer: Any, *, during: str = INSIDE_200) -> None:
         raise _failure(error, during)
     choice = first_of(answer, "choices")
     further = value_of(choice, "provider_specific_fields") or {}  # LiteLLM's place for unknown fields
-    reason = value_of(further, "native_finish_reason") or stated_reason(answer)
-    error = value_of(choice, "error") or value_of(further, "error")
-    if error:
-        raise _failure(error, during)
-    if isinstance(reason, str) and _FAILED_REASON.search(reason):
-        raise AttemptFailed("server", f"{during}: the upstream ended its reply with the reason {reason}")
+    for holder in (choice, value_of(choice, "message"), value_of(choice, "delta"), further):
+        if error := value_of(holder, "error"):
+            raise _failure(error, during)
+    native = value_of(choice, "native_finish_reason") or value_of(further, "native_finish_reason")
+    for reason in (native, stated_reason(answer)):
+        if isinstance(reason, str) and _FAILED_REASON.search(reason):
+            raise AttemptFailed("server", f"{during}: the upstream ended its reply with the reason {reason}")
 
 
 def _error_of(answer: Any) -> Any:
-    """Find the error of an answer: its `error`, or the answer itself (vLLM, Anthropic, FastAPI)."""
-    if error := value_of(answer, "error"):
+    """Find the error of an answer: its `error`, or the answer itself (vLLM, Anthropic, FastAPI, problem details)."""
+    if isinstance(answer, list):  # Gemini wraps an error in a list
+        return _error_of(answer[0]) if answer else None
+    if error := value_of(answer, "error") or first_of(answer, "errors"):
         return error
     if not isinstance(answer, Mapping) or answer.get("choices"):
         return None
     if answer.get("object") == "error" or answer.get("type") == "error":
         return answer
-    return {"message": answer["detail"]} if answer.get("detail") else None
+    if detail := answer.get("detail"):
+        return detail if isinstance(detail, Mapping) else {**answer, "message": detail}
+    words = _words(answer)
+    return answer if words and (_kinds(answer) or _kind_of_name(words)) else None
+
+
+_CODES = ("code", "status", "status_code", "error_code", "type")
+
+
+def _kinds(said: Mapping[str, Any]) -> list[FailureKind]:
+    """List the kinds that the codes of an error tell; numbers below 400 are no codes of errors."""
+    codes = [said.get(name) for name in _CODES]
+    return [kind for code in codes if not _is_fine(code) and (kind := kind_inside_200(code)) is not None]
+
+
+def _is_fine(code: Any) -> bool:
+    return str(code).isdecimal() and int(code) < HTTPStatus.BAD_REQUEST
 
 
 def _failure(error: Any, during: str) -> AttemptFailed:
     said: Mapping[str, Any] = error if isinstance(error, Mapping) else {"message": error}
-    kinds = (kind_inside_200(said.get(name)) for name in ("code", "status", "status_code", "type"))
-    return AttemptFailed(next(filter(None, kinds), "server"), f"{during}: {_words(said)}")
+    words = _words(said) or json.dumps(said, ensure_ascii=False, default=str)
+    kind = next(iter(_kinds(said)), None) or _kind_of_name(words) or "server"
+    return AttemptFailed(_filtered(kind, words), f"{during}: {words}")
 
 
-def _words(said: Mapping[str, Any]) -> str:
-    """Join the upstream's message with that of the provider behind a router."""
-    message = said.get("message") or said.get("msg") or said.get("error")
-    words = message if isinstance(message, str) else json.dumps(said, ensure_ascii=False, default=str)
+def _words(said: Mapping[str, Any]) -> str | None:
+    """Join the upstream's message with that of the provider behind a router; None without a message."""
+    names = ("message", "msg", "error", "title", "error_msg")
+    message = next((said[name] for name in names if isinstance(said.get(name), str)), None)
     metadata = said.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
-    return f"{words} ({excerpt(raw if isinstance(raw, str) else json.dumps(raw, default=str))})" if raw else words
+    if message is None or not raw:
+        return message
+    return f"{message} ({excerpt(raw if isinstance(raw, str) else json.dumps(raw, default=str))})"

@@ -43,6 +43,7 @@ _COUNTS: Mapping[str, frozenset[str]] = {
 # Like LiteLLM, this reader treats a block of thinking at the beginning of a text as reasoning
 _LEADING_THOUGHTS = re.compile(r"<(think|thinking|budget:thinking)>(.*?)</\1>(.*)", re.DOTALL)
 _THINKING_PARTS = frozenset({"thinking", "reasoning", "redacted_thinking", "reasoning_content"})
+_TOOL_PARTS = frozenset({"tool_use", "tool_call", "function_call"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,18 +216,19 @@ def _parts(content: Any) -> Iterator[tuple[str, str]]:
             continue
         kind = value_of(part, "type")
         if kind in _THINKING_PARTS:
-            yield "reasoning", "".join(_texts(value_of(part, str(kind)) or value_of(part, "text")))
+            yield "reasoning", "".join(_texts(value_of(part, str(kind)) or part))
         elif kind == "refusal":
             yield "refusal", "".join(_texts(value_of(part, "refusal")))
-        elif kind is None and value_of(part, "text") is None:
+        elif kind is None and next(_texts(part), None) is None:
             raise AttemptFailed("malformed_response", f"the content of the reply is not text: {excerpt(repr(part))}")
-        else:
-            yield "text", "".join(_texts(value_of(part, "text")))
+        elif kind not in _TOOL_PARTS:
+            yield "text", "".join(_texts(part))
 
 
 def _reasoning(message: Any) -> str | None:
     """Read the reasoning beside a content, under the names of all providers."""
-    for name in ("reasoning_content", "reasoning", "thinking_blocks", "reasoning_details"):
+    names = ("reasoning_content", "reasoning", "thinking_blocks", "reasoning_details", "reasoning_text", "thinking")
+    for name in names:
         if found := "".join(_texts(value_of(message, name))):
             return found
     return None
@@ -240,16 +242,20 @@ def _texts(said: Any) -> Iterator[str]:
         for each in said:
             yield from _texts(each)
     elif said is not None:
-        yield from _texts(_first(said, "text", "thinking", "summary"))
+        yield from _texts(_first(said, "text", "thinking", "summary", "value"))
 
 
 def _tool_calls(message: Any) -> Sequence[Mapping[str, Any]]:
-    """Read the tool calls as JSON objects, with the older `function_call`."""
+    """Read the tool calls as JSON objects, with the older `function_call`, and those among the parts of a content."""
     calls = value_of(message, "tool_calls")
     if isinstance(calls, list) and calls:
         return [_plain(call) for call in calls]
     function = value_of(message, "function_call")
-    return [{"type": "function", "function": _plain(function)}] if function else ()
+    if function:
+        return [{"type": "function", "function": _plain(function)}]
+    content = value_of(message, "content")
+    parts = content if isinstance(content, list) else ()
+    return [_plain(part) for part in parts if value_of(part, "type") in _TOOL_PARTS]
 
 
 def _plain(each: Any) -> Mapping[str, Any]:

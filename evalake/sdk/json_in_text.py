@@ -21,13 +21,15 @@ _CHANNEL = re.compile(
 )
 _END = re.compile(r"<\|(?:end|return|call|start|channel)\|>")
 _START = re.compile(r"<\|start\|>\w*")
+_UNMARKED = re.compile(r"\s*+analysis(.*)assistantfinal(.*)", re.DOTALL)  # servers that drop the marks of channels
 FINAL = "final"
 
 
 def split_thinking(text: str) -> tuple[str, str]:
     """Split a reply into what it says outside its thinking and what it says inside."""
     if "<" not in text:
-        return text, ""
+        unmarked = _UNMARKED.fullmatch(text) if "assistantfinal" in text else None
+        return (unmarked[2], unmarked[1]) if unmarked else (text, "")
     said, thought = _split_channels(text)
     outside: list[str] = []
     inside: list[str] = [thought]

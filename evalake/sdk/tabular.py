@@ -265,8 +265,7 @@ def form_of(path: Path, needed: Collection[str]) -> str | None:
     """Say in which form a table was found; None where it is the usual one."""
     suffix = path.suffix.lower()
     if suffix in (".csv", ".tsv"):
-        form = form_of_table(path, needed)
-        return None if suffix == ".tsv" and form.words == "columns separated by tabs" else form.words
+        return form_of_table(path, needed).words
     if suffix == ".parquet":
         return None
     words = TextForm(encoding_of(path)).words

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import BATCH_JOBS, CALLS, RUN_ATTEMPTS, RUNS
+from evalake.contracts.tables import BATCH_JOBS, CALLS, RUN_ATTEMPTS, RUNS, SNAPSHOTS
 from evalake.core.configuration import whole_address
 from evalake.core.errors import EvalakeError, LakeError, UsageError, did_you_mean
 from evalake.core.redaction import redact
@@ -259,11 +259,19 @@ def no_run(lake: Lake, run_id: str) -> UsageError:
 
 
 def run_row(lake: Lake, run_id: str) -> dict[str, Any]:
-    """Read the row of a run. Raises UsageError for an unknown run."""
-    rows = lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()
+    """Read the row of a run, with its state now. Raises UsageError for an unknown run."""
+    rows = with_state(lake, lake.frame(RUNS).filter(pl.col("run_id") == run_id)).collect()
     if rows.is_empty():
         raise no_run(lake, run_id)
     return rows.row(0, named=True)
+
+
+def require_measured(lake: Lake, run_id: str) -> None:
+    """Raise UsageError for a run of the lake without a snapshot, with its state and what it waits for."""
+    rows = with_state(lake, lake.frame(RUNS).filter(pl.col("run_id") == run_id))
+    for row in rows.join(lake.frame(SNAPSHOTS), on="run_id", how="anti").collect().iter_rows(named=True):
+        why = (row["message"] or "").removeprefix("waiting: ")
+        raise UsageError(f"the run {run_id} is {row['state']}, and nothing of it is measured yet{why and f': {why}'}")
 
 
 def with_lost(rows: pl.LazyFrame) -> pl.LazyFrame:

@@ -188,6 +188,12 @@ def test_the_form_explains_every_parameter(deployed: Deployed, name: str) -> Non
     assert schema.get("required", []) == REQUIRED.get(name, [])
 
 
+def test_a_run_with_an_unknown_parameter_is_refused(deployed: Deployed) -> None:
+    deployment = deployed.get(f"/deployments/name/{MAINTENANCE}")
+    with pytest.raises(AssertionError, match="'lmit' was unexpected"):
+        deployed.post(f"/deployments/{deployment['id']}/create_flow_run", {"parameters": {"lmit": 5}})
+
+
 def test_deploying_again_changes_nothing(deployed: Deployed) -> None:
     assert [(pool["name"], pool["type"]) for pool in deployed.pools] == [("evalake", "process")]
     assert deployed.second.keys() == deployed.first.keys()

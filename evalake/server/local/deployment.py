@@ -7,9 +7,9 @@ deploy` do the same to one that is there.
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 
@@ -23,16 +23,20 @@ if TYPE_CHECKING:
 
 def pools_of(project: Path) -> tuple[str, ...]:
     """List the work pools that the deployments of a project's prefect.yaml name."""
-    declared = yaml.safe_load((project / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
-    return tuple(sorted({deployment["work_pool"]["name"] for deployment in declared}))
+    return tuple(sorted({deployment["work_pool"]["name"] for deployment in _declared(project)}))
+
+
+def _declared(project: Path) -> Sequence[Mapping[str, Any]]:
+    """Read the deployments of a project's prefect.yaml."""
+    read = yaml.safe_load((project / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
+    return cast("Sequence[Mapping[str, Any]]", read)
 
 
 def require_suites(project: Path) -> None:
     """Raise UsageError where a deployment of a project's prefect.yaml names a suite that its workers would not find."""
     known = _suites_at(project)
     try:
-        declared = yaml.safe_load((project / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
-        asked = [(each.get("name"), each.get("parameters") or {}) for each in declared]
+        asked = [(each.get("name"), each.get("parameters") or {}) for each in _declared(project)]
     except (OSError, ValueError, TypeError, LookupError, AttributeError, yaml.YAMLError) as error:
         raise UsageError(f"{project / 'prefect.yaml'} has no deployments that can be read: {error}") from error
     for deployment, parameters in asked:
@@ -80,10 +84,23 @@ def deploy(*options: str) -> int:
         from evalake.server.local.automations import notify
 
         with get_client(sync_client=True) as client:
+            if Path("prefect.yaml").exists():
+                refuse_unknown_parameters(client, Path.cwd())
             if receivers := notify(client):
                 sys.stdout.write(f"automations tell: {', '.join(receivers)}\n")
                 sys.stdout.flush()
     return 0
+
+
+def refuse_unknown_parameters(client: "SyncPrefectClient", project: Path) -> None:
+    """Have the server refuse a run with a parameter that its flow lacks, whose process would end without a reason."""
+    from prefect.client.schemas.actions import DeploymentUpdate
+    from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
+
+    names = DeploymentFilterName(any_=[each["name"] for each in _declared(project)])
+    for deployed in client.read_deployments(deployment_filter=DeploymentFilter(name=names)):
+        schema = {**(deployed.parameter_openapi_schema or {}), "additionalProperties": False}
+        client.update_deployment(deployed.id, DeploymentUpdate(parameter_openapi_schema=schema))
 
 
 def _prefect_deploy(options: Sequence[str]) -> int:

@@ -196,9 +196,9 @@ MOST_POINTS = 25  # a list has no more, so that a larger number with a remark is
 # A total, and behind it a remark in which no other number stands. A number alone may be the last point of a list.
 _LABEL, _NUMBER = r"(?:#{1,6}\s*)?(?:total(?:\s+score)?|(?:final\s+)?score)\s*:\s*", r"([0-9]{1,3})"
 _POINTS_WORD = r"\s*points?"
-_OF, _REMARK = r"\s*(?:/|out of)\s*100", r"(?:\s*[.!,;:()\[\]–—-][^0-9]*)?"
+_OF, _REMARK = rf"\s*\(?(?:/|out of)\s*100(?:{_POINTS_WORD})?\)?", r"(?:\s*[.!,;:()\[\]–—-][^0-9]*)?"
 _TOTAL = re.compile(
-    rf"{_LABEL}{_NUMBER}(?:{_OF})?{_REMARK}|(?:#{{1,6}}\s*)?{_NUMBER}(?:{_OF}{_REMARK}|{_POINTS_WORD}{_REMARK}|"
+    rf"{_LABEL}{_NUMBER}(?:{_OF}|{_POINTS_WORD})?{_REMARK}|(?:#{{1,6}}\s*)?{_NUMBER}(?:{_OF}{_REMARK}|{_POINTS_WORD}{_REMARK}|"
     rf"\s*[.!,;:]?|\s*\([^0-9]*\)\.?|(?P<remark>\s*(?:[.,;:)-]\s+|[–—]\s*)[^0-9]+))",
     re.IGNORECASE,
 )
@@ -209,6 +209,7 @@ MODES = (LAST_LINE, LAST_NUMBER)
 _LAST_NUMBER = re.compile(r"(?<![0-9./-])([0-9]{1,4})\s*$")
 _FENCE = re.compile(r"[`~]{3,}\s*[a-z]*", re.IGNORECASE)
 _EMPHASIS = str.maketrans("", "", "*`")
+_MARKS_OF_TEXT = str.maketrans(dict.fromkeys('*_`"“”', " "))
 _NAMES = {category: category.replace("_", "[ \t_-]+") for category in CATEGORIES}
 _CATEGORY = "|".join(f"(?P<{category}>{name})" for category, name in _NAMES.items())
 # At the start of a line: marks of headings, lists and tables, a number, then the category's name
@@ -325,7 +326,7 @@ def _is_point_of_list(number: int, remark: str, before: str) -> bool:
 
 
 def _plain(line: str) -> str:
-    return " ".join(line.replace("*", " ").replace("_", " ").replace("`", " ").split())
+    return " ".join(line.translate(_MARKS_OF_TEXT).split())
 
 
 def _without_total(answer: str, mode: str) -> str:

@@ -21,6 +21,8 @@ MISTAKES = [
     (("run", "command_guard", "--prompt-types", "sung"), 2, "sung"),
     (("run", "command_guard", "--config", "missing.toml"), 2, "missing.toml"),
     (("run", "command_guard", "--limit", "0"), 2, "--limit"),
+    (("run", "command_guard", "--limit", "2", "--batch"), 2, "leave --batch out"),
+    (("gate", "run", "--model", "m", "--rule", "accuracy >= 0.5"), 2, "RUN:MODEL names one model"),
     (("run", "command_guard", "--lake", "/proc/lake"), 1, "/proc/lake"),
     (("import", "missing.jsonl", "--suite", "command_guard"), 2, "missing.jsonl"),
     (("import", "missing.jsonl", "--suite", "poetry"), 2, "missing.jsonl"),

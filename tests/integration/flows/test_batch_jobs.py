@@ -80,6 +80,9 @@ def test_the_command_exits_with_3_while_it_waits_and_shows_both_prices(work: Wor
     place = ["--lake", work.lake.uri]
     (listed,) = json.loads(evalake_here("runs", "--json", *place, folder=work.folder).stdout)
     assert listed["state"] == "waiting"
+    for command in (["gate", listed["run_id"], "--rule", "accuracy >= 0"], ["report", listed["run_id"]]):
+        held = evalake_here(*command, *place, folder=work.folder)
+        assert (held.returncode, "is waiting, and nothing of it is measured yet: 2 items" in held.stderr) == (2, True)
     job = run_detail(RunIndexes(work.lake), listed["run_id"]).jobs[0]
     assert (job.state, job.done, job.requests) == ("in_progress", 0, 2)
     cancel = ["cancel", listed["run_id"], "--config", str(work.configuration), *place]

@@ -40,6 +40,8 @@ FILTERED = (
     {"kind": "content_filter_code"},
     {"kind": "bad_request", "message": "Output blocked by content filtering policy"},
     {"kind": "bad_request", "message": "The response was filtered due to Azure OpenAI's content management policy"},
+    {"kind": "bad_request", "message": "Content Exists Risk"},
+    {"kind": "forbidden", "message": "This model requires moderation and your input was flagged"},
 )
 
 
@@ -53,6 +55,21 @@ def test_a_filters_refusal_is_a_reply_that_was_filtered(
         outcome = answer(client, request("once", f"{provider}/m"))
     assert isinstance(outcome, Reply)
     assert (outcome.text, outcome.finish_reason, outcome.attempts) == (None, "content_filter", 1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("bad_request", "Unrecognized request argument supplied: content_filter"),
+        ("bad_request", "The content policy setting is not available for this deployment"),
+        ("forbidden", "Your account was blocked for violating our usage policies"),
+        ("server_error", "The content filter refused to start"),
+    ],
+)
+def test_an_error_that_speaks_of_a_filter_is_none(model_server: ModelServer, fault: str, message: str) -> None:
+    model_server.rule(faults=[{"kind": fault, "message": message, "times": 0}])
+    with Client(configuration(model_server, attempts=1), backoff_seconds=QUICK) as client:
+        assert isinstance(answer(client, request("once")), Failure)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -8,6 +8,7 @@ import pytest
 from evalake.models.attempts import Outcome
 from evalake.models.client import Client
 from evalake.models.direct import SWITCH
+from evalake.models.failures import AttemptFailed, require_no_failure
 from evalake.models.request import Failure, Reply
 from tests.integration.models.support import PROVIDERS, QUICK, answer, configuration, request
 from tests.servers.model_server import ModelServer
@@ -63,6 +64,32 @@ def test_a_failure_inside_200_is_tried_again_and_given_up(
     assert (failure.kind, failure.attempts) == (kind, 2)
 
 
+FORMS: Mapping[str, tuple[Any, str]] = {
+    "aborted": (body(choice({"content": SAID}, finish_reason="abort")), "server"),
+    "resources": (body(choice(finish_reason="insufficient_system_resource")), "server"),
+    "cancelled": (body(choice(finish_reason="cancelled")), "server"),
+    "of the provider behind a router": (body(choice(native_finish_reason="error")), "server"),
+    "in the message": (body(choice({"error": {"message": "gone", "code": 502}})), "server"),
+    "in the choice, as text": (body(choice(error="overloaded")), "server"),
+    "a list of errors": ({"success": False, "errors": [{"code": 401, "message": "no"}]}, "authentication"),
+    "an error in a list": ([{"error": {"code": 429, "message": "slow down"}}], "rate_limit"),
+    "problem details": ({"status": 429, "title": "Too Many Requests"}, "rate_limit"),
+    "code and message": ({"code": 50000, "message": "system busy", "data": None}, "server"),
+    "a message alone": ({"message": "Unauthorized"}, "authentication"),
+    "detail with a status": ({"detail": "no key", "status_code": 401}, "authentication"),
+    "a class's name": ({"error": {"type": "RateLimitError", "message": "slow down"}}, "rate_limit"),
+    "a filter": ({"error": {"code": 400, "message": "Output blocked by content filtering policy"}}, "content_policy"),
+    "a filter's name": ({"error": {"code": "content_filter", "message": "no"}}, "content_policy"),
+}
+
+
+@pytest.mark.parametrize(("said", "kind"), FORMS.values(), ids=FORMS)
+def test_every_form_of_a_failure_is_read(said: Any, kind: str) -> None:
+    with pytest.raises(AttemptFailed) as failed:
+        require_no_failure(said)
+    assert failed.value.kind == kind
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_name_tells_the_kind_as_a_number_does(model_server: ModelServer, provider: str) -> None:
     failure = ask(model_server, provider, {"error": {"message": "not now", "type": "rate_limit_error"}})
@@ -110,6 +137,10 @@ def test_what_a_reply_consists_of_is_kept_apart(model_server: ModelServer, provi
     parts = [thought, {"type": "text", "text": SAID[:5]}, {"type": "text", "text": SAID[5:]}]
     of_parts = replied(model_server, provider, body(choice({"content": parts})))
     assert (of_parts.text, of_parts.reasoning, of_parts.empty_kind) == (SAID, "perhaps ALLOW", None)
+    tool = {"type": "tool_use", "id": "c1", "name": "verdict", "input": {}}
+    nested = [{"type": "reasoning", "summary": [{"text": "hm"}]}, {"type": "text", "text": {"value": SAID}}]
+    assert replied(model_server, provider, body(choice({"content": [tool]}))).empty_kind == "tool_call_only"
+    assert replied(model_server, provider, body(choice({"content": nested}))).text == SAID
     for name in ("reasoning", "reasoning_content"):
         only_thought = replied(model_server, provider, body(choice({"content": None, name: "BLOCK it"})))
         assert (only_thought.text, only_thought.reasoning) == (None, "BLOCK it")

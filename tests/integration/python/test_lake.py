@@ -22,7 +22,8 @@ def test_runs_are_listed_newest_first_and_found_by_name(lake: evalake.Lake) -> N
     with pytest.raises(evalake.UsageError, match="has no run nothing"):
         lake.find("nothing")
     with pytest.raises(evalake.UsageError, match="did you mean command_guard"):
-        lake.find(suite="comand_guard")
+        lake.runs("comand_guard")
+    assert lake.runs("session_review").height == 0
 
 
 def test_runs_are_found_by_a_tag(lake: evalake.Lake) -> None:

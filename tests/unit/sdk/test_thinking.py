@@ -22,6 +22,8 @@ from evalake.sdk.json_in_text import split_thinking
         ("<|channel|>analysis hm <|channel|>final BLOCK", " BLOCK", " hm "),
         ("<|channel|>commentary to=x<|message|>a<|call|><|channel|>analysis<|message|>b", "", "ab"),
         ("<|channel|>final<|message|>a<think>b</think>c", "ac", "b"),
+        ("analysisWe need ALLOW?assistantfinalBLOCK", "BLOCK", "We need ALLOW?"),
+        ("an analysis of the assistantfinal mark", "an analysis of the assistantfinal mark", ""),
     ],
 )
 def test_thinking_is_taken_out_without_a_trace(text: str, outside: str, inside: str) -> None:

@@ -235,12 +235,15 @@ def _dataset(name: str, sessions: Iterator[Found], accepts_empty: bool) -> Datas
 
 
 def _unanswered(session: Session) -> int:
-    """Count the tool calls of a completed session that nothing answers, though their agent went on."""
+    """Count the tool calls of a completed session that nothing answers; an agent's last one if no call is answered."""
     if session.status != "completed":
         return 0
-    lists = [agent.interactions for agent in session.agents]
-    lasts = {id(each) for each in (interactions[-1] for interactions in lists if interactions)}
-    return sum(1 for each in session.tool_calls if each.result is None and each.error is None and id(each) not in lasts)
+    calls = list(session.tool_calls)
+    unanswered = [each for each in calls if each.result is None and each.error is None]
+    if len(unanswered) == len(calls):
+        return len(calls)
+    lasts = {id(agent.interactions[-1]) for agent in session.agents if agent.interactions}
+    return sum(1 for each in unanswered if id(each) not in lasts)
 
 
 def _told(session: Session) -> tuple[int, int]:

@@ -101,7 +101,7 @@ def test_a_category_may_stand_on_any_row(tmp_path: Path) -> None:
 FORMS = {
     "semicolons": ("set.csv", "command;label\nrm -rf /é;malicious\n".encode(), "columns separated by semicolons"),
     "bars": ("set.csv", "command|label\nrm -rf /é|malicious\n".encode(), "columns separated by bars"),
-    "tabs": ("set.tsv", "command\tlabel\nrm -rf /é\tmalicious\n".encode(), None),
+    "tabs": ("set.tsv", "command\tlabel\nrm -rf /é\tmalicious\n".encode(), "columns separated by tabs"),
     "tabs in csv": ("set.csv", "command\tlabel\nrm -rf /é\tmalicious\n".encode(), "columns separated by tabs"),
     "of a spreadsheet": ("set.csv", "sep=;\ncommand;label\nrm -rf /é;malicious\n".encode(), "semicolons"),
     "Latin-1": ("set.csv", "command,label\nrm -rf /é,malicious\n".encode("latin-1"), "Latin-1"),

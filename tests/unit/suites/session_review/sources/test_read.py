@@ -187,13 +187,15 @@ def test_a_session_without_interactions_is_left_out_unless_the_source_accepts_it
 def test_a_completed_session_with_calls_without_result_is_left_out(tmp_path: Path) -> None:
     call = {"role": "assistant", "content": "I look.", "tool_calls": [{"id": "1", "name": "df"}]}
     ended, empty = {"role": "assistant", "content": "Done."}, {"role": "tool", "tool_call_id": "1", "content": ""}
-    bodies = {"dropped": [call, ended], "nothing came": [call, empty, ended], "last": [call]}
+    further = {"role": "assistant", "content": "Again.", "tool_calls": [{"id": "2", "name": "df"}]}
+    bodies = {"dropped": [call, ended], "nothing came": [call, empty, ended], "last": [call, empty, further]}
+    bodies["alone"] = [call]
     alike = [{"session_id": name, "alert": "x", "messages": messages} for name, messages in bodies.items()]
     source = write(tmp_path / "a.json", [*alike, {**alike[0], "session_id": "cut", "status": "timed_out"}])
     dataset = read_dataset(source)
     assert {sample.sample_id for sample in dataset.samples} == {"nothing came", "last", "cut"}
-    assert [left.reason for left in dataset.skipped] == ["1 of 1 tool calls have no result"]
-    assert len(read_dataset(f"{source}?accept_empty=1").samples) == 4
+    assert [left.reason for left in dataset.skipped] == ["1 of 1 tool calls have no result"] * 2
+    assert len(read_dataset(f"{source}?accept_empty=1").samples) == 5
 
 
 def test_a_body_of_no_known_form_is_refused_with_the_forms_that_are_read(tmp_path: Path) -> None:
