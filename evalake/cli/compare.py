@@ -84,7 +84,7 @@ def _print(compared: "Comparison") -> None:
 
     for (a, b, judge), rows in compared.rows.group_by("a", "b", "judge", maintain_order=True):
         judged = "" if judge is None else f"\njudge {judge}"
-        first, other = (lacking(rows[name].max()) for name in ("missing_a", "missing_b"))
+        first, other = (lacking(rows.select(name).max().item()) for name in ("missing_a", "missing_b"))
         show.paragraph(f"A {a}{first}\nB {b}{other}{judged}")
         typer.echo()
         for line in _lines(rows.to_dicts(), show.console(show.PLAIN_TEXT_WIDTH).width):

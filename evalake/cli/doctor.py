@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,7 +30,7 @@ def doctor(
     from evalake.storage.lake import Lake
 
     place = Place(Lake(lake), read(config), deploying, are_new(lake, FIRST_MINUTE.total_seconds()))
-    checks = []
+    checks: list[dict[str, Any]] = []
     for check, result in examine(place):
         part = DEPLOYMENT if check.of_server else MACHINE
         if not json:

@@ -134,11 +134,12 @@ def _wrong_usage(error: typer.TyperException) -> str:
     """Describe the error in the command line, and name its help."""
     message = " ".join(error.format_message().split()).replace("Value error, ", "")
     context = getattr(error, "ctx", None)
-    if getattr(error, "option_name", None) == "--model" and any(
-        each.metavar == "RUN" for each in context.command.params
-    ):
+    if context is None:
+        return message
+    of_run = any(each.metavar == "RUN" for each in context.command.params)
+    if of_run and getattr(error, "option_name", None) == "--model":
         message = "No such option: --model; RUN:MODEL names one model of a run"
-    return f"{message} (`{context.command_path} -h` shows the help)" if message and context is not None else message
+    return f"{message} (`{context.command_path} -h` shows the help)" if message else message
 
 
 def _say(message: str, code: int) -> int:

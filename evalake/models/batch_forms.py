@@ -114,7 +114,8 @@ class _MistralForm(_OpenAIForm):
         return {"input_files": [file], "endpoint": self._endpoint, "model": model, "metadata": {JOB: job_id}}
 
     def _pages(self, path: str, **params: Any) -> Iterator[Mapping[str, Any]]:
-        number, entries = 0, [{}] * PAGE
+        entries: list[Mapping[str, Any]] = [{}] * PAGE
+        number = 0
         while len(entries) == PAGE:
             page = self._ask("GET", path, params={**params, "page_size": PAGE, "page": number})
             entries = page.get("data") or []

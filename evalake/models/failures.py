@@ -96,7 +96,9 @@ def classify_error(error: BaseException) -> AttemptFailed:
     message = body.get("message")
     words = message if isinstance(message, str) else reason
     named = [_kind_of_name(body.get(name)) for name in ("code", "type")]
-    kind = next((each for each in named if each in _SAYS_MORE), None) or _kind(error, answer.status_code)
+    kind = next((each for each in named if each is not None and each in _SAYS_MORE), None) or _kind(
+        error, answer.status_code
+    )
     return AttemptFailed(
         _filtered(kind, words),
         f"HTTP {answer.status_code}: {words}",

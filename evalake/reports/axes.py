@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from evalake.reports.report import Subject, Value
-from evalake.reports.svg import CHARACTER, Axis, Ends, Figure, Note
+from evalake.reports.svg import CHARACTER, Axis, Ends, Figure, Key, Note
 from evalake.reports.wording import UNRELIABLE, interval, number, short_names, visible
 from evalake.sdk.figures import Quantity, Unit
 
@@ -23,15 +23,6 @@ COLOURS = (ACCENT, "#d07a1f", GREEN, "#a06cc0", "#cf4f4f", "#8a7a5a", "#2f9fa3",
 """Enough for every class of a whole to have one of its own."""
 
 BAD_TO_GOOD = ((0.0, "#c8641f"), (0.5, "#efe9df"), (1.0, "#2a6fb5"))
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """An entry of a legend: what a colour or a letter stands for."""
-
-    text: str
-    colour: str | None = None
-    letter: str = ""
 
 
 @dataclass(frozen=True, slots=True)

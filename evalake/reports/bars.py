@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from evalake.reports import axes
-from evalake.reports.axes import Drawing, Key, colour
+from evalake.reports.axes import Drawing, colour
 from evalake.reports.report import Report, Subject, Value
-from evalake.reports.svg import Bar, Figure, Note
+from evalake.reports.svg import Bar, Figure, Key, Note
 from evalake.reports.wording import UNKNOWN, number, one_line
 from evalake.sdk.figures import Bars, ByJudge, ByPart, Decisions, Quantity, Statistics, Unit
 

@@ -16,7 +16,7 @@ def markdown_of(rows: pl.DataFrame, notes: Sequence[str]) -> str:
     lines = []
     for (a, b, judge), own in rows.group_by("a", "b", "judge", maintain_order=True):
         judged = "" if judge is None else f", judged by {_text(judge)}"
-        first, other = (lacking(own[name].max()) for name in ("missing_a", "missing_b"))
+        first, other = (lacking(own.select(name).max().item()) for name in ("missing_a", "missing_b"))
         lines += [
             f"### {_text(a)}{first} − {_text(b)}{other}{judged}",
             "",

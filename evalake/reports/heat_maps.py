@@ -6,9 +6,9 @@ Names of columns stand upright, and texts of cells are left out, where they find
 from collections.abc import Iterator, Mapping, Sequence
 
 from evalake.reports import axes
-from evalake.reports.axes import BAD_TO_GOOD, LONGEST_TEXT, Drawing, Key
+from evalake.reports.axes import BAD_TO_GOOD, LONGEST_TEXT, Drawing
 from evalake.reports.report import Report, Subject, Value
-from evalake.reports.svg import Axis, Cell, Figure, mixed
+from evalake.reports.svg import Axis, Cell, Figure, Key, mixed
 from evalake.reports.wording import UNRELIABLE, number, one_line, short_names, visible
 from evalake.sdk.figures import AgreementMatrix, HeatMap, Quantity, Unit
 

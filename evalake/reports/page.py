@@ -209,7 +209,9 @@ def pictures(report: Report) -> dict[str, Picture]:
     drawn: dict[str, Picture] = {}
     for figure in report.shown:
         drawing = _section(report, figure).drawing
-        for part, panel in drawing.panels.items() if drawing else ():
+        if drawing is None:
+            continue
+        for part, panel in drawing.panels.items():
             title = f"{figure.title}: {part}" if part else figure.title
             drawn[title] = alone(as_svg(panel, WIDE, f"f{len(drawn)}", title), WIDE, title, drawing.key)
     return drawn

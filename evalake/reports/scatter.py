@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.cells import cell_len
 
 from evalake.reports import axes
-from evalake.reports.axes import ACCENT, GREEN, MUTED, Drawing, Key, colour
+from evalake.reports.axes import ACCENT, GREEN, MUTED, Drawing, colour
 from evalake.reports.report import Report, Subject, Value
-from evalake.reports.svg import Figure, Line, Point
+from evalake.reports.svg import Figure, Key, Line, Point
 from evalake.reports.wording import number, one_line, short_names, visible
 from evalake.sdk.figures import Reliability, Scatter, Unit
 

@@ -11,8 +11,6 @@ from textwrap import wrap
 
 from rich.cells import cell_len
 
-from evalake.reports.axes import Key
-
 CHARACTER = 7
 """Pixels of a wide character in a label."""
 
@@ -36,7 +34,16 @@ class Picture(str):
         return str(self)
 
 
-# A figure as data: two axes, marks in the units of these axes, and notes. All texts are plain.
+# A figure as data: two axes, marks in the units of these axes, notes, and a legend. All texts are plain.
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An entry of a legend: what a colour or a letter stands for."""
+
+    text: str
+    colour: str | None = None
+    letter: str = ""
 
 
 def alone(drawn: Picture, width: int, title: str, keys: Sequence[Key]) -> Picture:

@@ -123,7 +123,7 @@ class BatchJobs:
             return
         job.state = "ended"
         for line in [] if self.refuses else job.lines:
-            body = {"model": job.metadata.get("model"), **line.get("params", line.get("body"))}
+            body = {"model": job.metadata.get("model"), **(line.get("params") or line["body"])}
             prompt = json.dumps(body["messages"])
             late, broken = (any(text in prompt for text in texts) for texts in (self.expires, self.fails))
             if not late and not broken:

@@ -13,6 +13,9 @@ from tests.integration.storage.recorded_lake import MODELS, SAMPLES
 
 pytestmark = pytest.mark.slow
 
+WRONG: Any = 5
+TEXT: Any = "8"
+
 
 def test_runs_are_listed_newest_first_and_found_by_name(lake: evalake.Lake) -> None:
     runs = lake.runs("command_guard")
@@ -68,9 +71,9 @@ def test_a_process_that_only_reads_a_lake_needs_no_prefect(tmp_path: Path) -> No
         (lambda lake: lake.sql("from runs", at=5), "sql: at must be a valid mapping, not 5"),
         (lambda lake: lake.run(5), "--suite must be a valid string, not 5"),
         (lambda lake: lake.run("command_guard", models=5), "--models must be"),
-        (lambda _: evalake.open(5), "open_lake: uri must be"),
-        (lambda _: evalake.evaluate(str, 5, "exact"), "the samples must be a list, not 5"),
-        (lambda _: evalake.evaluate(str, [], "exact", threads="8"), "threads must be a number"),
+        (lambda _: evalake.open(WRONG), "open_lake: uri must be"),
+        (lambda _: evalake.evaluate(str, WRONG, "exact"), "the samples must be a list, not 5"),
+        (lambda _: evalake.evaluate(str, [], "exact", threads=TEXT), "threads must be a number"),
         (lambda _: evalake.evaluate(str, [], "exact", models=["m"]), "evaluate takes no models"),
     ],
 )

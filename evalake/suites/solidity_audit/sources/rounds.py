@@ -379,5 +379,5 @@ def _read_files(round_: Round) -> dict[str, int]:
     """Count the files that were read, by folder."""
     unread = {out.where for out in round_.skipped}
     kinds = (round_.judgements, round_.tools, round_.reviews, round_.summaries, *_partners(round_))
-    where = {file.where for file in chain(*kinds, round_.votes, *round_.metadata.values())} - unread
-    return dict(sorted(Counter(str(Path(file).parent) for file in where).items()))
+    where = {file.where for file in chain(*kinds, *round_.metadata.values())} | {each.where for each in round_.votes}
+    return dict(sorted(Counter(str(Path(file).parent) for file in where - unread).items()))

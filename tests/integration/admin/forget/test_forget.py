@@ -142,12 +142,13 @@ def test_nothing_is_forgotten_while_a_run_is_under_way(lake: Lake) -> None:
 
 
 def test_a_run_that_begins_while_samples_are_forgotten_is_refused(lake: Lake) -> None:
-    note = {"table_name": "samples", "row_hash": hash_of(lake, "s7"), "requested_at": datetime.now(UTC)}
-    land(lake, FORGOTTEN, conform([{**note, "first_version": None}], FORGOTTEN))
+    sample = hash_of(lake, "s7")
+    note = {"table_name": "samples", "row_hash": sample, "requested_at": datetime.now(UTC), "first_version": None}
+    land(lake, FORGOTTEN, conform([note], FORGOTTEN))
     with pytest.raises(LakeError, match="being forgotten"):
         import_recorded(lake, suite("command_guard"), [Path(lake.uri).parent / "guard.jsonl"])
     assert lake.frame(RUNS).filter(pl.col("state") == "running").collect().is_empty()
-    forget(lake, sample=note["row_hash"])
+    forget(lake, sample=sample)
     import_recorded(lake, suite("command_guard"), [Path(lake.uri).parent / "guard.jsonl"])
     assert damage(lake) == []
 
