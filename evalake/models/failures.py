@@ -95,10 +95,9 @@ def classify_error(error: BaseException) -> AttemptFailed:
     body = _error_body(answer)
     message = body.get("message")
     words = message if isinstance(message, str) else reason
-    named = [_kind_of_name(body.get(name)) for name in ("code", "type")]
-    kind = next((each for each in named if each is not None and each in _SAYS_MORE), None) or _kind(
-        error, answer.status_code
-    )
+    kind = _kind(error, answer.status_code)
+    for named in (_kind_of_name(body.get("type")), _kind_of_name(body.get("code"))):
+        kind = named if named is not None and named in _SAYS_MORE else kind
     return AttemptFailed(
         _filtered(kind, words),
         f"HTTP {answer.status_code}: {words}",
