@@ -264,7 +264,7 @@ BAD_SOURCES = {
     "missing": ("nowhere.csv", None, "there is no dataset source"),
     "no kind": ("set.txt", b"ls", "is of no known kind: tables are .jsonl"),
     "empty lines": ("set.jsonl", b"", "holds no command that can be used (it is empty)"),
-    "empty csv": ("set.csv", b"", "has no column 'command' (its columns are none)"),
+    "empty csv": ("set.csv", b"", "is empty: it names no column"),
     "header only": ("set.csv", b"command,label\n", "it is empty"),
     "repeated column": ("set.csv", b"command,label,label\n", "two columns named 'label'"),
     "unreadable header": ("set.csv", b'"a"b\n', "the header of"),
