@@ -29,8 +29,7 @@ FIELDS = (
     "bound_low", "bound_high",
 )  # fmt: skip
 
-SHORTEST_ID = 8
-"""Characters that the beginning of a snapshot's id must have."""
+SHORTEST_ID = 8  # characters that the beginning of a snapshot's id must have
 
 
 class NotComparableError(EvalakeError):

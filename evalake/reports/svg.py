@@ -46,27 +46,13 @@ class Key:
     letter: str = ""
 
 
-def alone(drawn: Picture, width: int, title: str, keys: Sequence[Key]) -> Picture:
-    """Set the title over a drawing and its legend under it, for where no page around it has them."""
-    lines = wrap(title, width // CHARACTER - 4)
-    top = 20 * len(lines) + 8
-    entries, x, y = [], 8, top + float(drawn.split('height="', 1)[1].split('"', 1)[0]) + 18
-    for key in keys:
-        room = 34 + CHARACTER * cell_len(key.text)
-        if x > 8 and x + room > width:
-            x, y = 8, y + 20
-        mark = _text(x, y, escape(key.letter)) if key.letter else ""
-        fill = f'<rect x="{x}" y="{y - 10:g}" width="12" height="12" fill="{key.colour}"/>' if key.colour else ""
-        entries.append(f"{fill}{mark}{_text(x + 18, y, escape(key.text))}")
-        x += room
-    height = y + 12 if keys else y - 18
-    head = [_text(8, 20 * number, escape(line), size=14) for number, line in enumerate(lines, start=1)]
-    return Picture(
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:g}" width="{width}" '
-        f'height="{height:g}" role="img" aria-label="{escape(title)}" font-family="system-ui, sans-serif" '
-        f'font-size="12" style="color:#1c2026;background:#fff">{"".join(head)}'
-        f'{drawn.replace("<svg ", f"""<svg y="{top}" """, 1)}{"".join(entries)}</svg>'
-    )
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An entry of a legend: what a colour or a letter stands for."""
+
+    text: str
+    colour: str | None = None
+    letter: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +145,29 @@ class Figure:
 def as_svg(figure: Figure, width: int, name: str, label: str) -> Picture:
     """Draw a figure `width` pixels wide; `name` begins the ids in it, `label` says what it shows."""
     return Picture("".join(_Plot.of(figure, width, name).draw(label)))
+
+
+def alone(drawn: Picture, width: int, title: str, keys: Sequence[Key]) -> Picture:
+    """Set the title over a drawing and its legend under it, for where no page around it has them."""
+    lines = wrap(title, width // CHARACTER - 4)
+    top = 20 * len(lines) + 8
+    entries, x, y = [], 8, top + float(drawn.split('height="', 1)[1].split('"', 1)[0]) + 18
+    for key in keys:
+        room = 34 + CHARACTER * cell_len(key.text)
+        if x > 8 and x + room > width:
+            x, y = 8, y + 20
+        mark = _text(x, y, key.letter) if key.letter else ""
+        fill = f'<rect x="{x}" y="{y - 10:g}" width="12" height="12" fill="{key.colour}"/>' if key.colour else ""
+        entries.append(f"{fill}{mark}{_text(x + 18, y, key.text)}")
+        x += room
+    height = y + 12 if keys else y - 18
+    head = [_text(8, 20 * number, line, size=14) for number, line in enumerate(lines, start=1)]
+    return Picture(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:g}" width="{width}" '
+        f'height="{height:g}" role="img" aria-label="{escape(title)}" font-family="system-ui, sans-serif" '
+        f'font-size="12" style="color:#1c2026;background:#fff">{"".join(head)}'
+        f'{drawn.replace("<svg ", f"""<svg y="{top}" """, 1)}{"".join(entries)}</svg>'
+    )
 
 
 @dataclass(frozen=True, slots=True)
