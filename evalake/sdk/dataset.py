@@ -17,8 +17,8 @@ import polars as pl
 from evalake.core.errors import SourceError, UsageError
 from evalake.core.hashing import content_hash
 from evalake.sdk import sources
-from evalake.sdk.sample import Dataset, Sample, Skipped
-from evalake.sdk.sources import ColumnMapping, Record, as_payload, read_table, with_label_column
+from evalake.sdk.sample import Dataset, Record, Sample, Skipped
+from evalake.sdk.sources import ColumnMapping, as_payload, read_table, with_label_column
 from evalake.sdk.spool import Seen, Spool, spooled
 from evalake.sdk.tabular import TwoClasses, form_of
 
@@ -200,7 +200,7 @@ class SampleTable:
         return builder.result()
 
     def _take(
-        self, record: sources.Record, columns: sources.ColumnMapping, names: Mapping[str, str], builder: DatasetBuilder
+        self, record: Record, columns: sources.ColumnMapping, names: Mapping[str, str], builder: DatasetBuilder
     ) -> None:
         texts = {name: sources.as_text(columns.field(record, column)) or None for name, column in names.items()}
         digest = hashlib.sha256((texts["input"] or "").encode("utf-8", "replace")).hexdigest()

@@ -7,8 +7,7 @@ from typing import Any
 
 from evalake.core.errors import SourceError
 from evalake.core.files import MEGABYTE
-from evalake.sdk.sample import Skipped
-from evalake.sdk.sources import LINE_TOO_LONG, LONGEST_LINE, NOT_READ, Record
+from evalake.sdk.sample import LINE_TOO_LONG, LONGEST_LINE, NOT_READ, Record, Skipped
 from evalake.sdk.tabular import check_columns
 
 LARGEST_CHUNK = 256 * MEGABYTE  # of a Parquet column, which is unpacked as a whole

@@ -59,6 +59,20 @@ def unit_of(dataset: str, cluster: str) -> str:
     return cluster.removeprefix("/") if cluster.startswith("/") else f"{dataset}/{cluster}"
 
 
+LONGEST_LINE = 16 * 1024 * 1024  # bytes of one record of a table
+LINE_TOO_LONG = "line too long"
+NOT_READ = "(not read)"  # stands for a file that is left out unread
+
+
+@record
+class Record:
+    """One record of a table: where it stands, its values by column, and its raw text as quarantine would show it."""
+
+    where: str
+    values: Mapping[str, Any]
+    raw: str
+
+
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """Something in a source that did not become a sample, and why."""

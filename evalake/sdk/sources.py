@@ -26,38 +26,27 @@ from urllib.parse import parse_qsl
 
 from evalake.core.errors import SourceError
 from evalake.core.files import LARGEST_IN_ALL, MEGABYTE, Files
-from evalake.core.hashing import NotCanonicalError, canonical_text, record
+from evalake.core.hashing import NotCanonicalError, canonical_text
 from evalake.sdk import tabular
 from evalake.sdk.json_in_text import json_object
+from evalake.sdk.parquet import read_parquet
 from evalake.sdk.remote import fetched, unpacked
-from evalake.sdk.sample import Skipped
+from evalake.sdk.sample import LINE_TOO_LONG, LONGEST_LINE, Record, Skipped
 
 csv.field_size_limit(16 * MEGABYTE)  # Python's own limit, 131,072 characters, is shorter than many a contract
 
 TABLE_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 TABLES = f"{', '.join(TABLE_SUFFIXES)}, or .json that is an array"
-LONGEST_LINE = 16 * 1024 * 1024  # bytes of one JSON line
 LARGEST_ARRAY = 256 * MEGABYTE  # of a JSON array, which is read as a whole
 LONGEST_PAYLOAD = 10_000  # characters of refused material that are kept for quarantine
 
-NOT_READ = "(not read)"  # stands for a file that is left out unread
 NOT_UTF8 = "not UTF-8 text"
 NOT_JSON = "not a JSON object"
-LINE_TOO_LONG = "line too long"
 UNREADABLE_ROW = "unreadable CSV row"
 
 WRAPPERS = ("data", "rows", "records", "samples", "items", "examples")  # names of the array in an object
 _WRAPPED = re.compile(rf'\s*\{{(?:.*?[\[{{,])??\s*"(?:{"|".join(WRAPPERS)})"\s*:\s*\[', re.DOTALL)
 _NOTHING = object()
-
-
-@record
-class Record:
-    """One record of a table: where it stands, its values by column, and its raw text as quarantine would show it."""
-
-    where: str
-    values: Mapping[str, Any]
-    raw: str
 
 
 @dataclass(frozen=True)
@@ -209,8 +198,6 @@ def read_table(path: Path, needed: Collection[str], known: Collection[str] = ())
     if suffix in (".csv", ".tsv"):
         return _read_csv(path, needed, names)
     if suffix == ".parquet":
-        from evalake.sdk.parquet import read_parquet
-
         return read_parquet(path, needed, names.of)
     return _with_columns(path, _read_array(path) if suffix == ".json" else _read_json_lines(path), needed, names)
 

@@ -31,7 +31,8 @@ from evalake.core.files import FileRefusedError, Files, read_file
 from evalake.core.hashing import record
 from evalake.sdk import Dataset, Sample, sources
 from evalake.sdk.dataset import DUPLICATE, NOT_TEXT, REPEATED_ID, DatasetBuilder, read_whole
-from evalake.sdk.sources import NOT_READ, NOT_UTF8, as_payload, is_storable
+from evalake.sdk.sample import NOT_READ, Record
+from evalake.sdk.sources import NOT_UTF8, as_payload, is_storable
 from evalake.sdk.spool import Seen
 from evalake.sdk.tabular import TwoClasses
 
@@ -343,7 +344,7 @@ def _take_table(path: Path, mapping: sources.ColumnMapping, builder: CommandData
         builder.add_material(each.where, _material(each, columns, label))
 
 
-def _material(record: sources.Record, mapping: sources.ColumnMapping, label: str | None) -> Material:
+def _material(record: Record, mapping: sources.ColumnMapping, label: str | None) -> Material:
     return Material(
         command=mapping.field(record, "command"),
         label=label,

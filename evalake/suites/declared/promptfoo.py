@@ -12,7 +12,8 @@ import yaml
 
 from evalake.core.errors import EvalakeError, SuiteError
 from evalake.core.files import MEGABYTE, FileRefusedError, Files
-from evalake.sdk.sources import Record, as_text, read_table
+from evalake.sdk.sample import Record
+from evalake.sdk.sources import as_text, read_table
 from evalake.suites.declared.formats.values import as_list, as_mapping
 from evalake.suites.declared.lines import Lines, content, placed
 from evalake.suites.declared.promptfoo_assertions import as_scorer, of_row

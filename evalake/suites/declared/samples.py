@@ -11,7 +11,8 @@ from evalake.core.errors import SourceError
 from evalake.sdk import Dataset, Sample
 from evalake.sdk.dataset import NOT_TEXT, REPEATED_ID, STARTER, DatasetBuilder, read_whole
 from evalake.sdk.json_in_text import json_object
-from evalake.sdk.sources import Record, as_json, as_payload, as_text, find_table, is_storable, read_mapping
+from evalake.sdk.sample import Record
+from evalake.sdk.sources import as_json, as_payload, as_text, find_table, is_storable, read_mapping
 from evalake.suites.declared.file import FIELDS, SuiteFile
 
 _PACKED = {"input", "columns"}

@@ -13,6 +13,7 @@ from evalake.core.errors import SourceError
 from evalake.core.hashing import canonical_json
 from evalake.sdk import Dataset, Sample, Skipped, sources
 from evalake.sdk.dataset import summary
+from evalake.sdk.sample import Record
 
 # Arrays free their memory through the pool that they came from, which they do not keep: it has to outlive them.
 _POOLS: list[pa.MemoryPool] = []
@@ -60,7 +61,7 @@ def test_a_list_of_a_thousand_long_cells_in_one_row_is_not_unpacked(
     most = _most_memory_of_arrow(monkeypatch, lambda: read.extend(sources.read_table(file, ["command"])))
     assert most < 16 * 2**20
     (record,) = read
-    assert isinstance(record, sources.Record)
+    assert isinstance(record, Record)
     assert record.values == {"command": "ls", "label": "harmless", "few": ["a", "b"]}
     with pytest.raises(SourceError, match="has lists in the column 'extra'"):
         list(sources.read_table(file, ["extra"]))
@@ -78,7 +79,7 @@ def write(tmp_path: Path, name: str, content: bytes) -> Path:
 ])  # fmt: skip
 def test_each_kind_of_table_gives_its_records(tmp_path: Path, name: str, content: bytes) -> None:
     records = list(sources.read_table(write(tmp_path, name, content), ("a",)))
-    assert [record.values for record in records if isinstance(record, sources.Record)] == [
+    assert [record.values for record in records if isinstance(record, Record)] == [
         {"a": "1", "b": None}, {"a": "x", "b": "y"}
     ]  # fmt: skip
     assert all(record.where.startswith(f"{name}:") for record in records)
@@ -96,11 +97,10 @@ def test_a_field_is_in_its_column_and_values_have_meanings() -> None:
         "label=bad&label.malicious=1&label.harmless=*&input=cmd&note.=none", ("input", "label", "note")
     )
     fields = {
-        bad: mapping.field(sources.Record("", {"cmd": "ls", "bad": bad, "note": "none"}, ""), "label")
-        for bad in (1, 0, "x")
+        bad: mapping.field(Record("", {"cmd": "ls", "bad": bad, "note": "none"}, ""), "label") for bad in (1, 0, "x")
     }
     assert fields == {1: "malicious", 0: "harmless", "x": "harmless"}
-    record = sources.Record("", {"cmd": "ls", "note": "none"}, "")
+    record = Record("", {"cmd": "ls", "note": "none"}, "")
     assert (mapping.field(record, "input"), mapping.field(record, "note")) == ("ls", None)
     assert set(mapping.needed(("input", "label"))) == {"cmd", "bad"}
     filled = sources.read_mapping("label.harmless=*", ("input", "label"))

@@ -8,7 +8,8 @@ from typing import Any
 from evalake.core.errors import SourceError
 from evalake.core.hashing import content_hash
 from evalake.models.request import Reply
-from evalake.sdk.sources import Record, find_table, read_mapping, read_table
+from evalake.sdk.sample import Record
+from evalake.sdk.sources import find_table, read_mapping, read_table
 from evalake.sdk.tool_results import Scored, ToolResults, ToolSample, as_score, decide
 from evalake.suites.declared.formats.values import as_count, as_list, as_mapping, as_text
 

@@ -25,7 +25,8 @@ from evalake.core.errors import SourceError
 from evalake.core.files import LARGEST_IN_ALL, FileRefusedError, Files
 from evalake.sdk import Dataset, Label, Sample, Skipped
 from evalake.sdk.dataset import read_whole
-from evalake.sdk.sources import NOT_JSON, NOT_READ, NOT_UTF8, as_payload, read_table
+from evalake.sdk.sample import NOT_READ
+from evalake.sdk.sources import NOT_JSON, NOT_UTF8, as_payload, read_table
 from evalake.suites.session_review.session import Session, dump
 from evalake.suites.session_review.sources import database, tarsy_live
 from evalake.suites.session_review.sources.census import require_whole

@@ -30,7 +30,8 @@ from evalake.core.files import MEGABYTE, FileRefusedError, Files
 from evalake.sdk import Dataset, sources
 from evalake.sdk.dataset import read_whole
 from evalake.sdk.json_in_text import json_object
-from evalake.sdk.sources import NOT_READ, as_payload
+from evalake.sdk.sample import NOT_READ, Record
+from evalake.sdk.sources import as_payload
 from evalake.sdk.tabular import TwoClasses
 from evalake.suites.solidity_audit.baselines.solidity_code import blank, functions
 from evalake.suites.solidity_audit.sources.builder import (
@@ -271,7 +272,7 @@ def _read_table(path: Path, mapping: sources.ColumnMapping) -> AuditDatasetBuild
 
 
 def _material(
-    record: sources.Record, mapping: sources.ColumnMapping, dataset: str, is_vulnerable: bool | None
+    record: Record, mapping: sources.ColumnMapping, dataset: str, is_vulnerable: bool | None
 ) -> Material:
     values = {name: _value(name, mapping.field(record, name)) for name in TRUTH_FIELDS} | {LABEL: is_vulnerable}
     contract = mapping.field(record, "contract")

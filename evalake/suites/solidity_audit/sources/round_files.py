@@ -13,7 +13,8 @@ from typing import Any
 from evalake.core.errors import SourceError
 from evalake.core.files import FileRefusedError, Files
 from evalake.sdk import Recorded, Skipped
-from evalake.sdk.sources import NOT_READ, as_payload, is_storable, storable
+from evalake.sdk.sample import NOT_READ
+from evalake.sdk.sources import as_payload, is_storable, storable
 from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
 from evalake.suites.solidity_audit.sources.layout import (
     MISPLACED,

@@ -19,7 +19,8 @@ from yaml import YAMLError
 from evalake.core.errors import SourceError
 from evalake.core.files import MEGABYTE, FileRefusedError, Files
 from evalake.sdk.json_in_text import json_object
-from evalake.sdk.sources import NOT_READ, as_payload
+from evalake.sdk.sample import NOT_READ
+from evalake.sdk.sources import as_payload
 from evalake.suites.solidity_audit.sources.builder import (
     BAD_TRUTH,
     NO_CONTRACT,
