@@ -1,8 +1,8 @@
 """The resources of a process's batches: a model client for each run, a ledger writer for each lake; and their end."""
 
 import asyncio
-import ctypes
 import atexit
+import ctypes
 import gc
 import threading
 import time
