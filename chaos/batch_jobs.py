@@ -84,7 +84,7 @@ def _wrong(lake: Lake, server: ModelServer, form: str, codes: list[int]) -> Iter
     if not calls.height == calls["prompt_hash"].n_unique() == results.height == SAMPLES:
         yield f"{calls.height} replies to {calls['prompt_hash'].n_unique()} requests, {results.height} results"
     if [*jobs.paid.values()] != [1] * (SAMPLES - 1) or len(server.requests()) != 1:
-        yield f"paid in jobs {dict(jobs.paid)}, by calls {len(server.requests())}"
+        yield f"paid in jobs {sorted(jobs.paid.values())}, by calls {len(server.requests())}"
     states = lake.frame(BATCH_JOBS).sort("revision").group_by("job_id").last().collect()["state"]
     left = [*jobs.files, *(each for each in jobs.jobs if form == "Anthropic")]
     if set(states) != {"closed"} or left:

@@ -52,7 +52,7 @@ from evalake.tasks.runtime.form import (
     takes_request,
 )
 from evalake.tasks.runtime.logs import observed
-from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection
+from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection, return_memory
 from evalake.tasks.runtime.runner import task_runner
 from evalake.tasks.runtime.runs import Run
 from evalake.tasks.runtime.suspension import Interruption, StateWatch
@@ -193,6 +193,7 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
     plan.release_samples()
     with phase("land the last rows"):
         collector.finish()
+    return_memory()
     if jobs is not None and (waiting := jobs.message):
         collector.waiting = waiting
         return None

@@ -1,5 +1,6 @@
 """Lands rows exactly once: merges them into their table by key, and retries after a conflict."""
 
+import re
 import threading
 from collections import defaultdict
 from collections.abc import Callable
@@ -105,27 +106,49 @@ def _table_lock(table_uri: str) -> threading.RLock:
 
 
 def _append_new(table: DeltaTable, contract: Contract, source: pl.DataFrame) -> dict[str, int]:
-    """Append the rows whose key is absent; merge where a present row may be replaced.
+    """Append the rows whose key is absent; merge where a present row is replaced.
 
-    Reading keys alone takes a fraction of a merge's time and memory. The commit fails unless it directly follows the
-    version that was read.
+    Reading keys alone takes a fraction of a merge's time and memory, which grow with the table. The commit fails unless
+    it directly follows the version that was read.
     """
-    there = _present(table, contract, source)
-    if there.height and contract.replaced_when:
-        return _merge(table, contract, source)
-    new = source.join(there, on=list(contract.key), how="anti", maintain_order="left") if there.height else source
+    keys, condition = list(contract.key), _condition(contract.replaced_when)
+    there = _present(table, contract, source, condition)
+    new = source.join(there, on=keys, how="anti", maintain_order="left") if there.height else source
+    if there.height and condition is not None:
+        named = source.select(*keys, *_columns(condition, "new"))
+        replaced = there.join(named, on=keys).filter(condition)
+        if replaced.height:
+            ours = source.join(replaced, on=keys, how="semi", maintain_order="left")
+            return _merge(table, contract, pl.concat([ours, new]))
     if new.height:
         write_deltalake(table, new.to_arrow(), mode="append", commit_properties=NO_RETRIES)
     return {"num_target_rows_inserted": new.height, "num_target_rows_updated": 0}
 
 
-def _present(table: DeltaTable, contract: Contract, source: pl.DataFrame) -> pl.DataFrame:
-    """Find the source's keys that the table has."""
+def _condition(sql: str | None) -> pl.Expr | None:
+    """Read a contract's `replaced_when` as a condition of columns like `old.state`; always true where Polars cannot."""
+    try:
+        return None if sql is None else pl.sql_expr(re.sub(r"\b(old|new)\.(\w+)", r'"\1.\2"', sql))
+    except pl.exceptions.PolarsError:
+        return pl.lit(True)
+
+
+def _columns(condition: pl.Expr, side: str) -> list[pl.Expr]:
+    """Select the columns that a condition reads of the old or the new rows, by its names."""
+    names = dict.fromkeys(name for name in condition.meta.root_names() if name.startswith(f"{side}."))
+    return [pl.col(name.removeprefix(f"{side}.")).alias(name) for name in names]
+
+
+def _present(
+    table: DeltaTable, contract: Contract, source: pl.DataFrame, condition: pl.Expr | None = None
+) -> pl.DataFrame:
+    """Find the source's keys that the table has, with the columns that a condition reads of their rows."""
     keys = list(contract.key)
     if not table.file_uris():
         return source.select(keys).clear()
     similar = [pl.col(key).is_in(source[key].unique().implode()) for key in keys]
-    known = pl.scan_delta(table).filter(*similar).select(keys).collect()
+    read = [] if condition is None else _columns(condition, "old")
+    known = pl.scan_delta(table).filter(*similar).select(*keys, *read).collect()
     return known.join(source.select(keys), on=keys, how="semi")
 
 

@@ -84,7 +84,7 @@ def compare(
     inputs = Inputs.read(pl.concat(sides, how="diagonal").lazy(), metrics, ("judge", "side"), cluster)
     if inputs.frame.is_empty():
         return pl.DataFrame(schema=COMPARED)
-    columns = Columns(inputs.rows())
+    columns = Columns(inputs.frame)
     names = dict.fromkeys(name for metric in metrics for name in metric.slices)
     slices = {name: Paired.of(inputs, columns, name) for name in names}
     rows = [

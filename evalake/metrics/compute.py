@@ -66,17 +66,14 @@ class Inputs:
     """The metrics' inputs, evaluated for every row once; equal expressions share a column.
 
     Attributes:
-        frame: The rows as they came.
-        order: The numbers of the rows in order of group, then cluster, then content, in which they are measured, so
-            that no sum depends on the order they came in.
+        frame: The rows in order of group, then cluster, then content, so that no sum depends on the order they came in.
         columns: Per metric: from the name of an input to its column in `frame`.
-        group: [rows] the number of each row's group, in that order.
+        group: [rows] the number of each row's group.
         cluster: [rows] the number of each row's cluster, likewise.
         strata: [rows] that of the stratum that its cluster was drawn from; None where nothing was.
     """
 
     frame: pl.DataFrame
-    order: Integers
     columns: Sequence[Mapping[str, str]]
     group: Integers
     cluster: Integers
@@ -95,8 +92,8 @@ class Inputs:
         if repeated := {name for name in names if names.count(name) > 1}:
             raise MetricError(f"Two metrics are called {min(repeated)}; give each a name of its own.")
         schema = lazy.collect_schema()
-        wanted = [*groups, *(s for m in metrics for s in m.slices if s != "all"), *([cluster] if cluster else [])]
-        if missing := [column for column in wanted if column not in schema]:
+        wanted = [*groups, *(s for m in metrics for s in m.slices if s != "all")]
+        if missing := [column for column in (*wanted, *([cluster] if cluster else [])) if column not in schema]:
             raise MetricError(f"The samples have no column {missing[0]}, which the metrics are grouped or sliced by.")
 
         selected: dict[str, pl.Expr] = {f"column {name}": pl.col(name) for name in wanted}
@@ -118,15 +115,9 @@ class Inputs:
             raise MetricError(f"{unknown} samples have no {cluster}, the column of their cluster.")
         order, group, of_cluster = settled(given, groups, cluster)
         strata = None if cluster is None or STRATUM not in schema else strata_of(given, cluster)
-        frame = given.select(**selected)
+        frame = given.select(**selected)[order]
         _refuse_non_finite(frame, owner)
-        return cls(frame, order, columns, group, of_cluster, None if strata is None else strata[order])
-
-    def rows(self, first: int = 0, last: int | None = None) -> pl.DataFrame:
-        """Return the rows that are measured from the first to before the last, in their order."""
-        order = self.order[first:last]
-        in_place = len(order) and (np.diff(order) == 1).all()
-        return self.frame[int(order[0]) : int(order[-1]) + 1] if in_place else self.frame[order]
+        return cls(frame, columns, group, of_cluster, None if strata is None else strata[order])
 
 
 def _typed_inputs(metric: Metric, nothing: pl.LazyFrame) -> dict[str, pl.Expr]:
@@ -200,7 +191,7 @@ def values(frame: pl.DataFrame, metrics: Sequence[Metric], groups: Sequence[str]
     inputs = Inputs.read(frame.lazy(), metrics, groups, None)
     if inputs.frame.is_empty():
         return frame.select(groups).clear().with_columns(pl.lit(0.0).alias(metric.name) for metric in metrics)
-    columns = Columns(inputs.rows())
+    columns = Columns(inputs.frame)
     slicing = Slicing.of(columns, "all", groups)
     row = np.arange(inputs.frame.height)
     units = Units.in_order(row, slicing.group, slicing.keys.height, np.zeros_like(row))
@@ -335,7 +326,7 @@ class _Part:
 
 def _measure_part(inputs: Inputs, metrics: Sequence[Metric], groups: Sequence[str], part: _Part) -> list[pl.DataFrame]:
     """Compute all metrics of whole groups: those of the same slices for all slices at once."""
-    columns = Columns(inputs.rows(part.first, part.last))
+    columns = Columns(inputs.frame[part.first : part.last])
     names = dict.fromkeys(name for metric in metrics for name in metric.slices)
     slicings = {name: Slicing.of(columns, name, groups) for name in names}
     results, is_large = [], columns.rows >= 2 * PART_ROWS

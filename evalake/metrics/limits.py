@@ -121,7 +121,7 @@ def bounds(frame: pl.DataFrame, metric: Metric, missing: int, opened: pl.DataFra
         that have one; None where it has no range.
     """
     inputs = Inputs.read(frame.lazy(), [metric], (), None)
-    columns = Columns(inputs.rows())
+    columns = Columns(inputs.frame)
     slicing = Slicing.of(columns, "all", ())
     view = View(columns, Units.of(slicing.group, 1, inputs.cluster), inputs.columns[0])
     return _bounds(metric.estimator, view, (missing, opened), frame)

@@ -1,8 +1,8 @@
 """Batch jobs of the model server, in the forms of OpenAI, Anthropic, Mistral and xAI (below /xai), by its rules.
 
-A job ends when it is looked at or listed first, unless `held`. Its results come in reverse order, and each twice. What
-stands in `expires` or `fails` (texts of a prompt) ends so. `drops` names operations whose answer is lost after
-they were done.
+A job ends when it is looked at or listed first, unless `held`. Its results come in reverse order, each twice after a
+failure. What stands in `expires` or `fails` (texts of a prompt) ends so. `drops` names operations whose answer is lost
+after they were done.
 """
 
 import json
@@ -131,7 +131,7 @@ class BatchJobs:
             job.failed += late or broken
             made = {"anthropic": _anthropic_result, "xai": _xai_result}.get(form, _openai_result)
             told = made(line["custom_id"], None if late or broken else json.loads(self._answer(body)), late=late)
-            job.results = [told, told, *job.results]
+            job.results = [made(line["custom_id"], None, late=False), told, told, *job.results]
         if form in ("openai", "mistral"):
             self.files[f"out-{name}"] = name, b"\n".join(json.dumps(line).encode() for line in job.results)
 

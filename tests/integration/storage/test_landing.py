@@ -71,6 +71,18 @@ def test_a_row_is_replaced_only_as_its_contract_allows(lake: Lake) -> None:
     assert lake.frame(TOYS).collect()["size"].to_list() == [3.0]
 
 
+def test_present_rows_are_merged_only_where_one_is_replaced(lake: Lake, merged_at_once: str) -> None:
+    land(lake, TOYS, frame(toy("a", state="early"), toy("b", state="final")))
+    assert land(lake, TOYS, frame(toy("a", state="early"), toy("c"))) == Landed(inserted=1, already_present=1)
+    merges = [commit["operation"] for commit in lake.open(TOYS).history()].count("MERGE")
+    assert merges == (0 if merged_at_once == ALWAYS else 2)
+    both = frame(toy("a", state="final"), toy("b", state="early"), toy("d"))
+    assert land(lake, TOYS, both) == Landed(inserted=1, replaced=1, already_present=1)
+    assert lake.frame(TOYS).collect().sort("key")["state"].to_list()[:2] == ["final", "final"]
+    unknown_to_polars = replace(TOYS, replaced_when="levenshtein(old.state, new.state) > 0")
+    assert land(lake, unknown_to_polars, frame(toy("a", state="early"))) == Landed(replaced=1)
+
+
 def test_threads_land_together_what_came_meanwhile_in_one_commit(lake: Lake) -> None:
     land(lake, TOYS, frame(toy("old", size=1.0)))
     before = lake.open(TOYS).version()
