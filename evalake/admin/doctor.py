@@ -25,6 +25,7 @@ from evalake.contracts.tables import RUNS
 from evalake.core.configuration import Configuration
 from evalake.core.errors import EvalakeError
 from evalake.core.redaction import redact
+from evalake.reports.wording import count_of
 from evalake.storage.commit import require_write_access
 from evalake.storage.lake import Lake
 from evalake.tasks.runtime.server import ServerError, require_server
@@ -317,7 +318,7 @@ def _keys(place: Place) -> Diagnosis:
     if unusable:
         mend = "put the keys into the environment of the worker, or into Secret blocks"
         return Diagnosis(Level.PROBLEM, f"{len(unusable)} of {len(models)} models: {'; '.join(unusable[:3])}", mend)
-    return Diagnosis(Level.OK, f"{len(models)} models have their keys")
+    return Diagnosis(Level.OK, f"the keys of {count_of(len(models), 'model')} are set")
 
 
 def _deployed_models(place: Place) -> set[str]:

@@ -10,7 +10,7 @@ import polars as pl
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.arrow import polars_schema
 from evalake.contracts.engines.sql import describe
-from evalake.core.errors import UsageError
+from evalake.core.errors import UsageError, did_you_mean
 from evalake.storage.lake import Opened
 from evalake.storage.sql.views import View, views
 
@@ -56,8 +56,9 @@ def catalogue(contracts: Sequence[Contract], name: str | None = None) -> tuple[E
         *(_view_entry(each, types) for each in views(contracts)),
     ]
     if not (wanted := tuple(entry for entry in entries if name in (None, entry.name))):
-        names = ", ".join(entry.name for entry in entries)
-        raise UsageError(f"no table or view is called {name}: choose one of {names}")
+        names = [entry.name for entry in entries]
+        near = did_you_mean(str(name), names) or f": choose one of {', '.join(names)}"
+        raise UsageError(f"no table or view is called {name}{near}")
     return wanted
 
 

@@ -110,5 +110,5 @@ def test_the_command_ends_with_1_and_names_the_missing_key_of_a_deployed_model(
 
 def test_a_key_that_is_there_is_not_printed(stalled: PrefectStack, tmp_path: Path) -> None:
     done = told(stalled, tmp_path, key="sk-not-to-be-seen-0123456789")
-    assert "ok       keys            1 models have their keys" in done.stdout
+    assert "ok       keys            the keys of 1 model are set" in done.stdout
     assert "not-to-be-seen" not in done.stdout + done.stderr

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from evalake.contracts.contract import Contract
 from evalake.storage.lake import Lake
 
-MOST_KEPT = 64  # answers; one of 5,000 metric values takes some 3 MB
+MOST_KEPT = 32  # answers; one of 5,000 metric values takes some 3 MB
 
 
 @dataclass

@@ -130,7 +130,7 @@ function historyFigure(title, points, conditions, readSteps) {
       label: `${title}, ${time(point.created_at_us)}: ${number(point.value)}, n = ${count(point.n)}`,
     })),
   }));
-  const notes = ["With 95 % intervals. A line joins comparable snapshots; “The numbers” has the paired change of each step."];
+  const notes = ["With 95 % intervals. A line joins comparable snapshots; the table below has the paired change of each step."];
   if (groups.length > COLOURS) notes.push(`The newest ${COLOURS} of ${count(groups.length)} lines; choose a model or read the table for the others.`);
   const undefinedCount = points.length - known.length;
   if (undefinedCount) notes.push(`${counted(undefinedCount, "undefined value")} left out.`);
