@@ -114,9 +114,10 @@ def _print_tools(run: Mapping[str, Any]) -> None:
     others = [f"{each.name}: {each.said} there, {each.ours} here" for each in known if not each.agrees]
     unknown = sorted({each.name.partition(" ")[0] for each in figures if each.ours is None})
     words = "; ".join(f"{each.name} = {each.said:g}" for each in known[:MOST_FIGURES])
-    verdict = f"differ: {'; '.join(others)}" if others else f"are equal here ({words})" if known else "none"
+    verdict = f"differ: {'; '.join(others)}" if others else f"are equal here ({words})"
     tools = ", ".join(parameters["tools"])
-    typer.echo(visible(f"figures of {tools}: {len(known) - len(others)} of {len(known)} {verdict}"))
+    if known:
+        typer.echo(visible(f"figures of {tools}: {len(known) - len(others)} of {len(known)} {verdict}"))
     if unknown:
         typer.echo(visible(f"not recomputed: {', '.join(unknown)}"))
     for what, count in sorted(parameters["left_over"].items()):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 import polars as pl
 
@@ -109,10 +110,23 @@ def import_labels(lake: Lake, suite_name: str, text: str, form: SheetFormat, ann
 
 
 def land_labels(lake: Lake, labels: Labels) -> Published:
-    """Land the labels that `named` returns, each once however often it is repeated."""
+    """Land the labels that `named` returns, each once however often it is repeated; a repetition keeps its time."""
     labels = named(lake, labels)
     batch = content_hash([{**row, "labelled_at": None} for row in labels.rows])
-    return publish(lake, f"labels-{batch[:12]}", HUMAN_LABELS, list(labels.rows))
+    there = _there(lake, pl.col("label_id").is_in([row["label_id"] for row in labels.rows]))
+    rows = []
+    for row in labels.rows:
+        *said, at = there.get(row["label_id"], (None,))
+        is_repeated = said == [row["answer"], row["score"], row["note"]]
+        rows.append({**row, "labelled_at": at} if is_repeated else row)
+    return publish(lake, f"labels-{batch[:12]}", HUMAN_LABELS, rows)
+
+
+def _there(lake: Lake, which: pl.Expr) -> Mapping[str, tuple[Any, ...]]:
+    """Read answer, score, note and time of labels, by their ids."""
+    said = ("answer", "score", "note", "labelled_at")
+    rows = lake.frame(HUMAN_LABELS).filter(which).select("label_id", *said).collect()
+    return {label_id: tuple(known) for label_id, *known in rows.iter_rows()}
 
 
 def named(lake: Lake, labels: Labels) -> Labels:
@@ -145,10 +159,7 @@ def land_given(lake: Lake, suite: Suite, labels: Sequence[Label], hashes: Mappin
     A label without a time is of now, and lands where it says something else than the one that is there.
     """
     model, now = suite.conversation.default_models[0], datetime.now(UTC)
-    there = {
-        row["label_id"]: (row["answer"], row["score"], row["note"], row["labelled_at"])
-        for row in lake.frame(HUMAN_LABELS).filter(pl.col("suite") == suite.name).collect().iter_rows(named=True)
-    }
+    there = _there(lake, pl.col("suite") == suite.name)
     rows = []
     for label in labels:
         if (sample_hash := hashes.get(label.sample_id)) is None:

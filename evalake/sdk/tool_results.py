@@ -125,22 +125,22 @@ _WORDS = {"yes": 1.0, "true": 1.0, "correct": 1.0, "no": 0.0, "false": 0.0, "inc
 
 
 def decide(samples: Sequence[ToolSample]) -> list[ToolSample]:
-    """Say right or wrong of each numeric score whose scorer gave nothing but 0 and 1."""
+    """Say right or wrong of each numeric score whose scorer gave nothing but 0 and 1.
+
+    What a scorer of numbers says that is no number is no score: the answer counts as unscored, by its words.
+    """
     seen: dict[str, set[float]] = {}
     for sample in samples:
         for each in sample.scores:
             if each.score is not None:
                 seen.setdefault(each.scorer, set()).add(each.score)
     binary = {scorer for scorer, values in seen.items() if values <= {0.0, 1.0}}
-    return [
-        replace(
-            sample,
-            scores=tuple(
-                replace(each, correct=each.score == 1.0)
-                if each.correct is None and each.score is not None and each.scorer in binary
-                else each
-                for each in sample.scores
-            ),
-        )
-        for sample in samples
-    ]
+
+    def decided(each: Scored) -> Scored:
+        if each.correct is not None or each.scorer not in seen:
+            return each
+        if each.score is None and each.value is not None:
+            return replace(each, value=None, explanation=each.explanation or f"{each.value!r} is no number")
+        return replace(each, correct=each.score == 1.0) if each.score is not None and each.scorer in binary else each
+
+    return [replace(sample, scores=tuple(map(decided, sample.scores))) for sample in samples]

@@ -243,7 +243,7 @@ def _mistakes(error: ValidationError, path: Path, lines: Lines) -> Iterator[str]
         elif flaw["type"] == "model_type":
             message = "it holds no fields"
         elif flaw["type"] == "literal_error" or flaw["type"].endswith(("_type", "_parsing")):
-            message += f", not {reprlib.repr(flaw['input'])}"
+            message = f"{message.replace('a valid tuple', 'a list')}, not {reprlib.repr(flaw['input'])}"
         elif flaw["type"] == "string_pattern_mismatch":
             message = f"{flaw['input']!r} is no name: write it in a-z, 0-9 and _, beginning with a letter"
         if named := re.match(r"([a-z_]+): ", message):

@@ -44,9 +44,10 @@ def filled(sheet: str, **answers: str) -> str:
 
 def test_an_answer_lands_once_and_a_later_word_takes_its_place(mine: RunContext) -> None:
     sheet = label_sheet(mine.lake, mine.run_id, 2, "csv")
-    for verdict in ("vulnerable", "vulnerable", "safe"):
+    for verdict, counts in (("vulnerable", (1, 0, 0)), ("vulnerable", (0, 0, 1)), ("safe", (0, 1, 0))):
         done = import_labels(mine.lake, mine.suite_name, filled(sheet, verdict=verdict), "csv", "ann")
         assert done.refused == []
+        assert (done.landed.inserted, done.landed.replaced, done.landed.already_present) == counts
     (row,) = mine.lake.frame(HUMAN_LABELS).collect().to_dicts()
     assert (row["annotator"], row["question"], row["answer"]) == ("ann", "verdict", "safe")
     assert row["sample_id"]

@@ -36,6 +36,13 @@ def test_a_table_is_read_by_its_mapping_with_an_answer_for_all_its_scorers(tmp_p
         read_tool_results([tmp_path / "mine.csv?input=frage"])
 
 
+def test_what_a_scorer_of_numbers_says_besides_is_no_score(tmp_path: Path) -> None:
+    rows = ["q0,r,mark,1", "q0,r,tone,warm", "q1,r,mark,nan", "q2,r,mark,x"]
+    read = written(tmp_path, "t.csv", "\n".join(["input,reply,scorer,score", *rows]))
+    values = {sample.input: [each.value for each in sample.scores] for sample in read.samples}
+    assert values == {"q0": ["1", "warm"], "q1": [None], "q2": [None]}
+
+
 def test_a_table_with_plain_names_needs_no_mapping(tmp_path: Path) -> None:
     rows = [{"input": "1+1", "reply": str(n), "correct": n == 2, "latency_ms": 5} for n in (2, 3)]
     read = written(tmp_path, "sums.jsonl", "\n".join(map(json.dumps, rows)))
