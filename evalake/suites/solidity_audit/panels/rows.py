@@ -207,7 +207,7 @@ _SAME = frozenset(
             "severity",
             "difficulty_tier",
             *("base", "transformation", "code_act", "recognised", "contaminated"),
-            "subject_error",
+            *("subject_error", "empty_kind"),
         ),
     )
 )
