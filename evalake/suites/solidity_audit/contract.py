@@ -8,6 +8,7 @@ from pydantic import Field
 
 from evalake.contracts.contract import ENDPOINTS_OF_RESULTS, Added, Contract, RowModel
 from evalake.contracts.rule import Dimension, Kind, Rule, hash_rule, is_share, not_blank, not_negative
+from evalake.models.request import EmptyKind
 from evalake.sdk.results import LANDED_BY_RUN, JudgedRow, replaced_when, result_key
 from evalake.sdk.suite import EMPTY, REFUSALS, Outcomes
 from evalake.suites.solidity_audit.truth import (
@@ -47,6 +48,7 @@ class SolidityAuditResult(JudgedRow):
         description="It does, and names the known incident; null unless asked for it, or where no incident is known."
     )
     subject_error: str | None = Field(description="Why the model gave no audit: timeout, content_policy, …; else null.")
+    empty_kind: EmptyKind | None = Field(description="What a reply without text consisted of; null where it has text.")
     judge_error: str | None = Field(description="Why there is no judgement; null where there is one.")
     repaired: bool | None = Field(description="The judgement is the judge's second attempt; null for panels, imports.")
     mended: str | None = Field(
@@ -161,6 +163,7 @@ RESULTS = Contract(
         Added(("mended",)),
         Added(("base", "transformation", "code_act", "recognised", "contaminated")),
         Added(MATCHES),
+        Added(("empty_kind",)),
     ),
 )
 

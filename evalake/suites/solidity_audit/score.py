@@ -174,8 +174,9 @@ def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping
         return {} if isinstance(audit, Failure) else {RESULTS.table: [_probed(item, answered, audit)]}
     if (error := subject_error(item, audit)) is not None:
         reply = audit if isinstance(audit, Reply) else Reply(None, latency_ms=audit.latency_ms)
-        row = _base(item, answered, reply) | _without_audit(truth_of(item.sample)) | {"subject_error": error}
-        return {RESULTS.table: [row]}
+        kind = reply.empty_kind if isinstance(audit, Reply) and error == EMPTY_REPLY else None
+        row = _base(item, answered, reply) | _without_audit(truth_of(item.sample))
+        return {RESULTS.table: [row | {"subject_error": error, "empty_kind": kind}]}
     if len(answered) < 2 or not isinstance(audit, Reply):
         return {}
     base = _base(item, answered, audit)
@@ -208,11 +209,13 @@ def subject_error(item: Item, audit: Reply | Failure) -> str | None:
         return audit.kind if audit.kind in PROVISIONAL_ERRORS else None
     if item.sample.input == NO_CONTRACT or (audit.text is not None and audit.text.strip()):
         return None
-    return _BLANK.get(audit.finish_reason or "", "timeout")
+    return _BLANK.get(audit.finish_reason or "", EMPTY_REPLY)
 
 
 _BLANK = {"content_filter": "content_policy", "length": "token_limit"}
 """Why a reply has no text, by its finish reason."""
+EMPTY_REPLY = "timeout"
+"""The word for another reply without text, which `empty_kind` names."""
 
 
 def _without_audit(truth: GroundTruth) -> Columns:
@@ -349,6 +352,7 @@ def _base(item: Item, answered: Sequence[Exchange], audit: Reply) -> Columns:
         "recognised": None,
         "contaminated": None,
         "subject_error": None,
+        "empty_kind": None,
         "judge_error": None,
         "repaired": None if sample.input == NO_CONTRACT else len(answered) > 2,
         "mended": None,

@@ -34,7 +34,7 @@ VERDICT_WORD = pl.when(_called_vulnerable).then(pl.lit("vulnerable")).when(~_cal
 VIEWING = Viewing(
     verdict=VERDICT_WORD,
     correct=pl.col("detection_correct"),
-    error=pl.coalesce("subject_error", "judge_error"),
+    error=pl.coalesce("empty_kind", "subject_error", "judge_error"),
     flags={
         "lucky_guess": pl.col("lucky_guess"),
         "target_missed": pl.col("is_vulnerable") & ~pl.col("target_found"),
@@ -65,6 +65,7 @@ VIEWING = Viewing(
         ("judge_notes", "the judge's notes"),
         ("contradictions", "the judgement contradicts itself"),
         ("subject_error", "no audit because of"),
+        ("empty_kind", "the reply had no text"),
         ("judge_error", "no judgement because of"),
         ("panel_judges", "judges of the panel"),
         ("panel_answers", "of them answered"),

@@ -201,7 +201,7 @@ _FINDING = ("finding_id", "classification", "vulnerability_type_claimed", "sever
 _SAME = {
     *("dataset", "sample_id", "sample_hash", "cluster", "model", "prompt_type", "replicate", "prompt_hash", "endpoint"),
     *("scorer_version", "is_vulnerable", "vulnerability_type", "severity", "difficulty_tier", "subject_error"),
-    *("base", "transformation", "code_act", "recognised", "contaminated"),
+    *("empty_kind", "base", "transformation", "code_act", "recognised", "contaminated"),
 }
 
 

@@ -271,9 +271,7 @@ def _read_table(path: Path, mapping: sources.ColumnMapping) -> AuditDatasetBuild
     return builder
 
 
-def _material(
-    record: Record, mapping: sources.ColumnMapping, dataset: str, is_vulnerable: bool | None
-) -> Material:
+def _material(record: Record, mapping: sources.ColumnMapping, dataset: str, is_vulnerable: bool | None) -> Material:
     values = {name: _value(name, mapping.field(record, name)) for name in TRUTH_FIELDS} | {LABEL: is_vulnerable}
     contract = mapping.field(record, "contract")
     base = values.get("base")

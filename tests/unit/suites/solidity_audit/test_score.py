@@ -82,18 +82,22 @@ def test_the_judges_reasons_are_kept_beside_what_they_are_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "error"),
+    ("outcome", "error", "kind"),
     [
-        (Failure("timeout", "too late", 1), "timeout"),
-        (Failure("content_policy", "no", 1), "content_policy"),
-        (Reply(None, finish_reason="content_filter"), "content_policy"),
-        (Reply("  "), "timeout"),
+        (Failure("timeout", "too late", 1), "timeout", None),
+        (Failure("content_policy", "no", 1), "content_policy", None),
+        (Reply(None, finish_reason="content_filter"), "content_policy", None),
+        (Reply("  "), "timeout", "nothing"),
+        (Reply(None, reasoning="hm"), "timeout", "reasoning_only"),
     ],
 )
-def test_an_audit_that_a_model_did_not_give_is_wrong_and_found_nothing(outcome: Any, error: str) -> None:
+def test_an_audit_that_a_model_did_not_give_is_wrong_and_found_nothing(
+    outcome: Any, error: str, kind: str | None
+) -> None:
     item = Item(support.sample(), "subject", "judge", "naturalistic")
     (row,) = score(item, [Exchange("0" * 64, outcome)], DEFAULTS)[RESULTS.table]
     assert (row["subject_error"], row["judge_error"], row["target_found"]) == (error, None, False)
+    assert row["empty_kind"] == kind
     frame = pl.concat(
         [support.frame_of([support.line(0, judged=support.found())]), support.landed([row])], how="diagonal"
     )
