@@ -47,15 +47,6 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """An entry of a legend: what a colour or a letter stands for."""
-
-    text: str
-    colour: str | None = None
-    letter: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Axis:
     """An axis: its two ends (decades where logarithmic), its ticks with their labels, and its title."""
 
