@@ -77,7 +77,7 @@ def _of_pair(frame: pl.DataFrame, metric: Metric, first: str, second: str) -> It
         for side, model in enumerate((first, second))
     ]
     inputs = Inputs.read(pl.concat(sides).lazy(), [metric], ("judge", "side"), "cluster")
-    columns = Columns(inputs.rows())
+    columns = Columns(inputs.frame)
     paired = Paired.of(inputs, columns, "replicate")
     estimate = metric.estimator.estimate(View(columns, paired.units, inputs.columns[0]))
     if not len(estimate.influence):
