@@ -55,7 +55,7 @@ class Rate(Quotient):
     counted: ClassVar[frozenset[str]] = frozenset(ratio)
     successes: pl.Expr
     of: pl.Expr = field(default_factory=every_row)
-    undecided: pl.Expr | None = None
+    undecided: pl.Expr | None = field(default=None, kw_only=True)
 
     @override
     def inputs(self) -> Mapping[str, pl.Expr]:
@@ -97,7 +97,7 @@ class Ratio(Quotient):
     low: float = 0.0
     high: float = 1.0
     heaviest: float | None = None
-    undecided: pl.Expr | None = None
+    undecided: pl.Expr | None = field(default=None, kw_only=True)
 
     @override
     def inputs(self) -> Mapping[str, pl.Expr]:
