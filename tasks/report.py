@@ -121,15 +121,14 @@ def _limits(
     found = {}
     for row in measure_exact(frame, [metric]).iter_rows(named=True):
         subject = row["model"], row["judge"]
-        lacking_ = lacks.get(subject)
         own = frame.filter(pl.col("model") == row["model"], pl.col("judge").eq_missing(row["judge"]))
-        ends = open_bounds(own, metric, (0, None) if lacking_ is None else lacking_.unknown)
+        ends = open_bounds(own, metric, lacks[subject].unknown if subject in lacks else (0, None))
         if (known := _of_metric(corrected, metric).get(subject)) is not None:
             moved = known.value - row["value"]
             ends = None if ends is None else (ends[0] + moved, ends[1] + moved)
             row |= {"value": known.value, "ci_low": known.ci_low, "ci_high": known.ci_high, "n_eff": None}
         trials = row["n_eff"] if type(metric.estimator) is Rate else None
-        found[subject] = Limits((row["ci_low"], row["ci_high"]), widened(row, metric, ends), trials)
+        found[subject] = Limits((row["ci_low"], row["ci_high"]), widened(row, metric, ends), trials, ends)
     return found
 
 

@@ -144,11 +144,15 @@ def of_whole_run(decision: Decision, state: str) -> Decision:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits that decide about a value: exact ones, and those whatever is missing; of a proportion its trials."""
+    """The limits that decide about a value: exact ones, and those whatever is missing; of a proportion its trials.
+
+    `bounds` are the lowest and the highest value that what is missing leaves, None where nothing is.
+    """
 
     exact: Ends
     whatever: Ends
     trials: float | None = None
+    bounds: Bounds | None = None
 
 
 def decide_whatever_is_missing(

@@ -148,8 +148,8 @@ class Report:
         for judge in dict.fromkeys(subject.judge for subject in subjects):
             values = {s.model: self.value(s, quantity).value for s in subjects if s.judge == judge}
             compared, upwards = self.comparisons.get(judge, ()), quantity.higher_is_better
-            lacking = ((each.model, each.bounds.get(quantity.metric)) for each in self.missing if each.judge == judge)
-            worst = {model: ends[0 if upwards else 1] for model, ends in lacking if ends is not None}
+            bounds = {model: each.bounds for (model, by), each in self.limits.items() if by == judge and each.bounds}
+            worst = {model: ends[0 if upwards else 1] for model, ends in bounds.items()}
             for standing in stand(values, compared, higher_is_better=upwards, worst=worst):
                 placed[Subject(standing.model, judge)] = standing
         return placed
