@@ -220,8 +220,7 @@ def _bounded(rows: pl.DataFrame, metrics: Mapping[str, Metric], sides: Sequence[
         ends = bounds_of_difference(row["difference"], metric, first, second, where=where)
         more.append((*shares, *ends))
     names = ("missing_a", "missing_b", "bound_low", "bound_high")
-    added = pl.DataFrame(more, schema=dict.fromkeys(names, pl.Float64()), orient="row")
-    return rows.hstack(added)
+    return rows.hstack(pl.DataFrame(more, schema=dict.fromkeys(names, pl.Float64()), orient="row"))
 
 
 def _metrics(suite: Suite, side: Side, names: Sequence[str] | None) -> tuple[Metric, ...]:
