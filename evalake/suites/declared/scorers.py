@@ -31,6 +31,7 @@ VERSION = 1
 
 MOST_BRACES = 500  # that are looked at in a reply
 LONGEST_YAML = 2000  # letters of an object that is no JSON
+_YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # without libyaml there is the slow one alone
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = re.compile(f"[{re.escape(string.punctuation)}“”‘’…–—]")
 
@@ -179,7 +180,7 @@ def _yaml_object(text: str) -> Any:
         depth += (letter == "{") - (letter == "}")
         if depth == 0:
             try:
-                return yaml.load(text[:end], Loader=yaml.CSafeLoader)
+                return yaml.load(text[:end], Loader=_YAML)
             except (yaml.YAMLError, ValueError, RecursionError):
                 return None
     return None
