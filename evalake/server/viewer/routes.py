@@ -53,7 +53,7 @@ MEDIA_TYPES = {
 LISTED = (RUNS, METRIC_SNAPSHOTS, RUN_COVERAGE, BATCH_JOBS)
 MEASURED = (RUNS, METRIC_SNAPSHOTS, SNAPSHOTS, RUN_COVERAGE, JUDGE_VERSIONS)
 """The tables that the list of runs, and that of metric values, is made from."""
-LOST_SECONDS = 5.0  # after which the list is made again, because a silent run is lost
+LOST_SECONDS = 60.0  # after which the list is made again, because a run that is silent for minutes is lost
 RunId = Annotated[str, Path(max_length=300)]
 ItemId = Annotated[str, Path(max_length=100)]
 
