@@ -332,7 +332,10 @@ def constraints(table: DeltaTable) -> set[str]:
 def short_message(error: BaseException) -> str:
     """Shorten an engine's error message to one line of at most 400 characters, without colours and stack trace."""
     text = re.sub(r"\x1b\[[0-9;]*m|↳", "", str(error).split("\n   0: ")[0])
-    return " ".join(text.split())[:400]
+    line = " ".join(text.split())[:400]
+    if line.startswith("Invalid table version"):
+        line += ": the log ends before it, because the lake or the table was removed or replaced meanwhile"
+    return line
 
 
 def require_readable_path(folder: Path) -> None:

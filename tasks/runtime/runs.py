@@ -192,6 +192,8 @@ def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_se
         attempt = replace(attempt, calls_before=before["calls_made"], cost_before=before["cost_usd"])
     run = replace(run, attempt=attempt)
     save(lake, run)
+    if warning := same_under_way(lake, run.suite, run.parameters, run.run_id):
+        logger.warning(warning)
     return run
 
 
@@ -349,6 +351,19 @@ def continued(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> tuple[st
         if run_id in waiting or is_cut_off:
             last = lake.frame(RUN_ATTEMPTS).filter(run_id=run_id).select(pl.col("attempt").max()).collect().item()
             return run_id, (last or 0) + 1
+    return None
+
+
+def same_under_way(lake: Lake, suite: str, parameters: Mapping[str, Any], run_id: str | None = None) -> str | None:
+    """Warn of another run of the same order that is under way: a call that both ask at once is paid twice."""
+    ours = with_lost(lake.frame(RUNS)).filter(pl.col("suite") == suite, pl.col("state") == "running")
+    asked = order_of(parameters)
+    for other, known in ours.select("run_id", "parameters").collect().iter_rows():
+        if other != run_id and order_of(json.loads(known)) == asked:
+            return (
+                f"run {other} of the same order is under way, or was killed in the last five minutes: what both ask "
+                f"at once is paid twice, so end one of two; `evalake watch {other}` shows it"
+            )
     return None
 
 

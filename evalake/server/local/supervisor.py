@@ -118,7 +118,7 @@ class _Servers:
         deadline = time.monotonic() + START_SECONDS
         while not child.is_ready(LOOK_SECONDS):
             if not child.is_running:
-                raise EvalakeError(f"{what} ended at its start; why stands in {self._folder / 'up.log'}")
+                raise EvalakeError(f"{what} ended at its start: {self._folder / 'up.log'} says why")
             if self._over.is_set():
                 raise EvalakeError("told to end before everything was up")
             if time.monotonic() > deadline:
@@ -138,7 +138,7 @@ class _Servers:
         _say(f"deploying {project / 'prefect.yaml'} …")
         begun.communicate(b"\n")
         if begun.returncode:
-            raise EvalakeError(f"deploying {project} failed; why stands in {self._folder / 'up.log'}")
+            raise EvalakeError(f"deploying {project} failed: {self._folder / 'up.log'} says why")
         os.environ["EVALAKE_HOME"] = str(project)
         return pools_of(project)
 
