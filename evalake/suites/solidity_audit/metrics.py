@@ -81,7 +81,7 @@ def _score(name: str) -> pl.Expr:
 _MATCHED = {f"mean_{name}": Mean(_score(name), low=0, high=1) for name in SCORES}
 _DETECTED = Rate(_found, _vulnerable)
 _open = pl.col("undecided_findings")  # of a panel
-_VALID, _WRONG = Rate(_valid, _total, _open), Rate(_invalid, _total, _open)
+_VALID, _WRONG = Rate(_valid, _total, undecided=_open), Rate(_invalid, _total, undecided=_open)
 _WORTH = Ratio(_target_matches + 0.5 * _partial_matches + _bonus_credit, _total, undecided=_open)
 _CREDITED = Mean(pl.col("target_credit"), low=0, high=1)
 _WEIGHED = pl.when(_severe).then(_severity_weight)
@@ -234,7 +234,7 @@ def _findings() -> _Declared:
     yield "invalid_rate", _WRONG, 3, "Invalid findings of all findings."
     yield (
         "hallucination_rate",
-        Rate(hallucinated, _total, _open),
+        Rate(hallucinated, _total, undecided=_open),
         3,
         "Findings about what is not there, of all findings.",
     )
@@ -322,7 +322,7 @@ def _beyond() -> _Declared:
 
 def _shares() -> _Declared:
     for name in CLASSIFICATIONS:
-        share, words = Rate(pl.col(count_column(name)), _total, _open), name.lower().replace("_", " ")
+        share, words = Rate(pl.col(count_column(name)), _total, undecided=_open), name.lower().replace("_", " ")
         yield f"{name.lower()}_share", share, None, f"{words} findings, of all findings."
 
 
