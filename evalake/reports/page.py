@@ -153,8 +153,7 @@ FULL, WIDE, PANEL, NARROW = 1180, 580, 341, 340
 OPEN_PIXELS, WORDS_PIXELS, ROW_PIXELS = 1400, 160, 45
 """Height of the figures that are open beside the ranking, of a figure's words, and of a table's row."""
 
-MOST_ROWS, MOST_WARNINGS = 8, 2
-"""Rows of a table and warnings that are open."""
+MOST_ROWS, MOST_WARNINGS = 8, 2  # rows of a table and warnings that are open
 
 
 _HEIGHT = re.compile(r'viewBox="0 0 [\d.]+ ([\d.]+)"')
