@@ -152,9 +152,7 @@ FULL, WIDE, PANEL, NARROW = 1180, 580, 341, 340
 
 OPEN_PIXELS, WORDS_PIXELS, ROW_PIXELS = 1400, 160, 45
 """Height of the figures that are open beside the ranking, of a figure's words, and of a table's row."""
-
 MOST_ROWS, MOST_WARNINGS = 8, 2  # rows of a table and warnings that are open
-
 
 _HEIGHT = re.compile(r'viewBox="0 0 [\d.]+ ([\d.]+)"')
 
@@ -282,8 +280,8 @@ def _open(sections: Sequence[Section], drawings: Sequence[Sequence[tuple[str, Ma
     opened, taken, beside = [0][: len(sections)], 0.0, 0.0
     for k, (section, panels) in list(enumerate(zip(sections, drawings, strict=True)))[1:]:
         heights = [float(size[1]) for _, wide, _ in panels if (size := _HEIGHT.search(wide))]
-        rows = ceil(len(panels) / 3) * max(heights, default=ROW_PIXELS * min(MOST_ROWS, len(section.table.rows)))
-        height = WORDS_PIXELS + rows
+        each = max(heights, default=ROW_PIXELS * min(MOST_ROWS, len(section.table.rows)))
+        height = WORDS_PIXELS + max(1, ceil(len(panels) / 3)) * each
         further = max(0.0, height - beside)  # beside the figure before, where that has half a row
         if taken + further <= OPEN_PIXELS:
             opened.append(k)
