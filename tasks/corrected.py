@@ -152,11 +152,13 @@ def correction_notes(
         yield f"{metric} of {_named(model, judge)} is corrected {each.how}"
     if found:
         yield "only rates over all samples are corrected: values of parts of a slice are as the judge says"
+    raw: dict[str, list[str]] = {}  # metrics by whose they are
     for name in dict.fromkeys(asked):
         without = [_named(*subject) for subject in subjects if (*subject, name) not in found]
         if without or name not in {metric for *_, metric in found}:
-            of = f" of {', '.join(without)}" if without else ""
-            yield f"{name}{of} is not corrected: no labels or calibration of the judge say how"
+            raw.setdefault(f" of {', '.join(without)}" if without else "", []).append(name)
+    for of, names in raw.items():
+        yield f"not corrected, as no labels or calibration of the judge say how: {', '.join(names)}{of}"
 
 
 def _named(model: str, judge: str | None) -> str:

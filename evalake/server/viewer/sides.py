@@ -25,6 +25,7 @@ class WantedSides(OfRun):
 
     side: Annotated[list[Name], Field(min_length=2, max_length=6)]
     metric: Annotated[str, Field(max_length=200)] | None = None
+    corrected: bool = Field(False, description="Correct rates by people's labels, or the judge's calibration.")
 
 
 SidesQuery = Annotated[WantedSides, Query()]
@@ -79,10 +80,12 @@ def sides_page(lake: Lake, wanted: WantedSides) -> SidesPage:
             raise NotComparableError(f"{several[0]} has several models: name one, as RUN:MODEL")
         metric, frames, warnings = wanted.metric, {}, dict[str, None]()
         for (i, first), (j, other) in combinations(enumerate(sides), 2):
-            compared = compare_found(lake, first, other, None if metric is None else (metric,))
+            compared = compare_found(
+                lake, first, other, None if metric is None else (metric,), corrected=wanted.corrected
+            )
             if metric is None:
                 metric = compared.suite.metrics.headline[0]
-                compared = compare_found(lake, first, other, (metric,))
+                compared = compare_found(lake, first, other, (metric,), corrected=wanted.corrected)
             frames[i, j] = compared.rows.with_columns(i=i, j=j)
             warnings |= dict.fromkeys(compared.remarks)
     whole = pl.concat(frames.values()).filter(pl.col("slice") == "all")

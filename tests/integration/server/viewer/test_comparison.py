@@ -7,11 +7,13 @@ from evalake.decisions.compare import compare_sides
 from tests.integration.server.viewer.world import BAD, COMMANDS, GOOD, TAG, World
 
 
-def test_the_rows_are_those_of_the_command(http: httpx.Client, world: World) -> None:
-    told = http.get("/compare", params={"a": GOOD, "b": BAD, "run": world.verdicts}).json()
-    compared = compare_sides(world.lake, GOOD, BAD, run_id=world.verdicts)
+@pytest.mark.parametrize("corrected", [False, True])
+def test_the_rows_are_those_of_the_command(http: httpx.Client, world: World, corrected: bool) -> None:
+    told = http.get("/compare", params={"a": GOOD, "b": BAD, "run": world.verdicts, "corrected": corrected}).json()
+    compared = compare_sides(world.lake, GOOD, BAD, run_id=world.verdicts, corrected=corrected)
 
-    assert told["rows"] == compared.rows.to_dicts()
+    assert (told["rows"], told["warnings"]) == (compared.rows.to_dicts(), compared.remarks)
+    assert any("not corrected" in remark for remark in compared.remarks) == corrected, compared.remarks
     assert told["suite"] == "command_guard"
 
 

@@ -1,5 +1,7 @@
 """The compare page in one metric: letters, differences by slice that lead to their samples, and Markdown."""
 
+import re
+
 import httpx
 import polars as pl
 from playwright.sync_api import expect
@@ -41,6 +43,10 @@ def test_a_number_leads_to_its_samples(look: Open, address: str, world: World) -
     visit = look(f"{address}/compare{sides}")
     expect(visit.page.get_by_text("Sides that share no letter")).to_be_visible()
     assert visit.obstacles_of(LOOKS) == []
+    visit.page.get_by_label("Corrected by people").check()
+    expect(visit.page).to_have_url(re.compile("corrected=true"))
+    visit.page.reload()
+    expect(visit.page.get_by_label("Corrected by people")).to_be_checked()
     visit.page.locator(".heat").get_by_role("row", name="file-read").get_by_role("link").nth(1).click()
     expect(visit.page.get_by_label("Category")).to_have_value("file-read")
     expect(visit.page.get_by_label("Model", exact=True)).to_have_value(BAD)

@@ -13,7 +13,7 @@ import {itemPath, runPath} from "/js/runs_address.js";
 import {table} from "/js/table.js";
 import {wordDiff} from "/js/word_diff.js";
 
-const ASKED = ["tag", "run", "a", "b", "metric", "kind", "after"];
+const ASKED = ["tag", "run", "a", "b", "metric", "corrected", "kind", "after"];
 const MOST_SIDES = 6;
 const LETTERS = "ABCDEF";
 const KINDS = [["", "Only where they differ"], ["to_a", "Only A is right"], ["to_b", "Only B is right"], ["all", "All"]];
@@ -30,7 +30,7 @@ export function comparePage({query, signal}) {
     Object.assign(wanted, {after: null}, changes);
     keepAddress(here().pathname + queryText(wanted));
     if (isOther) offer();
-    if (isOther || "metric" in changes) compare();
+    if (isOther || "metric" in changes || "corrected" in changes) compare();
     if (isOther || "kind" in changes || "after" in changes) samples(true);
   }
 
@@ -53,7 +53,7 @@ export function comparePage({query, signal}) {
     }
     try {
       const others = [wanted.b, ...wanted.more];
-      const answers = await Promise.all(others.map((b) => get("/compare", {...sides(), b, metric: wanted.metric}, signal)));
+      const answers = await Promise.all(others.map((b) => get("/compare", {...sides(), b, metric: wanted.metric, corrected: wanted.corrected}, signal)));
       const slices = h("div");
       const all = answers.map((answer) => answer.markdown).join("\n");
       show(figures, shared(all, pathOf("explain") + queryText({...sides(), metric: wanted.metric})), answers.map((answer, i) => statistics(answer, wanted, change, LETTERS[i + 1])), slices);
@@ -66,7 +66,7 @@ export function comparePage({query, signal}) {
   async function bySlice(place) {
     try {
       const side = [wanted.a, wanted.b, ...wanted.more];
-      show(place, sidesPanel(await get("/compare/sides", {run: wanted.run, tag: wanted.tag, side, metric: wanted.metric}, signal)));
+      show(place, sidesPanel(await get("/compare/sides", {run: wanted.run, tag: wanted.tag, side, metric: wanted.metric, corrected: wanted.corrected}, signal)));
     } catch (error) {
       if (error.name !== "AbortError") show(place, h("p", {class: "note"}, `No figures by slice: ${error.message}`));
     }
@@ -110,7 +110,8 @@ function sideForm(runs, tags, wanted, change) {
       field(side ? LETTERS[i + 2] : "One more", h("input", {name: `more-${i}`, list: "sides", value: side, maxlength: 700, placeholder: "model, run or RUN:MODEL",
         onchange: ({target}) => change({more: Object.assign([...wanted.more], {[i]: target.value.trim()}).filter(Boolean)})}), "search")),
     h("datalist", {id: "sides"}, [...models, ...runs.map((run) => run.run_id)].map((each) => h("option", {value: each}))),
-    h("div", {class: "actions"}, h("button", {type: "button", onclick: () => change({a: wanted.b, b: wanted.a})}, "Swap A and B")));
+    h("div", {class: "actions"}, h("button", {type: "button", onclick: () => change({a: wanted.b, b: wanted.a})}, "Swap A and B"),
+      h("label", {class: "inline"}, h("input", {type: "checkbox", name: "corrected", checked: Boolean(wanted.corrected), onchange: ({target}) => change({corrected: target.checked ? "true" : null})}), " Corrected by people’s labels or a calibration")));
 }
 
 function field(label, control, kind = null) {
