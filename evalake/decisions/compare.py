@@ -144,9 +144,7 @@ def compare_found(
         if corrected:
             found = in_both(corrections(lake, one.snapshot, *paired), corrections(lake, other.snapshot, *paired[::-1]))
             rows = corrected_differences(rows, *found)
-            notes += [
-                note for each in found for note in correction_notes(each, rows["metric"].unique(maintain_order=True))
-            ]
+            notes += [note for each in found for note in correction_notes(each, rows["metric"])]
         notes += [note for each in whose for note in each.notes()]
         named = {"suite": suite.name, "a": one.name, "b": other.name, "model": one.models[0]}
         parts.append(rows.with_columns(pl.lit(value).alias(name) for name, value in named.items()))
