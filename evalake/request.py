@@ -33,8 +33,10 @@ def listed(value: Any) -> Any:
     """Make a tuple of names: of a list, or of a text with commas or lines between them; each once."""
     if isinstance(value, str):
         return lines(value.replace(",", "\n"))
-    if not value or not isinstance(value, Iterable) or not all(isinstance(name, str) for name in value):
-        return () if value is None else value
+    if value is None or value in ([], ()):
+        return ()
+    if not isinstance(value, Iterable) or not all(isinstance(name, str) for name in value):
+        return value
     if not (names := lines("\n".join(value))):
         raise ValueError("are blank: name some, or leave the option out")
     return names
