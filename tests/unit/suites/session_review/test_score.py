@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from evalake.models.request import Failure, FailureKind
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
 from evalake.suites.session_review.prompts import criteria_hash
-from evalake.suites.session_review.score import score
+from evalake.suites.session_review.score import phase_at, score
 from evalake.suites.session_review.session import ToolCall
 from tests.unit.suites.session_review.scored import BREAKDOWN, REVIEW, broken, scored
 from tests.unit.suites.session_review.support import item, session, talk
@@ -128,3 +128,11 @@ def test_whatever_the_judge_says_the_row_keeps_its_contract(answers: list[str | 
         assert broken(dict(row), [dict(tool) for tool in rows[MISSING_TOOLS.table]]) == []
     is_over = len(talk(asked, *answers, "67", "None.", "x")[1]) == len(answered)
     assert bool(rows) or not is_over
+
+
+@pytest.mark.parametrize(
+    ("progress", "phase"),
+    [(0.0, "analyzing_methodology"), (59.9, "analyzing_methodology"), (60.0, "identifying_missing_tools")],
+)
+def test_a_scoring_is_in_the_phase_that_its_progress_has_reached(progress: float, phase: str) -> None:
+    assert phase_at(progress) == phase
