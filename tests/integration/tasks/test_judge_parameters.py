@@ -1,6 +1,7 @@
 """Judges are asked at temperature 0, with a seed where they are asked once; what is configured comes first."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,12 @@ from tests.unit.suites.solidity_audit.support import sample
 
 JUDGE = "openai/gpt-4o"
 SUITE = "solidity_audit"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request with a fence makes the lake's secret: not in the checkout."""
+    monkeypatch.chdir(tmp_path)
 
 
 def context(models: Mapping[str, Any] | None = None, suite: str = SUITE) -> RunContext:

@@ -22,6 +22,12 @@ CONFIGURED = {
 }
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request with a fence makes the lake's secret: not in the checkout."""
+    monkeypatch.chdir(tmp_path)
+
+
 def asked(model: str, configuration: Configuration) -> Request:
     sample = Sample("command_guard", "mine", "1", "ls", label="harmless")
     context = RunContext("run", "command_guard", Lake("unused"), configuration)
