@@ -52,6 +52,7 @@ from evalake.tasks.runtime.form import (
     takes_request,
 )
 from evalake.tasks.runtime.logs import observed
+from evalake.tasks.runtime.orders import continued, in_turn
 from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection, return_memory
 from evalake.tasks.runtime.runner import task_runner
 from evalake.tasks.runtime.runs import Run
@@ -107,14 +108,15 @@ def evaluate(request: RunRequest) -> str | State[Any]:
     flow_run_id = str(flow_run.id)
     with observed(f"evaluate {request.suite}", flow_run_id, run_id_of(flow_run_id), request.suite):
         plan = plan_task.with_options(task_run_name=f"plan {request.suite}")(request)
-        return _evaluate(plan, day_of_run(request.day))
+        with in_turn(plan.lake, plan.suite.name, plan.parameters, run_id_of(flow_run_id)):
+            return _evaluate(plan, day_of_run(request.day))
 
 
 @rare_garbage_collection()
 def _evaluate(plan: Plan, day: date) -> str | State[Any]:
     flow_run_id, attempt = str(flow_run.id), current_attempt()
     run_id, trace = run_id_of(flow_run_id), current_trace()
-    if waiting := runs.continued(plan.lake, plan.suite.name, plan.parameters):
+    if waiting := continued(plan.lake, plan.suite.name, plan.parameters):
         run_id, attempt = waiting
     here, started_at = uuid4().hex, datetime.now(UTC)
     context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, here, trace, plan.ceiling, started_at)

@@ -50,7 +50,6 @@ def run(
     server = None if dry_run else start_server()
 
     from evalake.tasks.preflight import carried, check, lines_of
-    from evalake.tasks.runtime.runs import same_under_way
 
     if again:
         request = replace(request, first_replicate=_next_replicate(request))
@@ -60,8 +59,6 @@ def run(
         for line in lines_of(plan):  # the samples, and the left-out ones
             say(line)
         _say_changed_scorer(plan)
-    if warning := same_under_way(plan.lake, plan.suite.name, plan.parameters):
-        say(warning)
     if dry_run or not json:
         with phase("look up the ledger"):
             _estimate(plan, whole=dry_run, as_json=json)

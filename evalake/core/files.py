@@ -1,5 +1,7 @@
 """Reads, writes and removes files safely where others may have put links, pipes or huge files."""
 
+import errno
+import hashlib
 import os
 import re
 import secrets
@@ -10,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from evalake.core.errors import LakeError, SourceError, UsageError
+from evalake.core.errors import EvalakeError, LakeError, SourceError, UsageError
 
 MEGABYTE = 2**20
 LARGEST_FILE = 512 * MEGABYTE
@@ -249,6 +251,20 @@ def cache_folder() -> Path:
     return Path(os.environ.get(CACHE) or Path.home() / ".cache") / "evalake"
 
 
+STATE = "XDG_STATE_HOME"
+
+
+def state_folder() -> Path:
+    """Return the user's state folder. Raises RuntimeError where the user has no home."""
+    named = os.environ.get(STATE, "")
+    return (Path(named) if Path(named).is_absolute() else Path.home() / ".local" / "state") / "evalake"
+
+
+def lake_folder(address: str) -> Path:
+    """Return the folder of the user's state of one lake, by its whole address."""
+    return state_folder() / hashlib.sha256(address.encode()).hexdigest()[:16]
+
+
 def is_ours(place: Path) -> bool:
     """Tell whether a path and its folder, where they exist, belong to this user and not to another."""
     with suppress(FileNotFoundError):
@@ -263,6 +279,27 @@ def make_private(folder: Path) -> None:
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):
         each.mkdir(mode=0o700, exist_ok=True)
+
+
+_MODES = {os.O_RDONLY: "r", os.O_WRONLY: "w", os.O_RDWR: "r+"}
+
+
+def open_private(file: Path, flags: int) -> IO[str]:
+    """Open a file that belongs to this user, and whose contents no other can read or have written.
+
+    Raises EvalakeError for any other file, and for a link.
+    """
+    try:
+        opened = os.fdopen(os.open(file, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), _MODES[flags & os.O_ACCMODE])
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise EvalakeError(f"{file} is a link: delete it") from error
+        raise
+    found = os.fstat(opened.fileno())
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        opened.close()
+        raise EvalakeError(f"{file} is another user's, or others may write to it: delete it")
+    return opened
 
 
 _REAL_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

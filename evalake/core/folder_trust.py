@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from evalake.core.errors import UsageError
-from evalake.core.files import is_ours, make_private, read_file, write_file
+from evalake.core.files import is_ours, make_private, read_file, state_folder, write_file
 
-STATE = "XDG_STATE_HOME"
 SUFFIXES = frozenset({".py", ".pyc", ".so", ".toml", ".yaml", ".yml"})
 MOST_FILES = 20_000
 _LARGEST = 64 * 1024 * 1024
@@ -86,15 +85,13 @@ def _files(folder: Path) -> Iterator[Path]:
         yield from (here / name for name in sorted(names) if Path(name).suffix in SUFFIXES and (here / name).is_file())
 
 
-def _state() -> Path:
-    named = os.environ.get(STATE, "")
-    home = Path(named) if Path(named).is_absolute() else Path.home() / ".local" / "state"
-    return home / "evalake" / "trusted_folders.json"
+def _file() -> Path:
+    return state_folder() / "trusted_folders.json"
 
 
 def _read() -> dict[str, Any]:
     """Read the user's state; one that is not the user's, or is none, says nothing."""
-    file = _state()
+    file = _file()
     try:
         if not file.is_file() or not is_ours(file):
             return {}
@@ -110,7 +107,7 @@ def _of(folder: Path) -> dict[str, Any]:
 
 
 def _write(folder: Path, said: dict[str, Any], instead_of: set[str]) -> None:
-    file, state = _state(), _read()
+    file, state = _file(), _read()
     kept = {name: value for name, value in _of(folder).items() if name not in instead_of}
     state[str(folder.resolve())] = {**kept, **said}
     try:

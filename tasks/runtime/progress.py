@@ -146,6 +146,13 @@ def heartbeat_artifact(
         yield
 
 
+def tell(sentence: str) -> None:
+    """Log a warning about the course of a run, and print it on standard error."""
+    logger.warning(sentence)
+    if not as_json():
+        sys.stderr.write(f"{sentence}\n")
+
+
 def _show(progress: _Progress, title: str, over: threading.Event) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

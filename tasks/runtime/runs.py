@@ -13,12 +13,11 @@ from typing import Any
 import polars as pl
 
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import BATCH_JOBS, CALLS, RUN_ATTEMPTS, RUNS, SNAPSHOTS
+from evalake.contracts.tables import BATCH_JOBS, CALLS, RUNS, SNAPSHOTS
 from evalake.core.configuration import whole_address
 from evalake.core.errors import EvalakeError, LakeError, UsageError, did_you_mean
 from evalake.core.redaction import redact
 from evalake.reports.wording import dollars
-from evalake.request import OPTIONS
 from evalake.sdk import Dataset
 from evalake.storage.batch_jobs import waiting_runs
 from evalake.storage.forget import unfinished
@@ -99,8 +98,6 @@ class Run:
 logger = logging.getLogger("evalake.runs")
 
 NO_LABELS: Mapping[str, Any] = {"tags": [], "note": None}
-
-_MAY_DIFFER = ("day", "tags", "note", "max_cost_usd", "max_calls", "max_missing", "accept_unreadable", "batch")
 
 _PAID = ("input_tokens", "output_tokens", "cost_usd")
 
@@ -192,8 +189,6 @@ def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_se
         attempt = replace(attempt, calls_before=before["calls_made"], cost_before=before["cost_usd"])
     run = replace(run, attempt=attempt)
     save(lake, run)
-    if warning := same_under_way(lake, run.suite, run.parameters, run.run_id):
-        logger.warning(warning)
     return run
 
 
@@ -331,46 +326,6 @@ def with_state(lake: Lake, rows: pl.LazyFrame) -> pl.LazyFrame:
         state=pl.when(ended & awaits).then(pl.lit("waiting")).otherwise("state"),
         message=pl.when(waited).then(pl.lit(AWAITS_NONE)).otherwise("message"),
     )
-
-
-def continued(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> tuple[str, int] | None:
-    """Find the run of the same order to continue, and the number of its next attempt; None without one.
-
-    It awaits batch jobs, or is the newest of its order and was cut off after it had some: only under its own id does
-    it know which requests failed in them.
-    """
-    if not lake.exists(BATCH_JOBS):
-        return None
-    waiting, asked = waiting_runs(lake)["run_id"].to_list(), order_of(parameters)
-    with_jobs = set(lake.frame(BATCH_JOBS).select("run_id").unique().collect()["run_id"])
-    ours = lake.frame(RUNS).filter(suite=suite).sort("started_at", descending=True)
-    rows = ours.select("run_id", "state", "parameters").collect().iter_rows()
-    same = ((run_id, state) for run_id, state, known in rows if order_of(json.loads(known)) == asked)
-    for number, (run_id, state) in enumerate(same):
-        is_cut_off = number == 0 and run_id in with_jobs and state in ("running", "failed")
-        if run_id in waiting or is_cut_off:
-            last = lake.frame(RUN_ATTEMPTS).filter(run_id=run_id).select(pl.col("attempt").max()).collect().item()
-            return run_id, (last or 0) + 1
-    return None
-
-
-def same_under_way(lake: Lake, suite: str, parameters: Mapping[str, Any], run_id: str | None = None) -> str | None:
-    """Warn of another run of the same order that is under way: a call that both ask at once is paid twice."""
-    ours = with_lost(lake.frame(RUNS)).filter(pl.col("suite") == suite, pl.col("state") == "running")
-    asked = order_of(parameters)
-    for other, known in ours.select("run_id", "parameters").collect().iter_rows():
-        if other != run_id and order_of(json.loads(known)) == asked:
-            return (
-                f"run {other} of the same order is under way, or was killed in the last five minutes: what both ask "
-                f"at once is paid twice, so end one of two; `evalake watch {other}` shows it"
-            )
-    return None
-
-
-def order_of(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Select from the parameters of a run what it asks of models: the options that have to be equal to continue it."""
-    kept = {name: given for name, given in parameters.items() if name in OPTIONS and name not in _MAY_DIFFER}
-    return dict(json.loads(json.dumps(kept)))
 
 
 def run_of_flow(lake: Lake, flow_run_id: str) -> str | None:

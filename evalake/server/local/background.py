@@ -4,9 +4,7 @@ The file holds passwords, so it is the user's alone, and it never lies in the la
 told by a lock that their supervisor holds until it ends, however it ends.
 """
 
-import errno
 import fcntl
-import hashlib
 import json
 import os
 import time
@@ -14,20 +12,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
 
 from evalake.core.configuration import whole_address
 from evalake.core.errors import EvalakeError
-from evalake.core.files import is_ours, make_private
+from evalake.core.files import STATE, is_ours, lake_folder, make_private, open_private
 from evalake.reports.page import VIEWER_URL
 
-STATE = "XDG_STATE_HOME"
 ADDRESS, PASSWORD = "PREFECT_API_URL", "PREFECT_API_AUTH_STRING"
 # A worker whose server is busy (SQLite's lock) asks again after 2, 4, 8 … 256 seconds. With Prefect's own five times it
 # outlasts one minute: then a run that it was about to start is Crashed for good, or the worker ends.
 PATIENCE = {"PREFECT_CLIENT_MAX_RETRIES": "8"}
-
-_MODES = {os.O_RDONLY: "r", os.O_WRONLY: "w", os.O_RDWR: "r+"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +54,7 @@ class Background:
 
 def folder_of(lake: str) -> Path:
     """Name the folder in which the state of a lake's servers is kept, by the lake's whole address."""
-    state = Path(os.environ.get(STATE) or Path.home() / ".local" / "state")
-    return state / "evalake" / hashlib.sha256(whole_address(lake).encode()).hexdigest()[:16]
+    return lake_folder(whole_address(lake))
 
 
 def make_folder_of(lake: str) -> Path:
@@ -134,24 +127,6 @@ def held(lake: str) -> Iterator[Path]:
 
 def _forget_servers(folder: Path) -> None:
     (folder / "up.json").unlink(missing_ok=True)
-
-
-def open_private(file: Path, flags: int) -> IO[str]:
-    """Open a file that belongs to this user, and whose contents no other can read or have written.
-
-    Raises EvalakeError for any other file, and for a link.
-    """
-    try:
-        opened = os.fdopen(os.open(file, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), _MODES[flags & os.O_ACCMODE])
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise EvalakeError(f"{file} is a link: delete it") from error
-        raise
-    found = os.fstat(opened.fileno())
-    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        opened.close()
-        raise EvalakeError(f"{file} is another user's, or others may write to it: delete it")
-    return opened
 
 
 def lost_supervisor(lake: str) -> int | None:

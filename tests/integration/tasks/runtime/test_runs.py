@@ -43,24 +43,6 @@ def test_a_run_that_is_not_there_is_told_in_one_sentence(tmp_path: Path) -> None
         run_row(Lake(str(tmp_path)), "nothing")
 
 
-def test_a_run_warns_of_another_of_the_same_order_only_while_that_is_under_way(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    lake = Lake(str(tmp_path))
-    one = Run("one", "toys", "run", {"suite": "toys", "limit": 5, "day": "2026-11-28"}, {}, ["m"], [], 5, 5, NOW)
-    runs.save(lake, one)
-    same = {"suite": "toys", "limit": 5, "day": "2026-11-29", "note": "again"}
-    asked = [("toys", same, "two"), ("toys", same, "one"), ("toys", {**same, "limit": 6}, None), ("other", same, None)]
-    warnings = [runs.same_under_way(lake, *each) for each in asked]
-    assert [warning is not None for warning in warnings] == [True, False, False, False]
-    assert "run one of the same order is under way" in (warnings[0] or "")
-    runs.begin(lake, replace(one, run_id="two", parameters=same), 1, None)
-    assert "run one of the same order is under way" in caplog.text
-    for run in (one, replace(one, run_id="two")):
-        runs.save(lake, run.ended("completed"))
-    assert runs.same_under_way(lake, "toys", same) is None
-
-
 @pytest.mark.parametrize(
     ("row", "told"),
     [

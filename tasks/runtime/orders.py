@@ -1,0 +1,111 @@
+"""What a run asks for: which run of the same order is continued, and that no two of one order ask at once.
+
+An order is a suite with the options that decide what models are asked. Two runs of one order at once would both find no
+reply in the ledger, and both pay for it.
+"""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, Any
+
+import polars as pl
+
+from evalake.contracts.tables import BATCH_JOBS, RUN_ATTEMPTS, RUNS
+from evalake.core.errors import LakeError
+from evalake.core.files import STATE, is_ours, lake_folder, make_private, open_private
+from evalake.core.hashing import content_hash
+from evalake.request import OPTIONS
+from evalake.storage.batch_jobs import waiting_runs
+from evalake.storage.lake import Lake
+from evalake.tasks.runtime.progress import tell
+from evalake.tasks.runtime.runs import with_lost
+
+_MAY_DIFFER = ("day", "tags", "note", "max_cost_usd", "max_calls", "max_missing", "accept_unreadable", "batch")
+
+LOOK_SECONDS = 0.5
+
+
+def order_of(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Select from the parameters of a run what it asks of models: the options that have to be equal to continue it."""
+    kept = {name: given for name, given in parameters.items() if name in OPTIONS and name not in _MAY_DIFFER}
+    return dict(json.loads(json.dumps(kept)))
+
+
+@contextmanager
+def in_turn(lake: Lake, suite: str, parameters: Mapping[str, Any], run_id: str) -> Iterator[None]:
+    """Wait for this user's other run of the same order on this machine; another one waits during the block.
+
+    A newer attempt of the same run does not wait: it overtakes (`attempts.py`). A process that dies gives way at once.
+    """
+    with _file_of(lake, suite, parameters) as file:
+        told = ""
+        while (other := _take(file, run_id)) and other != run_id:
+            if other != told:
+                told = other
+                tell(
+                    f"run {other} of the same order is under way: this one begins after it, so that no call is paid "
+                    f"twice; `evalake watch {other}` shows it"
+                )
+            time.sleep(LOOK_SECONDS)
+        if "://" in lake.address and (other := _elsewhere(lake, suite, parameters, run_id)):
+            tell(
+                f"run {other} of the same order is under way on another machine, or was killed in the last five "
+                f"minutes: what both ask at once is paid twice, so end one of two; `evalake watch {other}` shows it"
+            )
+        yield
+
+
+def _elsewhere(lake: Lake, suite: str, parameters: Mapping[str, Any], run_id: str) -> str | None:
+    """Find another run of the same order that is under way by its row."""
+    ours = with_lost(lake.frame(RUNS)).filter(pl.col("suite") == suite, pl.col("state") == "running")
+    for other, known in ours.select("run_id", "parameters").collect().iter_rows():
+        if other != run_id and order_of(json.loads(known)) == order_of(parameters):
+            return str(other)
+    return None
+
+
+def _file_of(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> IO[str]:
+    """Open the file whose lock is held by the run of an order that is under way, and which names that run."""
+    folder = lake_folder(lake.address) / "orders"
+    if not is_ours(folder):
+        raise LakeError(f"{folder} or the folder above it is another user's: name another place by {STATE}")
+    make_private(folder)
+    return open_private(folder / content_hash([suite, order_of(parameters)])[:32], os.O_RDWR | os.O_CREAT)
+
+
+def _take(file: IO[str], run_id: str) -> str | None:
+    """Lock the file for a run, where it is free; returns the run that holds it, and None where this one does now."""
+    file.seek(0)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return file.read() or "that has just begun"
+    file.truncate()
+    file.write(run_id)
+    file.flush()
+    return None
+
+
+def continued(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Find the run of the same order to continue, and the number of its next attempt; None without one.
+
+    It awaits batch jobs, or is the newest of its order and was cut off after it had some: only under its own id does
+    it know which requests failed in them.
+    """
+    if not lake.exists(BATCH_JOBS):
+        return None
+    waiting, asked = waiting_runs(lake)["run_id"].to_list(), order_of(parameters)
+    with_jobs = set(lake.frame(BATCH_JOBS).select("run_id").unique().collect()["run_id"])
+    ours = lake.frame(RUNS).filter(suite=suite).sort("started_at", descending=True)
+    rows = ours.select("run_id", "state", "parameters").collect().iter_rows()
+    same = ((run_id, state) for run_id, state, known in rows if order_of(json.loads(known)) == asked)
+    for number, (run_id, state) in enumerate(same):
+        is_cut_off = number == 0 and run_id in with_jobs and state in ("running", "failed")
+        if run_id in waiting or is_cut_off:
+            last = lake.frame(RUN_ATTEMPTS).filter(run_id=run_id).select(pl.col("attempt").max()).collect().item()
+            return run_id, (last or 0) + 1
+    return None
