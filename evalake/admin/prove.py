@@ -14,7 +14,7 @@ from polars.exceptions import PanicException
 
 from evalake.contracts.audit import kept_rules
 from evalake.contracts.contract import Contract
-from evalake.contracts.engines.great_expectations import validate
+from evalake.contracts.engines.great_expectations import failing_rows
 from evalake.contracts.tables import CALLS, METRIC_SNAPSHOTS, SNAPSHOTS
 from evalake.core.errors import EvalakeError, LakeError
 from evalake.core.hashing import content_hash
@@ -72,14 +72,14 @@ def hold(lake: Lake, contract: Contract, paths: Collection[str]) -> Held:
 
 def _hold(chunk: pl.DataFrame, contract: Contract) -> Held:
     kept = kept_rules(chunk, contract)
-    report = validate(chunk, contract, is_whole=False)
+    failing = failing_rows(chunk, contract)
     failed = {
         "polars": Counter(kept.select((~pl.all()).sum()).row(0, named=True)),
-        "great_expectations": Counter({result.rule_id: result.rows_failed for result in report.results}),
+        "great_expectations": Counter({rule_id: len(rows) for rule_id, rows in failing.items()}),
     }
     false = false_requests(chunk).arg_true() if contract.table == CALLS.table else ()
     by_polars = kept.select(~pl.all_horizontal(pl.all())).to_series().arg_true()
-    broken = sorted({*false, *by_polars, *frozenset().union(*report.failing_rows.values())})
+    broken = sorted({*false, *by_polars, *frozenset().union(*failing.values())})
     rows = Counter(dict(chunk[FILE].value_counts().iter_rows()))
     return Held(rows, failed, frozenset(chunk[FILE].gather(broken).unique()), len(false))
 
