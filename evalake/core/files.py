@@ -241,12 +241,18 @@ def _require_replaceable(folder: int, path: Path) -> None:
         raise UsageError(f"{path} is not a regular file: name another")
 
 
-CACHE = "XDG_CACHE_HOME"
+CACHE, STATE = "XDG_CACHE_HOME", "XDG_STATE_HOME"
 
 
 def cache_folder() -> Path:
     """Return the user's cache folder. Raises RuntimeError where the user has no home."""
     return Path(os.environ.get(CACHE) or Path.home() / ".cache") / "evalake"
+
+
+def state_folder() -> Path:
+    """Return the folder of what evalake remembers for the user; a relative XDG_STATE_HOME is ignored, as XDG says."""
+    named = Path(os.environ.get(STATE, ""))
+    return (named if named.is_absolute() else Path.home() / ".local" / "state") / "evalake"
 
 
 def is_ours(place: Path) -> bool:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from evalake.core.errors import UsageError
-from evalake.core.files import is_ours, make_private, read_file, write_file
+from evalake.core.files import is_ours, make_private, read_file, state_folder, write_file
 
-STATE = "XDG_STATE_HOME"
 SUFFIXES = frozenset({".py", ".pyc", ".so", ".toml", ".yaml", ".yml"})
 MOST_FILES = 20_000
 _LARGEST = 64 * 1024 * 1024
@@ -23,7 +22,7 @@ _LARGEST = 64 * 1024 * 1024
 
 def is_trusted(folder: Path) -> bool:
     """Tell whether the user trusts the folder as it is now."""
-    return _of(folder).get("trusted") is not None and _of(folder)["trusted"] == folder_hash(folder)
+    return _is_as_told(folder, "trusted")
 
 
 def was_trusted(folder: Path) -> bool:
@@ -33,7 +32,12 @@ def was_trusted(folder: Path) -> bool:
 
 def is_refused(folder: Path) -> bool:
     """Tell whether the user has refused to trust the folder as it is now."""
-    return _of(folder).get("refused") is not None and _of(folder)["refused"] == folder_hash(folder)
+    return _is_as_told(folder, "refused")
+
+
+def _is_as_told(folder: Path, answer: str) -> bool:
+    told = _of(folder).get(answer)
+    return told is not None and told == folder_hash(folder)
 
 
 def remember(folder: Path, *, trusted: bool) -> None:
@@ -87,9 +91,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _state() -> Path:
-    named = os.environ.get(STATE, "")
-    home = Path(named) if Path(named).is_absolute() else Path.home() / ".local" / "state"
-    return home / "evalake" / "trusted_folders.json"
+    return state_folder() / "trusted_folders.json"
 
 
 def _read() -> dict[str, Any]:

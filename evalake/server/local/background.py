@@ -18,10 +18,9 @@ from typing import IO
 
 from evalake.core.configuration import whole_address
 from evalake.core.errors import EvalakeError
-from evalake.core.files import is_ours, make_private
+from evalake.core.files import STATE, is_ours, make_private, state_folder
 from evalake.reports.page import VIEWER_URL
 
-STATE = "XDG_STATE_HOME"
 ADDRESS, PASSWORD = "PREFECT_API_URL", "PREFECT_API_AUTH_STRING"
 # A worker whose server is busy (SQLite's lock) asks again after 2, 4, 8 … 256 seconds. With Prefect's own five times it
 # outlasts one minute: then a run that it was about to start is Crashed for good, or the worker ends.
@@ -60,8 +59,7 @@ class Background:
 
 def folder_of(lake: str) -> Path:
     """Name the folder in which the state of a lake's servers is kept, by the lake's whole address."""
-    state = Path(os.environ.get(STATE) or Path.home() / ".local" / "state")
-    return state / "evalake" / hashlib.sha256(whole_address(lake).encode()).hexdigest()[:16]
+    return state_folder() / hashlib.sha256(whole_address(lake).encode()).hexdigest()[:16]
 
 
 def make_folder_of(lake: str) -> Path:
