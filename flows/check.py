@@ -39,7 +39,9 @@ def check(lake: LakeUri = None) -> State[Any]:
     findings = [finding for table in checked for finding in table.findings]
     unproved = reasons([proof for table in checked for proof in table.proofs])
     warned = [
-        _warning(table.contract.table, words, "read the replies") for table in checked for words in table.warnings
+        _warning(table.contract.table, words, "read the replies of these rows")
+        for table in checked
+        for words in table.warnings
     ]
     warned += [
         _warning(

@@ -93,6 +93,7 @@ def test_a_file_that_is_gone_and_a_key_that_stands_twice_are_found_after_a_check
     data_file(lake, RESULTS).unlink()
     findings = found(lake)
     assert "key_unique" in findings[SAMPLES.table][0].problem
+    assert "delete the later rows" in findings[SAMPLES.table][0].mend
     assert "data files are gone" in findings[RESULTS.table][0].problem
 
 
