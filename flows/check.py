@@ -1,6 +1,6 @@
 """The flow check: checks every table of a lake against its contract, log and files, and recomputes every snapshot."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -38,24 +38,35 @@ def check(lake: LakeUri = None) -> State[Any]:
         raise LakeError(f"the lake {where.uri} has no tables: there is nothing to check")
     findings = [finding for table in checked for finding in table.findings]
     unproved = reasons([proof for table in checked for proof in table.proofs])
-    summary = f"{len(checked)} tables of {where.uri}: {f'{len(findings)} findings' if findings else 'all in order'}"
-    warnings = [(table.contract.table, warning) for table in checked for warning in table.warnings]
-    rules = "; ".join(f"{table}: {words}" for table, words in warnings)
-    if warning := "; ".join([*([f"warning: {rules}"] if rules else []), *_unproved(unproved)]):
-        summary = f"{summary}; {warning}"
-        get_run_logger().warning(warning)
-    rows = [asdict(finding) for finding in findings]
-    rows += [
-        {"table": table, "problem": f"warning: {words}", "mend": "read the replies of these rows"}
-        for table, words in warnings
+    warned = [
+        _warning(table.contract.table, words, "read the replies of these rows")
+        for table in checked
+        for words in table.warnings
     ]
-    rows += [_row(reason, names) for reason, names in unproved.items()]
+    warned += [
+        _warning(
+            SNAPSHOTS.table,
+            f"{len(names)} snapshots could not be recomputed: {reason}",
+            f"verify them with that evalake: {', '.join(names)}",
+        )
+        for reason, names in unproved.items()
+    ]
+    summary = f"{len(checked)} tables of {where.uri}: {f'{len(findings)} findings' if findings else 'all in order'}"
+    for row in warned:
+        words = f"{row['table']}: {row['problem']}"
+        summary += f"; {words}"
+        get_run_logger().warning(words)
+    rows = [*map(asdict, findings), *warned]
     create_table_artifact(rows, key=ARTIFACT, description=summary + _data_docs(where, checked))
     if findings:
         raise CheckError(
             f"{summary}; the first: {findings[0].table} {findings[0].problem}; to mend: {findings[0].mend}"
         )
     return Completed(message=summary)
+
+
+def _warning(table: str, words: str, mend: str) -> dict[str, str]:
+    return {"table": table, "problem": f"warning: {words}", "mend": mend}
 
 
 def _data_docs(lake: Lake, checked: Sequence[CheckedTable]) -> str:
@@ -67,15 +78,3 @@ def _data_docs(lake: Lake, checked: Sequence[CheckedTable]) -> str:
     except UsageError as error:
         get_run_logger().warning(str(error))
         return ""
-
-
-def _unproved(unproved: Mapping[str, Sequence[str]]) -> list[str]:
-    """Describe the snapshots that could not be recomputed, as no or one warning."""
-    count = sum(map(len, unproved.values()))
-    words = "; ".join(f"{len(names)}: {reason}" for reason, names in unproved.items())
-    return [f"warning: {count} snapshots could not be recomputed ({words})"] if count else []
-
-
-def _row(reason: str, names: Sequence[str]) -> dict[str, str]:
-    problem = f"warning: {len(names)} snapshots could not be recomputed: {reason}"
-    return {"table": SNAPSHOTS.table, "problem": problem, "mend": f"verify them with that evalake: {', '.join(names)}"}

@@ -1,6 +1,6 @@
 """Commits to tables, which are retried after a conflict, and access to the files of a lake."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TypeVar
@@ -141,17 +141,3 @@ def require_write_access(lake: Lake) -> None:
             pass
     except OSError as error:
         raise LakeError(f"the lake {lake.uri} is not writable ({error.strerror}): name another with --lake") from error
-
-
-def chunks_by_size(sizes: Mapping[str, int], most: int) -> Iterator[list[str]]:
-    """Yield the files in order, in chunks of at most `most` bytes; a larger file is a chunk of its own."""
-    chunk: list[str] = []
-    total = 0
-    for file, size in sizes.items():
-        if chunk and total + size > most:
-            yield chunk
-            chunk, total = [], 0
-        chunk.append(file)
-        total += size
-    if chunk:
-        yield chunk

@@ -1,9 +1,8 @@
 """A contract's schema in Arrow and Polars, and frames that have exactly that schema."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -27,8 +26,6 @@ _TYPES: Mapping[type, _Type] = {
     datetime: _Type(pa.timestamp("us", tz="UTC"), pl.Datetime("us", "UTC"), "a time with its zone"),
 }
 NOTHING: Mapping[str, Any] = {}
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _of_each_table = lru_cache(maxsize=256)
 
 
@@ -117,6 +114,7 @@ def _require_names(contract: Contract, names: Sequence[str] | Mapping[str, Any],
 def _series(values: list[Any], column: Column, contract: Contract) -> pl.Series:
     # Arrow would accept true as 1, 2.0 as 2, text as a list
     _require_types(values, column.base, column, contract)
+    elements = values
     if column.base is list:
         elements = [element for value in values if value is not None for element in value]
         _require_types(elements, column.element, column, contract)
@@ -124,32 +122,14 @@ def _series(values: list[Any], column: Column, contract: Contract) -> pl.Series:
             raise _mismatch(contract, column, "a list with a null in it")
     if column.base is datetime and any(value is not None and value.utcoffset() is None for value in values):
         raise _mismatch(contract, column, "a time without a zone")
-    kind = _TYPES[column.element].polars
     try:
-        return _lists(column.name, values, elements, kind) if column.base is list else _plain(column.name, values, kind)
+        if column.element is float and any(isinstance(value, int) and float(value) != value for value in elements):
+            raise ValueError("a whole number that a float cannot hold")
+        return pl.Series(column.name, values, _polars_type(column), strict=True)
     except UnicodeEncodeError as error:
         raise _mismatch(contract, column, "text that is not valid Unicode") from error
     except (TypeError, ValueError, OverflowError) as error:
         raise _mismatch(contract, column, "a value that does not fit") from error
-
-
-def _plain(name: str, values: Sequence[Any], kind: pl.DataType) -> pl.Series:
-    if isinstance(kind, pl.Datetime):  # from integers: 4 s less for a million rows
-        # Prefect's times are Pendulum's, whose own differences cannot be divided
-        values = [None if value is None else datetime.__sub__(value, _EPOCH) // _MICROSECOND for value in values]
-        return pl.Series(name, values, pl.Int64).cast(kind)
-    if isinstance(kind, pl.Float64) and any(isinstance(value, int) and float(value) != value for value in values):
-        raise ValueError("a whole number that a float cannot hold")
-    return pl.Series(name, values, kind, strict=True)
-
-
-def _lists(name: str, values: Sequence[Sequence[Any] | None], elements: Sequence[Any], kind: pl.DataType) -> pl.Series:
-    """Build a list column from offsets, because Polars imports pandas for Python's lists, which takes over a second."""
-    ends = list(accumulate(0 if value is None else len(value) for value in values))
-    starts = [None if value is None else end - len(value) for value, end in zip(values, ends, strict=True)]
-    offsets = pl.Series([*starts, len(elements)], dtype=pl.Int64).to_arrow()
-    inner = _plain(name, elements, kind).to_arrow()
-    return pl.Series(name, pa.LargeListArray.from_arrays(offsets, inner), pl.List(kind))
 
 
 def _require_types(values: list[Any], expected: type, column: Column, contract: Contract) -> None:

@@ -1,7 +1,6 @@
-"""A contract as a Great Expectations suite, with all its rules.
+"""A contract's row rules as a Great Expectations suite; rules over whole tables are the audit's alone.
 
-Great Expectations takes seconds to import, so it is imported on first use. `custom_expectations` has the two kinds of
-rule that it lacks, `empty` and `share_by_group`.
+Great Expectations takes seconds to import, so it is imported on first use.
 """
 
 import logging
@@ -10,17 +9,15 @@ import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import polars as pl
 
-from evalake.contracts.audit import RuleResult, result_of
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.arrow import require_schema
 from evalake.contracts.engines.sql import describe
-from evalake.contracts.rule import WHITE_SPACE, Kind, Rule, Severity, TableKind, TableRule
+from evalake.contracts.rule import WHITE_SPACE, Kind, Rule, Severity
 from evalake.core.errors import ContractError
 
 _ROW = "row_index"
@@ -29,45 +26,35 @@ _RULE = "rule_id"
 _ONE_AT_A_TIME = threading.Lock()
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectationReport:
-    """A result for every rule, and the numbers (from 0) of the rows that break it."""
-
-    results: tuple[RuleResult, ...]
-    failing_rows: Mapping[str, frozenset[int]]
-
-
 @cache
-def expectations(contract: Contract, *, is_whole: bool = True) -> Any:
-    """Build the contract's `great_expectations.ExpectationSuite`, with table rules for a whole table.
+def expectations(contract: Contract) -> Any:
+    """Build the `great_expectations.ExpectationSuite` of the contract's row rules.
 
     Each expectation has its rule's id in `meta`. The suite is cached: do not change it.
     """
     with _quiet():
         import great_expectations
 
-        table_rules = contract.table_rules if is_whole else ()
-        made = [*map(_row_expectation, contract.rules), *map(_table_expectation, table_rules)]
-        return great_expectations.ExpectationSuite(name=contract.table, expectations=made)
+        return great_expectations.ExpectationSuite(
+            name=contract.table, expectations=[*map(_expectation, contract.rules)]
+        )
 
 
-def validate(frame: pl.DataFrame, contract: Contract, *, is_whole: bool = True) -> ExpectationReport:
-    """Check a frame against the row rules and, if it is a whole table, the table rules.
+def failing_rows(frame: pl.DataFrame, contract: Contract) -> Mapping[str, frozenset[int]]:
+    """Check a frame against the row rules; returns the numbers (from 0) of the rows that break each, by rule id.
 
     Raises SchemaMismatchError for a missing column or another type, and ContractError where Great Expectations could
     not evaluate an expectation.
     """
     require_schema(frame, contract)
-    table_rules = contract.table_rules if is_whole else ()
-    rules: list[Rule | TableRule] = [*contract.rules, *table_rules]
-    needed = sorted({name for rule in rules for name in rule.columns})
-    outcome = run_suite(frame.select(needed or contract.key), expectations(contract, is_whole=is_whole))
-    failing = {rule_id: _failing_rows(result) for rule_id, result in outcome.items()}
-    row_results = [result_of(rule, frame.height, len(failing[rule.id])) for rule in contract.rules]
-    table_results = [
-        result_of(rule, frame.height, len(failing[rule.id]), passed=outcome[rule.id].success) for rule in table_rules
-    ]
-    return ExpectationReport((*row_results, *table_results), failing)
+    needed = sorted({name for rule in contract.rules for name in rule.columns})
+    # It has no expectations of lists, whose rules are about their lengths
+    columns = (pl.col(name).list.len() if contract.column[name].base is list else name for name in needed)
+    outcome = run_suite(frame.select(columns), expectations(contract))
+    return {
+        rule_id: frozenset(row[_ROW] for row in result.result.get("unexpected_index_list") or ())
+        for rule_id, result in outcome.items()
+    }
 
 
 def run_suite(frame: pl.DataFrame, suite: Any) -> Mapping[str, Any]:
@@ -113,8 +100,9 @@ def _context() -> Any:
     return great_expectations.get_context(mode="ephemeral", project_config=configuration)
 
 
-def _row_expectation(rule: Rule) -> Any:
-    library, own = _libraries()
+def _expectation(rule: Rule) -> Any:
+    from great_expectations import expectations as library
+
     common, parameters = {"column": rule.column, **_said_of(rule)}, rule.parameters
     match rule.kind:
         case Kind.PRESENT:
@@ -145,43 +133,10 @@ def _row_expectation(rule: Rule) -> Any:
         case Kind.ABSENT_WHEN:
             return library.ExpectColumnValuesToBeNull(row_condition=_holds(parameters), **common)
         case Kind.EMPTY:
-            return own.ExpectColumnValuesToBeEmptyLists(**common)
+            return library.ExpectColumnValuesToBeInSet(value_set=[0], **common)
 
 
-def _table_expectation(rule: TableRule) -> Any:
-    library, own = _libraries()
-    parameters, common = rule.parameters, _said_of(rule)
-    match rule.kind:
-        case TableKind.UNIQUE if len(parameters["columns"]) == 1:
-            return library.ExpectColumnValuesToBeUnique(column=parameters["columns"][0], **common)
-        case TableKind.UNIQUE:
-            return library.ExpectCompoundColumnsToBeUnique(
-                column_list=list(parameters["columns"]), ignore_row_if="any_value_is_missing", **common
-            )
-        case TableKind.ROW_COUNT:
-            bounds = {"min_value": parameters["minimum"], "max_value": parameters["maximum"]}
-            return library.ExpectTableRowCountToBeBetween(**bounds, **common)
-        case TableKind.SHARE_BY_GROUP:
-            return own.ExpectColumnPairShareInGroup(
-                column_A=parameters["column"],
-                column_B=parameters["group"],
-                values=list(parameters["values"]),
-                maximum=parameters["maximum"],
-                ignore_row_if="neither",
-                **common,
-            )
-
-
-def _libraries() -> tuple[Any, Any]:
-    """Import the expectations of Great Expectations, and our own."""
-    from great_expectations import expectations as library
-
-    from evalake.contracts.engines import custom_expectations
-
-    return library, custom_expectations
-
-
-def _said_of(rule: Rule | TableRule) -> dict[str, Any]:
+def _said_of(rule: Rule) -> dict[str, Any]:
     severity = "warning" if rule.severity is Severity.WARNING else "critical"  # `info` is not used
     return {"meta": {_RULE: rule.id}, "notes": describe(rule), "severity": severity}
 
@@ -191,10 +146,6 @@ def _holds(parameters: Mapping[str, Any]) -> Any:
 
     # The condition `is_in` takes no booleans
     return OrCondition(conditions=[Column(parameters["other"]) == value for value in parameters["values"]])
-
-
-def _failing_rows(result: Any) -> frozenset[int]:
-    return frozenset(row[_ROW] for row in result.result.get("unexpected_index_list") or ())
 
 
 def _require_evaluated(rule_id: str, exception_info: Mapping[str, Any]) -> None:

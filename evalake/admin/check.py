@@ -73,10 +73,10 @@ class _Looked:
         return {path: self.files[path] for path in self.inspected.files.get(self.inspected.newest, ())}
 
     @property
-    def to_prove(self) -> Mapping[str, int]:
-        """The files whose rows are not proved, with their sizes."""
+    def to_prove(self) -> Sequence[str]:
+        """The files whose rows are not proved."""
         proof = rules_and_engines(self.contract)
-        return {path: file.size for path, file in self.newest.items() if file.proved != proof}
+        return [path for path, file in self.newest.items() if file.proved != proof]
 
 
 def check_lake(
@@ -89,7 +89,7 @@ def check_lake(
     """Check table after table, all that there are or those of `contracts`; the rule results are kept as rows.
 
     Whatever a damaged table does when it is read becomes a finding, and does not keep the others from being checked.
-    Raises LakeError where the lake itself cannot be reached, and CheckEndedError where one of its processes was ended.
+    Raises LakeError where the lake itself cannot be reached.
 
     Args:
         lake: The lake.
@@ -114,17 +114,14 @@ def check_lake(
         known = files - sum(map(len, to_prove))
         if there:
             tell(f"checking {len(there)} tables with {files} files, {known} of them proved before")
-        with prove.Holders(sum(size for sizes in to_prove for size in sizes.values())) as holders:
-            check = _Check(lake, holders, proofs, {each.contract.table: each for each in looked}, keep=not unwritable)
-            try:
-                yield from threads.map(
-                    check.contained, [each for each in looked if each.contract is not CONTRACT_CHECKS]
-                )
-                unkept = unwritable or check.keep_results()
-                if CONTRACT_CHECKS in there:  # at last, for what came of all others is written there
-                    yield check.own_results(seen.get(CONTRACT_CHECKS.table, integrity.Seen()))
-            finally:
-                write_proofs(lake, proofs)
+        check = _Check(lake, proofs, {each.contract.table: each for each in looked}, keep=not unwritable)
+        try:
+            yield from threads.map(check.contained, [each for each in looked if each.contract is not CONTRACT_CHECKS])
+            unkept = unwritable or check.keep_results()
+            if CONTRACT_CHECKS in there:  # last, because the results of all others are written there
+                yield check.own_results(seen.get(CONTRACT_CHECKS.table, integrity.Seen()))
+        finally:
+            write_proofs(lake, proofs)
     if there and unkept:
         yield CheckedTable(CONTRACT_CHECKS, unkept)
 
@@ -185,20 +182,17 @@ class _Check:
     """The check of tables that were looked at."""
 
     lake: Lake
-    holders: prove.Holders
     proofs: Proofs
     looked: Mapping[str, _Looked]
     keep: bool
     results: list[pl.DataFrame] = field(default_factory=list)  # rows of CONTRACT_CHECKS that are to be landed
 
     def contained(self, table: _Looked) -> CheckedTable:
-        """Check one table; an error becomes a finding, unless a process of the check was ended from outside."""
+        """Check one table; an error becomes a finding."""
         if table.findings:
             return CheckedTable(table.contract, table.findings)
         try:
             return self._check(table)
-        except prove.CheckEndedError:
-            raise
         except prove.ANY_FAILURE as error:
             return CheckedTable(table.contract, [_unreadable(table.contract, error)])
 
@@ -213,7 +207,7 @@ class _Check:
         if not checked.findings and checked.files > checked.files_before:
             now = _look(self.lake, CONTRACT_CHECKS, seen, self.proofs)
             if not now.findings:
-                held = self.holders.hold(self.lake, CONTRACT_CHECKS, now.to_prove)
+                held = prove.hold(self.lake, CONTRACT_CHECKS, now.to_prove)
                 self.proofs.files[CONTRACT_CHECKS.table] = _proved(now, held)
         return checked
 
@@ -233,7 +227,7 @@ class _Check:
     def _check(self, table: _Looked) -> CheckedTable:
         lake, contract, version = self.lake, table.contract, table.inspected.newest
         to_prove = table.to_prove
-        held = self.holders.hold(lake, contract, to_prove)
+        held = prove.hold(lake, contract, to_prove) if to_prove else prove.Held()
         rows_before = sum(file.rows for path, file in table.newest.items() if path not in to_prove)
         results = _results(lake, contract, held, rows_before, version)
         findings = [*integrity.find_tampering(lake, contract), *_false_requests(held)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from evalake.contracts.contract import Row
 from evalake.contracts.tables import CALLS, SAMPLES
 from evalake.core.errors import UsageError
 from evalake.models.request import Reply
@@ -37,11 +38,7 @@ def tool_results(lake: Lake, suite: Suite, run: Mapping[str, Any], rows: pl.Data
         told_error=(nothing if viewing.error is None else viewing.error).cast(pl.String),
         told_missing=(nothing if missing is None else missing).cast(pl.String),
     ).sort(*_ANSWER)
-    hashes = told["prompt_hash"].unique().implode()
-    asked = replies(lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(hashes)), run["run_id"]).collect()
-    calls = {(each["prompt_hash"], each["replicate"]): each for each in asked.iter_rows(named=True)}
-    known = lake.frame(SAMPLES).filter(pl.col("sample_hash").is_in(told["sample_hash"].unique().implode())).collect()
-    samples = {each["sample_hash"]: each for each in known.iter_rows(named=True)}
+    calls, samples = _behind(lake, run["run_id"], told)
     gathered: dict[tuple[str, str, str], list[ToolSample]] = {}
     for _, part in told.group_by(_ANSWER, maintain_order=True):
         group = part.to_dicts()
@@ -64,6 +61,15 @@ def tool_results(lake: Lake, suite: Suite, run: Mapping[str, Any], rows: pl.Data
         )
         for number, ((dataset, _, _), answers) in enumerate(gathered.items())
     ]
+
+
+def _behind(lake: Lake, run_id: str, rows: pl.DataFrame) -> tuple[dict[tuple[str, int], Row], dict[str, Row]]:
+    """Read the calls behind result rows, by prompt hash and replicate, and their samples, by hash."""
+    asked = pl.col("prompt_hash").is_in(rows["prompt_hash"].unique().implode())
+    calls = replies(lake.frame(CALLS).filter(asked), run_id).collect().iter_rows(named=True)
+    known = lake.frame(SAMPLES).filter(pl.col("sample_hash").is_in(rows["sample_hash"].unique().implode()))
+    samples = {each["sample_hash"]: each for each in known.collect().iter_rows(named=True)}
+    return {(each["prompt_hash"], each["replicate"]): each for each in calls}, samples
 
 
 def _sample(
@@ -130,15 +136,13 @@ def frozen_items(lake: Lake, suite: Suite, run_id: str) -> list[str]:
         raise UsageError(f"no judge is asked about answers to {suite.name}: it needs no frozen items")
     rows = run_results(lake, suite, run_id, {}).collect()
     answers = rows.unique(["prompt_hash", "replicate"], keep="first").sort("sample_id", "model", "replicate")
-    hashes = answers["prompt_hash"].unique().implode()
-    calls = replies(lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(hashes)), run_id).collect()
-    said = {(each["prompt_hash"], each["replicate"]): each["response"] for each in calls.iter_rows(named=True)}
-    known = lake.frame(SAMPLES).filter(pl.col("sample_hash").is_in(answers["sample_hash"].unique().implode()))
-    samples = {each.sample_hash: each for each in map(sample_of, known.collect().to_dicts())}
+    calls, samples = _behind(lake, run_id, answers)
     items = [
-        (samples[row["sample_hash"]], row["prompt_type"], reply)
+        (sample_of(samples[row["sample_hash"]]), row["prompt_type"], call["response"])
         for row in answers.iter_rows(named=True)
-        if row["sample_hash"] in samples and (reply := said.get((row["prompt_hash"], row["replicate"])))
+        if row["sample_hash"] in samples
+        and (call := calls.get((row["prompt_hash"], row["replicate"])))
+        and call["response"]
     ]
     if not items:
         raise UsageError(f"the run {run_id} has no answer that could be frozen")
@@ -147,9 +151,7 @@ def frozen_items(lake: Lake, suite: Suite, run_id: str) -> list[str]:
     return [
         json.dumps(
             {
-                "sample": {
-                    name: value for name, value in asdict(sample).items() if name != "suite" and value is not None
-                },
+                "sample": {name: of for name, of in asdict(sample).items() if name != "suite" and of is not None},
                 "prompt_type": prompt_type,
                 "answers": [reply],
             },

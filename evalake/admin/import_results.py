@@ -33,7 +33,7 @@ from evalake.tasks.extract import extract, read_datasets, without_forgotten
 from evalake.tasks.measure import measure
 from evalake.tasks.plan import write_manifest
 from evalake.tasks.preflight import require_tables
-from evalake.tasks.publish import Published, Refused, publish_conversations, quarantine
+from evalake.tasks.publish import Published, publish_conversations, quarantine
 from evalake.tasks.runtime import runs
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.runs import Run, Tally
@@ -149,8 +149,7 @@ def _import_answers(
         try:
             add(recorded, where, read, contents)
         except SourceError as error:
-            reply = recorded.replies[0].text or ""
-            read.refused.append(Refused(suite.results.table, reply, ("recorded_line",), f"{where}: {error}", where))
+            read.refuse(suite.results.table, where, error, recorded.replies[0].text or "")
     if not read.recorded:
         raise SourceError(f"{', '.join(sorted({each.task for each in results}))} holds no answer to import")
     left_over = sum((Counter(each.left_over) for each in results), merged)

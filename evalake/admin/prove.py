@@ -1,18 +1,12 @@
 """Verify a snapshot: prove its values by computing them again from the table versions that it pins."""
 
 import json
-import multiprocessing
-import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import reduce
-from itertools import repeat
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -20,31 +14,23 @@ from polars.exceptions import PanicException
 
 from evalake.contracts.audit import kept_rules
 from evalake.contracts.contract import Contract
-from evalake.contracts.engines.great_expectations import validate
+from evalake.contracts.engines.great_expectations import failing_rows
 from evalake.contracts.tables import CALLS, METRIC_SNAPSHOTS, SNAPSHOTS
 from evalake.core.errors import EvalakeError, LakeError
 from evalake.core.hashing import content_hash
-from evalake.storage.commit import chunks_by_size
 from evalake.storage.integrity import false_requests
 from evalake.storage.lake import FILE, Lake, short_message
 from evalake.storage.snapshots import engines, find_snapshot, metric_rows, read_metrics, snapshot_of
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.measure import compute, definition_hash_of, run_calls, run_frame
-from evalake.tasks.runtime.progress import exit_with_parent
 
-# Prove rows: hold the rows of data files to the row rules of their table, by two engines, on all cores.
+# Prove rows: hold the rows of data files to the row rules of their table, by two engines.
 
 
 # Damaged files make engines fail in every way there is, up to a panic of Polars, which is no Exception.
 ANY_FAILURE = (Exception, PanicException)
 
-CHUNK_ROWS = 50_000  # that a process holds at a time
-PIECE_BYTES = 16 * 2**20  # of files that a process is given at a time
-WORTH_PROCESSES = 4 * 2**20  # bytes of files; with fewer, importing Great Expectations again takes longer than they do
-
-
-class CheckEndedError(EvalakeError):
-    """A process of the check was ended from outside; that says nothing of the lake."""
+CHUNK_ROWS = 50_000  # in memory at a time
 
 
 @dataclass(frozen=True)
@@ -68,39 +54,10 @@ class Held:
         return Held(self.rows + other.rows, failed, broken, requests)
 
 
-class Holders(AbstractContextManager["Holders"]):
-    """Holds rows to their rules, in as many processes as there are cores where the files to come are large enough."""
-
-    def __init__(self, to_come: int) -> None:
-        """Take the size in bytes of all the files to come. Processes start with the first file."""
-        self._pool = None
-        if to_come >= WORTH_PROCESSES:
-            context = multiprocessing.get_context("spawn")  # a fork would copy locks that engines' threads hold
-            self._pool = ProcessPoolExecutor(os.cpu_count() or 1, context, exit_with_parent)
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-
-    def hold(self, lake: Lake, contract: Contract, sizes: Mapping[str, int]) -> Held:
-        """Hold the rows of these files, given with their sizes, to the row rules of the table.
-
-        Raises LakeError where they cannot be read, and CheckEndedError where a process was ended from outside.
-        """
-        pieces = repeat(lake), repeat(contract), chunks_by_size(sizes, PIECE_BYTES)
-        try:
-            held = map(hold, *pieces) if self._pool is None else self._pool.map(hold, *pieces)
-            return reduce(Held.__add__, held, Held())
-        except BrokenProcessPool as error:
-            raise CheckEndedError(
-                "a process of the check was ended from outside, as where memory is short: check again"
-            ) from error
-
-
-def hold(lake: Lake, contract: Contract, paths: Sequence[str]) -> Held:
+def hold(lake: Lake, contract: Contract, paths: Collection[str]) -> Held:
     """Hold the rows of files to the row rules of their table, by Polars and Great Expectations.
 
-    Raises LakeError where they cannot be read, which reaches another process as it is.
+    Raises LakeError where they cannot be read.
     """
     folder = lake.location(contract)
     by_uri = {f"{folder}/{path}": path for path in paths}
@@ -115,14 +72,14 @@ def hold(lake: Lake, contract: Contract, paths: Sequence[str]) -> Held:
 
 def _hold(chunk: pl.DataFrame, contract: Contract) -> Held:
     kept = kept_rules(chunk, contract)
-    report = validate(chunk, contract, is_whole=False)
+    failing = failing_rows(chunk, contract)
     failed = {
         "polars": Counter(kept.select((~pl.all()).sum()).row(0, named=True)),
-        "great_expectations": Counter({result.rule_id: result.rows_failed for result in report.results}),
+        "great_expectations": Counter({rule_id: len(rows) for rule_id, rows in failing.items()}),
     }
     false = false_requests(chunk).arg_true() if contract.table == CALLS.table else ()
     by_polars = kept.select(~pl.all_horizontal(pl.all())).to_series().arg_true()
-    broken = sorted({*false, *by_polars, *frozenset().union(*report.failing_rows.values())})
+    broken = sorted({*false, *by_polars, *frozenset().union(*failing.values())})
     rows = Counter(dict(chunk[FILE].value_counts().iter_rows()))
     return Held(rows, failed, frozenset(chunk[FILE].gather(broken).unique()), len(false))
 

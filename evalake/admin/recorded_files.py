@@ -1,7 +1,6 @@
 """Recorded results in files and folders: good lines, bad ones with what is wrong with them, each once."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,9 @@ from typing import Any
 from evalake.core.errors import SourceError
 from evalake.core.files import LARGEST_IN_ALL, FileRefusedError, Files
 from evalake.core.hashing import content_hash
-from evalake.sdk import Recorded, RecordedFolder, Suite
+from evalake.sdk import Recorded, RecordedFolder, Skipped, Suite
+from evalake.sdk.sample import NOT_READ
+from evalake.sdk.sources import as_payload, read_json_lines
 from evalake.storage import ledger
 from evalake.tasks.publish import Refused
 
@@ -17,7 +18,6 @@ UNREADABLE = "could not be read"
 """Why a recorded line or file is refused, in words that are counted."""
 
 MOST_NAMED = 5  # files that are named for one reason, where nothing could be read
-LONGEST_LINE = 16 * 2**20  # characters; a longer line is refused, not read into memory again and again
 
 
 @dataclass
@@ -32,6 +32,10 @@ class Read:
     files: dict[str, int] = field(default_factory=dict)  # of folders: how many of their files were read
     skipped: dict[str, list[str]] = field(default_factory=dict)  # by reason: where
     remarks: list[str] = field(default_factory=list)  # on folders
+
+    def refuse(self, table: str, where: str, reason: object, payload: str, rule: str = "recorded_line") -> None:
+        """Add a line or file that cannot be imported, for quarantine."""
+        self.refused.append(Refused(table, payload, (rule,), f"{where}: {reason}", where))
 
 
 @dataclass
@@ -71,8 +75,7 @@ def read_files(suite: Suite, files: Sequence[Path]) -> Read:
                 except FileRefusedError as refused:
                     if table == file:
                         raise
-                    reason = f"{table.name}: {refused.reason}"
-                    read.refused.append(Refused(suite.results.table, "(not read)", ("recorded_line",), reason, reason))
+                    read.refuse(suite.results.table, table.name, refused.reason, NOT_READ)
                     continue
                 _add_lines(suite, table, read, contents)
     if not read.recorded:
@@ -97,13 +100,16 @@ def _tables(file: Path) -> list[Path]:
 
 
 def _add_lines(suite: Suite, file: Path, read: Read, contents: Contents) -> None:
-    for number, line in _lines(file):
-        where = f"{file.name}:{number}"
+    for line in read_json_lines(file):
+        if isinstance(line, Skipped):
+            read.refuse(suite.results.table, line.where, line.reason, line.payload or "")
+            continue
         try:
-            add(_parse(suite, line), where, read, contents)
+            if (named := line.values.get("suite", suite.name)) != suite.name:
+                raise SourceError(f"the line is of the suite {str(named)[:60]}, not {suite.name}")
+            add(suite.recorded(line.values), line.where, read, contents)
         except SourceError as error:
-            payload, reason = _storable(line[:LONGEST_LINE]), f"{where}: {error}"
-            read.refused.append(Refused(suite.results.table, payload, ("recorded_line",), reason, where))
+            read.refuse(suite.results.table, line.where, error, as_payload(line.raw))
 
 
 def _add_folder(suite: Suite, folder: RecordedFolder, read: Read, contents: Contents) -> None:
@@ -111,16 +117,14 @@ def _add_folder(suite: Suite, folder: RecordedFolder, read: Read, contents: Cont
         try:
             add(recorded, where, read, contents)
         except SourceError as error:
-            reply = recorded.replies[-1].text or ""
-            read.refused.append(Refused(suite.results.table, reply, ("recorded_file",), f"{where}: {error}", where))
+            read.refuse(suite.results.table, where, error, recorded.replies[-1].text or "", "recorded_file")
     read.labels += folder.labels
     read.files |= folder.files
     read.remarks += folder.remarks
     for out in folder.skipped:
         read.skipped.setdefault(out.reason, []).append(out.where)
         if out.payload is not None:
-            reason = f"{out.where}: {out.reason}"
-            read.refused.append(Refused(suite.results.table, out.payload, ("recorded_file",), reason, out.where))
+            read.refuse(suite.results.table, out.where, out.reason, out.payload, "recorded_file")
 
 
 def add(recorded: Recorded, where: str, read: Read, contents: Contents) -> None:
@@ -138,36 +142,6 @@ def of_folders(read: Read) -> dict[str, Any]:
     if not read.files and not read.skipped:
         return {}
     return {"folders": read.files, "left_out": read.skipped} | ({"remarks": read.remarks} if read.remarks else {})
-
-
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    try:
-        with file.open(encoding="utf-8-sig", errors="surrogateescape") as stream:
-            yield from ((number, line) for number, line in enumerate(stream, start=1) if line.strip())
-    except OSError as error:
-        raise SourceError(f"cannot read {file}: {error.strerror}") from error
-
-
-def _parse(suite: Suite, line: str) -> Recorded:
-    if len(line) > LONGEST_LINE:
-        raise SourceError(f"the line is longer than {LONGEST_LINE} characters")
-    try:
-        line.encode("utf-8")
-        value = json.loads(line)
-    except UnicodeEncodeError as error:
-        raise SourceError("the line is not UTF-8") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
-        raise SourceError(f"the line is not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise SourceError("the line is not a JSON object")
-    if value.get("suite", suite.name) != suite.name:
-        raise SourceError(f"the line is of the suite {str(value['suite'])[:60]}, not {suite.name}")
-    return suite.recorded(value)
-
-
-def _storable(line: str) -> str:
-    """Make a line storable in a table, with a mark in place of every byte that is not UTF-8."""
-    return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 # What tells one recorded reply from another; columns that the ledger got later change no import's identity

@@ -243,7 +243,7 @@ def _require_replaceable(folder: int, path: Path) -> None:
         raise UsageError(f"{path} is not a regular file: name another")
 
 
-CACHE = "XDG_CACHE_HOME"
+CACHE, STATE = "XDG_CACHE_HOME", "XDG_STATE_HOME"
 
 
 def cache_folder() -> Path:

@@ -22,7 +22,7 @@ _LARGEST = 64 * 1024 * 1024
 
 def is_trusted(folder: Path) -> bool:
     """Tell whether the user trusts the folder as it is now."""
-    return _of(folder).get("trusted") is not None and _of(folder)["trusted"] == folder_hash(folder)
+    return _is_as_told(folder, "trusted")
 
 
 def was_trusted(folder: Path) -> bool:
@@ -32,7 +32,12 @@ def was_trusted(folder: Path) -> bool:
 
 def is_refused(folder: Path) -> bool:
     """Tell whether the user has refused to trust the folder as it is now."""
-    return _of(folder).get("refused") is not None and _of(folder)["refused"] == folder_hash(folder)
+    return _is_as_told(folder, "refused")
+
+
+def _is_as_told(folder: Path, answer: str) -> bool:
+    told = _of(folder).get(answer)
+    return told is not None and told == folder_hash(folder)
 
 
 def remember(folder: Path, *, trusted: bool) -> None:

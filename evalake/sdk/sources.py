@@ -199,7 +199,7 @@ def read_table(path: Path, needed: Collection[str], known: Collection[str] = ())
         return _read_csv(path, needed, names)
     if suffix == ".parquet":
         return read_parquet(path, needed, names.of)
-    return _with_columns(path, _read_array(path) if suffix == ".json" else _read_json_lines(path), needed, names)
+    return _with_columns(path, _read_array(path) if suffix == ".json" else read_json_lines(path), needed, names)
 
 
 def columns_of(path: Path, needed: Collection[str]) -> list[str]:
@@ -217,7 +217,7 @@ def columns_of(path: Path, needed: Collection[str]) -> list[str]:
         form = tabular.form_of_table(path, needed)
         with form.open(path) as file:
             return next(csv.reader(file, delimiter=form.delimiter or ","), [])
-    records = _read_array(path) if suffix == ".json" else _read_json_lines(path)
+    records = _read_array(path) if suffix == ".json" else read_json_lines(path)
     return next((list(each.values) for each in records if isinstance(each, Record)), [])
 
 
@@ -268,7 +268,8 @@ def _read_array(path: Path) -> Iterator[Record | Skipped]:
         yield Record(where, values, raw) if is_record else Skipped(where, NOT_JSON, as_payload(raw))
 
 
-def _read_json_lines(path: Path) -> Iterator[Record | Skipped]:
+def read_json_lines(path: Path) -> Iterator[Record | Skipped]:
+    """Read the objects of a file, one a line, and what could not be read as one. Blank lines are no records."""
     form = tabular.TextForm(tabular.encoding_of(path))
     if form.encoding.startswith("utf-8"):
         yield from _read_lines(path)

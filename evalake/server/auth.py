@@ -20,7 +20,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from evalake.core.errors import EvalakeError
 from evalake.core.redaction import redact
 from evalake.server.errors import ApiError, NotAllowedError, TooLargeError, WrongHostError
-from evalake.server.limits import let_in
 from evalake.server.settings import NOBODY_IN_PARTICULAR, Settings
 
 SUBPROTOCOL = "evalake"
@@ -175,6 +174,7 @@ def _is_address(host: str) -> bool:
 LARGEST_BODY = 2 * 1024 * 1024  # bytes; a batch of a thousand ids has half of it
 LINGER_SECONDS = 2  # for what is still on its way from who was refused
 API = "/api/"
+CONNECTION = "connection"  # in the state of a request: its connection, which `listening` counts
 
 
 class AccessControl:
@@ -204,8 +204,10 @@ class AccessControl:
         self._hosts.require_ours(connection)
         self._hosts.require_own_page(connection)
         if not _is_page(scope):
-            scope.setdefault("state", {})["user"] = who(connection, self._settings)
-            let_in(scope)
+            state = scope.setdefault("state", {})
+            state["user"] = who(connection, self._settings)
+            if CONNECTION in state:
+                state[CONNECTION].is_let_in = True
         if _announced(connection) > LARGEST_BODY:
             raise TooLargeError(_TOO_LARGE)
 

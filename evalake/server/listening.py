@@ -1,19 +1,29 @@
-"""How a service is served: who can reach it, at which limits, and when it is announced."""
+"""How a service is served: who can reach it, which limits connections have, and when it is announced.
 
-import gc
+A connection is a stranger's until access control lets in a request on it. Strangers have at most half of all
+connections, and each address at most half of theirs. Beyond that, their oldest connection makes room for a new one.
+So users always find room: they show their token with the first request.
+
+uvicorn has none of these limits: it counts all connections alike, and waits for ever for a client's headers.
+"""
+
+import asyncio
 import logging
 import math
 import socket
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
 from typing_extensions import override
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from evalake.core.errors import UsageError
-from evalake.server.auth import LOOPBACK_NAMES, SecurityHeaders
-from evalake.server.limits import Connections
+from evalake.server.auth import CONNECTION, LOOPBACK_NAMES, SecurityHeaders
 from evalake.server.processes import address_of
 from evalake.server.settings import TOKEN_VARIABLE, Settings
 
@@ -59,16 +69,12 @@ class Server(uvicorn.Server):
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve at the listener until told to stop."""
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENDING)  # connections inherit it
-        try:
-            super().run(sockets or [self._listener])
-        finally:
-            gc.unfreeze()  # Python ends by collecting modules; what it passes over, libraries in C++ report as leaked
+        super().run(sockets or [self._listener])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and announce the address."""
         await super().startup(sockets)
         if self.started:
-            spare_what_lasts()
             self._announce(address_of(self._listener))
 
     @override
@@ -77,11 +83,125 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def spare_what_lasts() -> None:
-    """Shorten the pauses of a service that has just started: no request is answered while one thread holds Python.
+BUSY = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\nretry-after: 5\r\n\r\n"
+FRESH_SECONDS = 1.0  # for a first request to be read; a younger connection makes room only where there is none at all
 
-    The garbage collector looks through all objects now and then, which takes a tenth of a second where libraries have
-    made hundreds of thousands of them: those of the start stay, so it passes them over.
+_OWED = (h11.IDLE, h11.SEND_BODY)  # the client has still to send a request's headers, or its body
+
+
+class Connections:
+    """The open connections of a server.
+
+    Args:
+        most: How many may be open at once.
+        request_seconds: How long the headers of a request may take, then its body, then each part of the answer.
     """
-    gc.collect()
-    gc.freeze()
+
+    def __init__(self, most: int, request_seconds: float) -> None:
+        self._most, self._of_strangers, self._of_one_address = most, max(1, most // 2), max(1, most // 4)
+        self._seconds = request_seconds
+        self._open: set[Connection] = set()
+
+    def protocol(self) -> type[asyncio.Protocol]:
+        """Return what uvicorn creates for each connection."""
+        return cast(type[asyncio.Protocol], partial(Connection, among=self))
+
+    def admit(self, new: "Connection") -> bool:
+        """Take a connection, and close an older one of a stranger beyond a limit; False where there is no room."""
+        self._open = {each for each in self._open if not each.transport.is_closing()}
+        strangers = [each for each in self._open if not each.is_let_in]
+        if len(self._open) >= self._most:
+            if not strangers:
+                return False
+            self._close(min(strangers, key=lambda each: each.since))
+        else:
+            neighbours = [each for each in strangers if each.address == new.address]
+            is_crowd = len(neighbours) >= self._of_one_address
+            crowd = neighbours if is_crowd else strangers if len(strangers) >= self._of_strangers else []
+            if settled := [each for each in crowd if not each.is_fresh()]:
+                self._close(min(settled, key=lambda each: each.since))
+        self._open.add(new)
+        return True
+
+    def end_overdue(self) -> None:
+        """Close the connections whose client lets the server wait for too long."""
+        for each in list(self._open):
+            if each.transport.is_closing():
+                self._open.discard(each)
+            elif each.waits_seconds() > self._seconds:
+                self._close(each)
+
+    def _close(self, connection: "Connection") -> None:
+        self._open.discard(connection)
+        connection.transport.abort()
+
+
+class Connection(H11Protocol):
+    """One connection. Its deadlines are fixed from the start: a client that sends a byte a second gains nothing."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        among: Connections,
+    ) -> None:
+        super().__init__(config, server_state, {**app_state, CONNECTION: self}, _loop)
+        self._among, self.is_let_in = among, False
+        self._owed: tuple[object, object] = (None, h11.IDLE)  # the request that came last, and what the client owes
+        self.since = self._unread_since = self.loop.time()
+
+    @property
+    def address(self) -> str:
+        """The client's address."""
+        return self.client[0] if self.client else ""
+
+    def is_fresh(self) -> bool:
+        """Tell whether the client can hardly have sent its first request."""
+        return self.cycle is None and self.loop.time() - self.since < FRESH_SECONDS
+
+    def waits_seconds(self) -> float:
+        """Tell for how long the server has waited for a request, its body, or the client to read an answer."""
+        if self.transport.get_protocol() is not self:  # a WebSocket has deadlines of its own
+            return 0.0
+        unread = self.loop.time() - self._unread_since if self.flow.write_paused else 0.0
+        return max(unread, self.loop.time() - self.since if self._owed[1] in _OWED else 0.0)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Make room for the connection, or answer 503."""
+        super().connection_made(transport)
+        if not self._among.admit(self):
+            transport.write(BUSY)
+            transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Take the data, and the time from which the client owes what follows."""
+        super().data_received(data)
+        if self.flow.read_paused and self.conn.their_state is h11.DONE and not self.cycle.response_complete:
+            # The next request came before the answer to this one, and what follows it would be kept in memory
+            self.cycle.keep_alive = False
+        self._take_time()
+
+    def on_response_complete(self) -> None:
+        """Take the time from which the client owes the next request."""
+        super().on_response_complete()
+        self._take_time()
+
+    def pause_writing(self) -> None:
+        """Take the time from which the client reads nothing."""
+        super().pause_writing()
+        self._unread_since = self.loop.time()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """Hand the connection to the WebSocket protocol."""
+        super().handle_websocket_upgrade(event)
+        if not getattr(self.transport.get_protocol(), "handshake_initiated", True):
+            # A POST, or too many headers: it takes them for no handshake, and would wait for ever
+            self.send_400_response("Invalid WebSocket handshake.")
+
+    def _take_time(self) -> None:
+        owed = (self.cycle, self.conn.their_state)
+        if owed != self._owed:
+            self._owed, self.since = owed, self.loop.time()

@@ -1,4 +1,4 @@
-"""The server: starts Prefect where none is configured, and ends in good order."""
+"""The service behind `evalake serve`: its application, the Prefect server that it needs, and its end in good order."""
 
 import asyncio
 import logging
@@ -6,27 +6,64 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from types import FrameType
 
 import httpx
+from fastapi import FastAPI
 from uvicorn.config import LOGGING_CONFIG
 
 from evalake.core.errors import EvalakeError
 from evalake.models.direct import warm_up
 from evalake.server.listening import Server, require_reachable_by_whom
+from evalake.server.pages import add_pages
 from evalake.server.processes import Supervised, address_of, listen
+from evalake.server.scoring import events
+from evalake.server.scoring import routes as scoring_routes
 from evalake.server.scoring.queue import Queue
 from evalake.server.scoring.scorings import ScoringSettings
 from evalake.server.scoring.state import AppState
+from evalake.server.viewer import routes as viewer_routes
+from evalake.server.viewer.access import new_application
 from evalake.tasks.runtime.logs import as_json, redact_logs
 
 START_SECONDS = 120.0
 LARGEST_MESSAGE = 65_536  # bytes that a WebSocket client may send at once
 
 logger = logging.getLogger("evalake.service")
+
+
+def create_app(settings: ScoringSettings, bound: str = "127.0.0.1") -> FastAPI:
+    """Build the service as an ASGI application. Prefect must be configured (PREFECT_API_URL) when it starts.
+
+    Args:
+        settings: What it is started with.
+        bound: The address that it listens on, by which it may be addressed.
+    """
+    app_state = AppState.open(settings)
+
+    @asynccontextmanager
+    async def alive(_: FastAPI) -> AsyncIterator[None]:
+        seconds = settings.configuration.service.follow_seconds
+        following = events.follow(app_state.sessions, app_state.watch.hub, app_state.completions, seconds)
+        with suppress(EvalakeError):  # else the watch logs it
+            await app_state.watch.tell()  # so that who subscribes first is told the current state, too
+        with app_state.queue.running():
+            tasks = [asyncio.create_task(each) for each in (app_state.watch.run(), following)]
+            yield
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    description = "Scores of agents' alert investigations, asked for and read."
+    app = new_application(settings, bound, title="evalake scoring API", description=description, lifespan=alive)
+    app.state.app_state = app_state
+    for router in (scoring_routes.router, scoring_routes.reading, viewer_routes.router, events.router):
+        app.include_router(router)
+    add_pages(app)
+    return app
 
 
 def serve(settings: ScoringSettings, host: str, port: int, announce: Callable[[str], None]) -> None:
@@ -51,8 +88,6 @@ def serve_at(
     _show_logs()
     threading.Thread(target=warm_up, name="warm-up", daemon=True).start()  # seconds, in which Prefect comes up
     with _prefect() as is_lasting:
-        from evalake.server.app import create_app
-
         app = create_app(settings, host)
         app_state: AppState = app.state.app_state
         app_state.queue.is_lasting = is_lasting

@@ -4,9 +4,6 @@ The artifact of a scoring is also its heartbeat.
 """
 
 import logging
-import multiprocessing
-import os
-import signal
 import sys
 import threading
 import time
@@ -36,18 +33,6 @@ def background_thread(work: Callable[[threading.Event], None], name: str) -> Ite
     finally:
         over.set()
         thread.join()
-
-
-def exit_with_parent() -> None:
-    """Exit with the parent process, even if it is killed, and leave Ctrl-C to it; for the processes of a pool."""
-
-    def follow_parent() -> None:
-        if parent := multiprocessing.parent_process():
-            parent.join()
-            os._exit(1)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=follow_parent, name="parent-watch", daemon=True).start()
 
 
 logger = logging.getLogger("evalake.runs")

@@ -1,8 +1,7 @@
 """Deploys a project to a Prefect server: work pools, all of its prefect.yaml, and evalake's automations.
 
-`python -m evalake.server.local.deployment PROJECT` does so for `evalake up`, whose server is just starting: it imports
-Prefect meanwhile, and a line on standard input says that the server answers. `make deploy` and `evalake prefect
-deploy` do the same to one that is there.
+`python -m evalake.server.local.deployment PROJECT` does so for `evalake up`; `make deploy` and `evalake prefect
+deploy` do the same to any server.
 """
 
 import os
@@ -117,16 +116,9 @@ def _prefect_deploy(options: Sequence[str]) -> int:
 
 
 def main(project: Path) -> int:
-    """Create the project's work pools, and deploy all of its prefect.yaml.
-
-    Returns:
-        The exit code of `prefect deploy`; 1 where standard input ended instead, with the process that asked for this.
-    """
-    import prefect.cli.deploy  # noqa: F401 - which the command would import only when the server is there
+    """Create the project's work pools, and deploy its prefect.yaml; returns the exit code of `prefect deploy`."""
     from prefect.client.orchestration import get_client
 
-    if not sys.stdin.readline():
-        return 1
     with get_client(sync_client=True) as client:
         for pool in pools_of(project):
             create_pool(client, pool, anew=True)

@@ -88,9 +88,8 @@ class _Servers:
         os.environ["PREFECT_SERVER_UI_API_URL"] = address = f"{address_of(prefect)}/api"  # for Prefect's own pages
         server = self._child("evalake.server.local.server", str(prefect.fileno()), holding=[prefect])
         os.environ[ADDRESS] = address
-        deploying = self._begin_to_deploy(project) if project else None
         self._wait_for(server, "the Prefect server")
-        pools = self._deploy(project, deploying) if project and deploying else ()
+        pools = self._deploy(project) if project else ()
         _say("starting the pages …")
         os.environ.setdefault(VIEWER_URL, address_of(pages))  # for what workers link to
         words = ("evalake.server.local.pages", str(pages.fileno()), str(prefect.fileno()), self._lake)
@@ -124,20 +123,13 @@ class _Servers:
             if time.monotonic() > deadline:
                 raise EvalakeError(f"{what} was not ready in {START_SECONDS:g} seconds: see {self._folder / 'up.log'}")
 
-    def _begin_to_deploy(self, project: Path) -> "subprocess.Popen[bytes]":
-        """Start what deploys a project: it imports Prefect while the server does, and waits for a line."""
+    def _deploy(self, project: Path) -> tuple[str, ...]:
+        """Deploy a project's prefect.yaml; returns the pools that need workers."""
+        _say(f"deploying {project / 'prefect.yaml'} …")
         # Without EVALAKE_HOME, its placeholder stays in the deployments, and the worker puts the folder there.
         environment = {name: value for name, value in os.environ.items() if name != "EVALAKE_HOME"}
         command = [sys.executable, "-P", "-m", "evalake.server.local.deployment", str(project)]
-        begun = subprocess.Popen(command, cwd=project, env=environment, stdin=subprocess.PIPE, stdout=2)
-        self._running.callback(begun.communicate)  # without a line it ends by itself
-        return begun
-
-    def _deploy(self, project: Path, begun: "subprocess.Popen[bytes]") -> tuple[str, ...]:
-        """Deploy all of a project's prefect.yaml, now that the server answers; returns the pools to have workers."""
-        _say(f"deploying {project / 'prefect.yaml'} …")
-        begun.communicate(b"\n")
-        if begun.returncode:
+        if subprocess.run(command, cwd=project, env=environment, stdin=subprocess.DEVNULL, stdout=2).returncode:
             raise EvalakeError(f"deploying {project} failed: {self._folder / 'up.log'} says why")
         os.environ["EVALAKE_HOME"] = str(project)
         return pools_of(project)

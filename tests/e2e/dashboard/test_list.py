@@ -26,22 +26,6 @@ def test_badges_of_every_range_and_state(visit: Open) -> None:
     expect(seen.row("scored-100")).not_to_contain_text("outdated criteria")
 
 
-def test_sorts_by_score_with_unknown_ones_last(visit: Open) -> None:
-    seen = visit("/?search=scored")
-    by_score = seen.page.get_by_role("columnheader", name="Score", exact=True)
-    by_score.get_by_role("button").click()
-    seen.expect_first("scored-100")
-    assert seen.ids() == [*reversed(SCORED), "never-scored"]
-    expect(by_score).to_have_attribute("aria-sort", "descending")
-    expect(by_score.get_by_role("button")).to_be_focused()
-    by_score.get_by_role("button").click()
-    seen.expect_first("scored-000")
-    expect(by_score).to_have_attribute("aria-sort", "ascending")
-    assert seen.ids() == [*SCORED, "never-scored"]
-    seen.page.get_by_label("Sort by").select_option("Newest session")
-    seen.expect_first("never-scored")
-
-
 def test_filters_and_keeps_them_in_the_address(visit: Open) -> None:
     seen = visit("/")
     page = seen.page
@@ -57,23 +41,6 @@ def test_filters_and_keeps_them_in_the_address(visit: Open) -> None:
     page.reload()
     seen.expect_ids("scored-050", "scored-049")
     expect(page.get_by_label("Highest score")).to_have_value("50")
-
-
-def test_finds_by_text_criteria_and_day(visit: Open) -> None:
-    seen = visit("/")
-    page = seen.page
-    page.get_by_label("Criteria").select_option("Obsolete")
-    seen.expect_ids("outdated")
-    page.get_by_role("button", name="Clear the filters").click()
-    page.get_by_label("Search").fill("NEVER-sco")
-    seen.expect_ids("never-scored")
-    page.get_by_label("Search").fill("no such thing at all")
-    expect(page.get_by_text("No session matches these filters.")).to_be_visible()
-    page.get_by_role("button", name="Clear the filters").click()
-    page.get_by_label("Began until").fill("2026-03-01")
-    page.get_by_label("Began until").blur()
-    expect(page.locator("tbody tr")).to_have_count(16)  # from 08:00 on, one an hour
-    assert all(name.startswith("filler") for name in seen.ids())
 
 
 def test_sorts_by_every_column(visit: Open) -> None:

@@ -1,7 +1,6 @@
 """The check of a lake: a healthy one passes, every kind of damage is named with its table, and none stops the check."""
 
 import errno
-import json
 import shutil
 from itertools import count
 from pathlib import Path
@@ -15,7 +14,6 @@ from evalake.admin.prove import count_outcomes, reasons
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS, RUN_ITEMS, RUNS, SAMPLES, SNAPSHOTS
-from evalake.storage import ledger
 from evalake.storage.integrity import Defect
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
@@ -70,7 +68,7 @@ def test_a_healthy_lake_passes_again_and_again(lake: Lake) -> None:
     assert found(lake, RUNS, CALLS, RESULTS, CONTRACT_CHECKS, METRIC_SNAPSHOTS) == {}
 
 
-@pytest.mark.parametrize("contract", [SAMPLES, CALLS, RUNS, RESULTS, SNAPSHOTS, METRIC_SNAPSHOTS, CONTRACT_CHECKS])
+@pytest.mark.parametrize("contract", [CALLS, RESULTS, CONTRACT_CHECKS])
 def test_a_deleted_data_file_is_found(lake: Lake, contract: Contract) -> None:
     gone = data_file(lake, contract)
     gone.unlink()
@@ -95,24 +93,15 @@ def test_a_truncated_data_file_is_found(lake: Lake) -> None:
     assert "not recomputed" in [proof.outcome for proof in values.proofs]  # and what cannot be proved because of it
 
 
-def test_a_data_file_of_the_right_size_and_wrong_content_is_found(lake: Lake) -> None:
-    file = data_file(lake, SAMPLES)
-    file.write_bytes(b"\0" * file.stat().st_size)
-    assert "cannot be read" in the_finding(lake, SAMPLES).problem
-
-
-def test_a_missing_middle_log_entry_is_found(lake: Lake) -> None:
-    entry(lake, SAMPLES, 1).unlink()
-    assert entry(lake, SAMPLES, 1).name in the_finding(lake, SAMPLES).problem
-
-
-def test_a_missing_log_entry_behind_a_checkpoint_is_found(lake: Lake) -> None:
-    lake.open(RESULTS).create_checkpoint()
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_a_missing_log_entry_is_found(lake: Lake, checkpoint: bool) -> None:
+    if checkpoint:
+        lake.open(RESULTS).create_checkpoint()
     entry(lake, RESULTS, 2).unlink()
     assert entry(lake, RESULTS, 2).name in the_finding(lake, RESULTS).problem
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\x00", b"[1]", b"[" * 100_000])
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\x00", b"[" * 100_000])
 @pytest.mark.parametrize("place", ["middle", "last"])
 def test_a_truncated_log_entry_is_found(lake: Lake, content: bytes, place: str) -> None:
     version = 2 if place == "middle" else newest(lake, RUNS)
@@ -120,12 +109,6 @@ def test_a_truncated_log_entry_is_found(lake: Lake, content: bytes, place: str) 
     finding = the_finding(lake, RUNS)
     assert entry(lake, RUNS, version).name in finding.problem
     assert ("delete this newest entry" in finding.mend) == (place == "last")
-
-
-def test_a_log_cut_in_the_middle_of_an_entry_is_found(lake: Lake) -> None:
-    last = entry(lake, RUN_ITEMS, newest(lake, RUN_ITEMS))
-    last.write_bytes(last.read_bytes()[:-40])
-    assert last.name in found(lake, RUN_ITEMS)[RUN_ITEMS.table][0].problem
 
 
 @pytest.mark.parametrize("contract", [RESULTS, RUN_ITEMS])
@@ -148,19 +131,16 @@ def test_a_run_whose_snapshot_was_lost_is_found(lake: Lake) -> None:
 
 
 def test_a_table_that_lost_its_log_or_is_gone_is_found(lake: Lake) -> None:
+    file = data_file(lake, RUN_ITEMS)
+    file.write_bytes(b"\0" * file.stat().st_size)  # of the right size
     shutil.rmtree(entry(lake, SAMPLES, 0).parent)
     shutil.rmtree(lake.location(RESULTS))
-    findings = found(lake, SAMPLES, RESULTS)
+    shutil.rmtree(lake.location(METRIC_SNAPSHOTS))
+    findings = found(lake, SAMPLES, RESULTS, METRIC_SNAPSHOTS, RUN_ITEMS)
+    assert "cannot be read" in findings[RUN_ITEMS.table][0].problem
+    assert findings[METRIC_SNAPSHOTS.table][0].problem == "is gone"
     assert findings[SAMPLES.table][0].problem == "has lost its log"
     assert findings[RESULTS.table][0].problem == "is gone"
-
-
-def test_a_bad_row_written_around_evalake_is_found(lake: Lake) -> None:
-    row = lake.frame(SAMPLES).head(1).collect()
-    around(lake, SAMPLES, row.with_columns(sample_id=pl.lit("x"), sample_hash=pl.lit("no hash")))
-    finding = the_finding(lake, SAMPLES)
-    assert "1 of 13 rows" in finding.problem
-    assert "sample_hash_is_sha256" in finding.problem
 
 
 def test_bad_rows_are_counted_over_all_of_a_table(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,36 +169,11 @@ def test_missing_constraints_are_found_and_the_named_mend_mends_them(lake: Lake)
     assert found(lake, RESULTS) == {}
 
 
-def test_a_duplicate_key_is_found(lake: Lake) -> None:
-    around(lake, SAMPLES, lake.frame(SAMPLES).head(1).collect())
-    finding = the_finding(lake, SAMPLES)
-    assert "key_unique" in finding.problem
-    assert "delete the later rows" in finding.mend
-
-
-def test_a_changed_metric_value_is_found(lake: Lake) -> None:
-    tampered = "metric = 'malicious_detection_rate' AND slice = 'all'"
-    DeltaTable(lake.location(METRIC_SNAPSHOTS)).update(updates={"value": "0.123"}, predicate=tampered)
-    findings = found(lake, METRIC_SNAPSHOTS)[METRIC_SNAPSHOTS.table]
-    assert len(findings) == 2  # the run's snapshots, one each
-    assert "1 values: malicious_detection_rate of openai/gpt-4o-mini" in findings[0].problem
-
-
 def test_a_changed_result_makes_no_snapshot_wrong_but_a_changed_snapshot_is_found(lake: Lake) -> None:
     DeltaTable(lake.location(RESULTS)).update(updates={"latency_ms": "1.0"})
     assert found(lake, METRIC_SNAPSHOTS) == {}  # snapshots read the versions they pin
     DeltaTable(lake.location(SNAPSHOTS)).update(updates={"seed": "seed + 1"})
     assert "its id does not follow" in found(lake, SNAPSHOTS)[SNAPSHOTS.table][0].problem
-
-
-def test_a_changed_request_in_the_ledger_is_found(lake: Lake) -> None:
-    ledger.append(lake, [call(1), call(2)])
-    assert found(lake, CALLS) == {}
-    request = json.dumps({"question": 3})
-    DeltaTable(lake.location(CALLS)).update(
-        new_values={"request": request}, predicate=f"prompt_hash = '{call(1)['prompt_hash']}'"
-    )
-    assert "1 requests do not hash" in the_finding(lake, CALLS).problem
 
 
 def test_replies_put_into_the_ledger_around_it_are_found(lake: Lake) -> None:
@@ -240,11 +195,6 @@ def test_damage_of_several_tables_is_found_in_one_check(lake: Lake) -> None:
     assert damaged >= {"samples", "calls", "snapshots", "contract_checks"}
     assert RESULTS.table in checked
     assert all(finding.mend for findings in checked.values() for finding in findings)
-
-
-def test_values_that_went_lost_altogether_are_missed_without_an_earlier_check(lake: Lake) -> None:
-    shutil.rmtree(lake.location(METRIC_SNAPSHOTS))
-    assert the_finding(lake, METRIC_SNAPSHOTS).problem == "is gone"
 
 
 def test_a_snapshot_that_could_not_be_recomputed_is_counted_with_its_reason_and_is_not_wrong(lake: Lake) -> None:

@@ -123,7 +123,7 @@ def test_the_same_sample_id_in_two_datasets_is_two_samples(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("digits", "reason"),
-    [("3000000000", "replicate: the ledger counts to 2147483647"), ("1" * 5000, "the line is not JSON")],
+    [("3000000000", "replicate: the ledger counts to 2147483647"), ("1" * 5000, "not a JSON object")],
 )
 def test_a_number_that_nothing_can_hold_is_one_bad_line(tmp_path: Path, digits: str, reason: str) -> None:
     lake = Lake(str(tmp_path / "lake"))

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from evalake.admin.check import check_lake, exit_code
 from evalake.contracts.contract import Contract
-from evalake.contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS, RUNS, SAMPLES
+from evalake.contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS, SAMPLES
 from evalake.storage import ledger
 from evalake.storage.lake import Lake
 from evalake.suites.command_guard.contract import RESULTS
@@ -93,6 +93,7 @@ def test_a_file_that_is_gone_and_a_key_that_stands_twice_are_found_after_a_check
     data_file(lake, RESULTS).unlink()
     findings = found(lake)
     assert "key_unique" in findings[SAMPLES.table][0].problem
+    assert "delete the later rows" in findings[SAMPLES.table][0].mend
     assert "data files are gone" in findings[RESULTS.table][0].problem
 
 
@@ -116,16 +117,3 @@ def test_proofs_of_other_rules_or_engines_and_snapshots_of_other_definitions_do_
     foreign_snapshot(lake)
     for _ in range(2):
         assert exit_code(list(check_lake(lake))) == 3
-
-
-def test_processes_find_what_one_finds(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = lake.frame(SAMPLES).head(1).collect()
-    around(lake, SAMPLES, row.with_columns(sample_id=pl.lit("x"), sample_hash=pl.lit("no hash")))
-    alone = found(lake, SAMPLES, RUNS)
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
-    monkeypatch.setattr("evalake.admin.prove.WORTH_PROCESSES", 0)
-    monkeypatch.setattr("evalake.admin.prove.PIECE_BYTES", 1)  # a process is given one file
-    assert {table.contract.table: list(table.findings) for table in check_lake(lake, [SAMPLES, RUNS], anew=True)} == {
-        "samples": alone["samples"],
-        "runs": [],
-    }

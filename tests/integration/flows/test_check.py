@@ -28,7 +28,7 @@ def test_a_snapshot_that_was_not_recomputed_is_a_warning_of_a_completed_run(
     foreign = foreign_snapshot(lake)
     state = check(lake.uri, return_state=True)
     assert state.is_completed()
-    assert "warning: 1 snapshots could not be recomputed (1: it was made with other versions" in (state.message or "")
+    assert "warning: 1 snapshots could not be recomputed: it was made with other versions" in (state.message or "")
     description, (row,) = newest_artifact("check")
     assert "warning: 1 snapshots" in description
     assert foreign[:12] in row["mend"]

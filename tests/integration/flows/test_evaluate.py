@@ -22,7 +22,7 @@ from evalake.contracts.tables import (
     RUNS,
     SAMPLES,
 )
-from evalake.core.configuration import Configuration, read_configuration
+from evalake.core.configuration import Configuration
 from evalake.core.errors import UsageError
 from evalake.reports.page import render
 from evalake.server.viewer.run_list import WantedRuns, run_page
@@ -34,7 +34,6 @@ from evalake.tasks import plan, publish
 from evalake.tasks.extract import next_replicate
 from evalake.tasks.measure import measure
 from evalake.tasks.report import build_report
-from evalake.tasks.rescore import rescore
 from evalake.tasks.runtime.context import RunContext
 from tests.integration.flows.workplace import LIMITS, MODEL, OTHER, Workplace
 
@@ -281,11 +280,3 @@ def test_what_is_wrong_is_found_before_anything_is_written(work: Workplace) -> N
         work.run(work.dataset(2), judges=["a/b"])
     assert work.rows(RUNS).is_empty()
     assert work.asked() == 0
-
-
-def test_rescoring_a_run_calls_nothing_and_finds_every_item(work: Workplace) -> None:
-    run = work.run(work.dataset(12), models=[MODEL, OTHER])
-    done = rescore(work.lake, run["run_id"], read_configuration(work.configuration))
-    assert (done.snapshot_id, done.items, done.unanswered) == (run["snapshot_id"], 24, 0)
-    assert done.published.landed.already_present == 24
-    assert work.asked() == 24

@@ -119,19 +119,6 @@ def test_a_panel_lands_beside_its_judges_and_a_later_judge_costs_its_own_calls_o
     assert decided["value"].to_list() == [0.0]  # of three answers, two agree
 
 
-def test_rescoring_derives_rows_and_snapshot_without_a_call(bench: Bench) -> None:
-    run = bench.run(STRICT, DOUBTING)
-    before = bench.lake.frame(RESULTS).collect()
-    asked = len(bench.server.requests())
-    done = rescore(bench.lake, run, read_configuration(bench.configuration))
-    assert len(bench.server.requests()) == asked
-    assert (done.items, done.unanswered) == (2 * AUDITS, 0)
-    landed, findings = done.published.landed, bench.lake.frame(FINDINGS).collect().height
-    assert (landed.inserted, landed.replaced, landed.already_present) == (0, 0, before.height + findings)
-    snapshots = bench.lake.frame(SNAPSHOTS).filter(pl.col("run_id") == run).collect()
-    assert done.snapshot_id in {*snapshots["snapshot_id"]}
-
-
 def test_replicates_tell_how_a_judge_agrees_with_itself(bench: Bench) -> None:
     run = bench.run(STRICT, replicates=2)
     assert bench.asked(STRICT) == 2 * AUDITS

@@ -31,11 +31,6 @@ def test_what_is_named_lands_once_and_is_ranked_in_the_ui(lake: Lake) -> None:
     assert lake.frame(ROADMAP_MENTIONS).collect().height == mentions.height
 
 
-def test_results_that_lack_nothing_give_no_roadmap(lake: Lake) -> None:
-    assert roadmap(lake=lake.uri) == {}
-    assert lake.frame(ROADMAP_MENTIONS).collect().is_empty()
-
-
 def test_who_cannot_group_and_what_cannot_be_grouped_is_named(lake: Lake) -> None:
     land_scores(lake, ("a", 40, absent("x-ray")))
     with pytest.raises(ProviderError, match="nowhere/judge"):

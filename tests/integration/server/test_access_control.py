@@ -17,10 +17,10 @@ from starlette.routing import BaseRoute, Route
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from evalake.server.app import create_app
 from evalake.server.auth import LARGEST_BODY
 from evalake.server.pages import addresses
 from evalake.server.scoring.scorings import ScoringSettings
+from evalake.server.server import create_app
 from evalake.server.viewer.app import create_viewer
 from evalake.storage.lake import Lake
 from tests.integration.server.conftest import TOKEN

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import httpx
 
-from evalake.server.app import create_app
 from evalake.server.scoring.scorings import ScoringSettings
+from evalake.server.server import create_app
 from evalake.storage.lake import Lake
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from evalake.contracts.contract import Contract, RowModel
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.rule import Kind, Rule
-from evalake.contracts.tables import RUNS
+from evalake.contracts.tables import CALLS, RUNS
 from evalake.core.configuration import PROVIDER
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
@@ -56,21 +56,18 @@ def call(
     """One row of the ledger without its version; the request is told apart by `number`."""
     request = json.dumps({"question": number}, separators=(",", ":"))
     return {
+        **dict.fromkeys(CALLS.column.keys() - {"ledger_version"}),
         "prompt_hash": hashlib.sha256(request.encode()).hexdigest(),
         "replicate": replicate,
         "model": "provider/model",
         "request": request,
         "response": response,
         "finish_reason": "stop",
-        "model_reported": None,
         "input_tokens": 10,
-        "cached_input_tokens": None,
         "output_tokens": 2,
-        "reasoning_tokens": None,
         "cost_usd": 0.5,
         "latency_ms": 12.0,
         "attempts": 1,
-        "error_kind": None,
         "origin": "call",
         "run_id": run_id,
         "answered_at": datetime(2026, 1, 1, tzinfo=UTC),
@@ -79,10 +76,6 @@ def call(
         "connect_ms": 0.0,
         "first_byte_ms": 11.0,
         "concurrency": 3,
-        "failed_cost_usd": None,
-        "reasoning": None,
-        "refusal": None,
-        "tool_calls": None,
         "endpoint": endpoint,
         "reply_revision": revision,
     }
@@ -93,8 +86,8 @@ def run(run_id: str, suite: str, when: datetime) -> dict[str, Any]:
     counts = ("samples", "items", "calls_made", "calls_from_ledger", "calls_failed", "rows_landed")
     more = ("rows_already_present", "rows_quarantined", "input_tokens", "output_tokens", "items_done")
     return {
+        **dict.fromkeys(RUNS.column),
         **dict.fromkeys((*counts, *more), 0),
-        **dict.fromkeys(("snapshot_id", "flow_run_id", "message")),
         **dict.fromkeys(("cost_usd", "cost_usd_avoided"), 0.0),
         **dict.fromkeys(("parameters", "dataset_versions"), "{}"),
         "run_id": run_id,

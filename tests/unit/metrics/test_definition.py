@@ -100,16 +100,16 @@ def measured(name: str) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("name", sorted(FRAMES))
 def test_values_do_not_change_while_versions_stay(name: str) -> None:
-    """Where this fails on purpose: raise the metric's version, or the engine's, and write the golden file anew.
+    """Where this fails on purpose: raise the metric's version, or the engine's, and write the golden file again.
 
     `python -m tests.unit.metrics.test_definition` writes it.
     """
     golden = json.loads(GOLDEN.read_text())
-    assert golden["engine"] == ENGINE_VERSION, "the engine has another version: write the golden file anew"
+    assert golden["engine"] == ENGINE_VERSION, "the engine has another version: write the golden file again"
     now, pinned = measured(name), golden["suites"][name]
     assert now.keys() == pinned.keys()
     for metric, each in now.items():
-        assert each["version"] == pinned[metric]["version"], f"{metric} has another version: write the file anew"
+        assert each["version"] == pinned[metric]["version"], f"{metric} has another version: write the file again"
         for number, was in zip(each["numbers"], pinned[metric]["numbers"], strict=True):
             assert number == (was if was is None else pytest.approx(was, rel=1e-7, abs=1e-9)), metric
 

@@ -1,8 +1,5 @@
 """What deploys a project beside the server's start; tests/e2e/test_up.py has what it deploys."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -29,17 +26,3 @@ def test_a_suite_that_there_is_not_is_told_with_its_deployment(tmp_path: Path, p
     (tmp_path / "prefect.yaml").write_text(declared.replace("comand", "command"))
     require_suites(tmp_path)
     require_suites(ROOT)
-
-
-def test_it_ends_with_who_has_started_it_and_has_asked_for_nothing(tmp_path: Path) -> None:
-    (tmp_path / "prefect.yaml").write_text(DECLARED)
-    nowhere = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PREFECT_HOME": str(tmp_path / "home")}
-    done = subprocess.run(
-        [sys.executable, "-m", "evalake.server.local.deployment", str(tmp_path)],
-        cwd=ROOT,
-        env={**os.environ, **nowhere},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")

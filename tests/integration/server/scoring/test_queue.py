@@ -10,8 +10,8 @@ import psutil
 import pytest
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-from evalake.server.app import create_app
 from evalake.server.scoring.scorings import ScoringSettings
+from evalake.server.server import create_app
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.integration.server.services import JUDGE, SERVICE, Place, Service, start
 from tests.servers.model_server import ModelServer
