@@ -1,4 +1,4 @@
-"""Limits that decide: exact for proportions, and as wide as missing rows could make them.
+"""Limits that decide: exact at the variance of an estimate, and as wide as missing rows could make them.
 
 Missing is not random: a server that fails on hard items leaves the easy ones. So a decision holds only where it holds
 whatever the missing rows are (Manski 1989): the limits of the worst and the best case.
@@ -101,10 +101,13 @@ def _of_trials(estimator: Estimator, view: View, known: Estimate, few: Array, er
 
 
 def _of_events(known: Estimate, few: Array, error: float) -> tuple[Array, Array]:
-    """Compute the exact limits of a count of as many events as has the variance of a mean above 0 (Garwood 1936)."""
+    """Compute the exact limits of a count of as many events as has the variance of a mean above 0 (Garwood 1936).
+
+    One unseen unit is at 0.
+    """
     from scipy.special import gammaincinv
 
-    events = (known.value * few / known.se) ** 2
+    events = few**2 / ((known.se / known.value) ** 2 + known.units**-2.0)
     low, high = gammaincinv(events, error / 2), gammaincinv(events + 1, 1 - error / 2)
     return known.value * low / events, known.value * high / events
 
