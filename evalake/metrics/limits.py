@@ -20,6 +20,7 @@ from evalake.metrics.columns import Columns
 from evalake.metrics.compare import with_holm
 from evalake.metrics.composite import Composite, MacroAverage
 from evalake.metrics.compute import Inputs, Metric, measure
+from evalake.metrics.corrected import Corrected
 from evalake.metrics.estimator import Estimate, Estimator, Jackknife, effective_size
 from evalake.metrics.estimators import Count, Mean, Quantile, Rate, Ratio
 from evalake.metrics.intervals import Array, Z, student
@@ -88,16 +89,37 @@ def exact(error: float, estimator: Estimator, view: View, known: Estimate) -> Es
 def _of_trials(estimator: Estimator, view: View, known: Estimate, few: Array, error: float) -> tuple[Array, Array]:
     """Compute the exact limits of as many trials as have an estimate's variance; `few` is what few units are worth."""
     least, most = range_of(estimator)
-    width, trials = most - least, known.n_eff
-    share = np.clip((known.value - least) / width, 0.0, 1.0)
+    trials = known.n_eff
     if isinstance(estimator, Mean | Ratio):
         line = view.ratio("numerator", "denominator")
-        size = effective_size(line, least, most, np.ones_like(share), getattr(estimator, "heaviest", None))
+        size = effective_size(line, least, most, np.ones_like(trials), getattr(estimator, "heaviest", None))
         trials = size * few**2 / line.stratified
     elif not isinstance(estimator, Rate):
-        trials = np.where(known.se > 0, share * (1 - share) * (width * few / known.se) ** 2, trials)
-    low, high = clopper_pearson(share * np.nan_to_num(trials), np.nan_to_num(trials), error)
-    return least + width * low, least + width * high
+        trials = _with_variance((known.value - least, most - known.value), known.se, few, trials)
+    return _between(least, most, known.value, trials, error)
+
+
+def _with_variance(to_ends: tuple[Array, Array], se: Array, few: Array, otherwise: Array) -> Array:
+    """Compute how many trials have the variance of a value, given its distance to both ends of its range."""
+    return np.where(se > 0, to_ends[0] * to_ends[1] * (few / np.where(se > 0, se, 1.0)) ** 2, otherwise)
+
+
+def _between(least: float, most: float, value: Array, trials: Array, error: float) -> tuple[Array, Array]:
+    """Compute the exact limits of a value between two ends."""
+    known, share = np.nan_to_num(trials), np.clip((value - least) / (most - least), 0.0, 1.0)
+    low, high = clopper_pearson(share * known, known, error)
+    return least + (most - least) * low, least + (most - least) * high
+
+
+def limits_of(known: Corrected, estimator: Estimator, error: float = ERROR) -> Bounds:
+    """Compute the limits that decide about a corrected value, as those of a value that is not."""
+    least, most = range_of(estimator)
+    z = NormalDist().inv_cdf(1 - error / 2)
+    value, se, units = (np.asarray(each, np.float64) for each in (known.value, known.se, known.units))
+    trials = _with_variance((value - least, most - value), se, z / student(units, 1 - error), units)
+    exactly = _between(least, most, value, trials, error)
+    low, high = (known.value + z / Z * (end - known.value) for end in (known.ci_low, known.ci_high))
+    return max(least, min(low, float(exactly[0]))), min(most, max(high, float(exactly[1])))
 
 
 def _of_events(known: Estimate, few: Array, error: float) -> tuple[Array, Array]:
