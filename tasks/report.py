@@ -8,7 +8,7 @@ import polars as pl
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.corrected import Corrected
 from evalake.metrics.estimators import Rate
-from evalake.metrics.limits import measure_exact, open_bounds, widened
+from evalake.metrics.limits import limits_of, measure_exact, open_bounds, widened
 from evalake.reports.ranking import Comparison, Limits, compare_all
 from evalake.reports.report import MISTAKES_SHOWN, Report
 from evalake.sdk import Options, Suite
@@ -126,7 +126,8 @@ def _limits(
         if (known := _of_metric(corrected, metric).get(subject)) is not None:
             moved = known.value - row["value"]
             ends = None if ends is None else (ends[0] + moved, ends[1] + moved)
-            row |= {"value": known.value, "ci_low": known.ci_low, "ci_high": known.ci_high, "n_eff": None}
+            low, high = limits_of(known, metric.estimator)
+            row |= {"value": known.value, "ci_low": low, "ci_high": high, "n_eff": None}
         trials = row["n_eff"] if type(metric.estimator) is Rate else None
         found[subject] = Limits((row["ci_low"], row["ci_high"]), widened(row, metric, ends), trials, ends)
     return found

@@ -1,28 +1,53 @@
 """Conclusions: how often tests, families of tests, decisions and corrected rates err in many simulations."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.coverage.policies import EITHER, MORE, policies
-from benchmarks.coverage.populations import STRUCTURES, Floats, Population
+from benchmarks.coverage.policies import (
+    EITHER,
+    MORE,
+    YEAR,
+    compared_with_missing,
+    decided_with_missing,
+    falling,
+    heavy,
+    lettered,
+    settled_in_rounds,
+    stratified,
+    watched,
+)
+from benchmarks.coverage.populations import STRUCTURES, Floats, Population, Structure
 from benchmarks.coverage.quantities import QUANTITIES, Quantity
-from benchmarks.coverage.simulation import ALPHA, DRAWS, LEAST, SEED, WHOLE, Conclusion, models
+from benchmarks.coverage.simulation import ALPHA, DRAWS, LEAST, SEED, Conclusion, models
 from evalake.metrics.compare import compare, with_holm
-from evalake.metrics.compute import Metric, measure
+from evalake.metrics.compute import Metric
+from evalake.metrics.corrected import Corrected
 from evalake.metrics.drift import Given, drift
-from evalake.metrics.limits import measure_exact
+from evalake.metrics.estimators import Rate
+from evalake.metrics.limits import limits_of, measure_exact
 from evalake.metrics.prediction_powered import ratio
 from evalake.reports.ranking import Verdict, decide
 
 RESAMPLES = 999
-DECIDED = ("rate", "mean of scores", "F1", "balanced accuracy", "SUI")
-DECIDED_RATE = 0.9
-DECIDED_SIZES = (50, 200)
+DECIDED = ("rate", "mean of scores", "mean of counts", "F1", "balanced accuracy", "Brier score", "SUI")
+DECIDED_RATES = (0.5, 0.9, 0.98, 0.995)
+DECIDED_SIZES = (30, 200)
+DECIDED_STRUCTURES = (STRUCTURES[0], STRUCTURES[3])
+DECISIONS = 25_000
+"""Simulated models: a rate of 2.5 % has a standard error of 0.1 points."""
+DRAWN = 500
+"""Models that are in memory at once."""
+BEFORE = {
+    ("rate", 0.995, 30, "single", Verdict.FAIL): "14 %",
+    ("balanced accuracy", 0.98, 30, "single", Verdict.FAIL): "7.1 %",
+}
 FAMILY = ("rate", "rate of what rows count", "mean of scores", "F1", "balanced accuracy")
 FOUND = 0.8
 ALIKE = 0.7
@@ -67,18 +92,27 @@ LABELLED = (
 )
 
 
-def conclusions(times: int) -> Iterator[Conclusion]:
-    """Simulate every kind of conclusion, each `times` times."""
-    yield from (drifts(asked, times) for asked in ASKED)
-    yield from (corrected(labelled, times) for labelled in LABELLED)
-    yield from policies(times)
-    for structure in (STRUCTURES[0], STRUCTURES[3]):
-        yield family(Population(0.5, 0.5, structure), 50, times)
-        for size in DECIDED_SIZES:
-            yield from decisions(Population(DECIDED_RATE, 0.5, structure), size, times)
+Simulation = Callable[[], Iterable[Conclusion]]
 
 
-def drifts(asked: Asked, times: int) -> Conclusion:
+def conclusions(times: int) -> list[Simulation]:
+    """List the simulations of every kind of conclusion, the longest ones first; most have `times` simulations."""
+    return [
+        *(partial(decisions, *each) for each in product(DECIDED_RATES, DECIDED_SIZES[::-1], DECIDED_STRUCTURES)),
+        *(partial(watched, noise) for noise in YEAR),
+        *(partial(decided_with_missing, kind, times) for kind in ("answers", "panels")),
+        partial(compared_with_missing, times),
+        *(partial(drifts, asked, times) for asked in ASKED),
+        *(partial(corrected, labelled, times) for labelled in LABELLED),
+        partial(lettered, times // 2),
+        partial(settled_in_rounds, 4 * times),
+        *(partial(simulate, times) for simulate in (falling, heavy)),
+        partial(stratified, 2 * times),
+        *(partial(family, Population(0.5, 0.5, structure), 50, times) for structure in DECIDED_STRUCTURES),
+    ]
+
+
+def drifts(asked: Asked, times: int) -> Iterator[Conclusion]:
     """Find how often the test of drift says that answers moved."""
     rng = np.random.default_rng([SEED, asked.items, asked.after, int(100 * asked.noise)])
     tests = (
@@ -88,8 +122,9 @@ def drifts(asked: Asked, times: int) -> Conclusion:
     share = float(np.mean([test.p_value < ALPHA for test in tests]))
     where = f"{asked.items} items, {asked.before} answers before, {asked.after} after, noise {asked.noise:g}"
     if asked.shift:
-        return Conclusion("drift that is there is found", f"{where}, moved by {asked.shift:g}", times, share, FOUND)
-    return Conclusion("drift is found where there is none", where, times, share, most=ALPHA)
+        yield Conclusion("drift that is there is found", f"{where}, moved by {asked.shift:g}", times, share, FOUND)
+    else:
+        yield Conclusion("drift is found where there is none", where, times, share, most=ALPHA)
 
 
 def _answers(rng: np.random.Generator, asked: Asked, times: int, shift: float) -> list[list[Given]]:
@@ -106,8 +141,8 @@ def _answers(rng: np.random.Generator, asked: Asked, times: int, shift: float) -
     ]
 
 
-def corrected(labelled: Labelled, times: int) -> Conclusion:
-    """Find how often the prediction-powered interval holds the true rate."""
+def corrected(labelled: Labelled, times: int) -> Iterator[Conclusion]:
+    """Find how often the prediction-powered interval holds the true rate, and how often its limits decide wrongly."""
     rng = np.random.default_rng([SEED, labelled.labels, int(10 * labelled.rate), labelled.informative])
     cluster = np.arange(labelled.samples) // labelled.together
     alike = 0.0 if labelled.together == 1 else ALIKE
@@ -117,7 +152,7 @@ def corrected(labelled: Labelled, times: int) -> Conclusion:
         own, shared = rng.random(labelled.samples), rng.random(labelled.samples)[cluster]
         return np.where(rng.random(labelled.samples) < alike, shared, own)
 
-    held = 0
+    held = wrong = 0
     for _ in range(times):
         truth, random = uniform() < labelled.rate, uniform()
         judged = np.where(truth, random < SENSITIVITY, random > SPECIFICITY)
@@ -127,13 +162,18 @@ def corrected(labelled: Labelled, times: int) -> Conclusion:
         chosen = drawn(chance, rng)
         human = truth[chosen].astype(float)
         known = ratio(judged.astype(float), np.ones(len(truth)), chosen, human, 1 / chance[chosen], cluster)
-        held += known is not None and known.ci_low <= labelled.rate <= known.ci_high
+        assert known is not None
+        held += known.ci_low <= labelled.rate <= known.ci_high
+        ends = known.value, known.se, known.ci_low, known.ci_high
+        low, high = limits_of(Corrected(*ends, known.units, "by people's labels"), Rate(pl.col("right")))
+        wrong += low >= labelled.rate or high < labelled.rate
     how = "rather where the judge errs" if labelled.informative else "drawn alike"
     rows = "samples" if labelled.together == 1 else f"rows in clusters of {labelled.together}"
     where = f"rate {labelled.rate:g}, {labelled.labels} labels of {labelled.samples} {rows}, {how}"
     before = "48 to 79 %" if labelled.together > 1 else "86 to 91 %" if labelled.rate > 0.95 else ""
-    share = float(held / times)
-    return Conclusion("a prediction-powered interval holds the rate", where, times, share, LEAST, before=before)
+    yield Conclusion("a prediction-powered interval holds the rate", where, times, held / times, LEAST, before=before)
+    name = "PASS or FAIL of a corrected rate exactly at its target"
+    yield Conclusion(name, where, times, wrong / times, most=MORE * ALPHA)
 
 
 def drawn(chance: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -144,30 +184,37 @@ def drawn(chance: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
     return np.unique(order[np.minimum(places, len(order) - 1)]).astype(np.int64)
 
 
-def family(population: Population, size: int, times: int) -> Conclusion:
+def family(population: Population, size: int, times: int) -> Iterator[Conclusion]:
     """Find how often equal models differ significantly in any metric of a family, p adjusted by Holm."""
     metrics = [Metric(each.name, each.estimator) for each in _named(FAMILY)]
     rows = compare(*models(population, size, times, 0.0, SEED), metrics, cluster="cluster", pair="sample", draws=DRAWS)
     wrong = [bool((with_holm(of_one)["p_holm"] < ALPHA).any()) for of_one in rows.partition_by("judge")]
     where = f"{len(metrics)} metrics, rate {population.rate:g}, {population.structure.name}, n {size}"
-    return Conclusion("equal models differ in any of a family", where, times, float(np.mean(wrong)), most=ALPHA)
+    yield Conclusion("equal models differ in any of a family", where, times, float(np.mean(wrong)), most=ALPHA)
 
 
-def decisions(population: Population, size: int, times: int) -> Iterator[Conclusion]:
+def decisions(rate: float, size: int, structure: Structure, times: int = DECISIONS) -> Iterator[Conclusion]:
     """Find how often a model that is exactly at its target passes, and fails."""
-    metrics = [Metric(each.name, each.estimator) for each in _named(DECIDED)]
-    known = measure(population.draw(WHOLE // population.structure.repeats, 1, SEED + 1), metrics, cluster="cluster")
-    target = dict(known.select("metric", "value").iter_rows())
-    measured = measure_exact(population.draw(size, times, SEED), metrics)
-    for metric in metrics:
-        rows = measured.filter(pl.col("metric") == metric.name).drop_nulls("value")
-        ends = rows.select("value", "ci_low", "ci_high", "units").iter_rows()
-        reached = target[metric.name]
-        verdicts = [decide(value, low, high, units, reached, fewest=0).verdict for value, low, high, units in ends]
-        where = f"{metric.name}, rate {population.rate:g}, {population.structure.name}, n {size}"
+    population = Population(rate, 0.5, structure)
+    quantities = _named(DECIDED)
+    metrics = [Metric(each.name, each.estimator) for each in quantities]
+    counts = {each.name: Counter[Verdict]() for each in quantities}
+    for first in range(0, times, DRAWN):
+        measured = measure_exact(population.draw(size, min(DRAWN, times - first), SEED + 10 + first), metrics)
+        for quantity in quantities:
+            rows = measured.filter(pl.col("metric") == quantity.name).drop_nulls("value")
+            ends = rows.select("value", "ci_low", "ci_high", "units").iter_rows()
+            target = quantity.true(population)
+            assert target is not None
+            verdicts = (decide(value, low, high, units, target, fewest=0).verdict for value, low, high, units in ends)
+            counts[quantity.name].update(verdicts)
+    for name, of_quantity in counts.items():
+        where = f"{name}, rate {rate:g}, {structure.name}, n {size}"
         for verdict in (Verdict.PASS, Verdict.FAIL):
-            share = verdicts.count(verdict) / len(verdicts)
-            yield Conclusion(f"{verdict} of a model exactly at its target", where, times, share, most=MORE * EITHER)
+            before = BEFORE.get((name, rate, size, structure.name, verdict), "")
+            share = of_quantity[verdict] / of_quantity.total()
+            what = f"{verdict} of a model exactly at its target"
+            yield Conclusion(what, where, of_quantity.total(), share, most=MORE * EITHER, before=before)
 
 
 def _named(names: Sequence[str]) -> list[Quantity]:

@@ -111,7 +111,8 @@ _CONCLUSIONS = """
 How often a conclusion errs without an effect, or finds an effect. Drift: answers with a score and a verdict, some
 items noisier than others. Prediction-powered: a judge that finds 90 % of true cases, and calls 30 % of false ones
 true. Families: every p adjusted by Holm. Decisions: a model whose true value is exactly the target should be
-UNDECIDED; 2.5 % are promised on either side, and 1.1 times that is accepted. Rounds: a rule about a rate that is
+UNDECIDED; 2.5 % are promised on either side, and 1.1 times that is accepted. The target is the population's value, by
+its formula. Rounds: a rule about a rate that is
 exactly its number. Of clusters that nobody declared rounds promise nothing beyond the samples that they draw from,
 and of replies that hang together in time nothing at all. **Before** is what was simulated before a conclusion was
 mended. **missed** marks shares beyond the accepted one by more than three standard errors.

@@ -13,6 +13,8 @@ SHARES = (0.5, 0.1)
 LABELS = 5
 WORTHS = (0.5, 1.0, 2.0, 3.0)
 CONFIDENCES = (0.55, 0.7, 0.8, 0.9, 0.95, 1.0)
+COUNTED = 5
+"""The mean of counts at a rate of 1."""
 HEAVY = 2.0
 """The deviation of the logarithm of amounts of which few make most of the sum."""
 LEVELS = 4
@@ -104,7 +106,7 @@ class Population:
             "score": rng.binomial(LEVELS, np.broadcast_to(chance, shape)) / LEVELS,
             "confidence": confidence,
             "honest": rng.random(shape) < confidence,
-            "count": rng.poisson(5 * chance, shape),
+            "count": rng.poisson(COUNTED * chance, shape),
             "amount": np.exp(normal()),
             "heavy": np.exp(HEAVY * normal()),
             "normal": normal(),

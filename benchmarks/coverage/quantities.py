@@ -1,11 +1,13 @@
 """The quantities whose intervals are simulated: one of every kind that the engine has."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
 
-from benchmarks.coverage.populations import HEAVY
+from benchmarks.coverage.populations import CONFIDENCES, COUNTED, HEAVY, Population
 from evalake.metrics.agreement import cohen_kappa, fleiss_kappa, gwet_ac1, icc_2_1, krippendorff_alpha, pearson, votes
 from evalake.metrics.calibration import CalibrationError, ece, ece_adaptive, ece_debiased, mce
 from evalake.metrics.composite import Composite, MacroAverage, Parts
@@ -47,11 +49,54 @@ def _understanding(parts: Parts) -> Array:
     return parts["found"] * np.where(parts["found"] == 0, 0.0, parts["reasoning"]) * parts["valid"]
 
 
+# True values of a population, where they follow from it.
+
+
+def _rate_itself(of: Population) -> float:
+    return of.rate
+
+
+def _f_value(of: Population, recall_weight: int) -> float:
+    hits = (1 + recall_weight) * of.share * of.rate
+    return hits / (hits + (1 - of.rate) * (1 - of.share + recall_weight * of.share))
+
+
+def _mean_where_right(of: Population) -> float:
+    return of.rate + of.structure.alike * (1 - of.rate)
+
+
+def _brier_value(of: Population) -> float:
+    return float(np.mean(np.square(CONFIDENCES) - 2 * np.array(CONFIDENCES) * of.rate + of.rate))
+
+
+def _ece_value(of: Population) -> float:
+    """Compute the mean gap; the last two confidences share a bin."""
+    confidences = np.array([*CONFIDENCES[:-2], *[np.mean(CONFIDENCES[-2:])] * 2])
+    return float(np.abs(confidences - of.rate).mean())
+
+
+def _sui_value(of: Population) -> float:
+    reasoning = _mean_where_right(of)
+    return 0.25 * _f_value(of, 4) + 0.4 * of.rate + 0.25 * reasoning + 0.1 * (1 - _ece_value(of))
+
+
+def _count_value(of: Population) -> float:
+    return COUNTED * of.rate
+
+
+def _product_value(of: Population) -> float:
+    return of.rate**2 * _mean_where_right(of)
+
+
+Truth = Callable[[Population], float]
+
+
 @dataclass(frozen=True)
 class Quantity:
     """One kind of interval; `of_rate` and `of_share` tell whether the quantity depends on either.
 
-    `truth` is its value where no sample tells it well, and `before` what was simulated before it was mended.
+    `truth` is its value in a population, where that is known; else a large sample stands for the population. `before`
+    is what was simulated before it was mended.
     """
 
     name: str
@@ -59,31 +104,42 @@ class Quantity:
     of_rate: bool = True
     of_share: bool = False
     repeats_only: bool = False
-    truth: float | None = None
+    truth: float | Truth | None = None
     before: str = ""
+
+    def true(self, of: Population) -> float | None:
+        """Compute its value in a population; None where only a sample tells it."""
+        return self.truth(of) if callable(self.truth) else self.truth
 
 
 QUANTITIES = (
-    Quantity("rate", Rate(_right)),
-    Quantity("rate of what rows count", _valid),
-    Quantity("mean of scores", Mean(_score, low=0, high=1)),
-    Quantity("weighted ratio", Ratio(pl.when(_right).then(pl.col("worth")).otherwise(0.0), pl.col("worth"))),
-    Quantity("F1", _f_measure(1), of_share=True),
-    Quantity("F2", _f_measure(4), of_share=True),
+    Quantity("rate", Rate(_right), truth=_rate_itself),
+    Quantity("rate of what rows count", _valid, truth=_rate_itself),
+    Quantity("mean of scores", Mean(_score, low=0, high=1), truth=_rate_itself),
     Quantity(
-        "balanced accuracy", Composite(_balanced, {"detection": _detected, "acceptance": _accepted}), of_share=True
+        "weighted ratio",
+        Ratio(pl.when(_right).then(pl.col("worth")).otherwise(0.0), pl.col("worth")),
+        truth=_rate_itself,
     ),
-    Quantity("macro average", MacroAverage(_right, pl.lit(True), pl.col("label"))),
-    Quantity("mean of counts", Mean(pl.col("count"), low=0)),
-    Quantity("mean of amounts", Mean(pl.col("amount"), low=0), of_rate=False),
+    Quantity("F1", _f_measure(1), of_share=True, truth=partial(_f_value, recall_weight=1)),
+    Quantity("F2", _f_measure(4), of_share=True, truth=partial(_f_value, recall_weight=4)),
+    Quantity(
+        "balanced accuracy",
+        Composite(_balanced, {"detection": _detected, "acceptance": _accepted}),
+        of_share=True,
+        truth=_rate_itself,
+    ),
+    Quantity("macro average", MacroAverage(_right, pl.lit(True), pl.col("label")), truth=_rate_itself),
+    Quantity("mean of counts", Mean(pl.col("count"), low=0), truth=_count_value),
+    Quantity("mean of amounts", Mean(pl.col("amount"), low=0), of_rate=False, truth=float(np.exp(0.5))),
     Quantity(
         "mean of heavy amounts", Mean(pl.col("heavy"), low=0), False, truth=float(np.exp(HEAVY**2 / 2)), before=_HEAVY
     ),
-    Quantity("mean without bounds", Mean(pl.col("normal")), of_rate=False),
-    Quantity("median", Quantile(pl.col("amount"), 0.5), of_rate=False),
+    Quantity("mean without bounds", Mean(pl.col("normal")), of_rate=False, truth=0.0),
+    Quantity("median", Quantile(pl.col("amount"), 0.5), of_rate=False, truth=1.0),
     Quantity("90th percentile", Quantile(pl.col("amount"), 0.9), of_rate=False),
     Quantity("standard deviation of scores", population_std(_score, low=0, high=1)),
-    Quantity("standard deviation", population_std(pl.col("normal")), of_rate=False),
+    Quantity("standard deviation", population_std(pl.col("normal")), of_rate=False, truth=1.0),
     Quantity(
         "deviation of repeats", pooled_within(pl.col("normal"), ("model", "sample")), of_rate=False, repeats_only=True
     ),
@@ -93,14 +149,14 @@ QUANTITIES = (
     Quantity("Gwet's AC1", gwet_ac1(_raters[0], _raters[1], (True, False))),
     Quantity("Pearson's correlation", pearson(pl.col("x"), pl.col("y"))),
     Quantity("intraclass correlation", icc_2_1([pl.col("x"), pl.col("y")])),
-    Quantity("ECE", ece(_confidence, _right)),
-    Quantity("ECE, debiased", ece_debiased(_confidence, _right)),
+    Quantity("ECE", ece(_confidence, _right), truth=_ece_value),
+    Quantity("ECE, debiased", ece_debiased(_confidence, _right), truth=_ece_value),
     Quantity("ECE, equal mass", ece_adaptive(_confidence, _right)),
     Quantity("largest calibration error", mce(_confidence, _right)),
     Quantity("ECE, calibrated", ece(_confidence, _honest), False, truth=0.0, before=_CALIBRATED),
     Quantity("ECE, debiased, calibrated", ece_debiased(_confidence, _honest), False, truth=0.0, before=_CALIBRATED),
     Quantity("ECE, equal mass, calibrated", ece_adaptive(_confidence, _honest), False, truth=0.0, before=_CALIBRATED),
-    Quantity("Brier score", Mean((_confidence - _right.cast(pl.Float64)) ** 2, low=0, high=1)),
+    Quantity("Brier score", Mean((_confidence - _right.cast(pl.Float64)) ** 2, low=0, high=1), truth=_brier_value),
     Quantity("Brier reliability", CalibrationError(_confidence, _right, "reliability")),
     Quantity("Brier resolution", CalibrationError(_confidence, _right, "resolution")),
     Quantity("Brier uncertainty", CalibrationError(_confidence, _right, "uncertainty")),
@@ -117,10 +173,12 @@ QUANTITIES = (
             },
         ),
         of_share=True,
+        truth=_sui_value,
     ),
     Quantity(
         "product of rates",
         Composite(_understanding, {"found": _detected, "reasoning": _reasoning, "valid": _valid}),
         of_share=True,
+        truth=_product_value,
     ),
 )

@@ -12,7 +12,7 @@ from benchmarks.coverage.quantities import QUANTITIES, Quantity
 from evalake.metrics.compare import compare
 from evalake.metrics.compute import Metric, measure
 
-WHOLE = 100_000
+WHOLE = 500_000
 """Rows of the sample that stands for a population, whose value is taken for the true one."""
 SEED = 13
 ALPHA = 0.05
@@ -59,7 +59,7 @@ def cells(
         population = Population(rate, share, structure)
         metrics = [Metric(each.name, each.estimator) for each in chosen]
         known = measure(population.draw(whole // structure.repeats, 1, SEED + 1), metrics, cluster="cluster")
-        given = {each.name: each.truth for each in chosen if each.truth is not None}
+        given = {each.name: each.true(population) for each in chosen if each.truth is not None}
         truth = dict(known.select("metric", "value").iter_rows()) | given
         for size in sizes:
             measured = measure(population.draw(size, times, seed), metrics, cluster="cluster")

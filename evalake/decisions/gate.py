@@ -16,7 +16,7 @@ from evalake.decisions.rules import Change, Level, Target, read_rule, require_kn
 from evalake.metrics.compare import SIGNIFICANT_BELOW, with_holm
 from evalake.metrics.compute import Metric
 from evalake.metrics.estimators import Count, Maximum, Mean, Rate, Total
-from evalake.metrics.limits import ERROR, Ends, measure_exact, open_bounds, range_of, widened, within
+from evalake.metrics.limits import ERROR, Ends, limits_of, measure_exact, open_bounds, range_of, widened, within
 from evalake.metrics.power import FEWEST_UNITS, Anytime
 from evalake.reports.gate import Checked, Gate, by_chance
 from evalake.reports.ranking import (
@@ -230,15 +230,18 @@ class _Measured:
                 continue
             units = row.get("units") or row["n"]
             is_bare = rule.target.metric in self.bare
-            exact = self.exact.get((rule.target, subject), row) if known is None else row | {"n_eff": None}
-            held = row | {"units": units, "n_eff": exact.get("n_eff") if self.look is None else None}
             metric = self.declared.get(rule.target.metric)
+            exact = self.exact.get((rule.target, subject), row)
+            if known is not None and metric is not None:
+                limits = limits_of(known, metric.estimator, self.error)
+                exact = row | {"n_eff": None} | dict(zip(ENDS, limits, strict=True))
+            held = row | {"units": units, "n_eff": exact.get("n_eff") if self.look is None else None}
             held["trials"] = held["n_eff"] if metric is not None and type(metric.estimator) is Rate else None
             at = rule.number if math.isclose(value, rule.number, rel_tol=ROUNDING) else value
             held |= dict.fromkeys(ENDS, at) if is_bare else {name: exact[name] for name in ENDS}
             if self.look is not None:
-                limits = self.look.anytime.widened(value, held["ci_low"], held["ci_high"], units)
-                held |= dict(zip(ENDS, limits if metric is None else within(limits, metric.estimator), strict=True))
+                wider = self.look.anytime.widened(value, held["ci_low"], held["ci_high"], units)
+                held |= dict(zip(ENDS, wider if metric is None else within(wider, metric.estimator), strict=True))
             ends = self._widened(rule.target, subject, held)
             decision = decide_whatever_is_missing(
                 held, ends, rule.number, higher_is_better=rule.at_least, fewest=0 if is_bare else rule.fewest

@@ -1,6 +1,6 @@
 """The engine: every metric of every (model, judge) and slice, from sums over units."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -227,6 +227,9 @@ MEASURES: Mapping[str, pl.DataType] = {
 METRIC_ROWS: Mapping[str, pl.DataType] = {"model": pl.String(), "judge": pl.String(), **MEASURES}
 """The columns of what is measured of models and judges."""
 
+Limits = Callable[[Estimator, View, Estimate], Estimate]
+"""From an estimate to one with other ends of its interval."""
+
 
 def measure(
     frame: pl.LazyFrame | pl.DataFrame,
@@ -234,6 +237,7 @@ def measure(
     *,
     groups: Sequence[str] = ("model", "judge"),
     cluster: str | None = None,
+    limits: Limits | None = None,
 ) -> pl.DataFrame:
     """Compute every metric in every group and slice.
 
@@ -242,6 +246,7 @@ def measure(
         metrics: What to measure.
         groups: Columns that tell what is measured apart; null (no judge) is a group like any other.
         cluster: Column whose value makes samples one unit; without it each row is one.
+        limits: Moves the ends of each interval, like to the limits that decide.
 
     Returns:
         The columns `groups`, then `MEASURES`, ordered by group, metric (as declared), slice (as declared) and slice
@@ -257,7 +262,7 @@ def measure(
         results.append(pl.DataFrame(schema=_schema(inputs, groups)))
         if not inputs.frame.is_empty():
             with ThreadPoolExecutor(MOST_THREADS) as threads:  # NumPy releases Python's lock
-                of_parts = threads.map(partial(_measure_part, inputs, metrics, groups), _Part.all_of(inputs))
+                of_parts = threads.map(partial(_measure_part, inputs, metrics, groups, limits), _Part.all_of(inputs))
                 results += [rows for of_part in of_parts for rows in of_part]
     order = [*groups, "metric number", "slice number", "slice_value"]
     return pl.concat(results).sort(order).drop("metric number", "slice number")
@@ -324,7 +329,9 @@ class _Part:
         ]
 
 
-def _measure_part(inputs: Inputs, metrics: Sequence[Metric], groups: Sequence[str], part: _Part) -> list[pl.DataFrame]:
+def _measure_part(
+    inputs: Inputs, metrics: Sequence[Metric], groups: Sequence[str], limits: Limits | None, part: _Part
+) -> list[pl.DataFrame]:
     """Compute all metrics of whole groups: those of the same slices for all slices at once."""
     columns = Columns(inputs.frame[part.first : part.last])
     names = dict.fromkeys(name for metric in metrics for name in metric.slices)
@@ -338,7 +345,9 @@ def _measure_part(inputs: Inputs, metrics: Sequence[Metric], groups: Sequence[st
                 units = replace(units_of(known, part.group, part.cluster), strata=part.strata)
                 view, estimates = View(columns, units, {}), []
                 for number, metric in own.items():
-                    of_metric = _estimate(metric, replace(view, column_of=inputs.columns[number]), known)
+                    own_view = replace(view, column_of=inputs.columns[number])
+                    of_metric = _estimate(metric, own_view, known)
+                    of_metric = of_metric if limits is None else limits(metric.estimator, own_view, of_metric)
                     estimates.append(replace(of_metric, make_influence=None))
                     if is_large:  # sums by unit take as much as the rows, and few metrics share them
                         view.forget()

@@ -6,6 +6,7 @@ group of a slice (`estimate`). What is missing leaves the denominator: it is nev
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
@@ -238,6 +239,14 @@ class Quantile(_OfOrder):
 
     @override
     def estimate(self, view: View) -> Estimate:
+        return self.with_limits(view)
+
+    def with_limits(self, view: View, error: float | None = None) -> Estimate:
+        """Estimate it with the interval, or with limits that each leave it out in less than half of `error`.
+
+        The normal limit of a number of values is off by less than one: limits are one value further.
+        """
+        z, further = (Z, 0) if error is None else (NormalDist().inv_cdf(1 - error / 2), 1)
         n = view.totals("known")
         ascending, starts = _in_order(view)
 
@@ -252,9 +261,10 @@ class Quantile(_OfOrder):
         line = self._not_above(view, value)
         n_eff = np.where(line.single, n, np.minimum(effective_size(line, 0.0, 1.0, np.ones_like(n)), n))
         with np.errstate(all="ignore"):
-            z = np.where(line.single, Z, np.fmax(student(line.count), Z))
-            reach = z * np.sqrt(self.q * (1 - self.q) / n_eff) * n
-            low, high = order_statistic(np.ceil(n * self.q - reach)), order_statistic(np.ceil(n * self.q + reach))
+            t = np.where(line.single, z, np.fmax(student(line.count, 2 * NormalDist().cdf(z) - 1), z))
+            reach = t * np.sqrt(self.q * (1 - self.q) / n_eff) * n
+            low = order_statistic(np.ceil(n * self.q - reach) - further)
+            high = order_statistic(np.ceil(n * self.q + reach) + further)
             bounded = ~np.isnan(low + high)
             low, high = np.where(bounded, low, np.nan), np.where(bounded, high, np.nan)
             se = (high - low) / (2 * Z)

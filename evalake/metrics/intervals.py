@@ -59,13 +59,13 @@ def modified_wilson(successes: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
     return np.minimum(low, least(k)), np.maximum(high, 1 - least(trials - k))
 
 
-def student(units: ArrayLike) -> Array:
+def student(units: ArrayLike, confidence: float = CONFIDENCE) -> Array:
     """Compute the two-sided Student t quantile for a variance between so many units; NaN below 2."""
     from scipy.special import stdtrit
 
     size = np.asarray(units, np.float64)
     known = size >= 2
-    return np.where(known, stdtrit(np.where(known, size, 2.0) - 1, (1 + CONFIDENCE) / 2), np.nan)
+    return np.where(known, stdtrit(np.where(known, size, 2.0) - 1, (1 + confidence) / 2), np.nan)
 
 
 def student_t(mean: ArrayLike, se: ArrayLike, units: ArrayLike) -> tuple[Array, Array]:

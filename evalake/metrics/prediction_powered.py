@@ -11,9 +11,9 @@ averaged with the inverse probabilities as weights (Hájek 1971), and the varian
 (Särndal, Swensson and Wretman 1992, chapter 9): the samples themselves, and the choice of whom to label. Both are
 between clusters. The interval is Wilson's at that variance, with room for two unseen labels.
 
-Where that is wider than the labels alone by more than 5 %, the labels alone are taken. So they are, with exact limits
-and a mark, where fewer than five clusters would be expected to differ from the rest: near 0 and 1 few labels seldom
-show how a judge errs.
+Where that is wider than the labels alone by more than 5 %, the labels alone are taken. So they are, with a mark, where
+fewer than five clusters would be expected to differ from the rest: near 0 and 1 few labels seldom show how a judge
+errs. Their interval is then Wilson's without its dip there, and no more than 5 % wider.
 """
 
 from dataclasses import dataclass
@@ -23,8 +23,7 @@ import numpy as np
 from evalake.core.errors import MetricError
 from evalake.metrics.columns import share_within
 from evalake.metrics.estimator import LEAST_WEIGHT
-from evalake.metrics.intervals import Array, Integers, Z, student, wilson
-from evalake.metrics.limits import clopper_pearson
+from evalake.metrics.intervals import Array, Integers, Z, modified_wilson, student, wilson
 
 FEWEST_LABELS = 5
 """Below so many labelled clusters there is no estimate."""
@@ -51,7 +50,7 @@ class PPIEstimate:
     units: int
     """How many clusters the labels are of."""
     marked: bool = False
-    """Whether it is so near to 0 or 1 that the labels alone decide, with exact limits."""
+    """Whether it is so near to 0 or 1 that it is that of the labels alone."""
 
     @property
     def width(self) -> float:
@@ -98,21 +97,27 @@ def ratio(
     drawn = np.zeros(len(f), dtype=np.int64) if stratum is None else stratum
     powered = _powered(f, d, labelled, y, share, (whole, drawn), own)
     if units * min(alone.value, 1 - alone.value, powered.value, 1 - powered.value) < FEWEST_UNLIKE:
-        return _alone(d[labelled], y, share, own, exact=True)
+        return _alone(d[labelled], y, share, own, marked=True)
     return alone if powered.width > WIDER * alone.width else powered
 
 
-def _alone(d: Array, y: Array, share: Array, own: Integers, *, exact: bool = False) -> PPIEstimate:
-    """Estimate from labels alone: Wilson's interval at the effective number of labels, or exact limits, marked."""
+def _alone(d: Array, y: Array, share: Array, own: Integers, *, marked: bool = False) -> PPIEstimate:
+    """Estimate from labels alone: Wilson's interval at the effective number of labels, without its dip if marked."""
     units, below = int(own.max()) + 1, float(share @ d)
     value = float(np.clip(share @ y / below, 0.0, 1.0))
     variance = _between(share * (y - value * d), own) / below**2
     most = 1.0 / float((np.bincount(own, share * d) ** 2).sum() / below**2)
     seen = variance * (units - 1) / units
     trials = most if seen <= 0 else min(max(value * (1 - value), 1e-12) / seen, most)
-    limits = clopper_pearson(value * trials, trials) if exact else wilson(value * trials, trials, _quantile(own))
-    low, high = (float(end) for end in limits)
-    return PPIEstimate(value, float(np.sqrt(variance)), min(low, value), max(high, value), len(y), units, exact)
+    low, high = (float(end) for end in wilson(value * trials, trials, _quantile(own)))
+    if marked:
+        more = (WIDER - 1) * (high - low)
+        lowest, highest = (float(end) for end in modified_wilson(value * trials, trials))
+        if value < 1 / 2:
+            low = max(min(low, lowest), low - more)
+        else:
+            high = min(max(high, highest), high + more)
+    return PPIEstimate(value, float(np.sqrt(variance)), min(low, value), max(high, value), len(y), units, marked)
 
 
 def _powered(

@@ -120,6 +120,12 @@ class Units:
         return added_up(self.of_row, by_row, self.count)
 
     @cached_property
+    def alike(self) -> Array:
+        """The number of units with equally many rows that tell as much as these do, [groups] (Kish 1965)."""
+        rows = self.by_unit(np.ones(len(self.of_row)))
+        return self.total(rows) ** 2 / self.total(rows**2)
+
+    @cached_property
     def stratum_of(self) -> Integers | None:
         """The stratum of each unit; None where there are none."""
         return None if self.strata is None else self.strata[self.rows[begins(self.of_row)]]

@@ -1,5 +1,7 @@
 """A seeded part of `python -m benchmarks coverage`: every kind of interval holds the value as often as it promises."""
 
+from itertools import chain
+
 import pytest
 
 from benchmarks.coverage.conclusions import ASKED, FOUND, LABELLED, corrected, decisions, drifts, family
@@ -48,14 +50,14 @@ def test_few_counts_that_hang_together_reach_as_far_as_an_unseen_unit_may() -> N
 @pytest.mark.slow
 def test_conclusions_err_no_more_often_than_they_promise() -> None:
     simulated = [
-        *(drifts(asked, 60) for asked in ASKED),
-        *(corrected(labelled, 200) for labelled in LABELLED[::5]),
+        *chain.from_iterable(drifts(asked, 60) for asked in ASKED),
+        *chain.from_iterable(corrected(labelled, 200) for labelled in LABELLED[::5]),
         *settled_in_rounds(1_000),
         *stratified(100),
         *lettered(20),
         *(each for kind in ("answers", "panels") for each in decided_with_missing(kind, 20)),
-        family(Population(0.5, 0.5, STRUCTURES[3]), 50, 60),
-        *decisions(Population(0.9, 0.5, STRUCTURES[3]), 50, 200),
+        *family(Population(0.5, 0.5, STRUCTURES[3]), 50, 60),
+        *(each for rate in (0.9, 0.98) for each in decisions(rate, 30, STRUCTURES[0], 2_000)),
     ]
     assert [each for each in simulated if not each.kept] == []
     by_kind = {each.where: each.share for each in simulated if each.name == "a wrong verdict of rounds"}
