@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from evalake.core.configuration import Configuration
 from evalake.core.errors import ProviderError
 from evalake.core.redaction import redact
-from evalake.models.direct_models import DIRECT, encoded
 from evalake.models.endpoints import KEY_VARIABLES, KEYLESS, known_provider, likely_provider, require_trust
-from evalake.models.request import ANSWERED_HERE, BASELINE, parameters_of
+from evalake.models.litellm_calls import as_sent
+from evalake.models.request import ANSWERED_HERE, BASELINE, Request, parameters_of
 from evalake.models.routes import Route
 
 _PYTHON = """import json
@@ -77,18 +77,17 @@ def _curl(
     model: str, provider: str, parameters: Mapping[str, Any], variable: str | None, base: str | None
 ) -> str | None:
     """Write the request that evalake itself would send, with a stand-in for the key that becomes its variable."""
+    if provider not in KEY_VARIABLES.keys() | KEYLESS or (variable is None and base is None):
+        return None
     stand_in = f"key{secrets.token_hex(16)}"
     route = Route(model, provider, {"api_key": stand_in, **({"api_base": base} if base else {})}, None)
-    kind = DIRECT.get(provider)
     given = {name: value for name, value in parameters.items() if name != "messages"}
-    if kind is None or not kind.possible(route) or (variable is None and base is None):
-        return None
     try:
-        address, headers, body = kind(route, given).request(parameters["messages"])
+        sent = as_sent(Request(model, tuple(parameters["messages"]), given), route)
     except Exception:  # noqa: BLE001 - LiteLLM may raise any exception for what this provider cannot be asked
         return None
-    told = (f"-H {_quoted(f'{name}: {value}')}" for name, value in headers.items())
-    text = " \\\n  ".join([f"curl {_quoted(address)}", *told, f"--data-raw {_quoted(encoded(body).decode())}"])
+    told = (f"-H {_quoted(f'{name}: {value}')}" for name, value in sent.headers.items())
+    text = " \\\n  ".join([f"curl {_quoted(sent.address)}", *told, f"--data-raw {_quoted(sent.body.decode())}"])
     key = f"'\"${variable}\"'" if variable else "no-key-needed"
     return f"{text.replace(stand_in, key)}\n"
 

@@ -23,7 +23,6 @@ from circuitbreaker import CircuitBreaker
 
 from evalake.core.configuration import Configuration, Limits
 from evalake.core.errors import ProviderError
-from evalake.models import litellm_internals as internals
 from evalake.models.direct import DirectCalls
 from evalake.models.direct import warm_up as warm_up_direct
 from evalake.models.failures import PROVIDER_DOWN, RETRIED, STOPS_MODEL, AttemptFailed, classify_error
@@ -34,7 +33,7 @@ from evalake.models.request import Baseline, Failure, Reply, Request, answer_by_
 from evalake.models.routes import CLIENT_OWNED, Route, Routes
 from evalake.models.streams import AnswerTimeout
 from evalake.models.telemetry import record_call
-from evalake.models.transport import Timing
+from evalake.models.transport import Timing, Transport
 
 WithoutSlot = Callable[[], AbstractAsyncContextManager[None]]
 """Creates a context that frees the provider's slot for other calls."""
@@ -224,8 +223,9 @@ class Caller:
         self._routes = routes
         self._backoff_seconds = backoff_seconds
         self._limiters: dict[str, RateLimiter] = {}
-        self._direct = DirectCalls()
-        self._litellm = LiteLLMCalls()
+        self._transport = Transport()
+        self._direct = DirectCalls(self._transport)
+        self._litellm = LiteLLMCalls(self._transport)
         self._import: asyncio.Task[None] | None = None  # of LiteLLM; baselines do not need it
         self._ended: str | None = None  # the reason for which no further attempt begins
         self.waiting = 0
@@ -272,9 +272,7 @@ class Caller:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._direct.close()
-        if self._import is not None:
-            await internals.close_connections()
+        await self._transport.close()
 
     @contextmanager
     def _waits(self) -> Iterator[None]:
@@ -330,8 +328,8 @@ class Caller:
         try:
             async with timeout.deadline:
                 if model := self._direct.model(request, route):
-                    return await self._direct.ask(model, request, timing, timeout.on_data)
-                return await self._litellm.ask(request, route, timeout_seconds, timing, timeout.on_data)
+                    return await self._direct.ask(model, request, route, timing, timeout.on_data)
+                return await self._litellm.ask(request, route, timing, timeout.on_data)
         except AttemptFailed:
             raise
         except TimeoutError as error:

@@ -1,6 +1,6 @@
-"""Batch jobs of providers: submits requests as one job, follows it, reads its results, and deletes its files.
+"""Batch jobs in OpenAI's form: submits requests as one job, follows it, reads its results, and deletes its files.
 
-    service = batch_service(route, keys)  # of batch_forms.py, which has each provider's form
+    service = batch_service(route, keys)  # of batch_forms.py, which has the forms of other providers
     file = service.upload(job_id, requests)
     job = service.submit(job_id, file, requests)
     while not job.ended: job = service.look(job.provider_id)
@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from evalake.core.errors import ProviderError
 from evalake.core.redaction import KnownKeys
-from evalake.models.cost import batch_share, messages_of
-from evalake.models.direct import read_whole
-from evalake.models.direct_models import DIRECT, DirectModel, encoded
+from evalake.models.cost import batch_share
+from evalake.models.direct import encoded
 from evalake.models.failures import AttemptFailed, excerpt
+from evalake.models.litellm_calls import as_sent, read_stored
 from evalake.models.replies import reply_of
 from evalake.models.request import Reply, Request
 from evalake.models.routes import Route
-from evalake.models.transport import Answer
 
 if TYPE_CHECKING:
     import httpx
@@ -35,6 +34,9 @@ PAGE = 100  # jobs or files of a list
 _CLIENT_ERRORS, _SERVER_ERRORS = 400, 500
 _MAY_PASS = frozenset({408, 409, 425, 429})
 _GONE = frozenset({404, 410})
+_LATE = frozenset({"batch_expired", "batch_cancelled"})
+_CHAT = "/chat/completions"
+JOB = "evalake_job"  # names our job in the metadata of the provider's
 
 
 class BatchError(ProviderError):
@@ -72,28 +74,43 @@ class Result:
     message: str | None = None
 
 
+@dataclass(frozen=True)
+class Shape:
+    """Where a provider's job tells what: names, or paths of names."""
+
+    ended: frozenset[str]
+    done: str = "request_counts.completed"
+    failed: tuple[str, ...] = ("request_counts.failed",)
+    state: str = "status"
+    errors: str = "errors.data"
+    files: tuple[str, ...] = ("output_file_id", "error_file_id")
+
+
 Requests = Sequence[tuple[str, Request]]
 """Requests with their ids in the job."""
 
 
 class BatchService:
-    """The batch jobs of one model at its provider."""
+    """The batch jobs of one model at its provider: a file of requests is uploaded, and a job names it."""
 
     most_requests: ClassVar[int] = 50_000
     most_bytes: ClassVar[int] = 100 * 2**20
     clocks: ClassVar[timedelta] = timedelta(hours=1)  # by which the provider's times may differ from ours
+    jobs: ClassVar[str] = "/batches"
+    after: ClassVar[str] = "after"  # the parameter of a list's next page
+    shape: ClassVar[Shape] = Shape(frozenset({"completed", "failed", "expired", "cancelled"}))
 
     def __init__(self, route: Route, keys: KnownKeys) -> None:
         import httpx
 
         self._route, self._keys = route, keys
-        self._models: dict[str, DirectModel] = {}
-        address, headers, _ = self._model({}).request([{"role": "user", "content": ""}])
-        where = httpx.URL(address)
+        sent = as_sent(Request(route.model, ({"role": "user", "content": "x"},), {}), route)
+        self._model = json.loads(sent.body).get("model")
+        where = httpx.URL(sent.address)
         self._query = dict(where.params)
-        self._base = self.base_of(str(where.copy_with(query=None)))
+        self._base = self._base_of(str(where.copy_with(query=None)))
         self._http = httpx.Client(
-            headers={name: value for name, value in headers.items() if name.lower() != "content-type"},
+            headers={name: value for name, value in sent.headers.items() if name.lower() != "content-type"},
             timeout=TIMEOUT_SECONDS,
             follow_redirects=False,  # a redirect would send the key to another address
         )
@@ -103,64 +120,113 @@ class BatchService:
         """Close the connections."""
         self._http.close()
 
-    def base_of(self, address: str) -> str:
-        """Derive the base of the jobs' addresses from that of the model's calls."""
-        raise NotImplementedError
-
     def upload(self, job_id: str, requests: Requests) -> str | None:
         """Upload the requests of a job, or find its file that is there already; returns its id, None without one."""
-        raise NotImplementedError
+        name = f"evalake-{job_id}.jsonl"
+        for file in self._pages("/files", purpose="batch"):
+            if file.get("filename") == name:
+                return str(file["id"])
+        content = b"\n".join(encoded(self._line(request_id, self.body(request))) for request_id, request in requests)
+        sent = self._ask("POST", "/files", data={"purpose": "batch"}, files={"file": (name, content)})
+        return str(sent["id"])
 
     def submit(self, job_id: str, file: str | None, requests: Requests) -> ProviderJob:
         """Submit a job. Raises BatchError; unless that is a refusal, the provider may have the job."""
-        raise NotImplementedError
+        return self._job(self._ask("POST", self.jobs, json=self._order(job_id, file)))
 
     def find(self, job_id: str, since: datetime, requests: int) -> ProviderJob | None:
         """Find a job that was submitted after `since`; None where there is none. Raises BatchError where unsure."""
-        raise NotImplementedError
+        for job in self._since(since):
+            if self._name(job) == job_id:
+                return self._job(job)
+        return None
 
     def look(self, provider_id: str) -> ProviderJob:
         """Look how far a job is."""
-        raise NotImplementedError
+        return self._job(self._ask("GET", f"{self.jobs}/{provider_id}"))
 
     def cancel(self, provider_id: str) -> None:
         """Cancel a job; its results so far stay."""
-        raise NotImplementedError
+        self._ask("POST", f"{self.jobs}/{provider_id}/cancel")
 
     def lines(self, job: ProviderJob) -> Iterator[Mapping[str, Any]]:
         """Yield the lines of a job's results, in any order and any number."""
-        raise NotImplementedError
+        for file in job.files:
+            yield from self._stream(f"{self._base}/files/{file}/content")
 
     def result(self, line: Mapping[str, Any], request: Request) -> Result:
         """Read the line that answers a request."""
-        raise NotImplementedError
+        request_id, answer = str(line.get("custom_id")), line.get("response") or {}
+        if answer.get("status_code") == 200 and not line.get("error"):
+            return self._read(request_id, answer.get("body"), request)
+        error = line.get("error") or (answer.get("body") or {}).get("error") or answer
+        return self._unanswered(request_id, error, isinstance(error, Mapping) and error.get("code") in _LATE)
 
     def delete(self, provider_id: str | None, file: str | None) -> None:
         """Delete what the provider keeps of a job that has ended; what is gone already is no error."""
-        raise NotImplementedError
+        job = self._ask("GET", f"{self.jobs}/{provider_id}", missing_is_fine=True) if provider_id else {}
+        for each in (file, *(self._job(job).files if job else ())):
+            if each is not None:
+                self._ask("DELETE", f"/files/{each}", missing_is_fine=True)
 
-    def body(self, request: Request) -> dict[str, Any]:
+    def body(self, request: Request) -> Mapping[str, Any]:
         """Build the body of a request, as a single call would send it."""
-        _, _, body = self._model(request.parameters).request(messages_of(request, self._route.provider))
+        body: Mapping[str, Any] = json.loads(as_sent(request, self._route).body)
         return body
 
-    def _model(self, parameters: Mapping[str, Any]) -> DirectModel:
-        key = json.dumps(dict(parameters), sort_keys=True)
-        if key not in self._models:
-            self._models[key] = DIRECT[self._route.provider](self._route, parameters)
-        return self._models[key]
+    def _base_of(self, address: str) -> str:
+        """Derive the base of the jobs' addresses from that of the model's calls."""
+        return address.removesuffix(_CHAT).partition("/deployments/")[0]  # of Azure
+
+    @property
+    def _endpoint(self) -> str:
+        return _CHAT if self._route.provider == "azure" else f"/v1{_CHAT}"
+
+    def _line(self, request_id: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"custom_id": request_id, "method": "POST", "url": self._endpoint, "body": body}
+
+    def _order(self, job_id: str, file: str | None) -> Mapping[str, Any]:
+        window = {"completion_window": "24h", "metadata": {JOB: job_id}}
+        return {"input_file_id": file, "endpoint": self._endpoint, **window}
+
+    def _name(self, job: Mapping[str, Any]) -> Any:
+        return (job.get("metadata") or {}).get(JOB)
+
+    def _job(self, job: Mapping[str, Any]) -> ProviderJob:
+        shape = self.shape
+        state, failed = str(job.get(shape.state)), sum(int(_at(job, name) or 0) for name in shape.failed)
+        files = tuple(str(job[name]) for name in shape.files if job.get(name))
+        return ProviderJob(
+            str(job["id"]),
+            state.lower(),
+            state in shape.ended,
+            int(_at(job, shape.done) or 0),
+            failed,
+            time_of(job.get("expires_at")),
+            _reason(_at(job, shape.errors)) if state.lower() == "failed" and not files else None,
+            files,
+        )
+
+    def _since(self, since: datetime) -> Iterator[Mapping[str, Any]]:
+        """Yield the jobs that were created after a time, the newest first."""
+        for job in self._pages(self.jobs):
+            if (created := time_of(job.get("created_at"))) is not None and created < since - self.clocks:
+                return
+            yield job
 
     def _read(self, request_id: str, answer: Any, request: Request) -> Result:
         """Read the answer to a request, at the price of a batch job."""
-        messages = messages_of(request, self._route.provider)
-        received = Answer(200, {}, encoded(answer))
         try:
-            read = read_whole(self._model(request.parameters), received, self.body(request), messages)
+            read = read_stored(encoded(answer), request, self._route)
         except AttemptFailed as failure:
             return Result(request_id, None, "failed", failure.message)
         reply = reply_of(read, self._route, self._keys)
         paid = None if reply.cost_usd is None else reply.cost_usd * self._share
         return Result(request_id, replace(reply, cost_usd=paid))
+
+    def _unanswered(self, request_id: str, said: Any, is_late: bool) -> Result:
+        message = self._keys.redact(excerpt(json.dumps(said)))
+        return Result(request_id, None, "expired" if is_late else "failed", message)
 
     def _ask(self, method: str, path: str, missing_is_fine: bool = False, **more: Any) -> Any:
         """Make one request for JSON, without a retry."""
@@ -200,13 +266,9 @@ class BatchService:
         cursor: Mapping[str, Any] | None = {}
         while cursor is not None:
             page = self._ask("GET", path, params={**params, "limit": PAGE, **cursor})
-            entries = page.get("data") or []
-            yield from entries
-            cursor = self._following(page, entries) if entries else None
-
-    def _following(self, page: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-        """Build the parameters of the page after this one; None for the last."""
-        return {"after": page.get("last_id") or entries[-1]["id"]} if page.get("has_more") else None
+            yield from (entries := page.get("data") or [])
+            more = entries and page.get("has_more")
+            cursor = {self.after: page.get("last_id") or entries[-1]["id"]} if more else None
 
     def _require_ok(self, answer: "httpx.Response", method: str, path: str) -> None:
         status = answer.status_code
@@ -239,3 +301,15 @@ def time_of(value: Any) -> datetime | None:
     except ValueError:
         return None
     return read.replace(tzinfo=UTC) if read and read.tzinfo is None else read
+
+
+def _at(job: Any, path: str) -> Any:
+    """Look up a path of names; None where one is missing."""
+    for name in path.split("."):
+        job = job.get(name) if isinstance(job, Mapping) else None
+    return job
+
+
+def _reason(errors: Any) -> str:
+    """Say why a provider refused a whole job."""
+    return excerpt("; ".join(str(error.get("message")) for error in errors or []) or "no reason given")

@@ -1,38 +1,28 @@
-"""Makes calls with LiteLLM's provider classes and our own transport, for several times the calls per second.
+"""Makes calls of endpoints in OpenAI's form over our own transport, for several times the calls per second.
 
-Providers outside the table of `direct_models.py` and parameters outside PARAMETERS use `litellm.acompletion`.
-EVALAKE_DIRECT_CALLS=0 makes all calls by it.
+LiteLLM maps the parameters and the messages; a test proves that the requests and replies equal those of
+`litellm.acompletion`, which makes all other calls (`litellm_calls.py`).
 """
 
-import asyncio
 import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
 
-from evalake.core.errors import ConfigurationError
 from evalake.core.hashing import canonical_json
 from evalake.models import litellm_internals as internals
 from evalake.models.cost import messages_of
-from evalake.models.direct_models import DIRECT, DirectModel, encoded
-from evalake.models.endpoints import HARMLESS_PARAMETERS
-from evalake.models.failures import AttemptFailed, classify_error, excerpt, require_no_failure
-from evalake.models.replies import ProviderAnswer, as_stated, cost_of_unread, read_answer
+from evalake.models.endpoints import HARMLESS_PARAMETERS, key_of
+from evalake.models.failures import failure_of
+from evalake.models.litellm_setup import load
+from evalake.models.replies import ProviderAnswer, read_answer, read_whole
 from evalake.models.request import Request
 from evalake.models.routes import Route
-from evalake.models.streams import MIDDLE, StreamedAnswer, read_events
-from evalake.models.transport import LARGEST_REPLY, LARGEST_STREAM, Answer, Timing, Transport
-
-if TYPE_CHECKING:
-    import httpx
-
-SWITCH = "EVALAKE_DIRECT_CALLS"
-OK, MULTIPLE_CHOICES = 200, 300
-LONGEST_SHOWN = 1000  # bytes of an answer that is not JSON
-WHOLE = "application/json"  # the content type of an answer that is not streamed
-PIECES_AT_ONCE = 64  # read before other tasks of the loop run
+from evalake.models.streams import STREAMED, read_stream
+from evalake.models.transport import LARGEST_REPLY, LARGEST_STREAM, Asked, Timing, Transport
 
 # A test proves both ways equal for these
 PARAMETERS = HARMLESS_PARAMETERS | {
@@ -40,127 +30,134 @@ PARAMETERS = HARMLESS_PARAMETERS | {
     *("reasoning_effort", "thinking", "verbosity"),
 }
 _ROLES = frozenset({"system", "user", "assistant"})
-_UNPACKED = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # wrong for an unpacked body
+_CHAT = "/chat/completions"
+
+
+@dataclass(frozen=True)
+class Provider:
+    """What a provider in OpenAI's form has of its own. LiteLLM knows the addresses that are left out."""
+
+    base: str | None = None
+    base_variables: tuple[str, ...] = ()
+    unless_set: tuple[str, ...] = ()
+    """Environment variables that only LiteLLM itself handles."""
+
+
+DIRECT: Mapping[str, Provider] = {
+    "azure": Provider(base_variables=("AZURE_API_BASE",), unless_set=("AZURE_AD_TOKEN",)),
+    "deepseek": Provider(),
+    "groq": Provider("https://api.groq.com/openai/v1", ("GROQ_API_BASE",)),
+    "hosted_vllm": Provider(base_variables=("HOSTED_VLLM_API_BASE",)),
+    "mistral": Provider("https://api.mistral.ai/v1", ("MISTRAL_API_BASE",)),
+    "openai": Provider(
+        "https://api.openai.com/v1",
+        ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+        (
+            *("OPENAI_ORGANIZATION", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS"),
+            "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER",
+        ),
+    ),
+    "openrouter": Provider("https://openrouter.ai/api/v1", ("OPENROUTER_API_BASE",)),
+    "together_ai": Provider(),
+}
+
+
+class DirectModel:
+    """One model with one set of parameters: the address and the headers of its requests, and their bodies."""
+
+    def __init__(self, route: Route, parameters: Mapping[str, Any], stream: bool = False) -> None:
+        own = DIRECT[route.provider]
+        given = route.arguments.get("api_base") or _first_set(own.base_variables)
+        key = route.arguments.get("api_key") or key_of(route.provider)
+        self.provider = route.provider
+        self.model, _, found_key, base = load().get_llm_provider(route.model, api_base=given, api_key=key)
+        self.address = _address(self.provider, self.model, str(base or own.base))
+        self.headers = _headers(self.provider, found_key or key) | dict(parameters.get("extra_headers") or {})
+        self._class = internals.provider_class(self.provider, self.model)
+        self._further = internals.call_parameters(self.provider, found_key or key, base or own.base)
+        wished = {name: value for name, value in parameters.items() if name != "extra_headers"}
+        wished |= STREAMED if stream else {}
+        self._mapped = internals.provider_parameters(
+            self.provider, self.model, [{"role": "user", "content": ""}], wished, stream or None
+        )
+        marked = self._mapped.pop("fake_stream", False)
+        fakes = marked or self._class.should_fake_stream(self.model, stream, self.provider)
+        self.possible = not self._mapped.pop("json_mode", False) and not (stream and fakes)
+        """Whether LiteLLM sends the request as it stands, and not a tool for a format or one answer for a stream."""
+        self.streams = stream
+
+    def asked(self, request: Request) -> Asked:
+        """Build a request of the model with these parameters."""
+        messages = messages_of(request, self.provider)
+        mapped = deepcopy(self._mapped)  # LiteLLM changes it
+        further = mapped.pop("extra_body", None) or {}
+        made: dict[str, Any] = self._class.transform_request(
+            model=self.model,
+            messages=messages,
+            optional_params=mapped,
+            litellm_params=self._further,
+            headers=self.headers,
+        )
+        body = {**made, **further, **({"stream": True} if self.streams else {})}
+        return Asked(self.address, self.headers, encoded(body))
 
 
 class DirectCalls:
     """The direct calls of one client, on one event loop."""
 
-    def __init__(self) -> None:
-        self._transport = Transport()
-        self._on = switched_on()
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
         self._models: dict[tuple[str, bool, bytes], DirectModel | None] = {}
 
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._transport.close()
-
     def model(self, request: Request, route: Route) -> DirectModel | None:
-        """Return the request's direct model; None where `litellm.acompletion` has to make the call.
-
-        Raises LiteLLM's errors for parameters that the provider does not support.
-        """
-        if not self._on or not _plain(request.messages):
+        """Return the request's direct model, as `direct_model` does; a known one for known parameters."""
+        if not _plain(request.messages):
             return None
         key = (route.model, request.stream, canonical_json(dict(request.parameters)))
         if key not in self._models:
-            kind, model = DIRECT.get(route.provider), None
-            if kind is not None and request.parameters.keys() <= PARAMETERS and kind.possible(route):
-                model = kind(route, request.parameters, request.stream)
-            supported = model and internals.takes_chat(model.provider, model.model, request.parameters)
-            self._models[key] = model if supported else None
+            self._models[key] = direct_model(request, route)
         return self._models[key]
 
     async def ask(
-        self, model: DirectModel, request: Request, timing: Timing, on_data: Callable[[], None]
+        self, model: DirectModel, request: Request, route: Route, timing: Timing, on_data: Callable[[], None]
     ) -> ProviderAnswer:
         """Send a request and read its answer; raises AttemptFailed or an exception for `classify_error`.
 
         `on_data` is called after each part of the answer.
         """
-        messages = messages_of(request, model.provider)
-        address, headers, body = model.request(messages)
         largest = LARGEST_STREAM if model.streams else LARGEST_REPLY
-        received = await self._transport.post(address, headers, encoded(body), timing, on_data, largest)
-        if not OK <= received.status < MULTIPLE_CHOICES:
-            answer = _as_httpx(address, received)
-            raise internals.as_litellm_error(model.provider, model.model, model.settings, answer)
-        headers = {name.lower(): value for name, value in received.headers.items()}
-        if model.streams and headers.get("content-type", "").partition(";")[0].strip() != WHOLE:
-            return await _read_stream(model, received.body)
-        return read_whole(model, received, body, messages)
+        answer = await self._transport.post(model.asked(request), timing, on_data, largest)
+        if not answer.is_ok:
+            raise failure_of(answer)
+        if model.streams and not answer.is_whole:
+            return await read_stream(answer.body)
+        return read_whole(answer.body, route, read_answer)
 
 
-def read_whole(
-    model: DirectModel, received: Answer, body: Mapping[str, Any], messages: internals.Messages
-) -> ProviderAnswer:
-    """Read an answer of status 200 that was not streamed. Raises AttemptFailed where it is none."""
-    content = _json(received.body)
-    try:
-        require_no_failure(content)
-        if model.answers_like_openai:
-            return read_answer(content, model.route)
-        if content and (missing := {name: each for name, each in model.needs.items() if not content.get(name)}):
-            received = replace(received, body=encoded({**content, **missing}))
-        read = read_answer(model.read(_as_httpx("http://answer.invalid", received), body, messages), model.route)
-        return as_stated(read, content)
-    except AttemptFailed as failure:
-        if failure.cost_usd is None:
-            failure.cost_usd = cost_of_unread(content, model.route)
-        raise
-    except Exception as error:  # LiteLLM may raise any exception
-        cost = cost_of_unread(content, model.route)
-        raise AttemptFailed("malformed_response", classify_error(error).message, cost_usd=cost) from error
+def direct_model(request: Request, route: Route) -> DirectModel | None:
+    """Build the request's direct model; None where `litellm.acompletion` has to make the call.
 
-
-async def _read_stream(model: DirectModel, body: bytes) -> ProviderAnswer:
-    """Read a streamed answer; other tasks of the loop run in between."""
-    reader, answer = None if model.answers_like_openai else model.pieces(), StreamedAnswer()
-    try:
-        for number, piece in enumerate(read_events(body), start=1):
-            if reader is None:
-                answer.add(piece)
-            else:
-                require_no_failure(piece, during=MIDDLE)  # LiteLLM's error has other words
-                answer.add(model.read_piece(reader, piece), piece)
-            if number % PIECES_AT_ONCE == 0:
-                await asyncio.sleep(0)
-    except AttemptFailed:
-        raise
-    except Exception as error:  # LiteLLM may raise any exception
-        raise AttemptFailed("malformed_response", classify_error(error).message) from error
-    return answer.answer()
-
-
-def _json(body: bytes) -> Any:
-    """Read the body of an answer; raises AttemptFailed, which quotes it, where it is not JSON."""
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
-        words = excerpt(body[:LONGEST_SHOWN].decode("utf-8", "replace")) or "nothing"
-        raise AttemptFailed("malformed_response", f"an answer of status 200 that is not JSON: {words}") from error
+    Raises LiteLLM's errors for parameters that the provider does not support.
+    """
+    if not _plain(request.messages) or not request.parameters.keys() <= PARAMETERS or not _is_usual(route):
+        return None
+    model = DirectModel(route, request.parameters, request.stream)
+    takes_chat = internals.takes_chat(model.provider, model.model, request.parameters)
+    return model if model.possible and takes_chat else None
 
 
 def warm_up() -> None:
-    """Make and read one call without a network, for LiteLLM's imports at the first call."""
+    """Build and read one call without a network, for LiteLLM's imports at the first call."""
     with warnings.catch_warnings(action="ignore"):
-        model = DIRECT["hosted_vllm"](
-            Route("hosted_vllm/none", "hosted_vllm", {"api_base": "http://none.invalid"}, None), {}
-        )
-        internals.takes_chat(model.provider, model.model, {})
-        messages: internals.Messages = [{"role": "user", "content": ""}]
-        address, _, body = model.request(messages)
-        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ""}}
-        answer = Answer(200, {}, encoded({"model": "", "choices": [choice], "usage": {}}))
-        model.read(_as_httpx(address, answer), body, messages)
-        model.pieces().chunk_parser({"choices": [{"index": 0, "delta": {"content": ""}}], "usage": {}})
+        route = Route("hosted_vllm/none", "hosted_vllm", {"api_base": "http://none.invalid"}, None)
+        request = Request(route.model, ({"role": "user", "content": ""},), {})
+        if model := direct_model(request, route):
+            model.asked(request)
 
 
-def switched_on() -> bool:
-    """Tell whether direct calls are on. Raises ConfigurationError for another value than 0 and 1."""
-    if (wanted := os.environ.get(SWITCH) or "1") not in ("0", "1"):
-        raise ConfigurationError(f"{SWITCH} must be 0, 1, or unset, not {wanted}")
-    return wanted == "1"
+def encoded(body: Any) -> bytes:
+    """Encode a body as JSON."""
+    return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _plain(messages: Sequence[Mapping[str, Any]]) -> bool:
@@ -168,9 +165,32 @@ def _plain(messages: Sequence[Mapping[str, Any]]) -> bool:
     return all(message["role"] in _ROLES and len(message) == 2 and "content" in message for message in messages)
 
 
-def _as_httpx(address: str, answer: Answer) -> "httpx.Response":
-    """Convert the answer for LiteLLM's classes."""
-    import httpx
+def _is_usual(route: Route) -> bool:
+    """Tell whether the environment asks nothing of this provider's calls that only LiteLLM does."""
+    own = DIRECT.get(route.provider)
+    if own is None or _first_set(own.unless_set):
+        return False
+    if route.provider != "azure":
+        return True
+    base = route.arguments.get("api_base") or _first_set(own.base_variables) or "/openai"
+    version = os.environ.get("AZURE_API_VERSION") or "2"
+    return not ("/openai" in base or "gateway.ai.cloudflare.com" in base) and version[0].isdigit()
 
-    headers = [(name, value) for name, value in answer.headers.items() if name.lower() not in _UNPACKED]
-    return httpx.Response(answer.status, headers=headers, content=answer.body, request=httpx.Request("POST", address))
+
+def _address(provider: str, model: str, base: str) -> str:
+    if provider == "azure":
+        version = os.environ.get("AZURE_API_VERSION") or load().AZURE_DEFAULT_API_VERSION
+        return f"{base.rstrip('/')}/openai/deployments/{model}{_CHAT}?api-version={version}"
+    return base if base.endswith(_CHAT) else f"{base.rstrip('/')}{_CHAT}"
+
+
+def _headers(provider: str, key: str | None) -> dict[str, str]:
+    headers = {"Content-Type": "application/json"}
+    if provider == "openrouter":
+        headers["HTTP-Referer"] = os.environ.get("OR_SITE_URL") or "https://litellm.ai"
+        headers["X-Title"] = os.environ.get("OR_APP_NAME") or "liteLLM"
+    return headers | ({"api-key": str(key)} if provider == "azure" else {"Authorization": f"Bearer {key}"})
+
+
+def _first_set(variables: Sequence[str]) -> str | None:
+    return next(filter(None, map(os.environ.get, variables)), None)

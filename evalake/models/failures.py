@@ -1,4 +1,4 @@
-"""Failures of attempts: classifies LiteLLM's exceptions by their causes, and errors inside answers of status 200."""
+"""Failures of attempts: error answers, exceptions by their causes, and errors inside answers of status 200."""
 
 import json
 import re
@@ -9,12 +9,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from evalake.core.redaction import redact
+from evalake.models import litellm_internals as internals
 from evalake.models.litellm_setup import load
 from evalake.models.request import FailureKind
 
 if TYPE_CHECKING:
-    import httpx
-
+    from evalake.models.transport import Answer
 
 RETRIED: frozenset[FailureKind] = frozenset({"timeout", "connection", "rate_limit", "server", "malformed_response"})
 TRANSIENT: frozenset[FailureKind] = RETRIED | {"circuit_open"}
@@ -60,6 +60,13 @@ _REFUSED = re.compile(
     r"\b(?:block|filtered|reject|refus|declin|flag|trigger|violat|prohibit|contain|exists)", re.IGNORECASE
 )
 _OTHER_SUBJECT = re.compile(r"parameter|argument|\bfield|account|organi[sz]ation|api[ _-]?key|billing", re.IGNORECASE)
+# Phrases that LiteLLM knows of single providers, and Gemini's answer to a wrong key
+_TOO_LONG = re.compile(
+    r"prompt is too long|prompt: length|too many (?:input )?tokens|input is too long|length limit exceeded"
+    r"|maximum context length",
+    re.IGNORECASE,
+)
+_WRONG_KEY = re.compile(r"api key not valid", re.IGNORECASE)
 _LITELLM_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w{1,40}(?:Error|Exception): |\w{1,40}Exception - ){1,6}")
 _LONGEST_MESSAGE = 500
 _LONGEST_EXCERPT = 200
@@ -81,49 +88,38 @@ class AttemptFailed(Exception):  # noqa: N818 - an expected end of an attempt
         self.retry_after = retry_after
 
 
-def classify_error(error: BaseException) -> AttemptFailed:
-    """Classify an exception of a call by kind, with the provider's message without keys."""
-    if isinstance(error, AttemptFailed):
-        return error
-    answer = http_answer(error)
-    reason = _LITELLM_PREFIX.sub("", str(error))
-    if answer is None:
-        kind = _kind(error, None)
-        if kind == "malformed_response":
-            reason = f"LiteLLM could not read the reply: {reason}"
-        return AttemptFailed(kind, reason or type(error).__name__)
-    body = _error_body(answer)
-    message = body.get("message")
-    words = message if isinstance(message, str) else reason
-    kind = _kind(error, answer.status_code)
-    for named in (_kind_of_name(body.get("type")), _kind_of_name(body.get("code"))):
+def failure_of(answer: "Answer") -> AttemptFailed:
+    """Classify an error answer by its status, its names and its words."""
+    text = answer.body[:_LONGEST_READ].decode("utf-8", "replace")
+    try:
+        error = _error_of(json.loads(answer.body))
+    except (ValueError, RecursionError):
+        error = None
+    said: Mapping[str, Any] = error if isinstance(error, Mapping) else {"message": error}
+    words = _words(said) or text or "no words"
+    kind = kind_of_status(answer.status)
+    for named in (_kind_of_name(said.get("type")), _kind_of_name(said.get("code"))):
         kind = named if named is not None and named in _SAYS_MORE else kind
     return AttemptFailed(
-        _filtered(kind, words),
-        f"HTTP {answer.status_code}: {words}",
+        _kind_of_words(kind, words),
+        f"HTTP {answer.status}: {words}",
         retry_after_seconds(answer.headers.get("retry-after")),
     )
 
 
-def _kind(error: BaseException, status: int | None) -> FailureKind:
-    # LiteLLM's class counts only where it follows from the provider's message. Otherwise the cause decides: LiteLLM
-    # raises InternalServerError for a dropped connection and for invalid JSON.
-    litellm = load()
-    if isinstance(error, litellm.ContextWindowExceededError):
-        return "context_length"
-    if isinstance(error, litellm.ContentPolicyViolationError):
-        return "content_policy"
-    if status == 400 and isinstance(error, litellm.AuthenticationError):  # Gemini's answer to a wrong key
-        return "authentication"
-    if status is None:
-        cause = _kind_of_causes(error)
-        if cause is not None:
-            return cause
-        status = getattr(error, "status_code", None)
-        broke_off = isinstance(error, litellm.exceptions.MidStreamFallbackError)
-        if not isinstance(status, int) or not 400 <= status < (600 if broke_off else 500):
-            return "malformed_response"
-    return kind_of_status(status)
+def classify_error(error: BaseException) -> AttemptFailed:
+    """Classify an exception of a call that no error answer explains, without keys."""
+    if isinstance(error, AttemptFailed):
+        return error
+    reason = _LITELLM_PREFIX.sub("", str(error)) or type(error).__name__
+    kind = _kind_of_causes(error)
+    status = getattr(error, "status_code", None)
+    if kind is None and isinstance(status, int):  # LiteLLM's server errors tell nothing, but in the middle of a stream
+        broke_off = isinstance(error, load().exceptions.MidStreamFallbackError)
+        kind = kind_of_status(status) if 400 <= status < (600 if broke_off else 500) else None
+    if kind is None or kind == "malformed_response":
+        return AttemptFailed("malformed_response", f"LiteLLM could not read the reply: {reason}")
+    return AttemptFailed(kind, reason)
 
 
 def _kind_of_name(name: Any) -> FailureKind | None:
@@ -131,10 +127,16 @@ def _kind_of_name(name: Any) -> FailureKind | None:
     return _KIND_OF_NAME.get(_NOT_LETTERS.sub("", name).lower()) if isinstance(name, str) else None
 
 
-def _filtered(kind: FailureKind, words: str) -> FailureKind:
-    """Return `content_policy` where a refused request's words tell of a filter that refused it, else the kind."""
-    refused = kind in ("bad_request", "authentication") and _FILTER.search(words) and _REFUSED.search(words)
-    return "content_policy" if refused and not _OTHER_SUBJECT.search(words) else kind
+def _kind_of_words(kind: FailureKind, words: str) -> FailureKind:
+    """Return what the words of a refused request tell beyond its kind: a context that is too long, a filter, a key."""
+    if kind not in ("bad_request", "authentication"):
+        return kind
+    if kind == "bad_request" and (_TOO_LONG.search(words) or internals.is_beyond_context(words)):
+        return "context_length"
+    if kind == "bad_request" and _WRONG_KEY.search(words):
+        return "authentication"
+    refused = _FILTER.search(words) and _REFUSED.search(words) and not _OTHER_SUBJECT.search(words)
+    return "content_policy" if refused else kind
 
 
 def kind_of_status(status: Any) -> FailureKind:
@@ -168,24 +170,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         if below is None:
             return
         error = below
-
-
-def http_answer(error: BaseException) -> "httpx.Response | None":
-    """Find the real HTTP answer; LiteLLM's exceptions also carry invented ones."""
-    import httpx
-
-    return next((cause.response for cause in _causes(error) if isinstance(cause, httpx.HTTPStatusError)), None)
-
-
-def _error_body(answer: "httpx.Response") -> Mapping[str, Any]:
-    """Read the error of a body like {"error": {"message": …, "code": …}}; empty where none is found."""
-    import httpx
-
-    try:
-        error = _error_of(answer.json())
-    except (ValueError, RecursionError, httpx.StreamError):
-        return {}
-    return error if isinstance(error, Mapping) else {"message": error}
 
 
 def retry_after_seconds(header: str | None, now: datetime | None = None) -> float | None:
@@ -307,7 +291,7 @@ def _failure(error: Any, during: str) -> AttemptFailed:
     said: Mapping[str, Any] = error if isinstance(error, Mapping) else {"message": error}
     words = _words(said) or json.dumps(said, ensure_ascii=False, default=str)
     kind = next(iter(_kinds(said)), None) or _kind_of_name(words) or "server"
-    return AttemptFailed(_filtered(kind, words), f"{during}: {words}")
+    return AttemptFailed(_kind_of_words(kind, words), f"{during}: {words}")
 
 
 def _words(said: Mapping[str, Any]) -> str | None:

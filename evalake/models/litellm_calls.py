@@ -1,105 +1,151 @@
-"""Makes calls by `litellm.acompletion`, for providers, parameters and messages that `direct.py` does not support."""
+"""Makes calls by `litellm.acompletion`, for providers, parameters and messages that `direct.py` does not support.
+
+LiteLLM builds the request and reads the answer; our own transport carries both (`carrier.py`). So an answer is known as
+it came: LiteLLM takes a null for the reason "stop", estimates tokens, and hides errors behind its own words.
+"""
 
 import asyncio
 import json
-import time
-from collections.abc import AsyncIterable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from evalake.models import litellm_internals as internals
 from evalake.models.cost import messages_of
-from evalake.models.direct_models import DIRECT
-from evalake.models.failures import AttemptFailed, first_of, http_answer, require_no_failure
-from evalake.models.litellm_setup import load, warm_up
-from evalake.models.replies import ProviderAnswer, as_stated, read_answer
+from evalake.models.direct import direct_model
+from evalake.models.failures import AttemptFailed, failure_of, require_no_failure
+from evalake.models.litellm_setup import load
+from evalake.models.replies import ProviderAnswer, as_stated, in_openai_form, read_answer, read_whole
 from evalake.models.request import Request
 from evalake.models.routes import Route
-from evalake.models.streams import END, MIDDLE, MOST_PIECES, STREAMED, StreamedAnswer, said_in, tells_its_end
-from evalake.models.transport import Timing
+from evalake.models.streams import MIDDLE, MOST_PIECES, STREAMED, StreamedAnswer, read_stream
+from evalake.models.transport import LARGEST_REPLY, LARGEST_STREAM, WHOLE, Answer, Asked, Timing, Transport
+
+# What LiteLLM's reader of a provider cannot do without; it counts as not stated
+_NEEDS: Mapping[str, Mapping[str, Any]] = {
+    "anthropic": {"stop_reason": None, "usage": {"input_tokens": 0, "output_tokens": 0}},
+    "gemini": {"usageMetadata": {"promptTokenCount": 0}},
+}
+_BINARY = "application/vnd.amazon.eventstream"
+
+Send = Callable[[Asked], Awaitable[Answer]]
 
 
 class LiteLLMCalls:
     """The calls of one client through LiteLLM, on one event loop."""
 
-    def __init__(self) -> None:
-        self._warm_up: asyncio.Task[None] | None = None
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
 
-    async def ask(
-        self, request: Request, route: Route, timeout_seconds: float, timing: Timing, on_data: Callable[[], None]
-    ) -> ProviderAnswer:
-        """Send a request and read its answer; measures its beginning, its end, and the first piece of a stream."""
-        if self._warm_up is None:
-            self._warm_up = asyncio.create_task(warm_up())
-        await asyncio.shield(self._warm_up)
-        internals.spare_bookkeeping()
-        stream = request.stream and tells_its_end(route.model)
-        heard = internals.Heard()
-        response: Any = None
-        timing.sent = time.perf_counter()
-        try:
-            response = await load().acompletion(
-                model=route.model,
-                messages=messages_of(request, route.provider),
-                timeout=timeout_seconds,
-                num_retries=0,
-                max_retries=0,
-                logger_fn=heard,
-                **route.arguments,
-                **{**({"stream": True, **STREAMED} if stream else {}), **request.parameters},
-            )
-            if isinstance(response, AsyncIterable):
-                return await _read_pieces(response, route, timing, on_data)
-        except Exception as error:
-            if heard.body is None or http_answer(error) is not None:
-                raise
-            require_no_failure(heard.body)
-            if not (_like_openai(route) and first_of(heard.body, "choices")):
-                raise
-        finally:
-            timing.ended = time.perf_counter()
-        require_no_failure(response if heard.body is None else heard.body)
-        if heard.body is None:
-            return _not_hidden(read_answer(response, route))
-        if _like_openai(route) and first_of(heard.body, "choices"):
-            return read_answer(heard.body, route)
-        return as_stated(read_answer(response, route), heard.body)
+    async def ask(self, request: Request, route: Route, timing: Timing, on_data: Callable[[], None]) -> ProviderAnswer:
+        """Send a request and read its answer; raises AttemptFailed or an exception for `classify_error`."""
+        largest = LARGEST_STREAM if request.stream else LARGEST_REPLY
+
+        async def send(asked: Asked) -> Answer:
+            return await self._transport.post(asked, timing, on_data, largest)
+
+        return await _answer_of(request, route, send)
 
 
-def _like_openai(route: Route) -> bool:
-    """Tell whether an answer in OpenAI's form is read without LiteLLM's class, as by `direct.py`."""
-    kind = DIRECT.get(route.provider)
-    return kind is None or kind.answers_like_openai
+def as_sent(request: Request, route: Route) -> Asked:
+    """Build the HTTP request of a call that is not streamed. Raises LiteLLM's errors where there is none."""
+    if model := direct_model(replace(request, stream=False), route):
+        return model.asked(request)
+    asked: list[Asked] = []
+
+    async def keep(sent: Asked) -> Answer:
+        asked.append(sent)
+        return Answer(400, {}, b"{}")
+
+    try:
+        asyncio.run(_answer_of(replace(request, stream=False), route, keep))
+    except Exception:
+        if not asked:
+            raise
+    return asked[0]
 
 
-async def _read_pieces(stream: Any, route: Route, timing: Timing, on_data: Callable[[], None]) -> ProviderAnswer:
-    """Read a `litellm.CustomStreamWrapper` by the lines that it reads, or by its `chunks`.
+def read_stored(body: bytes, request: Request, route: Route) -> ProviderAnswer:
+    """Read an answer of status 200 that was not streamed. Raises AttemptFailed where it is none."""
+    if direct_model(replace(request, stream=False), route):
+        return read_whole(body, route, read_answer)
+    return asyncio.run(_read_again(body, request, route))
 
-    The pieces that it yields always end in "stop".
-    """
-    lines, whole, like_openai = internals.raw_lines(stream), StreamedAnswer(), _like_openai(route)
-    async with aclosing(stream):
-        async for line in stream if lines is None else lines:
-            timing.first_byte = timing.first_byte or time.perf_counter()
-            on_data()
-            if lines is None:
-                if len(stream.chunks) > MOST_PIECES:
-                    break
-                continue
-            said = said_in(line.encode())
-            if said == END:
-                break
-            if said:
-                piece = json.loads(said)
-                require_no_failure(piece, during=MIDDLE)
-                if like_openai and "choices" in piece:
-                    whole.add(piece)
-                else:
-                    whole.add(internals.read_piece(stream, piece), piece)
-    if lines is not None:
-        return whole.answer()
+
+async def _read_again(body: bytes, request: Request, route: Route) -> ProviderAnswer:
+    async def send(asked: Asked) -> Answer:
+        return Answer(200, {"content-type": WHOLE}, body)
+
+    return await _answer_of(replace(request, stream=False), route, send)
+
+
+async def _answer_of(request: Request, route: Route, send: Send) -> ProviderAnswer:
+    load()
+    from evalake.models.carrier import Exchange, install
+
+    install()
+    internals.spare_bookkeeping()
+    exchange = Exchange(send, lambda body: _completed(body, _NEEDS.get(route.provider, {})))
+    Exchange.current.set(exchange)
+    response, error = None, None
+    try:
+        response = await load().acompletion(
+            model=route.model,
+            messages=messages_of(request, route.provider),
+            num_retries=0,
+            max_retries=0,
+            **route.arguments,
+            **{**({"stream": True, **STREAMED} if request.stream else {}), **request.parameters},
+        )
+        if isinstance(response, AsyncIterable):
+            await response.fetch_stream()  # else some are asked for with the first piece
+    except Exception as raised:  # LiteLLM may raise any exception
+        error = raised
+        if exchange.error is not None:
+            raise exchange.error from raised
+        if exchange.answer is None:
+            raise
+    finally:
+        Exchange.current.set(None)
+    answer = exchange.answer
+    if answer is None:
+        raise AttemptFailed("malformed_response", "LiteLLM answered without a request")
+    if not answer.is_ok:
+        raise failure_of(answer) from error
+    if not request.stream:
+        return read_whole(answer.body, route, lambda said: _read(said, response, failed=error is not None))
+    if answer.is_whole:
+        return await _read_again(answer.body, request, route)
+    return await _read_pieces(response, answer)
+
+
+def _completed(body: bytes, needs: Mapping[str, Any]) -> bytes:
+    """Add to an answer what LiteLLM's reader needs; an empty one stays unreadable."""
+    try:
+        said = json.loads(body) if needs else None
+    except (ValueError, RecursionError):
+        return body
+    missing = {name: each for name, each in needs.items() if isinstance(said, dict) and said and not said.get(name)}
+    return json.dumps({**said, **missing}).encode() if missing else body
+
+
+def _read(said: Any, response: Any, failed: bool) -> ProviderAnswer:
+    """Read an answer: in OpenAI's form as it is, any other as LiteLLM's object, held to what was stated."""
+    if failed or in_openai_form(said):
+        return read_answer(said)
+    return as_stated(read_answer(response), said)
+
+
+async def _read_pieces(stream: Any, answer: Answer) -> ProviderAnswer:
+    """Read a stream by its own pieces; those of another form than OpenAI's by LiteLLM's reader of a piece."""
+    if answer.kind != _BINARY:
+        return await read_stream(answer.body, internals.reader_of_pieces(stream))
+    whole = StreamedAnswer()
+    async for _ in stream:  # marks every end as "stop", unlike its `chunks`
+        if len(stream.chunks) > MOST_PIECES:
+            break
     for piece in stream.chunks:
+        require_no_failure(piece, during=MIDDLE)
         whole.add(piece)
     return _not_hidden(replace(whole.answer(), model=None))  # LiteLLM repeats the requested name there
 

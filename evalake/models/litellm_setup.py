@@ -21,6 +21,7 @@ def load() -> ModuleType:
         import litellm as module
     # A cancelled call leaves a coroutine that a helper thread has built for it
     warnings.filterwarnings("ignore", "coroutine '.*completion.*' was never awaited", RuntimeWarning)
+    warnings.filterwarnings("ignore", "Items? .* the `ReadOnly` qualifier", UserWarning)  # of its own classes
     litellm: Any = module
     litellm.telemetry = False
     litellm.suppress_debug_info = True
@@ -31,11 +32,3 @@ def load() -> ModuleType:
         for place in (logger, *logger.handlers):
             place.addFilter(RedactionFilter())
     return module
-
-
-async def warm_up() -> None:
-    """Make one call without a network, so that the first real call's latency is right."""
-    with warnings.catch_warnings(action="ignore"):
-        await load().acompletion(
-            model="openai/warm-up", messages=[{"role": "user", "content": ""}], mock_response="warm"
-        )

@@ -6,17 +6,26 @@ Both have the same names. An unreadable answer is a failure that quotes it (`fai
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from evalake.core.redaction import KnownKeys
 from evalake.models import litellm_internals as internals
 from evalake.models.cost import Tokens, cost_usd
-from evalake.models.failures import AttemptFailed, excerpt, stated_reason, value_of
+from evalake.models.failures import (
+    AttemptFailed,
+    classify_error,
+    excerpt,
+    first_of,
+    require_no_failure,
+    stated_reason,
+    value_of,
+)
 from evalake.models.request import Reply
 from evalake.models.routes import Route
 
+_LONGEST_SHOWN = 1000  # bytes of an answer that is not JSON
 _LARGEST_COUNT = 2**53 - 1  # of tokens; a larger count is unknown
 _ENDS = frozenset({"stop", "length", "content_filter", "tool_calls"})  # LiteLLM keeps these
 _STOPS = frozenset({"end_turn", "stop_sequence", "eos", "eos_token", "complete", "stop"})  # LiteLLM takes others for it
@@ -66,23 +75,44 @@ class ProviderAnswer:
     tokens: Tokens
 
 
-def read_answer(answer: Any, route: Route) -> ProviderAnswer:
+def read_whole(body: bytes, route: Route, read: Callable[[Any], ProviderAnswer]) -> ProviderAnswer:
+    """Read an answer of status 200 that was not streamed, by `read`. Raises AttemptFailed where it is none."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        words = excerpt(body[:_LONGEST_SHOWN].decode("utf-8", "replace")) or "nothing"
+        raise AttemptFailed("malformed_response", f"an answer of status 200 that is not JSON: {words}") from error
+    try:
+        require_no_failure(content)
+        return read(content)
+    except Exception as error:  # LiteLLM may raise any exception
+        usage = value_of(content, "usage")
+        cost = None if usage is None else cost_usd(route.model, read_tokens(usage), route.price)
+        if not isinstance(error, AttemptFailed):
+            raise AttemptFailed("malformed_response", classify_error(error).message, cost_usd=cost) from error
+        error.cost_usd = cost if error.cost_usd is None else error.cost_usd
+        raise
+
+
+def in_openai_form(answer: Any) -> bool:
+    """Tell whether an answer, or a piece of one, is an object with a list of choices."""
+    return isinstance(answer, Mapping) and isinstance(answer.get("choices"), list)
+
+
+def read_answer(answer: Any) -> ProviderAnswer:
     """Read JSON in OpenAI's form or a `litellm.ModelResponse`; raises AttemptFailed where it has no message."""
-    tokens = read_tokens(value_of(answer, "usage"))
-    choices = value_of(answer, "choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
+    first = first_of(answer, "choices")
     message = value_of(first, "message")
     if message is None or isinstance(message, str | int | float | list):
-        cost = cost_usd(route.model, tokens, route.price)
         words = "the reply holds no choice with a message"
         if isinstance(answer, Mapping):
             words = f"{words}: {excerpt(json.dumps(answer, ensure_ascii=False))}"
-        raise AttemptFailed("malformed_response", words, cost_usd=cost)
+        raise AttemptFailed("malformed_response", words)
     return ProviderAnswer(
         without_leading_thoughts(read_message(message)),
         finish_reason(value_of(first, "finish_reason")),
         value_of(answer, "model"),
-        tokens,
+        read_tokens(value_of(answer, "usage")),
     )
 
 
@@ -125,7 +155,8 @@ def as_stated(answered: ProviderAnswer, body: Any) -> ProviderAnswer:
     reason = answered.finish_reason
     if any(name in body for name in _LANGUAGES):
         reason = finish_reason(reason_of(reason, body))
-    return replace(answered, finish_reason=reason, tokens=only(answered.tokens, stated_counts(body)))
+    model = value_of(body, "model") or answered.model  # LiteLLM adds Ollama's name
+    return replace(answered, finish_reason=reason, model=model, tokens=only(answered.tokens, stated_counts(body)))
 
 
 def reason_of(read: Any, body: Any) -> Any:
@@ -172,23 +203,23 @@ def reply_of(answered: ProviderAnswer, route: Route, keys: KnownKeys) -> Reply:
     )
 
 
-def cost_of_unread(body: Any, route: Route) -> float | None:
-    """Compute the cost of an unreadable answer by its usage."""
-    usage = value_of(body, "usage")
-    return None if usage is None else cost_usd(route.model, read_tokens(usage), route.price)
-
-
 def read_tokens(usage: Any) -> Tokens:
     """Read the token counts of a usage block, under OpenAI's or Anthropic's names; other values are unknown."""
     given, made = (_first(usage, f"{name}_tokens_details") for name in ("prompt", "completion"))
     cached = _count(given, "cached_tokens")
     written = _count(given, "cache_creation_tokens")
     reasoning = _count(made, "reasoning_tokens")
+    reasoning = _count(usage, "reasoning_tokens") if reasoning is None else reasoning
+    given_tokens = _count(usage, "prompt_tokens", "input_tokens")
+    output = _count(usage, "completion_tokens", "output_tokens")
+    if given_tokens is not None and output is not None and reasoning:
+        counts_beside = _count(usage, "total_tokens") == given_tokens + output + reasoning  # xAI
+        output += reasoning if counts_beside else 0
     return Tokens(
-        _count(usage, "prompt_tokens", "input_tokens"),
-        _count(usage, "completion_tokens", "output_tokens"),
+        given_tokens,
+        output,
         _count(usage, "prompt_cache_hit_tokens", "cache_read_input_tokens") if cached is None else cached,
-        _count(usage, "reasoning_tokens") if reasoning is None else reasoning,
+        reasoning,
         _count(usage, "cache_creation_input_tokens") if written is None else written,
     )
 

@@ -2,25 +2,18 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from evalake.models import replies
-from evalake.models.failures import AttemptFailed, require_no_failure, value_of
+from evalake.models.failures import AttemptFailed, classify_error, require_no_failure, value_of
 
 LONGEST = 30  # the longest time of a streamed answer, as a multiple of the longest silence
 STREAMED: Mapping[str, Any] = {"stream_options": {"include_usage": True}}
 END = b"[DONE]"
 MIDDLE = "in the middle of the answer"
 MOST_PIECES = 2**18  # a model sends at most one piece for each token
-
-
-def tells_its_end(model: str) -> bool:
-    """Tell whether a stream that LiteLLM reads shows its end.
-
-    LiteLLM marks every piece of a Gemini stream as the end, and reads a lost connection as the end.
-    """
-    return "gemini" not in model.lower()
+PIECES_AT_ONCE = 64  # read before other tasks of the loop run
 
 
 class AnswerTimeout:
@@ -45,22 +38,39 @@ class AnswerTimeout:
         return f"no complete reply within {self._seconds * (LONGEST if self._stream else 1):g} seconds"
 
 
+async def read_stream(body: bytes, parse: Callable[[Any], Any] | None = None) -> replies.ProviderAnswer:
+    """Read a streamed answer; other tasks of the loop run in between. Raises AttemptFailed where it is none.
+
+    `parse` reads a piece in another form than OpenAI's as LiteLLM's object.
+    """
+    answer = StreamedAnswer()
+    try:
+        for number, piece in enumerate(read_events(body), start=1):
+            require_no_failure(piece, during=MIDDLE)
+            if parse is None or replies.in_openai_form(piece):
+                answer.add(piece)
+            else:
+                answer.add(parse(piece), piece)
+            if number % PIECES_AT_ONCE == 0:
+                await asyncio.sleep(0)
+    except AttemptFailed:
+        raise
+    except Exception as error:  # LiteLLM may raise any exception
+        raise AttemptFailed("malformed_response", classify_error(error).message) from error
+    return answer.answer()
+
+
 def read_events(body: bytes) -> Iterator[Any]:
     """Yield the JSON pieces of a stream: server-sent events, or lines as Ollama sends them.
 
     Raises ValueError for invalid JSON.
     """
     for line in body.splitlines():
-        said = said_in(line)
+        said = line.removeprefix(b"data:").strip() if line.startswith((b"data:", b"{")) else b""
         if said == END:
             return
         if said:
             yield json.loads(said)
-
-
-def said_in(line: bytes) -> bytes:
-    """Return the data of an event, or a line of JSON; empty for comments and other fields."""
-    return line.removeprefix(b"data:").strip() if line.startswith((b"data:", b"{")) else b""
 
 
 class StreamedAnswer:
@@ -81,12 +91,11 @@ class StreamedAnswer:
     def add(self, piece: Any, raw: Any = None) -> None:
         """Add a piece, with what LiteLLM has read it from, where it has.
 
-        Raises AttemptFailed where it reports a failure, or after MOST_PIECES pieces.
+        Raises AttemptFailed after MOST_PIECES pieces.
         """
         self._pieces += 1
         if self._pieces > MOST_PIECES:
             raise AttemptFailed("malformed_response", f"the reply came in more than {MOST_PIECES:,} pieces")
-        require_no_failure(piece if raw is None else raw, during=MIDDLE)
         if raw is not None:
             self._counted = (self._counted or set()) | replies.stated_counts(raw)
         self._model = value_of(piece, "model") or self._model

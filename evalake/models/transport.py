@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 LARGEST_REPLY = 32 * 2**20  # bytes, unpacked
 LARGEST_STREAM = 4 * LARGEST_REPLY  # a stream has some hundred bytes for each token
+WHOLE = "application/json"  # the content type of an answer that is not streamed
 _READ_AT_ONCE = 2**18
 
 
@@ -46,12 +47,36 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A request to a provider."""
+
+    address: str
+    headers: Mapping[str, str]  # with the key
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A server's answer, unpacked."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Mapping[str, str]  # found in any case
     body: bytes
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the status is a success; a redirect is none."""
+        return 200 <= self.status < 300
+
+    @property
+    def kind(self) -> str:
+        """The content type, without parameters."""
+        return self.headers.get("content-type", "").partition(";")[0].strip()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the answer is not streamed."""
+        return self.kind == WHOLE
 
 
 class Transport:
@@ -77,21 +102,17 @@ class Transport:
 
     async def post(
         self,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes,
+        asked: Asked,
         timing: Timing,
         on_data: Callable[[], None] = lambda: None,
         largest: int = LARGEST_REPLY,
     ) -> Answer:
-        """Send a body, read the whole answer, and fill in `timing`, even for a failure.
+        """Send a request, read the whole answer, and fill in `timing`, even for a failure.
 
         A redirect is an answer: following it would send the key to another address.
 
         Args:
-            url: The address.
-            headers: The headers, with the key.
-            body: The bytes to send.
+            asked: The request.
             timing: The times of this attempt.
             on_data: Called after each part of the answer.
             largest: The most bytes of an answer.
@@ -99,9 +120,17 @@ class Transport:
         Raises:
             AttemptFailed: The answer is larger. Network failures raise aiohttp's errors.
         """
+        from yarl import URL
+
+        url = asked.address
         timing.started = time.perf_counter()
         async with self._session.post(
-            url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy(url), trace_request_ctx=timing
+            URL(url, encoded=url.isascii()),  # some providers sign the address as it is written
+            data=asked.body,
+            headers=asked.headers,
+            allow_redirects=False,
+            proxy=self._proxy(url),
+            trace_request_ctx=timing,
         ) as response:
             on_data()
             answered = await _read(response, timing, on_data, largest)

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,12 +28,15 @@ class Recorder:
         self.status = 200
         self.body = b"{}"
         self.headers: Mapping[str, str] = {}
+        self.pause = 0.0
         self.sent: list[Sent] = []
 
-    def answer(self, body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
-        """Answer so from now on: bytes as they are, anything else as JSON."""
+    def answer(
+        self, body: Any, status: int = 200, headers: Mapping[str, str] | None = None, pause: float = 0.0
+    ) -> None:
+        """Answer so from now on: bytes as they are, anything else as JSON; with a pause of seconds after each event."""
         self.body = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.status, self.headers = status, headers or {}
+        self.status, self.headers, self.pause = status, headers or {}, pause
 
 
 @contextmanager
@@ -53,7 +57,11 @@ def recorder() -> Iterator[Recorder]:
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            for event in body.split(b"\n\n") if kept.pause else ():
+                self.wfile.write(event + b"\n\n")
+                time.sleep(kept.pause)
+            if not kept.pause:
+                self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""

@@ -29,6 +29,9 @@ class Case:
     reply: Mapping[str, Any]
     path: str = "/v1"
 
+    def __str__(self) -> str:
+        return self.model
+
     @property
     def pieces(self) -> tuple[Mapping[str, Any], ...]:
         """The same answer in pieces."""

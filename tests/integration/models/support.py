@@ -9,7 +9,8 @@ from evalake.models.client import Client
 from evalake.models.request import Failure, Request
 from tests.servers.model_server import ModelServer
 
-PROVIDERS = ("openai", "hosted_vllm")  # LiteLLM's two ways: the vendor's SDK, and its own HTTP client
+PROVIDERS = ("hosted_vllm", "deepinfra")  # asked directly, and by LiteLLM
+MODELS = ("hosted_vllm/m", "openai/m", "deepinfra/m")
 QUICK = 0.001  # seconds of backoff
 
 
@@ -21,8 +22,8 @@ def request(text: str, model: str = "hosted_vllm/m", **parameters: object) -> Re
 def configuration(server: ModelServer, *models: str, **limits: float) -> Configuration:
     """Models at the local server, all providers with the same limits."""
     return Configuration(
-        models={model: ModelOptions(api_base=server.api_base) for model in models or ("hosted_vllm/m", "openai/m")},
-        providers={provider: Limits.model_validate(limits) for provider in PROVIDERS},
+        models={model: ModelOptions(api_base=server.api_base) for model in models or MODELS},
+        providers={model.partition("/")[0]: Limits.model_validate(limits) for model in MODELS},
     )
 
 

@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 
 from evalake.core.configuration import Configuration, Limits, ModelOptions
-from evalake.core.errors import ConfigurationError
+from evalake.models import attempts
 from evalake.models.attempts import Outcome
 from evalake.models.client import Client
-from evalake.models.direct import PARAMETERS, SWITCH, switched_on
-from evalake.models.direct_models import DIRECT
+from evalake.models.direct import DIRECT, PARAMETERS, DirectCalls
 from evalake.models.endpoints import KEY_VARIABLES
 from evalake.models.request import Failure, Reply, Request
-from tests.integration.models.provider_answers import ALL, CASES, Case
+from evalake.models.routes import Route
+from tests.integration.models.provider_answers import CASES, Case
 from tests.integration.models.support import QUICK, answer
 from tests.servers.recorder import Recorder, Sent, recorder
 
 KEY = "a-key-of-nobody-0123456789"
+ALL = [case for provider in DIRECT for case in CASES[provider]]
 # What names the software that asks, and what belongs to the connection
 NOT_COMPARED = ("accept", "accept-encoding", "connection", "content-length", "host", "user-agent", "x-stainless-")
 
@@ -84,17 +85,11 @@ class Ways:
         """The outcomes of both ways where these pieces come, and what was sent was the same."""
         self.server.answer(self.case.stream(*pieces), headers={"Content-Type": "text/event-stream"})
         outcomes, sent = [], []
-        # LiteLLM's own stream of Gemini is not used: it does not tell when an answer is whole.
-        for client in (self.direct, self.direct if self.model.startswith("gemini") else self.litellm):
+        for client in (self.direct, self.litellm):
             self.server.sent.clear()
             _forget(client)
             outcomes.append(_untimed(answer(client, Request(self.model, CONVERSATION, parameters, stream=True))))
             sent.append([_compared(each) for each in self.server.sent])
-        for each in sent[1]:
-            if not (each.body.get("stream") or "alt=sse" in each.path):
-                each.body.pop(
-                    "stream_options", None
-                )  # which providers refuse where LiteLLM asks for no stream after all
         assert sent[0] == sent[1], parameters
         return outcomes[0], outcomes[1]
 
@@ -129,6 +124,13 @@ def _untimed(outcome: Outcome) -> Outcome:
     return replace(outcome, **nothing)
 
 
+class NoDirectCalls(DirectCalls):
+    """Leaves every call to `litellm.acompletion`."""
+
+    def model(self, request: Request, route: Route) -> None:
+        return None
+
+
 @pytest.fixture(scope="module", params=ALL, ids=[case.model for case in ALL])
 def two_clients(request: pytest.FixtureRequest) -> Iterator[Ways]:
     """Two clients that have called before, one for each way."""
@@ -143,9 +145,9 @@ def two_clients(request: pytest.FixtureRequest) -> Iterator[Ways]:
             providers={case.model.partition("/")[0]: Limits(attempts=1, timeout_seconds=20, breaker_failures=1000)},
         )
         with Client(configuration, QUICK) as direct, Client(configuration, QUICK) as litellm:
-            patch.setenv(SWITCH, "0")
-            answer(litellm, Request(case.model, MESSAGES[0], {"user": "warm"}))
-            patch.setenv(SWITCH, "1")
+            with patch.context() as without:
+                without.setattr(attempts, "DirectCalls", NoDirectCalls)
+                answer(litellm, Request(case.model, MESSAGES[0], {"user": "warm"}))
             answer(direct, Request(case.model, MESSAGES[0], {"user": "warm"}))
             yield Ways(server, direct, litellm, case)
 
@@ -158,8 +160,7 @@ def ways(two_clients: Ways) -> Ways:
     return two_clients
 
 
-def test_every_provider_of_the_table_is_held_to_it() -> None:
-    assert CASES.keys() == DIRECT.keys()
+def test_every_parameter_of_direct_calls_is_held_to_it() -> None:
     assert {name for parameters in SETS for name in parameters} == PARAMETERS
 
 
@@ -191,25 +192,20 @@ UNREADABLE = (b"", b"<html>Bad gateway</html>", b"\xff\xfe{not json", b"[1, 2]",
 def test_errors_are_the_same_errors(ways: Ways) -> None:
     for number, (status, words, headers) in enumerate(ERRORS):
         error = {"type": "some_error", "message": words, "code": status}
-        body = words if ways.model.startswith("ollama") else error
-        ways.server.answer({"type": "error", "error": body}, status, headers)
+        ways.server.answer({"type": "error", "error": error}, status, headers)
         # A model that refused once for good is not asked again, so each error has clients of its own.
         _forget(ways.direct)
         _forget(ways.litellm)
         assert ways.both((({"role": "user", "content": f"error {number}"},), {})) == 1
 
 
-def test_what_cannot_be_read_is_a_malformed_response_or_what_it_is_in_both(ways: Ways) -> None:
+def test_what_cannot_be_read_is_a_malformed_response_in_both(ways: Ways) -> None:
     for body in UNREADABLE:
         ways.server.answer(body)
-        direct, litellm = (
-            _untimed(answer(each, Request(ways.model, MESSAGES[0], {}))) for each in (ways.direct, ways.litellm)
-        )
-        if isinstance(litellm, Failure):  # LiteLLM takes some of Gemini's for a bad request, which no retry would mend
-            assert isinstance(direct, Failure), body
-            assert direct.kind == "malformed_response", body
-        else:
-            assert direct == litellm, body
+        for client in (ways.direct, ways.litellm):
+            outcome = answer(client, Request(ways.model, MESSAGES[0], {}))
+            assert isinstance(outcome, Failure), body
+            assert outcome.kind == "malformed_response", body
 
 
 def test_an_answer_in_pieces_is_the_answer_at_once_in_both_ways(ways: Ways) -> None:
@@ -221,9 +217,7 @@ def test_an_answer_in_pieces_is_the_answer_at_once_in_both_ways(ways: Ways) -> N
             assert parameters
             continue
         assert isinstance(litellm, Reply), parameters
-        # LiteLLM's own stream does not tell what answered, and loses the reasoning of some.
-        untold: dict[str, Any] = {"model_reported": None, "reasoning": None}
-        assert replace(direct, **untold) == replace(litellm, **untold), parameters
+        assert direct == litellm, parameters
         if not parameters:
             assert direct == at_once
 
@@ -236,12 +230,9 @@ def test_a_stream_that_ends_before_the_answer_does_is_no_reply(ways: Ways) -> No
 
 def test_an_error_in_a_stream_is_the_provider_s(ways: Ways) -> None:
     error = {"type": "error", "error": {"type": "api_error", "message": "the engine stopped", "code": 503}}
-    direct, litellm = ways.streamed(*ways.case.pieces[:1], error, parameters={})
-    assert isinstance(direct, Failure)
-    assert isinstance(litellm, Failure)
-    assert (direct.kind, direct.message) == ("server", "in the middle of the answer: the engine stopped")
-    if not ways.model.startswith("ollama"):  # of whose errors LiteLLM makes bad requests
-        assert litellm.kind == "server"
+    for outcome in ways.streamed(*ways.case.pieces[:1], error, parameters={}):
+        assert isinstance(outcome, Failure)
+        assert (outcome.kind, outcome.message) == ("server", "in the middle of the answer: the engine stopped")
 
 
 def test_the_beginning_of_a_conversation_is_marked_for_claude_alone_and_alike_in_both_ways(ways: Ways) -> None:
@@ -270,10 +261,3 @@ def test_a_provider_that_answers_at_once_is_read_as_it_answers(ways: Ways) -> No
 def _forget(client: Client) -> None:
     assert client._caller is not None
     client._caller.stopped.clear()
-
-
-@pytest.mark.parametrize("value", ["2", "yes"])
-def test_the_switch_is_on_or_off(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    monkeypatch.setenv(SWITCH, value)
-    with pytest.raises(ConfigurationError, match=SWITCH):
-        switched_on()

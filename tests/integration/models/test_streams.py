@@ -8,17 +8,10 @@ from evalake.core.configuration import Configuration
 from evalake.models import streams
 from evalake.models.attempts import Outcome
 from evalake.models.client import Client
-from evalake.models.direct import SWITCH
 from evalake.models.request import Failure, Reply, Request
 from evalake.models.streams import read_events
 from tests.integration.models.support import PROVIDERS, QUICK, answer, configuration
 from tests.servers.model_server import ModelServer
-
-
-@pytest.fixture(params=["1", "0"], ids=["direct", "litellm"], autouse=True)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv(SWITCH, request.param)
-    return str(request.param)
 
 
 @pytest.fixture(params=PROVIDERS)
@@ -79,13 +72,12 @@ def test_the_same_answer_at_once_has_only_so_long(model_server: ModelServer, mod
 
 
 @pytest.mark.parametrize("fault", ["hang", "stream_silent"])
-def test_silence_is_a_timeout(model_server: ModelServer, model: str, fault: str, way: str) -> None:
+def test_silence_is_a_timeout(model_server: ModelServer, model: str, fault: str) -> None:
     model_server.rule(contains="judge", faults=[{"kind": fault, "times": 0}])
     outcome = ask(configuration(model_server, timeout_seconds=0.5, attempts=2), model)
     assert failed(outcome) == ("timeout", 2)
-    if way == "1":  # LiteLLM's own timeout may come first
-        assert isinstance(outcome, Failure)
-        assert outcome.message == "no data for 0.5 seconds"
+    assert isinstance(outcome, Failure)
+    assert outcome.message == "no data for 0.5 seconds"
 
 
 @pytest.mark.parametrize("fault", ["stream_endless", "slow_drip"])
@@ -101,10 +93,9 @@ def test_what_drips_without_end_is_a_timeout(
 
 
 def test_more_pieces_than_a_model_writes_are_no_reply(
-    model_server: ModelServer, model: str, way: str, monkeypatch: pytest.MonkeyPatch
+    model_server: ModelServer, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "MOST_PIECES", 100)
-    monkeypatch.setattr("evalake.models.litellm_calls.MOST_PIECES", 100)
     model_server.rule(contains="judge", reply="x" * 200, pieces=200)
     assert failed(ask(configuration(model_server, attempts=1), model)) == ("malformed_response", 1)
 

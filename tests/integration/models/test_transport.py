@@ -10,7 +10,7 @@ import pytest
 from evalake.models.client import Client
 from evalake.models.failures import AttemptFailed
 from evalake.models.request import Failure
-from evalake.models.transport import Answer, Timing, Transport
+from evalake.models.transport import Answer, Asked, Timing, Transport
 from tests.integration.models.support import PROVIDERS, QUICK, answer, answers, configuration, request
 from tests.servers.model_server import ModelServer
 from tests.servers.recorder import recorder
@@ -35,7 +35,7 @@ def test_replies_larger_than_any_model_writes_are_cut_off_and_not_kept(
 async def _post(address: str, path: str = "/v1", **more: Any) -> tuple[Answer, Timing]:
     transport, timing = Transport(), Timing()
     try:
-        return await transport.post(f"{address}{path}", {"X-Key": "k"}, b"{}", timing, **more), timing
+        return await transport.post(Asked(f"{address}{path}", {"X-Key": "k"}, b"{}"), timing, **more), timing
     finally:
         await transport.close()
 

@@ -7,7 +7,6 @@ import pytest
 
 from evalake.models.attempts import Outcome
 from evalake.models.client import Client
-from evalake.models.direct import SWITCH
 from evalake.models.failures import AttemptFailed, require_no_failure
 from evalake.models.request import Failure, Reply
 from tests.integration.models.support import PROVIDERS, QUICK, answer, configuration, request
@@ -30,12 +29,6 @@ def body(*choices: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
     return {**base, "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}, **fields}
 
 
-@pytest.fixture(params=["1", "0"], ids=["direct", "litellm"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv(SWITCH, request.param)
-    return str(request.param)
-
-
 def ask(server: ModelServer, provider: str, said: Any, attempts: int = 2) -> Outcome:
     server.rule(contains="asked", faults=[{"kind": "body", "body": said, "times": 0}])
     with Client(configuration(server, attempts=attempts), backoff_seconds=QUICK) as client:
@@ -55,7 +48,6 @@ FAILED = {
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize(("said", "kind"), FAILED.values(), ids=FAILED)
-@pytest.mark.usefixtures("way")
 def test_a_failure_inside_200_is_tried_again_and_given_up(
     model_server: ModelServer, provider: str, said: Any, kind: str
 ) -> None:
