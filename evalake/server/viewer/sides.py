@@ -101,14 +101,15 @@ def sides_page(lake: Lake, wanted: WantedSides) -> SidesPage:
 
 
 def _letters(whole: pl.DataFrame, judge: str | None, count: int) -> list[str]:
-    """Give the sides letters as a ranking does; the first letters go to the highest values."""
+    """Give the sides letters as a ranking does, the first to the highest values; a dash where the value is unknown."""
     rows = whole.filter(pl.col("judge").eq_missing(judge)).to_dicts()
     compared = adjusted_pairs([(str(row["i"]), str(row["j"]), row) for row in rows])
     apart = {frozenset((each.first, each.second)) for each in compared if each.apart}
     values = {row["i"]: row["value_a"] for row in rows} | {row["j"]: row["value_b"] for row in rows}
-    ranked = sorted(range(count), key=lambda side: (-(values.get(side) or 0.0), side))
+    known = {side: value for side, value in values.items() if value is not None}
+    ranked = sorted(known, key=lambda side: (-known[side], side))
     of_side = letters([str(side) for side in ranked], apart)
-    return [of_side[str(side)] for side in range(count)]
+    return [of_side.get(str(side), "\N{EN DASH}") for side in range(count)]
 
 
 def _is_significant(row: dict[str, object]) -> bool:
