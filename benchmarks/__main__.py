@@ -14,7 +14,7 @@ from benchmarks.measure import Measure, say
 # Each is a module of this package that prints its measures; add one here, and it is run.
 BENCHMARKS = (
     *("planning", "queries", "writers", "rerun", "throughput", "latency", "workers", "memory", "start_up"),
-    *("scoring", "kills", "judged", "items"),
+    *("scoring", "kills", "judged", "items", "readers"),
 )
 
 # What runs only where it is named, since it takes a quarter of an hour; the last two are held to no bound of speed.

@@ -43,7 +43,7 @@ def main() -> None:
         lake = Lake(str(place / "lake"))
         say(f"making a run of {SAMPLES_IN_ALL:,} samples")
         run_id = _fill(lake, place)
-        with _viewer(lake, place) as (address, process):
+        with viewer(lake) as (address, process):
             items = f"{address}/api/v1/runs/{run_id}/items"
             opened = _seconds(items, {}, SAMPLES_IN_ALL)
             page = median(_seconds(items, {}, SAMPLES_IN_ALL) for _ in range(ROUNDS))
@@ -125,7 +125,8 @@ def _say_size(lake: Lake, contract: Contract) -> None:
 
 
 @contextmanager
-def _viewer(lake: Lake, place: Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+def viewer(lake: Lake) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """Serve the viewer of a lake; yields its address and its process."""
     command = [sys.executable, "-m", "evalake.cli", "view", "--no-token", "--lake", lake.uri, "--port", "0"]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     try:

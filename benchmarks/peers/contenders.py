@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks import bare_loop
 from benchmarks.command import Ended
@@ -74,16 +75,16 @@ class Promptfoo:
 
     def run(self, place: Path, asked: Asked) -> Ended:
         """Ask the prompts that its cache in `place` does not hold; files that it keeps stay there."""
-        prompt, settings = _promptfoo_files(asked)
+        prompt, settings = promptfoo_files(asked)
         (place / "prompt.json").write_text(json.dumps(prompt))
         (place / "settings.json").write_text(json.dumps(settings))
         words = [*self._program, "eval", "--config", "settings.json", "--max-concurrency", str(CONCURRENCY)]
         words += ["--no-table", "--no-progress-bar", "--no-share"]
-        return command(words, place, {**_QUIET, "HOME": str(place), "PROMPTFOO_CONFIG_DIR": str(place / "state")})
+        return command(words, place, {**QUIET, "HOME": str(place), "PROMPTFOO_CONFIG_DIR": str(place / "state")})
 
 
 # No telemetry, no sharing, and no search for a newer version.
-_QUIET = {
+QUIET = {
     "PROMPTFOO_DISABLE_TELEMETRY": "1",
     "PROMPTFOO_DISABLE_UPDATE": "1",
     "PROMPTFOO_DISABLE_REMOTE_GENERATION": "1",
@@ -91,7 +92,7 @@ _QUIET = {
 }
 
 
-def _promptfoo_files(asked: Asked) -> tuple[object, object]:
+def promptfoo_files(asked: Asked) -> tuple[object, dict[str, Any]]:
     """Build a prompt whose messages are variables, and settings with a test for each request."""
     conversations = [json.loads(line) for line in asked.prompts.read_text().splitlines()]
     prompt = [{"role": message["role"], "content": f"{{{{m{n}}}}}"} for n, message in enumerate(conversations[0])]

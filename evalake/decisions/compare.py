@@ -12,7 +12,7 @@ from evalake.contracts.tables import RUN_ITEMS, RUNS, SNAPSHOTS
 from evalake.core.errors import EvalakeError, UsageError, did_you_mean
 from evalake.metrics.compare import compare
 from evalake.metrics.compute import Metric, definition_hash
-from evalake.metrics.limits import Answered, adjusted, bounds_of_difference
+from evalake.metrics.limits import Answered, adjusted, bounds_of_differences
 from evalake.sdk import Options, Suite
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import find_snapshot
@@ -57,6 +57,7 @@ class Comparison:
     """The rows (`FIELDS`), headline metrics first, and what a reader must know of them."""
 
     suite: Suite
+    sides: tuple[Side, Side]
     rows: pl.DataFrame
     forced: Sequence[str]
     """Why the two do not compare, where they are compared by force."""
@@ -151,7 +152,7 @@ def compare_found(
     rows = pl.concat(parts)
     if rows.is_empty():
         raise NotComparableError(f"{a} and {b} share no sample: nothing can be paired")
-    return Comparison(suite, _in_order(rows, suite), warnings, (*dict.fromkeys(notes), *_marked(rows)))
+    return Comparison(suite, (first, second), _in_order(rows, suite), warnings, (*dict.fromkeys(notes), *_marked(rows)))
 
 
 def _marked(rows: pl.DataFrame) -> list[str]:
@@ -209,17 +210,19 @@ class _Lacks:
 
 def _bounded(rows: pl.DataFrame, metrics: Mapping[str, Metric], sides: Sequence[_Lacks]) -> pl.DataFrame:
     """Add to compared rows the shares that are missing, and the differences at the worst and the best case."""
-    more = []
-    known = {judge: [side.answered(judge) for side in sides] for judge in rows["judge"].unique()}
-    for row in rows.iter_rows(named=True):
-        shares = [side.share(row["judge"]) for side in sides]
-        where = None if row["slice"] == "all" else pl.col(row["slice"]).cast(pl.String) == row["slice_value"]
-        metric = replace(metrics[row["metric"]], slices=("all",))
-        first, second = known[row["judge"]]
-        ends = bounds_of_difference(row["difference"], metric, first, second, where=where)
-        more.append((*shares, *ends))
-    names = ("missing_a", "missing_b", "bound_low", "bound_high")
-    return rows.hstack(pl.DataFrame(more, schema=dict.fromkeys(names, pl.Float64()), orient="row"))
+    parts = []
+    for (judge, name, value), part in rows.with_row_index("row").group_by(
+        "judge", "slice", "slice_value", maintain_order=True
+    ):
+        where = None if name == "all" else pl.col(str(name)).cast(pl.String) == value
+        measured = [replace(metrics[each], slices=("all",)) for each in part["metric"]]
+        known = [side.answered(judge) for side in sides]
+        ends = bounds_of_differences(part["difference"].to_list(), measured, *known, where=where)
+        low, high = (pl.Series([end[place] for end in ends], dtype=pl.Float64) for place in (0, 1))
+        missing_a, missing_b = (pl.lit(side.share(judge), pl.Float64) for side in sides)
+        more = {"missing_a": missing_a, "missing_b": missing_b, "bound_low": low, "bound_high": high}
+        parts.append(part.with_columns(**more))
+    return pl.concat(parts).sort("row").drop("row") if parts else rows
 
 
 def _metrics(suite: Suite, side: Side, names: Sequence[str] | None) -> tuple[Metric, ...]:

@@ -24,6 +24,7 @@ from evalake.suites.registry import suite_names
 from evalake.tasks.coverage import missing_shares
 
 _NAMES = ("suite", "model", "judge", "metric", "slice", "slice_value")
+_TELLING = (*_NAMES, "definition_hash", "scorer_version", "origin", "parameters")
 _PANEL = re.compile("^panel:(dawid_skene:)?")
 _HASH = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{56}\b")
 _KEPT_STEPS = 2000
@@ -93,10 +94,15 @@ def trend(lake: Lake, values: pl.DataFrame) -> Trend:
     """
     criteria, moves = _criteria(lake), _moves(lake)
     series, texts = [], {}
+    series_of: dict[tuple[Any, ...], str] = {}  # most values of a series differ in nothing of this
     for row in values.iter_rows(named=True):
-        conditions = _conditions(row, criteria, moves)
-        series.append(content_hash([[row[name] for name in _NAMES], conditions])[:16])
-        texts[series[-1]] = {name: _text(value) for name, value in conditions.items()}
+        of_judge = criteria.get((row["snapshot_id"], row["judge"])), _judge_version(row, moves)
+        told = (*(row[name] for name in _TELLING), row["dataset_versions"] or row["run_id"], str(of_judge))
+        if told not in series_of:
+            conditions = _conditions(row, *of_judge)
+            series_of[told] = content_hash([[row[name] for name in _NAMES], conditions])[:16]
+            texts[series_of[told]] = {name: _text(value) for name, value in conditions.items()}
+        series.append(series_of[told])
     placed = values.with_columns(series=pl.Series(series, dtype=pl.String), place=pl.int_range(pl.len()))
     known = placed.filter(pl.col("value").is_not_null())
     before = known.sort(pl.coalesce("started_at", "created_at"), "created_at", "snapshot_id").select(
@@ -181,7 +187,7 @@ def step(lake: Lake, snapshot_id: str, previous_id: str, model: str, metric: str
     return tuple(map(left_open, compare_found(lake, new, old, (metric,)).rows.iter_rows(named=True)))
 
 
-def _conditions(row: Values, criteria: Mapping[tuple[str, str | None], list[str]], moves: Moves) -> dict[str, Any]:
+def _conditions(row: Values, criteria: Sequence[str] | None, judge_version: int | None) -> dict[str, Any]:
     given = json.loads(row["parameters"] or "{}")
     asked = given.get("request_parameters") or {}
     return {
@@ -194,8 +200,8 @@ def _conditions(row: Values, criteria: Mapping[tuple[str, str | None], list[str]
         "prompt types": sorted(given.get("prompts") or given.get("prompt_types") or ()),
         "replicates": given.get("replicates"),
         "request parameters": [asked[name] for name in (row["model"], row["judge"]) if name in asked],
-        "criteria": criteria.get((row["snapshot_id"], row["judge"])),
-        "judge version": _judge_version(row, moves),
+        "criteria": criteria,
+        "judge version": judge_version,
     }
 
 

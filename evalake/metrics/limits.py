@@ -163,11 +163,16 @@ def bounds(frame: pl.DataFrame, metric: Metric, missing: int, opened: pl.DataFra
         known one; for composites what extremes of their parts would; the quantity's whole range for other statistics
         that have one; None where it has no range.
     """
-    inputs = Inputs.read(frame.lazy(), [metric], (), None)
+    return _every_bounds(frame, [metric], (missing, opened))[0]
+
+
+def _every_bounds(frame: pl.DataFrame, metrics: Sequence[Metric], unknown: Unknown) -> list[Bounds | None]:
+    """Compute the bounds of several metrics, reading their inputs once."""
+    inputs = Inputs.read(frame.lazy(), metrics, (), None)
     columns = Columns(inputs.frame)
-    slicing = Slicing.of(columns, "all", ())
-    view = View(columns, Units.of(slicing.group, 1, inputs.cluster), inputs.columns[0])
-    return _bounds(metric.estimator, view, (missing, opened), frame)
+    units = Units.of(Slicing.of(columns, "all", ()).group, 1, inputs.cluster)
+    views = (View(columns, units, named) for named in inputs.columns)
+    return [_bounds(each.estimator, view, unknown, frame) for each, view in zip(metrics, views, strict=True)]
 
 
 def open_bounds(frame: pl.DataFrame, metric: Metric, unknown: Unknown) -> Bounds | None:
@@ -297,33 +302,43 @@ class Answered:
         """List the samples that were asked."""
         return {*self.rows[pair], *self.gone}
 
-    def bounds(self, metric: Metric) -> Bounds | None:
-        """Compute the lowest and highest value; None where nothing bounds it."""
-        if not self.is_whole(metric):
-            return None if self.rows.is_empty() else bounds(self.rows, metric, len(self.gone), self.opened)
-        value = measure(self.rows, [metric], groups=())["value"].to_list()
-        return (value[0], value[0]) if value and value[0] is not None else None
+    def bounds(self, metrics: Sequence[Metric]) -> list[Bounds | None]:
+        """Compute the lowest and highest value of each metric; None where nothing bounds it."""
+        whole = [each for each in metrics if self.is_whole(each)]
+        others = [each for each in metrics if each not in whole]
+        known = measure(self.rows, whole, groups=()).select("metric", "value").iter_rows() if whole else ()
+        found = {name: (value, value) for name, value in known if value is not None}
+        if others and not self.rows.is_empty():
+            ends = _every_bounds(self.rows, others, (len(self.gone), self.opened))
+            found |= {each.name: end for each, end in zip(others, ends, strict=True) if end is not None}
+        return [found.get(each.name) for each in metrics]
 
 
-def bounds_of_difference(
-    difference: float | None,
-    metric: Metric,
+def bounds_of_differences(
+    differences: Sequence[float | None],
+    metrics: Sequence[Metric],
     first: Answered,
     second: Answered,
     pair: str = "sample_hash",
     where: pl.Expr | None = None,
-) -> Ends:
-    """Compute the lowest and highest difference on the samples that both were asked, whatever is missing.
+) -> list[Ends]:
+    """Compute the lowest and highest difference in each metric on samples that both were asked, whatever is missing.
 
     It is the difference itself where nothing is missing, none where nothing bounds it. `where` is a slice.
     """
-    if difference is None or (first.is_whole(metric) and second.is_whole(metric)):
-        return difference, difference
+    is_open = [not (first.is_whole(each) and second.is_whole(each)) for each in metrics]
+    if not any(is_open):
+        return [(each, each) for each in differences]
     both = first.samples(pair) & second.samples(pair)
-    a, b = (side.among(both, pair, where).bounds(metric) for side in (first, second))
-    if a is None or b is None:
-        return None, None
-    return min(difference, a[0] - b[1]), max(difference, a[1] - b[0])
+    ends = zip(*(side.among(both, pair, where).bounds(metrics) for side in (first, second)), strict=True)
+    return [
+        _ends(difference, a, b) if opened and difference is not None else (difference, difference)
+        for difference, opened, (a, b) in zip(differences, is_open, ends, strict=True)
+    ]
+
+
+def _ends(difference: float, a: Bounds | None, b: Bounds | None) -> Ends:
+    return (None, None) if a is None or b is None else (min(difference, a[0] - b[1]), max(difference, a[1] - b[0]))
 
 
 def left_open(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from evalake.metrics.agreement import BY_DAWID_SKENE
 from evalake.metrics.compare import DRAWS, SIGNIFICANT_BELOW, compare, holm
 from evalake.metrics.compute import Metric
 from evalake.metrics.corrected import Corrected, implied_p, with_corrections
-from evalake.metrics.limits import ERROR, Answered, Bounds, Ends, bounds_of_difference, left_open
+from evalake.metrics.limits import ERROR, Answered, Bounds, Ends, bounds_of_differences, left_open
 
 # Decide whether a value reaches a target, as far as its interval tells: PASS, FAIL, or UNDECIDED.
 
@@ -281,7 +281,7 @@ def compare_all(
         rows = compare(of_model[first], of_model[second], [metric], cluster="cluster", pair="sample_hash", draws=draws)
         for row in rows.filter(pl.col("slice") == "all").iter_rows(named=True):
             one, other = (known(model, row["judge"]) for model in (first, second))
-            ends = bounds_of_difference(row["difference"], plain, one, other)
+            (ends,) = bounds_of_differences([row["difference"]], [plain], one, other)
             row |= dict(zip(("bound_low", "bound_high"), ends, strict=True))
             row = with_corrections(row, *(corrected.get((model, row["judge"])) for model in (first, second)))
             compared.setdefault(row["judge"], []).append((first, second, row))

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
-from polars import scan_delta
+from polars import col, scan_delta
 from polars.exceptions import PolarsError
 
 from evalake.contracts.contract import Contract
@@ -203,7 +203,11 @@ def _suites_in(lake: Lake) -> frozenset[str]:
     """List the suites of the lake's runs; none of a table that cannot be read: whoever reads it says why."""
     try:
         table = lake.find(RUNS.table)
-        return frozenset() if table is None else frozenset(scan_delta(table).select("suite").collect()["suite"])
+        return (
+            frozenset()
+            if table is None
+            else frozenset(scan_delta(table).select(col("suite").unique()).collect()["suite"])
+        )
     except (LakeError, OSError, PolarsError) as error:
         logger.debug("%s", error)
         return frozenset()

@@ -32,21 +32,22 @@ def new_application(settings: Settings, bound: str, **described: Any) -> FastAPI
     return app
 
 
-def _indexes(connection: HTTPConnection) -> RunIndexes:
+async def _indexes(connection: HTTPConnection) -> RunIndexes:
     indexes: RunIndexes = connection.app.state.run_indexes
     return indexes
 
 
-def _answers(connection: HTTPConnection) -> Answers:
+async def _answers(connection: HTTPConnection) -> Answers:
     found: Answers = connection.app.state.answers
     return found
 
 
-def _lake(connection: HTTPConnection) -> Lake:
-    return _indexes(connection).lake
+async def _lake(connection: HTTPConnection) -> Lake:
+    indexes: RunIndexes = connection.app.state.run_indexes
+    return indexes.lake
 
 
-def _configuration(connection: HTTPConnection) -> Configuration:
+async def _configuration(connection: HTTPConnection) -> Configuration:
     found: Configuration = connection.app.state.configuration
     return found
 

@@ -30,7 +30,7 @@ def create_viewer(settings: Settings, bound: str = "127.0.0.1") -> FastAPI:
         app.include_router(grading.writing(settings, Hosts(bound, settings.configuration.service.allowed_hosts)))
 
     @app.get("/api/v1/status")
-    def read_status(request: Request) -> dict[str, str | bool | None]:
+    async def read_status(request: Request) -> dict[str, str | bool | None]:
         """Read the version, and who is asking."""
         return {
             "version": CODE_VERSION,

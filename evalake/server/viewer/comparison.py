@@ -160,11 +160,10 @@ def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
             force=wanted.force,
             corrected=wanted.corrected,
         )
-        sides = find_sides(lake, (wanted.a, wanted.b), wanted.run, wanted.tag)
     rows = [plain(row) for row in compared.rows.iter_rows(named=True)]
     return ComparisonView(
         suite=compared.suite.name,
-        sides=[side_view(side) for side in sides],
+        sides=[side_view(side) for side in compared.sides],
         markdown=markdown_of(compared.rows, compared.remarks),
         headline=list(compared.suite.metrics.headline),
         rows=rows,

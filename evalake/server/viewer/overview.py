@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from evalake.core.errors import EvalakeError
 from evalake.decisions.trend import WATCHED, step, trend
+from evalake.sdk import Suite
 from evalake.server.scoring.views import Micros, micros
 from evalake.server.viewer.run_list import datasets_of
 from evalake.storage.lake import Lake
@@ -117,7 +118,8 @@ def metric_history(
     snapshots = lake.frame(SNAPSHOTS).select(*_OF_SNAPSHOT)
     values = lake.frame(METRIC_SNAPSHOTS).drop("run_id", "measured_at")  # older rows have neither; snapshots do
     known = values.select("suite", "metric", "slice").unique().collect()
-    wanted = list(metrics) or [name for each in suite_names(lake) for name in find_suite(each, lake).metrics.headline]
+    suites = [find_suite(name, lake) for name in suite_names(lake)]
+    wanted = list(metrics) or [name for each in suites for name in each.metrics.headline]
     values = values.filter(pl.col("metric").is_in(wanted) & (pl.col("slice") == slice_))
     if suite is not None:
         values = values.filter(pl.col("suite") == suite)
@@ -130,7 +132,7 @@ def metric_history(
     points = values.join(snapshots, on="snapshot_id").sort("created_at", "row_key").collect()
     joined = trend(lake, points)
     return Metrics(
-        suites=[_suite(lake, name, known.filter(suite=name)) for name in suite_names(lake)],
+        suites=[_suite(each, known.filter(suite=each.name)) for each in suites],
         points=[_point(row) for row in joined.values.tail(MOST_POINTS).iter_rows(named=True)],
         series={name: dict(conditions) for name, conditions in joined.conditions.items()},
         changes=[
@@ -173,10 +175,9 @@ def _step(point: Point, rows: Sequence[Mapping[str, Any]], message: str | None) 
     return StepView(**{**point.model_dump(), **fields, "message": nothing})
 
 
-def _suite(lake: Lake, name: str, known: pl.DataFrame) -> SuiteView:
-    suite = find_suite(name, lake)
+def _suite(suite: Suite, known: pl.DataFrame) -> SuiteView:
     return SuiteView(
-        name=name,
+        name=suite.name,
         title=suite.title,
         headline=list(suite.metrics.headline),
         metrics=sorted(set(known["metric"])),

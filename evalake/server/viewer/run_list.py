@@ -4,9 +4,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import lru_cache
+from threading import Condition
 from typing import Any, Literal
 
 import polars as pl
+from cachetools import LRUCache, cached
 from pydantic import BaseModel, Field
 
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUNS
@@ -135,17 +137,17 @@ class RunPage(BaseModel):
 
 def run_page(lake: Lake, wanted: WantedRuns) -> RunPage:
     """Build one page of the runs that are wanted."""
-    every = with_state(lake, _every_run(lake, *_versions(lake)).lazy())
-    tags = every.select(pl.col("tags").explode().drop_nulls().unique().sort()).collect().to_series().to_list()
+    every, tags = _every_run(lake, *_versions(lake))
     column, largest_first = SORTS[wanted.sort]
     runs = (
-        _chosen(tagged(every, wanted.tag), wanted)
+        _chosen(tagged(with_state(lake, every.lazy()), wanted.tag), wanted)
         .sort(column, "started_at", descending=[largest_first, True], nulls_last=True)
         .collect()
     )
     here = runs.slice((wanted.page - 1) * wanted.page_size, wanted.page_size)
+    values = _values(every, here)
     return RunPage(
-        runs=[_listed(row) for row in here.iter_rows(named=True)],
+        runs=[_listed(row, values.get((row["order"], row["model"]))) for row in here.iter_rows(named=True)],
         tags=tags,
         page=wanted.page,
         page_size=wanted.page_size,
@@ -187,27 +189,29 @@ def _versions(lake: Lake) -> tuple[int | None, ...]:
     return tuple(lake.version(contract) for contract in (RUNS, METRIC_SNAPSHOTS, RUN_COVERAGE))
 
 
-@lru_cache(maxsize=4)  # 50,000 runs take a second to read and join, and every reader of the page asks for them
-def _every_run(lake: Lake, runs: int | None, snapshots: int | None, coverage: int | None) -> pl.DataFrame:
-    """Read all runs with their headline, share of missing items, and the order that they carry out."""
+@cached(LRUCache(4), condition=Condition())  # every reader asks for them; one of them reads
+def _every_run(
+    lake: Lake, runs: int | None, snapshots: int | None, coverage: int | None
+) -> tuple[pl.DataFrame, list[str]]:
+    """Read all runs, oldest first, with headline, share of missing items, and order; and list their tags."""
     values, missing = _headlines(lake, snapshots, coverage), _missing(lake, coverage)
     told = with_labels(lake.frame(RUNS, runs) if runs is not None else lake.frame(RUNS))
     told = told.join(values, on="snapshot_id", how="left").join(missing, on="run_id", how="left")
     rerun = (pl.col("calls_made") == 0) & (pl.col("rows_landed") == 0) & (pl.col("state") == "completed")
     rows = told.with_columns(rerun=rerun & (pl.col("origin") == "run")).sort("started_at").collect()
-    orders = [_order(*row) for row in rows.select("suite", "dataset_versions", "parameters").iter_rows()]
-    earlier: dict[tuple[str, str | None], list[float]] = {}
-    before = []
-    for order, (model, value) in zip(orders, rows.select("model", "value").iter_rows(), strict=True):
-        so_far = earlier.setdefault((order, model), [])
-        before.append(so_far[-MOST_EARLIER:])
-        if value is not None:
-            so_far.append(value)
-    named = [datasets_of(*row) for row in rows.select("dataset_versions", "parameters").iter_rows()]
-    return rows.with_columns(
-        pl.Series("order", orders, dtype=pl.String),
-        pl.Series("earlier", before, dtype=pl.List(pl.Float64)),
-        pl.Series("datasets", named, dtype=pl.String),
+    given = rows.select("suite", "dataset_versions", "parameters").unique()
+    asked = pl.Series("asked", [_order(*row) for row in given.iter_rows()], dtype=pl.String)
+    named = pl.Series("datasets", [datasets_of(*row[1:]) for row in given.iter_rows()], dtype=pl.String)
+    orders = given.with_columns(named, order=asked.rank("dense"))
+    tags = rows["tags"].explode().drop_nulls().unique().sort().to_list()
+    return rows.join(orders, on=given.columns, how="left", maintain_order="left"), tags
+
+
+def _values(every: pl.DataFrame, here: pl.DataFrame) -> dict[tuple[Any, ...], pl.DataFrame]:
+    """Group headline values of the orders of some runs, oldest first, by order and model."""
+    ours = pl.col("order").is_in(here["order"].implode()), pl.col("value").is_not_null()
+    return (
+        every.filter(*ours).select("order", "model", "started_at", "value").partition_by("order", "model", as_dict=True)
     )
 
 
@@ -247,9 +251,12 @@ def _missing(lake: Lake, version: int | None) -> pl.LazyFrame:
     return rows.group_by("run_id").agg(missing_share=pl.when(pl.col("asked").sum() > 0).then(share)).collect().lazy()
 
 
-def _listed(row: Mapping[str, Any]) -> ListedRun:
-    headline = {name: plain(row[name]) for name in Headline.model_fields}
-    return ListedRun(**_fields(row), headline=None if row["value"] is None else Headline(**headline))
+def _listed(row: Mapping[str, Any], values: pl.DataFrame | None) -> ListedRun:
+    if row["value"] is None or values is None:
+        return ListedRun(**_fields(row), headline=None)
+    earlier = values.filter(pl.col("started_at") < row["started_at"])["value"].tail(MOST_EARLIER).to_list()
+    headline = {name: plain(row[name]) for name in Headline.model_fields if name != "earlier"}
+    return ListedRun(**_fields(row), headline=Headline(**headline, earlier=earlier))
 
 
 def _fields(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,6 +266,7 @@ def _fields(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, **labels, **times}
 
 
+@lru_cache(maxsize=10_000)  # runs of one order share them
 def datasets_of(versions: str, parameters: str) -> str:
     """Name the datasets of a run, and how many samples it took of each, as the view `metric_history` does."""
     return "+".join(sorted(json.loads(versions))) + _taken(json.loads(parameters))

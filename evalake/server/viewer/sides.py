@@ -15,6 +15,7 @@ from evalake.reports.ranking import adjusted_pairs, letters
 from evalake.server.viewer.comparison import Name, OfRun, SideView, as_answers, side_view
 from evalake.storage.lake import Lake
 from evalake.storage.sql.query import plain
+from evalake.suites.registry import suite as find_suite
 
 FILTERS = ("category", "label", "dataset", "prompt_type")
 """Slices by whose parts the samples of a run are filtered."""
@@ -78,14 +79,10 @@ def sides_page(lake: Lake, wanted: WantedSides) -> SidesPage:
         sides = find_sides(lake, wanted.side, wanted.run, wanted.tag)
         if several := [side.name for side in sides if len(side.models) > 1]:
             raise NotComparableError(f"{several[0]} has several models: name one, as RUN:MODEL")
-        metric, frames, warnings = wanted.metric, {}, dict[str, None]()
+        metric = wanted.metric or find_suite(sides[0].run["suite"], lake).metrics.headline[0]
+        frames, warnings = {}, dict[str, None]()
         for (i, first), (j, other) in combinations(enumerate(sides), 2):
-            compared = compare_found(
-                lake, first, other, None if metric is None else (metric,), corrected=wanted.corrected
-            )
-            if metric is None:
-                metric = compared.suite.metrics.headline[0]
-                compared = compare_found(lake, first, other, (metric,), corrected=wanted.corrected)
+            compared = compare_found(lake, first, other, (metric,), corrected=wanted.corrected)
             frames[i, j] = compared.rows.with_columns(i=i, j=j)
             warnings |= dict.fromkeys(compared.remarks)
     whole = pl.concat(frames.values()).filter(pl.col("slice") == "all")
@@ -93,7 +90,7 @@ def sides_page(lake: Lake, wanted: WantedSides) -> SidesPage:
     rows = _parts(parts, len(sides))
     judges = dict.fromkeys(part.judge for part in rows)
     return SidesPage(
-        metric=str(metric),
+        metric=metric,
         headline=list(compared.suite.metrics.headline),
         sides=[side_view(side) for side in sides],
         letters=[JudgedLetters(judge=judge, letters=_letters(whole, judge, len(sides))) for judge in judges],
@@ -104,14 +101,15 @@ def sides_page(lake: Lake, wanted: WantedSides) -> SidesPage:
 
 
 def _letters(whole: pl.DataFrame, judge: str | None, count: int) -> list[str]:
-    """Give the sides letters as a ranking does; the first letters go to the highest values."""
+    """Give the sides letters as a ranking does, the first to the highest values; a dash where the value is unknown."""
     rows = whole.filter(pl.col("judge").eq_missing(judge)).to_dicts()
     compared = adjusted_pairs([(str(row["i"]), str(row["j"]), row) for row in rows])
     apart = {frozenset((each.first, each.second)) for each in compared if each.apart}
     values = {row["i"]: row["value_a"] for row in rows} | {row["j"]: row["value_b"] for row in rows}
-    ranked = sorted(range(count), key=lambda side: (-(values.get(side) or 0.0), side))
+    known = {side: value for side, value in values.items() if value is not None}
+    ranked = sorted(known, key=lambda side: (-known[side], side))
     of_side = letters([str(side) for side in ranked], apart)
-    return [of_side[str(side)] for side in range(count)]
+    return [of_side.get(str(side), "\N{EN DASH}") for side in range(count)]
 
 
 def _is_significant(row: dict[str, object]) -> bool:

@@ -53,7 +53,7 @@ export function confirmed({title, text, yes}) {
 export function problem(error, title, retry) {
   if (!(error instanceof ApiError)) throw error;
   if (error.status === 401) return tokenForm(error, retry);
-  const again = retry && error.status !== 404 && h("p", {}, h("button", {type: "button", onclick: retry}, "Try again"));
+  const again = retry && ![400, 404].includes(error.status) && h("p", {}, h("button", {type: "button", onclick: retry}, "Try again"));
   return message("error", title, error.message, again);
 }
 

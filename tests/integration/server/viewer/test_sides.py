@@ -36,6 +36,8 @@ def test_sides_that_are_apart_share_no_letter() -> None:
         rows.with_columns(judge=pl.lit(name), **{key: pl.lit(each) for key, each in ends.items()}) for name in "jk"
     ]
     assert _letters(pl.concat(judged), "j", 3) == ["a", "b", "ab"]
+    unknown = judged[0].with_columns(value_a=pl.lit(None, pl.Float64), difference=pl.lit(None, pl.Float64))
+    assert _letters(unknown.head(1), "j", 3) == ["–", "a", "–"]
 
 
 def test_a_number_leads_to_its_samples(look: Open, address: str, world: World) -> None:

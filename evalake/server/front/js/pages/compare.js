@@ -110,7 +110,7 @@ function sideForm(runs, tags, wanted, change) {
       field(side ? LETTERS[i + 2] : "One more", h("input", {name: `more-${i}`, list: "sides", value: side, maxlength: 700, placeholder: "model, run or RUN:MODEL",
         onchange: ({target}) => change({more: Object.assign([...wanted.more], {[i]: target.value.trim()}).filter(Boolean)})}), "search")),
     h("datalist", {id: "sides"}, [...models, ...runs.map((run) => run.run_id)].map((each) => h("option", {value: each}))),
-    h("div", {class: "actions"}, h("button", {type: "button", onclick: () => change({a: wanted.b, b: wanted.a})}, "Swap A and B"),
+    h("div", {class: "actions search"}, h("button", {type: "button", onclick: () => change({a: wanted.b, b: wanted.a})}, "Swap A and B"),
       h("label", {class: "inline"}, h("input", {type: "checkbox", name: "corrected", checked: Boolean(wanted.corrected), onchange: ({target}) => change({corrected: target.checked ? "true" : null})}), " Corrected by people’s labels or a calibration")));
 }
 
