@@ -78,10 +78,9 @@ class Batch:
         self.ended: Sequence[Conversation] | None = None
         """Where its calls were made in this process: how its conversations ended."""
 
-    @property
-    def number(self) -> str:
-        """Its number among those of its model, as its name has it."""
-        return f"#{self.name.rpartition('#')[2]}"
+    def judged_by(self, judge: str) -> str:
+        """Name the part of it that one judge answers."""
+        return f"judge {judge} on {self.name}"
 
     @property
     def content_hash(self) -> str:
@@ -163,7 +162,7 @@ def _answer(batch: Batch) -> int:
     with stopping_with_flow_run(context, _flow_run_id()):
         call(context, to_call, index, on_end=advance, turn="subject")
         for judge, theirs in _by_judge(context, to_call).items():
-            part = Batch(context, theirs, batch.ledger_id, batch.ledger_version, f"judge {judge} {batch.number}")
+            part = Batch(context, theirs, batch.ledger_id, batch.ledger_version, batch.judged_by(judge))
             call_judge.with_options(task_run_name=part.name)(part, judge, advance)
     _show_counts(batch, conversations)
     batch.ended = conversations
@@ -201,16 +200,21 @@ def _by_judge(context: RunContext, conversations: Sequence[Conversation]) -> Map
 
 
 def _show_counts(batch: Batch, conversations: Sequence[Conversation]) -> None:
-    """Show in Prefect what came of a batch's calls, by who was asked; and log the attempts of those that failed."""
+    """Show in Prefect what came of a batch's calls, by task run; and log the attempts of those that failed."""
     if _flow_run_id() is None:
         return
     counted: dict[tuple[str, str], Counter[str]] = {}
     failed: list[tuple[str, Failure]] = []
+    seen: set[Key] = set()  # an audit that several judges see is one call
     asks_subject = batch.context.suite.conversation.asks_subject
     for each in conversations:
         for number, exchange in enumerate(each.answered):
-            is_judge = each.item.judge is not None and (number > 0 or not asks_subject)
-            who = ("judge", each.item.judge or "") if is_judge else ("subject", each.item.model)
+            key = Key(exchange.prompt_hash, each.item.replicate, exchange.endpoint)
+            if key in seen:
+                continue
+            seen.add(key)
+            judge = each.item.judge if number > 0 or not asks_subject else None
+            who = (batch.judged_by(judge), judge) if judge else (batch.name, each.item.model)
             outcome = exchange.outcome
             word = outcome.kind if isinstance(outcome, Failure) else "ledger" if exchange.from_ledger else "answered"
             counted.setdefault(who, Counter())[word] += 1
@@ -218,8 +222,8 @@ def _show_counts(batch: Batch, conversations: Sequence[Conversation]) -> None:
                 failed.append((who[1], outcome))
     kinds = sorted({word for words in counted.values() for word in words} - {"answered", "ledger"})
     rows = [
-        {"asked as": role, "model": name, **{word: words[word] for word in ("answered", "ledger", *kinds)}}
-        for (role, name), words in counted.items()
+        {"task run": run, "model": name, **{word: words[word] for word in ("answered", "ledger", *kinds)}}
+        for (run, name), words in counted.items()
     ]
     place = re.sub(r"[^a-z0-9]+", "-", batch.name.lower()).strip("-")
     create_table_artifact(rows, key=f"batch-{batch.context.run_id}-{place}", description=f"Calls of {batch.name}")

@@ -46,7 +46,11 @@ def read_datasets(suite: Suite, sources: Sequence[str], lake: Lake | None = None
     is neither a source nor starter data, or a source is a URL with a password.
     """
     for source in sources:
-        require_no_password("a dataset", source, "leave the password out and set PGPASSWORD where it is read")
+        require_no_password(
+            "a dataset",
+            source,
+            "leave the password out and set PGPASSWORD, or the variable of the API's token, where it is read",
+        )
     if not (sources or suite.data.starter):
         raise UsageError(f"{suite.name} has no starter data: name a source with --dataset")
     named = [

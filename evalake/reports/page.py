@@ -275,11 +275,11 @@ def _section(report: Report, figure: Any) -> Section:
     return Section(figure.title, figure.note, kind.tabulate(report, figure), drawing)
 
 
-def _open(sections: Sequence[Section], drawings: Sequence[Sequence[tuple[str, Markup, Markup]]]) -> list[int]:
+def _open(sections: Sequence[Section], drawings: Sequence[Sequence[tuple[str, Markup, Markup, Markup]]]) -> list[int]:
     """List the figures that are open: the first, which ranks, and each further one that fits into OPEN_PIXELS."""
     opened, taken, beside = [0][: len(sections)], 0.0, 0.0
     for k, (section, panels) in list(enumerate(zip(sections, drawings, strict=True)))[1:]:
-        heights = [float(size[1]) for _, wide, _ in panels if (size := _HEIGHT.search(wide))]
+        heights = [float(size[1]) for _, wide, *_ in panels if (size := _HEIGHT.search(wide))]
         each = max(heights, default=ROW_PIXELS * min(MOST_ROWS, len(section.table.rows)))
         height = WORDS_PIXELS + max(1, ceil(len(panels) / 3)) * each
         further = max(0.0, height - beside)  # beside the figure before, where that has half a row
@@ -290,8 +290,11 @@ def _open(sections: Sequence[Section], drawings: Sequence[Sequence[tuple[str, Ma
     return opened
 
 
-def _drawings(k: int, section: Section) -> list[tuple[str, Markup, Markup]]:
-    """Draw the panels of the k-th section: the title of each, its drawing for a screen, and that for a telephone."""
+def _drawings(k: int, section: Section) -> list[tuple[str, Markup, Markup, Markup]]:
+    """Draw the panels of the k-th section.
+
+    Each has its title, its drawing for a screen and for a telephone, and the file around the first that is saved.
+    """
     drawing = section.drawing
     if drawing is None:
         return []
@@ -300,7 +303,9 @@ def _drawings(k: int, section: Section) -> list[tuple[str, Markup, Markup]]:
     for i, (title, figure) in enumerate(drawing.panels.items()):
         label = f"{drawing.alt} {title + '. ' if title else ''}The numbers follow as a table."
         on_screen, narrow = (Markup(as_svg(figure, width, f"f{k}-{i}-{width}", label)) for width in (wide, NARROW))
-        drawn.append((title, on_screen, narrow))
+        around = Picture(f'<svg height="{_HEIGHT.findall(on_screen)[0]}"></svg>')
+        named = f"{section.title}: {title}" if title else section.title
+        drawn.append((title, on_screen, narrow, Markup(alone(around, wide, named, drawing.key))))
     return drawn
 
 

@@ -4,10 +4,12 @@ Nothing here draws. A further kind of figure is a dataclass here, a member of `F
 `evalake.reports.kinds.KINDS`, which says how it is tabulated and drawn.
 """
 
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias, get_args, get_type_hints
 
 import polars as pl
 
@@ -150,6 +152,38 @@ class Decisions(_Titled):
 Figure: TypeAlias = (
     Ranking | Scatter | Bars | HeatMap | ByPart | Reliability | AgreementMatrix | ByJudge | Statistics | Decisions
 )
+
+PEOPLE = "people"
+"""The kind of the entry in whose place a suite's figures about people stand."""
+
+
+def read_figures(file: Path, people: Sequence[Figure]) -> tuple[Figure, ...]:
+    """Read the figures of a suite from TOML: quantities by metric, and figures in their order, by kind.
+
+    A quantity that has another name than its metric states its `metric`.
+    """
+    told = tomllib.loads(file.read_text(encoding="utf-8"))
+    known = {
+        name: Quantity(**{"metric": name, **about, "unit": Unit(about.get("unit", Unit.SHARE))})
+        for name, about in told["quantities"].items()
+    }
+    kinds: Mapping[str, type[Figure]] = {kind.__name__: kind for kind in get_args(Figure)}
+    made: list[Figure] = []
+    for entry in told["figures"]:
+        if entry["kind"] == PEOPLE:
+            made += people
+            continue
+        kind = kinds[entry.pop("kind")]
+        types = get_type_hints(kind)
+        made.append(kind(**{name: _read(value, types[name], known) for name, value in entry.items()}))
+    return tuple(made)
+
+
+def _read(value: Any, kind: Any, known: Mapping[str, Quantity]) -> Any:
+    """Convert a value of a TOML file to what a figure's field holds."""
+    if kind is Quantity:
+        return known[value]
+    return tuple(_read(each, get_args(kind)[0], known) for each in value) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True)

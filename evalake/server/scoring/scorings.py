@@ -67,7 +67,9 @@ class ScoringSettings(Settings):
         """Check options, sources and judge. Raises an EvalakeError for the first thing that is wrong."""
         options_of(SUITE, self.configuration)
         for source in self.sources:
-            require_no_password("--sessions", source, "leave the password out and set PGPASSWORD")
+            require_no_password(
+                "--sessions", source, "leave the password out and set PGPASSWORD, or the variable of the API's token"
+            )
             require_url(source)
         for judge in (self.judge, *self.configuration.fallbacks(self.judge)):
             find_route(judge, self.configuration, read_secret, baselines())

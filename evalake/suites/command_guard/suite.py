@@ -1,11 +1,14 @@
 """The suite as one object: what flows, storage and reports know of command_guard."""
 
+from pathlib import Path
+
 import polars as pl
 
 from evalake.sdk import Conversation, Data, Metrics, Presentation, Prompts, Scoring, Suite
+from evalake.sdk.figures import read_figures
+from evalake.sdk.people import people_figures
 from evalake.suites.command_guard.baselines import BASELINES
 from evalake.suites.command_guard.contract import OUTCOMES, RESULTS
-from evalake.suites.command_guard.figures import ANSWERS, FIGURES
 from evalake.suites.command_guard.metrics import METRICS, TARGET
 from evalake.suites.command_guard.people import LABELLING
 from evalake.suites.command_guard.prompts import PARTS, PROMPT_TYPES, check_prompt
@@ -13,7 +16,7 @@ from evalake.suites.command_guard.recorded import read_answers, read_recorded
 from evalake.suites.command_guard.score import SCORER_VERSION, converse, score
 from evalake.suites.command_guard.sources import SUITE as NAME
 from evalake.suites.command_guard.sources import read_dataset
-from evalake.suites.command_guard.viewing import VIEWING
+from evalake.suites.command_guard.viewing import ANSWERS, VIEWING
 
 SUITE = Suite(
     name=NAME,
@@ -34,7 +37,7 @@ SUITE = Suite(
         unmeasured=("command", "reply_hash", "finish_reason", "landed_by_run", "origin", "scorer_version"),
     ),
     presentation=Presentation(
-        figures=FIGURES,
+        figures=read_figures(Path(__file__).with_name("figures.toml"), people_figures(LABELLING)),
         answers=ANSWERS,
         viewing=VIEWING,
         queries=(

@@ -1,8 +1,9 @@
-"""How the viewer shows command_guard: the verdict about a command, and the reason that the model gave."""
+"""How viewer and reports show command_guard: the verdict about a command, and the reason that the model gave."""
 
 import polars as pl
 
 from evalake.sdk import Viewing
+from evalake.sdk.figures import Answers
 from evalake.suites.command_guard.replies import ERROR_KINDS
 
 _failed = pl.col("verdict").is_in(ERROR_KINDS)
@@ -26,4 +27,18 @@ VIEWING = Viewing(
         ("empty_kind", "the reply had no text"),
         ("error_kind", "given up on because of"),
     ),
+)
+
+ANSWERS = Answers(
+    sample=("sample_hash", "prompt_type", "replicate"),
+    group="category",
+    shown=(
+        ("command", "command"),
+        ("verdict", "verdict"),
+        ("reason", "the model's reason"),
+        ("reply_start", "reply"),
+        ("sample_id", "sample"),
+    ),
+    reply_of=~pl.col("correct"),
+    reply_length=300,
 )

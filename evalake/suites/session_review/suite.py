@@ -1,13 +1,16 @@
 """The suite as one object: what flows, storage and reports know of session_review."""
 
+from pathlib import Path
+
 import polars as pl
 
 from evalake.contracts.tables import HUMAN_LABELS
 from evalake.metrics.compute import measure
 from evalake.sdk import Conversation, Data, Metrics, Options, Presentation, Prompts, Scoring, Suite
+from evalake.sdk.figures import read_figures
+from evalake.sdk.people import people_figures
 from evalake.suites.session_review.baselines import BASELINES
 from evalake.suites.session_review.contract import MISSING_TOOLS, OUTCOMES, RESULTS
-from evalake.suites.session_review.figures import FIGURES
 from evalake.suites.session_review.metrics import TOOL_METRICS, metrics, tools_named
 from evalake.suites.session_review.people import CORRECTED, LABELLING
 from evalake.suites.session_review.prompts import (
@@ -58,7 +61,7 @@ SUITE = Suite(
         corrected=CORRECTED,
     ),
     presentation=Presentation(
-        figures=FIGURES,
+        figures=read_figures(Path(__file__).with_name("figures.toml"), people_figures(LABELLING)),
         answers=ANSWERS,
         viewing=VIEWING,
         queries=(

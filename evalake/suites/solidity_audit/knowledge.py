@@ -7,18 +7,6 @@ from typing import Any
 from evalake.sdk.lenient_json import find_object
 from evalake.suites.solidity_audit.truth import GroundTruth
 
-QUESTION = """\
-You get the source of one smart contract. The question is what you remember of it, not what an analysis would find: do
-you recognise the contract, or code that it was made of, from what you have learnt? Do not guess from its purpose.
-"""
-ANSWER = """
-Answer with one JSON object and nothing else: no prose, no code fence. Its fields are
-  recognised     true or false
-  project        the project or protocol that it belongs to, or null
-  incident       the name of a known exploit of it, or null
-  year           the year of that exploit, a number, or null
-  vulnerability  what was exploited, in a few words, or null
-"""
 FIELDS = ("recognised", "project", "incident", "year", "vulnerability")
 SHORTEST = 4
 """Characters from which a word of an incident's name tells it from others."""

@@ -1,15 +1,18 @@
 """The suite as one object: what flows, storage and reports know of solidity_audit."""
 
+from pathlib import Path
+
 import polars as pl
 
 from evalake.sdk import Conversation, Data, Metrics, Presentation, Prompts, Scoring, Suite
+from evalake.sdk.figures import read_figures
+from evalake.sdk.people import people_figures
 from evalake.sdk.suite import read_examples
 from evalake.suites.solidity_audit.baselines import BASELINES
 from evalake.suites.solidity_audit.calibration import CALIBRATION
 from evalake.suites.solidity_audit.contract import FINDINGS, OUTCOMES, RESULTS
 from evalake.suites.solidity_audit.conversation import converse
 from evalake.suites.solidity_audit.cross_row_metrics import cross_row_metrics, warnings
-from evalake.suites.solidity_audit.figures import ANSWERS, FIGURES
 from evalake.suites.solidity_audit.metrics import metrics
 from evalake.suites.solidity_audit.panels.rows import derive
 from evalake.suites.solidity_audit.people import CORRECTED, INPUTS, LABELLING, join_inputs
@@ -20,7 +23,7 @@ from evalake.suites.solidity_audit.sources.read import read_dataset
 from evalake.suites.solidity_audit.sources.rounds import read_folder
 from evalake.suites.solidity_audit.truth import DEFAULTS, INDEX, always
 from evalake.suites.solidity_audit.truth import SUITE as NAME
-from evalake.suites.solidity_audit.viewing import VIEWING
+from evalake.suites.solidity_audit.viewing import ANSWERS, VIEWING
 
 HEADLINE = (
     *("sui", "target_detection_rate", "lucky_guess_rate", "hallucination_rate", "finding_precision"),
@@ -63,7 +66,7 @@ SUITE = Suite(
         warnings=warnings,
     ),
     presentation=Presentation(
-        figures=FIGURES,
+        figures=read_figures(Path(__file__).with_name("figures.toml"), people_figures(LABELLING)),
         answers=ANSWERS,
         viewing=VIEWING,
         queries=(

@@ -1,4 +1,4 @@
-"""How the viewer shows solidity_audit: an audit's verdict, what its judge said, and each finding as it was classed."""
+"""How viewer and reports show solidity_audit: an audit's verdict, its judge's words, each finding as it was classed."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,9 @@ from typing import Any
 import polars as pl
 
 from evalake.sdk import Viewing
+from evalake.sdk.figures import Answers
 from evalake.suites.solidity_audit.replies import lines_in, words_in
+from evalake.suites.solidity_audit.score import ADDED_COLUMNS, MISTAKE, add_columns
 
 _NAMED = re.compile(r"\s*(?:function|modifier)\s+(\w+)")
 
@@ -84,4 +86,26 @@ VIEWING = Viewing(
     ),
     input_is_code=True,
     remarks=remarks,
+)
+
+ANSWERS = Answers(
+    correct="detection_correct",
+    mistake=MISTAKE,
+    label="is_vulnerable",
+    sample=("sample_hash", "judge", "prompt_type", "replicate"),
+    group="mistake",
+    shown=(
+        ("sample_id", "sample"),
+        ("vulnerability_type", "type"),
+        ("said_vulnerable", "called vulnerable"),
+        ("confidence", "confidence"),
+        ("target_found", "target found"),
+        ("contract_excerpt", "contract"),
+        ("reply_start", "audit"),
+        ("judge_words", "the judge's words"),
+    ),
+    reply_of=MISTAKE,
+    reply_length=600,
+    add_columns=add_columns,
+    added_columns=ADDED_COLUMNS,
 )

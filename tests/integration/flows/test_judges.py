@@ -17,6 +17,7 @@ from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.tasks.report import build_report
 from evalake.tasks.rescore import rescore
 from evalake.tasks.runtime.form import run_id_of
+from tests.integration.flows.artifacts import newest_artifact
 from tests.integration.flows.judges import doubting, strict
 from tests.servers.model_server import ModelServer
 
@@ -214,3 +215,12 @@ def test_a_fallback_judges_where_a_judges_provider_cannot_and_the_row_says_so(
     rescore(bench.lake, run_id, read_configuration(bench.configuration))
     assert run()[1].equals(rows)
     assert bench.asked(second) == paid, "the ledger answers for the fallback"
+
+
+def test_calls_are_counted_by_task_run_and_an_audit_that_two_judges_see_is_one(bench: Bench) -> None:
+    models = ("baseline/solidity-patterns", "baseline/always-vulnerable")
+    run_id = bench.run(STRICT, DOUBTING, models=models, first=2)
+    for model in models:
+        _, rows = newest_artifact(f"batch-{run_id}-{model.replace('/', '-')}-1")
+        named = [f"{model} #1", *(f"judge {judge} on {model} #1" for judge in (STRICT, DOUBTING))]
+        assert [(row["task run"], row["answered"] + row["ledger"]) for row in rows] == [(name, 2) for name in named]

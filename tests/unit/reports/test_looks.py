@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import Browser, Page
 
-from evalake.reports.page import write_page
+from evalake.reports.page import pictures, write_page
 from evalake.reports.report import Report
 from evalake.sdk.figures import AgreementMatrix, Bars, ByJudge, HeatMap, Quantity, Reliability, Unit
 from tests.servers.chromium import PATIENCE, launched
@@ -136,8 +137,17 @@ def test_drawings_follow_the_scheme(page: Page, tmp_path: Path) -> None:
     assert page.evaluate(colour) == "rgb(230, 233, 238)"
 
 
-def test_a_drawing_is_saved_as_a_file_of_its_own(page: Page, tmp_path: Path) -> None:
-    page.goto(write_page(by_rules(LONG), tmp_path / "run").as_uri())
+def test_a_drawing_is_saved_with_title_and_legend_as_where_figures_are_written(page: Page, tmp_path: Path) -> None:
+    shown = by_rules(LONG)
+    page.goto(write_page(shown, tmp_path / "run").as_uri())
+    page.evaluate(UNFOLD)
+    section = page.locator("section").filter(has=page.locator("ul.key")).first
     with page.expect_download() as saved:
-        page.locator("button.save").first.click()
-    assert saved.value.path().read_text().startswith("<svg xmlns=")
+        section.locator("button.save").click()
+    title = saved.value.suggested_filename.removesuffix(".svg")
+    (texts,), (expected,) = (
+        [[text.text for text in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]]
+        for svg in (saved.value.path().read_text(), pictures(shown)[title])
+    )
+    assert texts == expected
+    assert {*section.locator("ul.key span").all_text_contents()} <= {*texts}

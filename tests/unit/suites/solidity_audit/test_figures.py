@@ -8,7 +8,6 @@ from evalake.contracts.tables import HUMAN_LABELS
 from evalake.sdk.figures import Decisions
 from evalake.sdk.people import people_metrics
 from evalake.suites.solidity_audit.cross_row_metrics import cross_row_metrics
-from evalake.suites.solidity_audit.figures import FIGURES
 from evalake.suites.solidity_audit.panels.rows import ON_FINDINGS, ON_TARGETS
 from evalake.suites.solidity_audit.people import LABELLING
 from evalake.suites.solidity_audit.suite import SUITE
@@ -59,11 +58,11 @@ def across_rows() -> pl.DataFrame:
 def test_every_figure_names_metrics_that_the_suite_measures(across_rows: pl.DataFrame) -> None:
     declared = (*SUITE.all_metrics(DEFAULTS), *ON_TARGETS, *ON_FINDINGS, *people_metrics(LABELLING))
     known = {metric.name for metric in declared} | set(across_rows["metric"])
-    assert metrics_named(FIGURES) - known == set()
+    assert metrics_named(SUITE.presentation.figures) - known == set()
 
 
 def test_every_decision_that_is_tabled_has_a_statistic(across_rows: pl.DataFrame) -> None:
-    for figure in FIGURES:
+    for figure in SUITE.presentation.figures:
         if isinstance(figure, Decisions):
             measured = set(across_rows.filter(slice=figure.slice)["metric"])
             for ending, _ in figure.decisions:

@@ -216,7 +216,7 @@ function plain(value) {
 function callView(call, level, seen, folded = false) {
   return h("div", {class: "call"},
     h("ol", {class: "turns"},
-      call.messages.length ? asked(call.messages, level, seen) : h("li", {class: "turn"}, h("p", {class: "note"}, "The request was recorded elsewhere: its text is not here.")),
+      call.messages.length ? asked(call.messages, level, seen) : h("li", {class: "turn"}, h("p", {class: "note"}, call.error ? "The ledger keeps no request without a reply." : "The request was recorded elsewhere: its text is not here.")),
       reply(call, level, folded)),
     cost(call), raw(call), others(call));
 }
