@@ -251,9 +251,6 @@ def cache_folder() -> Path:
     return Path(os.environ.get(CACHE) or Path.home() / ".cache") / "evalake"
 
 
-STATE = "XDG_STATE_HOME"
-
-
 def state_folder() -> Path:
     """Return the user's state folder. Raises RuntimeError where the user has no home."""
     named = os.environ.get(STATE, "")
