@@ -16,7 +16,7 @@ from evalake.metrics.drift import FALSE_ALARMS_A_YEAR, moved
 from evalake.metrics.estimators import Mean, Rate
 from evalake.metrics.limits import (
     Answered,
-    bounds_of_difference,
+    bounds_of_differences,
     clopper_pearson,
     left_open,
     measure_exact,
@@ -88,8 +88,8 @@ def compared_with_missing(times: int) -> Iterator[Conclusion]:
         known = first.filter(~pl.Series(gone))
         (row,) = compare(known, second, [RIGHT], cluster="cluster", pair="sample_hash").iter_rows(named=True)
         sides = Answered(known, first["sample_hash"].filter(pl.Series(gone)).to_list()), Answered(second)
-        ends = bounds_of_difference(row["difference"], RIGHT, *sides)
-        held = left_open(row | dict(zip(("bound_low", "bound_high"), ends, strict=True)))
+        ((low, high),) = bounds_of_differences([row["difference"]], [RIGHT], *sides)
+        held = left_open(row | {"bound_low": low, "bound_high": high})
         wrong += held["p"] is not None and held["p"] < SIGNIFICANT_BELOW
     where = f"one lacks {GONE_IF_WRONG:.0%} of its wrong answers, rate {TARGET:g}, n {ASKED}"
     yield Conclusion("equal models differ, whatever is missing", where, times, wrong / times, most=ALPHA, before="most")

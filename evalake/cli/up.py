@@ -83,7 +83,8 @@ def status(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
 def _start(lake: str, port: int, project: Path | None) -> None:
     """Start the supervisor, and print its messages until all servers are up."""
     from evalake.core.errors import EvalakeError
-    from evalake.server.local.background import ADDRESS, make_folder_of, open_private
+    from evalake.core.files import open_private
+    from evalake.server.local.background import ADDRESS, make_folder_of
     from evalake.server.local.supervisor import READY
 
     folder = make_folder_of(lake)

@@ -216,12 +216,11 @@ def _bounded(rows: pl.DataFrame, metrics: Mapping[str, Metric], sides: Sequence[
     ):
         where = None if name == "all" else pl.col(str(name)).cast(pl.String) == value
         measured = [replace(metrics[each], slices=("all",)) for each in part["metric"]]
-        known = [side.answered(judge) for side in sides]
-        ends = bounds_of_differences(part["difference"].to_list(), measured, *known, where=where)
+        first, second = (side.answered(judge) for side in sides)
+        ends = bounds_of_differences(part["difference"].to_list(), measured, first, second, where=where)
         low, high = (pl.Series([end[place] for end in ends], dtype=pl.Float64) for place in (0, 1))
         missing_a, missing_b = (pl.lit(side.share(judge), pl.Float64) for side in sides)
-        more = {"missing_a": missing_a, "missing_b": missing_b, "bound_low": low, "bound_high": high}
-        parts.append(part.with_columns(**more))
+        parts.append(part.with_columns(missing_a=missing_a, missing_b=missing_b, bound_low=low, bound_high=high))
     return pl.concat(parts).sort("row").drop("row") if parts else rows
 
 

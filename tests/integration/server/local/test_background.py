@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from evalake.core.errors import EvalakeError
+from evalake.core.files import STATE
 from evalake.server.local import background
 
 BACKGROUND = background.Background(
@@ -22,7 +23,7 @@ BACKGROUND = background.Background(
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(background.STATE, str(tmp_path))
+    monkeypatch.setenv(STATE, str(tmp_path))
     return tmp_path
 
 
@@ -56,7 +57,7 @@ def test_a_folder_is_one_lake_by_whatever_path(tmp_path: Path, monkeypatch: pyte
 
 
 def test_nobody_else_may_read_it_or_put_another_in_its_place(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(background.STATE, str(state / ".local" / "state"))
+    monkeypatch.setenv(STATE, str(state / ".local" / "state"))
     usual = os.umask(0)
     try:
         with background.held("lake") as folder:
@@ -79,7 +80,7 @@ def test_what_another_user_has_put_there_is_neither_believed_nor_written_into(
         assert background.find("lake") is None
         assert not background.is_running("lake")
         for use in (background.make_folder_of, lambda lake: background.held(lake).__enter__()):
-            with pytest.raises(EvalakeError, match=f"another user's: name another place by {background.STATE}"):
+            with pytest.raises(EvalakeError, match=f"another user's: name another place by {STATE}"):
                 use("lake")
 
 
