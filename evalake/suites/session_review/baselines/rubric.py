@@ -237,14 +237,10 @@ def judge(messages: Messages) -> str:
 
 def _opening(record: Record) -> str:
     calls = record.calls.values()
-    return (
-        "This review was made by rules. They count and compare what the record shows, and understand nothing of it. "
-        f"The session ended as {record.status}. Its agents made {len(calls)} calls of tools; "
-        f"{sum(call.failed for call in calls)} of them failed, {len(record.useful)} brought something. There were "
-        f"{len(set(record.tools))} tools to choose from. The final analysis has {len(record.analysis.split())} words. "
-        f"Each category starts from {BEST} of 25 points, for rules cannot see what would deserve more, and loses what "
-        "is listed under it."
-    )
+    return str(_TABLES["opening"]).format(
+        best=BEST, status=record.status, calls=len(calls), failed=sum(call.failed for call in calls),
+        useful=len(record.useful), tools=len(set(record.tools)), words=len(record.analysis.split()),
+    )  # fmt: skip
 
 
 def _part(category: str, found: Sequence[Deduction]) -> str:

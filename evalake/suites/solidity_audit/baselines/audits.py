@@ -19,20 +19,14 @@ MOST_FINDINGS = 100
 MOST_PARTS = 2_000  # paragraphs and list items
 MOST_MENTIONS = 200  # of lines, in one text
 
-_FAMILIES: Mapping[str, list[str]] = tomllib.loads(
-    Path(__file__).with_name("families.toml").read_text(encoding="utf-8")
-)["families"]
+_TABLES = tomllib.loads(Path(__file__).with_name("families.toml").read_text(encoding="utf-8"))
+_FAMILIES: Mapping[str, list[str]] = _TABLES["families"]
 """Words by which kinds of vulnerability are known; a word that names two kinds counts for both."""
+LOOKS: Mapping[str, re.Pattern[str]] = {name: re.compile(text) for name, text in _TABLES["patterns"].items()}
+"""What judges look for in the words of an audit."""
 
 UNDERSTOOD = dict(zip(SCORES.values(), ("root_cause", "attack_scenario", "fix"), strict=True))
 """What is scored of a found target -> the field of the ground truth that it is compared with."""
-
-_LINE = re.compile(r"\blines?[ \t]*+([0-9]{1,7})(?:[ \t]*+(?:-|to)[ \t]*+([0-9]{1,7}))?", re.IGNORECASE)
-_PARAGRAPH = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*•]|[0-9]{1,3}[.)])[ \t])")
-SAFE = re.compile(
-    r"\b(?:no (?:\w+ )?(?:vulnerabilit\w+|issues?|problems?)|(?:looks|is|appears|seems) (?:safe|fine|secure|sound))\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +66,8 @@ def read_findings(audit: str) -> tuple[list[ClaimedFinding], Mapping[str, Any]]:
     listed = stated.get("findings")
     if isinstance(listed, list):
         return [_from_json(each) for each in listed[:MOST_FINDINGS]], stated
-    parts = [part.strip() for part in _PARAGRAPH.split(audit) if part.strip()]
-    naming = (part for part in parts[:MOST_PARTS] if families(part) and not SAFE.search(part))
+    parts = [part.strip() for part in LOOKS["paragraph"].split(audit) if part.strip()]
+    naming = (part for part in parts[:MOST_PARTS] if families(part) and not LOOKS["safe"].search(part))
     return [in_prose(part) for part in islice(naming, MOST_FINDINGS)], {}
 
 
@@ -95,7 +89,7 @@ def _from_json(finding: Any) -> ClaimedFinding:
 def lines_of(text: str) -> set[int]:
     """List the line numbers that a text names."""
     numbers: set[int] = set()
-    for mention in islice(_LINE.finditer(text), MOST_MENTIONS):
+    for mention in islice(LOOKS["line"].finditer(text), MOST_MENTIONS):
         low, high = int(mention[1]), int(mention[2] or mention[1])
         numbers.update(range(low, min(high, low + 1_000) + 1))
     return numbers

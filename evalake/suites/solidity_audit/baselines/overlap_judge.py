@@ -15,9 +15,6 @@ from evalake.suites.solidity_audit.baselines.solidity_code import blank, functio
 NEAR = 3  # lines
 REASON = "type, function and line overlap"
 
-_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*+")
-_CALLED = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]*+)\s*+\(")
-
 
 def answer(messages: Messages) -> str:
     """Write the judgement in the form that the prompt asks for.
@@ -53,7 +50,7 @@ def _plain(text: str) -> str:
 
 
 def _same_place(finding: audits.ClaimedFinding, known: Mapping[str, Any]) -> bool:
-    words = {*_IDENTIFIER.findall(finding.location if finding.location else finding.words)}
+    words = {*audits.LOOKS["identifier"].findall(finding.location if finding.location else finding.words)}
     if any(str(name) in words for name in known.get("vulnerable_functions") or ()):
         return True
     true = known.get("vulnerable_lines") or ()
@@ -67,7 +64,7 @@ def _classify(finding: audits.ClaimedFinding, known: Mapping[str, Any], names: s
             return "TARGET_MATCH"
         if here and audits.families(finding.words) & audits.families(str(known.get("vulnerability_type") or "")):
             return "PARTIAL_MATCH"
-    claimed = _CALLED.findall(finding.location or "")
+    claimed = audits.LOOKS["called_at"].findall(finding.location or "")
     if claimed and not names & {*claimed, "constructor", "fallback", "receive"}:
         return "HALLUCINATED"
     return "MISCHARACTERIZED" if audits.families(finding.words) else "INFORMATIONAL"
@@ -76,7 +73,7 @@ def _classify(finding: audits.ClaimedFinding, known: Mapping[str, Any], names: s
 def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[audits.ClaimedFinding]) -> dict[str, Any]:
     verdict = audits.stated_verdict(stated)
     if verdict is None:
-        verdict = True if findings else False if audits.SAFE.search(audit) else None
+        verdict = True if findings else False if audits.LOOKS["safe"].search(audit) else None
     return {"said_vulnerable": verdict, "confidence_expressed": audits.stated_confidence(stated)}
 
 

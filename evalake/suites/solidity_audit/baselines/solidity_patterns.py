@@ -97,11 +97,6 @@ def _first(function: Function, pattern: str) -> Lines:
     return _at(function, match.end() - 1) if match else ()
 
 
-def _finding(pattern: str) -> Look:
-    """Build a look that needs no guard to be missing."""
-    return lambda _, function: _first(function, pattern)
-
-
 def _is_open(function: Function) -> bool:
     """Tell whether anybody can call the function to change something."""
     closed = _P["hidden"].search(function.header) or _P["read_only"].search(function.header)
@@ -122,10 +117,6 @@ def _reentrancy(contract: Contract, function: Function) -> Lines:
         return ()
     write = next(_state_writes(contract, function.body, call.end()), None)
     return () if write is None else _at(function, call.start(), write)
-
-
-def _tx_origin(_: Contract, function: Function) -> Lines:
-    return () if _P["person_check"].search(function.body) else _first(function, "origin")
 
 
 def _unchecked_result(_: Contract, function: Function) -> Lines:
@@ -161,12 +152,6 @@ def _delegatecall(_: Contract, function: Function) -> Lines:
     return _at(function, call.start()) if re.search(rf"\b{re.escape(call[1])}\b", parameters) else ()
 
 
-def _access_control(_: Contract, function: Function) -> Lines:
-    if not _is_open(function) or _is_guarded(function) or function.name.startswith("init"):
-        return ()
-    return _first(function, "privileged") if _P["open"].search(function.header) else ()
-
-
 def _uninitialized(_: Contract, function: Function) -> Lines:
     is_initializer = function.name.lower().startswith("init") and _is_open(function)
     once = _P["told_once"].search(function.body) or _is_guarded(function)
@@ -181,30 +166,32 @@ def _denial(_: Contract, function: Function) -> Lines:
     return _first(function, "payment") if pays_others else ()
 
 
-def _signature_replay(_: Contract, function: Function) -> Lines:
-    safe = _P["spent"].search(function.body) and _P["bound"].search(function.body)
-    return () if safe or not _is_open(function) else _first(function, "signature")
+def _declared(row: Mapping[str, Any]) -> Look:
+    """Build the look that a rule's row declares."""
 
+    def look(_: Contract, function: Function) -> Lines:
+        guards = row.get("unless")
+        named = all(
+            _P[row[part]].search(getattr(function, part)) is not None for part in ("header", "name") if part in row
+        )
+        spared = (row.get("open") and not _is_open(function)) or (row.get("unguarded") and _is_guarded(function))
+        spared = spared or (guards and all(_P[guard].search(function.body) for guard in guards))
+        return _first(function, row["look"]) if named and not spared else ()
 
-def _governance(_: Contract, function: Function) -> Lines:
-    return _first(function, "balance_vote") if _P["voting"].search(function.name) else ()
+    return look
 
 
 _LOOKS: Mapping[str, Look] = {
     "reentrancy": _reentrancy,
-    "tx_origin_authentication": _tx_origin,
     "unchecked_return_value": _unchecked_result,
     "weak_randomness": _weak_randomness,
     "integer_overflow": _overflow,
     "delegatecall_injection": _delegatecall,
-    "access_control": _access_control,
     "uninitialized_proxy": _uninitialized,
     "denial_of_service": _denial,
-    "signature_replay": _signature_replay,
-    "flash_loan_governance": _governance,
 }
 _RULES: Final = [
-    Rule(row["type"], row["severity"], _LOOKS.get(row["type"]) or _finding(row["look"]), row["explanation"], row["fix"])
+    Rule(row["type"], row["severity"], _LOOKS.get(row["type"]) or _declared(row), row["explanation"], row["fix"])
     for row in _TABLES["rules"]
 ]
 

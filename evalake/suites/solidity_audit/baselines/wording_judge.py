@@ -11,23 +11,12 @@ from typing import Any
 
 from evalake.models.request import Messages
 from evalake.suites.solidity_audit.baselines import audits
+from evalake.suites.solidity_audit.baselines.audits import LOOKS
 
 TARGET_FROM, PART_FROM = 0.3, 0.15  # shares of the known cause's words
 SHORTEST_WORD, STEM = 4, 5  # letters
 MOST_WORDS = 20_000
 REASON = "words of the known cause that the finding says"
-
-_WORD = re.compile(rf"[A-Za-z]{{{SHORTEST_WORD},}}+")
-_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # of an identifier in camel case
-_CALLED = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]*+)\(")
-_NUMBERED = re.compile(r"^[ \t]*[0-9]{1,3}[.)][ \t]+(.*)$", re.MULTILINE)
-_UNSAFE = re.compile(
-    r"\b(?:is|looks|probably|be)\s+(?:\w+\s+)?(?:vulnerable|exploitable|exploited|unsafe)\b", re.IGNORECASE
-)
-_CONFIDENCE = re.compile(r"\bconfidence[^0-9\n]{0,20}([01](?:\.[0-9]{1,6})?)(?![0-9%]|\.[0-9])", re.IGNORECASE)
-_NO_FINDING = re.compile(r"\b(?:gas|style|comment|naming|event|documentation|NatSpec|test)s?\b", re.IGNORECASE)
-_TRUSTED = re.compile(r"\b(?:owner|admin|operator|centrali[sz]\w*)\b", re.IGNORECASE)
-_ATTACK = re.compile(r"\b(?:attack\w*|anybody|anyone|steal\w*|drain\w*|exploit\w*)\b", re.IGNORECASE)
 
 
 def answer(messages: Messages) -> str:
@@ -49,13 +38,17 @@ def answer(messages: Messages) -> str:
 def _findings(audit: str) -> tuple[list[audits.ClaimedFinding], Mapping[str, Any]]:
     """Read the findings of an audit, from its numbered list where it has one."""
     findings, stated = audits.read_findings(audit)
-    numbered = [] if stated else _NUMBERED.findall(audit)[: audits.MOST_FINDINGS]
+    numbered = [] if stated else LOOKS["numbered"].findall(audit)[: audits.MOST_FINDINGS]
     return ([audits.in_prose(text) for text in numbered], {}) if numbered else (findings, stated)
 
 
 def _stems(text: str) -> set[str]:
     """List the first STEM letters of a text's longer words, parts of identifiers included."""
-    words = (part for word in _WORD.findall(text)[:MOST_WORDS] for part in (word, *_PART.findall(word)))
+    words = (
+        part
+        for word in LOOKS["word"].findall(text)[:MOST_WORDS]
+        for part in (word, *LOOKS["part_of_name"].findall(word))
+    )
     return {word.lower()[:STEM] for word in words if len(word) >= SHORTEST_WORD}
 
 
@@ -74,23 +67,23 @@ def _classify(finding: audits.ClaimedFinding, known: Mapping[str, Any], contract
     share = _share(finding.words, _cause(known)) if known.get("is_vulnerable") else 0.0
     if share >= TARGET_FROM:
         return "TARGET_MATCH"
-    called = {name for name in _CALLED.findall(finding.words) if len(name) >= SHORTEST_WORD}
+    called = {name for name in LOOKS["called"].findall(finding.words) if len(name) >= SHORTEST_WORD}
     if called and not any(name in contract for name in called):
         return "HALLUCINATED"
     if share >= PART_FROM:
         return "PARTIAL_MATCH"
-    if _NO_FINDING.search(finding.words):
+    if LOOKS["no_finding"].search(finding.words):
         return "INFORMATIONAL"
-    if _TRUSTED.search(finding.words):
+    if LOOKS["trusted"].search(finding.words):
         return "DESIGN_CHOICE"
-    return "MISCHARACTERIZED" if _ATTACK.search(finding.words) else "SECURITY_THEATER"
+    return "MISCHARACTERIZED" if LOOKS["attack"].search(finding.words) else "SECURITY_THEATER"
 
 
 def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[audits.ClaimedFinding]) -> dict[str, Any]:
     verdict, confidence = audits.stated_verdict(stated), audits.stated_confidence(stated)
     if verdict is None and not stated:
-        verdict = False if audits.SAFE.search(audit) else True if _UNSAFE.search(audit) or findings else None
-        match = _CONFIDENCE.search(audit)
+        verdict = False if LOOKS["safe"].search(audit) else True if LOOKS["unsafe"].search(audit) or findings else None
+        match = LOOKS["confidence"].search(audit)
         confidence = min(1.0, float(match[1])) if match else None
     return {"said_vulnerable": verdict, "confidence_expressed": confidence}
 

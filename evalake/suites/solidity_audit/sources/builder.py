@@ -1,11 +1,14 @@
 """What a source gives becomes samples, or is left out for a stated reason; every kind of source goes through here."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from evalake.core.files import Files
 from evalake.sdk.dataset import DUPLICATE, NOT_TEXT, REPEATED_ID, DatasetBuilder
 from evalake.sdk.results import explain
 from evalake.sdk.sources import is_storable
@@ -19,6 +22,12 @@ TOO_LONG = "contract too long"
 BAD_TRUTH = "ground truth is not of the form"
 UNKNOWN_SEVERITY = "unknown severity"
 CONTRADICTION = "duplicate with another ground truth"
+
+
+def read_json_text(path: Path, files: Files) -> str:
+    """Read a file of JSON, in whichever Unicode it is written; what is no text is shown by its bytes."""
+    content = files.read(path)
+    return content.decode(json.detect_encoding(content), "backslashreplace")
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from evalake.suites.solidity_audit.sources.builder import (
     AuditDatasetBuilder,
     Material,
     Source,
+    read_json_text,
 )
 from evalake.suites.solidity_audit.sources.rewrite import REWRITES, rewritten
 from evalake.suites.solidity_audit.sources.sample_folders import read_sample_folders, sample_folders
@@ -189,7 +190,7 @@ def _text(file: Path, guarded: Files) -> str:
 
 def _take_pair(file: Path, guarded: Files, builder: AuditDatasetBuilder) -> None:
     pair, name = file.parent, as_payload(file.parent.name)
-    raw = guarded.read(file).decode("utf-8", "backslashreplace")
+    raw = read_json_text(file, guarded)
     given = json_object(raw)
     if given is None:
         builder.skip(f"{name}/{TRUTH_FILE}", BAD_TRUTH, raw)

@@ -5,7 +5,8 @@ further fields leave its meaning as it is. Other values are handed on: the stric
 A review's question that was not filled in ("high|medium|low"), or that names two classes, is unanswered.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
@@ -17,7 +18,7 @@ from evalake.core.errors import SourceError
 from evalake.sdk.json_in_text import number_of
 from evalake.sdk.lenient_json import name_of
 from evalake.sdk.results import explain
-from evalake.sdk.sources import storable
+from evalake.sdk.sources import as_json, storable
 from evalake.suites.solidity_audit.sources.round_files import part_of, text_of
 from evalake.suites.solidity_audit.truth import CLASSIFICATIONS, MATCHES, SCORES, TYPE_MATCHES, GroundTruth
 
@@ -200,18 +201,20 @@ def read_truth(value: Mapping[str, Any]) -> GroundTruth:
     """Read a recorded ground truth. Raises SourceError where it does not say if the contract is vulnerable."""
     truth = part_of(value, "ground_truth", value)
     place, difficulty = part_of(truth, "vulnerable_location"), part_of(value, "difficulty_fields")
+    functions = (
+        truth.get("vulnerable_functions")
+        or place.get("function_names")
+        or place.get("function_name")
+        or truth.get("vulnerable_function")
+    )
+    lines = truth.get("vulnerable_lines") or place.get("line_numbers")
     fields = {
         "is_vulnerable": truth_of(truth.get("is_vulnerable")),
         "vulnerability_type": _text(truth.get("vulnerability_type")),
         "severity": _text(truth.get("severity")),
-        "vulnerable_functions": _texts(
-            truth.get("vulnerable_functions")
-            or place.get("function_names")
-            or place.get("function_name")
-            or truth.get("vulnerable_function")
-        ),
-        "vulnerable_lines": _lines(truth.get("vulnerable_lines") or place.get("line_numbers")),
-        "difficulty_tier": _whole(
+        "vulnerable_functions": [name.strip() for name in _listed(functions) if isinstance(name, str)],
+        "vulnerable_lines": [line for given in _listed(lines) for line in _lines(given)],
+        "difficulty_tier": _tier(
             truth.get("difficulty_tier", value.get("difficulty_tier", difficulty.get("difficulty_tier")))
         ),
         "root_cause": _text(truth.get("root_cause")),
@@ -232,23 +235,38 @@ def cluster_of(value: Mapping[str, Any]) -> str | None:
     return text_of(next((value[name] for name in _BASES if value.get(name)), None))
 
 
+_COMMA = re.compile(r",(?![^(]*\))")  # but not between the parameters of a function
+_LINES = re.compile(r"L?(\d{1,15})(?:\s*[-–]\s*L?(\d{1,15}))?", re.IGNORECASE)
+_TIER = re.compile(r"(?:tier|t)?[\s_-]*(\d{1,3})", re.IGNORECASE)
+
+
 def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value.strip() else None
+    """Read a text, or several; an explanation that comes in parts is kept as JSON."""
+    texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    if isinstance(value, Mapping) and value:
+        return as_json(value)
+    return ", ".join(text for text in texts if isinstance(text, str) and text.strip()) or None
 
 
-def _texts(value: Any) -> list[str]:
-    given = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    return [text for text in given if isinstance(text, str) and text.strip()]
+def _listed(value: Any) -> list[Any]:
+    """List what a field states: one thing, several in a text with commas between, or a list of either."""
+    given = value if isinstance(value, list) else [value]
+    parts = (_COMMA.split(each) if isinstance(each, str) else [each] for each in given)
+    return [each for some in parts for each in some if not isinstance(each, str) or each.strip()]
 
 
-def _lines(value: Any) -> list[int]:
-    lines = map(_whole, value if isinstance(value, list) else [])
-    return [line for line in lines if line]
+def _lines(given: Any) -> Iterable[int]:
+    """Read a line, or a range of lines like `12-15` or {"start": 12, "end": 15}; anything else is none."""
+    if isinstance(given, Mapping):
+        given = f"{given.get('start', given.get('start_line'))}-{given.get('end', given.get('end_line'))}"
+    stated = None if isinstance(given, bool) else _LINES.fullmatch(str(number_of(given)).strip())
+    first, last = (int(stated[1]), int(stated[2] or stated[1])) if stated else (0, -1)
+    return range(max(first, 1), min(last, first + MOST_LINES) + 1)
 
 
-def _whole(value: Any) -> int | None:
-    number = number_of(value)
-    return number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None
+def _tier(value: Any) -> int | None:
+    stated = None if isinstance(value, bool) else _TIER.fullmatch(str(number_of(value)).strip())
+    return int(stated[1]) if stated else None
 
 
 ALIKE = 0.8
@@ -256,6 +274,7 @@ ALIKE = 0.8
 
 LONGEST_COMPARED = 2000  # characters of either text
 LONGEST_NOTE = 20_000
+MOST_LINES = 10_000  # of a range
 
 CHOICES: Mapping[str, Sequence[str]] = {
     "target_class": ("found", "partial", "missed"),

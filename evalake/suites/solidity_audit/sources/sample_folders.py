@@ -27,6 +27,7 @@ from evalake.suites.solidity_audit.sources.builder import (
     AuditDatasetBuilder,
     Material,
     Source,
+    read_json_text,
 )
 from evalake.suites.solidity_audit.sources.round_fields import cluster_of, read_truth
 from evalake.suites.solidity_audit.sources.round_files import text_of
@@ -75,17 +76,19 @@ def read_sample_folders(source: Path, folders: Sequence[Path], builder: AuditDat
     parents = _parents(folders, files)
     for folder in folders:
         contracts = dict(_contracts(folder / CONTRACTS, source, builder))
-        described = {name for part in (TRUTHS, METADATA) for name in _json_files(folder / part, source, builder)}
+        described: dict[str, list[Path]] = {}
+        for path in (path for part in (METADATA, TRUTHS) for path in _json_files(folder / part, source, builder)):
+            described.setdefault(path.stem, []).append(path)
         for name, parts in contracts.items():
             where = _where(parts[0], source)
             if name not in described:
                 builder.skip(where, NO_TRUTH)
                 continue
             try:
-                _take(folder, name, parts, source, files, builder, parents)
+                _take(folder, name, parts, described[name], source, files, builder, parents)
             except FileRefusedError as refused:
                 builder.skip(where, refused.reason, NOT_READ)
-        for name in sorted(described - contracts.keys()):
+        for name in sorted(described.keys() - contracts.keys()):
             builder.skip(f"{_where(folder, source)}/{as_payload(name)}", TRUTH_ALONE)
     _compare_lists(source, files, builder)
     if builder.implied:
@@ -122,34 +125,32 @@ def _is_backup(name: str) -> bool:
     return name.casefold().endswith(BACKUPS) or stem.endswith(("_backup", ".backup", "_bak", ".bak", " copy", "_old"))
 
 
-def _json_files(folder: Path, source: Path, builder: AuditDatasetBuilder) -> list[str]:
-    names = []
+def _json_files(folder: Path, source: Path, builder: AuditDatasetBuilder) -> Iterator[Path]:
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if _is_backup(path.name):
             builder.skip(_where(path, source), BACKUP)
         elif path.suffix.casefold() == ".json":
-            names.append(path.stem)
-    return names
+            yield path
 
 
 def _take(
     folder: Path,
     name: str,
     parts: Sequence[Path],
+    described: Sequence[Path],
     source: Path,
     files: Files,
     builder: AuditDatasetBuilder,
     parents: Mapping[str, str],
 ) -> None:
-    """Add one sample, or leave it out for a reason."""
+    """Add one sample, or leave it out for a reason; of its descriptions the last one's word counts, the truth's."""
     where, raw, value = _where(parts[0], source), "", dict[str, Any]()
-    for part in (METADATA, TRUTHS):  # the truth's word counts
-        if (path := folder / part / f"{name}.json").exists():
-            raw = files.read(path).decode("utf-8", "backslashreplace")
-            if (given := json_object(raw)) is None:
-                builder.skip(_where(path, source), BAD_TRUTH, raw)
-                return
-            value |= given
+    for path in described:
+        raw = read_json_text(path, files)
+        if (given := json_object(raw)) is None:
+            builder.skip(_where(path, source), BAD_TRUTH, raw)
+            return
+        value |= given
     if is_implied(value):
         builder.implied.append(name)
         value["is_vulnerable"] = True
@@ -180,9 +181,9 @@ def _take(
 def _parents(folders: Sequence[Path], files: Files) -> Mapping[str, str]:
     """Read of every variant the sample that it was made of; what cannot be read is refused with its sample."""
     parents = {}
-    for path in (path for folder in folders for path in sorted((folder / METADATA).glob("*.json"))):
+    for path in (path for folder in folders for path in sorted((folder / METADATA).glob("*.[jJ][sS][oO][nN]"))):
         try:
-            value = json_object(files.read(path).decode("utf-8", "backslashreplace")) or {}
+            value = json_object(read_json_text(path, files)) or {}
         except FileRefusedError:
             continue
         if (parent := parent_of(value)) is not None:
@@ -194,7 +195,7 @@ def _code_act(folder: Path, name: str, files: Files) -> str | None:
     """Read the annotation of a sample's code acts; None where there is none that can be read."""
     path = folder / ANNOTATIONS / f"{name}.yaml"
     try:
-        return code_act_of(files.read(path).decode("utf-8", "replace")) if path.exists() else None
+        return code_act_of(files.read(path).decode("utf-8-sig", "replace")) if path.exists() else None
     except YAMLError:
         return None
 
@@ -259,7 +260,7 @@ def _compare_lists(source: Path, files: Files, builder: AuditDatasetBuilder) -> 
     for name in ("index.json", "manifest.json"):
         if not (source / name).is_file():
             continue
-        value = json_object(files.read(source / name).decode("utf-8", "backslashreplace")) or {}
+        value = json_object(read_json_text(source / name, files)) or {}
         given = next((value[field] for field in ("selected_samples", "samples") if field in value), None)
         listed = {each.get("id") or each.get("sample_id") for each in given or () if isinstance(each, Mapping)}
         count = value.get("total_files", value.get("total_contracts"))

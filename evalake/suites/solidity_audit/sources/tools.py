@@ -60,8 +60,9 @@ def audit_of(value: Mapping[str, Any]) -> str:
 
 
 def judged_by_rules(truth: GroundTruth, audit: str, tool: str) -> str:
-    """Judge an audit by the overlap of type, functions and lines with the truth."""
-    return overlap_judge.answer(judge_request(JUDGE, "", truth, audit, asked_of(truth), tool).messages)
+    """Judge an audit by the overlap of type, functions and lines with the truth; a tool states no attack and no fix."""
+    known = truth.model_copy(update={"attack_scenario": None, "fix": None})
+    return overlap_judge.answer(judge_request(JUDGE, "", known, audit, asked_of(truth), tool).messages)
 
 
 def _slither(value: Any) -> Iterator[Mapping[str, Any]]:

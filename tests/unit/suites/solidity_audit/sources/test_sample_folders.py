@@ -30,6 +30,16 @@ def test_truth_and_metadata_describe_a_contract_and_its_base(tmp_path: Path) -> 
     assert (sample.severity, sample.difficulty, truth_of(sample).vulnerable_lines) == ("high", "3", [2])
 
 
+def test_files_of_other_systems_are_read_as_they_are_written_there(tmp_path: Path) -> None:
+    folder = write(tmp_path / "set", {"contracts/box.sol": CODE, "ground_truth/box.json": TRUTH})
+    expected = read_dataset(str(folder)).samples
+    truth = (folder / "ground_truth" / "box.json").read_text().replace(",", ",\r\n")
+    for encoding in ("utf-8-sig", "utf-16"):
+        (folder / "ground_truth" / "box.json").unlink(missing_ok=True)
+        (folder / "ground_truth" / "box.JSON").write_bytes(truth.encode(encoding))
+        assert read_dataset(str(folder)).samples == expected
+
+
 def test_what_is_no_sample_is_counted_by_reason(tmp_path: Path) -> None:
     files = {
         **{f"tier1/contracts/{name}": f"{CODE}// {name}" for name in ("box.sol", "box.sol.bak", "bag_backup.sol")},

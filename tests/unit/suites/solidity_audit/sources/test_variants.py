@@ -144,7 +144,7 @@ def test_results_of_slither_and_mythril_are_audits_by_models_of_these_names(tmp_
     }
     mythril = {"success": True, "error": None, "issues": [{"title": "Weak", "swc-id": "120", "function": "draw()"}]}
     files = {
-        "ground_truth/box.json": TRUTH,
+        "ground_truth/box.json": {**TRUTH, "root_cause": "It pays first.", "fix": "Write the balance first."},
         "slither/box.json": slither,
         "tools/mythril_box.json": mythril,
         "tools/bag.slither.json": slither,
@@ -159,6 +159,9 @@ def test_results_of_slither_and_mythril_are_audits_by_models_of_these_names(tmp_
         "slither": True,
         "mythril": False,
     }
+    scores = judged["slither"]["target_assessment"]
+    assert scores["root_cause_identification"]["score"] > 0
+    assert scores["fix_suggestion_validity"] is None  # which no tool suggests
     assert len(json.loads(items["slither"].replies[0].text or "")["findings"]) == 1
     reasons = {out.where: out.reason for out in folder.skipped}
     assert "solc 0.4 is missing" in reasons["tools/box.mythril.json"]
