@@ -9,6 +9,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -22,7 +23,8 @@ from evalake.core.hashing import content_hash
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 
-_OF_RUN = ("run_id", "measured_at")  # columns of METRIC_SNAPSHOTS that come from the snapshot
+BOUNDS = ("bound_low", "bound_high")
+_OF_RUN = ("run_id", "measured_at", *BOUNDS)  # columns of METRIC_SNAPSHOTS that do not follow from the values
 
 ROW_KEY = ("model", "judge", "slice", "slice_value", "metric")
 
@@ -48,12 +50,21 @@ class Snapshot:
         return content_hash({name: value for name, value in values.items() if name not in ("code_version", "warnings")})
 
 
-def land_snapshot(lake: Lake, snapshot: Snapshot, values: pl.DataFrame) -> str:
+Bounded = Mapping[tuple[str, str | None], Mapping[str, tuple[float, float]]]
+"""By model and judge, and by metric, the lowest and the highest value that what is missing leaves over all samples."""
+
+
+def land_snapshot(lake: Lake, snapshot: Snapshot, values: pl.DataFrame, bounded: Bounded = MappingProxyType({})) -> str:
     """Land the metric engine's values, then the snapshot, so that a listed snapshot is complete. Can be repeated."""
     snapshot_id, now = snapshot.id, datetime.now(UTC)
     rows = metric_rows(snapshot_id, snapshot.suite, values)
+    ends = [
+        bounded.get((model, judge), {}).get(metric if slice_ == "all" else "", (None, None))
+        for model, judge, metric, slice_ in rows.select("model", "judge", "metric", "slice").iter_rows()
+    ]
     of_run = {"run_id": pl.lit(snapshot.run_id), "measured_at": pl.lit(now)}
-    land(lake, METRIC_SNAPSHOTS, conform(rows.with_columns(**of_run), METRIC_SNAPSHOTS))
+    known = pl.DataFrame(ends, dict.fromkeys(BOUNDS, pl.Float64), orient="row")
+    land(lake, METRIC_SNAPSHOTS, conform(rows.with_columns(**of_run).hstack(known), METRIC_SNAPSHOTS))
     row = {
         **vars(snapshot),
         "snapshot_id": snapshot_id,

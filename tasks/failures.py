@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any
 
 import polars as pl
@@ -12,7 +13,7 @@ from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALL_FAILURES, RUN_ITEMS
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.redaction import redact
-from evalake.metrics.limits import Answered, Bounds, Unknown, bounds
+from evalake.metrics.limits import Answered, Bounds, Unknown, open_bounds, undecided
 from evalake.models.request import Failure
 from evalake.reports.coverage import IN_QUARANTINE, NOT_ASKED
 from evalake.reports.ranking import Missing
@@ -20,6 +21,7 @@ from evalake.sdk import Options, Suite
 from evalake.storage.forget import refused_rows
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
+from evalake.storage.snapshots import Bounded
 from evalake.tasks.converse import Conversation
 from evalake.tasks.runtime.context import RunContext
 
@@ -122,6 +124,9 @@ def _row(context: RunContext, conversation: Conversation) -> dict[str, Any]:
 
 ASKED = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
 ANSWER = ("sample_hash", "prompt_type", "replicate")
+Subject = tuple[str, str | None]
+"""A model, and the judge that saw it."""
+
 PANEL, UNDECIDED = "panel:", "panel_undecided_rate"
 """What names of panels begin with, and the metric by which a suite says on which share of answers they did not decide.
 
@@ -160,7 +165,7 @@ def lacking(
     versions: Mapping[str, int | None],
     frame: pl.DataFrame,
     prompt_type: str | None = None,
-) -> dict[tuple[str, str | None], Lacking]:
+) -> dict[Subject, Lacking]:
     """Find the missing items of a run by model and judge, without complete ones.
 
     Args:
@@ -218,21 +223,27 @@ def _opened(suite: Suite, frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(open=why.cast(pl.String)).filter(pl.col("open").is_not_null())
 
 
-def missing_items(
-    lake: Lake, suite: Suite, run_id: str, versions: Mapping[str, int | None], frame: pl.DataFrame, options: Options
-) -> list[Missing]:
+def missing_items(lacks: Mapping[Subject, Lacking], bounded: Bounded) -> list[Missing]:
     """List the missing items of a run by model and judge, with the bounds of the headline metrics."""
     return [
-        Missing(
-            model,
-            judge,
-            each.items,
-            each.count,
-            dict(each.kinds.most_common()),
-            dict(_headline(suite, frame, model, judge, each.unknown, options)),
-        )
-        for (model, judge), each in lacking(lake, suite, run_id, versions, frame).items()
+        Missing(*subject, each.items, each.count, dict(each.kinds.most_common()), bounded.get(subject, {}))
+        for subject, each in lacks.items()
     ]
+
+
+def headline_bounds(suite: Suite, frame: pl.DataFrame, lacks: Mapping[Subject, Lacking], options: Options) -> Bounded:
+    """Compute by model and judge the bounds of the headline metrics that lack something, and have any."""
+    metrics = [each for each in suite.all_metrics(options) if each.name in suite.metrics.headline]
+    found: dict[Subject, dict[str, Bounds]] = {}
+    every = frame.select("model", "judge").unique().sort("model", "judge").rows()
+    for model, judge in every if any(undecided(each.estimator, frame) for each in metrics) else lacks:
+        rows = frame.filter(pl.col("model") == model, pl.col("judge").eq_missing(judge))
+        if rows.is_empty():
+            continue
+        unknown = lacks[model, judge].unknown if (model, judge) in lacks else (0, None)
+        ends = {each.name: open_bounds(rows, replace(each, slices=("all",)), unknown) for each in metrics}
+        found[model, judge] = {name: each for name, each in ends.items() if each is not None and isfinite(sum(each))}
+    return found
 
 
 def with_reasons(lake: Lake, suite: Suite, run_id: str, items: pl.LazyFrame) -> pl.LazyFrame:
@@ -248,18 +259,6 @@ def _refused_items(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
     rows = [{name: row.get(name) for name in ASKED} for row in refused]
     schema = {"prompt_hash": pl.String, "judge_hash": pl.String, "sample_hash": pl.String, "replicate": pl.Int64}
     return pl.DataFrame(rows, schema=schema, strict=False).unique().with_columns(refused=pl.lit(IN_QUARANTINE))
-
-
-def _headline(
-    suite: Suite, frame: pl.DataFrame, model: str, judge: str | None, unknown: Unknown, options: Options
-) -> Iterator[tuple[str, Bounds]]:
-    """Yield the bounds of the headline metrics that have any."""
-    rows = frame.filter(pl.col("model") == model, pl.col("judge").eq_missing(judge))
-    for metric in suite.all_metrics(options):
-        if metric.name in suite.metrics.headline and not rows.is_empty():
-            ends = bounds(rows, replace(metric, slices=("all",)), *unknown)
-            if ends is not None:
-                yield metric.name, ends
 
 
 def _by(rows: pl.DataFrame) -> Iterator[tuple[tuple[str, str | None], pl.DataFrame]]:

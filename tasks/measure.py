@@ -35,7 +35,7 @@ from evalake.tasks.clusters import (
     with_twins,
 )
 from evalake.tasks.converse import Conversation
-from evalake.tasks.failures import missing_items
+from evalake.tasks.failures import headline_bounds, lacking, missing_items
 from evalake.tasks.judge_versions import version_warnings
 from evalake.tasks.runtime.context import CODE_VERSION, SEED, RunContext
 from evalake.tasks.runtime.runs import Tally
@@ -161,7 +161,8 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
         )
     frame = run_frame(context.lake, suite, context.run_id, pinned, columns_read(suite, context.options))
     calls = run_calls(context.lake, context.run_id, pinned)
-    missing = missing_items(context.lake, suite, context.run_id, pinned, frame, context.options)
+    lacks = lacking(context.lake, suite, context.run_id, pinned, frame)
+    bounded = headline_bounds(suite, frame, lacks, context.options)
     datasets = frame["dataset"].n_unique()
     judges = sorted(frame["judge"].drop_nulls().unique()) if "judge" in frame.columns else []
     snapshot = Snapshot(
@@ -175,7 +176,7 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
         code_version=CODE_VERSION,
         warnings=(
             *warnings,
-            *(each.sentence for each in missing),
+            *(each.sentence for each in missing_items(lacks, bounded)),
             *(shared_inputs(frame, with_twins(context.lake, suite, context.run_id, pinned)) if datasets > 1 else ()),
             *(suite.metrics.warnings(frame) if suite.metrics.warnings else ()),
             *version_warnings(context.lake, suite, context.run_id),
@@ -183,7 +184,7 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
             *calibration_notes(context, judges),
         ),
     )
-    return land_snapshot(context.lake, snapshot, compute(frame, calls, suite, context.options))
+    return land_snapshot(context.lake, snapshot, compute(frame, calls, suite, context.options), bounded)
 
 
 def over_all(metrics: Iterable[Metric], name: str | None) -> Metric | None:

@@ -20,7 +20,7 @@ from evalake.suites.registry import suite as find_suite
 from evalake.tasks.clusters import Versions
 from evalake.tasks.corrected import Corrections, corrected_rows, correction_notes, corrections
 from evalake.tasks.coverage import coverage_of
-from evalake.tasks.failures import Lacking, lacking, missing_items
+from evalake.tasks.failures import Lacking, headline_bounds, lacking, missing_items
 from evalake.tasks.measure import inputs, over_all, run_frame
 from evalake.tasks.runtime.runs import require_measured, run_row
 
@@ -61,7 +61,7 @@ def build_report(lake: Lake, run_id: str, *, corrected: bool = False) -> Report:
         trivial=_trivial(suite, frame, options),
         answers=suite.presentation.answers,
         coverage=coverage_of(lake, run),
-        missing=missing_items(lake, suite, run_id, versions, frame, options),
+        missing=missing_items(lacks, headline_bounds(suite, frame, lacks, options)),
         results=_with_added_columns(lake, suite, frame, versions),
     )
 

@@ -33,6 +33,11 @@ class MetricRow(RowModel):
     reliable: bool = Field(description="Whether every part of it rests on at least 30 units.")
     run_id: str | None = Field(description="The run that was measured; null in older rows: `snapshots` has it.")
     measured_at: datetime | None = Field(description="When the snapshot was made; null in older rows.")
+    bound_low: float | None = Field(
+        description="Of a headline metric over all samples, the lowest value that what is missing leaves; null where "
+        "nothing is missing, and in older rows."
+    )
+    bound_high: float | None = Field(description="The highest one.")
 
 
 METRIC_SNAPSHOTS = Contract(
@@ -45,7 +50,7 @@ METRIC_SNAPSHOTS = Contract(
         *map(not_negative, ("n", "se")),
         Rule("interval_ordered", "ci_low", Kind.NOT_ABOVE, {"other": "ci_high"}, dimension=Dimension.CONSISTENCY),
     ),
-    changes=(Added(("units", "n_eff")), Added(("run_id", "measured_at"))),
+    changes=(Added(("units", "n_eff")), Added(("run_id", "measured_at")), Added(("bound_low", "bound_high"))),
 )
 
 

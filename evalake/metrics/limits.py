@@ -178,15 +178,15 @@ def _every_bounds(frame: pl.DataFrame, metrics: Sequence[Metric], unknown: Unkno
 def open_bounds(frame: pl.DataFrame, metric: Metric, unknown: Unknown) -> Bounds | None:
     """Compute the bounds of a metric; None where it misses nothing, infinite where it has no range."""
     missing, opened = unknown
-    if not missing and (opened is None or opened.is_empty()) and not _undecided(metric.estimator, frame):
+    if not missing and (opened is None or opened.is_empty()) and not undecided(metric.estimator, frame):
         return None
     return bounds(frame, metric, missing, opened) or (-np.inf, np.inf)
 
 
-def _undecided(estimator: Estimator, frame: pl.DataFrame) -> int:
+def undecided(estimator: Estimator, frame: pl.DataFrame) -> int:
     """Count the trials of known rows that nobody decided, like findings without a majority of a panel."""
     if isinstance(estimator, Composite):
-        return sum(_undecided(part, frame) for part in estimator.parts.values())
+        return sum(undecided(part, frame) for part in estimator.parts.values())
     of_row: pl.Expr | None = getattr(estimator, "undecided", None)
     return 0 if of_row is None else int(frame.select(of_row.sum()).item() or 0)
 
@@ -208,7 +208,7 @@ def _bounds(estimator: Estimator, view: View, unknown: Unknown, frame: pl.DataFr
     if not isinstance(estimator, Rate | Mean | Ratio):
         return low, high
     total, rows, heaviest = _sums(estimator, view)
-    more = missing * heaviest + _undecided(estimator, frame)
+    more = missing * heaviest + undecided(estimator, frame)
     if rows + more == 0:
         return (low, high) if missing else None
     lowest, highest = ((total + more * end) / (rows + more) for end in (low, high))
@@ -289,7 +289,7 @@ class Answered:
     def is_whole(self, metric: Metric) -> bool:
         """Tell whether nothing is missing that the metric counts."""
         nothing = not self.gone and (self.opened is None or self.opened.is_empty())
-        return nothing and not _undecided(metric.estimator, self.rows)
+        return nothing and not undecided(metric.estimator, self.rows)
 
     def among(self, samples: set[str], pair: str, where: pl.Expr | None) -> "Answered":
         """Narrow it to samples, and its rows to a slice; which slice a row is of that is not there nobody knows."""

@@ -53,6 +53,7 @@ REPLIES = View(
 )
 
 
+BOUNDS = ("bound_low", "bound_high")
 _MEASURED = {column.name: column.description for column in METRIC_SNAPSHOTS.columns}
 
 
@@ -101,6 +102,7 @@ METRIC_HISTORY = View(
                 'unknown'
             ) as datasets,
             m.slice, m.slice_value, m.metric, m.tier, m.value, m.n, m.se, m.ci_low, m.ci_high, m.reliable,
+            m.bound_low, m.bound_high,
             s.run_id, m.snapshot_id, coalesce(r.started_at, s.created_at) as run_started_at,
             s.created_at as measured_at, s.definition_hash, s.scorer_version, e.judge_version, r.dataset_versions,
             array_to_string(
@@ -134,7 +136,18 @@ METRIC_HISTORY = View(
         "datasets": "The names of the run's datasets, sorted, joined by +; with `(5 drawn)`, `(first 5)` or "
         "`(chosen 1f2e3d4c)`, a hash of the choice, behind them, where the run did not take all samples of each.",
         **_some(
-            _MEASURED, "slice", "slice_value", "metric", "tier", "value", "n", "se", "ci_low", "ci_high", "reliable"
+            _MEASURED,
+            "slice",
+            "slice_value",
+            "metric",
+            "tier",
+            "value",
+            "n",
+            "se",
+            "ci_low",
+            "ci_high",
+            "reliable",
+            *BOUNDS,
         ),
         "run_id": "The run that was measured.",
         "snapshot_id": "The snapshot.",
@@ -178,12 +191,14 @@ LEADERBOARD = View(
     "leaderboard",
     "The models of each suite, ranked by each metric over all samples, from their newest snapshots. A board has models "
     "of the same versions of datasets, prompt types, repeats, judge, its version and criteria, definitions and scorer "
-    "only. Place 1 has the highest value: where less is better, like cost, read it from the other end.",
+    "only. Place 1 has the highest value; a headline metric counts by its lowest bound, so that missing answers help "
+    "nobody. Where less is better, like cost, read it from the other end.",
     """
     with ranked as (
         select
-            suite, origin, datasets, judge, metric, tier, model, value, n, ci_low, ci_high, reliable, measured_at,
-            dataset_versions, prompt_types, replicates, judge_version, criteria, request_parameters,
+            suite, origin, datasets, judge, metric, tier, model, value, n, ci_low, ci_high, reliable, bound_low,
+            bound_high, measured_at, dataset_versions, prompt_types, replicates, judge_version, criteria,
+            request_parameters,
             rank() over board as place,
             first_value(ci_low) over board as lowest_of_first
         from latest_metrics
@@ -192,20 +207,20 @@ LEADERBOARD = View(
             partition by
                 suite, origin, datasets, dataset_versions, prompt_types, replicates, judge, judge_version, criteria,
                 definition_hash, scorer_version, metric
-            order by value desc
+            order by coalesce(bound_low, value) desc
         )
     )
     select
-        suite, origin, datasets, judge, metric, tier, place, model, value, n, ci_low, ci_high, reliable,
-        place = 1 or ci_high >= lowest_of_first as overlaps_first, measured_at, dataset_versions, prompt_types,
-        replicates, judge_version, criteria, request_parameters
+        suite, origin, datasets, judge, metric, tier, place, model, value, n, ci_low, ci_high, reliable, bound_low,
+        bound_high, place = 1 or ci_high >= lowest_of_first as overlaps_first, measured_at, dataset_versions,
+        prompt_types, replicates, judge_version, criteria, request_parameters
     from ranked
     """,
     METRIC_HISTORY.needs,
     {
         **_some(METRIC_HISTORY.columns, "suite", "origin", "datasets", "judge", "metric", "tier"),
         "place": "The model's place, from 1; equal values share one.",
-        **_some(METRIC_HISTORY.columns, "model", "value", "n", "ci_low", "ci_high", "reliable"),
+        **_some(METRIC_HISTORY.columns, "model", "value", "n", "ci_low", "ci_high", "reliable", *BOUNDS),
         "overlaps_first": "Whether its 95 % interval reaches that of place 1; null where one of them is unknown.",
         **_some(METRIC_HISTORY.columns, "measured_at", *_CONDITIONS),
     },

@@ -42,6 +42,8 @@ class ValueView(BaseModel):
     ci_low: float | None
     ci_high: float | None
     reliable: bool
+    bound_low: float | None  # of a headline metric: what is missing leaves this at worst; null where nothing is
+    bound_high: float | None
 
 
 class LettersView(BaseModel):
@@ -310,7 +312,7 @@ def _values(lake: Lake, index: RunIndex) -> list[ValueView]:
         ValueView(
             headline=row["metric"] in place,
             **{name: row[name] for name in ("model", "judge", "slice", "slice_value", "metric", "n", "reliable")},
-            **{name: plain(row[name]) for name in ("value", "ci_low", "ci_high")},
+            **{name: plain(row[name]) for name in ("value", "ci_low", "ci_high", "bound_low", "bound_high")},
         )
         for row in rows.sort(is_part, "slice", order, "metric", "slice_value", "model", "judge").iter_rows(named=True)
     ]

@@ -12,6 +12,7 @@ from cachetools import LRUCache, cached
 from pydantic import BaseModel, Field
 
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUNS
+from evalake.sdk.figures import Ranking
 from evalake.server.scoring.views import Micros, micros
 from evalake.server.viewer.expression import LONGEST, Column, compile_filter
 from evalake.storage.lake import Lake
@@ -102,7 +103,7 @@ class RunView(BaseModel):
 
 
 class Headline(BaseModel):
-    """The first headline metric of a run's best model, and its values in earlier runs of the same order."""
+    """The metric that ranks, of a run's best model, and its values in earlier runs of the same order."""
 
     metric: str
     model: str
@@ -223,24 +224,36 @@ def _order(suite: str, versions: str, parameters: str) -> str:
 
 @lru_cache(maxsize=4)
 def _headlines(lake: Lake, version: int | None, coverage: int | None) -> pl.LazyFrame:
-    """Read the best model's value of each snapshot in the first headline metric of its suite.
+    """Read the best model's value of each snapshot in the metric that ranks its suite.
 
-    A missing item counts for nothing in who is best: a model whose server fails on hard items is not.
+    A model stands where the worst case of what it lacks puts it, as in the ranking of its run; where older snapshots
+    do not have that, behind the models that lack nothing.
     """
-    first = [(name, *find_suite(name, lake).metrics.headline[:1]) for name in suite_names(lake)]
-    suites = pl.DataFrame([row for row in first if len(row) > 1], schema=["suite", "metric"], orient="row")
+    suites = pl.DataFrame([_ranks(lake, name) for name in suite_names(lake)], ("suite", "metric", "sign"), orient="row")
     values = lake.frame(METRIC_SNAPSHOTS, version) if version is not None else lake.frame(METRIC_SNAPSHOTS)
     shares = missing_shares(lake, coverage).rename({"judge": "whose"})
+    bound = pl.when(pl.col("sign") > 0).then("bound_low").otherwise("bound_high")
     best = (
         values.filter(slice="all")
         .filter(pl.col("value").is_finite())
-        .join(suites.lazy(), on=["suite", "metric"], how="semi")
-        .with_columns(whose=pl.col("judge").fill_null(""))
+        .join(suites.lazy(), on=["suite", "metric"])
+        .with_columns(whose=pl.col("judge").fill_null(""), bound=bound)
         .join(shares, on=["run_id", "model", "whose"], how="left")
-        .sort(pl.col("value") * (1 - pl.col("missing").fill_null(0.0)), "model", descending=[True, False])
+        .with_columns(unbounded=pl.col("bound").is_null() & (pl.col("missing") > 0))
+        .with_columns(worst=pl.col("sign") * pl.coalesce("bound", "value"))
+        .sort(pl.col("unbounded").fill_null(value=False), "worst", "model", descending=[False, True, False])
         .unique("snapshot_id", keep="first", maintain_order=True)
     )
     return best.select("snapshot_id", "metric", "model", "judge", "value", "ci_low", "ci_high", "n").collect().lazy()
+
+
+def _ranks(lake: Lake, suite: str) -> tuple[str, str | None, float]:
+    """Find the metric that ranks the models of a suite, and whether more of it is better (1) or less (-1)."""
+    known = find_suite(suite, lake)
+    quantity = next((each.quantity for each in known.presentation.figures if isinstance(each, Ranking)), None)
+    if quantity is None:
+        return suite, next(iter(known.metrics.headline), None), 1.0
+    return suite, quantity.metric, 1.0 if quantity.higher_is_better else -1.0
 
 
 @lru_cache(maxsize=4)

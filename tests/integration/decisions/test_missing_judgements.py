@@ -13,8 +13,10 @@ from evalake.lake import open_lake
 from evalake.reports.report import Subject
 from evalake.server.viewer.run import run_letters
 from evalake.server.viewer.run_index import RunIndexes
+from evalake.server.viewer.run_list import WantedRuns, run_page
 from evalake.storage.lake import Lake
-from evalake.suites.registry import suite
+from evalake.storage.sql.query import query
+from evalake.suites.registry import all_contracts, suite
 from evalake.tasks.report import build_report
 from tests.integration.cli.people import judged
 
@@ -51,6 +53,11 @@ def test_judgements_that_failed_are_missing_per_model(tmp_path: Path) -> None:
     assert lacking is not None
     assert (lacking.missing, lacking.items) == (FAILED, AUDITS)
     assert report.lacking(Subject("plain", "judge")) is None
+    (listed,) = run_page(lake, WantedRuns()).runs
+    assert listed.headline is not None
+    assert listed.headline.model == report.subjects[0].model == "plain"
+    board = "select model from leaderboard where metric = 'sui' order by place"
+    assert query(lake, all_contracts(), board).rows() == [("plain",), ("lucky",)]
     assert verdicts(lake, run_id, "lucky", "judge", RULES) == ["UNDECIDED", "FAIL", "FAIL"]
     assert verdicts(lake, run_id, "plain", "judge", RULES)[:2] == ["FAIL", "FAIL"]
     compared = compare_sides(lake, "lucky", "plain", run_id=run_id, metric="target_detection_rate").rows

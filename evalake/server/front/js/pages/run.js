@@ -128,7 +128,7 @@ function headline(detail, signal) {
   const all = [...new Set(values.map((each) => each.metric))], metrics = all.slice(0, MOST_COLUMNS), further = all.slice(MOST_COLUMNS);
   const rows = [...Map.groupBy(values, keyOf)].map(([key, group]) => [JSON.parse(key), group]);
   const lacks = missingBy(detail);
-  rows.sort(([, a], [, b]) => worst(firstOf(b, metrics[0]), lacks) - worst(firstOf(a, metrics[0]), lacks)); // until the ranking comes
+  rows.sort(([, a], [, b]) => worst(firstOf(b, metrics[0])) - worst(firstOf(a, metrics[0]))); // until the ranking comes
   const judged = rows.some(([[, judge]]) => judge);
   const wrong = hasWrong(detail);
   const items = (model, judge) => itemsPath(run.run_id, {model, judge, correct: wrong ? "false" : null});
@@ -149,17 +149,17 @@ const MOST_MODELS = 20; // in a drawing; the table has them all
 
 /** The first headline metrics of several models, as one judge or the panel saw them: a dot with its interval for each. */
 function drawn(detail) {
-  const {values} = detail, lacks = missingBy(detail);
+  const {values} = detail;
   const metrics = [...new Set(values.map((each) => each.metric))].slice(0, MOST_DRAWN);
   const judges = [...new Set(values.map((each) => each.judge))];
   const judge = judges.find((each) => each?.startsWith("panel:")) ?? judges[0];
   const known = (metric) => values.filter((each) => each.metric === metric && each.judge === judge && each.value !== null)
-    .sort((a, b) => worst(b, lacks) - worst(a, lacks));
+    .sort((a, b) => worst(b) - worst(a));
   const figures = metrics.map((metric) => [metric, known(metric)]).filter(([, rows]) => rows.length > 1);
   const whose = judges.length > 1 ? `As ${judge?.startsWith("panel:") ? "the panel" : shortJudge(judge)} saw it. ` : "";
   return figures.length > 0 && h("div", {class: "figures"}, figures.map(([metric, rows]) => figure({
     title: words(metric), alt: `${words(metric)}: a dot with its interval for each model.`,
-    note: `${whose}With 95 % intervals${rows.length > MOST_MODELS ? `; the best ${count(MOST_MODELS)} of ${count(rows.length)}` : ""}.`,
+    note: `${whose}With 95 % intervals${rows.length > MOST_MODELS ? `; the highest ${count(MOST_MODELS)} of ${count(rows.length)}` : ""}.`,
     draw: (width) => dots(rows.slice(0, MOST_MODELS).map((each) => ({
       label: each.model,
       dots: [{x: each.value, low: each.ci_low, high: each.ci_high, colour: 0, title: `${each.model}: ${number(each.value)} ${interval(each.ci_low, each.ci_high)}, n = ${each.n}`}],
@@ -209,9 +209,9 @@ function firstOf(group, metric) {
   return group.find((each) => each.metric === metric);
 }
 
-/** A value as the ranking orders it, but for composites: a missing item counts for nothing. */
-function worst(value, lacks) {
-  return Number.isFinite(value?.value) ? value.value * (1 - (lacks.get(keyOf(value))?.share ?? 0)) : -Infinity;
+/** A value as the ranking orders it: the worst case of what is missing. */
+function worst(value) {
+  return value?.bound_low ?? value?.value ?? -Infinity;
 }
 
 function valueCell(value) {

@@ -218,7 +218,7 @@ function sortable(title, sorted, sortBy) {
     title, at >= 0 && h("span", {class: "arrow", "aria-hidden": "true"}, sorted === "oldest" || sorted === "suite" || sorted === "state" ? "↑" : "↓"));
 }
 
-/** The best model's value in the first headline metric, and a line of the same order's earlier runs. */
+/** The best model's value in the metric that ranks, and a line of the same order's earlier runs. */
 function headlineCell({headline, models, judges}) {
   if (!headline) return "–";
   const {metric, model, judge, value, ci_low: low, ci_high: high, n, earlier} = headline;
