@@ -70,7 +70,7 @@ def compare(
     if style is Format.table:
         _print(compared)
         # The slices of a headline metric, or of another metric
-        sliced = compared.suite.metrics.headline[:2][-1] if metric is None else None
+        sliced = compared.headline[:2][-1] if metric is None else None
         again = command("compare", a, b, metric=sliced, lake=lake, run=run, tag=tag)
         typer.echo(f"{'in slices' if sliced else 'all metrics'}: {again}")
     else:

@@ -79,7 +79,7 @@ def metrics(
         raise UsageError(f"give {given[0]} or {given[1]}, not both")
     where = Lake(lake)
     if newest_of:
-        from evalake.decisions.compare import measured_runs
+        from evalake.decisions.sides import measured_runs
 
         run = next(iter(measured_runs(where, tag, suite)))
     snapshot_shown = find_snapshot(where, run_id=run, snapshot_id=snapshot)

@@ -4,24 +4,32 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
 import polars as pl
 
-from evalake.contracts.tables import RUN_ITEMS, RUNS, SNAPSHOTS
-from evalake.core.errors import EvalakeError, UsageError, did_you_mean
+from evalake.core.errors import UsageError, did_you_mean
+from evalake.decisions.pairing import (
+    HEADLINE,
+    ByInput,
+    Scorers,
+    by_input,
+    by_one_scorer,
+    common_metrics,
+    meanings,
+    unpaired,
+    with_meaning,
+)
+from evalake.decisions.sides import NotComparableError, Side, find_sides, pairs_of
 from evalake.metrics.compare import compare
 from evalake.metrics.compute import Metric, definition_hash
 from evalake.metrics.limits import Answered, adjusted, bounds_of_differences
 from evalake.sdk import Options, Suite
 from evalake.storage.lake import Lake
-from evalake.storage.snapshots import find_snapshot
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.corrected import corrected_differences, correction_notes, corrections, in_both
 from evalake.tasks.failures import Lacking, lacking
 from evalake.tasks.judge_versions import RunPart, moves_between
 from evalake.tasks.measure import run_frame
-from evalake.tasks.runtime.runs import of_suite, require_measured, tagged, with_labels, with_state
 
 FIELDS = (
     "suite", "judge", "metric", "slice", "slice_value", "a", "b", "value_a", "value_b", "difference",
@@ -29,34 +37,13 @@ FIELDS = (
     "bound_low", "bound_high",
 )  # fmt: skip
 
-SHORTEST_ID = 8  # characters that the beginning of a snapshot's id must have
-
-
-class NotComparableError(EvalakeError):
-    """What is to be compared does not mean the same on both sides."""
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side: a run as a snapshot measured it, or of it one model, or of that one prompt type."""
-
-    name: str
-    snapshot: dict[str, Any]
-    run: dict[str, Any]
-    model: str | None = None
-    prompt_type: str | None = None
-
-    @property
-    def models(self) -> list[str]:
-        """The models on this side."""
-        return sorted(self.run["models"]) if self.model is None else [self.model]
-
 
 @dataclass(frozen=True)
 class Comparison:
     """The rows (`FIELDS`), headline metrics first, and what a reader must know of them."""
 
-    suite: Suite
+    suite: str
+    headline: Sequence[str]
     sides: tuple[Side, Side]
     rows: pl.DataFrame
     forced: Sequence[str]
@@ -117,42 +104,56 @@ def compare_found(
     `missing_a` and `missing_b` are missing shares. `bound_low` and `bound_high` are the difference at the worst and the
     best case, null where nothing bounds it: intervals and p do not know of it. Raises as `compare_sides`.
     """
-    a, b = first.name, second.name
-    if first.run["suite"] != second.run["suite"]:
-        raise NotComparableError(
-            f"these do not compare: {a} is of {first.run['suite']}, {b} of {second.run['suite']}; not even by force"
-        )
-    suite = find_suite(first.run["suite"], lake)
+    suites = [find_suite(side.run["suite"], lake) for side in (first, second)]
     pairs = pairs_of(first, second)
-    metrics = _metrics(suite, first, names)
-    frames = rows_of(lake, suite, first), rows_of(lake, suite, second)
-    warnings = _refusals(suite, first, second, frames) + _moved_judges(lake, pairs)
+    frames = [rows_of(lake, suite, side) for suite, side in zip(suites, (first, second), strict=True)]
+    of_tools = any(suite.data.read_answers for suite in suites)
+    if across := suites[0].name != suites[1].name:
+        frames = [with_meaning(suite, frame) for suite, frame in zip(suites, frames, strict=True)]
+        metrics, warnings = common_metrics(suites, frames, names), []
+    else:
+        metrics = _metrics(suites[0], first, names)
+        warnings = _refusals(suites[0], first, second, frames, of_tools=of_tools) + _moved_judges(lake, pairs)
     if warnings and not force:
         raise NotComparableError(f"these do not compare: {'; '.join(warnings)}. --force compares them all the same")
-    lacks = tuple(lacks_of(lake, suite, side, frame) for side, frame in zip((first, second), frames, strict=True))
-    parts, notes = [], []
+    lacks = [lacks_of(lake, *each) for each in zip(suites, (first, second), frames, strict=True)]
+    parts: list[pl.DataFrame] = []
+    notes: list[str] = []
     for one, other in pairs:
-        sides = [
+        own = [
             frame.filter(pl.col("model") == side.models[0]) for frame, side in zip(frames, (one, other), strict=True)
         ]
-        paired = _same_judges(*sides, force=force)
-        rows = compare(*paired, metrics, cluster="cluster", pair="sample_hash")
+        keys = by_input(lake, suites, (one, other))
+        if corrected and keys is not None:
+            raise NotComparableError(f"{one.name} and {other.name} share no sample, so that labels correct neither")
+        a, b, scorers = _same_judges(own[0], own[1], force=force, of_tools=across or of_tools)
         whose = [
-            _Lacks(each.name, each.models[0], frame, of_side, frame["judge"].unique().to_list())
-            for each, frame, of_side in zip((one, other), sides, lacks, strict=True)
+            _Lacks(side.name, side.models[0], frame, of_side, frame["judge"].unique().to_list(), keys, place)
+            for place, (side, frame, of_side) in enumerate(zip((one, other), own, lacks, strict=True))
         ]
+        if scorers is not None:
+            notes += meanings(suites, metrics if across else (), scorers)
+            whose = [replace(each, judges=[scorer]) for each, scorer in zip(whose, scorers, strict=True)]
+        if keys is not None:
+            notes += keys.notes
+            a, b = keys.both(a, b)
+        is_paired = keys is None or keys.is_paired
+        rows = compare(a, b, metrics, cluster="cluster", pair="sample_hash") if is_paired else unpaired(a, b, metrics)
         rows = _bounded(rows, {metric.name: metric for metric in metrics}, whose)
         if corrected:
-            found = in_both(corrections(lake, one.snapshot, *paired), corrections(lake, other.snapshot, *paired[::-1]))
+            found = in_both(corrections(lake, one.snapshot, a, b), corrections(lake, other.snapshot, b, a))
             rows = corrected_differences(rows, *found)
             notes += [note for each in found for note in correction_notes(each, rows["metric"])]
         notes += [note for each in whose for note in each.notes()]
-        named = {"suite": suite.name, "a": one.name, "b": other.name, "model": one.models[0]}
+        named = {"suite": " | ".join(dict.fromkeys(suite.name for suite in suites))}
+        named |= {"a": one.name, "b": other.name, "model": one.models[0]}
         parts.append(rows.with_columns(pl.lit(value).alias(name) for name, value in named.items()))
     rows = pl.concat(parts)
     if rows.is_empty():
-        raise NotComparableError(f"{a} and {b} share no sample: nothing can be paired")
-    return Comparison(suite, (first, second), _in_order(rows, suite), warnings, (*dict.fromkeys(notes), *_marked(rows)))
+        raise NotComparableError(f"{first.name} and {second.name} have no answer to compare")
+    headline = HEADLINE if across else suites[0].metrics.headline
+    notes = [*dict.fromkeys(notes), *_marked(rows)]
+    return Comparison(rows["suite"][0], headline, (first, second), _in_order(rows, headline), warnings, notes)
 
 
 def _marked(rows: pl.DataFrame) -> list[str]:
@@ -181,6 +182,8 @@ class _Lacks:
     frame: pl.DataFrame
     lacks: Lacks
     judges: Sequence[str | None]
+    keys: ByInput | None
+    place: int
 
     def of(self, judge: str | None) -> tuple[str | None, Lacking | None]:
         """Find the judge and what it lacks; a judge that the side does not have stands for its only one, by force."""
@@ -195,7 +198,8 @@ class _Lacks:
     def answered(self, judge: str | None) -> Answered:
         """Tell what is known of the side's answers, and what is missing."""
         own, lacks = self.of(judge)
-        return Answered(self.frame.filter(pl.col("judge").eq_missing(own))) if lacks is None else lacks.answered
+        known = Answered(self.frame.filter(pl.col("judge").eq_missing(own))) if lacks is None else lacks.answered
+        return known if self.keys is None else self.keys.answered(self.place, known)
 
     def notes(self) -> list[str]:
         """Say how much is missing, by kind."""
@@ -204,7 +208,7 @@ class _Lacks:
             + ", ".join(f"{count} {kind}" for kind, count in each.kinds.most_common())
             + "): intervals hold whatever these are, and nothing that they could undo is significant"
             for (model, judge), each in self.lacks.items()
-            if model == self.model
+            if model == self.model and judge in self.judges
         ]
 
 
@@ -241,96 +245,6 @@ def metrics_named(suite: Suite, options: Options, names: Sequence[str]) -> tuple
     return tuple(each for each in metrics if each.name in names)
 
 
-def find_sides(lake: Lake, names: Sequence[str], run_id: str | None, tag: str | None = None) -> list[Side]:
-    """Find the sides named; models are of one run: the given one, or the newest (with a tag) that has them all.
-
-    Raises UsageError where a name stands for nothing.
-    """
-    if run_id is None:
-        measured = measured_runs(lake, tag)
-        known = {model for run in measured.values() for model in run["models"]}
-        models = known.intersection(names).difference(measured)
-        run_id = next((each for each, run in measured.items() if models.issubset(run["models"])), None)
-    return [find_side(lake, name, run_id, tag) for name in names]
-
-
-def find_side(lake: Lake, name: str, run_id: str | None, tag: str | None = None) -> Side:
-    """Find the side named; a model is of the run, or of the newest (with a tag). Raises UsageError where none is."""
-    require_measured(lake, run_id or name.partition(":")[0])
-    measured = measured_runs(lake)
-    if run_id is not None and run_id not in measured:
-        raise UsageError(f"the lake {lake.uri} has no measured run {run_id}: `evalake runs` lists what there is")
-    chosen = run_id or next(iter(measured if tag is None else measured_runs(lake, tag)))
-    if name in measured[chosen]["models"]:
-        return Side(name, find_snapshot(lake, run_id=chosen), measured[chosen], name)
-    if name in measured:
-        return Side(name, find_snapshot(lake, run_id=name), measured[name])
-    snapshot = _snapshot(lake, name)
-    if snapshot is not None:
-        if (of := snapshot["run_id"]) not in measured:
-            raise UsageError(f"the lake {lake.uri} no longer has the run {of} of the snapshot {name}")
-        return Side(name, snapshot, measured[of])
-    for known, run in measured.items():
-        if name.startswith(f"{known}:"):
-            return _of_run(lake, name, run, name.removeprefix(f"{known}:"))
-    models = measured[chosen]["models"]
-    raise UsageError(
-        f"{name} is no model of the run {chosen} (it has {', '.join(models)}), no run, no snapshot, and no RUN:MODEL"
-        f"{did_you_mean(name, [*models, *measured]) or ': `evalake runs` lists the runs'}"
-    )
-
-
-def measured_runs(lake: Lake, tag: str | None = None, suite: str | None = None) -> dict[str, dict[str, Any]]:
-    """Find the runs (of a suite, with a tag) that have a snapshot, newest first."""
-    runs = tagged(with_labels(of_suite(with_state(lake, lake.frame(RUNS)), suite)), tag).join(
-        lake.frame(SNAPSHOTS).select("run_id").unique(), on="run_id", how="semi"
-    )
-    newest_first = runs.sort("started_at", descending=True).collect()
-    if newest_first.is_empty():
-        what = f"tagged {tag}: `evalake runs` lists tags" if tag else "to compare: `evalake run` or `import` makes one"
-        raise UsageError(f"the lake {lake.uri} has no measured run {what}")
-    return {row["run_id"]: row for row in newest_first.iter_rows(named=True)}
-
-
-def _snapshot(lake: Lake, name: str) -> dict[str, Any] | None:
-    if len(name) < SHORTEST_ID or set(name) - set("0123456789abcdef"):
-        return None
-    try:
-        return find_snapshot(lake, snapshot_id=name)
-    except UsageError:
-        return None
-
-
-def _of_run(lake: Lake, name: str, run: dict[str, Any], rest: str) -> Side:
-    """Find a model of a run, or one with a prompt type; model names hold colons, so they are split by known names."""
-    snapshot = find_snapshot(lake, run_id=run["run_id"])
-    if rest in run["models"]:
-        return Side(name, snapshot, run, rest)
-    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run["run_id"])
-    prompts = items.select("prompt_type").unique().collect()["prompt_type"].sort().to_list()
-    model, _, prompt_type = rest.rpartition(":")
-    if model in run["models"] and prompt_type in prompts:
-        return Side(name, snapshot, run, model, prompt_type)
-    raise UsageError(
-        f"the run {run['run_id']} has no {rest}: its models are {', '.join(run['models'])}, "
-        f"its prompt types {', '.join(prompts)}"
-    )
-
-
-def pairs_of(a: Side, b: Side) -> list[tuple[Side, Side]]:
-    """Pair the models that are compared: the two named, or each that both sides have."""
-    if len(a.models) == len(b.models) == 1:
-        return [(replace(a, model=a.models[0]), replace(b, model=b.models[0]))]
-    common = [model for model in a.models if model in b.models]
-    if not common:
-        raise NotComparableError(f"{a.name} and {b.name} have no model in common: name one of each as RUN:MODEL")
-    return [(_narrowed(a, model), _narrowed(b, model)) for model in common]
-
-
-def _narrowed(side: Side, model: str) -> Side:
-    return side if side.model is not None else replace(side, name=f"{side.name}:{model}", model=model)
-
-
 def rows_of(
     lake: Lake,
     suite: Suite,
@@ -356,7 +270,7 @@ def rows_of(
     return frame.filter(pl.col("model").is_in(side.models))
 
 
-def _refusals(suite: Suite, a: Side, b: Side, frames: tuple[pl.DataFrame, pl.DataFrame]) -> list[str]:
+def _refusals(suite: Suite, a: Side, b: Side, frames: Sequence[pl.DataFrame], *, of_tools: bool) -> list[str]:
     """List why the two sides do not compare, each reason with what a comparison by force then means."""
     reasons = []
     versions = [json.loads(side.run["dataset_versions"]) for side in (a, b)]
@@ -373,7 +287,7 @@ def _refusals(suite: Suite, a: Side, b: Side, frames: tuple[pl.DataFrame, pl.Dat
         if criteria[0] != criteria[1]:
             reasons.append("they were judged by different criteria (the difference is of answers and criteria)")
     judges = [set(frame["judge"]) for frame in frames]
-    if not judges[0] & judges[1] and all(judges):
+    if not judges[0] & judges[1] and all(judges) and not of_tools:
         named = " and ".join(", ".join(map(str, sorted(each, key=str))) for each in judges)
         reasons.append(f"no judge is common to them: {named} (the difference is of answers and judges)")
     return reasons
@@ -385,17 +299,22 @@ def _moved_judges(lake: Lake, pairs: Sequence[tuple[Side, Side]]) -> list[str]:
     return [f"{each} (the difference is of answers and of the judge's move)" for each in moved]
 
 
-def _same_judges(a: pl.DataFrame, b: pl.DataFrame, *, force: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Give both sides one judge, by force, where each has one judge of its own; else leave the rows as they are."""
+def _same_judges(
+    a: pl.DataFrame, b: pl.DataFrame, *, force: bool, of_tools: bool
+) -> tuple[pl.DataFrame, pl.DataFrame, Scorers | None]:
+    """Give both sides one judge where they have none in common, and say which two; else leave the rows as they are.
+
+    By force it is the only judge of each; where tools or suites differ, whose judges are scorers, that of most rows.
+    """
     judges = [frame["judge"].unique().to_list() for frame in (a, b)]
-    if force and len(judges[0]) == len(judges[1]) == 1 and judges[0] != judges[1]:
-        both = pl.lit(f"{judges[0][0]} | {judges[1][0]}").alias("judge")
-        return a.with_columns(both), b.with_columns(both)
-    return a, b
+    differ = not {*judges[0]} & {*judges[1]}
+    if differ and (of_tools or (force and len(judges[0]) == len(judges[1]) == 1)):
+        return by_one_scorer(a, b)
+    return a, b, None
 
 
-def _in_order(rows: pl.DataFrame, suite: Suite) -> pl.DataFrame:
+def _in_order(rows: pl.DataFrame, headline: Sequence[str]) -> pl.DataFrame:
     """Put headline metrics first, each pair of models together."""
-    place = {name: number for number, name in enumerate(suite.metrics.headline)}
+    place = {name: number for number, name in enumerate(headline)}
     order = pl.col("metric").replace_strict(place, default=len(place), return_dtype=pl.Int64)
     return rows.with_row_index("number").sort("a", "b", order, "number", maintain_order=True)

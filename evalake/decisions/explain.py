@@ -16,7 +16,8 @@ import polars as pl
 
 from evalake.contracts.tables import CALLS
 from evalake.core.errors import UsageError
-from evalake.decisions.compare import NotComparableError, Side, find_sides, pairs_of, rows_of
+from evalake.decisions.compare import rows_of
+from evalake.decisions.sides import NotComparableError, Side, find_sides, pairs_of
 from evalake.metrics.compare import compare
 from evalake.metrics.compute import Metric, measure
 from evalake.sdk import Suite

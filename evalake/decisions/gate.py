@@ -11,8 +11,9 @@ import polars as pl
 
 from evalake.contracts.tables import RUN_ITEMS
 from evalake.core.errors import UsageError
-from evalake.decisions.compare import Lacks, Side, compare_found, find_side, lacks_of, rows_of
+from evalake.decisions.compare import Lacks, compare_found, lacks_of, rows_of
 from evalake.decisions.rules import Change, Level, Target, read_rule, require_known, require_within
+from evalake.decisions.sides import Side, find_side
 from evalake.metrics.compare import SIGNIFICANT_BELOW, with_holm
 from evalake.metrics.compute import Metric
 from evalake.metrics.estimators import Count, Maximum, Mean, Rate, Total

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import GATE_DECISIONS
 from evalake.core.hashing import content_hash
-from evalake.decisions.compare import find_side
+from evalake.decisions.sides import find_side
 from evalake.reports.gate import Gate
 from evalake.storage.lake import Lake
 from evalake.storage.landing import Landed, land

@@ -15,7 +15,8 @@ import polars as pl
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from evalake.contracts.tables.metrics import JUDGE_VERSIONS
 from evalake.core.hashing import content_hash
-from evalake.decisions.compare import compare_found, find_side
+from evalake.decisions.compare import compare_found
+from evalake.decisions.sides import find_side
 from evalake.metrics.drift import BEGINNING, FALSE_ALARMS_A_YEAR, moved
 from evalake.metrics.limits import left_open
 from evalake.storage.lake import Lake

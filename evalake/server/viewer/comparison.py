@@ -10,7 +10,9 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from evalake.core.errors import UsageError
-from evalake.decisions.compare import NotComparableError, Side, compare_sides, find_sides
+from evalake.decisions.compare import compare_sides
+from evalake.decisions.pairing import KEY, by_input, by_one_scorer
+from evalake.decisions.sides import NotComparableError, Side, find_sides
 from evalake.reports.compared import markdown_of
 from evalake.server.errors import NotFoundError, WrongQueryError
 from evalake.server.viewer.items import AnswerView, answer_view
@@ -113,6 +115,7 @@ class SampleView(BaseModel):
 class PairView(SampleView):
     """A sample with an answer of each side."""
 
+    item_b: str  # the sample of B, which is another where the two are paired by their input
     a: AnswerView
     b: AnswerView
 
@@ -162,10 +165,10 @@ def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
         )
     rows = [plain(row) for row in compared.rows.iter_rows(named=True)]
     return ComparisonView(
-        suite=compared.suite.name,
+        suite=compared.suite,
         sides=[side_view(side) for side in compared.sides],
         markdown=markdown_of(compared.rows, compared.remarks),
-        headline=list(compared.suite.metrics.headline),
+        headline=list(compared.headline),
         rows=rows,
         warnings=compared.remarks,
     )
@@ -176,8 +179,14 @@ def pair_page(indexes: RunIndexes, wanted: WantedPairs) -> PairPage:
     with as_answers():
         sides = find_sides(indexes.lake, (wanted.a, wanted.b), wanted.run, wanted.tag)
     index_a, index_b = (indexes.of(side.run["run_id"]) for side in sides)
+    a, b = _answers(index_a, sides[0], "a"), _answers(index_b, sides[1], "b")
     key = [*_PAIR, *_further_key(*sides)]
-    both = _answers(index_a, sides[0], "a").join(_answers(index_b, sides[1], "b"), on=key, nulls_equal=True)
+    if all(len(side.models) == 1 for side in sides):
+        keys = by_input(indexes.lake, (index_a.suite, index_b.suite), sides)
+        if keys is not None:
+            key = list(_PAIR)
+            a, b = (_by_input(*each) for each in zip(keys.samples(), by_one_scorer(a, b)[:2], strict=True))
+    both = a.join(b, on=key, nulls_equal=True)
     both = both.sort("place a", *key[1:])
     chosen = both.filter(_kind(wanted.kind))
     page = chosen.slice(wanted.after, wanted.limit)
@@ -186,7 +195,12 @@ def pair_page(indexes: RunIndexes, wanted: WantedPairs) -> PairPage:
         run_a=index_a.run["run_id"],
         run_b=index_b.run["run_id"],
         pairs=[
-            PairView(**sample, a=answer_view(row["a"], index_a.flags), b=answer_view(row["b"], index_b.flags))
+            PairView(
+                **sample,
+                item_b=row["item b"],
+                a=answer_view(row["a"], index_a.flags),
+                b=answer_view(row["b"], index_b.flags),
+            )
             for row, sample in _with_samples(indexes.lake, index_a, page)
         ],
         total=chosen.height,
@@ -202,7 +216,7 @@ def columns_page(indexes: RunIndexes, wanted: WantedColumns) -> ColumnsPage:
     with as_answers():
         sides = find_sides(indexes.lake, wanted.side, wanted.run, wanted.tag)
     if len({side.run["suite"] for side in sides}) > 1:
-        raise WrongQueryError("these are of several suites, whose samples have nothing in common")
+        raise WrongQueryError("runs of several suites stand beside each other by two: name A and B alone")
     indexes_of_sides = [indexes.of(side.run["run_id"]) for side in sides]
     names = [str(number) for number in range(len(sides))]
     key = [*_PAIR, *_further_key(*sides)]
@@ -249,11 +263,19 @@ def _answers(index: RunIndex, side: Side, name: str) -> pl.DataFrame:
             "model",
             "prompt_type",
             pl.col("place").alias(f"place {name}"),
+            pl.col("sample_hash").alias(f"item {name}"),
             pl.coalesce(pl.col("score").cast(pl.String), "verdict").alias(f"outcome {name}"),
             pl.col("correct").alias(f"correct {name}"),
             pl.struct(answers.columns).alias(name),
         )
     )
+
+
+def _by_input(keys: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
+    """Put the key of what was asked in the place of the sample's hash: further answers of a key are its repeats."""
+    keyed = answers.join(keys, on=KEY).with_columns(sample_hash="key").drop("key")
+    order = pl.struct(pl.col("^item .$"), "prompt_type", _REPEAT)
+    return keyed.with_columns(order.rank("ordinal").over("sample_hash").alias(_REPEAT))
 
 
 def _kind(kind: Kind) -> pl.Expr:
@@ -269,6 +291,8 @@ def _kind(kind: Kind) -> pl.Expr:
 
 def _with_samples(lake: Lake, index: RunIndex, page: pl.DataFrame) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield the rows of a page, each with what is shown of its sample."""
+    name = next(each for each in ("item a", "item 0") if each in page.columns)
+    page = page.with_columns(sample_hash=pl.col(name))
     inputs = beginnings(lake, index, page["sample_hash"].to_list())
     known = page.select("sample_hash").unique().join(index.samples, on="sample_hash")
     samples = {row["sample_hash"]: row for row in known.iter_rows(named=True)}

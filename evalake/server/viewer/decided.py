@@ -7,8 +7,8 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from evalake.contracts.tables import GATE_DECISIONS
-from evalake.decisions.compare import find_sides
 from evalake.decisions.explain import explain
+from evalake.decisions.sides import find_sides
 from evalake.server.viewer.comparison import Sides, as_answers
 from evalake.storage.lake import Lake
 from evalake.storage.sql.query import plain

@@ -7,7 +7,9 @@ import polars as pl
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from evalake.decisions.compare import NotComparableError, compare_found, find_sides
+from evalake.decisions.compare import compare_found
+from evalake.decisions.pairing import HEADLINE
+from evalake.decisions.sides import NotComparableError, find_sides
 from evalake.metrics.compare import SIGNIFICANT_BELOW
 from evalake.metrics.limits import adjusted
 from evalake.reports.compared import markdown_of
@@ -79,7 +81,9 @@ def sides_page(lake: Lake, wanted: WantedSides) -> SidesPage:
         sides = find_sides(lake, wanted.side, wanted.run, wanted.tag)
         if several := [side.name for side in sides if len(side.models) > 1]:
             raise NotComparableError(f"{several[0]} has several models: name one, as RUN:MODEL")
-        metric = wanted.metric or find_suite(sides[0].run["suite"], lake).metrics.headline[0]
+        suites = {side.run["suite"] for side in sides}
+        headline = HEADLINE if len(suites) > 1 else find_suite(suites.pop(), lake).metrics.headline
+        metric = wanted.metric or headline[0]
         frames, warnings = {}, dict[str, None]()
         for (i, first), (j, other) in combinations(enumerate(sides), 2):
             compared = compare_found(lake, first, other, (metric,), corrected=wanted.corrected)
@@ -91,7 +95,7 @@ def sides_page(lake: Lake, wanted: WantedSides) -> SidesPage:
     judges = dict.fromkeys(part.judge for part in rows)
     return SidesPage(
         metric=metric,
-        headline=list(compared.suite.metrics.headline),
+        headline=list(compared.headline),
         sides=[side_view(side) for side in sides],
         letters=[JudgedLetters(judge=judge, letters=_letters(whole, judge, len(sides))) for judge in judges],
         parts=rows,

@@ -40,6 +40,7 @@ from evalake.sdk import (
     Viewing,
 )
 from evalake.sdk.figures import Answers, ByJudge, HeatMap, Quantity, Ranking, Unit
+from evalake.sdk.json_in_text import json_object
 from evalake.sdk.people import YES_NO, Correction, by_answers, of_result, people_figures, yes_no
 from evalake.sdk.results import identity_columns, reply_columns, result_contract
 from evalake.sdk.sources import as_json, storable
@@ -182,6 +183,12 @@ def recorded(name: str, answers: Sequence[Answered]) -> Iterator[tuple[str, Reco
                     (request_of(sample), as_json({"scorer": scored.scorer, "tool": each.results.tool})),
                 ),
             )
+
+
+def metadata_of(target: str | None) -> Mapping[str, Any]:
+    """Read from the target of an imported sample what its tool knew of it: further columns."""
+    known = (json_object(target or "") or {}).get("metadata")
+    return known if isinstance(known, dict) else {}
 
 
 def request_of(sample: ToolSample) -> str:

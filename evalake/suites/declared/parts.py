@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from evalake.suites.declared.patterns import require_pattern
+
 NAME = r"^[a-z][a-z0-9_]{0,59}$"
 LETTERS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
@@ -70,7 +72,7 @@ class Reply(Part):
         if (self.form or self.field) and self.read != "json":
             raise ValueError('form and field go with read = "json"')
         if self.pattern is not None:
-            _require_pattern(self.pattern)
+            require_pattern(self.pattern)
         _kinds(self.form)
         return self
 
@@ -194,7 +196,7 @@ class Scorer(Part):
             if not getattr(self, name) and self.kind in kinds:
                 raise ValueError(f"{self.kind} needs {name}")
         if self.pattern is not None:
-            _require_pattern(self.pattern)
+            require_pattern(self.pattern)
         if self.kind == "similarity" and self.threshold is None:
             raise ValueError("similarity needs threshold: the share from which an answer is right")
         if self.kind == "number":
@@ -252,10 +254,3 @@ def tolerance_of(written: str | float) -> tuple[float, bool]:
     if not 0 <= size < float("inf"):
         raise ValueError(f'tolerance: {written!r} is none: write a number, or a share of the target as "1%"')
     return (size / 100, True) if text.endswith("%") else (size, False)
-
-
-def _require_pattern(pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"pattern: {pattern!r} is no regular expression: {error}") from error

@@ -16,6 +16,7 @@ from evalake.sdk.sample import Record
 from evalake.sdk.sources import as_text, read_table
 from evalake.suites.declared.formats.values import as_list, as_mapping
 from evalake.suites.declared.lines import Lines, content, placed
+from evalake.suites.declared.patterns import PatternError
 from evalake.suites.declared.promptfoo_assertions import as_scorer, of_row
 from evalake.suites.declared.templates import rendered, variables
 
@@ -362,8 +363,8 @@ class _Config:
             if assertion.get("provider") is not None:
                 self._grader(assertion["provider"], *where, "provider")
             scorer, expected = as_scorer(plain, self._filled(read, given), assertion)
-        except (SuiteError, re.error, yaml.YAMLError, LookupError, ValueError, TypeError, RecursionError) as error:
-            why = f" ({error})" if isinstance(error, SuiteError | re.error) else ""
+        except (SuiteError, yaml.YAMLError, LookupError, ValueError, TypeError, RecursionError) as error:
+            why = f" ({error})" if isinstance(error, SuiteError | PatternError) else ""
             self.note(f"{kind} is not understood: no verdict is given where everything else holds{why}", *where)
             return {"kind": "unknown", "weight": shared["weight"]}, as_text(value) or kind
         return {**shared, **scorer}, expected

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from evalake.sdk.sources import as_text
+from evalake.suites.declared.patterns import PatternError, require_pattern
 
 _IN_A_CELL = re.compile(  # an assertion in a table: its type is one that promptfoo has, else the cell is the answer
     r"(?P<type>(?:not-)?(?:equals|i?contains(?:-any|-all)?|contains-(?:json|html|sql|xml)|is-[a-z-]+|starts-with|regex"
@@ -59,7 +60,7 @@ def _of_cell(cell: str) -> dict[str, Any]:
 def as_scorer(kind: str, value: Any, assertion: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     """Give the scorer of an assertion and what it expects. Raises KeyError where there is none.
 
-    Raises re.error, ValueError, TypeError or YAMLError where `value` is none of its kind.
+    Raises ValueError, TypeError or YAMLError where `value` is none of its kind.
     """
     text = _as_javascript(value)
     if value is None and kind not in _OF_NOTHING:
@@ -116,11 +117,11 @@ def _words(value: Any) -> str:
 def _python_pattern(pattern: str) -> str:
     """Write a regular expression of JavaScript for Python: `$` is the very end, classes are of ASCII."""
     if odd := re.search(r"\(\?(?![:=!<])|\\[AZ]", pattern):
-        raise re.error(f"JavaScript has no {odd[0]}")
+        raise PatternError(f"JavaScript has no {odd[0]}")
     named = re.sub(r"\(\?<(?![=!])", "(?P<", pattern)
     parts = re.findall(r"\\.|\[(?:\\.|[^\]\\])*\]|.", named, re.DOTALL)
     written = "(?a)" + "".join("\\Z" if part == "$" else part for part in parts)
-    re.compile(written)
+    require_pattern(written)
     return written
 
 

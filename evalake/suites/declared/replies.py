@@ -9,6 +9,7 @@ from typing import Any
 from evalake.sdk.json_in_text import split_thinking
 from evalake.sdk.lenient_json import find_object
 from evalake.suites.declared.parts import Kind, Reply
+from evalake.suites.declared.patterns import last_match
 
 LONGEST = 400_000  # characters of a reply that are read
 _NUMBER = re.compile(r"(?<![\w.])[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?<=\d)(?:[eE][-+]?\d{1,3})?(?![\d])")
@@ -45,10 +46,10 @@ def _last_line(said: str, _: Reply) -> str | None:
 
 
 def _matched(said: str, reading: Reply) -> str | None:
-    found = list(re.finditer(reading.pattern or "", said))
-    if not found:
+    found = last_match(reading.pattern or "", said)
+    if found is None:
         return None
-    text = found[-1][1] if found[-1].re.groups else found[-1][0]
+    text = found[1] if found.re.groups else found[0]
     return None if text is None else text.strip()
 
 
@@ -80,8 +81,8 @@ def choice_of(said: str, choices: Sequence[str]) -> str | None:
     alone = re.fullmatch(rf"{bounded}[\s*_`\"')\].:]*", said, re.IGNORECASE)
     if alone:
         return spelled[alone[1].casefold()]
-    named = re.finditer(rf"(?:answer|choice|option)(?:\s+is)?\s*[:=]?{bounded}", said, re.IGNORECASE)
-    meant = [match[1] for match in named if _is_no_word(match[1], said[match.end() :])]
+    named = re.finditer(rf"(?:answer|choice|option)(?:\s+is)?\s*+[:=]?{bounded}", said, re.IGNORECASE)
+    meant = [match[1] for match in named if _is_no_word(match[1], said, match.end())]
     if meant:
         return spelled[meant[-1].casefold()]
     lines = [line.strip() for line in said.splitlines() if line.strip()]
@@ -93,10 +94,13 @@ def choice_of(said: str, choices: Sequence[str]) -> str | None:
     return standing.pop() if len(standing) == 1 else None
 
 
-def _is_no_word(letter: str, rest: str) -> bool:
+_NO_WORD = re.compile(r"[*_`\"']*(?:\s*(?:[).,:;\]–—-]|$)|\s*\n|\s+(?:because|since)\b)")
+
+
+def _is_no_word(letter: str, said: str, end: int) -> bool:
     """Tell whether a letter is meant as one: `A` and `I`, and small letters, go on with no further word."""
     is_letter = len(letter) > 1 or (letter.isupper() and letter not in "AI") or not letter.isalpha()
-    return is_letter or bool(re.match(r"[*_`\"']*(?:\s*(?:[).,:;\]–—-]|$)|\s*\n|\s+(?:because|since)\b)", rest))
+    return is_letter or _NO_WORD.match(said, end) is not None
 
 
 def _json(said: str, reading: Reply) -> Answer:

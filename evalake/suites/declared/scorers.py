@@ -22,8 +22,10 @@ from evalake.core.hashing import content_hash
 from evalake.sdk.json_in_text import refuse_constant
 from evalake.suites.declared.file import SuiteFile
 from evalake.suites.declared.parts import Scorer, tolerance_of
+from evalake.suites.declared.patterns import PatternError, matches
 from evalake.suites.declared.prompts import inside
 from evalake.suites.declared.replies import Answer, any_json, at, choice_of, number_of
+from evalake.suites.declared.schemas import flaw_of
 from evalake.suites.declared.templates import rendered
 
 VERSION = 1
@@ -188,24 +190,9 @@ def _yaml_object(text: str) -> Any:
 
 def _by_schema(values: Sequence[Any], case: Case) -> Scored:
     """Check values against the JSON schema that is expected, where one is: one that fits is enough."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError, best_match
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
-
     schema = next((each for each in case.expected if isinstance(each, dict)), None)
-    if schema is None:
-        return Scored(1.0)
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        raise SuiteError(f"the expected value is no JSON schema: {error.message}") from error
-    validator = Draft202012Validator(schema, registry=Registry())  # which fetches nothing
-    try:
-        flaws = [best_match(validator.iter_errors(value)) for value in values]
-    except (Unresolvable, RecursionError) as error:
-        raise SuiteError(f"the expected JSON schema refers to what is not in it: {error}") from error
-    return Scored(1.0) if None in flaws else Scored(0.0, flaws[0].message)
+    flaws = [None if schema is None else flaw_of(value, schema) for value in values]
+    return Scored(1.0) if None in flaws else Scored(0.0, flaws[0])
 
 
 def _distance(scorer: Scorer, case: Case) -> Scored:
@@ -235,12 +222,11 @@ def _unknown(scorer: Scorer, case: Case) -> Scored:
 
 
 def _regex(scorer: Scorer, case: Case) -> Scored:
-    flags = re.IGNORECASE if scorer.ignore_case else 0
     patterns = [scorer.pattern] if scorer.pattern else case.texts
     try:
-        return Scored(float(any(re.search(pattern, case.text, flags) for pattern in patterns)))
-    except re.error as error:
-        raise SuiteError(f"the target is no regular expression for the scorer {scorer.called}: {error}") from error
+        return Scored(float(any(matches(each, case.text, ignore_case=scorer.ignore_case) for each in patterns)))
+    except PatternError as error:
+        raise SuiteError(f"the target is no pattern for the scorer {scorer.called}: {error}") from error
 
 
 def _number(scorer: Scorer, case: Case) -> Scored:

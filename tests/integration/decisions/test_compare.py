@@ -6,7 +6,8 @@ import pytest
 
 from evalake.contracts.tables import RUNS, SNAPSHOTS
 from evalake.core.errors import UsageError
-from evalake.decisions.compare import compare_sides, find_side, find_sides, measured_runs, pairs_of
+from evalake.decisions.compare import compare_sides
+from evalake.decisions.sides import find_side, find_sides, measured_runs, pairs_of
 from evalake.storage.lake import Lake
 from evalake.tasks.runtime.context import RunContext
 from tests.integration.storage.recorded_lake import MODELS

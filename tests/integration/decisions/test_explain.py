@@ -10,8 +10,8 @@ from deltalake import DeltaTable
 from evalake.admin.import_results import import_recorded
 from evalake.contracts.tables import METRIC_SNAPSHOTS
 from evalake.core.errors import UsageError
-from evalake.decisions.compare import NotComparableError
 from evalake.decisions.explain import FIELDS, Explanation, explain
+from evalake.decisions.sides import NotComparableError
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite
 from tests.integration.cli.command import recorded

@@ -11,8 +11,9 @@ import pytest
 from evalake.admin.import_results import import_recorded
 from evalake.contracts.tables import RUNS
 from evalake.core.errors import UsageError
-from evalake.decisions.compare import compare_sides, find_side
+from evalake.decisions.compare import compare_sides
 from evalake.decisions.gate import _warnings, hold_gate
+from evalake.decisions.sides import find_side
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.registry import suite

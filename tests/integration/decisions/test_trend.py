@@ -15,7 +15,7 @@ import pytest
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUNS, SNAPSHOTS
 from evalake.contracts.tables.metrics import JUDGE_VERSIONS
-from evalake.decisions.compare import NotComparableError
+from evalake.decisions.sides import NotComparableError
 from evalake.decisions.trend import Trend, headline_changes, step, trend
 from evalake.server.viewer.overview import metric_history
 from evalake.storage.lake import Lake

@@ -58,7 +58,7 @@ def test_what_does_not_exist_or_compare_is_said(http: httpx.Client, world: World
 
     assert (unknown.status_code, other.status_code) == (404, 400)
     assert "nobody" in unknown.json()["detail"]
-    assert "do not compare" in other.json()["detail"]
+    assert "no model in common" in other.json()["detail"]
 
 
 def test_models_are_of_the_newest_run_with_the_tag(http: httpx.Client, world: World) -> None:

@@ -1,5 +1,7 @@
 """What scorers make of answers, judges' forms, and a user's function that raises."""
 
+import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from evalake.core.errors import SuiteError
 from evalake.core.hashing import content_hash
 from evalake.models.request import Reply
 from evalake.sdk import Exchange, Item, Sample
+from evalake.suites.declared import patterns
 from evalake.suites.declared.file import SuiteFile, checked
 from evalake.suites.declared.judge import UNREADABLE, read_form
 from evalake.suites.declared.make import make, scores_of, totals
@@ -176,3 +179,47 @@ def test_the_row_of_a_panel_follows_from_its_judges_rows(tmp_path: Path) -> None
     assert item["judge"] == "panel:a+b+c+d"
     again = suite.scoring.derive({"quiz_results": pl.DataFrame([*rows, panel])}, {})
     assert again.rows["quiz_results"] == [panel]
+
+
+SLOW = "(?:a|aa)+$"
+"""Tries every way to divide a text of a's, unless it is given up."""
+
+
+@pytest.mark.parametrize(
+    ("more", "scorer", "target"),
+    [
+        ({}, {"kind": "regex", "pattern": SLOW}, None),
+        ({}, {"kind": "regex"}, SLOW),
+        ({"reply": {"read": "regex", "pattern": SLOW}}, {"kind": "exact"}, "x"),
+        ({}, {"kind": "is_json"}, [{"properties": {"x": {"pattern": SLOW}}}]),
+        ({}, {"kind": "has_json"}, [{"patternProperties": {SLOW: {}}}]),
+        ({}, {"kind": "has_json"}, [{"patternProperties": {SLOW: {}}, "additionalProperties": False}]),
+    ],
+)
+def test_a_pattern_that_takes_too_long_is_named(
+    more: dict[str, Any], scorer: dict[str, Any], target: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patterns, "SECONDS", 0.02)
+    monkeypatch.setattr(patterns, "_given_up", Counter())
+    text = "a" * 60 + "b"
+    reply = json.dumps({"x": text, text: 1}) if "json" in scorer["kind"] else text
+    file = declared(tmp_path, scorer, **more)
+    for _ in range(patterns.MOST_GIVEN_UP + 1):  # the last without a search
+        with pytest.raises(SuiteError, match=r"the pattern '\(\?:a\|aa\)\+\$' takes more than 0.02 s"):
+            scores_of(file, {"target": target}, [Reply(reply)])
+
+
+def test_a_schema_with_patterns_says_what_fits(tmp_path: Path) -> None:
+    schema = {
+        "properties": {"n": {"pattern": "^[0-9]+$"}},
+        "patternProperties": {"^x_": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+    replies = {'{"n": "7", "x_a": 1}': 1, '{"n": "7a"}': 0, '{"x_a": "1"}': 0, '{"y_a": 1}': 0, "[]": 1}
+    assert {reply: value(reply, [schema], tmp_path, kind="is_json") for reply in replies} == replies
+
+
+@pytest.mark.parametrize("pattern", ["(", "colou{e}r", "(?:abc){i<=1}"])
+def test_a_pattern_that_is_none_or_would_match_nearly_is_refused(pattern: str, tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match="pattern:"):
+        declared(tmp_path, {"kind": "regex", "pattern": pattern})

@@ -124,7 +124,7 @@ function statistics({rows, headline, warnings, sides}, wanted, change, other) {
   const isHeadline = (row) => headline.includes(row.metric);
   const [first, rest] = wanted.metric ? [rows, []] : [rows.filter(isHeadline), rows.filter((row) => !isHeadline(row))];
   return h("section", {class: "panel"}, h("h2", {}, `Difference, A − ${other}`), warnings.length > 0 && message("warning", null, ...warnings),
-    h("p", {class: "note"}, "Paired by sample, with 95 % intervals; p is corrected by Holm for all rows."),
+    h("p", {class: "note"}, "Paired by sample unless said otherwise, with 95 % intervals; p is corrected by Holm for all rows."),
     wanted.metric && h("p", {}, h("button", {type: "button", onclick: () => change({metric: null})}, "All metrics")),
     first.length ? statisticsTable(first, `Differences in headline metrics, A − ${other}`, change, other, sides, !wanted.more.length) : h("p", {class: "empty"}, "No headline metric compares."),
     rest.length > 0 && h("details", {}, h("summary", {}, `All other metrics (${count(rest.length)})`), statisticsTable(rest, `Differences in other metrics, A − ${other}`, change, other, sides, !wanted.more.length)));
@@ -188,11 +188,11 @@ function pairRows(pair, answer, {hasInput, signal}) {
     }
   }}, "Compare");
   const truth = [pair.label, pair.category].filter(Boolean).map((each) => name(each, 60)).join(" · ");
-  const cell = (each, run, label) => h("td", {role: "cell", "data-label": label}, h("a", {class: "plain", href: itemPath(run, pair.item_id)}, verdict(each)), each.judge && h("span", {class: "sub"}, shortJudge(each.judge)));
+  const cell = (each, run, item, label) => h("td", {role: "cell", "data-label": label}, h("a", {class: "plain", href: itemPath(run, item)}, verdict(each)), each.judge && h("span", {class: "sub"}, shortJudge(each.judge)));
   return [h("tr", {role: "row"},
     h("th", {scope: "row", role: "rowheader"}, h("a", {class: "id", href: itemPath(answer.run_a, pair.item_id)}, name(pair.sample_id, 80)), h("span", {class: "sub"}, truth)),
     hasInput && h("td", {role: "cell", class: "excerpt"}, h("code", {}, beginning(pair.input, 140))),
-    cell(pair.a, answer.run_a, "A"), cell(pair.b, answer.run_b, "B"), h("td", {role: "cell"}, open)), row];
+    cell(pair.a, answer.run_a, pair.item_id, "A"), cell(pair.b, answer.run_b, pair.item_b, "B"), h("td", {role: "cell"}, open)), row];
 }
 
 /** How often each side is right, and a choice of which samples are listed. */
@@ -242,9 +242,10 @@ function columnRows(row, runs, {hasInput, signal}) {
 
 /** The replies of both sides, and which words only one of them has. */
 async function replies(pair, {run_a: runA, run_b: runB}, signal, other = "B") {
-  const read = (run) => get(`${runPath(run)}/items/${encodeURIComponent(pair.item_id)}`, {}, signal);
-  const [itemA, itemB] = await Promise.all([read(runA), runB === runA ? read(runA) : read(runB)]);
-  const [a, b] = [replyOf(itemA, pair.a), replyOf(itemB, pair.b)];
+  const read = (run, item) => get(`${runPath(run)}/items/${encodeURIComponent(item)}`, {}, signal);
+  const itemOfB = pair.item_b ?? pair.item_id;
+  const [itemA, itemB] = await Promise.all([read(runA, pair.item_id), runB === runA && itemOfB === pair.item_id ? null : read(runB, itemOfB)]);
+  const [a, b] = [replyOf(itemA, pair.a), replyOf(itemB ?? itemA, pair.b)];
   const parts = a !== null && b !== null ? wordDiff(visible(a, 20000), visible(b, 20000)) : null;
   const side = (label, model, text, own) => h("div", {class: "side"}, h("p", {class: "who"}, h("strong", {}, `${label}: ${name(model)}`)),
     text === null ? h("p", {class: "empty"}, "No text came back.") : h("pre", {class: "verbatim", tabindex: 0, role: "group", "aria-label": `Reply of ${label}`},
