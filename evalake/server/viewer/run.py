@@ -13,6 +13,7 @@ from evalake.metrics.items import FEWEST_MODELS, item_rest
 from evalake.reports.coverage import Coverage, as_table
 from evalake.sdk.figures import AgreementMatrix, ByPart, Reliability
 from evalake.server.scoring.views import Micros, micros
+from evalake.server.viewer.access import IndexesHere, RunId
 from evalake.server.viewer.run_index import RunIndex, RunIndexes
 from evalake.server.viewer.run_list import RunView, run_view
 from evalake.storage.batch_jobs import Job, jobs_of
@@ -169,7 +170,7 @@ class RunDetail(BaseModel):
     by_part: list[PartsView]  # those that the suite declares
 
 
-def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
+def run_detail(indexes: IndexesHere, run_id: RunId) -> RunDetail:
     """Read a run whole. Raises NotFoundError where there is none of that name."""
     index = indexes.of(run_id)
     lake, run = indexes.lake, index.run
@@ -235,12 +236,12 @@ def _snapshot(lake: Lake, run: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: row[name] for name in columns}, **decoded}
 
 
-def run_values(indexes: RunIndexes, run_id: str) -> list[ValueView]:
+def run_values(indexes: IndexesHere, run_id: RunId) -> list[ValueView]:
     """Read all values of a run's snapshot, over all samples and headline metrics first; raises as `run_detail`."""
     return _values(indexes.lake, indexes.of(run_id))
 
 
-def run_letters(indexes: RunIndexes, run_id: str) -> list[LettersView]:
+def run_letters(indexes: IndexesHere, run_id: RunId) -> list[LettersView]:
     """Tell each model's place, and which are apart; nothing where nothing was measured; raises as `run_detail`."""
     snapshot_id = indexes.of(run_id).run["snapshot_id"]
     return [] if snapshot_id is None else list(_letters(indexes.lake, run_id, snapshot_id))
