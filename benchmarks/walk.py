@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from playwright.sync_api import Error, Locator, Page, expect
+from playwright.sync_api import Browser, Error, Locator, Page, expect
 
 from benchmarks.material import write_prompts
 from benchmarks.measure import say
@@ -102,23 +102,23 @@ def main(checkout: Path = ROOT) -> None:
         server.rule(contains="# 000001", model="silent", faults=({"kind": "bad_request", "times": 0},))
         tables = []
         with _evalake(checkout, place, server) as ours:
-            tables.append(_walked(browser.new_context, ours))
+            tables.append(_walked(browser, ours))
         if checkout == ROOT:
             for peer in (_inspect, _promptfoo):
                 try:
                     with peer(place, server) as theirs:
-                        tables.append(_walked(browser.new_context, theirs))
+                        tables.append(_walked(browser, theirs))
                 except NotInstalledError as error:
                     say(str(error))
     _print(tables)
 
 
-def _walked(new_context: Callable[..., object], walk: Walk) -> tuple[str, dict[str, str]]:
+def _walked(browser: Browser, walk: Walk) -> tuple[str, dict[str, str]]:
     """Do every task of a viewer; returns what each took, in words."""
-    context = new_context(viewport={"width": 1440, "height": 900})
-    context.grant_permissions(["clipboard-read", "clipboard-write"])  # type: ignore[attr-defined]
-    context.set_default_timeout(PATIENCE)  # type: ignore[attr-defined]
-    page: Page = context.new_page()  # type: ignore[attr-defined]
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
     page.goto(walk.address)
     page.wait_for_load_state("networkidle")
     took, root = {}, walk.address.split("/#")[0].rstrip("/")
@@ -139,7 +139,7 @@ def _walked(new_context: Callable[..., object], walk: Walk) -> tuple[str, dict[s
             took[name] = "no"
             say(f"{walk.name}: {name}: {str(error).splitlines()[0]}")
         page.screenshot(path=PICTURES / f"{walk.name.split()[0]}-{number:02}.png")
-    context.close()  # type: ignore[attr-defined]
+    context.close()
     return walk.name, took
 
 
@@ -198,8 +198,9 @@ class _Command:
 @contextmanager
 def _served(words: list[str], place: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """Run a server until the block ends; yields the address that it prints."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    process = subprocess.Popen(words, cwd=place, env=environment, **pipes)
+    process = subprocess.Popen(
+        words, cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     try:
         assert process.stdout is not None
         for line in process.stdout:

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from evalake.cli.options import LAKE, ConfigOption, LakeOption
+from evalake.core.errors import EvalakeError
 
 
 def cancel(
@@ -15,7 +16,6 @@ def cancel(
     """Cancel the batch jobs of a run; what they have answered is paid, and a later run collects it."""
     from evalake.cli import output as show
     from evalake.cli.configuration import read
-    from evalake.core.errors import EvalakeError
     from evalake.storage.lake import Lake
     from evalake.tasks.jobs import cancel_jobs
     from evalake.tasks.runtime.context import RunContext

@@ -8,6 +8,7 @@ import typer
 
 from evalake.cli.options import LAKE, JsonOption, LakeOption
 from evalake.cli.terminal import say_error
+from evalake.core.errors import LakeError, UsageError
 
 if TYPE_CHECKING:
     from evalake.admin.check import CheckedTable
@@ -32,7 +33,6 @@ def check(
     """
     from evalake.admin.check import check_lake, exit_code
     from evalake.cli import output as show
-    from evalake.core.errors import LakeError
     from evalake.storage.lake import Lake
 
     checked = []
@@ -59,7 +59,6 @@ def check(
 def _leave_data_docs(lake: str, checked: Sequence["CheckedTable"], out: Path) -> str | None:
     """Write the data docs and return their path; None where they cannot be written."""
     from evalake.admin.data_docs import leave_data_docs
-    from evalake.core.errors import UsageError
     from evalake.storage.lake import Lake
 
     try:

@@ -18,6 +18,7 @@ from evalake.cli.options import (
     style_of,
 )
 from evalake.cli.terminal import say, write_text
+from evalake.core.errors import UsageError
 
 if TYPE_CHECKING:
     from evalake.decisions.compare import Comparison
@@ -53,7 +54,6 @@ def compare(
 ) -> None:
     """Compare A with B: A - B in every metric, with interval, p values, and flipped answers."""
     from evalake.cli import output as show
-    from evalake.core.errors import UsageError
     from evalake.decisions.compare import compare_sides
     from evalake.reports.compared import markdown_of
     from evalake.storage.lake import Lake

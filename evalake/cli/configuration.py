@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from evalake.cli.options import LAKE
 from evalake.cli.terminal import say
+from evalake.core.configuration import CONFIGURATION_FILE, FILE_VARIABLE, TRUST_OPTION, read_configuration
+from evalake.core.redaction import redact
 
 if TYPE_CHECKING:
     from evalake.core.configuration import Configuration
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
 
 def trust_folder() -> None:
     """Trust `evalake.toml` of the working directory, in this process and its children."""
-    from evalake.core.configuration import CONFIGURATION_FILE, FILE_VARIABLE
-
     if (here := Path(CONFIGURATION_FILE).absolute()).exists():
         os.environ[FILE_VARIABLE] = str(here)
 
@@ -31,8 +31,6 @@ def command(*words: str, **options: str | None) -> str:
 
 def trusting(command: str) -> str:
     """Add --trust-folder to a command line if this command has it."""
-    from evalake.core.configuration import TRUST_OPTION
-
     return f"{command} {TRUST_OPTION}" if TRUST_OPTION in sys.argv else command
 
 
@@ -41,9 +39,6 @@ def read(file: Path | None) -> "Configuration":
 
     A file that is named here is the user's own for all that the command does and starts: its suites are found, too.
     """
-    from evalake.core.configuration import FILE_VARIABLE, TRUST_OPTION, read_configuration
-    from evalake.core.redaction import redact
-
     configuration = read_configuration(file)
     if file is not None:
         os.environ[FILE_VARIABLE] = str(file.absolute())

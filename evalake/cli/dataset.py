@@ -3,11 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import parse_qsl
 
 import typer
 
 from evalake.cli.help import App, Group
 from evalake.cli.options import LAKE, JsonOption, LakeOption
+from evalake.core.errors import SourceError, UsageError
+from evalake.core.redaction import visible
 
 if TYPE_CHECKING:
     from evalake.sdk import Dataset, Suite
@@ -65,7 +68,6 @@ def show(
 
 def _read(sources: Sequence[str], name: str | None, lake: "Lake") -> Iterator[tuple["Dataset", Mapping[str, str]]]:
     """Read each source, with the column of each field where it is read as a table."""
-    from evalake.core.errors import UsageError
     from evalake.sdk.dataset import SampleTable
     from evalake.sdk.sources import expanded
     from evalake.tasks.extract import LAKE as OF_LAKE
@@ -96,9 +98,6 @@ def _guessed(source: str) -> tuple[dict[str, str], dict[str, str]]:
 
     Raises SourceError where no column can be the input.
     """
-    from urllib.parse import parse_qsl
-
-    from evalake.core.errors import SourceError
     from evalake.reports.wording import one_line
     from evalake.sdk.sources import columns_of, find_table
 
@@ -159,7 +158,6 @@ def _repeated(datasets: Sequence["Dataset"]) -> dict[str, Any]:
 
 def _print(facts: Mapping[str, Any]) -> None:
     from evalake.cli import output as out
-    from evalake.core.redaction import visible
 
     out.line(f"{facts['name']}: {facts['samples']} samples")
     for note in facts["notes"]:

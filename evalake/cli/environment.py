@@ -74,7 +74,6 @@ def lock_server() -> str | None:
 
 def start_server() -> "TemporaryServer | None":
     """Start a Prefect server in the background, where none is named; raises ServerError where it could keep nothing."""
-    from evalake.core.prefect_settings import prefect_home
     from evalake.server.local.server import TemporaryServer
     from evalake.tasks.runtime.server import require_writable
 

@@ -6,6 +6,7 @@ import typer
 
 from evalake.cli.configuration import command
 from evalake.cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
+from evalake.core.errors import UsageError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,7 +33,6 @@ def explain(
     import polars as pl
 
     from evalake.cli import output as show
-    from evalake.core.errors import UsageError
     from evalake.decisions.explain import Part
     from evalake.decisions.explain import explain as split
     from evalake.storage.lake import Lake

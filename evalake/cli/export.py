@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evalake.cli.options import LAKE, JsonOption, LakeOption
+from evalake.core.errors import LakeError, UsageError
+from evalake.core.files import make_folder, output_file, write_file
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -54,8 +57,6 @@ def export(
     json: JsonOption = False,
 ) -> None:
     """Write the data contracts of all tables, or the results of a run for other tools."""
-    from evalake.core.errors import UsageError
-
     if what == RESULTS and run is not None:
         _export_results(lake, run, style, out or Path(f"{run}{ENDINGS[style]}"), as_json=json)
     elif what == CANARY and run is not None:
@@ -75,8 +76,6 @@ def _export_canary(lake: str, run_id: str, out: Path | None, *, as_json: bool) -
     from evalake.admin.export_results import frozen_items
     from evalake.cli import output as show
     from evalake.cli.outcome import find_run
-    from evalake.core.errors import UsageError
-    from evalake.core.files import write_file
     from evalake.storage.lake import Lake
     from evalake.suites.places import FOLDER
     from evalake.suites.registry import CANARY_FILE, suite_folders
@@ -103,8 +102,6 @@ def _export_canary(lake: str, run_id: str, out: Path | None, *, as_json: bool) -
 def _export_contracts(out: Path, *, as_json: bool) -> None:
     from evalake.cli import output as show
     from evalake.contracts.engines.odcs import odcs_yaml
-    from evalake.core.errors import LakeError
-    from evalake.core.files import make_folder, write_file
     from evalake.suites.registry import all_contracts
 
     contracts = all_contracts()
@@ -124,8 +121,6 @@ def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, 
     """Write the result rows of a run, by sample, model and replicate."""
     from evalake.cli import output as show
     from evalake.cli.outcome import find_run
-    from evalake.core.errors import LakeError
-    from evalake.core.files import output_file
     from evalake.reports.results import as_junit
     from evalake.storage.lake import Lake
     from evalake.storage.sql.query import write_csv, write_parquet
@@ -171,10 +166,7 @@ def _export_to_tool(
     lake: "Lake", suite: "Suite", run: Mapping[str, Any], rows: "DataFrame", style: ResultsFormat, out: Path
 ) -> dict[str, Any]:
     """Write a folder of files that another tool reads; returns what was written, by kind."""
-    from json import dumps
-
     from evalake.admin.export_results import tool_results
-    from evalake.core.files import make_folder, write_file
     from evalake.suites.declared.formats import every_eval_ever, inspect_out
 
     counts = {"logs": 0, "answers": 0, "left out": 0}

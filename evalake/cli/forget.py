@@ -1,5 +1,6 @@
 """`evalake forget`: removes a person's or a customer's data from a lake."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -16,8 +17,6 @@ def forget(
     json: JsonOption = False,
 ) -> None:
     """Remove samples and all data derived from them from the lake, and refuse them in later imports."""
-    from dataclasses import asdict
-
     from evalake.admin.forget import forget as forget_samples
     from evalake.cli import output as show
     from evalake.storage.lake import Lake

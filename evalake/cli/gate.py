@@ -8,6 +8,7 @@ import typer
 from evalake.cli.configuration import command
 from evalake.cli.options import LAKE, CorrectedOption, Format, LakeOption, RowsAsJsonOption, StyleOption, style_of
 from evalake.cli.terminal import say, write_text
+from evalake.core.errors import LakeError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,7 +50,6 @@ def gate(
     Exits with 0 where all pass, 1 where any fails, 3 where nothing fails but something is undecided, 2 on wrong usage.
     """
     from evalake.cli import output as show
-    from evalake.core.errors import LakeError
     from evalake.decisions.gate import hold_gate
     from evalake.decisions.history import keep
     from evalake.reports.gate import as_junit, as_markdown

@@ -9,6 +9,8 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.models import CommandFunctionType
 
+from evalake.core.errors import EvalakeError
+
 if TYPE_CHECKING:
     from evalake.suites.places import Manifest
 
@@ -89,8 +91,6 @@ class SuiteCommand(Command):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the suites and their examples."""
-        from evalake.core.errors import EvalakeError
-
         try:
             for line in _lines(ctx.command_path):
                 formatter.write(f"{line}\n")
@@ -100,8 +100,6 @@ class SuiteCommand(Command):
 
 def complete_suite(incomplete: str) -> list[tuple[str, str]]:
     """List the suites that complete a name, with their questions, for the shell."""
-    from evalake.core.errors import EvalakeError
-
     try:
         return [(name, manifest.asks) for name, manifest in _manifests() if name.startswith(incomplete)]
     except EvalakeError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evalake.cli.options import FullOption, JsonOption, takes
+from evalake.core.errors import UsageError
 from evalake.core.redaction import visible
 from evalake.request import RunRequest
 
@@ -45,7 +46,6 @@ def import_(
     """Import results, of another tool or recorded: scored, audited and measured like a run, without any call."""
     from evalake.admin.import_results import import_recorded, import_samples, import_tool_results
     from evalake.cli.configuration import read
-    from evalake.core.errors import UsageError
     from evalake.storage.lake import Lake
     from evalake.suites.declared.formats.detect import KNOWN, read_tool_results
     from evalake.suites.registry import suite as find_suite

@@ -9,6 +9,8 @@ import typer
 
 from evalake.cli.suite import TEMPLATES
 from evalake.cli.terminal import say
+from evalake.core.errors import EvalakeError, UsageError
+from evalake.core.files import make_folder, write_file
 
 TEMPLATE = Path(__file__).with_name("project")
 SUITE = Path("my_suites", "questions")
@@ -19,8 +21,6 @@ def init(
     folder: Annotated[Path, typer.Argument(help="The folder of the project; created if missing.", metavar="DIR")],
 ) -> None:
     """Write a project: settings, deployments, a Makefile, and a first suite."""
-    from evalake.core.errors import EvalakeError, UsageError
-    from evalake.core.files import make_folder, write_file
     from evalake.core.folder_trust import remember
 
     files = {folder / _place(file): file for file in sorted(TEMPLATE.rglob("*")) if _is_template(file)}

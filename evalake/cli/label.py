@@ -11,6 +11,8 @@ import typer
 from evalake.cli.help import App, Group
 from evalake.cli.options import LAKE, Format, JsonOption, LakeOption, RowsAsJsonOption, StyleOption, style_of
 from evalake.cli.terminal import say
+from evalake.core.errors import LakeError, SourceError, UsageError
+from evalake.core.files import LARGEST_SHEET, read_file, write_file
 
 if TYPE_CHECKING:
     from evalake.labels.sheets import Labelled
@@ -34,8 +36,6 @@ def export(
     lake: LakeOption = LAKE,
 ) -> None:
     """Draw results to label, favouring those where judges disagree or are confident and wrong."""
-    from evalake.core.errors import LakeError
-    from evalake.core.files import write_file
     from evalake.labels.sheets import label_sheet, suite_of
     from evalake.storage.lake import Lake
 
@@ -86,8 +86,6 @@ def import_(
 ) -> None:
     """Import labels; skips empty lines, and lists invalid ones."""
     from evalake.cli import output as show
-    from evalake.core.errors import SourceError
-    from evalake.core.files import LARGEST_SHEET, read_file
     from evalake.labels.sheets import import_labels
     from evalake.storage.lake import Lake
 
@@ -116,7 +114,6 @@ def _print_import(file: Path, done: "Labelled") -> None:
 
 
 def _format(file: Path | None) -> "SheetFormat":
-    from evalake.core.errors import UsageError
 
     if file is None or file.suffix == ".csv":
         return "csv"

@@ -12,6 +12,8 @@ from evalake.cli import configuration, environment, trust
 from evalake.cli.help import App, Group
 from evalake.cli.terminal import INTERRUPTED, escape_unencodable, say_error, say_first_step
 from evalake.core import phases
+from evalake.core.errors import EvalakeError
+from evalake.core.redaction import redact
 
 MODULES = (
     "run", "cancel", "import_results", "init", "suite", "dataset", "trust", "rescore", "label", "calibrate", "roadmap",
@@ -104,7 +106,6 @@ def _flush() -> None:
 
 
 def _run() -> int:
-    from evalake.core.errors import EvalakeError
 
     try:
         register()
@@ -124,8 +125,6 @@ def _run() -> int:
             return 0
         return ended.code if isinstance(ended.code, int) else 1
     except Exception as error:  # noqa: BLE001 - users see no traceback
-        from evalake.core.redaction import redact
-
         return _say(f"unexpected {type(error).__name__}: {redact(str(error))[:300]} (--debug shows where)", 1)
     return code if isinstance(code, int) else 0
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from evalake.cli.options import LAKE, ConfigOption, JsonOption, LakeOption
+from evalake.core.errors import UsageError
 
 
 def maintain(
@@ -39,7 +40,6 @@ def maintain(
     from evalake.admin.maintain import maintain as maintain_lake
     from evalake.cli import output as show
     from evalake.cli.configuration import read
-    from evalake.core.errors import UsageError
     from evalake.storage.lake import Lake
 
     if migrate:

@@ -18,6 +18,7 @@ from evalake.cli.options import (
     style_of,
 )
 from evalake.cli.terminal import say
+from evalake.core.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -64,7 +65,6 @@ def metrics(
     from polars import Series, String
 
     from evalake.cli import output as show
-    from evalake.core.errors import UsageError
     from evalake.reports.tables import headline_first, value_lines
     from evalake.reports.wording import lacking
     from evalake.storage.lake import Lake
@@ -152,7 +152,6 @@ def _chosen(
 
     Raises UsageError for a name that the snapshot does not have: it says whose snapshot that is, and which one has it.
     """
-    from evalake.core.errors import UsageError, did_you_mean
     from evalake.storage.snapshots import newest_with
 
     for column, given in wanted.items():

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from evalake.core.configuration import DEFAULT_LAKE, VARIABLE
+from evalake.core.errors import UsageError
 from evalake.request import OPTIONS, Option
 
 
@@ -74,8 +75,6 @@ RowsAsJsonOption = Annotated[bool, typer.Option("--json", help="The same as --fo
 
 def style_of(style: Format, *, as_json: bool) -> Format:
     """Choose the format from both options. Raises UsageError where they contradict each other."""
-    from evalake.core.errors import UsageError
-
     if as_json and style is Format.csv:
         raise UsageError("--json and --format csv contradict each other: leave one out")
     return Format.json if as_json else style
@@ -83,8 +82,6 @@ def style_of(style: Format, *, as_json: bool) -> Format:
 
 def suite_with(what: str, known: Sequence[str], wanted: str | None) -> str:
     """Choose the wanted suite, or the first with such a thing. Raises UsageError where it lacks one."""
-    from evalake.core.errors import UsageError
-
     if wanted is not None and wanted not in known:
         raise UsageError(f"{wanted} has no {what}: choose one of {', '.join(known)}")
     return wanted or known[0]
@@ -92,8 +89,6 @@ def suite_with(what: str, known: Sequence[str], wanted: str | None) -> str:
 
 def names(option: str, text: str | None) -> list[str] | None:
     """Split a comma-separated option into a list; None without it. Raises UsageError for an empty one."""
-    from evalake.core.errors import UsageError
-
     if text is None:
         return None
     given = [part.strip() for part in text.split(",") if part.strip()]

@@ -11,6 +11,9 @@ import threading
 import typer
 
 from evalake.cli.terminal import say
+from evalake.core.configuration import lake_uri
+from evalake.core.errors import EvalakeError, UsageError
+from evalake.core.prefect_settings import prefect_setting
 
 LOOK_SECONDS = 0.2
 # `evalake.server` keeps the working directory's settings out
@@ -30,7 +33,6 @@ def prefect(context: typer.Context) -> None:
     """Run Prefect's own command, like `worker start`, without settings of this folder."""
     from evalake.cli.environment import DEFAULTS, lock_server
     from evalake.cli.options import use_servers_in_background
-    from evalake.core.configuration import lake_uri
     from evalake.server.local.background import PATIENCE
 
     use_servers_in_background(lake_uri(None))
@@ -59,9 +61,6 @@ def prefect(context: typer.Context) -> None:
 
 def _address(options: list[str]) -> tuple[str, int]:
     """Read host and port from the options of `server start`. Raises UsageError for any other."""
-    from evalake.core.errors import UsageError
-    from evalake.core.prefect_settings import prefect_setting
-
     named = {
         "--host": prefect_setting("PREFECT_SERVER_API_HOST") or "127.0.0.1",
         "--port": prefect_setting("PREFECT_SERVER_API_PORT") or "4200",
@@ -82,8 +81,6 @@ def _address(options: list[str]) -> tuple[str, int]:
 
 def _serve(host: str, port: int) -> None:
     """Serve Prefect on a socket of this process, so that no other process gets the port, until a signal."""
-    from evalake.core.errors import EvalakeError
-    from evalake.core.prefect_settings import prefect_setting
     from evalake.server.local.database import leave_working_directory
     from evalake.server.processes import Supervised, address_of, listen
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from evalake.cli.options import LAKE, CorrectedOption, FullOption, JsonOption, LakeOption
+from evalake.core.files import place_in
 
 
 def report(
@@ -22,7 +23,6 @@ def report(
     """Print a run's summary and write its report: HTML with plots, and JSON."""
     from evalake.cli import output as show
     from evalake.cli.outcome import print_coverage
-    from evalake.core.files import place_in
     from evalake.reports.console import Summary
     from evalake.reports.page import DATA, write_page
     from evalake.storage.lake import Lake

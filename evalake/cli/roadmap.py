@@ -10,6 +10,7 @@ from evalake.cli.environment import flows_begun, start_server
 from evalake.cli.options import LAKE, ConfigOption, JsonOption, LakeOption, suite_with
 from evalake.cli.terminal import say
 from evalake.core.configuration import whole_address
+from evalake.core.files import place_in
 
 MOST = 20  # printed themes of each kind
 
@@ -37,7 +38,6 @@ def roadmap(
     """
     from evalake.admin.roadmap import as_data, roadmap_suites, rows_of
     from evalake.cli import output as show
-    from evalake.core.files import place_in
 
     name = suite_with("roadmap", roadmap_suites(), suite)
     say("starting Prefect …")

@@ -8,6 +8,7 @@ import typer
 
 from evalake.cli.configuration import command, trusting
 from evalake.cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, names, style_of
+from evalake.core.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -42,7 +43,6 @@ def show(
 
     JSON and CSV hold a line an answer, of every sample; of one sample, JSON holds everything.
     """
-    from evalake.core.errors import UsageError
     from evalake.server.viewer.items import WantedPage
     from evalake.server.viewer.run_index import RunIndexes
     from evalake.storage.lake import Lake
@@ -168,7 +168,6 @@ def _read(
 ) -> None:
     from evalake.cli import output as show
     from evalake.cli.transcript import transcript
-    from evalake.core.errors import UsageError
     from evalake.server.viewer.item import item_detail
     from evalake.server.viewer.items import Wanted
 
@@ -192,8 +191,6 @@ def _read(
 def hash_of(index: "RunIndex", name: str) -> str:
     """Find the hash of the sample with this name. Raises UsageError without a match or with several."""
     import polars as pl
-
-    from evalake.core.errors import UsageError, did_you_mean
 
     whole = pl.concat_str("dataset", pl.lit("/"), "sample_id")
     is_named = (pl.col("sample_id") == name) | (whole == name)

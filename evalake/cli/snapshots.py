@@ -15,6 +15,7 @@ from evalake.cli.options import (
     SuiteOption,
     style_of,
 )
+from evalake.core.errors import UsageError
 
 COLUMNS = ("snapshot_id", "suite", "run_id", "created_at", "definition_hash", "pinned_versions", "warnings")
 
@@ -78,8 +79,6 @@ def verify(
 
 def _refuse_options(context: typer.Context) -> None:
     """Refuse options of the listing before a subcommand, which would ignore them."""
-    from evalake.core.errors import UsageError
-
     options = {"suite": "--suite", "lake": "--lake", "style": "--format", "json": "--json"}
     given = [option for name, option in options.items() if _on_command_line(context, name)]
     if given:

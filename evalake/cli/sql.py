@@ -11,6 +11,9 @@ import typer
 
 from evalake.cli.options import LAKE, Format, LakeOption, RowsAsJsonOption
 from evalake.cli.terminal import say
+from evalake.core.configuration import whole_address
+from evalake.core.errors import LakeError, UsageError
+from evalake.core.files import output_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,8 +47,6 @@ def sql(
     ] = None,
 ) -> None:
     """Run a query in DuckDB's SQL over the tables and views."""
-    from evalake.core.configuration import whole_address
-    from evalake.core.errors import UsageError
     from evalake.storage.sql.start import start
 
     if json and style not in ("table", "json"):
@@ -81,8 +82,6 @@ def _write(
     from pyarrow import ArrowException
 
     from evalake.cli.output import stream
-    from evalake.core.errors import LakeError
-    from evalake.core.files import output_file
     from evalake.storage.sql.query import write_parquet
 
     if out is None:
@@ -100,7 +99,6 @@ def _write(
 
 
 def _versions(pairs: list[str]) -> dict[str, int]:
-    from evalake.core.errors import UsageError
 
     versions = {}
     for pair in pairs:

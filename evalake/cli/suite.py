@@ -9,6 +9,8 @@ import typer
 
 from evalake.cli.help import App, Group
 from evalake.cli.terminal import say
+from evalake.core.errors import EvalakeError, SuiteError, UsageError
+from evalake.core.files import make_folder, write_file
 
 suite = App(cls=Group, help="Write a suite as a file, and check one.", no_args_is_help=True)
 TEMPLATES = Path(__file__).with_name("suites")
@@ -38,8 +40,6 @@ def new(
     """Write a suite to begin with: a folder with suite.toml and a small dataset."""
     import re
 
-    from evalake.core.errors import EvalakeError, UsageError
-    from evalake.core.files import make_folder, write_file
     from evalake.core.folder_trust import is_trusted, remember
     from evalake.suites.declared.parts import NAME
     from evalake.suites.places import places
@@ -71,7 +71,6 @@ def check(
     file: Annotated[Path, typer.Argument(help="The suite's file, or its folder.", metavar="FILE")],
 ) -> None:
     """Name every mistake of a suite's file by line and field; show one prompt, and how the first sample is scored."""
-    from evalake.core.errors import SuiteError, UsageError
     from evalake.suites.declared.check import lines_of
     from evalake.suites.declared.file import FILES, MistakesError
 

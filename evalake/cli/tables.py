@@ -1,5 +1,6 @@
 """`evalake tables`: lists the tables, or describes their columns."""
 
+from dataclasses import asdict
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,7 +38,6 @@ def tables(
 
 
 def _describe(lake: "Lake", table: str | None, style: Format) -> None:
-    from dataclasses import asdict
 
     from evalake.cli import output as show
     from evalake.storage.sql.catalogue import COLUMN_FIELDS, catalogue, column_frame

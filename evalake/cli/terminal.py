@@ -11,6 +11,8 @@ from types import FrameType
 
 import typer
 
+from evalake.core.errors import UsageError
+from evalake.core.files import write_file
 from evalake.core.redaction import on_one_line
 
 
@@ -110,9 +112,6 @@ def _exit(number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file that an option names. Raises UsageError where it cannot be written."""
-    from evalake.core.errors import UsageError
-    from evalake.core.files import write_file
-
     try:
         write_file(path, text)
     except OSError as error:

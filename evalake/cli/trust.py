@@ -8,6 +8,16 @@ from typing import Annotated
 import typer
 
 from evalake.cli.terminal import say
+from evalake.core.configuration import (
+    CONFIGURATION_FILE,
+    FILE_VARIABLE,
+    HOME_VARIABLE,
+    SUITE_SUFFIXES,
+    TRUST_OPTION,
+    read_configuration,
+)
+from evalake.core.errors import ConfigurationError, UsageError
+from evalake.core.files import cache_folder
 
 _ASKS_NOTHING = ("", "init", "trust", "suite")
 
@@ -18,7 +28,6 @@ def trust(
 ) -> None:
     """Trust a folder: its evalake.toml and its suites may run as you, until one of its files changes."""
     from evalake.core import folder_trust
-    from evalake.core.errors import UsageError
 
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}")
@@ -33,7 +42,6 @@ def trust(
 def meet_folder(command: str) -> None:
     """Take the working directory's settings as the user's own where the user trusts it; at a terminal, ask once."""
     from evalake.core import folder_trust
-    from evalake.core.configuration import CONFIGURATION_FILE, FILE_VARIABLE, HOME_VARIABLE
 
     here = Path.cwd()
     for file in folder_trust.suites_of(here):
@@ -58,8 +66,6 @@ def suite_at(path: str) -> str:
     Raises UsageError where there is no such file, or the user does not trust its folder.
     """
     from evalake.core import folder_trust
-    from evalake.core.configuration import TRUST_OPTION
-    from evalake.core.errors import UsageError
     from evalake.suites.declared.file import read_suite_file
 
     file = Path(path).resolve()
@@ -82,8 +88,6 @@ def suite_at(path: str) -> str:
 
 def is_path(suite: str) -> bool:
     """Tell whether a suite is named by the path of its file."""
-    from evalake.core.configuration import SUITE_SUFFIXES
-
     return suite.endswith(SUITE_SUFFIXES)
 
 
@@ -97,8 +101,6 @@ def add_given() -> None:
 
 def _read_no_foreign_bytecode() -> None:
     """Keep byte code in the user's cache: what lies in a folder's `__pycache__` is no part of what is trusted."""
-    from evalake.core.files import cache_folder
-
     sys.pycache_prefix = str(cache_folder() / "bytecode")
 
 
@@ -111,9 +113,6 @@ def _add(file: Path) -> None:
 
 def _needs_trust() -> bool:
     """Tell whether the working directory's settings say what only trusted ones may."""
-    from evalake.core.configuration import read_configuration
-    from evalake.core.errors import ConfigurationError
-
     try:
         read_configuration()
     except ConfigurationError:

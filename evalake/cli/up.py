@@ -14,7 +14,9 @@ import typer
 
 from evalake.cli.options import LAKE, JsonOption, LakeOption
 from evalake.cli.terminal import say
-from evalake.core.configuration import whole_address
+from evalake.core.configuration import FILE_VARIABLE, whole_address
+from evalake.core.errors import EvalakeError
+from evalake.core.files import open_private
 
 LOG_LEVEL = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -56,7 +58,6 @@ def up(
 
 def down(lake: LakeOption = LAKE) -> None:
     """End the servers of `evalake up`. Running runs end, and a rerun asks only for what is missing."""
-    from evalake.core.errors import EvalakeError
     from evalake.server.local.background import find, is_running
 
     if (background := find(lake)) is None:
@@ -82,8 +83,6 @@ def status(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
 
 def _start(lake: str, port: int, project: Path | None) -> None:
     """Start the supervisor, and print its messages until all servers are up."""
-    from evalake.core.errors import EvalakeError
-    from evalake.core.files import open_private
     from evalake.server.local.background import ADDRESS, make_folder_of
     from evalake.server.local.supervisor import READY
 
@@ -112,7 +111,6 @@ def _start(lake: str, port: int, project: Path | None) -> None:
 
 def _require_none_is_lost(lake: str) -> None:
     """Raise EvalakeError where servers of the lake run whose state folder is lost."""
-    from evalake.core.errors import EvalakeError
     from evalake.server.local.background import is_running, lost_supervisor
 
     if not is_running(lake) and (pid := lost_supervisor(lake)) is not None:
@@ -127,8 +125,6 @@ def folder_to_deploy(here: Path) -> Path | None:
 
     Deploying executes the file, so it must be trusted. Where nothing is deployed, the reason is printed.
     """
-    from evalake.core.configuration import FILE_VARIABLE
-
     if not (here / DEPLOYMENTS).is_file():
         say(
             f"nothing is deployed, since this folder has no {DEPLOYMENTS}: for schedules, `evalake init DIR` writes "
@@ -145,7 +141,6 @@ def folder_to_deploy(here: Path) -> Path | None:
 def _show(lake: str, *, as_json: bool) -> None:
     """Print the addresses. Raises EvalakeError where no server runs."""
     from evalake.cli import output as show
-    from evalake.core.errors import EvalakeError
     from evalake.server.local.background import find, folder_of
 
     jobs = _jobs(lake)

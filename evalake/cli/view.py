@@ -10,6 +10,7 @@ import typer
 from evalake.cli.options import LAKE, ConfigOption, LakeOption, NoTokenOption
 from evalake.cli.terminal import say
 from evalake.core.configuration import VIEWER_PORT
+from evalake.core.errors import UsageError
 
 
 def view(
@@ -30,8 +31,6 @@ def view(
     lake: LakeOption = LAKE,
 ) -> None:
     """Serve pages of runs and their samples until interrupted, read-only without --write; or export one run."""
-    from evalake.core.errors import UsageError
-
     if (export is None) != (run is None):
         raise UsageError("--export DIR and --run ID go together: `evalake runs` lists the runs")
     if write and (no_token or export is not None):
@@ -43,7 +42,6 @@ def view(
 
 
 def _serve(lake: str, host: str, port: int, config: Path | None, *, no_token: bool, write: bool) -> None:
-    from evalake.core.errors import UsageError
     from evalake.server.settings import TOKEN_VARIABLE, Settings
     from evalake.server.viewer.app import view as view_until_interrupted
 

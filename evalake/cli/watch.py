@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evalake.cli.options import LAKE, LakeOption
+from evalake.core.errors import UsageError
+from evalake.core.redaction import visible
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -66,7 +68,6 @@ def headline(row: Mapping[str, Any], now: datetime) -> str:
 def _row(lake: "Lake", run_id: str | None) -> dict[str, Any]:
     """Read the row of a run, or of the newest. Raises UsageError where the lake has none."""
     from evalake.contracts.tables import RUNS
-    from evalake.core.errors import UsageError
     from evalake.tasks.runtime.runs import no_run, with_state
 
     rows = with_state(lake, lake.frame(RUNS))
@@ -91,7 +92,6 @@ def _shown(row: Mapping[str, Any], covered: "Sequence[Coverage]") -> "Group":
     from rich.table import Table
     from rich.text import Text
 
-    from evalake.core.redaction import visible
     from evalake.reports.coverage import NOT_ASKED
 
     table = Table(box=None, header_style="bold", pad_edge=False)

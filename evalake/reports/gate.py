@@ -162,6 +162,11 @@ def as_junit(gate: Gate) -> str:
             ElementTree.SubElement(case, kind, attributes)
     if gate.notes:
         ElementTree.SubElement(suite, "system-out").text = "\n".join(map(_plain, gate.notes))
+    return xml_text(root)
+
+
+def xml_text(root: ElementTree.Element) -> str:
+    """Write XML with its declaration, indented."""
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 

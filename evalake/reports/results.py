@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 
 import polars as pl
 
+from evalake.reports.gate import xml_text
 from evalake.reports.wording import one_line
 from evalake.sdk import Suite
 
@@ -32,8 +33,7 @@ def as_junit(run_id: str, suite: Suite, rows: pl.DataFrame) -> str:
     for (model, *judge), part in told.group_by("model", *(["judge"] if suite.is_judged else []), maintain_order=True):
         named = " · ".join(map(str, (model, *judge)))
         _add(ElementTree.SubElement(root, "testsuite", {"name": _plain(f"{run_id} {named}")}), named, part)
-    ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+    return xml_text(root)
 
 
 def _add(parent: ElementTree.Element, classname: str, rows: pl.DataFrame) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI
+from fastapi import Depends, FastAPI, Path, Query
 from starlette.requests import HTTPConnection
 
 from evalake.core.configuration import Configuration
@@ -56,3 +56,6 @@ AnswersHere = Annotated[Answers, Depends(_answers)]
 ConfigurationHere = Annotated[Configuration, Depends(_configuration)]
 IndexesHere = Annotated[RunIndexes, Depends(_indexes)]
 LakeHere = Annotated[Lake, Depends(_lake)]
+RunId = Annotated[str, Path(max_length=300)]
+ItemId = Annotated[str, Path(max_length=100)]
+Name = Annotated[str | None, Query(max_length=200)]

@@ -11,7 +11,7 @@ from evalake.contracts.contract import Contract
 from evalake.contracts.engines.sql import describe
 from evalake.contracts.tables import CONTRACT_CHECKS
 from evalake.server.scoring.views import Micros, micros
-from evalake.storage.lake import Lake
+from evalake.server.viewer.access import LakeHere
 from evalake.suites.registry import all_contracts
 
 
@@ -48,7 +48,7 @@ class TableCheck(BaseModel):
     rules: list[RuleCheck]
 
 
-def last_checks(lake: Lake) -> list[TableCheck]:
+def last_checks(lake: LakeHere) -> list[TableCheck]:
     """List each table's rules with their results in its newest checked version; tables that broke one come first."""
     rows = lake.frame(CONTRACT_CHECKS).filter(pl.col("batch_id").is_null(), pl.col("table_version").is_not_null())
     is_newest = pl.col("table_version") == pl.col("table_version").max().over("table_name")

@@ -15,8 +15,9 @@ from evalake.decisions.pairing import KEY, by_input, by_one_scorer
 from evalake.decisions.sides import NotComparableError, Side, find_sides
 from evalake.reports.compared import markdown_of
 from evalake.server.errors import NotFoundError, WrongQueryError
+from evalake.server.viewer.access import IndexesHere, LakeHere
 from evalake.server.viewer.items import AnswerView, answer_view
-from evalake.server.viewer.run_index import RunIndex, RunIndexes
+from evalake.server.viewer.run_index import RunIndex
 from evalake.server.viewer.texts import beginnings
 from evalake.storage.lake import Lake
 from evalake.storage.sql.query import plain
@@ -150,7 +151,7 @@ class ColumnsPage(BaseModel):
     next: int | None
 
 
-def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
+def comparison(lake: LakeHere, wanted: ComparisonQuery) -> ComparisonView:
     """Compare two sides. Raises NotFoundError for an unknown name, WrongQueryError for what does not compare."""
     with as_answers():
         compared = compare_sides(
@@ -174,7 +175,7 @@ def comparison(lake: Lake, wanted: WantedComparison) -> ComparisonView:
     )
 
 
-def pair_page(indexes: RunIndexes, wanted: WantedPairs) -> PairPage:
+def pair_page(indexes: IndexesHere, wanted: PairsQuery) -> PairPage:
     """Build one page of the samples that both sides have answered. Raises as `comparison` does."""
     with as_answers():
         sides = find_sides(indexes.lake, (wanted.a, wanted.b), wanted.run, wanted.tag)
@@ -211,7 +212,7 @@ def pair_page(indexes: RunIndexes, wanted: WantedPairs) -> PairPage:
     )
 
 
-def columns_page(indexes: RunIndexes, wanted: WantedColumns) -> ColumnsPage:
+def columns_page(indexes: IndexesHere, wanted: ColumnsQuery) -> ColumnsPage:
     """Build one page of the samples that several sides have answered. Raises as `comparison` does."""
     with as_answers():
         sides = find_sides(indexes.lake, wanted.side, wanted.run, wanted.tag)

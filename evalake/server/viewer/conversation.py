@@ -10,7 +10,6 @@ from pydantic import BaseModel
 from evalake.contracts.contract import Row
 from evalake.contracts.tables import CALL_FAILURES, CALLS
 from evalake.contracts.tables.runs import JUDGE_CALL, SUBJECT_CALL
-from evalake.core.configuration import Configuration
 from evalake.core.errors import EvalakeError, ProviderError
 from evalake.models.again import ask_again
 from evalake.models.request import Failure, Reply, Request
@@ -18,6 +17,7 @@ from evalake.sdk import Exchange, Item, Sample
 from evalake.sdk.json_in_text import json_object, split_thinking
 from evalake.server.errors import NotFoundError
 from evalake.server.scoring.views import Micros, micros
+from evalake.server.viewer.access import ConfigurationHere, ItemId, LakeHere
 from evalake.server.viewer.run_index import RunIndex
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import Key, key_of
@@ -269,7 +269,7 @@ def _failed_call(whose: Row, row: Row) -> CallView:
     return CallView(**{**dict.fromkeys(CallView.model_fields), **fields, **failed, **whose})
 
 
-def request_view(lake: Lake, configuration: Configuration, prompt_hash: str) -> RequestView:
+def request_view(lake: LakeHere, configuration: ConfigurationHere, prompt_hash: ItemId) -> RequestView:
     """Read a request of the ledger. Raises NotFoundError where it has none of that hash."""
     rows = lake.frame(CALLS).filter(pl.col("prompt_hash") == prompt_hash).select("request").head(1).collect()
     if rows.is_empty():

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 from evalake.contracts.tables import GATE_DECISIONS
 from evalake.decisions.explain import explain
 from evalake.decisions.sides import find_sides
+from evalake.server.viewer.access import LakeHere, Name
 from evalake.server.viewer.comparison import Sides, as_answers
-from evalake.storage.lake import Lake
 from evalake.storage.sql.query import plain
 
 MOST_ROWS = 200  # of a part
@@ -46,7 +46,7 @@ class GateHistory(BaseModel):
     decisions: list[dict[str, Any]]
 
 
-def explanation(lake: Lake, wanted: WantedExplanation) -> ExplanationView:
+def explanation(lake: LakeHere, wanted: ExplanationQuery) -> ExplanationView:
     """Split a difference. Raises as `comparison` does."""
     with as_answers():
         found = explain(lake, wanted.a, wanted.b, run_id=wanted.run, metric=wanted.metric)
@@ -61,7 +61,7 @@ def explanation(lake: Lake, wanted: WantedExplanation) -> ExplanationView:
     )
 
 
-def gate_history(lake: Lake, suite: str | None) -> list[GateHistory]:
+def gate_history(lake: LakeHere, suite: Name = None) -> list[GateHistory]:
     """List the rules that were held, the one decided last first; of the newest MOST_DECISIONS decisions."""
     rows = lake.frame(GATE_DECISIONS)
     rows = rows if suite is None else rows.filter(pl.col("suite") == suite)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import polars as pl
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.requests import Request
 
@@ -21,7 +21,7 @@ from evalake.sdk.sheets import Line, blind_name, read_labels, stage_of
 from evalake.server.auth import Hosts, require_token
 from evalake.server.errors import NotFoundError, WrongQueryError
 from evalake.server.settings import Settings
-from evalake.server.viewer.access import IndexesHere
+from evalake.server.viewer.access import IndexesHere, ItemId, RunId
 from evalake.server.viewer.run import ItemsView, run_opposed
 from evalake.server.viewer.run_index import RunIndex, RunIndexes
 from evalake.storage.sql.query import plain
@@ -40,8 +40,6 @@ def _plain_name(name: str) -> str:
 Who = Annotated[Annotator, AfterValidator(_plain_name)]
 Hash = Annotated[str, Field(max_length=100)]
 Text = Annotated[str, Field(max_length=2000)]
-RunId = Annotated[str, Path(max_length=300)]
-ItemId = Annotated[str, Path(max_length=100)]
 
 
 class LineKey(BaseModel):
@@ -239,7 +237,7 @@ def dispute_item(indexes: RunIndexes, run_id: str, item_id: str, given: Dispute)
     return Kept(labels=landed.inserted + landed.replaced)
 
 
-def suspicious(indexes: RunIndexes, run_id: str) -> SuspiciousView:
+def suspicious(indexes: IndexesHere, run_id: RunId) -> SuspiciousView:
     """Find the items whose labels may be wrong; raises as `run_opposed` does."""
     index = indexes.of(run_id)
     reasons: dict[str, list[str]] = {}

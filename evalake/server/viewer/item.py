@@ -11,9 +11,10 @@ from evalake.contracts.contract import Row
 from evalake.contracts.tables import RUN_ITEMS, SAMPLES, SNAPSHOTS
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.sdk import Suite
+from evalake.server.viewer.access import IndexesHere, ItemId, RunId
 from evalake.server.viewer.conversation import ANSWER_NAMES, Asked, CallView, Conversations
-from evalake.server.viewer.items import AnswerView, Neighbours, Wanted, answer_view, matching, neighbours
-from evalake.server.viewer.run_index import RunIndex, RunIndexes, scorer_version
+from evalake.server.viewer.items import AnswerView, Neighbours, WantedQuery, answer_view, matching, neighbours
+from evalake.server.viewer.run_index import RunIndex, scorer_version
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import read_metrics
 from evalake.storage.sql.query import plain
@@ -75,7 +76,7 @@ class ItemDetail(Neighbours, ItemContent):
     """An item whole, and where it stands among the items that were asked for."""
 
 
-def item_detail(indexes: RunIndexes, run_id: str, item_id: str, wanted: Wanted) -> ItemDetail:
+def item_detail(indexes: IndexesHere, run_id: RunId, item_id: ItemId, wanted: WantedQuery) -> ItemDetail:
     """Read an item of a run whole. Raises NotFoundError where there is no such run or item."""
     index = indexes.of(run_id)
     found = matching(indexes, index, wanted)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evalake.contracts.tables import CALLS, SAMPLES
 from evalake.server.errors import NotFoundError, WrongQueryError
+from evalake.server.viewer.access import IndexesHere, RunId
 from evalake.server.viewer.expression import LONGEST, Column, compile_filter
 from evalake.server.viewer.run_index import RunIndex, RunIndexes, count_samples
 from evalake.server.viewer.texts import beginnings, beginnings_of_replies, nearest
@@ -132,7 +133,7 @@ class Matching:
     answers: pl.DataFrame
 
 
-def item_page(indexes: RunIndexes, run_id: str, wanted: WantedPage) -> ItemPage:
+def item_page(indexes: IndexesHere, run_id: RunId, wanted: WantedPageQuery) -> ItemPage:
     """Build one page of the items of a run.
 
     Raises NotFoundError where there is no such run, WrongQueryError for a filter that has no meaning.

@@ -11,9 +11,9 @@ from pydantic import BaseModel
 from evalake.contracts.tables import CALL_FAILURES, CALLS, SNAPSHOTS
 from evalake.metrics.items import FEWEST_MODELS, item_rest
 from evalake.reports.coverage import Coverage, as_table
-from evalake.sdk import Suite
 from evalake.sdk.figures import AgreementMatrix, ByPart, Reliability
 from evalake.server.scoring.views import Micros, micros
+from evalake.server.viewer.access import IndexesHere, RunId
 from evalake.server.viewer.run_index import RunIndex, RunIndexes
 from evalake.server.viewer.run_list import RunView, run_view
 from evalake.storage.batch_jobs import Job, jobs_of
@@ -141,25 +141,8 @@ class PartsView(BaseModel):
     slice: str
 
 
-class CoverageView(BaseModel):
-    """What came of the items of one model, judge and dataset."""
-
-    model: str
-    judge: str | None
-    dataset: str
-    asked: int
-    answered: int
-    without_verdict: int
-    missing: int
-    without_verdict_kinds: dict[str, int]
-    missing_kinds: dict[str, int]
-    left_out: dict[str, int]
-    refused: dict[str, int]
-    lost_labels: list[str]
-
-
 class CoverageTable(BaseModel):
-    """The same in words, as every surface shows it."""
+    """What came of the items of each model, judge and dataset in words, as every surface shows it."""
 
     headings: list[str]
     rows: list[list[str]]
@@ -179,7 +162,7 @@ class RunDetail(BaseModel):
     provenance: dict[str, Any]  # nothing where the run was not measured
     values: list[ValueView]  # of the headline metrics
     choices: dict[str, list[Choice]]
-    coverage: list[CoverageView]  # nothing while the run is under way
+    coverage: list[Coverage]  # nothing while the run is under way
     coverage_table: CoverageTable
     given_up: list[GivenUp]
     waiting: list[Waiting]
@@ -189,14 +172,14 @@ class RunDetail(BaseModel):
     by_part: list[PartsView]  # those that the suite declares
 
 
-def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
+def run_detail(indexes: IndexesHere, run_id: RunId) -> RunDetail:
     """Read a run whole. Raises NotFoundError where there is none of that name."""
     index = indexes.of(run_id)
     lake, run = indexes.lake, index.run
     snapshot = _snapshot(lake, run)
     decided = pl.any_horizontal(pl.col(name).is_not_null() for name in ("verdict", "score", "error"))
     covered, parameters = coverage_of(lake, run), json.loads(run["parameters"])
-    headings, texts = as_table(covered)
+    (headings, texts), figures = as_table(covered), index.suite.presentation.figures
     return RunDetail(
         run=run_view(run),
         suite_title=index.suite.title,
@@ -209,33 +192,27 @@ def run_detail(indexes: RunIndexes, run_id: str) -> RunDetail:
         provenance={name: value for name, value in snapshot.items() if name != "warnings"},
         values=[value for value in _values(lake, index) if value.headline and value.slice == "all"],
         choices=choices(index),
-        coverage=[_coverage(row) for row in covered],
+        coverage=covered,
         coverage_table=CoverageTable(headings=list(headings), rows=list(map(list, texts))),
         given_up=_given_up(lake, run_id),
         waiting=_waiting(lake, run_id),
         jobs=[_job(job) for job in jobs_of(lake, run_id)],
-        reliability=_reliability(index.suite),
-        agreement=_agreement(index.suite),
+        reliability=next((_reliability(each) for each in figures if isinstance(each, Reliability)), None),
+        agreement=next((_agreement(each) for each in figures if isinstance(each, AgreementMatrix)), None),
         by_part=[
             PartsView(title=each.title, note=each.note, metric=each.quantity.metric, slice=each.slice)
-            for each in index.suite.presentation.figures
+            for each in figures
             if isinstance(each, ByPart)
         ],
     )
 
 
-def _reliability(suite: Suite) -> ReliabilityView | None:
-    for each in suite.presentation.figures:
-        if isinstance(each, Reliability):
-            return ReliabilityView(accuracy=each.accuracy.metric, confidence=each.confidence.metric, slice=each.slice)
-    return None
+def _reliability(figure: Reliability) -> ReliabilityView:
+    return ReliabilityView(accuracy=figure.accuracy.metric, confidence=figure.confidence.metric, slice=figure.slice)
 
 
-def _agreement(suite: Suite) -> AgreementView | None:
-    for figure in suite.presentation.figures:
-        if isinstance(figure, AgreementMatrix):
-            return AgreementView(metric=figure.quantity.metric, slice=figure.slice)
-    return None
+def _agreement(figure: AgreementMatrix) -> AgreementView:
+    return AgreementView(metric=figure.quantity.metric, slice=figure.slice)
 
 
 def choices(index: RunIndex) -> dict[str, list[Choice]]:
@@ -261,12 +238,12 @@ def _snapshot(lake: Lake, run: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: row[name] for name in columns}, **decoded}
 
 
-def run_values(indexes: RunIndexes, run_id: str) -> list[ValueView]:
+def run_values(indexes: IndexesHere, run_id: RunId) -> list[ValueView]:
     """Read all values of a run's snapshot, over all samples and headline metrics first; raises as `run_detail`."""
     return _values(indexes.lake, indexes.of(run_id))
 
 
-def run_letters(indexes: RunIndexes, run_id: str) -> list[LettersView]:
+def run_letters(indexes: IndexesHere, run_id: RunId) -> list[LettersView]:
     """Tell each model's place, and which are apart; nothing where nothing was measured; raises as `run_detail`."""
     snapshot_id = indexes.of(run_id).run["snapshot_id"]
     return [] if snapshot_id is None else list(_letters(indexes.lake, run_id, snapshot_id))
@@ -316,10 +293,6 @@ def _values(lake: Lake, index: RunIndex) -> list[ValueView]:
         )
         for row in rows.sort(is_part, "slice", order, "metric", "slice_value", "model", "judge").iter_rows(named=True)
     ]
-
-
-def _coverage(row: Coverage) -> CoverageView:
-    return CoverageView(**{name: getattr(row, name) for name in CoverageView.model_fields})
 
 
 def _given_up(lake: Lake, run_id: str) -> list[GivenUp]:

@@ -14,8 +14,8 @@ from evalake.metrics.compare import SIGNIFICANT_BELOW
 from evalake.metrics.limits import adjusted
 from evalake.reports.compared import markdown_of
 from evalake.reports.ranking import adjusted_pairs, letters
+from evalake.server.viewer.access import LakeHere
 from evalake.server.viewer.comparison import Name, OfRun, SideView, as_answers, side_view
-from evalake.storage.lake import Lake
 from evalake.storage.sql.query import plain
 from evalake.suites.registry import suite as find_suite
 
@@ -75,7 +75,7 @@ class SidesPage(BaseModel):
     markdown: str
 
 
-def sides_page(lake: Lake, wanted: WantedSides) -> SidesPage:
+def sides_page(lake: LakeHere, wanted: SidesQuery) -> SidesPage:
     """Compare sides of one model each. Raises as `comparison` does, and WrongQueryError for one of several models."""
     with as_answers():
         sides = find_sides(lake, wanted.side, wanted.run, wanted.tag)

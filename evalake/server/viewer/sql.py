@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evalake.core.errors import LakeError, QueryError
 from evalake.server.errors import BusyError, WrongQueryError
+from evalake.server.viewer.access import LakeHere
 from evalake.server.viewer.download import parts_of
 from evalake.storage.lake import Lake
 from evalake.storage.sql.catalogue import Entry, catalogue
@@ -74,7 +75,7 @@ class Askable(BaseModel):
     examples: list[Example]
 
 
-def askable(lake: Lake) -> Askable:
+def askable(lake: LakeHere) -> Askable:
     """List every table and view with its columns, and the queries that suites declare."""
     known = [*usable_suites(lake)]
     newest = "(select max_by(run_id, started_at) from runs where suite = '{}')"
@@ -88,7 +89,7 @@ def askable(lake: Lake) -> Askable:
     )
 
 
-def ask(lake: Lake, question: Question) -> Answer:
+def ask(lake: LakeHere, question: Question) -> Answer:
     """Run a query and return its first rows.
 
     Raises WrongQueryError with the reason where it is wrong, refused, or stopped at a limit; BusyError where too many
