@@ -25,6 +25,7 @@ class _MistralForm(BatchService):
         failed=("failed_requests",),
         errors="errors",
         files=("output_file", "error_file"),
+        fails_whole=False,
     )
 
     def _line(self, request_id: str, body: Mapping[str, Any]) -> Mapping[str, Any]:

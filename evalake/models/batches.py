@@ -84,6 +84,7 @@ class Shape:
     state: str = "status"
     errors: str = "errors.data"
     files: tuple[str, ...] = ("output_file_id", "error_file_id")
+    fails_whole: bool = True  # a job that has failed answers nothing, whatever files it names
 
 
 Requests = Sequence[tuple[str, Request]]
@@ -203,7 +204,7 @@ class BatchService:
             int(_at(job, shape.done) or 0),
             failed,
             time_of(job.get("expires_at")),
-            _reason(_at(job, shape.errors)) if state.lower() == "failed" and not files else None,
+            _reason(_at(job, shape.errors)) if state.lower() == "failed" and (shape.fails_whole or not files) else None,
             files,
         )
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from evalake.core.redaction import redact
 from evalake.models import litellm_internals as internals
-from evalake.models.litellm_setup import load
 from evalake.models.request import FailureKind
 
 if TYPE_CHECKING:
@@ -72,7 +71,6 @@ _LONGEST_MESSAGE = 500
 _LONGEST_EXCERPT = 200
 INSIDE_200 = "inside an answer of status 200"
 _LONGEST_READ = 20_000  # LiteLLM puts whole bodies into its messages
-_DEEPEST_CAUSE = 20
 
 
 class AttemptFailed(Exception):  # noqa: N818 - an expected end of an attempt
@@ -108,18 +106,24 @@ def failure_of(answer: "Answer") -> AttemptFailed:
 
 
 def classify_error(error: BaseException) -> AttemptFailed:
-    """Classify an exception of a call that no error answer explains, without keys."""
+    """Classify an exception of a call that no answer explains: of the network, or LiteLLM's own."""
+    import aiohttp
+
     if isinstance(error, AttemptFailed):
         return error
-    reason = _LITELLM_PREFIX.sub("", str(error)) or type(error).__name__
-    kind = _kind_of_causes(error)
-    status = getattr(error, "status_code", None)
-    if kind is None and isinstance(status, int):  # LiteLLM's server errors tell nothing, but in the middle of a stream
-        broke_off = isinstance(error, load().exceptions.MidStreamFallbackError)
-        kind = kind_of_status(status) if 400 <= status < (600 if broke_off else 500) else None
-    if kind is None or kind == "malformed_response":
-        return AttemptFailed("malformed_response", f"LiteLLM could not read the reply: {reason}")
-    return AttemptFailed(kind, reason)
+    reason, status = reason_of_error(error), getattr(error, "status_code", None)
+    if isinstance(error, TimeoutError):
+        return AttemptFailed("timeout", reason)
+    if isinstance(error, OSError | aiohttp.ClientError):
+        return AttemptFailed("connection", reason)
+    if isinstance(status, int) and 400 <= status < 500:  # LiteLLM refuses a parameter
+        return AttemptFailed(kind_of_status(status), reason)
+    return AttemptFailed("malformed_response", f"LiteLLM could not make the call: {reason}")
+
+
+def reason_of_error(error: BaseException) -> str:
+    """Return the words of an exception, without the names that LiteLLM puts before them."""
+    return _LITELLM_PREFIX.sub("", str(error)) or type(error).__name__
 
 
 def _kind_of_name(name: Any) -> FailureKind | None:
@@ -144,32 +148,6 @@ def kind_of_status(status: Any) -> FailureKind:
     if not isinstance(status, int) or not 400 <= status < 500:
         return "server"
     return _KIND_OF_STATUS.get(status, "bad_request")
-
-
-def _kind_of_causes(error: BaseException) -> FailureKind | None:
-    import aiohttp
-    import httpx
-    import openai
-
-    causes = tuple(_causes(error))
-    if any(isinstance(cause, TimeoutError | httpx.TimeoutException | openai.APITimeoutError) for cause in causes):
-        return "timeout"
-    network = (OSError, httpx.TransportError, aiohttp.ClientError, openai.APIConnectionError)
-    if any(isinstance(cause, network) and not isinstance(cause, load().APIConnectionError) for cause in causes):
-        return "connection"
-    if any(isinstance(cause, ValueError | RecursionError | LookupError | AttributeError) for cause in causes):
-        return "malformed_response"
-    return None
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exception and its causes, at most _DEEPEST_CAUSE."""
-    for _ in range(_DEEPEST_CAUSE):
-        yield error
-        below = error.__cause__ or error.__context__
-        if below is None:
-            return
-        error = below
 
 
 def retry_after_seconds(header: str | None, now: datetime | None = None) -> float | None:

@@ -13,12 +13,12 @@ from typing import Any
 from evalake.models import litellm_internals as internals
 from evalake.models.cost import messages_of
 from evalake.models.direct import direct_model
-from evalake.models.failures import AttemptFailed, failure_of, require_no_failure
+from evalake.models.failures import AttemptFailed, failure_of
 from evalake.models.litellm_setup import load
 from evalake.models.replies import ProviderAnswer, as_stated, in_openai_form, read_answer, read_whole
 from evalake.models.request import Request
 from evalake.models.routes import Route
-from evalake.models.streams import MIDDLE, MOST_PIECES, STREAMED, StreamedAnswer, read_stream
+from evalake.models.streams import STREAMED, read_stream
 from evalake.models.transport import LARGEST_REPLY, LARGEST_STREAM, WHOLE, Answer, Asked, Timing, Transport
 
 # What LiteLLM's reader of a provider cannot do without; it counts as not stated
@@ -26,7 +26,7 @@ _NEEDS: Mapping[str, Mapping[str, Any]] = {
     "anthropic": {"stop_reason": None, "usage": {"input_tokens": 0, "output_tokens": 0}},
     "gemini": {"usageMetadata": {"promptTokenCount": 0}},
 }
-_BINARY = "application/vnd.amazon.eventstream"
+_BINARY_STREAMS = frozenset({"bedrock", "bedrock_converse", "sagemaker", "sagemaker_chat"})  # are asked at once
 
 Send = Callable[[Asked], Awaitable[Answer]]
 
@@ -39,6 +39,8 @@ class LiteLLMCalls:
 
     async def ask(self, request: Request, route: Route, timing: Timing, on_data: Callable[[], None]) -> ProviderAnswer:
         """Send a request and read its answer; raises AttemptFailed or an exception for `classify_error`."""
+        if route.provider in _BINARY_STREAMS:
+            request = replace(request, stream=False)
         largest = LARGEST_STREAM if request.stream else LARGEST_REPLY
 
         async def send(asked: Asked) -> Answer:
@@ -49,8 +51,13 @@ class LiteLLMCalls:
 
 def as_sent(request: Request, route: Route) -> Asked:
     """Build the HTTP request of a call that is not streamed. Raises LiteLLM's errors where there is none."""
-    if model := direct_model(replace(request, stream=False), route):
-        return model.asked(request)
+    at_once = replace(request, stream=False)
+    model = direct_model(at_once, route)
+    return model.asked(request) if model else sent_by_litellm(at_once, route)
+
+
+def sent_by_litellm(request: Request, route: Route) -> Asked:
+    """Build the HTTP request that LiteLLM sends, without sending it."""
     asked: list[Asked] = []
 
     async def keep(sent: Asked) -> Answer:
@@ -58,7 +65,7 @@ def as_sent(request: Request, route: Route) -> Asked:
         return Answer(400, {}, b"{}")
 
     try:
-        asyncio.run(_answer_of(replace(request, stream=False), route, keep))
+        asyncio.run(_answer_of(request, route, keep))
     except Exception:
         if not asked:
             raise
@@ -116,7 +123,7 @@ async def _answer_of(request: Request, route: Route, send: Send) -> ProviderAnsw
         return read_whole(answer.body, route, lambda said: _read(said, response, failed=error is not None))
     if answer.is_whole:
         return await _read_again(answer.body, request, route)
-    return await _read_pieces(response, answer)
+    return await read_stream(answer.body, internals.reader_of_pieces(response))
 
 
 def _completed(body: bytes, needs: Mapping[str, Any]) -> bytes:
@@ -134,26 +141,3 @@ def _read(said: Any, response: Any, failed: bool) -> ProviderAnswer:
     if failed or in_openai_form(said):
         return read_answer(said)
     return as_stated(read_answer(response), said)
-
-
-async def _read_pieces(stream: Any, answer: Answer) -> ProviderAnswer:
-    """Read a stream by its own pieces; those of another form than OpenAI's by LiteLLM's reader of a piece."""
-    if answer.kind != _BINARY:
-        return await read_stream(answer.body, internals.reader_of_pieces(stream))
-    whole = StreamedAnswer()
-    async for _ in stream:  # marks every end as "stop", unlike its `chunks`
-        if len(stream.chunks) > MOST_PIECES:
-            break
-    for piece in stream.chunks:
-        require_no_failure(piece, during=MIDDLE)
-        whole.add(piece)
-    return _not_hidden(replace(whole.answer(), model=None))  # LiteLLM repeats the requested name there
-
-
-def _not_hidden(answer: ProviderAnswer) -> ProviderAnswer:
-    """Raise AttemptFailed for an empty answer that ended in "stop": LiteLLM's "stop" may hide an error."""
-    message = answer.message
-    said = message.text or message.reasoning or message.refusal or message.tool_calls
-    if not said and answer.finish_reason == "stop":
-        raise AttemptFailed("malformed_response", "the answer has no content, and LiteLLM hides how it ended")
-    return answer

@@ -15,7 +15,6 @@ from evalake.models import litellm_internals as internals
 from evalake.models.cost import Tokens, cost_usd
 from evalake.models.failures import (
     AttemptFailed,
-    classify_error,
     excerpt,
     first_of,
     require_no_failure,
@@ -85,12 +84,9 @@ def read_whole(body: bytes, route: Route, read: Callable[[Any], ProviderAnswer])
     try:
         require_no_failure(content)
         return read(content)
-    except Exception as error:  # LiteLLM may raise any exception
+    except AttemptFailed as failure:
         usage = value_of(content, "usage")
-        cost = None if usage is None else cost_usd(route.model, read_tokens(usage), route.price)
-        if not isinstance(error, AttemptFailed):
-            raise AttemptFailed("malformed_response", classify_error(error).message, cost_usd=cost) from error
-        error.cost_usd = cost if error.cost_usd is None else error.cost_usd
+        failure.cost_usd = None if usage is None else cost_usd(route.model, read_tokens(usage), route.price)
         raise
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from evalake.models import replies
-from evalake.models.failures import AttemptFailed, classify_error, require_no_failure, value_of
+from evalake.models.failures import AttemptFailed, reason_of_error, require_no_failure, value_of
 
 LONGEST = 30  # the longest time of a streamed answer, as a multiple of the longest silence
 STREAMED: Mapping[str, Any] = {"stream_options": {"include_usage": True}}
@@ -56,7 +56,8 @@ async def read_stream(body: bytes, parse: Callable[[Any], Any] | None = None) ->
     except AttemptFailed:
         raise
     except Exception as error:  # LiteLLM may raise any exception
-        raise AttemptFailed("malformed_response", classify_error(error).message) from error
+        words = f"the reply cannot be read: {reason_of_error(error)}"
+        raise AttemptFailed("malformed_response", words) from error
     return answer.answer()
 
 

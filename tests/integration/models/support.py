@@ -9,8 +9,8 @@ from evalake.models.client import Client
 from evalake.models.request import Failure, Request
 from tests.servers.model_server import ModelServer
 
-PROVIDERS = ("hosted_vllm", "deepinfra")  # asked directly, and by LiteLLM
-MODELS = ("hosted_vllm/m", "openai/m", "deepinfra/m")
+PROVIDERS = ("hosted_vllm", "nebius")  # asked directly, and by LiteLLM
+MODELS = ("hosted_vllm/m", "openai/m", "nebius/m")
 QUICK = 0.001  # seconds of backoff
 
 

@@ -17,7 +17,7 @@ from tests.integration.models.support import QUICK, answer
 from tests.servers.recorder import Recorder, recorder
 
 # Asked directly; by OpenAI's library; and by LiteLLM's handlers
-OPENAI = ("openai/m", "hosted_vllm/m", "deepinfra/m", "databricks/m", "xai/m")
+OPENAI = ("openai/m", "hosted_vllm/m", "nebius/m", "databricks/m", "xai/m")
 CLAUDE, GEMINI, OLLAMA, COHERE = (
     *("anthropic/claude-haiku-4-5", "gemini/gemini-2.0-flash", "ollama_chat/m", "cohere_chat/m"),
 )
@@ -127,7 +127,7 @@ OTHERS: tuple[tuple[str, Any, Any], ...] = (
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
-    further = ("COHERE_API_KEY", "DATABRICKS_API_KEY")
+    further = ("COHERE_API_KEY", "DATABRICKS_API_KEY", "NEBIUS_API_KEY")
     for variable in (name for names in (*KEY_VARIABLES.values(), further) for name in names):
         monkeypatch.setenv(variable, "a-key-of-nobody")
     with recorder() as server:

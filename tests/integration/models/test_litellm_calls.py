@@ -44,7 +44,7 @@ def ask(server: Recorder, model: str = CLAUDE.model, stream: bool = False, **lim
 def test_its_answer_is_a_reply_with_the_time_that_it_took(model_server: ModelServer) -> None:
     model_server.rule(reply="so it is", latency=0.02)
     with Client(configuration(model_server), QUICK) as client:
-        reply = answer(client, request("x", "deepinfra/m", temperature=0.5))
+        reply = answer(client, request("x", "nebius/m", temperature=0.5))
     assert isinstance(reply, Reply)
     assert (reply.text, reply.finish_reason, reply.input_tokens, reply.output_tokens) == ("so it is", "stop", 20, 5)
     assert None not in (reply.latency_ms, reply.connect_ms, reply.first_byte_ms)
@@ -54,7 +54,7 @@ def test_its_answer_is_a_reply_with_the_time_that_it_took(model_server: ModelSer
 
 
 @pytest.mark.parametrize("fault", ["server_error", "drop"])
-@pytest.mark.parametrize("model", ["deepinfra/m", "databricks/m", "anthropic/claude-haiku-4-5"])
+@pytest.mark.parametrize("model", ["nebius/m", "databricks/m", "anthropic/claude-haiku-4-5"])
 def test_litellm_tries_nothing_twice_by_itself(
     model_server: ModelServer, monkeypatch: pytest.MonkeyPatch, model: str, fault: str
 ) -> None:
