@@ -99,7 +99,7 @@ def _sample(
 
 
 def _scores(suite: Suite, row: Mapping[str, Any], *, several: bool) -> Iterator[Scored]:
-    """Yield what was said of an answer: by another tool's scorer, by a file's scorers, or by the suite as a whole."""
+    """Yield the scores of an answer: by another tool's scorer, by a file's scorers, or by the whole suite."""
     judge = row.get("judge")
     if {"value", "explanation", "answer"} <= row.keys():
         yield Scored(

@@ -1,4 +1,4 @@
-"""How a service is served: who can reach it, which limits connections have, and when it is announced.
+"""Serving: the reachable addresses, the limits of connections, and the announcement of the address.
 
 A connection is a stranger's until access control lets in a request on it. Strangers have at most half of all
 connections, and each address at most half of theirs. Beyond that, their oldest connection makes room for a new one.
@@ -107,7 +107,7 @@ class Connections:
         return cast(type[asyncio.Protocol], partial(Connection, among=self))
 
     def admit(self, new: "Connection") -> bool:
-        """Take a connection, and close an older one of a stranger beyond a limit; False where there is no room."""
+        """Take a connection, and close a stranger's older one beyond a limit; False without room."""
         self._open = {each for each in self._open if not each.transport.is_closing()}
         strangers = [each for each in self._open if not each.is_let_in]
         if len(self._open) >= self._most:
@@ -163,7 +163,7 @@ class Connection(H11Protocol):
         return self.cycle is None and self.loop.time() - self.since < FRESH_SECONDS
 
     def waits_seconds(self) -> float:
-        """Tell for how long the server has waited for a request, its body, or the client to read an answer."""
+        """Compute how long the server has waited for a request, its body, or the client to read an answer."""
         if self.transport.get_protocol() is not self:  # a WebSocket has deadlines of its own
             return 0.0
         unread = self.loop.time() - self._unread_since if self.flow.write_paused else 0.0
