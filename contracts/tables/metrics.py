@@ -159,7 +159,7 @@ JUDGE_CANARIES = Contract(
 
 
 class GateDecisionRow(RowModel):
-    """The decision of one rule of `evalake gate` about one model, by one judge."""
+    """What one rule of `evalake gate` decided of one model, as one judge saw it."""
 
     decision_id: str = Field(description="SHA-256 over snapshots, rule, subject and numbers: the same lands once.")
     run_id: str = Field(description="The run that was held.")

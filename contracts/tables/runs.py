@@ -182,7 +182,7 @@ class RunCoverageRow(RowModel):
     left_out: str = Field(description="Rows of the source that a documented rule left out, by reason, as JSON.")
     refused: str = Field(description="Rows of the source that could not be read, by reason, as JSON.")
     source_rows: int | None = Field(description="Rows of the source, with those left out; null where unknown.")
-    lost_labels: list[str] = Field(description="Labels of the dataset without any answered item.")
+    lost_labels: list[str] = Field(description="Labels of the dataset of which no item is answered.")
 
 
 RUN_COVERAGE = Contract(

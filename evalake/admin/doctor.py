@@ -125,7 +125,7 @@ def _look(check: Check, place: Place) -> Diagnosis:
         return Diagnosis(Level.PROBLEM, str(error))
     except (httpx.HTTPError, PrefectException, OSError) as error:
         lines = str(redact(str(error))).splitlines() or [type(error).__name__]
-        return Diagnosis(Level.PROBLEM, f"cannot be found out: {lines[0]}", "look at the log of the Prefect server")
+        return Diagnosis(Level.PROBLEM, f"the check failed: {lines[0]}", "look at the log of the Prefect server")
 
 
 def _server(place: Place) -> Diagnosis:
@@ -246,10 +246,10 @@ def _notifications(place: Place) -> Diagnosis:
     telling = [each for each in ours if any(action.type == "send-notification" for action in each.actions)]
     if not telling:
         mend = "name a receiver, like EVALAKE_NOTIFY_WEBHOOK=URL, and run `make deploy`"
-        return Diagnosis(Level.HINT, "nobody is told when a run fails or a worker is silent", mend)
+        return Diagnosis(Level.HINT, "failed runs and silent workers notify nobody", mend)
     if off := [each.name for each in ours if not each.enabled]:
         return Diagnosis(Level.HINT, f"{len(off)} automations are off: {_some(off)}", "switch them on in the UI")
-    return Diagnosis(Level.OK, f"{len(telling)} automations tell of what goes wrong")
+    return Diagnosis(Level.OK, f"{len(telling)} automations notify of failures")
 
 
 def _versions(place: Place) -> Diagnosis:
@@ -265,8 +265,8 @@ def _versions(place: Place) -> Diagnosis:
         if installed == "none" or not requirement.specifier.contains(installed, prereleases=True):
             off.append(f"{requirement.name} {installed} (needs {requirement.specifier})")
     if off:
-        return Diagnosis(Level.PROBLEM, f"not of the versions that fit: {_some(off)}", "install from requirements.lock")
-    return Diagnosis(Level.OK, f"{count} libraries are of versions that fit")
+        return Diagnosis(Level.PROBLEM, f"versions out of bounds: {_some(off)}", "install from requirements.lock")
+    return Diagnosis(Level.OK, f"{count} libraries have versions within their bounds")
 
 
 def _lake(place: Place) -> Diagnosis:

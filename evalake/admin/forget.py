@@ -64,7 +64,7 @@ def nothing_chosen(lake: Lake, choice: Choice) -> UsageError:
     if choice.sample is not None and choice.sample in forgotten_samples(lake):
         return UsageError(f"the sample {choice.sample[:12]} was forgotten already")
     return UsageError(
-        f"the lake {lake.uri} has nothing of that name: `evalake sql 'select * from samples'` shows what there is"
+        f"the lake {lake.uri} has nothing of that name: `evalake sql 'select * from samples'` lists the samples"
     )
 
 

@@ -42,8 +42,8 @@ def require_suites(project: Path) -> None:
         for name in (parameters.get("suite"), *(parameters.get("suites") or ())):
             if name is not None and name not in known:
                 raise UsageError(
-                    f"{project / 'prefect.yaml'}: the deployment {deployment} names the suite {name!r}, which there is "
-                    f"not: choose one of {', '.join(known)}"
+                    f"{project / 'prefect.yaml'}: the deployment {deployment} names the unknown suite {name!r}: "
+                    f"choose one of {', '.join(known)}"
                 )
 
 

@@ -222,7 +222,7 @@ class Scorings:
         """End the running scoring; returns its row. Raises ApiError without a running one."""
         row, reason = self.state().scored(session_id), f"it was cancelled by {user}"
         if row["status"] not in ACTIVE or not failed(self._settings.lake, row, CANCELLED, reason):
-            raise ConflictError(f"no scoring of the session {session_id[:200]!r} is under way: there is none to cancel")
+            raise ConflictError(f"no scoring of the session {session_id[:200]!r} is under way, so none is cancelled")
         try:
             self._queue.cancel(row)
         except QueueError as error:  # what its process finds out does not count any more
