@@ -8,6 +8,7 @@ uvicorn has none of these limits: it counts all connections alike, and waits for
 """
 
 import asyncio
+import gc
 import logging
 import math
 import socket
@@ -69,12 +70,18 @@ class Server(uvicorn.Server):
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve at the listener until told to stop."""
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENDING)  # connections inherit it
-        super().run(sockets or [self._listener])
+        try:
+            super().run(sockets or [self._listener])
+        finally:
+            gc.unfreeze()  # Python ends by collecting modules; frozen objects of C++ libraries are reported as leaked
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and announce the address."""
         await super().startup(sockets)
         if self.started:
+            # A full collection holds every request up for a second, so it leaves out the objects of the start
+            gc.collect()
+            gc.freeze()
             self._announce(address_of(self._listener))
 
     @override
