@@ -68,7 +68,7 @@ def _behind(lake: Lake, run_id: str, rows: pl.DataFrame) -> tuple[dict[tuple[str
     asked = pl.col("prompt_hash").is_in(rows["prompt_hash"].unique().implode())
     calls = replies(lake.frame(CALLS).filter(asked), run_id).collect().iter_rows(named=True)
     known = lake.frame(SAMPLES).filter(pl.col("sample_hash").is_in(rows["sample_hash"].unique().implode()))
-    samples = {each["sample_hash"]: each for each in known.collect().iter_rows(named=True)}
+    samples: dict[str, Row] = {each["sample_hash"]: each for each in known.collect().iter_rows(named=True)}
     return {(each["prompt_hash"], each["replicate"]): each for each in calls}, samples
 
 
