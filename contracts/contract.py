@@ -84,7 +84,7 @@ BROKEN = "broken"  # the column that the audit adds to refused rows, so no table
 Row = Mapping[str, Any]
 """One row of a table, its values by column."""
 
-LONGEST_FOLDER = 240  # bytes of a partition's value in its folder's name, of which file systems allow 255
+LONGEST_FOLDER = 240  # bytes of a partition's value in its folder's name; file systems allow 255
 
 
 class RowModel(BaseModel):

@@ -19,7 +19,7 @@ from evalake.decisions.gate import hold_gate
 from evalake.decisions.power import Plan, plan
 from evalake.reports.gate import Gate
 from evalake.request import OPTIONS, RunRequest, checks_arguments
-from evalake.run import Run, carry_out
+from evalake.run import Run, carry_out, titled
 from evalake.storage import lake as tables
 from evalake.storage.sql.query import query
 from evalake.suites.registry import all_contracts, suite_names
@@ -183,8 +183,6 @@ class Lake:
 
     def _repr_html_(self) -> str:
         """Show the runs in a notebook."""
-        from evalake.display import titled
-
         columns = ("run_id", "suite", "state", "started_at", "samples", "models", "cost_usd", "message")
         return titled(f"Lake {self.uri}", self.runs().select(columns))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import polars as pl
 from evalake.contracts.tables import CALLS, HUMAN_LABELS, RUN_ITEMS, SAMPLES
 from evalake.core.errors import EvalakeError
 from evalake.reports.tables import headline_first
+from evalake.reports.wording import visible
 from evalake.request import RunRequest, checks_arguments
 from evalake.sdk import Suite
 from evalake.storage.lake import Lake
@@ -150,13 +152,17 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Show the run and its headline metrics in a notebook."""
-        from evalake.display import titled
-
         title = f"{self.suite} run {self.run_id}: {self.state}"
         note = f"{title}, {self.message}" if self.message else title
         if self.row["snapshot_id"] is None:
             return titled(note, None)
         return titled(note, self.headline())
+
+
+def titled(title: str, frame: pl.DataFrame | None) -> str:
+    """Write a title, and a frame under it if there is one, as HTML; no text of others is markup."""
+    heading = f"<strong>{escape(visible(title))}</strong>"
+    return heading if frame is None else f"{heading}{frame._repr_html_()}"
 
 
 def carry_out(request: RunRequest) -> str:

@@ -14,5 +14,5 @@ ignore_working_directory()  # also in the processes of Prefect's worker
 redact_logs()  # before Prefect logs anything about a run
 show_in_prefect()
 
-# The interpreter's last garbage collection takes seconds, for which a cancelled run's process stays. DuckDB needs it.
+# The interpreter's last garbage collection takes four seconds, and every run's process would wait. DuckDB needs it.
 atexit.register(lambda: None if "_duckdb" in sys.modules else gc.freeze())

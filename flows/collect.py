@@ -26,7 +26,7 @@ class CollectError(EvalakeError):
 
 @flow(name="collect", persist_result=False)
 def collect(lake: LakeUri = None, configuration_file: ConfigurationFile = None) -> State[Any]:
-    """Continue each run of which a batch job has ended: land its replies, and ask what follows from them.
+    """Continue each run with an ended batch job: land its replies, and make the calls that follow.
 
     Raises CollectError, after the other runs, where one fails.
 

@@ -84,7 +84,7 @@ measure_task = MaterializingTask(
 WAITING = "Waiting"
 """The name of the final state of a flow run whose run waits for batch jobs."""
 RETRIES, RETRY_SECONDS = 2, 1800
-"""How often a scheduled run that lacks what failed transiently asks for it again, and after how long."""
+"""The number of retries of a scheduled run after transient failures, and the seconds before each."""
 
 
 class IncompleteRunError(EvalakeError):
@@ -221,7 +221,7 @@ def _judges_of(plan: Plan, collector: Collector) -> tuple[str, ...]:
 
 
 def _retry_if_scheduled(flow_run_id: str) -> None:
-    """Have Prefect retry a scheduled flow run later: the ledger answers all but what is missing."""
+    """Have Prefect retry a scheduled flow run later: the ledger answers all but the missing calls."""
     with get_client(sync_client=True) as client:
         run = client.read_flow_run(UUID(flow_run_id))
         if run.auto_scheduled:

@@ -180,7 +180,7 @@ _NO_LETTERS = re.compile(r"[\W\d_]+")
 
 
 def orphans(lake: Lake, choice: Choice, known: Collection[str], kept: Collection[str]) -> set[str]:
-    """Find calls, answered or given up on, that hold a line of these samples alone; returns their prompt hashes.
+    """Find calls, answered or given up on, with a line that only these samples have; returns their prompt hashes.
 
     Args:
         lake: The lake.
@@ -196,7 +196,7 @@ def orphans(lake: Lake, choice: Choice, known: Collection[str], kept: Collection
 
 
 def holding(lake: Lake, choice: Choice, kept: Collection[str], rows: pl.LazyFrame) -> set[str]:
-    """Find the `key` of each row whose `text` holds a line of these samples alone, or one of their whole inputs."""
+    """Find the `key` of each row whose `text` has a line that only these samples have, or a whole input of theirs."""
     others = lake.frame(SAMPLES).filter(~pl.col("sample_hash").is_in(sorted(choice.hashes)))
     asked = lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(sorted(kept)))
     pieces = _standing(rows, {piece for text in choice.texts for piece in _pieces(text)})

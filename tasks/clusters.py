@@ -45,7 +45,7 @@ def with_clusters(rows: pl.DataFrame, samples: pl.DataFrame, twins: Mapping[str,
 
     Args:
         rows: Result rows, by `sample_hash`; one whose sample is not known keeps its own cluster, where it has one.
-        samples: Samples, of which sample_hash, dataset, sample_id and cluster are read.
+        samples: Samples with sample_hash, dataset, sample_id and cluster.
         twins: What `twins_of` finds in all samples of a run.
     """
     of_sample = samples.select("sample_hash", _cluster().replace(twins).alias("of sample")).unique("sample_hash")

@@ -126,7 +126,7 @@ def _corrected(row: dict[str, Any], found: Corrections) -> dict[str, Any]:
 
 
 def in_both(first: Corrections, second: Corrections) -> tuple[Corrections, Corrections]:
-    """Keep what is corrected on both sides of a comparison, each of which has one model."""
+    """Keep the values that are corrected on both sides of a comparison; each side has one model."""
     sides = [{key[1:] for key in side} for side in (first, second)]
     both = sides[0] & sides[1]
     kept = [{key: each for key, each in side.items() if key[1:] in both} for side in (first, second)]

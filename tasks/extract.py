@@ -186,7 +186,7 @@ def draw_pooled(datasets: Sequence[Dataset], size: int) -> tuple[Dataset, ...]:
     """Draw samples of all datasets together, clusters whole, the same every time; a larger draw holds smaller ones.
 
     Each dataset, label and category has about its share of every draw, and each of its clusters the same chance: their
-    order is shuffled with a seed, whatever the order of the file, and so is the order in which they are asked. The last
+    order is shuffled with a seed, for any order of the file, and so is the order in which they are asked. The last
     cluster may make it a few samples more.
     """
     clusters: dict[tuple[str, str], list[tuple[int, Sample]]] = defaultdict(list)

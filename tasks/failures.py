@@ -1,4 +1,4 @@
-"""Failures: calls that were given up on become rows of `call_failures`, and are asked again by whoever comes next."""
+"""Failures: calls that were given up on become rows of `call_failures`; the next run asks them again."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

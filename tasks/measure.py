@@ -194,7 +194,7 @@ def over_all(metrics: Iterable[Metric], name: str | None) -> Metric | None:
 
 
 def several_versions(lake: Lake, run_id: str, versions: Versions) -> list[str]:
-    """Say of which models of a run, subjects and judges, replies came from several versions."""
+    """Name the models of a run, subjects and judges, whose replies came from several versions."""
     items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
     replies = lake.frame(CALLS).select("model", "model_reported", *ledger.KEY).drop_nulls("model_reported")
     known = replies.group_by("model").agg(pl.col("model_reported").n_unique()).filter(pl.col("model_reported") > 1)
@@ -304,7 +304,7 @@ def run_results(
     key = [name for name in ITEM_KEY if name in suite.results.column]
     judged_by_rules = [pl.lit(None, pl.String).alias(name) for name in ITEM_KEY if name not in key]
     found = results.join(items, on=key, how="semi", nulls_equal=True).with_columns(judged_by_rules)
-    datasets = items.select("dataset", "dataset_version").unique("dataset")  # of which a run has one version each
+    datasets = items.select("dataset", "dataset_version").unique("dataset")  # a run has one version of each
     return found.join(datasets, on="dataset", how="left")
 
 

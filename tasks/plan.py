@@ -32,7 +32,7 @@ from evalake.tasks.converse import Conversation, next_request, replay_from_ledge
 from evalake.tasks.preflight import Plan
 from evalake.tasks.runtime.context import RunContext
 
-SEGMENT_SAMPLES = 10_000  # how much is planned at once: bounds memory, whatever the size of the run
+SEGMENT_SAMPLES = 10_000  # how much is planned at once: bounds memory for a run of any size
 
 
 def segments(

@@ -59,7 +59,7 @@ class _Walk:
         self._late: list[Item] = []
         self._batches: Counter[str] = Counter()  # of each model
         self._stand_ins: list[Conversation] = []  # with fallbacks of judges whose providers cannot answer
-        self._refused: set[str] = set()  # streams of which the run's ceiling has no more to be asked
+        self._refused: set[str] = set()  # streams whose further calls the run's ceiling forbids
 
     def run(self) -> None:
         self._pipeline({model: self._first_pass(model) for model in self._plan.models})

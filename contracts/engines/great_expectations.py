@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import polars as pl
@@ -101,8 +102,7 @@ def _context() -> Any:
 
 
 def _expectation(rule: Rule) -> Any:
-    from great_expectations import expectations as library
-
+    library: Any = import_module("great_expectations.expectations")  # it exports no names explicitly
     common, parameters = {"column": rule.column, **_said_of(rule)}, rule.parameters
     match rule.kind:
         case Kind.PRESENT:

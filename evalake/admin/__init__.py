@@ -1,1 +1,1 @@
-"""What is not a run: imports, checks, labels, canaries, maintenance."""
+"""Imports, checks, exports and maintenance of a lake, its doctor and its roadmap."""

@@ -1,7 +1,7 @@
 """Check: every table of a lake against its contract, by two engines, and every snapshot against its recomputation.
 
-What an earlier check has proved stays proved as long as what it was proved of is the same, byte for byte: rows file by
-file, since Delta never changes one, and snapshots. Rules over whole tables, like unique keys, look at all keys anew.
+A proof of an earlier check counts while its data have the same bytes: rows file by file, since Delta never changes a
+file, and snapshots. Rules over whole tables, like unique keys, read all keys each time.
 """
 
 import os
@@ -32,10 +32,10 @@ Engines = Mapping[str, dict[str, RuleResult]]
 
 @dataclass(frozen=True, slots=True)
 class CheckedTable:
-    """What the check of one table found.
+    """The result of the check of one table.
 
-    `proofs` has what came of each snapshot, for the table of their values; `results` what came of each rule, by engine,
-    where the table could be read. Of its `files`, with their rows, `files_before` were proved by an earlier check.
+    `proofs` has the outcome of each snapshot, for the table of their values. `results` has that of each rule by engine,
+    for a readable table. An earlier check proved `files_before` of its `files`.
     """
 
     contract: Contract
@@ -47,20 +47,20 @@ class CheckedTable:
 
     @property
     def warnings(self) -> list[str]:
-        """What broke a rule that refuses nothing, in words."""
+        """The broken rules of severity `warning`, in words."""
         results = (result for of_engine in self.results.values() for result in of_engine.values())
         broken = {result.rule_id: result.message for result in results if result.outcome == "warning"}
         return [f"{message or 'a rule is broken'} ({rule_id})" for rule_id, message in broken.items()]
 
     @property
     def state(self) -> Literal["ok", "warning", "broken"]:
-        """How the table stands."""
+        """The state of the table."""
         return "broken" if self.findings else "warning" if self.warnings else "ok"
 
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """A table whose log and files were looked at: what is wrong with them, or which files are to be proved."""
+    """A table whose log and files were inspected: the findings, or the files to prove."""
 
     contract: Contract
     findings: Sequence[integrity.Defect]
@@ -83,19 +83,19 @@ def check_lake(
     lake: Lake,
     contracts: Sequence[Contract] | None = None,
     *,
-    anew: bool = False,
+    again: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[CheckedTable]:
-    """Check table after table, all that there are or those of `contracts`; the rule results are kept as rows.
+    """Check all tables, or those of `contracts`, one after the other; the rule results become rows.
 
-    Whatever a damaged table does when it is read becomes a finding, and does not keep the others from being checked.
+    An error from a damaged table becomes a finding, and the other tables are checked.
     Raises LakeError where the lake itself cannot be reached.
 
     Args:
         lake: The lake.
         contracts: The tables; none means all.
-        anew: Whether everything is proved anew, whatever was proved before.
-        tell: Takes a line about what is to be done, before it is.
+        again: Whether everything is proved again, ignoring earlier proofs.
+        tell: Takes a line about the coming work.
     """
     seen, unwritable = _seen_elsewhere(lake), _unwritable(lake)
     there = [
@@ -104,7 +104,7 @@ def check_lake(
         if contract.table in seen or integrity.has_traces(lake, contract) or any(map(lake.find, contract.former_tables))
     ]
     proofs = read_proofs(lake)
-    if anew:
+    if again:
         proofs = Proofs({table: _unproved(files) for table, files in proofs.files.items()})
     with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
         looked = list(
@@ -140,7 +140,7 @@ def exit_code(checked: Sequence[CheckedTable]) -> int:
 
 
 def _unwritable(lake: Lake) -> list[integrity.Defect]:
-    """Report that nothing can be written to the lake: once, since no table is damaged by that."""
+    """Report once that the lake is not writable; no table is damaged by that."""
     try:
         require_write_access(lake)
     except LakeError as error:
@@ -153,7 +153,7 @@ def _unwritable(lake: Lake) -> list[integrity.Defect]:
 
 
 def _unproved(files: Files) -> Files:
-    """Keep what is known of the bytes of files, without what was proved of their rows."""
+    """Keep the digests of files, without the proofs of their rows."""
     return {path: replace(file, proved="", rows=0) for path, file in files.items()}
 
 
@@ -262,7 +262,7 @@ class _Check:
 
 
 def _proved(table: _Looked, held: prove.Held) -> Files:
-    """Mark those files of a table as proved of which every row kept its rules."""
+    """Mark the files whose rows all keep their rules as proved."""
     proof = rules_and_engines(table.contract)
     proved = {
         path: replace(table.files[path], proved=proof, rows=held.rows[path])

@@ -1,4 +1,4 @@
-"""Data docs: what a check found, as it is shown on a page, and where that page of a lake is."""
+"""Data docs: the findings of a check as data for a page, and the place of that page."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ def leave_data_docs(lake: Lake, checked: Sequence[CheckedTable], reports: Path) 
 
 
 def data_docs(lake: Lake, checked: Sequence[CheckedTable]) -> dict[str, Any]:
-    """Gather what a check found, table by table and rule by rule."""
+    """Gather the findings of a check, table by table and rule by rule."""
     return {
         "lake": redact(lake.uri),
         "checked_at": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",

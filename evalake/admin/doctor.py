@@ -1,4 +1,4 @@
-"""Doctor: whether the running Prefect server, its workers and this machine can do what is scheduled, check by check."""
+"""Doctor: checks whether the Prefect server, its workers and this machine can do the scheduled work."""
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +40,7 @@ LITTLE_BYTES, TOO_LITTLE_BYTES = 5 * 10**9, 5 * 10**8
 
 
 class Level(StrEnum):
-    """How bad a finding is. A hint is no reason to fail."""
+    """The severity of a finding. A hint is no reason to fail."""
 
     OK = "ok"
     HINT = "hint"
@@ -49,7 +49,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a check found, and what to do about it where something is wrong."""
+    """The finding of a check, and the mend of a problem."""
 
     level: Level
     message: str
@@ -58,7 +58,7 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Place:
-    """What is looked at: the server that Prefect's settings name, and a lake and a configuration on this machine.
+    """The examined server, which Prefect's settings name, and the lake and configuration of this machine.
 
     While a deployment is being made, workers are still to be started, and the scheduler has not had its turn. Where the
     servers are new, workers were started with them that may not have asked for work yet.
@@ -102,7 +102,7 @@ class Check:
 
 
 def examine(place: Place) -> Iterator[tuple[Check, Diagnosis]]:
-    """Make one check after the other, and yield each with what it found.
+    """Make one check after the other, and yield each with its finding.
 
     This machine comes first, then the server, whose further checks are left out where it cannot be used. While a
     deployment is being made, only the server is looked at. A check that cannot be made is a problem, and keeps no
@@ -125,7 +125,7 @@ def _look(check: Check, place: Place) -> Diagnosis:
         return Diagnosis(Level.PROBLEM, str(error))
     except (httpx.HTTPError, PrefectException, OSError) as error:
         lines = str(redact(str(error))).splitlines() or [type(error).__name__]
-        return Diagnosis(Level.PROBLEM, f"cannot be found out: {lines[0]}", "look at the log of the Prefect server")
+        return Diagnosis(Level.PROBLEM, f"the check failed: {lines[0]}", "look at the log of the Prefect server")
 
 
 def _server(place: Place) -> Diagnosis:
@@ -245,11 +245,11 @@ def _notifications(place: Place) -> Diagnosis:
     ours = [each for each in place.client.read_automations() if each.name.startswith(AUTOMATION_PREFIX)]
     telling = [each for each in ours if any(action.type == "send-notification" for action in each.actions)]
     if not telling:
-        mend = "name a receiver, such as EVALAKE_NOTIFY_WEBHOOK=URL, and run `make deploy`"
-        return Diagnosis(Level.HINT, "nobody is told when a run fails or a worker is silent", mend)
+        mend = "name a receiver, like EVALAKE_NOTIFY_WEBHOOK=URL, and run `make deploy`"
+        return Diagnosis(Level.HINT, "failed runs and silent workers notify nobody", mend)
     if off := [each.name for each in ours if not each.enabled]:
         return Diagnosis(Level.HINT, f"{len(off)} automations are off: {_some(off)}", "switch them on in the UI")
-    return Diagnosis(Level.OK, f"{len(telling)} automations tell of what goes wrong")
+    return Diagnosis(Level.OK, f"{len(telling)} automations notify of failures")
 
 
 def _versions(place: Place) -> Diagnosis:
@@ -265,8 +265,8 @@ def _versions(place: Place) -> Diagnosis:
         if installed == "none" or not requirement.specifier.contains(installed, prereleases=True):
             off.append(f"{requirement.name} {installed} (needs {requirement.specifier})")
     if off:
-        return Diagnosis(Level.PROBLEM, f"not of the versions that fit: {_some(off)}", "install from requirements.lock")
-    return Diagnosis(Level.OK, f"{count} libraries are of versions that fit")
+        return Diagnosis(Level.PROBLEM, f"versions out of bounds: {_some(off)}", "install from requirements.lock")
+    return Diagnosis(Level.OK, f"{count} libraries have versions within their bounds")
 
 
 def _lake(place: Place) -> Diagnosis:

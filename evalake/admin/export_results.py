@@ -68,7 +68,7 @@ def _behind(lake: Lake, run_id: str, rows: pl.DataFrame) -> tuple[dict[tuple[str
     asked = pl.col("prompt_hash").is_in(rows["prompt_hash"].unique().implode())
     calls = replies(lake.frame(CALLS).filter(asked), run_id).collect().iter_rows(named=True)
     known = lake.frame(SAMPLES).filter(pl.col("sample_hash").is_in(rows["sample_hash"].unique().implode()))
-    samples = {each["sample_hash"]: each for each in known.collect().iter_rows(named=True)}
+    samples: dict[str, Row] = {each["sample_hash"]: each for each in known.collect().iter_rows(named=True)}
     return {(each["prompt_hash"], each["replicate"]): each for each in calls}, samples
 
 
@@ -99,7 +99,7 @@ def _sample(
 
 
 def _scores(suite: Suite, row: Mapping[str, Any], *, several: bool) -> Iterator[Scored]:
-    """Yield what was said of an answer: by another tool's scorer, by a file's scorers, or by the suite as a whole."""
+    """Yield the scores of an answer: by another tool's scorer, by a file's scorers, or by the whole suite."""
     judge = row.get("judge")
     if {"value", "explanation", "answer"} <= row.keys():
         yield Scored(

@@ -64,7 +64,7 @@ def nothing_chosen(lake: Lake, choice: Choice) -> UsageError:
     if choice.sample is not None and choice.sample in forgotten_samples(lake):
         return UsageError(f"the sample {choice.sample[:12]} was forgotten already")
     return UsageError(
-        f"the lake {lake.uri} has nothing of that name: `evalake sql 'select * from samples'` shows what there is"
+        f"the lake {lake.uri} has nothing of that name: `evalake sql 'select * from samples'` lists the samples"
     )
 
 
@@ -88,7 +88,7 @@ def asked_about(lake: Lake, contracts: Iterable[Contract], samples: set[str]) ->
 
 
 def conversations(lake: Lake, prompts: set[str]) -> set[str]:
-    """Find these prompts, and all of the same conversations: what came before them, and what followed."""
+    """Find these prompts, and all earlier and later ones of the same conversations."""
     if not prompts:
         return set()
     whole: set[str] = set()
@@ -184,7 +184,7 @@ Hashes = dict[str, set[str]]  # by table, the values of its identifying column
 
 @dataclass(frozen=True)
 class Going:
-    """What is to go from each table, and what of it stays or could not be told by a key."""
+    """The rows to remove from each table, with counts of prompts that stay or that only their text connects."""
 
     rows: Hashes
     shared_calls: int = 0  # prompts that stay, for kept samples have the same
@@ -292,7 +292,7 @@ def _results() -> Path:
 
 @dataclass(frozen=True)
 class Forgotten:
-    """What was removed, or with a dry run would be."""
+    """The removed rows, or with a dry run those that would be removed."""
 
     samples: set[str]
     rows: dict[str, int]  # by table

@@ -68,7 +68,7 @@ def _land(
     tolerance: Tolerance,
     calls: Sequence[tuple[int, WholeCall]] = (),
 ) -> str:
-    """Land what was read as one run, and its whole calls, each with its replicate; returns the run's id."""
+    """Land the read results as one run, and its whole calls, each with its replicate; returns the run's id."""
     started = datetime.now(UTC)
     read = _without_forgotten(lake, read)
     datasets = _datasets(read.recorded)
@@ -185,7 +185,7 @@ def _datasets(recorded: Sequence[Recorded]) -> tuple[Dataset, ...]:
 
 
 def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Conversation]:
-    """Put the replies into the ledger, and build conversations of what it holds: the first reply of a key counts."""
+    """Put the replies into the ledger, and build conversations from it: the first reply of a key counts."""
     index = LedgerIndex.read(context.lake)
     lines = {
         Key(prompt_hash, line.item.replicate, IMPORT): (line, place)
@@ -210,7 +210,7 @@ def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Con
 
 
 def _keep_calls(context: RunContext, calls: Sequence[tuple[int, WholeCall]]) -> None:
-    """Put calls whose requests are whole into the ledger, as those that a run would make; what it holds stands."""
+    """Put calls with whole requests into the ledger, like those of a run; earlier replies stay."""
     index = LedgerIndex.read(context.lake)
     asked = {
         Key(call.request.prompt_hash, replicate, endpoint_at(call.request.model, call.address)): call
@@ -271,7 +271,7 @@ def _cost(model: str, reply: Reply) -> float | None:
 
 
 def _covered(lake: Lake, suite: Suite, run: Run, read: Read) -> list[Coverage]:
-    """Count what came of the items and of what was refused, and keep it."""
+    """Count the outcomes of items and of refused lines, and keep the counts."""
     left_out = Counter({"repeated": read.repeated, "forgotten": read.forgotten})
     left_out += Counter({reason: len(places) for reason, places in read.skipped.items()})
     for each in read.refused:  # of folders, these are among the skipped, too

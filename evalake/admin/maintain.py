@@ -1,4 +1,4 @@
-"""Maintain a lake: lost runs are marked, tables are compacted and vacuumed, and what has expired is removed."""
+"""Maintain a lake: mark lost runs, compact and vacuum tables, and remove expired files."""
 
 import json
 import logging
@@ -44,7 +44,7 @@ _CONTENT_HASH = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """How much of one kind was older than the policy allows, and was removed or, as a dry run, would be."""
+    """The expired things of one kind: removed, or with a dry run found."""
 
     kept: str  # the kind
     where: str
@@ -54,7 +54,7 @@ class Expired:
 
 
 def remove_expired(policy: Retention, *, dry_run: bool = False, now: datetime | None = None) -> list[Expired]:
-    """Remove what is older than the policy says; one line for each kind that it limits.
+    """Remove things older than the policy allows; returns one line for each kind that it limits.
 
     Ages are as of `now`, and never beyond this machine's clock. Flow runs need the server that PREFECT_API_URL names;
     without one they are left out. Raises ServerError where it cannot be used, LakeError where a file cannot be removed,
@@ -145,14 +145,14 @@ logger = logging.getLogger("evalake.maintain")
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceResult:
-    """What was done, or as a dry run would be: to each table that exists, and to each kind of thing beside the lake."""
+    """The changes, done or with a dry run planned: of each table, and of each kind of thing beside the lake."""
 
     tables: list[Maintained]
     expired: list[Expired]
 
 
 def maintain(lake: Lake, policy: Retention, dry_run: bool = False) -> MaintenanceResult:
-    """Do what a lake needs from time to time, and remove what the policy keeps no longer.
+    """Mark lost runs, maintain every table, and remove expired things by the policy.
 
     With `dry_run` nothing is changed. Raises OlderLakeError where tables are to be migrated first, LakeError where a
     table needs help, the others are maintained; and ServerError where Prefect's part cannot be done.
@@ -230,7 +230,7 @@ def _found(lake: Lake) -> pl.DataFrame:
 
 
 def migrate(lake: Lake, dry_run: bool = False) -> list[Migration]:
-    """Migrate every table that needs it, and return what was done, or with `dry_run` what would be.
+    """Migrate every table that needs it; returns the changes, with `dry_run` only planned.
 
     May be cut off and run again at any point. Raises LakeError while a run is under way, NewerLakeError where a table
     is of a newer evalake.

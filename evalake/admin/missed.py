@@ -29,7 +29,7 @@ class Missed:
 
 
 def missed_runs(client: SyncPrefectClient, today: date, days: int) -> Iterator[Missed]:
-    """Yield what was missed on the last `days` days before today, of the schedules that existed by then.
+    """Yield missed runs of the last `days` days before today, by the schedules that existed then.
 
     A run that waits for a worker is late, not missed; one that crashed before it began is missed. A day for which a run
     was made up misses nothing.

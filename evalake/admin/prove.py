@@ -35,7 +35,7 @@ CHUNK_ROWS = 50_000  # in memory at a time
 
 @dataclass(frozen=True)
 class Held:
-    """What came of holding rows to their rules.
+    """The result of checking rows against their rules.
 
     `rows` has how many rows each file has, `failed` how many rows broke each rule, by engine, and `broken` the files
     that have a row which broke one by either. `false_requests` counts calls whose request is not the one of their hash.
@@ -85,7 +85,7 @@ def _hold(chunk: pl.DataFrame, contract: Contract) -> Held:
 
 
 TOLERANCE = 1e-9
-"""How far a kept number may be from the recomputed one, as a share of what is above 1: machines round differently."""
+"""The largest difference between a kept and a recomputed number, relative above 1: machines round differently."""
 
 AGAIN = " again"
 
@@ -94,7 +94,7 @@ FilesAt = Mapping[tuple[str, int], Mapping[str, str]]
 
 
 class Outcome(StrEnum):
-    """What came of verifying a snapshot."""
+    """The outcome of verifying a snapshot."""
 
     PROVED = "proved"
     WRONG = "wrong"
@@ -103,7 +103,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What came of verifying one snapshot, and why, where it is not proved.
+    """The outcome of verifying one snapshot, with the reason if it is not proved.
 
     `basis` is a hash of all that the outcome follows from, empty where that is not known; `before` says whether an
     earlier check has proved it on the same basis.

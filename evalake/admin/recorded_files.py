@@ -1,4 +1,4 @@
-"""Recorded results in files and folders: good lines, bad ones with what is wrong with them, each once."""
+"""Recorded results in files and folders: good lines, and bad ones with the reason, each once."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ MOST_NAMED = 5  # files that are named for one reason, where nothing could be re
 
 @dataclass
 class Read:
-    """What the files hold: good lines, bad ones with what is wrong with them, and how many said nothing new."""
+    """The contents of the files: good lines, refused ones with the reason, and the number of repeated ones."""
 
     recorded: list[Recorded] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Read:
 
 @dataclass
 class Contents:
-    """What earlier lines said of a sample or an item, and where: a line may repeat it, but not say otherwise."""
+    """The contents of earlier lines by sample and item: a later line may repeat them, but not contradict."""
 
     known: dict[tuple[Any, ...], tuple[str, str]] = field(default_factory=dict)
 
@@ -85,7 +85,7 @@ def read_files(suite: Suite, files: Sequence[Path]) -> Read:
 
 
 def _reasons(read: Read) -> list[str]:
-    """Say why nothing could be read: of folders the files by reason, else what was wrong with the first line."""
+    """List the reasons why nothing was read: of folders the files by reason, else the reason of the first line."""
     if not read.skipped:
         return [refused.reason for refused in read.refused[:1]]
     return [

@@ -1,4 +1,4 @@
-"""A roadmap: what results say is wanting, grouped by meaning, and what it costs; made once of the same results."""
+"""A roadmap: gaps that results name, grouped by meaning, with their cost; the same results give the same one."""
 
 import json
 import re
@@ -138,7 +138,7 @@ _SPACE = re.compile(r"\s+")
 
 
 class GroupingError(EvalakeError):
-    """A judge gave no grouping, so that there is no roadmap."""
+    """A judge gave no grouping, so no roadmap was made."""
 
 
 def group_by_judge(context: RunContext, judge: str, what: str, named: Mapping[str, str]) -> dict[str, str]:
@@ -159,7 +159,7 @@ def group_by_judge(context: RunContext, judge: str, what: str, named: Mapping[st
 
 
 class _Portion:
-    """Some names, the request about them, and what is read of the answers."""
+    """Some names, the request about them, and the reading of the answers."""
 
     def __init__(self, names: Sequence[str], request: str) -> None:
         self.names, self.request = names, request
@@ -192,7 +192,7 @@ class _Portion:
         }
 
     def _wrong(self, answer: str | None) -> str | None:
-        """Say what is wrong with an answer; None where it can be used."""
+        """Describe the flaw of an answer; None for a usable one."""
         members = Counter(number for _, numbers in _themes_of_answer(answer) for number in numbers)
         if not members:
             return 'it holds no JSON object with "theme" and "members"'
@@ -244,7 +244,7 @@ def roadmap_of(suite: str) -> Roadmap:
 
 
 def make_roadmap(context: RunContext, judge: str | None) -> pl.DataFrame:
-    """Group what the suite's results lack, land it, and return the rows of ROADMAP_MENTIONS.
+    """Group the gaps in the suite's results, land them, and return the rows of ROADMAP_MENTIONS.
 
     The same results, grouped by the same judge (None: by rules), give the rows that are there already, and no call.
     Where no result lacks anything, there are no rows. Raises UsageError where the suite has no roadmap, GroupingError
@@ -279,7 +279,7 @@ def rows_of(lake: Lake, roadmap_id: str) -> pl.DataFrame:
 
 
 def newest(lake: Lake, suite: str) -> pl.DataFrame:
-    """Read the rows of the suite's roadmap that was made last; none where there is none."""
+    """Read the rows of the suite's newest roadmap; no rows without one."""
     mine = lake.frame(ROADMAP_MENTIONS).filter(pl.col("suite") == suite)
     last = mine.select("made_at", "roadmap_id").unique().sort("made_at", "roadmap_id").tail(1).collect()["roadmap_id"]
     return rows_of(lake, last[0] if last.len() else "")
@@ -332,7 +332,7 @@ def as_data(rows: pl.DataFrame) -> dict[str, Any]:
 
 
 def measure_grouping(context: RunContext, judge: str | None) -> list[dict[str, float | int | str | None]]:
-    """Measure how well the judge, or the rules, group the suite's labelled sets: all of each, and what was held out."""
+    """Measure the grouping by the judge, or by rules, on the suite's labelled sets, whole and held out."""
     roadmap = roadmap_of(context.suite_name)
     measured: list[dict[str, float | int | str | None]] = []
     for kind, labelled in roadmap.labelled().items():

@@ -37,7 +37,7 @@ def check(
 
     checked = []
     tell = (lambda _: None) if json else typer.echo
-    for table in check_lake(Lake(lake), anew=everything, tell=tell):
+    for table in check_lake(Lake(lake), again=everything, tell=tell):
         checked.append(table)
         if not json:
             _print_table(table)

@@ -1,1 +1,1 @@
-"""What all other packages use: errors, configuration, hashing, redaction."""
+"""The base of all other packages: errors, configuration, hashing, redaction."""

@@ -1,4 +1,4 @@
-"""Which folders the user trusts: remembered in the user's own state, with a hash of their Python, TOML and YAML files.
+"""Folders that the user trusts, kept in the user's own state with a hash of their Python, TOML and YAML files.
 
 A change of any of these files, or another one, ends the trust. The environment that this process runs from is left out:
 its code runs already.
@@ -41,12 +41,12 @@ def _is_as_told(folder: Path, answer: str) -> bool:
 
 
 def remember(folder: Path, *, trusted: bool) -> None:
-    """Remember what the user said of the folder as it is now."""
+    """Remember the user's answer about the folder as it is now."""
     _write(folder, {"trusted" if trusted else "refused": folder_hash(folder)}, {"trusted", "refused"})
 
 
 def forget(folder: Path) -> None:
-    """Forget what the user said of the folder."""
+    """Forget the user's answers about the folder."""
     _write(folder, {}, {"trusted", "refused", "suites"})
 
 

@@ -181,7 +181,7 @@ class _Measured:
         return checks
 
     def _widened(self, target: Target, subject: Subject, row: Mapping[str, Any]) -> Ends:
-        """Compute the limits whatever is missing; none of metrics that do not follow from single rows."""
+        """Compute the limits over all values of missing rows; none for metrics that do not follow from single rows."""
         lacks, metric = self.lacks.get(subject), self.declared.get(target.metric)
         if target.metric in measure.METRICS or (lacks is None and metric is None):
             return row["ci_low"], row["ci_high"]

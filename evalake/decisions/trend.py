@@ -178,7 +178,7 @@ def step(lake: Lake, snapshot_id: str, previous_id: str, model: str, metric: str
     """Compare a snapshot's values of a metric with those of the one before it, on the samples that both have.
 
     Returns:
-        A row (as of `compare`, p unadjusted) for each judge and slice, whose interval holds whatever is missing.
+        A row (as of `compare`, p unadjusted) for each judge and slice; its interval holds for any missing values.
         Snapshots do not change, so what was computed once is kept.
 
     Raises:

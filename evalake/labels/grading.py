@@ -1,7 +1,7 @@
 """Grade: the draw of `evalake label` one line at a time, agreement between people, and what they dispute.
 
 A draw is known by its hash, which the labels keep. It is among what was unlabelled when its first label came, so it is
-made again from the labels before that, and goes on for whoever has not answered all of it.
+made again from the labels before that, and goes on for each person who has not answered all of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -198,13 +198,13 @@ PAIRS = pl.Schema(
 """One decision about one thing, as both took it; `agrees` where they mean the same."""
 
 WEIGHED_PAIRS = pl.Schema({**PAIRS, "weight": pl.Float64(), "first_score": pl.Float64(), "second_score": pl.Float64()})
-"""Pairs of which each stands for as many as its weight says; the scores are the answers where these are numbers."""
+"""Pairs that each stand for as many as their weight says; the scores are the answers where these are numbers."""
 
 
 def agreement_table(pairs: pl.DataFrame, decisions: Sequence[str]) -> pl.DataFrame:
     """Measure agreement: one row for each judge and each decision that has pairs, in the order of `decisions`.
 
-    Pairs are PAIRS, each of which counts alike, or WEIGHED_PAIRS.
+    Pairs are PAIRS, which all count alike, or WEIGHED_PAIRS.
     Kappa is Cohen's, of scores weighed by the square of their difference, with its interval, and null where nothing
     varies; `ac1` is Gwet's, of words; `difference` is the mean absolute difference of scores.
     """
@@ -251,7 +251,7 @@ def _metrics(pairs: pl.DataFrame) -> Iterator[Metric]:
         yield Metric("difference", mean_absolute_difference(*scores, weight, most=math.inf))
 
 
-# The consensus of several judges by Dawid and Skene (1979): whoever errs less counts for more.
+# The consensus of several judges by Dawid and Skene (1979): judges who err less count for more.
 
 
 ROUNDS = 1_000

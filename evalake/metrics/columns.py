@@ -36,7 +36,7 @@ class Columns:
 
     @cached_property
     def _schema(self) -> pl.Schema:
-        return self.frame.schema  # which a frame makes anew each time
+        return self.frame.schema  # which a frame makes again each time
 
     def values(self, column: str) -> Array:
         """Return the column, [rows], 0 for null; a copy, so that no more than a few are in memory."""

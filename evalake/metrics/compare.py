@@ -246,7 +246,7 @@ def _compared(
 
 
 def _of_unequal_shape(estimator: Estimator, view: View, paired: Paired) -> list[str | None]:
-    """Mark pairs of means of amounts of which one has a heavier tail: exchanges of units then err too often."""
+    """Mark pairs of means of amounts if one has a heavier tail: exchanges of units then err too often."""
     if not is_amount(estimator, view):
         return [None] * len(paired.pairs)
     line = view.ratio("numerator", "denominator")

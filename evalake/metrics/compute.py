@@ -30,9 +30,9 @@ class Metric:
     """One metric of a suite.
 
     Attributes:
-        slices: "all" and names of columns, one value of which is one slice.
+        slices: "all" and names of columns; each value of a column is one slice.
         version: Changes whenever the metric's meaning does: what its expressions and functions make of the same rows.
-        parameters: What the values depend on beside, such as weights from the configuration; as JSON knows it.
+        parameters: Further inputs of the values, like weights from the configuration; as JSON knows them.
     """
 
     name: str
@@ -145,7 +145,7 @@ def _typed_inputs(metric: Metric, nothing: pl.LazyFrame) -> dict[str, pl.Expr]:
 
 def _refuse_non_finite(frame: pl.DataFrame, owner: Mapping[str, str]) -> None:
     """Raise MetricError for a NaN or infinite value: it is an error upstream, and could give a plausible number."""
-    schema = frame.schema  # made anew each time that it is asked for
+    schema = frame.schema  # made again at each access
     floats = [column for column in owner if schema[column].is_float()]
     if not floats or frame.is_empty():
         return
@@ -180,7 +180,7 @@ class _Totals:
 
 
 def values(frame: pl.DataFrame, metrics: Sequence[Metric], groups: Sequence[str]) -> pl.DataFrame:
-    """Compute functions of sums, such as composites of rates and means, over all rows of each group.
+    """Compute functions of sums, like composites of rates and means, over all rows of each group.
 
     Returns:
         The columns `groups` and one for each metric, null where it is undefined, in order of group.

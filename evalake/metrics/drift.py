@@ -5,7 +5,7 @@ words, are exchangeable, whichever time they were given. So the answers of each 
 Each field of an answer is tested by two statistics: the mean *distance* between an earlier and a later answer, which
 sees items that move each in its own way, and the *shift* of the mean answer, which sees many items that move a little
 in one way. Each is divided by its own spread under permutation, and the largest decides (max-T, Westfall and Young
-1993): noise of one field hides no change of another. The test is exact whatever the noise looks like.
+1993): noise of one field hides no change of another. The test is exact for any noise.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -316,7 +316,7 @@ def share_of_largest(units: Units, amounts: Array) -> Array:
 
 
 def is_amount(estimator: Estimator, view: View) -> bool:
-    """Tell whether it is a mean of amounts without an upper bound, such as seconds or dollars, and not of counts."""
+    """Tell whether it is a mean of amounts without an upper bound, like seconds or dollars, and not of counts."""
     if not isinstance(estimator, Mean) or estimator.low != 0 or np.isfinite(estimator.high):
         return False
     return not view.columns.is_whole(view.named("numerator"))
@@ -360,7 +360,7 @@ ALIKE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class WeightedRate(Rate):
-    """A proportion of rows that stand for unequal numbers of others, such as those drawn with unequal chances.
+    """A proportion of rows that stand for unequal numbers of others, like those drawn with unequal chances.
 
     The sum of the successes' weights over the sum of weights (Hájek 1971), among the rows that `Rate` counts. Where all
     rows of a group weigh the same, it is `Rate`. n is the rows; `n_eff` shrinks with the spread of the weights.

@@ -1,6 +1,6 @@
 """95 % intervals from closed forms: Wilson, its extension to any bounded quantity, log scale, and their combination.
 
-Every interval rests on the variance between units (`evalake.metrics.units`), whatever hangs together within one, and
+Every interval rests on the variance between units (`evalake.metrics.units`), for any dependence within one, and
 stays in the range of its quantity. Where the units seen do not differ at all, it has the width that so many units
 allow.
 """

@@ -1,7 +1,7 @@
 """Limits that decide: exact at the variance of an estimate, and as wide as missing rows could make them.
 
 Missing is not random: a server that fails on hard items leaves the easy ones. So a decision holds only where it holds
-whatever the missing rows are (Manski 1989): the limits of the worst and the best case.
+for any missing rows (Manski 1989): the limits of the worst and the best case.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ Bounds = tuple[float, float]
 Ends = tuple[float | None, float | None]
 
 Unknown = tuple[int, pl.DataFrame | None]
-"""How many rows are not there, and the rows that are, of which something is unknown."""
+"""The number of absent rows, and the present rows with unknown values."""
 
 
 def clopper_pearson(successes: ArrayLike, n: ArrayLike, error: float = ERROR) -> tuple[Array, Array]:
@@ -135,7 +135,7 @@ def _of_events(known: Estimate, few: Array, error: float) -> tuple[Array, Array]
 
 
 def widened(row: Mapping[str, Any], metric: Metric, ends: Bounds | None, error: float = ERROR) -> Ends:
-    """Widen the limits of a measured row to hold whatever is missing; none where that could make anything of it."""
+    """Widen the limits of a measured row to hold for any missing values; none where nothing bounds these."""
     value, low, high = row["value"], row["ci_low"], row["ci_high"]
     if ends is None or low is None or high is None:
         return low, high
@@ -275,7 +275,7 @@ def within(limits: Ends, estimator: Estimator) -> Ends:
     return None if low is None else max(low, least), None if high is None else min(high, most)
 
 
-# Differences of two sides, each of which may lack rows.
+# Differences of two sides; each may lack rows.
 
 
 @dataclass(frozen=True)
@@ -322,7 +322,7 @@ def bounds_of_differences(
     pair: str = "sample_hash",
     where: pl.Expr | None = None,
 ) -> list[Ends]:
-    """Compute the lowest and highest difference in each metric on samples that both were asked, whatever is missing.
+    """Compute the lowest and highest difference in each metric on samples that both were asked, for any missing values.
 
     It is the difference itself where nothing is missing, none where nothing bounds it. `where` is a slice.
     """

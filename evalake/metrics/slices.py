@@ -80,7 +80,7 @@ def units_of(slicings: Sequence[Slicing], group: Integers, cluster: Integers) ->
 
     Args:
         slicings: The slices.
-        group: [rows] the group of each row, whatever the slice, in ascending order.
+        group: [rows] the group of each row, for any slice, in ascending order.
         cluster: [rows] the cluster of each row, in ascending order within each group.
     """
     rows, of_group, before = [], [], 0

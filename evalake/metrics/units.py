@@ -45,7 +45,7 @@ class Units:
     """The units of every group, in order of group, then cluster.
 
     Attributes:
-        groups: How many groups there are, each of which has a row.
+        groups: The number of groups; each has a row.
         rows: [its rows] which rows of the columns are in a group, in order of unit; one may be in several groups.
         of_row: [its rows] the unit of each row.
         group_of: [units] the group of each unit.

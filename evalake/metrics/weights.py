@@ -1,6 +1,6 @@
 """Fit the weights of an index to a human ranking of models, and say how little a few models can tell of them.
 
-A ranking of m models orders m(m - 1)/2 pairs, of which only m - 1 are independent: for five weights that is next to
+A ranking of m models orders m(m - 1)/2 pairs, and only m - 1 are independent: for five weights that is next to
 nothing, and many sets of weights order the models equally well. So the fit is not one optimum but all of them: of the
 weights that agree with the most pairs, those that change least are proposed, beside the range that does as well, and
 the pairs that are predicted when their model was not seen.

@@ -59,7 +59,7 @@ def key_of(provider: str) -> str | None:
 
 
 def missing_variables(provider: str) -> tuple[str, ...]:
-    """List the variables of which one has to be set; empty where a key is set or none is needed."""
+    """List the variables, one of them required; empty where a key is set or none is needed."""
     return () if key_of(provider) else KEY_VARIABLES.get(provider, ())
 
 

@@ -26,7 +26,7 @@ IN_QUARANTINE = "in quarantine"
 """The kind of an item whose row broke its contract."""
 
 NOT_ASKED = "not asked"
-"""The kind of an item of which no call has failed: a ceiling or a stop kept it from a row."""
+"""The kind of an item without a failed call: a ceiling or a stop kept it from a row."""
 
 LONGEST_NAME = 200
 
@@ -105,7 +105,7 @@ def _added(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
 def problems(rows: Sequence[Coverage], tolerance: Tolerance) -> list[str]:
     """List what makes a run incomplete, a sentence each; nothing where it lacks no more than it may."""
     whole = pooled(rows)
-    nothing = {row.who for row in whole if row.asked and not row.answered}  # of which all labels are lost
+    nothing = {row.who for row in whole if row.asked and not row.answered}  # all their labels are lost
     return [
         *(_lacks(row, tolerance) for row in whole if _lacks_too_much(row, tolerance)),
         *(_lost(row) for row in rows if row.lost_labels and tolerance.max_missing < 1 and row.who not in nothing),

@@ -29,7 +29,7 @@ class Checked:
     """The interval of the difference where a rule is about one, else of the value."""
     limit_low: float | None = None
     limit_high: float | None = None
-    """The limits that decide about a value: exact, and whatever is missing."""
+    """The limits that decide about a value: exact ones, and those for any missing values."""
     p_holm: float | None = None
     units: int | None = None
     missing: float = 0.0

@@ -382,7 +382,7 @@ def _place(report: Report, subject: Any) -> dict[str, Any]:
 
 
 def _limits(report: Report, subject: Any) -> dict[str, float | None]:
-    """List the limits that decide, which are exact and hold whatever is missing; null where they are unknown."""
+    """List the limits that decide, which are exact and hold for any missing values; null where they are unknown."""
     limits = report.limits.get(subject)
     low, high = (None, None) if limits is None else limits.whatever
     return {"limit_low": low, "limit_high": high}

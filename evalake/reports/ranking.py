@@ -201,7 +201,7 @@ class Missing:
 
     @property
     def share(self) -> str:
-        """How much of the items is missing, and of which kinds, in a few words."""
+        """The share of missing items, with their kinds, in a few words."""
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.kinds.items())
         return f"{100 * self.missing / self.items:.1f}% missing: {kinds}"
 
@@ -323,7 +323,7 @@ def stand(
 def letters(models: Sequence[str], apart: set[frozenset[str]]) -> dict[str, str]:
     """Give models letters so that any two share one exactly if they are not apart (Piepho 2004).
 
-    Each letter is of models of which no two are apart; the first of them, in the order given, get the first letters.
+    The models of a letter do not differ from each other; the first of them, in the order given, get the first letters.
     """
     groups: list[list[str]] = []
     for number, model in enumerate(models):

@@ -58,14 +58,14 @@ def one_line(text: object, limit: int) -> str:
 
 
 def markdown_text(text: object, limit: int) -> str:
-    """Make text safe in Markdown, table cells included: nothing of it is markup, such as an image that is fetched."""
+    """Make text safe in Markdown, table cells included: nothing of it is markup, like an image that is fetched."""
     return "".join(f"\\{c}" if c in r"\`*_{}[]<>#|~!@" else c for c in one_line(text, limit))
 
 
 def short_names(names: Sequence[str], limit: int = 26) -> list[str]:
     """Shorten names for narrow places, all different: where too long, drop leading path parts, then cut the middle.
 
-    `limit` counts cells of a terminal, of which wide characters take two.
+    `limit` counts cells of a terminal; wide characters take two.
     """
     shortened: list[str] = []
     for name in (one_line(name, 300) for name in names):

@@ -23,14 +23,14 @@ from evalake.sdk.figures import Quantity, Statistics, Unit
 
 
 ANSWER = ("sample_hash", "model", "prompt_type", "replicate")
-"""The columns that identify a model's answer in a run, whoever judged it."""
+"""The columns that identify a model's answer in a run, for any judge."""
 
 SAMPLE = ("sample_hash",)
 
 YES_NO = ("yes", "no")
 
 LABEL = "label"
-"""The key in `Question.told` of the dataset's own label of a sample, whatever models answered."""
+"""The key in `Question.told` of the dataset's own label of a sample, for any models' answers."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Stage:
         blind: Its lines come before those of all stages that are not blind, so that nobody has seen what these show.
         where: Of which answers it is asked.
         each: From the run's tables -> rows that belong to answers (by `prompt_hash`, `sample_hash`, `replicate`,
-            `judge_hash`), such as findings. The questions are asked of each row; its columns `claims` are shown.
+            `judge_hash`), like findings. The questions are asked of each row; its columns `claims` are shown.
         words: What the questions are about, in a sentence.
         imported: Whether its answers come with datasets, so that no sheet or form asks.
     """

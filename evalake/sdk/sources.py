@@ -281,7 +281,7 @@ def read_json_lines(path: Path) -> Iterator[Record | Skipped]:
 
 
 def _read_lines(path: Path) -> Iterator[Record | Skipped]:
-    """Read lines of UTF-8, none of which is held beyond its longest length."""
+    """Read lines of UTF-8, and hold none beyond the longest length."""
     with path.open("rb") as file:
         number = 0
         while line := file.readline(LONGEST_LINE + 1):

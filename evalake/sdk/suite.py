@@ -183,7 +183,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """Rows that follow from the rows of a whole run, such as a panel's from its judges'."""
+    """Rows that follow from the rows of a whole run, like a panel's from its judges'."""
 
     rows: Mapping[str, Sequence[Mapping[str, Any]]]  # by table, as `Score` gives them
     items: Sequence[Mapping[str, Any]]  # what the manifest says of each: sample, model, judge, replicate, hashes
@@ -293,7 +293,7 @@ class Metrics:
     # Their metrics are the least to be beaten.
     trivial: Mapping[str, Mapping[str, pl.Expr]] = field(default_factory=dict)
     repeated: pl.Expr | None = None  # the value whose variance is split into samples, repeats and judges
-    unmeasured: tuple[str, ...] = ()  # columns of result rows that no metric and no warning reads, such as texts
+    unmeasured: tuple[str, ...] = ()  # columns of result rows that no metric and no warning reads, like texts
     # Further tables that metrics read, and how they join the run's result rows.
     inputs: tuple[Contract, ...] = ()
     join_inputs: Callable[[pl.LazyFrame, Mapping[str, pl.LazyFrame]], pl.LazyFrame] | None = None

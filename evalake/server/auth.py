@@ -1,4 +1,4 @@
-"""Who is asking: a user named by a trusted proxy, a bearer of the token, or anybody where the service is open."""
+"""Authentication: a user named by a trusted proxy, a bearer of the token, or anybody if the service is open."""
 
 import base64
 import hmac
@@ -40,13 +40,13 @@ def who(connection: HTTPConnection, settings: Settings) -> str:
 
 
 def require_token(connection: HTTPConnection, settings: Settings) -> None:
-    """Raise NotAllowedError where a request that writes does not show the token, whoever names its user."""
+    """Raise NotAllowedError where a request that writes does not show the token, for any named user."""
     if settings.token is None or not any(_same(token, settings.token) for token in _tokens(connection)):
         raise NotAllowedError("not allowed: writing needs the token (Authorization: Bearer …)")
 
 
 def subprotocol(connection: HTTPConnection) -> str | None:
-    """Choose the subprotocol for a WebSocket; None where ours was not offered."""
+    """Choose the subprotocol for a WebSocket; None if the client did not offer ours."""
     return SUBPROTOCOL if SUBPROTOCOL in _offered(connection) else None
 
 
@@ -151,7 +151,7 @@ class Hosts:
 
 
 def _hostname(place: str) -> str | None:
-    """Read the host out of `host:port`; None where there is none."""
+    """Read the host out of `host:port`; None without a host."""
     if "@" in place:  # a user is no part of a host
         return None
     try:
@@ -258,7 +258,7 @@ def _has_body(connection: HTTPConnection) -> bool:
 
 
 def _bounded(receive: Receive) -> Receive:
-    """Wrap `receive` to refuse a body of more than LARGEST_BODY bytes, whatever length was announced."""
+    """Wrap `receive` to refuse a body of more than LARGEST_BODY bytes, for any announced length."""
     size = 0
 
     async def receive_some() -> Message:

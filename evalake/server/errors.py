@@ -1,4 +1,4 @@
-"""What the API answers where it cannot do as asked: a status and one sentence."""
+"""The errors of the API: a status and one sentence."""
 
 from evalake.core.errors import EvalakeError
 
@@ -16,7 +16,7 @@ class NotOverError(ApiError):
 
 
 class WrongQueryError(ApiError):
-    """What is asked for cannot be meant."""
+    """The query is contradictory."""
 
     status = 400
 
@@ -28,7 +28,7 @@ class NotAllowedError(ApiError):
 
 
 class NotFoundError(ApiError):
-    """There is no such session, or it was never scored."""
+    """The session is unknown, or was never scored."""
 
     status = 404
 

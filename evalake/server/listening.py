@@ -1,4 +1,4 @@
-"""How a service is served: who can reach it, which limits connections have, and when it is announced.
+"""Serving: the reachable addresses, the limits of connections, and the announcement of the address.
 
 A connection is a stranger's until access control lets in a request on it. Strangers have at most half of all
 connections, and each address at most half of theirs. Beyond that, their oldest connection makes room for a new one.
@@ -8,6 +8,7 @@ uvicorn has none of these limits: it counts all connections alike, and waits for
 """
 
 import asyncio
+import gc
 import logging
 import math
 import socket
@@ -69,12 +70,18 @@ class Server(uvicorn.Server):
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve at the listener until told to stop."""
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENDING)  # connections inherit it
-        super().run(sockets or [self._listener])
+        try:
+            super().run(sockets or [self._listener])
+        finally:
+            gc.unfreeze()  # Python ends by collecting modules; frozen objects of C++ libraries are reported as leaked
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and announce the address."""
         await super().startup(sockets)
         if self.started:
+            # A full collection holds every request up for a second, so it leaves out the objects of the start
+            gc.collect()
+            gc.freeze()
             self._announce(address_of(self._listener))
 
     @override
@@ -107,7 +114,7 @@ class Connections:
         return cast(type[asyncio.Protocol], partial(Connection, among=self))
 
     def admit(self, new: "Connection") -> bool:
-        """Take a connection, and close an older one of a stranger beyond a limit; False where there is no room."""
+        """Take a connection, and close a stranger's older one beyond a limit; False without room."""
         self._open = {each for each in self._open if not each.transport.is_closing()}
         strangers = [each for each in self._open if not each.is_let_in]
         if len(self._open) >= self._most:
@@ -163,7 +170,7 @@ class Connection(H11Protocol):
         return self.cycle is None and self.loop.time() - self.since < FRESH_SECONDS
 
     def waits_seconds(self) -> float:
-        """Tell for how long the server has waited for a request, its body, or the client to read an answer."""
+        """Compute how long the server has waited for a request, its body, or the client to read an answer."""
         if self.transport.get_protocol() is not self:  # a WebSocket has deadlines of its own
             return 0.0
         unread = self.loop.time() - self._unread_since if self.flow.write_paused else 0.0

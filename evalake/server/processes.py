@@ -118,7 +118,7 @@ class Supervised:
 
     @property
     def is_running(self) -> bool:
-        """Whether it runs, or is about to be started again."""
+        """Whether it runs, or starts again soon."""
         return self._keeping.is_alive()
 
     def is_ready(self, within_seconds: float = 0.0) -> bool:
@@ -164,7 +164,7 @@ class Supervised:
 
 
 def _kill_group(leader: int) -> None:
-    """Kill what a process has started and left behind."""
+    """Kill the processes that a process has left behind."""
     with suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
 

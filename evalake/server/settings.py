@@ -1,4 +1,4 @@
-"""What every service is started with: its lake, its configuration, and its token."""
+"""The settings of every service: its lake, its configuration, and its token."""
 
 import os
 import secrets
@@ -22,7 +22,7 @@ class Settings:
     configuration_file: str | None = None
     token: str | None = None
     writes: bool = False
-    """Whether the viewer's pages may write what people say of results."""
+    """Whether the viewer's pages may write labels."""
 
     @classmethod
     def of_command(cls, lake: str, config: Path | None, **others: Any) -> Self:
@@ -56,5 +56,5 @@ class Settings:
 
     @property
     def is_open(self) -> bool:
-        """Whether everybody who reaches the service may use it, as it has neither a token nor trusted proxies."""
+        """Whether anybody may use the service: it has neither a token nor trusted proxies."""
         return self.token is None and not self.configuration.service.trusted_proxies

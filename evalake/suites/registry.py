@@ -200,7 +200,7 @@ def _without_code(lake: Lake | None) -> dict[str, Suite]:
 
 
 def _suites_in(lake: Lake) -> frozenset[str]:
-    """List the suites of the lake's runs; none of a table that cannot be read: whoever reads it says why."""
+    """List the suites of the lake's runs; none of a table that cannot be read: its reader says why."""
     try:
         table = lake.find(RUNS.table)
         return (

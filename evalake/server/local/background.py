@@ -38,7 +38,7 @@ class Background:
 
     @property
     def prefect_pages(self) -> str:
-        """Where Prefect's own pages are."""
+        """The address of Prefect's own pages."""
         return self.prefect.removesuffix("/api")
 
     @property
@@ -67,7 +67,7 @@ def make_folder_of(lake: str) -> Path:
 
 
 def find(lake: str) -> Background | None:
-    """Find the servers that run for a lake; None where there are none.
+    """Find the running servers of a lake; None without any.
 
     Raises EvalakeError where the file that describes them cannot be read.
     """

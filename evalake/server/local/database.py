@@ -1,4 +1,4 @@
-"""The database of a local Prefect server: where there is none yet, a copy of a template that is already migrated.
+"""The database of a local Prefect server; a new one is a copy of a migrated template.
 
 Migrating a new database takes a Prefect server ten seconds or more. The template, with all tables and block types and
 no runs, is made once for each version of Prefect, by `make setup` or the first server, and kept in the user's cache.
@@ -104,7 +104,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _schema_of(database: Path) -> tuple[str, int] | None:
-    """Read the schema's revision and the number of block types; None where this is no database of Prefect's."""
+    """Read the schema's revision and the number of block types; None for a database of another program."""
     try:
         with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True, timeout=10)) as connection:
             revision = connection.execute("SELECT version_num FROM alembic_version").fetchone()

@@ -42,8 +42,8 @@ def require_suites(project: Path) -> None:
         for name in (parameters.get("suite"), *(parameters.get("suites") or ())):
             if name is not None and name not in known:
                 raise UsageError(
-                    f"{project / 'prefect.yaml'}: the deployment {deployment} names the suite {name!r}, which there is "
-                    f"not: choose one of {', '.join(known)}"
+                    f"{project / 'prefect.yaml'}: the deployment {deployment} names the unknown suite {name!r}: "
+                    f"choose one of {', '.join(known)}"
                 )
 
 
@@ -59,14 +59,14 @@ def _suites_at(project: Path) -> tuple[str, ...]:
             os.environ[HOME_VARIABLE] = before
 
 
-def create_pool(client: "SyncPrefectClient", name: str, *, anew: bool = False) -> None:
-    """Create a work pool whose workers start processes; `anew`: in the place of one that is there."""
+def create_pool(client: "SyncPrefectClient", name: str) -> None:
+    """Create or replace a work pool whose workers start processes."""
     from prefect.client.schemas.actions import WorkPoolCreate
     from prefect.workers.process import ProcessWorker
 
     template = ProcessWorker.get_default_base_job_template()
     client.create_work_pool(
-        WorkPoolCreate(name=name, type=ProcessWorker.type, base_job_template=template), overwrite=anew
+        WorkPoolCreate(name=name, type=ProcessWorker.type, base_job_template=template), overwrite=True
     )
 
 
@@ -121,7 +121,7 @@ def main(project: Path) -> int:
 
     with get_client(sync_client=True) as client:
         for pool in pools_of(project):
-            create_pool(client, pool, anew=True)
+            create_pool(client, pool)
     return deploy("--all")
 
 

@@ -177,7 +177,7 @@ class Watch:
         while True:
             try:
                 await self.look()
-            except Exception as error:  # noqa: BLE001 - whatever fails, the watch must go on
+            except Exception as error:  # noqa: BLE001 - the watch goes on after any error
                 self._complain(error)
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -329,7 +329,7 @@ def _in_words(message: str | None) -> str:
 
 
 def _outcome(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Collect what a completed scoring may still gain by its second turn, with its status."""
+    """Collect the status, and whether the second turn is still open."""
     return row["status"], row["missing_tools_analysis"] is None
 
 

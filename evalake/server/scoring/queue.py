@@ -131,7 +131,7 @@ class Queue:
 
     @property
     def pages(self) -> str | None:
-        """Where Prefect's own pages are; None where its server ends with this process."""
+        """The address of Prefect's own pages; None if its server ends with this process."""
         url: str | None = PREFECT_UI_URL.value() if self.is_lasting else None
         return url
 
@@ -185,7 +185,7 @@ class Queue:
             time.sleep(0.1)
 
     def idle_pool(self) -> str | None:
-        """Name the work pool that scorings go to, where none of its workers is online; None in every other case."""
+        """Name the work pool of scorings if none of its workers is online, else None."""
         with self._client("look for its workers") as client:
             deployment = self._deployment(client)
             if deployment is None or deployment.work_pool_name is None:
@@ -224,7 +224,7 @@ class Queue:
             if score_id in self._cancelled:
                 with self._client("tell that a scoring is cancelled") as client:
                     client.set_flow_run_state(run_id, Cancelled(message="the scoring was cancelled"), force=True)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next scoring is taken
+        except Exception as error:  # noqa: BLE001 - after any error, the next scoring is taken
             logger.warning("the flow run %s of a scoring ended: %s", run_id, error)
         finally:
             self._known.discard(score_id)

@@ -72,7 +72,7 @@ def _example(description: str, example: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class ScoreRequest(Strict):
-    """Whether to score again what has a score, or to ask only for the missing tools that a score lacks."""
+    """A request to score a session: again, or only for the missing tools that its score lacks."""
 
     force_rescore: StrictBool = False
     missing_tools_only: StrictBool = False
@@ -85,7 +85,7 @@ class ScoreRequest(Strict):
 
 
 class BatchRequest(Strict):
-    """Which sessions to score: some by id, all that never were, or all whose newest score has obsolete criteria."""
+    """The sessions to score: some by id, all that were never scored, or all with obsolete criteria."""
 
     session_ids: (
         Annotated[list[Annotated[str, Field(max_length=1000)]], Field(min_length=1, max_length=1000)] | None
@@ -105,7 +105,7 @@ BATCHES = [{"session_ids": ["a", "b"], "force_rescore": False}, {"not_scored": T
 
 
 class EstimateAnswer(BaseModel):
-    """What scoring a selection of sessions would ask the judge and cost, about; null where the price is unknown."""
+    """The estimated calls of the judge and their cost for some sessions; null if the price is unknown."""
 
     sessions: int
     calls: int
@@ -152,7 +152,7 @@ class RatingList(BaseModel):
 
 
 class StatusView(BaseModel):
-    """What this service is, and who is asking it."""
+    """The service's version and state, and the user."""
 
     version: str
     user: str

@@ -38,7 +38,7 @@ from evalake.tasks.runtime.context import RunContext, options_of
 from evalake.tasks.runtime.server import read_secret
 
 TRIES = 20  # how often a request is decided again because others were quicker
-LOOKED_AT = 200  # sessions at most, of which an estimate reads the texts
+LOOKED_AT = 200  # sessions at most, whose texts an estimate reads
 TOLD_OF_A_TOOL = ("tool_name", "rationale", "kind")
 
 # Rows that block a new scoring of their session
@@ -95,7 +95,7 @@ class State:
         return rows[-1] if rows else None
 
     def scored(self, session_id: str) -> Row:
-        """Find a session's newest scoring as `newest` does. Raises NotFoundError where there is none."""
+        """Find a session's newest scoring as `newest` does. Raises NotFoundError without one."""
         if (row := self.newest(session_id)) is None:
             raise NotFoundError(f"the session {session_id[:200]!r} was never scored")
         return row
@@ -219,10 +219,10 @@ class Scorings:
         return failed(self._settings.lake, row, LOST, reason)
 
     def cancel(self, session_id: str, user: str) -> Row:
-        """End the scoring that is under way; returns its row. Raises ApiError where there is none, or it is over."""
+        """End the running scoring; returns its row. Raises ApiError without a running one."""
         row, reason = self.state().scored(session_id), f"it was cancelled by {user}"
         if row["status"] not in ACTIVE or not failed(self._settings.lake, row, CANCELLED, reason):
-            raise ConflictError(f"no scoring of the session {session_id[:200]!r} is under way: there is none to cancel")
+            raise ConflictError(f"no scoring of the session {session_id[:200]!r} is under way, so none is cancelled")
         try:
             self._queue.cancel(row)
         except QueueError as error:  # what its process finds out does not count any more
@@ -292,7 +292,7 @@ class Scorings:
 
 
 def _next(state: State, known: Known) -> tuple[int, Row | None]:
-    """Compute the number of a session's next scoring: above all that it had, whoever judged.
+    """Compute the number of a session's next scoring: above all earlier ones, of any judge.
 
     A scoring that died keeps its number, so that the ledger gives what was paid for; it is returned, too.
     """

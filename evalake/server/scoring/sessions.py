@@ -40,7 +40,7 @@ logger = logging.getLogger("evalake.service")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What lists need of a session. Times are microseconds since 1970."""
+    """A session as lists show it. Times are microseconds since 1970."""
 
     session_id: str
     sample_hash: str
@@ -54,7 +54,7 @@ class Known:
 
 
 class SourceView(BaseModel):
-    """A source, and how reading it went the last time."""
+    """A source, with the result of its last reading."""
 
     source: str
     state: Literal["read", "empty", "away", "unread"]
@@ -136,7 +136,7 @@ class Sessions:
             return self._current
 
     def find(self, session_id: str) -> Known:
-        """Find one session. Raises NotOverError where it is still going on, NotFoundError where there is none."""
+        """Find one session. Raises NotOverError for a running session, NotFoundError for an unknown one."""
         if (known := self.all().get(session_id)) is None:
             self.read_sources()
             known = self.all().get(session_id)
@@ -167,12 +167,12 @@ class Sessions:
 
     @property
     def has_sources(self) -> bool:
-        """Whether there is a source to follow."""
+        """Whether it follows a source."""
         return bool(self._sources)
 
     @property
     def sources(self) -> list[SourceView]:
-        """How reading each source went the last time."""
+        """The sources, each with the result of its last reading."""
         return [source.view for source in self._sources]
 
     def read_sources(self) -> list[str]:

@@ -105,7 +105,7 @@ class Interval(BaseModel):
 
 
 class Agreement(BaseModel):
-    """How the judge's scores under the current criteria differ from people's (judge minus people), in points.
+    """The difference of the judge's scores under the current criteria from people's (judge minus people), in points.
 
     The correlation is null below ten sessions.
     """

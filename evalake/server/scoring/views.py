@@ -111,7 +111,7 @@ class Score(Brief):
 
 
 class Rating(BaseModel):
-    """What a person gave the investigation, or TARSy, whose own score and reviewers' ratings come with its sessions."""
+    """A person's rating of the investigation, or TARSy's own score or reviewers' rating."""
 
     session_id: str
     score_id: str | None

@@ -12,7 +12,7 @@ A source, as `--dataset` takes it, is one of
   are malicious or harmless, bad or good, unsafe or safe, in any case; other values take a mapping, or a column whose
   name says what is true.
 
-A dataset is called `starter`, `gtfobins`, or like its file. Whatever is left out is counted by its reason.
+A dataset is called `starter`, `gtfobins`, or like its file. Each row that is left out is counted by its reason.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""A promptfoo configuration as a suite's file: the common subset, with a note for whatever was not understood."""
+"""A promptfoo configuration as a suite's file: the common subset, with a note for each part that was not understood."""
 
 import itertools
 import json

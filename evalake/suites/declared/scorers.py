@@ -89,7 +89,7 @@ def score_by_rules(scorer: Scorer, file: SuiteFile, case: Case) -> Scored:
 
 
 def expected_of(scorer: Scorer, columns: Mapping[str, Any]) -> list[Any]:
-    """List what a scorer compares with: its own template, or the target, of which a list holds several."""
+    """List what a scorer compares with: its own template, or the target; a list holds several."""
     value = at(columns, scorer.column or "target")
     if scorer.expected is not None:
         value = rendered(scorer.expected, columns)

@@ -119,7 +119,7 @@ TOOL_METRICS: tuple[Metric, ...] = (
         description="Sessions in which a judge missed the tool.",
     ),
 )
-"""The metrics of `tools_named`, one row of which is a session and a tool."""
+"""The metrics of `tools_named`; one row is a session and a tool."""
 
 
 def tools_named(scores: pl.LazyFrame) -> pl.LazyFrame:

@@ -190,7 +190,7 @@ def opening(item: Item, options: Mapping[str, Any], texts: Mapping[str, str]) ->
 def fitted(
     session: Session, options: Mapping[str, Any], texts: Mapping[str, str], mark: str = ANY_FENCE
 ) -> FittedConversation:
-    """Fit the session to its judge's context beside these templates, and tell what was cut, whatever its mark is."""
+    """Fit the session to its judge's context beside these templates, and tell what was cut, for any mark."""
     tokens = options.get("context_tokens", OPTIONS["context_tokens"])
     if not isinstance(tokens, int) or tokens <= ANSWER_TOKENS:
         raise ConfigurationError(f"suites.session_review.context_tokens must be a number above {ANSWER_TOKENS}")

@@ -76,7 +76,7 @@ def _bare(function: str) -> str:
 
 
 def words_in(location: str) -> set[str]:
-    """Find the names in a location, such as functions; no numbers, and no words that only introduce lines."""
+    """Find the names in a location, like functions; no numbers, and no words that only introduce lines."""
     return {word for word in _IDENTIFIER.findall(location[:10_000]) if not word.isdigit()} - _INTRODUCING
 
 
@@ -235,7 +235,7 @@ class Reading:
 
 
 def read_judgement(text: str | None, asked: Asked) -> Reading:
-    """Read a judge's reply. Never raises, whatever the reply is."""
+    """Read a judge's reply. Never raises, for any reply."""
     if text is None or not text.strip():
         return Reading(None, ("the reply is empty",))
     found, repeated = find_all(text, WANTED)

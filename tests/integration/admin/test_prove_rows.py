@@ -20,9 +20,9 @@ from tests.integration.storage.rows import call
 pytestmark = pytest.mark.slow
 
 
-def before(lake: Lake, *contracts: Contract, anew: bool = False) -> tuple[int, int, int, int]:
+def before(lake: Lake, *contracts: Contract, again: bool = False) -> tuple[int, int, int, int]:
     """How many files a check looks at, and how many of them were proved before; the same of snapshots."""
-    checked = list(check_lake(lake, contracts or None, anew=anew))
+    checked = list(check_lake(lake, contracts or None, again=again))
     assert exit_code(checked) == 0
     proofs = [proof for table in checked for proof in table.proofs]
     files, known = sum(table.files for table in checked), sum(table.files_before for table in checked)
@@ -46,7 +46,7 @@ def test_what_was_proved_is_not_proved_again_unless_all_is_asked_for(
             row["check_id"]: row["rows_checked"] for row in lake.frame(CONTRACT_CHECKS).collect().iter_rows(named=True)
         }
         assert again == results
-    files, known, snapshots, proved = before(lake, anew=True)
+    files, known, snapshots, proved = before(lake, again=True)
     assert (known, proved) == (0, 0) < (files, snapshots)
 
 
@@ -70,8 +70,8 @@ def test_one_byte_of_a_file_that_was_proved_is_found_though_size_and_time_are_as
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
-    for anew in (False, True):  # and whoever looks again is told again
-        (checked,) = check_lake(lake, [contract], anew=anew)
+    for again in (False, True):  # and whoever looks again is told again
+        (checked,) = check_lake(lake, [contract], again=again)
         assert "have changed since an earlier check" in checked.findings[0].problem
         assert file.name in checked.findings[0].problem
     content[len(content) // 2] ^= 1

@@ -22,7 +22,7 @@ def test_a_suite_that_there_is_not_ends_it_with_one_sentence_and_nothing_is_star
     (tmp_path / "evalake.toml").write_text("")
     done = evalake_here("up", "--trust-folder", folder=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "the deployment nightly names the suite 'comand_guard', which there is not" in done.stderr
+    assert "the deployment nightly names the unknown suite 'comand_guard'" in done.stderr
     assert "nothing runs" in evalake_here("status", folder=tmp_path).stderr
 
 

@@ -96,7 +96,9 @@ class Service:
         self.process = process
         address = wait_until(self._address, f"the start of the service ({process.log})")
         self.url = str(address)
-        self.http = httpx.Client(base_url=self.url, timeout=60, verify=PLAIN)
+        # No idle connections: a service of little patience closes one at the moment at which it is used again
+        alone = httpx.Limits(max_keepalive_connections=0)
+        self.http = httpx.Client(base_url=self.url, timeout=60, verify=PLAIN, limits=alone)
 
     def _address(self) -> str | None:
         said = self.process.log.read_text(errors="replace")

@@ -10,7 +10,7 @@ from evalake.contracts.contract import Contract
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.rule import Kind, Severity, TableKind, TableRule
 from evalake.core.errors import ContractError, SchemaMismatchError
-from tests.unit.contracts.examples import EDGES, EXAMPLE, ExampleRow, edge_frame, edges, row
+from tests.unit.contracts.examples import EDGES, EXAMPLE, ExampleRow, edge_frame, row
 from tests.unit.contracts.strategies import frames
 
 
@@ -68,14 +68,6 @@ def test_good_and_bad_together_are_the_rows_that_came(frame: pl.DataFrame) -> No
     again = audit(found.good, EXAMPLE)
     assert again.bad.is_empty()
     assert_frame_equal(again.good, found.good)
-
-
-@given(frames())
-@settings(max_examples=30)
-def test_a_row_is_judged_by_itself_alone(frame: pl.DataFrame) -> None:
-    together = audit(frame.with_row_index("came"), EXAMPLE).bad["came"].to_list()
-    alone = [number for number in range(frame.height) if audit(frame[number], EXAMPLE).bad.height]
-    assert together == alone
 
 
 def test_an_empty_frame_has_no_bad_rows_and_breaks_only_the_row_count() -> None:
@@ -160,12 +152,3 @@ def test_a_frame_of_another_schema_is_not_audited() -> None:
         audit(frame.drop("text"), EXAMPLE)
     with pytest.raises(SchemaMismatchError, match="table example, column count: expected Int64, found Int32"):
         audit(frame.with_columns(pl.col("count").cast(pl.Int32, strict=False)), EXAMPLE)
-
-
-def test_all_edges_in_one_frame_are_counted_as_in_many() -> None:
-    found = audit(edge_frame(), EXAMPLE)
-    own = dict.fromkeys(EDGES, 0)
-    for rule_id, _, kept in edges():
-        own[rule_id] += not kept
-    for rule_id, broken in own.items():
-        assert result(found, rule_id)[2] >= broken

@@ -44,7 +44,7 @@ def merge(all_results: Sequence[ToolResults]) -> tuple[list[Answered], Counter[s
 
 
 def _place(answer: Answered) -> tuple[str, str, str, str, int]:
-    """Order answers whatever the order in their files: the same samples are the same version of a dataset."""
+    """Order answers, for any order in their files: the same samples are the same version of a dataset."""
     sample = answer.sample
     return answer.results.dataset, sample.sample_id, sample.model, sample.prompt_variant, sample.repeat
 

@@ -54,7 +54,7 @@ def read_rows(source: str) -> ToolResults:
 def _results(
     tool: str, task: str, rows: Sequence[Mapping[str, Any]], evaluation: str, left_over: Counter[str]
 ) -> ToolResults:
-    """Put rows of one answer together, each of which is what one scorer said."""
+    """Put rows of one answer together, one for each scorer."""
     answers: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         about = [as_text(row.get(name)) for name in ("input", "model", "prompt", "repeat", "reply")]

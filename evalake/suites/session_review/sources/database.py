@@ -1,7 +1,7 @@
 """Sessions in a TARSy database, a SQLite file or Postgres: read only, and without getting in the way of its owner.
 
 A SQLite file is copied first, with its journal or write-ahead log: opening the original takes locks that would hold
-up whoever writes to it, and may create files beside it. Postgres is read in one read-only transaction; that blocks
+up its writers, and may create files beside it. Postgres is read in one read-only transaction; that blocks
 nobody.
 """
 

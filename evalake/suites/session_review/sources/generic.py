@@ -335,7 +335,7 @@ def _calls(message: Mapping[str, Any]) -> Iterator[tuple[ToolCall, str | None]]:
 def _blocks(message: Mapping[str, Any], *ends: str) -> list[Mapping[str, Any]]:
     """Select the blocks of these types in a message's content, where that comes in blocks."""
     content = message.get("content")
-    content = content if message.get("role") == "tool" else blocks_in(content)  # a result is text, whatever it says
+    content = content if message.get("role") == "tool" else blocks_in(content)  # a result is always text
     return [each for each in objects(content) if kind_of(each).endswith(ends)] if isinstance(content, list) else []
 
 

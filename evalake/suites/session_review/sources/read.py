@@ -12,8 +12,8 @@ A source, as `--dataset` takes it, is one of
 * the URL of today's TARSy, `https://…`, whose API is read with the token of TARSY_API_TOKEN.
 
 Only sessions that are over become samples. A session without any interaction is left out too, and a completed one with
-tool calls without result, unless `?accept_empty=1` follows the source. So is one of which something was not read.
-Whatever is left out is counted by its reason.
+tool calls without result, unless `?accept_empty=1` follows the source. So is one that was not read whole.
+Each one that is left out is counted by its reason.
 """
 
 import json

@@ -130,7 +130,7 @@ def open_api(url: str) -> Iterator["Api"]:
 
 
 def require_api(url: str) -> None:
-    """Raise SourceError for a URL that holds a password, or that would show the token to whoever listens."""
+    """Raise SourceError for a URL that holds a password, or that would show the token to listeners."""
     parts = urlsplit(url)
     if parts.username or parts.password or parts.query or parts.fragment or not parts.hostname:
         host = parts.hostname or "HOST"

@@ -56,7 +56,7 @@ def is_trace(folder: Path) -> bool:
 
 
 def saved_bodies(folder: Path, files: Files) -> Bodies:
-    """Collect the bodies in a folder and below, whatever the files of calls are called.
+    """Collect the bodies in a folder and below, from files of calls with any name.
 
     Raises:
         RefusedError: There is no detail (a trace of the scoring alone is no session), or a file is no JSON.

@@ -167,7 +167,7 @@ def panel_row(name: str, judges: int, audit: Audit, word: Word) -> dict[str, Any
 
 
 def _probe_row(name: str, judges: int, audit: Audit) -> dict[str, Any]:
-    """Build a panel's row of a knowledge probe, of which there is nothing to judge."""
+    """Build a panel's row of a knowledge probe, which has nothing to judge."""
     row = panel_row(name, judges, audit, Word((None, False), (None, False), []))
     return row | UNJUDGED | {"panel_undecided": False, "judge_hash": _panel_hash(name, audit.members, ())}
 

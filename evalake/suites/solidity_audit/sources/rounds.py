@@ -1,6 +1,6 @@
 """Reads rounds of judged audits as they were recorded elsewhere: results, and experts' reviews as labels.
 
-Whatever the depth: JSON files below `<model>/judge_outputs` are judgements, below `ground_truth` truths, below a folder
+At any depth: JSON files below `<model>/judge_outputs` are judgements, below `ground_truth` truths, below a folder
 of expert reviews reviews, and any other with a `prediction` is the audit that was judged. The original's layout
 of today is in layout.py; its summaries are compared in summaries.py. Other metrics, checkpoints and reports follow from
 these, and are not read. A judgement goes with the truth and the audit that are nearest to it.

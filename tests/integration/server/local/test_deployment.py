@@ -20,7 +20,7 @@ deployments:
 def test_a_suite_that_there_is_not_is_told_with_its_deployment(tmp_path: Path, parameters: str) -> None:
     declared = f"deployments:\n- {{name: weekly, parameters: {{}}}}\n- {{name: nightly, parameters: {parameters}}}\n"
     (tmp_path / "prefect.yaml").write_text(declared)
-    told = r"the deployment nightly names the suite 'comand_guard', which there is not: choose one of command_guard, "
+    told = r"the deployment nightly names the unknown suite 'comand_guard': choose one of command_guard, "
     with pytest.raises(UsageError, match=told):
         require_suites(tmp_path)
     (tmp_path / "prefect.yaml").write_text(declared.replace("comand", "command"))

@@ -1,7 +1,7 @@
 """Frames conform to a contract exactly, or are refused with the table and the column named."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from enum import IntEnum, StrEnum
 from typing import Any
 
@@ -209,10 +209,3 @@ def test_a_null_in_a_list_is_seen_between_empty_and_missing_lists() -> None:
     values = pl.Series("items", [[], None, ["a"]])
     frame = conform([row(), row(), row()], EXAMPLE).with_columns(values)
     assert conform(frame, EXAMPLE)["items"].to_list() == [[], None, ["a"]]
-
-
-def test_many_rows_keep_their_order() -> None:
-    rows = [row(name=str(number), count=number, begun=datetime.fromtimestamp(number, UTC)) for number in range(5000)]
-    frame = conform(rows, EXAMPLE)
-    assert frame["count"].to_list() == list(range(5000))
-    assert frame["begun"].dt.epoch("s").to_list() == list(range(5000))

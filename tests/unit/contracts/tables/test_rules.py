@@ -83,6 +83,9 @@ BROKEN: list[tuple[Contract, dict[str, Any], str]] = [
     *((tables.RUN_ITEMS, {name: SHA[:-1]}, f"{name}_is_sha256") for name in ("item_id", "sample_hash", "prompt_hash")),
     *((RUN_RESERVATIONS, {name: type(free)(-1)}, f"{name}_not_negative") for name, free in FREE.items()),
     (RUN_RESERVATIONS, {"holder": " "}, "holder_not_blank"),
+    (tables.SAMPLES, {"sample_id": ""}, "sample_id_not_blank"),
+    (tables.SAMPLES, {"sample_hash": "x"}, "sample_hash_is_sha256"),
+    (tables.SAMPLES, {"position": -1}, "position_not_negative"),
     (tables.SNAPSHOTS, {"snapshot_id": "s"}, "snapshot_id_is_sha256"),
     (tables.SNAPSHOTS, {"definition_hash": ""}, "definition_hash_is_sha256"),
 ]
