@@ -21,8 +21,6 @@ from evalake.metrics.limits import Answered
 from evalake.sdk import Suite
 from evalake.sdk.json_in_text import json_object
 from evalake.storage.lake import Lake
-from evalake.suites.declared.imported import metadata_of
-from evalake.suites.declared.samples import unpacked
 
 KEY = ["sample_hash", "prompt_type"]
 ASKED = ("input", "prompt")
@@ -118,6 +116,9 @@ Forms = dict[str, list[str | None]]
 
 def _forms(lake: Lake, suite: Suite, items: pl.DataFrame) -> Forms:
     """List in which forms a side has what was asked, each with its text by item: columns only where they were asked."""
+    from evalake.suites.declared.imported import metadata_of
+    from evalake.suites.declared.samples import unpacked
+
     forms: Forms = {name: [None] * items.height for name in ASKED}
     for place, row in enumerate(items.iter_rows(named=True)):
         text, columns = unpacked(row["input"] or "")
