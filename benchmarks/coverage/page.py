@@ -1,11 +1,11 @@
 """The table of coverage in the docs: a row for each kind of interval and structure, a column for each size."""
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import product
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.coverage.populations import SIZES
+from benchmarks.coverage.populations import SIZES, STRUCTURES
 from benchmarks.coverage.quantities import QUANTITIES
 from benchmarks.coverage.simulation import LEAST, MARKED, MOST, Cell, Compared, Conclusion
 
@@ -33,9 +33,10 @@ def mark(cells: Iterable[Cell]) -> str:
 
 
 def _rows(cells: Sequence[Cell]) -> Iterable[str]:
-    named = sorted(cells, key=lambda cell: (_order(cells, cell.name), _order_of_structure(cells, cell)))
-    for (name, structure), group in groupby(named, key=lambda cell: (cell.name, cell.population.structure.name)):
-        of = list(group)
+    for name, structure in product((each.name for each in QUANTITIES), (each.name for each in STRUCTURES)):
+        of = [cell for cell in cells if (cell.name, cell.population.structure.name) == (name, structure)]
+        if not of:
+            continue
         columns = [_range([cell.coverage for cell in of if cell.size == size]) for size in SIZES]
         lowest = min(of, key=lambda cell: (cell.marked >= MARKED, cell.coverage))
         lowest = lowest if lowest.coverage < LEAST else min(of, key=lambda cell: cell.coverage)
@@ -71,14 +72,6 @@ def _compared(comparisons: Sequence[Compared]) -> Iterable[str]:
 
 def _range(coverages: Sequence[float]) -> str:
     return f"{min(coverages):.1%} – {max(coverages):.1%}" if coverages else "–"
-
-
-def _order(cells: Sequence[Cell], name: str) -> int:
-    return next(place for place, cell in enumerate(cells) if cell.name == name)
-
-
-def _order_of_structure(cells: Sequence[Cell], of: Cell) -> int:
-    return next(place for place, cell in enumerate(cells) if cell.population.structure == of.population.structure)
 
 
 _HEAD = """# Coverage: how often an interval holds the true value

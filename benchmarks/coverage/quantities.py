@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import polars as pl
@@ -52,10 +51,6 @@ def _understanding(parts: Parts) -> Array:
 # True values of a population, where they follow from it.
 
 
-def _rate_itself(of: Population) -> float:
-    return of.rate
-
-
 def _f_value(of: Population, recall_weight: int) -> float:
     hits = (1 + recall_weight) * of.share * of.rate
     return hits / (hits + (1 - of.rate) * (1 - of.share + recall_weight * of.share))
@@ -63,10 +58,6 @@ def _f_value(of: Population, recall_weight: int) -> float:
 
 def _mean_where_right(of: Population) -> float:
     return of.rate + of.structure.alike * (1 - of.rate)
-
-
-def _brier_value(of: Population) -> float:
-    return float(np.mean(np.square(CONFIDENCES) - 2 * np.array(CONFIDENCES) * of.rate + of.rate))
 
 
 def _ece_value(of: Population) -> float:
@@ -78,14 +69,6 @@ def _ece_value(of: Population) -> float:
 def _sui_value(of: Population) -> float:
     reasoning = _mean_where_right(of)
     return 0.25 * _f_value(of, 4) + 0.4 * of.rate + 0.25 * reasoning + 0.1 * (1 - _ece_value(of))
-
-
-def _count_value(of: Population) -> float:
-    return COUNTED * of.rate
-
-
-def _product_value(of: Population) -> float:
-    return of.rate**2 * _mean_where_right(of)
 
 
 Truth = Callable[[Population], float]
@@ -113,24 +96,24 @@ class Quantity:
 
 
 QUANTITIES = (
-    Quantity("rate", Rate(_right), truth=_rate_itself),
-    Quantity("rate of what rows count", _valid, truth=_rate_itself),
-    Quantity("mean of scores", Mean(_score, low=0, high=1), truth=_rate_itself),
+    Quantity("rate", Rate(_right), truth=lambda of: of.rate),
+    Quantity("rate of what rows count", _valid, truth=lambda of: of.rate),
+    Quantity("mean of scores", Mean(_score, low=0, high=1), truth=lambda of: of.rate),
     Quantity(
         "weighted ratio",
         Ratio(pl.when(_right).then(pl.col("worth")).otherwise(0.0), pl.col("worth")),
-        truth=_rate_itself,
+        truth=lambda of: of.rate,
     ),
-    Quantity("F1", _f_measure(1), of_share=True, truth=partial(_f_value, recall_weight=1)),
-    Quantity("F2", _f_measure(4), of_share=True, truth=partial(_f_value, recall_weight=4)),
+    Quantity("F1", _f_measure(1), of_share=True, truth=lambda of: _f_value(of, 1)),
+    Quantity("F2", _f_measure(4), of_share=True, truth=lambda of: _f_value(of, 4)),
     Quantity(
         "balanced accuracy",
         Composite(_balanced, {"detection": _detected, "acceptance": _accepted}),
         of_share=True,
-        truth=_rate_itself,
+        truth=lambda of: of.rate,
     ),
-    Quantity("macro average", MacroAverage(_right, pl.lit(True), pl.col("label")), truth=_rate_itself),
-    Quantity("mean of counts", Mean(pl.col("count"), low=0), truth=_count_value),
+    Quantity("macro average", MacroAverage(_right, pl.lit(True), pl.col("label")), truth=lambda of: of.rate),
+    Quantity("mean of counts", Mean(pl.col("count"), low=0), truth=lambda of: COUNTED * of.rate),
     Quantity("mean of amounts", Mean(pl.col("amount"), low=0), of_rate=False, truth=float(np.exp(0.5))),
     Quantity(
         "mean of heavy amounts", Mean(pl.col("heavy"), low=0), False, truth=float(np.exp(HEAVY**2 / 2)), before=_HEAVY
@@ -156,7 +139,11 @@ QUANTITIES = (
     Quantity("ECE, calibrated", ece(_confidence, _honest), False, truth=0.0, before=_CALIBRATED),
     Quantity("ECE, debiased, calibrated", ece_debiased(_confidence, _honest), False, truth=0.0, before=_CALIBRATED),
     Quantity("ECE, equal mass, calibrated", ece_adaptive(_confidence, _honest), False, truth=0.0, before=_CALIBRATED),
-    Quantity("Brier score", Mean((_confidence - _right.cast(pl.Float64)) ** 2, low=0, high=1), truth=_brier_value),
+    Quantity(
+        "Brier score",
+        Mean((_confidence - _right.cast(pl.Float64)) ** 2, low=0, high=1),
+        truth=lambda of: float(np.mean([c**2 - 2 * c * of.rate + of.rate for c in CONFIDENCES])),
+    ),
     Quantity("Brier reliability", CalibrationError(_confidence, _right, "reliability")),
     Quantity("Brier resolution", CalibrationError(_confidence, _right, "resolution")),
     Quantity("Brier uncertainty", CalibrationError(_confidence, _right, "uncertainty")),
@@ -179,6 +166,6 @@ QUANTITIES = (
         "product of rates",
         Composite(_understanding, {"found": _detected, "reasoning": _reasoning, "valid": _valid}),
         of_share=True,
-        truth=_product_value,
+        truth=lambda of: of.rate**2 * _mean_where_right(of),
     ),
 )

@@ -12,7 +12,7 @@ from benchmarks.coverage.quantities import QUANTITIES, Quantity
 from evalake.metrics.compare import compare
 from evalake.metrics.compute import Metric, measure
 
-WHOLE = 500_000
+WHOLE = 200_000
 """Rows of the sample that stands for a population, whose value is taken for the true one."""
 SEED = 13
 ALPHA = 0.05

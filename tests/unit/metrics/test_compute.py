@@ -31,9 +31,9 @@ EVERYTHING = (*GUARD_METRICS, *CALIBRATION)
 @settings(max_examples=15)
 def test_the_order_of_rows_changes_nothing(n: int, seed: int, clustered: bool) -> None:
     frame = guard_samples(n, seed)
-    options = {"cluster": "cluster"} if clustered else {}
-    once = measure(frame, EVERYTHING, **options)
-    again = measure(frame.sample(fraction=1.0, shuffle=True), EVERYTHING, **options)
+    cluster = "cluster" if clustered else None
+    once = measure(frame, EVERYTHING, cluster=cluster)
+    again = measure(frame.sample(fraction=1.0, shuffle=True), EVERYTHING, cluster=cluster)
     assert_frame_equal(once, again, abs_tol=1e-9)
 
 
