@@ -4,7 +4,6 @@ LiteLLM builds the request and reads the answer; our own transport carries both 
 it came: LiteLLM takes a null for the reason "stop", estimates tokens, and hides errors behind its own words.
 """
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -64,7 +63,7 @@ def sent_by_litellm(request: Request, route: Route) -> Asked:
         return Answer(400, {}, b"{}")
 
     try:
-        asyncio.run(_answer_of(request, route, keep))
+        _wait_for(_answer_of, request, route, keep)
     except Exception:
         if not asked:
             raise
@@ -75,7 +74,15 @@ def read_stored(body: bytes, request: Request, route: Route) -> ProviderAnswer:
     """Read an answer of status 200 that was not streamed. Raises AttemptFailed where it is none."""
     if direct_model(replace(request, stream=False), route):
         return read_whole(body, route, read_answer)
-    return asyncio.run(_read_again(body, request, route))
+    return _wait_for(_read_again, body, request, route)
+
+
+def _wait_for(ask: Callable[..., Awaitable[ProviderAnswer]], *arguments: Any) -> ProviderAnswer:
+    """Run a coroutine on a loop of its own: this thread may have one that runs, as in a notebook."""
+    from anyio.from_thread import start_blocking_portal
+
+    with start_blocking_portal() as portal:
+        return portal.call(ask, *arguments)
 
 
 async def _read_again(body: bytes, request: Request, route: Route) -> ProviderAnswer:
