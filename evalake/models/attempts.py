@@ -27,7 +27,7 @@ from evalake.models.direct import DirectCalls
 from evalake.models.direct import warm_up as warm_up_direct
 from evalake.models.failures import PROVIDER_DOWN, RETRIED, STOPS_MODEL, AttemptFailed, classify_error
 from evalake.models.function import Function
-from evalake.models.litellm_calls import LiteLLMCalls
+from evalake.models.litellm_calls import ask_litellm
 from evalake.models.replies import ProviderAnswer, reply_of
 from evalake.models.request import Baseline, Failure, Reply, Request, answer_by_baseline
 from evalake.models.routes import CLIENT_OWNED, Route, Routes
@@ -225,7 +225,6 @@ class Caller:
         self._limiters: dict[str, RateLimiter] = {}
         self._transport = Transport()
         self._direct = DirectCalls(self._transport)
-        self._litellm = LiteLLMCalls(self._transport)
         self._import: asyncio.Task[None] | None = None  # of LiteLLM; baselines do not need it
         self._ended: str | None = None  # the reason for which no further attempt begins
         self.waiting = 0
@@ -329,7 +328,7 @@ class Caller:
             async with timeout.deadline:
                 if model := self._direct.model(request, route):
                     return await self._direct.ask(model, request, route, timing, timeout.on_data)
-                return await self._litellm.ask(request, route, timing, timeout.on_data)
+                return await ask_litellm(request, route, self._transport, timing, timeout.on_data)
         except AttemptFailed:
             raise
         except TimeoutError as error:

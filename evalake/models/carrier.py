@@ -68,7 +68,7 @@ class _Clients(LLMClientCache):
     def get_cache(self, key: str, **more: Any) -> Any:
         if key.startswith("async_httpx_client") and Exchange.current.get() is not None:
             return litellm.module_level_aclient
-        return super().get_cache(key, **more)
+        return super().get_cache(key, **more)  # type: ignore[no-untyped-call]
 
 
 def install() -> None:

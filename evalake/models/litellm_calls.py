@@ -4,9 +4,8 @@ LiteLLM builds the request and reads the answer; our own transport carries both 
 it came: LiteLLM takes a null for the reason "stop", estimates tokens, and hides errors behind its own words.
 """
 
-import asyncio
 import json
-from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,22 +30,21 @@ _BINARY_STREAMS = frozenset({"bedrock", "bedrock_converse", "sagemaker", "sagema
 Send = Callable[[Asked], Awaitable[Answer]]
 
 
-class LiteLLMCalls:
-    """The calls of one client through LiteLLM, on one event loop."""
+async def ask_litellm(
+    request: Request, route: Route, transport: Transport, timing: Timing, on_data: Callable[[], None]
+) -> ProviderAnswer:
+    """Send a request and read its answer; raises AttemptFailed or an exception for `classify_error`.
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+    `on_data` is called after each part of the answer.
+    """
+    if route.provider in _BINARY_STREAMS:
+        request = replace(request, stream=False)
+    largest = LARGEST_STREAM if request.stream else LARGEST_REPLY
 
-    async def ask(self, request: Request, route: Route, timing: Timing, on_data: Callable[[], None]) -> ProviderAnswer:
-        """Send a request and read its answer; raises AttemptFailed or an exception for `classify_error`."""
-        if route.provider in _BINARY_STREAMS:
-            request = replace(request, stream=False)
-        largest = LARGEST_STREAM if request.stream else LARGEST_REPLY
+    async def send(asked: Asked) -> Answer:
+        return await transport.post(asked, timing, on_data, largest)
 
-        async def send(asked: Asked) -> Answer:
-            return await self._transport.post(asked, timing, on_data, largest)
-
-        return await _answer_of(request, route, send)
+    return await _answer_of(request, route, send)
 
 
 def as_sent(request: Request, route: Route) -> Asked:
@@ -65,7 +63,7 @@ def sent_by_litellm(request: Request, route: Route) -> Asked:
         return Answer(400, {}, b"{}")
 
     try:
-        asyncio.run(_answer_of(request, route, keep))
+        _wait_for(_answer_of, request, route, keep)
     except Exception:
         if not asked:
             raise
@@ -76,7 +74,15 @@ def read_stored(body: bytes, request: Request, route: Route) -> ProviderAnswer:
     """Read an answer of status 200 that was not streamed. Raises AttemptFailed where it is none."""
     if direct_model(replace(request, stream=False), route):
         return read_whole(body, route, read_answer)
-    return asyncio.run(_read_again(body, request, route))
+    return _wait_for(_read_again, body, request, route)
+
+
+def _wait_for(ask: Callable[..., Awaitable[ProviderAnswer]], *arguments: Any) -> ProviderAnswer:
+    """Run a coroutine on a loop of its own: this thread may have one that runs, as in a notebook."""
+    from anyio.from_thread import start_blocking_portal
+
+    with start_blocking_portal() as portal:
+        return portal.call(ask, *arguments)
 
 
 async def _read_again(body: bytes, request: Request, route: Route) -> ProviderAnswer:
@@ -94,7 +100,8 @@ async def _answer_of(request: Request, route: Route, send: Send) -> ProviderAnsw
     internals.spare_bookkeeping()
     exchange = Exchange(send, lambda body: _completed(body, _NEEDS.get(route.provider, {})))
     Exchange.current.set(exchange)
-    response, error = None, None
+    response: Any = None
+    error: Exception | None = None
     try:
         response = await load().acompletion(
             model=route.model,
@@ -104,7 +111,7 @@ async def _answer_of(request: Request, route: Route, send: Send) -> ProviderAnsw
             **route.arguments,
             **{**({"stream": True, **STREAMED} if request.stream else {}), **request.parameters},
         )
-        if isinstance(response, AsyncIterable):
+        if hasattr(response, "fetch_stream"):
             await response.fetch_stream()  # else some are asked for with the first piece
     except Exception as raised:  # LiteLLM may raise any exception
         error = raised
@@ -132,8 +139,9 @@ def _completed(body: bytes, needs: Mapping[str, Any]) -> bytes:
         said = json.loads(body) if needs else None
     except (ValueError, RecursionError):
         return body
-    missing = {name: each for name, each in needs.items() if isinstance(said, dict) and said and not said.get(name)}
-    return json.dumps({**said, **missing}).encode() if missing else body
+    if not isinstance(said, dict) or not said:
+        return body
+    return json.dumps(said | {name: each for name, each in needs.items() if not said.get(name)}).encode()
 
 
 def _read(said: Any, response: Any, failed: bool) -> ProviderAnswer:

@@ -1,6 +1,6 @@
 """All uses of LiteLLM's private names, as they are in the version below.
 
-tests/integration/models/test_direct.py and test_streams.py fail where a new version changes one.
+tests/integration/models/test_direct.py and test_litellm_calls.py fail where a new version changes one.
 """
 
 from collections.abc import Callable, Mapping

@@ -99,6 +99,7 @@ def test_a_stream_is_the_answer_at_once_and_one_that_breaks_off_is_none(server: 
     server.answer(case.stream(*case.pieces), headers=STREAM)
     streamed = outcome()
     assert isinstance(at_once, Reply)
+    assert isinstance(streamed, Reply)
     assert at_once.input_tokens
     assert at_once == all_the_same == replace(streamed, model_reported=at_once.model_reported)
     error = {"type": "error", "error": {"type": "api_error", "message": "the engine stopped", "code": 503}}
