@@ -228,7 +228,7 @@ def _write_figures(report: Report, folder: Path) -> None:
     converter = png_converter()
     for name in drawn if converter else ():
         picture = subprocess.run(
-            [converter, "--zoom=2", "--background-color=white", str(folder / f"{name}.svg")],
+            [str(converter), "--zoom=2", "--background-color=white", str(folder / f"{name}.svg")],
             capture_output=True, check=False,
         )  # fmt: skip
         if picture.returncode:
