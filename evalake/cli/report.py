@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from evalake.cli.options import LAKE, CorrectedOption, FullOption, JsonOption, LakeOption
+from evalake.cli.terminal import say
 from evalake.core.files import place_in
 
 
@@ -24,13 +25,15 @@ def report(
     from evalake.cli import output as show
     from evalake.cli.outcome import print_coverage
     from evalake.reports.console import Summary
-    from evalake.reports.page import DATA, write_page
+    from evalake.reports.page import DATA, png_converter, write_page
     from evalake.storage.lake import Lake
     from evalake.tasks.report import build_report
 
     place = place_in(out, run)
     built = build_report(Lake(lake), run, corrected=corrected)
     page = write_page(built, place, figures=folder)
+    if folder and png_converter() is None:
+        say("the figures are SVG alone: rsvg-convert, which makes PNG of them, is not installed (Debian: librsvg2-bin)")
     if json:
         show.as_json({"run_id": run, "page": str(page), "data": str(page.with_name(DATA))})
         return

@@ -61,8 +61,10 @@ def headline(row: Mapping[str, Any], now: datetime) -> str:
         parts.append(f"{rate:,.1f} a second")
         if row["state"] == "running":
             parts.append(f"{timedelta(seconds=round((row['items'] - row['items_done']) / rate))} left")
-    cost = "unknown" if row["cost_usd"] is None else f"{dollars(row['cost_usd'])} USD"
-    return ", ".join([*parts, f"cost {cost}"])
+    if row["state"] != "running" or row["calls_made"] or row["calls_from_ledger"]:  # calls are counted by batch
+        cost = "unknown" if row["cost_usd"] is None else f"{dollars(row['cost_usd'])} USD"
+        parts.append(f"cost {cost}")
+    return ", ".join(parts)
 
 
 def _row(lake: "Lake", run_id: str | None) -> dict[str, Any]:

@@ -214,13 +214,18 @@ def pictures(report: Report) -> dict[str, Picture]:
     return drawn
 
 
+def png_converter() -> str | None:
+    """Find the program that converts figures to PNG; None where it is not installed."""
+    return shutil.which("rsvg-convert")
+
+
 def _write_figures(report: Report, folder: Path) -> None:
     drawn = {
         f"{k:02}-{re.sub('[^a-z0-9]+', '-', title.lower())[:80].strip('-')}": picture
         for k, (title, picture) in enumerate(pictures(report).items(), start=1)
     }
     write_files(folder, {f"{name}.svg": picture for name, picture in drawn.items()})
-    converter = shutil.which("rsvg-convert")
+    converter = png_converter()
     for name in drawn if converter else ():
         picture = subprocess.run(
             [str(converter), "--zoom=2", "--background-color=white", str(folder / f"{name}.svg")],

@@ -9,7 +9,7 @@ from tests.integration.cli.command import evalake_here
 BEGAN = datetime(2026, 11, 1, tzinfo=UTC)
 ROW = {
     **{"suite": "toys", "run_id": "r", "state": "running", "items": 400, "items_done": 100, "cost_usd": 0.5},
-    **{"started_at": BEGAN, "ended_at": None},
+    **{"started_at": BEGAN, "ended_at": None, "calls_made": 100, "calls_from_ledger": 0},
 }
 
 
@@ -20,6 +20,8 @@ def test_rate_and_time_left_follow_from_the_items_done() -> None:
     assert (
         headline(ended, later + timedelta(days=1)) == "toys r completed: 400 of 400 items, 8.0 a second, cost unknown"
     )
+    uncounted = headline({**ROW, "calls_made": 0, "cost_usd": 0.0}, later)
+    assert uncounted == "toys r running: 100 of 400 items, 2.0 a second, 0:02:30 left"
     assert headline({**ROW, "items_done": None}, later) == (
         "toys r running: an unknown number of 400 items, cost 0.50 USD"
     )
