@@ -24,5 +24,27 @@ from evalake.contracts.tables.runs import RUN_ITEMS as RUN_ITEMS
 from evalake.contracts.tables.runs import RUN_RESERVATIONS as RUN_RESERVATIONS
 from evalake.contracts.tables.runs import RUNS as RUNS
 
-CORE_CONTRACTS = tuple(each for each in tuple(globals().values()) if isinstance(each, Contract))
-"""All of them."""
+CORE_CONTRACTS: tuple[Contract, ...] = (  # in the order in which tables are copied, migrated and forgotten
+    SAMPLES,
+    CALLS,
+    CALL_FAILURES,
+    WITHDRAWN_CALLS,
+    BATCH_JOBS,
+    BATCH_REQUESTS,
+    RUN_ITEMS,
+    RUNS,
+    RUN_ATTEMPTS,
+    RUN_CALLS,
+    RUN_COVERAGE,
+    RUN_RESERVATIONS,
+    METRIC_SNAPSHOTS,
+    SNAPSHOTS,
+    CONTRACT_CHECKS,
+    QUARANTINE,
+    HUMAN_LABELS,
+    JUDGE_VERSIONS,
+    JUDGE_CANARIES,
+    GATE_DECISIONS,
+    ROADMAP_MENTIONS,
+    FORGOTTEN,
+)
