@@ -57,6 +57,8 @@ def read_one(file: Path) -> list[ToolResults] | None:
 
 
 def _read(file: Path, content: bytes) -> list[ToolResults] | None:
+    if not content.strip():
+        raise SourceError(f"{file} is empty: there is no result in it")
     if content.startswith(_ZIP):
         return [inspect_log.read_archive(content, file.name)] if inspect_log.is_archive(content) else None
     if not content[:_BEGINNING].lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
