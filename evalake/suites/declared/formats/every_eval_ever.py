@@ -26,7 +26,6 @@ from evalake.sdk.tool_results import (
 from evalake.suites.declared.formats.values import as_count, as_list, as_mapping, as_text, chat_message, read_json
 
 SCHEMA_VERSION = "0.3.0"
-NO_VERDICT = "answers without a verdict or a score, which the format has no place for"
 _UNKNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
 _TURNS = ("single_turn", "multi_turn", "agentic")
 
