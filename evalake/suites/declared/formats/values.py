@@ -60,7 +60,7 @@ def address_of(url: str | None) -> str | None:
 
 def count_further(given: Mapping[str, Any], known: Collection[str], left_over: Counter[str]) -> None:
     """Count the fields that hold something and have no place, like those of a later version of a tool."""
-    empty = (None, "", [], {}, False)
+    empty: tuple[Any, ...] = (None, "", [], {}, False)
     left_over.update(f"fields {name}" for name, value in given.items() if name not in known and value not in empty)
 
 
