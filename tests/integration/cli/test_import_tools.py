@@ -115,6 +115,8 @@ def test_results_of_a_suites_file_that_is_gone_are_read_and_measured_and_it_cann
     values = evalake_here("metrics", "--metric", "accuracy", "--json", folder=tmp_path)
     assert {row["value"] for row in json.loads(values.stdout)} == {1.0}, values.stderr
     assert evalake_here("report", json.loads(done.stdout)["run_id"], folder=tmp_path).returncode == 0
+    held = evalake_here("gate", json.loads(done.stdout)["run_id"], "--rule", "accuracy >= 0", "--json", folder=tmp_path)
+    assert [each["missing"] for each in json.loads(held.stdout)] == [0.0], held.stdout
     again = evalake_here("rescore", json.loads(done.stdout)["run_id"], folder=tmp_path)
     assert (again.returncode, "could be scored again" in again.stderr) == (1, True), again.stderr
     assert json.loads(evalake_here("sql", query, "--json", folder=tmp_path).stdout) == json.loads(read.stdout)

@@ -7,6 +7,7 @@ from typing import Any
 
 from evalake.core.errors import SourceError
 from evalake.core.files import read_file
+from evalake.sdk.remote import unpacked
 from evalake.sdk.sources import TABLE_SUFFIXES
 from evalake.sdk.tool_results import ToolResults
 from evalake.suites.declared.formats import every_eval_ever, inspect_log, lm_eval, openai_evals, promptfoo, records
@@ -51,12 +52,14 @@ def read_one(file: Path) -> list[ToolResults] | None:
     if not file.exists() and "?" in file.name:
         raise SourceError(f"{file} is no table of results: its mapping names input, reply, and score or correct")
     try:
-        return _read(file, read_file(file))
+        return _read(file.with_suffix("") if file.suffix == ".gz" else file, read_file(unpacked(file)))
     except _OTHERWISE as error:
         raise SourceError(f"{file} is not as its tool writes it: {type(error).__name__}: {error}") from error
 
 
 def _read(file: Path, content: bytes) -> list[ToolResults] | None:
+    if not content.strip():
+        raise SourceError(f"{file} is empty: there is no result in it")
     if content.startswith(_ZIP):
         return [inspect_log.read_archive(content, file.name)] if inspect_log.is_archive(content) else None
     if not content[:_BEGINNING].lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):

@@ -23,10 +23,9 @@ from evalake.sdk.tool_results import (
     mean,
     standard_error,
 )
-from evalake.suites.declared.formats.values import as_count, as_list, as_mapping, as_text, read_json
+from evalake.suites.declared.formats.values import as_count, as_list, as_mapping, as_text, chat_message, read_json
 
 SCHEMA_VERSION = "0.3.0"
-NO_VERDICT = "answers without a verdict or a score, which the format has no place for"
 _UNKNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
 _TURNS = ("single_turn", "multi_turn", "agentic")
 
@@ -92,7 +91,7 @@ def _scorer(instance: Mapping[str, Any]) -> str:
 def _sample(sample_id: str, model: str, repeat: int, parts: Sequence[Mapping[str, Any]]) -> ToolSample:
     first = parts[0]
     given, usage = as_mapping(first.get("input")), as_mapping(first.get("token_usage"))
-    messages = [_chat(as_mapping(each)) for each in as_list(first.get("messages"))]
+    messages = [chat_message(as_mapping(each)) for each in as_list(first.get("messages"))]
     output = as_mapping(first.get("output"))
     texts = [each for each in as_list(output.get("raw")) if isinstance(each, str)]
     text = texts[-1] if texts else None
@@ -137,24 +136,6 @@ def _scored(instance: Mapping[str, Any]) -> Scored:
     return Scored(
         _scorer(instance), evaluation.get("score"), score, correct if isinstance(correct, bool) else None, answer
     )
-
-
-def _chat(message: Mapping[str, Any]) -> dict[str, Any]:
-    written: dict[str, Any] = {"role": str(message.get("role")), "content": as_text(message.get("content")) or ""}
-    if calls := [as_mapping(each) for each in as_list(message.get("tool_calls"))]:
-        written["tool_calls"] = [
-            {
-                "id": each.get("id"),
-                "type": "function",
-                "function": {"name": each.get("name"), "arguments": as_text(each.get("arguments"))},
-            }
-            for each in calls
-        ]
-    if ids := as_list(message.get("tool_call_id")):
-        written["tool_call_id"] = str(ids[0])
-    if message.get("reasoning_trace"):
-        written["reasoning"] = as_text(message["reasoning_trace"])
-    return written
 
 
 def _headlines(task: str, samples: Sequence[ToolSample], aggregate: Mapping[str, Any]) -> Iterator[Headline]:

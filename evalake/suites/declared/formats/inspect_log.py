@@ -34,6 +34,7 @@ from evalake.suites.declared.formats.values import (
     as_text,
     chat_message,
     content_text,
+    count_further,
     read_json,
 )
 
@@ -58,6 +59,13 @@ _REDUCERS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "mode": mode,
     "max": max,
 }
+# fmt: off
+_FIELDS = frozenset({
+    "choices", "completed_at", "epoch", "error", "error_retries", "events", "events_data", "id", "input",
+    "limit", "messages", "metadata", "model_usage", "output", "role_usage", "score", "scores", "started_at",
+    "store", "target", "total_time", "turn_count", "uuid", "working_time",
+})
+# fmt: on
 # Events that hold nothing but what samples and their messages hold, or say where others begin and end
 _KEPT = frozenset({"model", "tool", "score", "sample_init", "state", "span_begin", "span_end", "step"})
 _FINISHES: Mapping[str | None, str] = {"max_tokens": "length", "model_length": "length"}  # as providers say it
@@ -187,6 +195,7 @@ def _sample(
         error = "no scorer has scored it"
     if not scores:
         scores = [Scored(scorer, None, None, None) for scorer in scorers or ("none",)]
+    count_further(logged, _FIELDS, left_over)
     _count_left_over(logged, events, left_over)
     return ToolSample(
         sample_id=str(logged["id"]),

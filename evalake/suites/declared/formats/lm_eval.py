@@ -18,9 +18,10 @@ from evalake.sdk.tool_results import (
     mean,
     standard_error,
 )
-from evalake.suites.declared.formats.values import as_list, as_mapping, as_text, chat_message, read_json
+from evalake.suites.declared.formats.values import as_list, as_mapping, as_text, conversation, count_further, read_json
 
 _SAMPLE = {"doc_id", "doc", "resps", "filtered_resps"}
+_FIELDS = _SAMPLE | {"arguments", "doc_hash", "filter", "metrics", "prompt_hash", "target", "target_hash"}
 _NO_METRICS = _SAMPLE | {"target", "arguments", "filter"}  # of a line that does not list its metrics
 
 
@@ -60,6 +61,7 @@ def read(lines: Sequence[str], results: Mapping[str, Any], task: str, name: str)
     samples = decide([_sample(line, model, len(filters) > 1) for line in decoded])
     left_over: Counter[str] = Counter()
     for line in decoded:
+        count_further(line, {*_FIELDS, *as_list(line.get("metrics", [*line]))}, left_over)
         further = max(0, len(as_list(next(iter(as_list(line["resps"])), None))) - 1)
         if further and not _is_choice(line):
             left_over["further replies to a request"] += further
@@ -128,15 +130,7 @@ def _messages(line: Mapping[str, Any]) -> list[dict[str, Any]]:
     asked = next(iter(_arguments(line)), None)
     if isinstance(asked, list):
         asked = next(iter(asked), None)
-    if not isinstance(asked, str):
-        return []
-    try:
-        chat = json.loads(asked)
-    except ValueError:
-        chat = None
-    if isinstance(chat, list) and chat and all(isinstance(each, dict) and "role" in each for each in chat):
-        return [chat_message(each) for each in chat]
-    return [{"role": "user", "content": asked}]
+    return conversation(asked) if isinstance(asked, str) else []
 
 
 def _text_of(messages: Sequence[Mapping[str, Any]], line: Mapping[str, Any]) -> str:

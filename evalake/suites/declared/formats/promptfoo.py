@@ -9,12 +9,19 @@ from evalake.core.errors import SourceError
 from evalake.core.hashing import content_hash
 from evalake.models.request import Reply
 from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, as_score
-from evalake.suites.declared.formats.values import as_count, as_list, as_mapping, as_text, chat_message
+from evalake.suites.declared.formats.values import as_count, as_list, as_mapping, as_text, conversation, count_further
 
 OVERALL = "promptfoo"
 """The scorer that stands for promptfoo's own verdict over all assertions of a test."""
 
 _ERROR = 2  # of `failureReason`: no assertion was checked
+# fmt: off
+_FIELDS = frozenset({
+    "cost", "description", "error", "failureReason", "gradingResult", "id", "latencyMs", "metadata",
+    "namedScores", "prompt", "promptId", "promptIdx", "provider", "response", "score", "success", "testCase",
+    "testIdx", "tokenUsage", "vars",
+})
+# fmt: on
 _LONGEST_NAME = 40  # characters of a prompt's label that names a variant
 
 
@@ -27,17 +34,18 @@ def is_document(document: Any) -> bool:
 def read_document(document: Mapping[str, Any], name: str) -> ToolResults:
     """Read a decoded results file. Raises SourceError where it holds no result."""
     inner, config = as_mapping(document.get("results")), as_mapping(document.get("config"))
-    rows = [as_mapping(each) for each in as_list(inner["results"])]
+    rows = [each for each in as_list(inner["results"]) if isinstance(each, dict)]
     if not rows:
         raise SourceError(f"{name} holds no result")
     variants = _variants(rows)
-    left_over: Counter[str] = Counter()
+    left_over = Counter({"results that are no object": len(as_list(inner["results"])) - len(rows)})
     names = _test_names(rows)
     seen: Counter[Any] = Counter()
     samples = []
     for row in sorted(
         rows, key=lambda each: (as_count(each.get("testIdx")) or 0, as_count(each.get("promptIdx")) or 0)
     ):
+        count_further(row, _FIELDS, left_over)
         sample_id, variant, model = names[_test(row)], variants[_prompt(row)], _model(row)
         repeat = seen[sample_id, variant, model]
         seen[sample_id, variant, model] += 1
@@ -54,7 +62,7 @@ def read_document(document: Mapping[str, Any], name: str) -> ToolResults:
         dataset=task,
         samples=samples,
         headlines=list(_headlines(inner, rows)),
-        left_over=left_over,
+        left_over=+left_over,
     )
 
 
@@ -125,7 +133,7 @@ def _sample(
         input=only if isinstance(only, str) else json.dumps(given, ensure_ascii=False, sort_keys=True),
         target={"assert": as_list(test.get("assert")), "description": test.get("description")},
         model=model,
-        messages=_messages(as_mapping(row.get("prompt")).get("raw")),
+        messages=[] if (raw := as_text(as_mapping(row.get("prompt")).get("raw"))) is None else conversation(raw),
         reply=reply,
         scores=[overall, *([] if failed else _assertions(graded, as_mapping(row.get("namedScores")), left_over))],
         repeat=repeat,
@@ -133,19 +141,6 @@ def _sample(
         metadata={**as_mapping(test.get("metadata")), **given},
         error=error,
     )
-
-
-def _messages(raw: Any) -> list[dict[str, Any]]:
-    text = as_text(raw)
-    if text is None:
-        return []
-    try:
-        chat = json.loads(text)
-    except ValueError:
-        chat = None
-    if isinstance(chat, list) and chat and all(isinstance(each, dict) and "role" in each for each in chat):
-        return [chat_message(each) for each in chat]
-    return [{"role": "user", "content": text}]
 
 
 def _assertions(

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from evalake.core.errors import SourceError
@@ -57,6 +58,23 @@ def address_of(url: str | None) -> str | None:
     return url.rstrip("/") if url else None
 
 
+def count_further(given: Mapping[str, Any], known: Collection[str], left_over: Counter[str]) -> None:
+    """Count the fields that hold something and have no place, like those of a later version of a tool."""
+    empty: tuple[Any, ...] = (None, "", [], {}, False)
+    left_over.update(f"fields {name}" for name, value in given.items() if name not in known and value not in empty)
+
+
+def conversation(prompt: str) -> list[dict[str, Any]]:
+    """Read what was asked: the messages of a chat, or the whole prompt as the user's."""
+    try:
+        chat = json.loads(prompt)
+    except (ValueError, RecursionError):
+        chat = None
+    if isinstance(chat, list) and chat and all(isinstance(each, dict) and "role" in each for each in chat):
+        return [chat_message(each) for each in chat]
+    return [{"role": "user", "content": prompt}]
+
+
 def content_text(content: Any) -> tuple[str | None, str | None]:
     """Split the content of a message into its text and its reasoning; parts that are neither stay as JSON."""
     if not isinstance(content, list):
@@ -76,19 +94,22 @@ def content_text(content: Any) -> tuple[str | None, str | None]:
 def chat_message(message: Mapping[str, Any]) -> dict[str, Any]:
     """Write a message as chat completions have it, with its calls of tools, or the call it is a result of."""
     text, reasoning = content_text(message.get("content"))
+    reasoning = reasoning or as_text(message.get("reasoning_trace"))
     written: dict[str, Any] = {"role": str(message.get("role", "")), "content": text or ""}
     if reasoning:
         written["reasoning"] = reasoning
     if calls := as_list(message.get("tool_calls")):
         written["tool_calls"] = [_tool_call(as_mapping(call)) for call in calls]
     for name in ("tool_call_id", "name", "error"):
-        if message.get(name) is not None:
-            written[name] = as_text(message[name])
+        value = message.get(name)
+        value = next(iter(value), None) if isinstance(value, list) else value  # Every Eval Ever lists ids
+        if value is not None:
+            written[name] = as_text(value)
     return written
 
 
 def _tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
-    function = call.get("function")
+    function = call.get("function", call.get("name"))
     if isinstance(function, dict):
         return dict(call)
     arguments = as_text(call.get("arguments"))

@@ -1,5 +1,6 @@
 """Results of lm-eval and promptfoo, how a file is known, and how several are merged."""
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -117,11 +118,27 @@ def test_an_error_of_promptfoo_is_no_wrong_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"[]", b"{}", b"PK\x03\x04", b'{"suite": "x"}\n{"suite": "y"}', b"\xff\xfe", b"{" * 9000]
+    "content", [b"[]", b"{}", b"PK\x03\x04", b'{"suite": "x"}\n{"suite": "y"}', b"\xff\xfe", b"{" * 9000]
 )
 def test_what_no_tool_wrote_is_of_no_known_tool(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
     assert read_tool_results([tmp_path / "file"]) == []
+
+
+def test_what_has_no_place_is_counted_in_a_packed_file_too(tmp_path: Path) -> None:
+    document = promptfoo_results([{**promptfoo_row(0, 0, True), "verdictOfLater": 1}])
+    document["results"]["results"].append(None)
+    (tmp_path / "p.json.gz").write_bytes(gzip.compress(json.dumps(document).encode()))
+    (results,) = read_tool_results([tmp_path / "p.json.gz"])
+    assert [each.sample_id for each in results.samples] == ["test_1"]
+    assert results.left_over == {"fields verdictOfLater": 1, "results that are no object": 1}
+
+
+@pytest.mark.parametrize("name", ["x.eval", "samples_x.jsonl", "x.csv", "x"])
+def test_an_empty_file_is_called_empty(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b" \n")
+    with pytest.raises(SourceError, match=f"{name} is empty: there is no result"):
+        read_tool_results([tmp_path / name])
 
 
 def test_a_folder_of_logs_is_read_whole(tmp_path: Path) -> None:
