@@ -135,7 +135,7 @@ def _wrong_usage(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     if context is None:
         return message
-    of_run = any(each.metavar == "RUN" for each in context.command.params)
+    of_run = any(each.param_type_name == "argument" and each.metavar == "RUN" for each in context.command.params)
     if of_run and getattr(error, "option_name", None) == "--model":
         message = "No such option: --model; RUN:MODEL names one model of a run"
     return f"{message} (`{context.command_path} -h` shows the help)" if message else message
