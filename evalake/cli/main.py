@@ -119,6 +119,8 @@ def _run() -> int:
         return _say(str(error), error.exit_code)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except typer.Abort:  # Ctrl-C or Ctrl-D at a question
+        return _say("the question was not answered, so nothing is done", INTERRUPTED)
     except SystemExit as ended:
         # A closed pipe, like that of `head`, is not a failure
         if isinstance(ended.__context__, BrokenPipeError):
