@@ -27,6 +27,7 @@ from evalake.contracts.tables import CALLS, WITHDRAWN_CALLS
 from evalake.contracts.tables.ledger import CALL_KEY
 from evalake.contracts.tables.runs import JUDGE_CALL, SUBJECT_CALL
 from evalake.core.errors import EvalakeError, LakeError
+from evalake.storage.claims import claims_of
 from evalake.storage.commit import NO_RETRIES, commit
 from evalake.storage.lake import FILE, Lake, short_message
 
@@ -290,11 +291,13 @@ COMMIT_AFTER_ROWS = 300
 class LedgerWriter(AbstractContextManager["LedgerWriter"]):
     """Takes replies from any thread, and commits them in order on its own thread, within a second.
 
-    After a failed commit, every call raises its error, so that no reply is accepted and lost.
+    A commit ends this process's claims on its calls. After a failed commit, every call raises its error, so that no
+    reply is accepted and lost.
     """
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
+        self.claims = claims_of(lake.address)
         self._table: DeltaTable | None = None
         self._changed = threading.Condition()
         self._waiting: list[Row] = []
@@ -348,7 +351,9 @@ class LedgerWriter(AbstractContextManager["LedgerWriter"]):
     def _work(self) -> None:
         while (rows := self._next()) is not None:
             if not self._try(lambda rows=rows: self._commit(rows)):  # type: ignore[misc]
+                self.claims.release(map(key_of, [*rows, *self._waiting]))
                 return
+            self.claims.release(map(key_of, rows))
             with self._changed:
                 self._committed += len(rows)
                 self._commits += 1

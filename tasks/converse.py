@@ -20,6 +20,7 @@ from evalake.storage.ledger import Key, LedgerIndex
 from evalake.tasks.runtime.attempts import OVERTAKEN
 from evalake.tasks.runtime.budget import Spending
 from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.orders import NewestIndex, claim
 from evalake.tasks.runtime.resources import RunOverError, budget_of, client_of, is_over, lease_of, ledger_writer
 from evalake.tasks.runtime.server import shared_slot
 
@@ -161,10 +162,25 @@ def call(
     ended. Raises RunOverError where the run is stopped, after its running calls have ended. With `turn`, only that part
     is walked: the subject's, or the judge's.
     """
-    writer = ledger_writer(context.lake)
+    writer, newest = ledger_writer(context.lake), NewestIndex(context.lake, index)
     asked: dict[Key, asyncio.Future[Exchange | None]] = {}
 
     async def answer(request: Request, key: Key) -> Exchange | None:
+        waited = await claim(writer.claims, key, client)
+        is_put = False
+        try:
+            if waited or writer.claims.are_shared():  # another process may have asked since the last look
+                found = await _recall(context, keys_of(context, request, key.replicate), await newest.now())
+                if found is not None:
+                    return found
+            exchange = await ask(request, key)
+            is_put = isinstance(exchange.outcome, Reply)
+            return exchange
+        finally:
+            if not is_put:  # else its commit ends the claim
+                writer.claims.release([key])
+
+    async def ask(request: Request, key: Key) -> Exchange:
         spending, revision = Spending(request), index.next_revision(key)
         if (too_long := beyond_context(request, context.configuration.model(request.model).context)) is not None:
             return Exchange(request.prompt_hash, Failure("context_length", too_long, 0), endpoint=key.endpoint)
@@ -196,7 +212,7 @@ def call(
 
     async def walk(conversation: Conversation) -> bool:
         """Execute a conversation until no call may begin; returns whether it has ended."""
-        ask = recall_or_answer if turn == "judge" else answer
+        find = recall_or_answer if turn == "judge" else answer
         try:
             while (request := next_request(context, conversation)) is not None:
                 if turn == "subject" and is_judges_turn(context, conversation):
@@ -204,12 +220,12 @@ def call(
                 key = keys_of(context, request, conversation.item.replicate)[0]
                 if key not in asked:
                     may_wait = request.model in context.batched and not conversation.is_urgent
-                    asked[key] = asyncio.ensure_future((recall if may_wait else ask)(request, key))
+                    asked[key] = asyncio.ensure_future((recall if may_wait else find)(request, key))
                 if (exchange := await asked[key]) is None:
                     conversation.wait_for(request, key, index)
                     return True
                 conversation.answered.append(exchange)
-                conversation.is_urgent, ask = False, recall_or_answer
+                conversation.is_urgent, find = False, recall_or_answer
         except CallsEndedError:
             return False
         on_end()

@@ -119,6 +119,8 @@ def _run() -> int:
         return _say(str(error), error.exit_code)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except typer.Abort:  # Ctrl-C or Ctrl-D at a question
+        return _say("the question was not answered, so nothing is done", INTERRUPTED)
     except SystemExit as ended:
         # A closed pipe, like that of `head`, is not a failure
         if isinstance(ended.__context__, BrokenPipeError):
@@ -135,7 +137,7 @@ def _wrong_usage(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     if context is None:
         return message
-    of_run = any(each.metavar == "RUN" for each in context.command.params)
+    of_run = any(each.param_type_name == "argument" and each.metavar == "RUN" for each in context.command.params)
     if of_run and getattr(error, "option_name", None) == "--model":
         message = "No such option: --model; RUN:MODEL names one model of a run"
     return f"{message} (`{context.command_path} -h` shows the help)" if message else message

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalake.core.configuration import Configuration
 from evalake.core.errors import ProviderError
-from evalake.models.attempts import Admit, Breakers, Caller, Outcome, always
+from evalake.models.attempts import Admit, Breakers, Caller, CallsEndedError, Outcome, always
 from evalake.models.request import Baseline, Request
 from evalake.models.routes import NO_BASELINES, ReadSecret, Routes, no_secrets
 
@@ -133,6 +133,11 @@ class Client(AbstractContextManager["Client"]):
         self._ended = reason
         if self._caller is not None:
             self._caller.end(reason)
+
+    def require_going_on(self) -> None:
+        """Raise CallsEndedError after `end_calls`."""
+        if self._ended is not None:
+            raise CallsEndedError(self._ended)
 
     @property
     def in_flight(self) -> int:

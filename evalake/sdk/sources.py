@@ -19,12 +19,13 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from evalake.core.errors import SourceError
+from evalake.core.errors import SourceError, did_you_mean
 from evalake.core.files import LARGEST_IN_ALL, MEGABYTE, Files
 from evalake.core.hashing import NotCanonicalError, canonical_text
 from evalake.sdk import tabular
@@ -108,6 +109,13 @@ def split_source(source: str) -> tuple[Path, str]:
     return (Path(source), "") if not mark or Path(source).exists() else (Path(path), mapping)
 
 
+def _near(path: Path) -> str:
+    """Write which files of its folder a misspelt path resembles; empty where it resembles none."""
+    with suppress(OSError):
+        return did_you_mean(path.name, (each.name for each in path.parent.iterdir()))
+    return ""
+
+
 def find_source(source: str, others: str) -> tuple[Path, str | None]:
     """Find the path of a source, with its mapping text where it is a table; `others` names what else it may be.
 
@@ -115,7 +123,8 @@ def find_source(source: str, others: str) -> tuple[Path, str | None]:
     """
     path, mapping = fetched(source) or split_source(source)
     if not path.exists():
-        raise SourceError(f"there is no dataset source {source!r}: give `starter`, {others}, or a table ({TABLES})")
+        choose = _near(path) or f": give `starter`, {others}, or a table ({TABLES})"
+        raise SourceError(f"there is no dataset source {source!r}, and no file {path.absolute()}{choose}")
     path = unpacked(path) if path.is_file() else path
     suffix = path.suffix.lower()
     if path.is_file() and (suffix in TABLE_SUFFIXES or (suffix == ".json" and is_array(path))):

@@ -1,9 +1,10 @@
 """What a run asks for: which run of the same order is continued, and that no two of one order ask at once.
 
 An order is a suite with the options that decide what models are asked. Two runs of one order at once would both find no
-reply in the ledger, and both pay for it.
+reply in the ledger, and both pay for it. Runs of different orders may ask the same calls: of these, one asks a call.
 """
 
+import asyncio
 import fcntl
 import json
 import os
@@ -14,13 +15,16 @@ from typing import IO, Any
 
 import polars as pl
 
-from evalake.contracts.tables import BATCH_JOBS, RUN_ATTEMPTS, RUNS
+from evalake.contracts.tables import BATCH_JOBS, CALLS, RUN_ATTEMPTS, RUNS
 from evalake.core.errors import LakeError
 from evalake.core.files import STATE, is_ours, lake_folder, make_private, open_private
 from evalake.core.hashing import content_hash
+from evalake.models.client import Client
 from evalake.request import OPTIONS
 from evalake.storage.batch_jobs import waiting_runs
+from evalake.storage.claims import Claims
 from evalake.storage.lake import Lake
+from evalake.storage.ledger import Key, LedgerIndex
 from evalake.tasks.runtime.progress import tell
 from evalake.tasks.runtime.runs import with_lost
 
@@ -109,3 +113,33 @@ def continued(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> tuple[st
             last = lake.frame(RUN_ATTEMPTS).filter(run_id=run_id).select(pl.col("attempt").max()).collect().item()
             return run_id, (last or 0) + 1
     return None
+
+
+async def claim(claims: Claims, key: Key, client: Client) -> bool:
+    """Claim a call once no other process asks it, and tell whether that took a wait.
+
+    Raises CallsEndedError where the client's calls have ended meanwhile.
+    """
+    waited = False
+    while not claims.take(key):
+        waited = True
+        client.require_going_on()
+        await asyncio.sleep(LOOK_SECONDS)
+    return waited
+
+
+class NewestIndex:
+    """The newest index of the ledger; those who need it at once share one reading."""
+
+    def __init__(self, lake: Lake, index: LedgerIndex) -> None:
+        self._lake, self._index = lake, index
+        self._reading, self._read_from = asyncio.Lock(), 0.0
+
+    async def now(self) -> LedgerIndex:
+        """Return an index with every commit before this call."""
+        called = time.monotonic()
+        async with self._reading:
+            if self._read_from <= called:
+                self._read_from = time.monotonic()
+                self._index = await asyncio.to_thread(lambda: self._index.extended(self._lake.ensure(CALLS)))
+            return self._index

@@ -22,6 +22,7 @@ MISTAKES = [
     (("run", "command_guard", "--config", "missing.toml"), 2, "missing.toml"),
     (("run", "command_guard", "--limit", "0"), 2, "--limit"),
     (("run", "command_guard", "--limit", "2", "--batch"), 2, "leave --batch out"),
+    (("run", "command_guard", "--model", "m"), 2, "--models"),
     (("gate", "run", "--model", "m", "--rule", "accuracy >= 0.5"), 2, "RUN:MODEL names one model"),
     (("run", "command_guard", "--lake", "/proc/lake"), 1, "/proc/lake"),
     (("import", "missing.jsonl", "--suite", "command_guard"), 2, "missing.jsonl"),

@@ -96,9 +96,9 @@ def test_the_state_of_another_user_says_nothing(folder: Path, tmp_path: Path) ->
     assert not is_trusted(folder)
 
 
-@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 2)])
-def test_at_a_terminal_it_is_asked_once(folder: Path, answer: str, code: int) -> None:
-    for asked in (True, False):
+@pytest.mark.parametrize(("answer", "code", "is_final"), [("y", 0, True), ("n", 2, True), ("\x04", 130, False)])
+def test_at_a_terminal_it_is_asked_until_it_is_answered(folder: Path, answer: str, code: int, is_final: bool) -> None:
+    for asked in (True, not is_final):
         ours, theirs = os.openpty()
         os.write(ours, f"{answer}\n".encode())
         done = subprocess.run(
@@ -116,6 +116,7 @@ def test_at_a_terminal_it_is_asked_once(folder: Path, answer: str, code: int) ->
         os.close(ours)
         assert done.returncode == code, said
         assert ("Trust this folder?" in said) == asked
+        assert ("was not answered, so nothing is done" in said) != is_final
 
 
 def test_init_writes_a_project_that_is_trusted_as_it_is_written(folder: Path) -> None:

@@ -58,7 +58,12 @@ def test_a_source_is_a_table_or_the_starter_data(tmp_path: Path) -> None:
     starter = written(tmp_path, {"question": "2 + 2?", "answer": 4})
     with_starter = SampleTable("quiz", QUIZ.columns, QUIZ.required, Path(starter))
     assert with_starter("starter").name == "starter"
-    for source, words in (("nowhere.csv", "there is no dataset source"), (str(tmp_path), "of no known kind")):
+    near = str(Path(starter).with_name(f"x{Path(starter).name}"))
+    for source, words in (
+        ("nowhere.csv", r"there is no dataset source 'nowhere.csv', and no file /.*nowhere.csv: give `starter`"),
+        (near, rf"and no file {near}; did you mean {Path(starter).name}\?$"),
+        (str(tmp_path), "of no known kind"),
+    ):
         with pytest.raises(SourceError, match=words):
             QUIZ(source)
     with pytest.raises(SourceError, match="has no column 'question'"):
