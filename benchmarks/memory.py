@@ -1,6 +1,7 @@
 """Memory: the most that a run's process held at 200,000 samples over 10,000, and over its imports.
 
-`python -m benchmarks.memory 1000000` measures another number of samples, alone for half an hour. A fresh run makes a call for each sample, and a rerun finds every reply in the ledger.
+`python -m benchmarks.memory 1000000` measures another number of samples, alone for half an hour. A fresh run makes a
+call for each sample, and a rerun finds every reply in the ledger.
 """
 
 import sys
@@ -25,10 +26,8 @@ def main(many: int = MANY) -> None:
                 say(f"{kind} of {samples:,}: {ran.peak_bytes / 2**20:.0f} MiB, {ran.seconds:.0f} s")
     measures = []
     for kind, (small, large) in runs.items():
-        peaks = [
-            f"{ran.peak_bytes / 2**20:.0f} MiB at {each:,}"
-            for ran, each in zip((small, large), (FEW, many), strict=True)
-        ]
+        sizes = ((small, FEW), (large, many))
+        peaks = [f"{ran.peak_bytes / 2**20:.0f} MiB at {samples:,}" for ran, samples in sizes]
         behind = f"{', '.join(peaks)} samples; {large.before_bytes / 2**20:.0f} MiB before"
         measures += [
             Measure(f"peak memory, {kind}", large.peak_bytes / small.peak_bytes, 1.3, False, "x", behind),

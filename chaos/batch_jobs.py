@@ -1,7 +1,7 @@
 """Batch jobs: `evalake run --batch` is killed after drawn steps, again and again, and comes to its end.
 
-A step is a commit of jobs, of their requests or of replies, or a request to the provider. Each process is
-killed one to MOST_STEPS steps on; where they leave nothing behind, the process after it may make one step more. The answer to the
+A step is a commit of jobs, of their requests or of replies, or a request to the provider. Each process is killed one
+to MOST_STEPS steps on; where they leave nothing behind, the process after it may make one step more. The answer to the
 first submission is lost, one request fails, one expires, and results come in reverse order, each twice.
 """
 

@@ -99,8 +99,14 @@ _UNSUBMITTED: dict[str, Any] = {
 
 def planned(job_id: str, run_id: str, model: str, endpoint: str, requests: int) -> Job:
     """Make a job in its first state."""
-    of_run = {"job_id": job_id, "run_id": run_id, "holder_run": run_id, "model": model, "endpoint": endpoint}
-    first = {"revision": 0, "requests": requests, "done": 0, "input_file": None, "message": None}
+    of_run: dict[str, Any] = {
+        "job_id": job_id,
+        "run_id": run_id,
+        "holder_run": run_id,
+        "model": model,
+        "endpoint": endpoint,
+    }
+    first: dict[str, Any] = {"revision": 0, "requests": requests, "done": 0, "input_file": None, "message": None}
     return Job(**of_run, **first, **_UNSUBMITTED, changed_at=datetime.now(UTC))
 
 
