@@ -1,7 +1,7 @@
-"""Batch jobs: `evalake run --batch` is killed after each of its steps, again and again, and comes to its end.
+"""Batch jobs: `evalake run --batch` is killed after drawn steps, again and again, and comes to its end.
 
-A step is a commit of jobs, of their requests or of replies, or a request to the provider. The next process is killed
-after the next step; where a step leaves nothing behind, the process after it may make one step more. The answer to the
+A step is a commit of jobs, of their requests or of replies, or a request to the provider. Each process is killed one
+to MOST_STEPS steps on; where they leave nothing behind, the process after it may make one step more. The answer to the
 first submission is lost, one request fails, one expires, and results come in reverse order, each twice.
 """
 
@@ -15,6 +15,7 @@ from datetime import timedelta
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from chaos.outcome import Outcome
@@ -27,21 +28,23 @@ from tests.servers.model_server import ModelServer
 
 FORMS = {"OpenAI": ("hosted_vllm/guard", "/v1"), "Anthropic": ("anthropic/claude-sonnet-4-5", "")}
 PRELOADED = ["evalake.cli.run", "evalake.cli.outcome", "evalake.flows.evaluate", "evalake.models.batches"]
-SAMPLES = 4
+SAMPLES = 3
+MOST_STEPS = 5
 WAITING, KILLED = 3, -signal.SIGKILL
 
 
 def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
-    """Kill a run of each form after each step, until it ends or the time is over; then it goes on unharmed."""
+    """Kill a run of each form after drawn steps, until it ends or the time is over; then it goes on unharmed."""
     until = time.monotonic() + seconds
     environment.prepare()
     with PrefectStack(folder / "prefect") as stack:
         os.environ.update({**stack.environment, "ANTHROPIC_API_KEY": "key-of-the-campaign"})
         for number, form in enumerate(FORMS, start=1):
-            yield killed_at_each_step(folder / form, form, until - seconds * (len(FORMS) - number) / len(FORMS))
+            over = until - seconds * (len(FORMS) - number) / len(FORMS)
+            yield killed_again_and_again(folder / form, form, Random(f"{seed} {form}"), over)
 
 
-def killed_at_each_step(place: Path, form: str, until: float) -> Outcome:
+def killed_again_and_again(place: Path, form: str, draw: Random, until: float) -> Outcome:
     """Repeat the command until it ends, and compare what was asked, paid and kept then."""
     place.mkdir(parents=True)
     model, path = FORMS[form]
@@ -55,16 +58,16 @@ def killed_at_each_step(place: Path, form: str, until: float) -> Outcome:
         (place / "evalake.toml").write_text(f'[models."{model}"]\napi_base = "{server.address}{path}"\n')
         jobs = server.batches
         jobs.expires, jobs.fails, jobs.drops = {"# 00001"}, {"# 00002"}, {"POST batches"}
-        known, step = _there(lake, server), 1
+        known, step = _there(lake, server), draw.randint(1, MOST_STEPS)
         while not codes or codes[-1] in (WAITING, KILLED):
             codes.append(_command(place, model, server.address, step if time.monotonic() < until else 0))
             before, known = known, _there(lake, server)
-            step = 1 if known != before or codes[-1] == WAITING else step + 1
+            step = draw.randint(1, MOST_STEPS) if known != before or codes[-1] == WAITING else step + 1
             jobs.expires = set() if jobs.paid else jobs.expires
         held = f"{SAMPLES} replies and results once each, none paid twice, nothing left at the provider"
         killed = codes.count(KILLED)
         broken = "; ".join(_wrong(lake, server, form, codes))
-    return Outcome(f"batch jobs of {form}: SIGKILL after each step", killed, held, broken)
+    return Outcome(f"batch jobs of {form}: SIGKILL after drawn steps", killed, held, broken)
 
 
 def _there(lake: Lake, server: ModelServer) -> list[Any]:

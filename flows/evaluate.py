@@ -25,9 +25,10 @@ from evalake.decisions.trend import headline_changes
 from evalake.models.telemetry import current_trace
 from evalake.request import RunRequest
 from evalake.sdk import Dataset
+from evalake.storage.batch_jobs import models_with_jobs
 from evalake.tasks.collect import Collector
 from evalake.tasks.extract import Extracted, extract
-from evalake.tasks.jobs import Jobs, cancel_jobs, models_with_jobs
+from evalake.tasks.jobs import Jobs, cancel_jobs
 from evalake.tasks.measure import inputs as measured_from
 from evalake.tasks.measure import measure, save_usage
 from evalake.tasks.plan import log_estimate

@@ -77,11 +77,42 @@ def jobs_of(lake: Lake, run_id: str) -> list[Job]:
     return jobs(lake, pl.col("run_id") == run_id)
 
 
+def models_with_jobs(lake: Lake) -> frozenset[str]:
+    """List the models that have open jobs."""
+    there = lake.exists(BATCH_JOBS)
+    return frozenset(job.model for job in jobs(lake, pl.col("state").is_in(OPEN))) if there else frozenset()
+
+
 def waiting_runs(lake: Lake) -> pl.DataFrame:
     """List the runs with awaited jobs: run_id, jobs, requests, done, until (the latest end that is known)."""
     awaited = newest(lake).filter(pl.col("state").is_in(AWAITED)).group_by("run_id")
     sums = (pl.len().alias("jobs"), pl.col("requests").sum(), pl.col("done").sum(), pl.col("expires_at").max())
     return awaited.agg(*sums).collect()
+
+
+_UNSUBMITTED: dict[str, Any] = {
+    **dict.fromkeys(("provider_id", "provider_state", "submitted_at", "expires_at")),
+    "state": "planned",
+    "failed": 0,
+}
+
+
+def planned(job_id: str, run_id: str, model: str, endpoint: str, requests: int) -> Job:
+    """Make a job in its first state."""
+    of_run: dict[str, Any] = {
+        "job_id": job_id,
+        "run_id": run_id,
+        "holder_run": run_id,
+        "model": model,
+        "endpoint": endpoint,
+    }
+    first: dict[str, Any] = {"revision": 0, "requests": requests, "done": 0, "input_file": None, "message": None}
+    return Job(**of_run, **first, **_UNSUBMITTED, changed_at=datetime.now(UTC))
+
+
+def put_off(lake: Lake, job: Job, why: str | None) -> Job:
+    """Add a state to a job that its provider refused for now: it is as if never submitted."""
+    return advance(lake, job, **_UNSUBMITTED, message=why)
 
 
 def begin(lake: Lake, job: Job, requests: Sequence[Row]) -> None:

@@ -35,10 +35,11 @@ from evalake.storage.batch_jobs import (
     begin,
     end_requests,
     jobs,
+    planned,
+    put_off,
     requests_of,
     states_of,
 )
-from evalake.storage.lake import Lake
 from evalake.storage.ledger import LedgerIndex, key_of, newest_index, reply_lengths
 from evalake.storage.reservations import Amount, BudgetState, Reservation, reserve
 from evalake.suites.registry import baselines
@@ -54,12 +55,6 @@ LAND_AT_ONCE = 1000  # replies of a job
 _HOLDER = "job "  # begins the name of a job's row in RUN_RESERVATIONS
 
 logger = logging.getLogger("evalake.jobs")
-
-
-def models_with_jobs(lake: Lake) -> frozenset[str]:
-    """List the models that have open jobs."""
-    there = lake.exists(BATCH_JOBS)
-    return frozenset(job.model for job in jobs(lake, pl.col("state").is_in(OPEN))) if there else frozenset()
 
 
 @dataclass
@@ -81,6 +76,7 @@ class Jobs:
         self._services: dict[str, BatchService] = {}
         self._notes: list[str] = []
         self._longest: Mapping[str, int] | None = None
+        self._most_requests: dict[str, int] = {}  # of a job, where the provider did not take as many
         self.waiting = 0
         """Items that wait for a job."""
 
@@ -132,8 +128,7 @@ class Jobs:
         until = f" until {max(ends):%Y-%m-%d %H:%M} UTC" if ends else ""
         requests = sum(job.requests for job in awaited)
         what = (count_of(self.waiting, "item"), count_of(len(awaited), "batch job"), count_of(requests, "request"))
-        said = "waiting: {} for {} with {}".format(*what) + until
-        return "; ".join([said, *self._notes])
+        return "; ".join(["waiting: {} for {} with {}".format(*what) + until, *self._notes])
 
     def _add(self, conversation: Conversation) -> list[Conversation]:
         """Put the next request of a conversation into the next job; returns conversations that end by that."""
@@ -154,7 +149,8 @@ class Jobs:
         pending.size += len(text.encode())
         self._states[key] = ("open", None)
         service = self._service(request.model)
-        is_full = len(pending.asked) >= service.most_requests or pending.size >= service.most_bytes
+        most = self._most_requests.get(request.model, service.most_requests)
+        is_full = len(pending.asked) >= most or pending.size >= service.most_bytes
         return self._flush(request.model) if is_full else []
 
     def _flush(self, model: str) -> list[Conversation]:
@@ -167,14 +163,7 @@ class Jobs:
         if not asked:
             return ended
         rows = [{**row, "request_id": f"{job_id}-{number}"} for number, (_, row, _) in enumerate(asked)]
-        run_id, now = self._context.run_id, datetime.now(UTC)
-        unknown = dict.fromkeys(
-            ("provider_id", "provider_state", "input_file", "submitted_at", "expires_at", "message")
-        )
-        job = Job(
-            job_id, 0, run_id, run_id, model, asked[0][1]["endpoint"], "planned",
-            requests=len(rows), done=0, failed=0, changed_at=now, **unknown,
-        )  # fmt: skip
+        job = planned(job_id, self._context.run_id, model, asked[0][1]["endpoint"], len(rows))
         begin(self._lake, job, rows)
         job = self._try(job)
         if job.state == "closed" and job.provider_id is None:  # refused
@@ -256,7 +245,7 @@ class Jobs:
 
     def _submitted(self, job: Job, created: ProviderJob) -> Job:
         told = {"provider_id": created.provider_id, "provider_state": created.state, "expires_at": created.expires_at}
-        return advance(self._lake, job, state="submitted", **told)
+        return advance(self._lake, job, state="submitted", message=None, **told)
 
     def _find(self, job: Job, service: BatchService) -> Job:
         """Take up a job whose submission was cut off: the provider may have it or not."""
@@ -277,8 +266,11 @@ class Jobs:
 
     def _land(self, job: Job, at_provider: ProviderJob, service: BatchService) -> Job:
         """Land the replies of a job that has ended, each once, and note what became of each request."""
+        if at_provider.is_for_now and self._waits(job):
+            self._notes.append(f"batch job {job.job_id} is submitted later: {at_provider.refused}")
+            return put_off(self._lake, job, at_provider.refused)
         open_requests = {row["request_id"]: row for row in requests_of(self._lake, job.job_id)}
-        if at_provider.refused is not None:
+        if at_provider.refused is not None and not at_provider.is_for_now:
             self._end({**row, "state": "refused", "message": at_provider.refused} for row in open_requests.values())
             return advance(self._lake, job, state="collected", failed=len(open_requests), message=at_provider.refused)
         *_, index = newest_index(self._lake)
@@ -297,6 +289,16 @@ class Jobs:
         self._land_chunk(job, [(open_requests.pop(name), failed[name]) for name in left], index)
         self._end({**row, "state": "expired"} for row in open_requests.values())
         return advance(self._lake, job, state="collected")
+
+    def _waits(self, job: Job) -> bool:
+        """Tell whether a job refused for now waits for others; alone it is too large, and split into smaller ones."""
+        if job.state == "cancelling":
+            return False
+        ours = (pl.col("model") == job.model, pl.col("job_id") != job.job_id, pl.col("state") == "submitted")
+        if job.requests == 1 or jobs(self._lake, *ours):
+            return True
+        self._most_requests[job.model] = job.requests // 2
+        return False
 
     def _land_chunk(self, job: Job, results: Sequence[tuple[dict[str, Any], Result]], index: LedgerIndex) -> None:
         landed = index.fetch([key_of(row) for row, _ in results], job.run_id)  # by a process that was killed here
@@ -346,9 +348,8 @@ class Jobs:
         ours = pl.col("run_id") == self._context.run_id
         held = pl.col("holder").str.starts_with(_HOLDER) & ((pl.col("outside_calls") > 0) | (pl.col("outside_usd") > 0))
         holders = self._lake.frame(RUN_RESERVATIONS).filter(ours, held).select("holder").collect()["holder"]
-        running = {
-            f"{_HOLDER}{job.job_id}" for job in jobs(self._lake, ours, pl.col("state").is_in([*AWAITED, "cancelling"]))
-        }
+        under_way = jobs(self._lake, ours, pl.col("state").is_in([*AWAITED, "cancelling"]))
+        running = {f"{_HOLDER}{job.job_id}" for job in under_way}
         for holder in sorted({*holders} - running):
             reserve(self._lake, self._context.run_id, holder, lambda _: Reservation(Amount(), Amount()))
 
@@ -383,10 +384,8 @@ def cancel_jobs(context: RunContext, run_id: str) -> list[Job]:
 
 def have_news(context: RunContext, run_id: str) -> bool:
     """Tell whether a job of a run has ended at its provider, or was not submitted yet."""
-    work = Jobs(context, frozenset())
-    return any(
-        work.has_news(job) for job in jobs(context.lake, pl.col("run_id") == run_id, pl.col("state").is_in(OPEN))
-    )
+    ours = jobs(context.lake, pl.col("run_id") == run_id, pl.col("state").is_in(OPEN))
+    return any(map(Jobs(context, frozenset()).has_news, ours))
 
 
 def _given_up(conversation: Conversation, failure: Failure) -> Conversation:

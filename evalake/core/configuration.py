@@ -30,6 +30,7 @@ from evalake.core.redaction import has_password
 
 DEFAULT_LAKE = "./lake"
 VIEWER_PORT = 8601  # of `evalake view`
+VIEWER_URL = "EVALAKE_VIEWER_URL"  # where `evalake view` or `evalake serve` answers
 VARIABLE = "EVALAKE_LAKE"
 
 

@@ -11,6 +11,7 @@ cannot create Anthropic's, and OpenAI's client repeats a submission whose answer
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -35,6 +36,7 @@ _CLIENT_ERRORS, _SERVER_ERRORS = 400, 500
 _MAY_PASS = frozenset({408, 409, 425, 429})
 _GONE = frozenset({404, 410})
 _LATE = frozenset({"batch_expired", "batch_cancelled"})
+_FOR_NOW = re.compile("enqueued|token_limit_exceeded|rate_limit|too_many_requests", re.IGNORECASE)
 _CHAT = "/chat/completions"
 JOB = "evalake_job"  # names our job in the metadata of the provider's
 
@@ -62,6 +64,7 @@ class ProviderJob:
     expires_at: datetime | None = None
     refused: str | None = None  # why the provider refused the whole job
     files: tuple[str, ...] = ()  # of results
+    is_for_now: bool = False  # the provider refuses while it has so much to do, and may take the job later
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +140,8 @@ class BatchService:
 
     def find(self, job_id: str, since: datetime, requests: int) -> ProviderJob | None:
         """Find a job that was submitted after `since`; None where there is none. Raises BatchError where unsure."""
-        for job in self._since(since):
-            if self._name(job) == job_id:
-                return self._job(job)
-        return None
+        ours = (self._job(job) for job in self._since(since) if self._name(job) == job_id)
+        return min(ours, key=lambda job: job.refused is not None, default=None)  # one refused for now was repeated
 
     def look(self, provider_id: str) -> ProviderJob:
         """Look how far a job is."""
@@ -197,6 +198,8 @@ class BatchService:
         shape = self.shape
         state, failed = str(job.get(shape.state)), sum(int(_at(job, name) or 0) for name in shape.failed)
         files = tuple(str(job[name]) for name in shape.files if job.get(name))
+        is_refused = state.lower() == "failed" and (shape.fails_whole or not files)
+        refused = _reason(_at(job, shape.errors)) if is_refused else None
         return ProviderJob(
             str(job["id"]),
             state.lower(),
@@ -204,8 +207,9 @@ class BatchService:
             int(_at(job, shape.done) or 0),
             failed,
             time_of(job.get("expires_at")),
-            _reason(_at(job, shape.errors)) if state.lower() == "failed" and (shape.fails_whole or not files) else None,
+            refused,
             files,
+            refused is not None and _FOR_NOW.search(refused) is not None,
         )
 
     def _since(self, since: datetime) -> Iterator[Mapping[str, Any]]:
@@ -313,4 +317,5 @@ def _at(job: Any, path: str) -> Any:
 
 def _reason(errors: Any) -> str:
     """Say why a provider refused a whole job."""
-    return excerpt("; ".join(str(error.get("message")) for error in errors or []) or "no reason given")
+    told = (": ".join(str(error[name]) for name in ("code", "message") if error.get(name)) for error in errors or [])
+    return excerpt("; ".join(told) or "no reason given")

@@ -24,7 +24,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from evalake.core.configuration import VIEWER_PORT
+from evalake.core.configuration import VIEWER_PORT, VIEWER_URL
 from evalake.core.errors import UsageError
 from evalake.core.files import make_folder, write_file
 from evalake.reports.axes import Drawing
@@ -119,9 +119,6 @@ def _write(name: str, data: Mapping[str, Any], folder: Path, page: str) -> Path:
 
 
 # Where the viewer shows what a report tells: `evalake view` on this machine, unless another address is named.
-
-
-VIEWER_URL = "EVALAKE_VIEWER_URL"  # where `evalake view` or `evalake serve` answers
 
 
 def viewer_address() -> str:

@@ -22,12 +22,12 @@ from prefect.types.names import MAX_ASSET_KEY_LENGTH
 
 from evalake.contracts.contract import Contract
 from evalake.contracts.tables import RUNS
-from evalake.core.configuration import Configuration
+from evalake.core.configuration import VIEWER_URL, Configuration
 from evalake.core.errors import UsageError
 from evalake.core.files import place_in
 from evalake.core.redaction import redact
 from evalake.reports.coverage import Coverage, as_table
-from evalake.reports.page import VIEWER_URL, run_address
+from evalake.reports.page import run_address
 from evalake.reports.report import Value
 from evalake.reports.tables import measured
 from evalake.reports.wording import UNKNOWN, UNRELIABLE, dollars, markdown_text

@@ -19,6 +19,7 @@ from tests.servers.model_answers import anthropic_message
 
 Body = Mapping[str, Any]
 FORMS = {"anthropic": "/messages/", "mistral": "/batch/jobs", "xai": "/xai/"}  # and a part of their addresses
+FULL = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached for guard. Limit: 90,000 tokens."}
 CREATED = 4_000_000_000  # seconds since 1970: no job is older than the search for it
 
 
@@ -28,7 +29,7 @@ class Job:
 
     lines: list[dict[str, Any]]
     metadata: Body = field(default_factory=dict)
-    state: str = "open"  # then: ended, cancelled
+    state: str = "open"  # then: ended, cancelled; or failed at once
     results: list[dict[str, Any]] = field(default_factory=list)
     failed: int = 0
 
@@ -44,6 +45,7 @@ class BatchJobs:
         self.operations: list[str] = []
         self.held = False
         self.refuses: str | None = None  # why every job ends as refused
+        self.most: int | None = None  # requests of open jobs; one beyond that fails, as OpenAI's queued tokens do
         self.expires: set[str] = set()
         self.fails: set[str] = set()
         self.drops: set[str] = set()
@@ -80,7 +82,9 @@ class BatchJobs:
                 for line in self.files[asked.get("input_file_id") or asked["input_files"][0]][1].split(b"\n")
             ]
             kept = {**(asked.get("metadata") or {}), "name": asked.get("name"), "model": asked.get("model")}
-            self.jobs[name := f"batch_{len(self.operations)}"] = Job(lines, kept)
+            queued = len(lines) + sum(len(job.lines) for job in self.jobs.values() if job.state == "open")
+            is_taken = self.most is None or queued <= self.most
+            self.jobs[name := f"batch_{len(self.operations)}"] = Job(lines, kept, "open" if is_taken else "failed")
             return self._shown(name, form)
         if not named:
             for name in () if self.held else self.jobs:
@@ -132,7 +136,7 @@ class BatchJobs:
             made = {"anthropic": _anthropic_result, "xai": _xai_result}.get(form, _openai_result)
             told = made(line["custom_id"], None if late or broken else json.loads(self._answer(body)), late=late)
             job.results = [made(line["custom_id"], None, late=False), told, told, *job.results]
-        if form in ("openai", "mistral"):
+        if form in ("openai", "mistral") and job.results:
             self.files[f"out-{name}"] = name, b"\n".join(json.dumps(line).encode() for line in job.results)
 
     def _shown(self, name: str, form: str) -> dict[str, Any]:
@@ -171,7 +175,7 @@ class BatchJobs:
             "expires_at": CREATED,
             "request_counts": {"total": total, "completed": done, "failed": job.failed},
             "output_file_id": out,
-            "errors": {"data": [{"message": self.refuses}]} if state == "failed" else None,
+            "errors": {"data": [{"message": self.refuses} if self.refuses else FULL]} if state == "failed" else None,
         }
 
 

@@ -13,10 +13,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from evalake.core.configuration import whole_address
+from evalake.core.configuration import VIEWER_URL, whole_address
 from evalake.core.errors import EvalakeError
 from evalake.core.files import STATE, is_ours, lake_folder, make_private, open_private
-from evalake.reports.page import VIEWER_URL
 
 ADDRESS, PASSWORD = "PREFECT_API_URL", "PREFECT_API_AUTH_STRING"
 # A worker whose server is busy (SQLite's lock) asks again after 2, 4, 8 … 256 seconds. With Prefect's own five times it

@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from evalake.core.configuration import VIEWER_URL
 from evalake.core.errors import EvalakeError
 from evalake.core.prefect_settings import PROFILES
 from evalake.core.redaction import on_one_line
-from evalake.reports.page import VIEWER_URL
 from evalake.server.local.background import ADDRESS, PASSWORD, PATIENCE, Background, held, tell
 from evalake.server.local.deployment import pools_of
 from evalake.server.processes import Supervised, address_of, listen

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from evalake.reports.page import VIEWER_URL, item_address
+from evalake.core.configuration import VIEWER_URL
+from evalake.reports.page import item_address
 from evalake.server.pages import addresses
 from tests.integration.server.services import Service
 

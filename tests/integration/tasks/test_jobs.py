@@ -186,6 +186,20 @@ def test_cancelled_jobs_answer_nothing_more_and_a_refused_one_says_why(work: Wor
     assert (sorted(work.states()), work.server.requests()) == (["closed", "closed"], [])
 
 
+def test_a_job_that_finds_the_providers_queue_full_is_submitted_later(work: Work) -> None:
+    jobs = work.server.batches
+    jobs.most, jobs.held = 1, True
+    assert work.attempt()[0].waiting == 3, "the job is alone and too large"
+    assert work.attempt()[0].waiting == 3, "one request is queued, and the others wait for it"
+    said = str(work.attempt()[0].message)
+    assert "waiting: 3 items for 3 batch jobs" in said
+    assert "is submitted later: token_limit_exceeded: Enqueued token limit reached" in said
+    jobs.held = False
+    ended = [outcome for _ in range(6) for outcome in texts(work.attempt()[1])]
+    assert (ended[-3:], sorted(jobs.paid.values()), work.server.requests()) == (["ok"] * 3, [1] * 3, [])
+    assert (set(work.states()), jobs.files) == ({"closed"}, {})
+
+
 def test_a_provider_without_jobs_is_refused_in_a_sentence(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEEPSEEK_API_KEY", "key-of-the-test")
     with pytest.raises(ProviderError, match=r"evalake reaches no batch jobs of deepseek, .*: leave --batch out, or"):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from evalake.reports.page import VIEWER_URL, items_address
+from evalake.core.configuration import VIEWER_URL
+from evalake.reports.page import items_address
 
 
 def test_filters_that_choose_nothing_are_left_out_and_names_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:

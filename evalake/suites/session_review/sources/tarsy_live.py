@@ -10,10 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, urlsplit
-
-import httpx
 
 from evalake.core.errors import SourceError
 from evalake.core.files import LARGEST_FILE
@@ -22,6 +20,9 @@ from evalake.suites.session_review.session import Session
 from evalake.suites.session_review.sources.generic import RefusedError, decoded, mapping, microseconds, objects, text
 from evalake.suites.session_review.sources.generic import status as over
 from evalake.suites.session_review.sources.tarsy_trace import Bodies, read_bodies
+
+if TYPE_CHECKING:
+    import httpx
 
 TOKEN_VARIABLE = "TARSY_API_TOKEN"
 PATH = "/api/v1"
@@ -121,6 +122,8 @@ def _time(value: Any) -> datetime | None:
 @contextmanager
 def open_api(url: str) -> Iterator["Api"]:
     """Open the API at a URL, with the token of TARSY_API_TOKEN. Raises SourceError where it does not answer as one."""
+    import httpx
+
     require_api(url)
     token = os.environ.get(TOKEN_VARIABLE)
     headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
@@ -152,7 +155,7 @@ def api_name(url: str) -> str:
 class Api:
     """TARSy's API; each answer is read up to a limit, and no answer sends elsewhere."""
 
-    client: httpx.Client
+    client: "httpx.Client"
 
     def listed(self, since: str | None) -> Iterator[Body]:
         """Yield sessions as TARSy lists them, page by page."""
@@ -186,6 +189,8 @@ class Api:
 
     def _get(self, path: str, **asked: Any) -> Any:
         """Get the JSON at a path. Raises RefusedError for an answer without it, SourceError where nothing answers."""
+        import httpx
+
         try:
             with self.client.stream("GET", path, params=asked or None) as answer:
                 _require_answer(answer, self.client.base_url)
@@ -203,7 +208,7 @@ class Api:
         return found
 
 
-def _require_answer(answer: httpx.Response, base: httpx.URL) -> None:
+def _require_answer(answer: "httpx.Response", base: "httpx.URL") -> None:
     if answer.status_code in (401, 403):
         why = f"set {TOKEN_VARIABLE} to a bearer token that it takes"
         raise SourceError(f"{base} refuses to be read (HTTP {answer.status_code}): {why}")
