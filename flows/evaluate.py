@@ -2,6 +2,7 @@
 
 from asyncio import CancelledError
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any, cast
@@ -53,7 +54,7 @@ from evalake.tasks.runtime.form import (
     takes_request,
 )
 from evalake.tasks.runtime.logs import observed
-from evalake.tasks.runtime.orders import continued, in_turn
+from evalake.tasks.runtime.orders import continued, in_turn, warn_of_other_machines
 from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection, return_memory
 from evalake.tasks.runtime.runner import task_runner
 from evalake.tasks.runtime.runs import Run
@@ -109,7 +110,9 @@ def evaluate(request: RunRequest) -> str | State[Any]:
     flow_run_id = str(flow_run.id)
     with observed(f"evaluate {request.suite}", flow_run_id, run_id_of(flow_run_id), request.suite):
         plan = plan_task.with_options(task_run_name=f"plan {request.suite}")(request)
-        with in_turn(plan.lake, plan.suite.name, plan.parameters, run_id_of(flow_run_id)):
+        order = plan.lake, plan.suite.name, plan.parameters, run_id_of(flow_run_id)
+        warn_of_other_machines(*order)
+        with in_turn(*order) if plan.batched else nullcontext():
             return _evaluate(plan, day_of_run(request.day))
 
 

@@ -9,8 +9,7 @@ import threading
 from collections.abc import Iterable
 from functools import cache
 
-from evalake.core.errors import LakeError
-from evalake.core.files import STATE, is_ours, lake_folder, make_private, open_private
+from evalake.core.files import open_state
 from evalake.core.hashing import content_hash
 
 Call = tuple[str, int, str]
@@ -23,11 +22,7 @@ class Claims:
     """The claims of this process on the calls of one lake."""
 
     def __init__(self, address: str) -> None:
-        folder = lake_folder(address)
-        if not is_ours(folder):
-            raise LakeError(f"{folder} or the folder above it is another user's: name another place by {STATE}")
-        make_private(folder)
-        with open_private(folder / "claims", os.O_RDWR | os.O_CREAT) as file:
+        with open_state(address, "claims") as file:
             # It stays open, because closing any descriptor of the file would end all locks of the process
             self._file = os.dup(file.fileno())
         self._held: set[int] = set()

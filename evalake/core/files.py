@@ -299,6 +299,21 @@ def open_private(file: Path, flags: int) -> IO[str]:
     return opened
 
 
+def open_state(address: str, name: str) -> IO[str]:
+    """Open a file of the user's state of one lake for reading and writing; creates it where it is missing.
+
+    Raises LakeError where another user has made its folder, or it cannot be written.
+    """
+    file = lake_folder(address) / name
+    if not is_ours(file.parent):
+        raise LakeError(f"{file.parent} or the folder above it is another user's: name another place by {STATE}")
+    try:
+        make_private(file.parent)
+        return open_private(file, os.O_RDWR | os.O_CREAT)
+    except (OSError, RuntimeError) as error:
+        raise LakeError(f"{file} cannot be written: name a place for it by {STATE} ({error})") from error
+
+
 _REAL_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

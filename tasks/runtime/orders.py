@@ -1,13 +1,12 @@
-"""What a run asks for: which run of the same order is continued, and that no two of one order ask at once.
+"""What a run asks for: which run of the same order is continued, and that nothing is asked twice at once.
 
-An order is a suite with the options that decide what models are asked. Two runs of one order at once would both find no
-reply in the ledger, and both pay for it. Runs of different orders may ask the same calls: of these, one asks a call.
+An order is a suite with the options that decide what models are asked. Two runs that ask the same at once would both
+find no reply in the ledger, and both pay for it. So one claims a call, and of two orders with batch jobs one waits.
 """
 
 import asyncio
 import fcntl
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,8 +15,7 @@ from typing import IO, Any
 import polars as pl
 
 from evalake.contracts.tables import BATCH_JOBS, CALLS, RUN_ATTEMPTS, RUNS
-from evalake.core.errors import LakeError
-from evalake.core.files import STATE, is_ours, lake_folder, make_private, open_private
+from evalake.core.files import open_state
 from evalake.core.hashing import content_hash
 from evalake.models.client import Client
 from evalake.request import OPTIONS
@@ -43,9 +41,11 @@ def order_of(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 def in_turn(lake: Lake, suite: str, parameters: Mapping[str, Any], run_id: str) -> Iterator[None]:
     """Wait for this user's other run of the same order on this machine; another one waits during the block.
 
-    A newer attempt of the same run does not wait: it overtakes (`attempts.py`). A process that dies gives way at once.
+    It is for runs with batch jobs, whose requests no claim holds. A newer attempt of the same run does not wait: it
+    overtakes (`attempts.py`). A process that dies gives way at once.
     """
-    with _file_of(lake, suite, parameters) as file:
+    name = f"order-{content_hash([suite, order_of(parameters)])[:32]}"
+    with open_state(lake.address, name) as file:
         told = ""
         while (other := _take(file, run_id)) and other != run_id:
             if other != told:
@@ -55,30 +55,20 @@ def in_turn(lake: Lake, suite: str, parameters: Mapping[str, Any], run_id: str) 
                     f"twice; `evalake watch {other}` shows it"
                 )
             time.sleep(LOOK_SECONDS)
-        if "://" in lake.address and (other := _elsewhere(lake, suite, parameters, run_id)):
-            tell(
-                f"run {other} of the same order is under way on another machine, or was killed in the last five "
-                f"minutes: what both ask at once is paid twice, so end one of two; `evalake watch {other}` shows it"
-            )
         yield
 
 
-def _elsewhere(lake: Lake, suite: str, parameters: Mapping[str, Any], run_id: str) -> str | None:
-    """Find another run of the same order that is under way by its row."""
+def warn_of_other_machines(lake: Lake, suite: str, parameters: Mapping[str, Any], run_id: str) -> None:
+    """Warn of another run of the same order in a lake that machines share: they cannot see each other's calls."""
+    if "://" not in lake.address:
+        return
     ours = with_lost(lake.frame(RUNS)).filter(pl.col("suite") == suite, pl.col("state") == "running")
     for other, known in ours.select("run_id", "parameters").collect().iter_rows():
         if other != run_id and order_of(json.loads(known)) == order_of(parameters):
-            return str(other)
-    return None
-
-
-def _file_of(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> IO[str]:
-    """Open the file whose lock is held by the run of an order that is under way, and which names that run."""
-    folder = lake_folder(lake.address) / "orders"
-    if not is_ours(folder):
-        raise LakeError(f"{folder} or the folder above it is another user's: name another place by {STATE}")
-    make_private(folder)
-    return open_private(folder / content_hash([suite, order_of(parameters)])[:32], os.O_RDWR | os.O_CREAT)
+            tell(
+                f"run {other} of the same order is under way, or was killed in the last five minutes: where it runs on "
+                f"another machine, what both ask at once is paid twice; `evalake watch {other}` shows it"
+            )
 
 
 def _take(file: IO[str], run_id: str) -> str | None:
