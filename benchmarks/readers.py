@@ -14,11 +14,11 @@ import polars as pl
 from benchmarks.items import viewer
 from benchmarks.measure import Measure, report, say
 from benchmarks.place import folder
-from evalake.contracts.engines.arrow import conform
+from evalake.contracts.engines.arrow import conform, polars_schema
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUNS, SNAPSHOTS
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
-from evalake.storage.snapshots import Snapshot, metric_rows
+from evalake.storage.snapshots import BOUNDS, Snapshot, metric_rows
 from evalake.suites.command_guard.suite import SUITE
 from tests.integration.storage.rows import run
 
@@ -29,11 +29,8 @@ CLIENTS = 200
 SECONDS = 30
 PAUSE = 4.0  # seconds of a reader between two pages, at most
 BEAT = 5.0  # seconds between heartbeats of the run that goes on
-VALUE = {"judge": None, "slice": "all", "slice_value": "", "tier": None, "n": 1, "units": 1, "n_eff": 1.0} | {
-    **dict.fromkeys(("se", "ci_low", "ci_high")),
-    "reliable": False,
-}
-TYPES = {"judge": pl.String, "tier": pl.Int64, **dict.fromkeys(("se", "ci_low", "ci_high"), pl.Float64)}
+KNOWN = {"slice": "all", "slice_value": "", "n": 1, "units": 1, "n_eff": 1.0, "reliable": False}
+VALUE = dict.fromkeys(METRIC_SNAPSHOTS.column) | KNOWN
 WORDS = dict.fromkeys(("without_verdict_kinds", "missing_kinds", "left_out", "refused"), "{}")
 COUNTS = {"source_rows": 10, "asked": 10, "answered": 10, "without_verdict": 0, "missing": 0}
 READS = {
@@ -93,8 +90,9 @@ def fill(lake: Lake, numbers: range, state: str = "completed") -> None:
         measured = [
             {**VALUE, "model": model, "metric": name, "value": chance.random()} for name in SUITE.metrics.headline
         ]
-        frame = metric_rows(snapshot.id, SUITE.name, pl.DataFrame(measured, schema_overrides=TYPES))
-        values.append(frame.with_columns(run_id=pl.lit(run_id), measured_at=pl.lit(began)))
+        frame = metric_rows(snapshot.id, SUITE.name, pl.DataFrame(measured, schema=polars_schema(METRIC_SNAPSHOTS)))
+        when = pl.lit(run_id).alias("run_id"), pl.lit(began).alias("measured_at")
+        values.append(frame.with_columns(*when, *(pl.lit(None, pl.Float64).alias(name) for name in BOUNDS)))
     for contract, rows in ((RUNS, runs), (RUN_COVERAGE, coverage), (SNAPSHOTS, snapshots)):
         land(lake, contract, conform(rows, contract))
     land(lake, METRIC_SNAPSHOTS, conform(pl.concat(values), METRIC_SNAPSHOTS))
