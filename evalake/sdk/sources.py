@@ -22,6 +22,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -171,8 +172,11 @@ def unknown_kind(source: str) -> SourceError:
     return SourceError(f"the dataset source {source!r} is of no known kind: tables are {TABLES}")
 
 
-def read_mapping(text: str, fields: Collection[str]) -> ColumnMapping:
-    """Read the mapping after the `?` of a source. Raises SourceError for a malformed one or unknown fields."""
+def read_mapping(text: str, fields: Collection[str], also: Mapping[str, str] = MappingProxyType({})) -> ColumnMapping:
+    """Read the mapping after the `?` of a source; `also` gives fields further names.
+
+    Raises SourceError for a malformed one or unknown fields.
+    """
     columns = {name: name for name in fields}
     values: dict[str, dict[str, str | None]] = {}
     try:
@@ -182,8 +186,10 @@ def read_mapping(text: str, fields: Collection[str]) -> ColumnMapping:
     declared: set[str] = set()
     for key, value in pairs:
         name, dot, meaning = key.partition(".")
+        name = name if name in columns else also.get(name, name)
         if name not in columns:
-            raise SourceError(f"the column mapping names the unknown field {name!r}; fields are {', '.join(fields)}")
+            known = ", ".join(dict.fromkeys((*fields, *also)))
+            raise SourceError(f"the column mapping names the unknown field {name!r}; fields are {known}")
         if dot and values.setdefault(name, {}).setdefault(value, meaning or None) != (meaning or None):
             raise SourceError(f"the column mapping gives {name}'s value {value!r} two meanings")
         if not dot and (name in declared or not value):

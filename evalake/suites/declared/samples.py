@@ -44,7 +44,7 @@ class Samples:
         path, mapping = find_table(self.place(source))
         builder = DatasetBuilder(as_payload(path.stem))
         named = [self.column(field) for field in FIELDS]
-        columns = read_mapping(mapping, list(dict.fromkeys(named)))
+        columns = read_mapping(mapping, list(dict.fromkeys(named)), self.file.columns)
         needed = [column for field, column in self.file.columns.items() if field in FIELDS]
         for record in builder.records(path, columns, needed):
             fields = {field: columns.field(record, self.column(field)) for field in FIELDS}

@@ -247,6 +247,8 @@ def _value(snapshot_id: str, model: str, value: float) -> dict[str, Any]:
         "snapshot_id": snapshot_id,
         "run_id": None,
         "measured_at": None,
+        "bound_low": None,
+        "bound_high": None,
         "row_key": content_hash([model, "balanced_accuracy"]),
         "suite": "command_guard",
         "model": model,

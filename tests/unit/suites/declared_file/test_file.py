@@ -144,6 +144,14 @@ def test_all_columns_reach_the_prompt_and_an_empty_cell_is_nothing(folder: Path)
     assert not suite.is_judged
 
 
+@pytest.mark.parametrize("mapping", ["target=reply", "answer=reply"])
+def test_a_mapping_names_a_field_by_its_name_or_by_the_column_of_the_file(folder: Path, mapping: str) -> None:
+    other = folder / "other.csv"
+    other.write_text(ROWS.replace("answer", "reply"))
+    dataset = load(folder / "suite.toml").data.read(f"{other}?{mapping}")
+    assert [sample.target for sample in dataset.samples] == ['"Paris"', '"Rome"']
+
+
 def test_a_sample_that_no_prompt_can_be_written_about_is_left_out_and_counted(folder: Path) -> None:
     (folder / "quiz.jsonl").write_text(
         '{"question": "?", "answer": "1", "hint": ""}\n{"question": "?", "answer": "2"}\n'
