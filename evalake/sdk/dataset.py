@@ -75,12 +75,26 @@ class DatasetBuilder:
     def add(self, sample: Sample) -> None:
         """Add a sample."""
         self.ids.add(sample.sample_id)
-        _ = sample.sample_hash  # computed once, and kept with it
+        self.ids.add(_whole(sample))
         self.samples.append(sample)
+
+    def add_new(self, sample: Sample, record: Record) -> None:
+        """Add the sample of a record, unless an equal one is there, or another one with its id."""
+        if sample.sample_id not in self.ids:
+            self.add(sample)
+        elif _whole(sample) in self.ids:
+            self.skip(record.where, DUPLICATE)
+        else:
+            self.skip(record.where, REPEATED_ID, record.raw)
 
     def result(self) -> Dataset:
         """Build the dataset from what was collected so far."""
         return Dataset(self.dataset, spooled(self.samples), tuple(self.skipped), tuple(self.notes))
+
+
+def _whole(sample: Sample) -> str:
+    """Name a sample with all that it holds, beside the names of samples."""
+    return f"\0{sample.sample_hash}"
 
 
 def read_whole(source: str, read: Callable[[], Dataset], wanted: str, *, may_be_empty: bool = False) -> Dataset:
@@ -205,8 +219,7 @@ class SampleTable:
         texts = {name: sources.as_text(columns.field(record, column)) or None for name, column in names.items()}
         digest = hashlib.sha256((texts["input"] or "").encode("utf-8", "replace")).hexdigest()
         sample_id = texts["sample_id"] or digest[:16]
-        reason = self._flaw(texts, names) or (REPEATED_ID if sample_id in builder.ids else None)
-        if reason is not None:
+        if (reason := self._flaw(texts, names)) is not None:
             builder.skip(record.where, reason, record.raw)
             return
         target = columns.field(record, names["target"])
@@ -214,7 +227,7 @@ class SampleTable:
             "sample_id": sample_id,
             "target": None if target is None else json.dumps(target, ensure_ascii=False, default=str),
         }
-        builder.add(Sample(self.suite, builder.dataset, **given))
+        builder.add_new(Sample(self.suite, builder.dataset, **given), record)
 
     def _flaw(self, texts: Mapping[str, str | None], names: Mapping[str, str]) -> str | None:
         """Say why a record cannot be a sample; None where it can."""

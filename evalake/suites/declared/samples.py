@@ -9,7 +9,7 @@ from typing import Any
 
 from evalake.core.errors import SourceError
 from evalake.sdk import Dataset, Sample
-from evalake.sdk.dataset import NOT_TEXT, REPEATED_ID, STARTER, DatasetBuilder, read_whole
+from evalake.sdk.dataset import NOT_TEXT, STARTER, DatasetBuilder, read_whole
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.sample import Record
 from evalake.sdk.sources import as_json, as_payload, as_text, find_table, is_storable, read_mapping
@@ -73,14 +73,13 @@ class Samples:
         texts = {name: as_text(fields[name]) or None for name in FIELDS if name not in ("input", "target")}
         sample_id = texts["sample_id"] or hashlib.sha256(packed.encode("utf-8", "replace")).hexdigest()[:16]
         reason = self._flaw(text, others, fields["target"], [packed, target, *texts.values()])
-        reason = reason or (REPEATED_ID if sample_id in builder.ids else None)
         given: dict[str, Any] = texts | {"sample_id": sample_id}
         sample = Sample(self.file.called, builder.dataset, input=packed, target=target, **given)
         reason = reason or self.flaw(row_of(sample, self.file))
         if reason is not None:
             builder.skip(record.where, reason, record.raw)
             return
-        builder.add(sample)
+        builder.add_new(sample, record)
 
     def _flaw(self, text: str, others: Mapping[str, Any], target: Any, kept: list[str | None]) -> str | None:
         if "input" in self.file.columns and not text.strip():

@@ -38,12 +38,15 @@ def test_what_lacks_something_or_cannot_be_stored_is_left_out_with_the_reason(tm
         ({"question": "?", "answer": None}, "no answer"),
         ({"question": "a\x00", "answer": 4}, "not storable text (invalid Unicode or NUL)"),
         ({**good, "sample_id": "s1"}, None),
-        ({**good, "sample_id": "s1"}, "sample_id already taken"),
+        ({**good, "sample_id": "s1"}, "duplicate"),
+        ({**good, "sample_id": "s1", "answer": 5}, "sample_id already taken"),
+        (good, "duplicate"),
         (["?"], "not a JSON object"),
     ]
     dataset = QUIZ(written(tmp_path, good, *(row for row, _ in flaws)))
     assert [left.reason for left in dataset.skipped] == [reason for _, reason in flaws if reason]
     assert len(dataset.samples) == 2
+    assert [left.reason for left in dataset.skipped if left.payload is None] == ["duplicate"] * 2, "refused is the rest"
 
 
 def test_columns_of_other_names_are_mapped_by_the_source(tmp_path: Path) -> None:
