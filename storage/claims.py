@@ -1,11 +1,13 @@
 """Claims on calls: of a user's processes on a machine, one at a time asks a call, so that none is paid twice.
 
-A claim is a lock on one byte of a file, at a hash of the call's key. It ends with its process at the latest.
+A claim is a lock on one byte of a file, at a hash of the call's key. It ends with its process at the latest. The file's
+time says when a claim was last taken or ended: a process that stands still is not waited for without end.
 """
 
 import fcntl
 import os
 import threading
+import time
 from collections.abc import Iterable
 from functools import cache
 
@@ -36,6 +38,7 @@ class Claims:
             if place in self._held or not self._is_free(place):
                 return False
             self._held.add(place)
+            os.utime(self._file)
             return True
 
     def release(self, calls: Iterable[Call]) -> None:
@@ -44,6 +47,11 @@ class Claims:
             for place in self._held.intersection(map(_place, calls)):
                 self._held.remove(place)
                 fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
+            os.utime(self._file)
+
+    def quiet_seconds(self) -> float:
+        """Tell for how long no process has taken or ended a claim."""
+        return time.time() - os.fstat(self._file).st_mtime
 
     def are_shared(self) -> bool:
         """Tell whether another process asks calls of this lake, too."""

@@ -166,7 +166,8 @@ def call(
     asked: dict[Key, asyncio.Future[Exchange | None]] = {}
 
     async def answer(request: Request, key: Key) -> Exchange | None:
-        waited = await claim(writer.claims, key, client)
+        limits = context.configuration.limits(request.model.partition("/")[0])
+        waited = await claim(writer.claims, key, client, limits.timeout_seconds)
         is_put = False
         try:
             if waited or writer.claims.are_shared():  # another process may have asked since the last look

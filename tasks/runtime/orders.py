@@ -105,13 +105,14 @@ def continued(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> tuple[st
     return None
 
 
-async def claim(claims: Claims, key: Key, client: Client) -> bool:
+async def claim(claims: Claims, key: Key, client: Client, patience_seconds: float) -> bool:
     """Claim a call once no other process asks it, and tell whether that took a wait.
 
-    Raises CallsEndedError where the client's calls have ended meanwhile.
+    After a wait in which no process took or ended a claim, for `patience_seconds`, the call is asked all the same: the
+    process that has claimed it stands still. Raises CallsEndedError where the client's calls have ended meanwhile.
     """
     waited = False
-    while not claims.take(key):
+    while not claims.take(key) and not (waited and claims.quiet_seconds() > patience_seconds):
         waited = True
         client.require_going_on()
         await asyncio.sleep(LOOK_SECONDS)

@@ -24,7 +24,8 @@ def process_of(stack: PrefectStack, flow_run: str) -> Process:
 def test_an_older_process_that_stood_still_asks_nothing_that_the_newer_one_was_answered(
     stack: PrefectStack, work: Workplace
 ) -> None:
-    work.configure(batch_size=20, limits=LIMITS)
+    # The newer process waits as long as an answer may take for what the older one has claimed.
+    work.configure(batch_size=20, limits=LIMITS.replace("timeout_seconds = 60", "timeout_seconds = 10"))
     # Twenty seconds for all of them, in which the second process comes.
     work.server.rule(reply='{"action": "BLOCK"}', latency=0.8)
     with stack.pool(DEPLOYMENT):

@@ -100,7 +100,7 @@ def test_every_automation_is_there_once_and_addresses_and_keys_are_kept_as_secre
     assert {block["name"] for block in blocks} == {"evalake-webhook", "evalake-slack", "evalake-mail"}
     assert not [secret for secret in SECRETS if secret in json.dumps(blocks) + watched.printed]
     telling = sum("body" in each for each in declared)
-    assert f"ok       notifications   {telling} automations tell" in watched.printed
+    assert f"ok       notifications   {telling} automations notify of failures" in watched.printed
 
 
 def test_a_run_that_fails_is_told_with_its_reason_to_webhook_slack_and_mail(watched: WatchedStack) -> None:

@@ -55,12 +55,20 @@ def test_fields_that_begin_with_expected_are_ignored(tmp_path: Path) -> None:
     assert evalake_here("import", "one.jsonl", "--suite", "command_guard", "--json", folder=tmp_path).returncode == 0
 
 
-@pytest.mark.parametrize("content", [b"", b"\n\n", b"\xff\xfe\x00", b"\xef\xbb\xbf"])
-def test_a_file_without_a_good_line_is_refused(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty: there is no result in it"),
+        (b"\n\n", "is empty: there is no result in it"),
+        (b"\xff\xfe\x00", "holds no recorded result"),
+        (b"\xef\xbb\xbf", "holds no recorded result"),
+    ],
+)
+def test_a_file_without_a_good_line_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "bad.jsonl").write_bytes(content)
     done = evalake_here("import", "bad.jsonl", "--suite", "command_guard", "--json", folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("evalake: bad.jsonl holds no recorded result")
+    assert done.stderr.startswith(f"evalake: bad.jsonl {said}")
     assert not (tmp_path / "lake").exists()
 
 

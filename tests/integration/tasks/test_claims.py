@@ -1,5 +1,6 @@
 """Runs that ask the same calls at once, each under an order of its own: every call is paid once."""
 
+import asyncio
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -8,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from evalake.core.configuration import Configuration, ModelOptions
+from evalake.models.client import Client
 from evalake.sdk import Item
 from evalake.storage.claims import Claims
 from evalake.storage.lake import Lake
-from evalake.storage.ledger import LedgerIndex
+from evalake.storage.ledger import Key, LedgerIndex
 from evalake.suites.registry import suite
 from evalake.tasks.converse import Conversation, call, replay_from_ledger
 from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.orders import claim
 from tests.servers.model_server import ModelServer
 
 CALLS = [("a" * 64, 0, "provider"), ("a" * 64, 1, "provider")]
@@ -60,6 +63,8 @@ def test_a_claim_of_another_process_ends_with_it(tmp_path: Path, monkeypatch: py
         assert other.stdout.readline() == b"True\n"
         assert claims.are_shared()
         assert [claims.take(each) for each in CALLS] == [False, True]
+        with Client(Configuration()) as client:  # one that stands still is not waited for without end
+            assert asyncio.run(claim(claims, Key(*CALLS[0]), client, patience_seconds=0.0))
         other.kill()
         other.wait()
     assert not claims.are_shared()
