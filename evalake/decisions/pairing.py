@@ -199,7 +199,7 @@ def common_metrics(
 ) -> tuple[Metric, ...]:
     """List the metrics that two suites have in common: right answers, and scores from 0 to 1.
 
-    Raises NotComparableError where there is none, UsageError for a name that is none of them.
+    Raises NotComparableError where they share none, UsageError for an unknown name.
     """
     has_category = all("category" in frame.columns for frame in frames)
     slices = ("all", "category") if names is not None and has_category else ("all",)

@@ -64,7 +64,7 @@ def sent_by_litellm(request: Request, route: Route) -> Asked:
 
     try:
         _wait_for(_answer_of, request, route, keep)
-    except Exception:
+    except Exception:  # LiteLLM refuses the answer above; without a request, its own error is told
         if not asked:
             raise
     return asked[0]

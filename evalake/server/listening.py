@@ -4,7 +4,7 @@ A connection is a stranger's until access control lets in a request on it. Stran
 connections, and each address at most half of theirs. Beyond that, their oldest connection makes room for a new one.
 So users always find room: they show their token with the first request.
 
-uvicorn has none of these limits: it counts all connections alike, and waits for ever for a client's headers.
+uvicorn has none of these limits. It counts all connections alike, and sets no deadline for a client's headers.
 """
 
 import asyncio

@@ -162,3 +162,12 @@ def test_a_run_that_fails_once_the_process_was_interrupted_failed_for_that(
     runs.save(lake, a_run("ended").ended("completed"))
     rows = dict(lake.frame(RUNS).select("run_id", "message").collect().iter_rows())
     assert rows == {"ended": None, "cut": "interrupted; a rerun asks only for what is missing"}
+
+
+def test_the_cost_of_a_running_run_is_unknown_until_its_first_calls_are_counted(tmp_path: Path) -> None:
+    lake, run = Lake(str(tmp_path)), Run("one", "toys", "run", {}, {}, ["m"], [], 5, 5, NOW)
+    known = []
+    for each in (run, replace(run, tally=Tally(calls_made=2, cost_usd=0.5)), run.ended("completed")):
+        runs.save(lake, each)
+        known.append(run_row(lake, "one")["cost_usd"])
+    assert known == [None, 0.5, 0.0]
