@@ -2,11 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import GATE_DECISIONS
 from evalake.core.errors import UsageError
+from evalake.core.hashing import content_hash
 from evalake.decisions.gate import BARE, Look, hold_gate
 from evalake.decisions.rules import Change, read_rule, require_within
+from evalake.decisions.sides import find_side
 from evalake.metrics.limits import range_of
 from evalake.metrics.power import Anytime
 from evalake.reports.gate import Gate
@@ -14,6 +19,7 @@ from evalake.reports.ranking import Verdict
 from evalake.sdk import Suite
 from evalake.sdk.sample import Options
 from evalake.storage.lake import Lake
+from evalake.storage.landing import Landed, land
 from evalake.storage.reservations import Ceiling, budget_state
 from evalake.tasks.runtime.runs import run_row
 
@@ -131,3 +137,33 @@ def _stopped(gate: Gate, run: dict[str, Any], size: int, most: int) -> str | Non
     if all(check.decision.verdict is not Verdict.UNDECIDED for check in gate.checks):
         return "every rule is decided"
     return "no sample is left" if size == most else None
+
+
+# The history of gates: each decision is kept, so that its page can show how it moved.
+
+NUMBERS = ("value", "difference", "ci_low", "ci_high", "units", "reason", "limit_low", "limit_high", "missing")
+
+
+def keep(lake: Lake, held: Gate) -> Landed:
+    """Land a gate's decisions; the same decision about the same snapshots lands once, with its first time.
+
+    Raises LakeError where the lake cannot be written to.
+    """
+    side = find_side(lake, held.run, None)
+    baseline = None if held.baseline is None else find_side(lake, held.baseline, None).snapshot["snapshot_id"]
+    rows = []
+    for check in held.checks:
+        row = {
+            "run_id": side.run["run_id"],
+            "snapshot_id": side.snapshot["snapshot_id"],
+            "suite": side.run["suite"],
+            "baseline": held.baseline,
+            "rule": check.rule,
+            "model": check.model,
+            "judge": check.judge,
+            "verdict": str(check.decision.verdict),
+            **{name: getattr(check, name) for name in NUMBERS},
+            "reliable": check.is_reliable,
+        }
+        rows.append({**row, "decision_id": content_hash([*row.values(), baseline]), "decided_at": datetime.now(UTC)})
+    return land(lake, GATE_DECISIONS, conform(rows, GATE_DECISIONS))

@@ -10,7 +10,7 @@ import pytest
 from evalake.core.errors import SourceError
 from evalake.suites.declared.formats import inspect_log, lm_eval, promptfoo
 from evalake.suites.declared.formats.detect import read_tool_results
-from evalake.suites.declared.formats.merge import RETRIED, merge
+from evalake.suites.declared.imported import RETRIED, merge
 from tests.unit.suites.formats.logs import (
     archive,
     header,
