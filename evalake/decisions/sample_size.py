@@ -1,4 +1,4 @@
-"""How many samples a decision takes: planned from the variance of earlier runs, or bought in rounds till it is clear."""
+"""How many samples a decision takes: planned from the variance of earlier runs, or bought in rounds."""
 
 import json
 import math
