@@ -58,7 +58,7 @@ def check(
 
 def _leave_data_docs(lake: str, checked: Sequence["CheckedTable"], out: Path) -> str | None:
     """Write the data docs and return their path; None where they cannot be written."""
-    from evalake.admin.data_docs import leave_data_docs
+    from evalake.admin.check import leave_data_docs
     from evalake.storage.lake import Lake
 
     try:

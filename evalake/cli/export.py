@@ -167,7 +167,7 @@ def _export_to_tool(
 ) -> dict[str, Any]:
     """Write a folder of files that another tool reads; returns what was written, by kind."""
     from evalake.admin.export_results import tool_results
-    from evalake.suites.declared.formats import every_eval_ever, inspect_out
+    from evalake.suites.declared.formats import written
 
     counts = {"logs": 0, "answers": 0, "left out": 0}
     make_folder(out)
@@ -175,12 +175,12 @@ def _export_to_tool(
         counts["logs"] += 1
         counts["answers"] += len(results.samples)
         if style is ResultsFormat.inspect:
-            place, document = out / f"{suite.name}_{number}", inspect_out.document(results)
+            place, document = out / f"{suite.name}_{number}", written.inspect_log(results)
         else:
-            place = out / every_eval_ever.place_of(results)
+            place = out / written.place_of(results)
             make_folder(place.parent)
             retrieved = f"{run['started_at'].timestamp():.0f}"
-            document, instances, left_out = every_eval_ever.documents(results, retrieved)
+            document, instances, left_out = written.documents(results, retrieved)
             counts["left out"] += left_out
             lines = "".join(f"{dumps(each, ensure_ascii=False)}\n" for each in instances)
             write_file(place.with_name(f"{place.name}_samples.jsonl"), lines)

@@ -51,7 +51,7 @@ def gate(
     """
     from evalake.cli import output as show
     from evalake.decisions.gate import hold_gate
-    from evalake.decisions.history import keep
+    from evalake.decisions.rules import keep
     from evalake.reports.gate import as_junit, as_markdown
     from evalake.storage.lake import Lake
 

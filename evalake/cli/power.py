@@ -8,7 +8,7 @@ from evalake.cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, Styl
 from evalake.cli.terminal import say
 
 if TYPE_CHECKING:
-    from evalake.decisions.power import Plan
+    from evalake.decisions.sample_size import Plan
 
 
 def power(
@@ -30,7 +30,7 @@ def power(
 ) -> None:
     """Plan samples and repeats from the variance in the lake's newest run of two models."""
     from evalake.cli import output as show
-    from evalake.decisions.power import plan
+    from evalake.decisions.sample_size import plan
     from evalake.storage.lake import Lake
 
     style = style_of(style, as_json=json)

@@ -13,7 +13,7 @@ from evalake.cli.terminal import say
 from evalake.request import RunRequest
 
 if TYPE_CHECKING:
-    from evalake.decisions.settle import Round
+    from evalake.decisions.sample_size import Round
 
 
 @takes("judges", "datasets", "configuration_file", "lake")
@@ -45,8 +45,8 @@ def settle(
 
     server = start_server()
 
-    from evalake.decisions.settle import require_settleable
-    from evalake.decisions.settle import settle as settle_rules
+    from evalake.decisions.sample_size import require_settleable
+    from evalake.decisions.sample_size import settle as settle_rules
     from evalake.storage.reservations import Ceiling
     from evalake.tasks.preflight import check
     from evalake.tasks.runtime.context import options_of
@@ -92,7 +92,7 @@ def _say(each: "Round", number: int, most: int) -> None:
 def _print(rounds: "list[Round]", most: int, *, as_json: bool) -> None:
     from evalake.cli import output as show
     from evalake.cli.gate import print_checks, rows_of
-    from evalake.decisions.settle import PROMISE
+    from evalake.decisions.sample_size import PROMISE
 
     last = rounds[-1]
     if as_json:

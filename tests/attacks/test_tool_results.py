@@ -10,8 +10,7 @@ import pytest
 
 from evalake.core.errors import EvalakeError
 from evalake.suites.declared.formats.detect import read_tool_results
-from evalake.suites.declared.formats.merge import merge
-from evalake.suites.declared.imported import recorded
+from evalake.suites.declared.imported import merge, recorded
 from tests.unit.suites.formats.logs import (
     header,
     lm_eval_line,

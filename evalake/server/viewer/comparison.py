@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evalake.core.errors import UsageError
 from evalake.decisions.compare import compare_sides
-from evalake.decisions.pairing import KEY, by_input, by_one_scorer
-from evalake.decisions.sides import NotComparableError, Side, find_sides
+from evalake.decisions.sides import KEY, NotComparableError, Side, by_input, by_one_scorer, find_sides
 from evalake.reports.compared import markdown_of
 from evalake.server.errors import NotFoundError, WrongQueryError
 from evalake.server.viewer.access import IndexesHere, LakeHere

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from evalake.admin.import_results import import_recorded
 from evalake.core.errors import UsageError
-from evalake.labels.review import LONGEST_TITLE, ReviewSheet, title
+from evalake.labels.grading import LONGEST_TITLE, ReviewSheet, title
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite
 from tests.unit.suites.solidity_audit.support import finding, judgement, line, target

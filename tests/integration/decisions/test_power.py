@@ -6,7 +6,7 @@ import pytest
 
 from evalake.admin.import_results import import_recorded
 from evalake.core.errors import UsageError
-from evalake.decisions.power import UnknownVarianceError, plan
+from evalake.decisions.sample_size import UnknownVarianceError, plan
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite
 from tests.integration.cli.command import recorded

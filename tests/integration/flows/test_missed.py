@@ -16,7 +16,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId
 from prefect.exceptions import ParameterTypeError
 
-from evalake.admin.missed import Missed
+from evalake.admin.maintain import Missed
 from evalake.flows.canary import canary
 from evalake.flows.missed import missed
 from evalake.flows.snapshot import snapshot

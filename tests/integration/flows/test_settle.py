@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from evalake.contracts.tables import RUNS
-from evalake.decisions.settle import Round, settle
+from evalake.decisions.sample_size import Round, settle
 from evalake.reports.ranking import Verdict
 from evalake.request import RunRequest
 from evalake.run import carry_out

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evalake.decisions.settle import sizes
+from evalake.decisions.sample_size import sizes
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.estimators import Rate
 from evalake.metrics.intervals import wilson
