@@ -132,7 +132,6 @@ app = App(
     epilog="`evalake run --help` lists the suites, with prompt types, baselines and examples.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

@@ -93,7 +93,7 @@ def view(
 
 def _serve(lake: str, host: str, port: int, config: Path | None, *, no_token: bool, write: bool) -> None:
     from evalake.server.settings import TOKEN_VARIABLE, Settings
-    from evalake.server.viewer.app import view as view_until_interrupted
+    from evalake.server.viewer.routes import view as view_until_interrupted
 
     settings, made = Settings.of_command(lake, config, writes=write).guarded(no_token=no_token)
     if write and settings.token is None:  # behind trusted proxies
@@ -113,7 +113,7 @@ def _serve(lake: str, host: str, port: int, config: Path | None, *, no_token: bo
 
 
 def _export(lake: str, run: str, folder: Path) -> None:
-    from evalake.server.errors import NotFoundError
+    from evalake.server.settings import NotFoundError
     from evalake.server.viewer.export import export_run
     from evalake.server.viewer.run_index import RunIndexes
 

@@ -74,7 +74,7 @@ def show(
 
 def _index(indexes: RunIndexes, run: str) -> RunIndex:
     """Return the index of a run. Raises UsageError for an unknown run."""
-    from evalake.server.errors import NotFoundError
+    from evalake.server.settings import NotFoundError
 
     try:
         return indexes.of(run)

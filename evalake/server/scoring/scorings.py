@@ -21,10 +21,9 @@ from evalake.core.errors import EvalakeError
 from evalake.core.redaction import require_no_password
 from evalake.flows.score_session import NEVER, failed, item_of, pending, read_samples
 from evalake.models.routes import find_route
-from evalake.server.errors import ConflictError, DrainingError, NotFoundError
 from evalake.server.scoring.queue import Queue, QueueError
 from evalake.server.scoring.sessions import Known, Sessions
-from evalake.server.settings import Settings
+from evalake.server.settings import ConflictError, DrainingError, NotFoundError, Settings
 from evalake.storage.cached_table import CachedTable
 from evalake.storage.landing import insert_unless, land
 from evalake.suites.registry import baselines

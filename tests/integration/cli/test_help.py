@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import typer
 
+from evalake.cli.help import LONGEST
 from evalake.cli.main import COMMANDS, app
 from tests.integration.cli.command import evalake_here
 
@@ -47,6 +48,6 @@ def test_commands_are_listed_with_whole_sentences(shown: dict[str, str]) -> None
     listed = shown[""].partition("\nEvery day:\n")[2]
     assert "..." not in listed
     commands: Any = typer.main.get_command(app)
-    assert {name: each.get_short_help_str() for name, each in commands.commands.items()} == COMMANDS
+    assert {name: each.get_short_help_str(LONGEST) for name, each in commands.commands.items()} == COMMANDS
     assert set(shown) - {""} >= {name for name in COMMANDS if name != OF_PREFECT}
     assert "the ledger answers known calls." in " ".join(listed.split())
