@@ -21,9 +21,8 @@ from evalake.contracts.contract import Row
 from evalake.core.errors import EvalakeError
 from evalake.server.auth import subprotocol
 from evalake.server.scoring.queue import Queue, QueueError, Seen
-from evalake.server.scoring.scorings import Scorings, State
+from evalake.server.scoring.scorings import Completions, Scorings, State
 from evalake.server.scoring.sessions import Sessions
-from evalake.server.scoring.state import Completions
 from evalake.suites.session_review.score import ACTIVE, DIED, PHASES, phase_at
 
 ALL = "sessions"

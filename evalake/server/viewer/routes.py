@@ -19,6 +19,7 @@ from evalake.server.viewer.access import AnswersHere, IndexesHere, LakeHere, Nam
 from evalake.server.viewer.comparison import columns_page, comparison, pair_page
 from evalake.server.viewer.conversation import request_view
 from evalake.server.viewer.decided import explanation, gate_history, last_checks
+from evalake.server.viewer.export import WantedFile, items_file
 from evalake.server.viewer.grading import suspicious
 from evalake.server.viewer.item import item_detail
 from evalake.server.viewer.items import item_page
@@ -27,7 +28,6 @@ from evalake.server.viewer.run import run_detail, run_letters, run_values
 from evalake.server.viewer.run_list import RunPage, WantedRuns, run_page
 from evalake.server.viewer.sides import sides_page
 from evalake.server.viewer.sql import QuestionForFile, ask, ask_for_file, askable
-from evalake.server.viewer.texts import WantedFile, items_file
 from evalake.tasks.runtime.context import CODE_VERSION
 
 router = APIRouter(prefix="/api/v1", tags=["viewer"])

@@ -10,9 +10,9 @@ import pytest
 
 from evalake.admin.import_results import import_recorded
 from evalake.server.settings import WrongQueryError
+from evalake.server.viewer.export import WantedFile, items_file
 from evalake.server.viewer.expression import Column, compile_filter
 from evalake.server.viewer.run_index import RunIndexes
-from evalake.server.viewer.texts import WantedFile, items_file
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite as find_suite
 from tests.integration.server.viewer.test_items import items, names
