@@ -18,10 +18,11 @@ import psutil
 
 from benchmarks.material import ANSWER, write_commands
 from benchmarks.measure import say
-from benchmarks.place import ROOT, alone, folder
+from benchmarks.place import alone, folder
 from evalake.contracts.tables import CALLS
 from evalake.storage.lake import Lake
 from evalake.suites.command_guard.contract import RESULTS
+from tests.e2e.processes import ROOT
 from tests.servers.model_server import ModelServer
 
 FEW, MANY = 10_000, 1_000_000

@@ -28,8 +28,7 @@ from evalake.labels.grading import (
 from evalake.labels.sheets import land_labels
 from evalake.sdk.sheets import Line, blind_name, read_labels, stage_of
 from evalake.server.auth import Hosts, require_token
-from evalake.server.errors import NotFoundError, WrongQueryError
-from evalake.server.settings import Settings
+from evalake.server.settings import NotFoundError, Settings, WrongQueryError
 from evalake.server.viewer.access import IndexesHere, ItemId, RunId
 from evalake.server.viewer.run import ItemsView, run_opposed
 from evalake.server.viewer.run_index import RunIndex, RunIndexes

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from evalake.cli.transcript import SHORT, transcript
+from evalake.cli.show import SHORT, transcript
 from evalake.server.viewer.item import ItemDetail
 
 WIDTH = 60

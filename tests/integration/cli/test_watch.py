@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from evalake.cli.watch import headline
+from evalake.cli.runs import headline
 from tests.integration.cli.command import evalake_here
 
 BEGAN = datetime(2026, 11, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from evalake.cli.main import app, register
+from evalake.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[3]
 README = ROOT / "README.md"
@@ -32,7 +32,6 @@ def test_links_lead_to_files(page: Path) -> None:
 
 @pytest.fixture(scope="module")
 def commands() -> set[str]:
-    register()
     return set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 
 

@@ -10,7 +10,7 @@ import typer
 
 import evalake
 from evalake.cli.help import Command
-from evalake.cli.main import app, register
+from evalake.cli.main import app
 from evalake.storage.sql.catalogue import catalogue
 from evalake.suites.registry import all_contracts
 
@@ -33,7 +33,6 @@ def headings(page: Path) -> set[str]:
 
 
 def test_every_command_is_described(site: Path) -> None:
-    register()
     names: set[str] = set()
 
     def walk(command: object, name: str) -> None:

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 
 from evalake.core.errors import LakeError
 from evalake.server.auth import add_error_answers
-from evalake.server.errors import NotFoundError
+from evalake.server.settings import NotFoundError
 
 
 def ask(path: str, **parameters: str) -> httpx.Response:

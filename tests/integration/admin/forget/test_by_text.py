@@ -8,7 +8,7 @@ import pytest
 
 from evalake.admin.forget import forget
 from evalake.admin.import_results import import_samples
-from evalake.cli.forget import forget as command
+from evalake.cli.lake import forget as command
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALLS, RUN_ITEMS
 from evalake.models.request import Reply, Request

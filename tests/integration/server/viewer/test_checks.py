@@ -6,7 +6,7 @@ import httpx
 
 from evalake.contracts.audit import audit
 from evalake.contracts.tables import SAMPLES
-from evalake.server.viewer.checks import last_checks
+from evalake.server.viewer.decided import last_checks
 from evalake.storage.lake import Lake
 from evalake.tasks.publish import record_checks
 from tests.integration.storage.recorded_lake import recorded_lake

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pydantic import BaseModel
 
-from evalake.server.viewer.kept import Answers
+from evalake.server.viewer.access import Answers
 
 
 class Answer(BaseModel):
