@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from evalake.suites.command_guard.baselines.parse import Command
+from evalake.suites.command_guard.baselines.parse import Command, assignment
 
 Action = Literal["ALLOW", "WARN", "BLOCK"]
 
@@ -103,6 +103,16 @@ def option_values(arguments: Sequence[str], options: frozenset[str]) -> Iterator
 def any_of(commands: Iterable[Command], *lists: str) -> bool:
     """Tell whether one of some commands is of a program in one of the lists."""
     return any(is_one(program(command), *lists) for command in commands)
+
+
+def plain_places(arguments: Sequence[str], valued: frozenset[str]) -> Iterator[int]:
+    """Yield the places of arguments that are neither options nor assignments nor the values of options in `valued`."""
+    pairs = enumerate(zip(arguments, ("", *arguments), strict=False))
+    return (
+        place
+        for place, (text, before) in pairs
+        if before not in valued and text[:1] not in {"-", "+"} and not assignment(text)
+    )
 
 
 def operands(arguments: Sequence[str], valued: frozenset[str] = frozenset()) -> list[str]:
