@@ -22,9 +22,9 @@ from evalake.suites.command_guard.baselines.programs import (
     any_of,
     found,
     is_one,
+    operand_places,
     operands,
     option_values,
-    plain_places,
     program,
 )
 
@@ -139,11 +139,11 @@ def plain_path(text: str) -> str:
 def _behind(command: Command) -> Iterator[Command]:
     """Yield the command that a wrapper runs, with the words that `xargs` reads, and those that `find` runs."""
     words, name = command.words, program(command)
-    for wrapper in (each for each in programs.WRAPPERS if name in each.programs):
-        given = words[(first := 1 + len(wrapper.phrase)) :]
-        if words[1:first] == wrapper.phrase:
-            plain = plain_places(given, wrapper.values)
-            start = next(islice(plain, wrapper.operands, None), len(given))
+    for phrase, valued, skipped in (row for names, *row in programs.WRAPPERS if name in names):
+        given = words[(first := 1 + len(phrase)) :]
+        if words[1:first] == phrase:
+            plain = (place for place in operand_places(given, valued) if assignment(given[place]) is None)
+            start = next(islice(plain, skipped, None), len(given))
             rest, assignments = given[start:], tuple(filter(None, map(assignment, given[:start])))
             rest = ("sh", "-c", *rest) if len(rest) == 1 and " " in rest[0] else rest
             rest += tuple(_stdin(command).split()[:64]) if name == "xargs" else ()
@@ -163,9 +163,8 @@ def layers(command: Command) -> list[Command]:
 
 def written_text(command: Command) -> str:
     """Find what the command prints or passes on, where that stands on the command line; "" where it does not."""
-    passes = is_one(program(command), "passes")
-    producer = command.upstream[-1] if passes and command.upstream else command
-    return printed(producer) or (producer.stdin if is_one(program(producer), "passes") else "") or ""
+    fed = command.stdin or "".join(printed(each) or "" for each in command.upstream[-1:])
+    return printed(command) or (fed if is_one(program(command), "passes") else "")
 
 
 def _stdin(command: Command) -> str:
@@ -214,13 +213,10 @@ def _writes(call: Call, _: Scope) -> Iterator[str]:
     targets += files if is_one(name, "replaces_all") or found("edits_in_place", call.line) else ()
     targets += files[-1:] if is_one(name, "replaces_last") and len(files) > 1 else ()
     targets += option_values(call.arguments, NAMES["output_options"]) if not is_one(name, "lookers") else ()
-    changed = files if is_one(name, "changes", "editors") else []
     # Harmless commands name such files to read them, but not inside a piece of code or a setting
     given = (text for text in _named(call) if not is_one(name, "readers") or re.search(r"[\s'\"=@()|>]", text))
-    if any(found("persistent", text) for text in (*changed, *given)):
+    if any(found("persistent", text) for text in (*given, *(files if is_one(name, "changes", "editors") else ()))):
         yield "persistent-write"
-    if any(found("system", text) for text in changed):
-        yield "sensitive"
     yield from (rule for text in targets for patterns, rule in LOOKS["writes"] if found(patterns[0], text))
     if any(found("startup", target) for target in targets):
         text = written_text(call.command)
@@ -314,11 +310,9 @@ def _helper(value: str, scope: Scope) -> Iterator[str]:
     """Judge a command that a program is told to use as its helper."""
     value = re.sub(r"^(?:exec=|execute(?:-silent)?[:(-]|become[:(]|!|\|)\s*", "", value.strip())[:MAX_TEXT]
     helper = (value.split() or [""])[0].strip("'\"").rpartition("/")[2]
-    if not helper or value[0] == "-":
-        yield from ["given-command"] if found("running_flag", value) else []
-    elif is_one(helper, "helpers"):
+    if is_one(helper, "helpers"):
         yield from (rule for rule in scope.judge(value) if _action(rule) == "BLOCK")
-    else:
+    elif helper and value[0] != "-":
         plain = re.fullmatch(r"[\w.-]+", value) and not is_one(helper, "shells")
         yield "computed" if plain else "given-command"
 

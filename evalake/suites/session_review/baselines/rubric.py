@@ -1,17 +1,16 @@
 """`baseline/rubric-judge`: judges sessions by the deductions of `rubric.toml`, in the form that the prompt demands."""
 
 import re
-import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from evalake.core.files import tables_beside
 from evalake.models.request import BaselineRefusedError, Messages
 
-_TABLES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("rubric.toml").read_text(encoding="utf-8"))
+_TABLES: Final = tables_beside(__file__, "rubric.toml")
 _LOOKS: Final = {name: re.compile(text.replace("\n", ""), re.I) for name, text in _TABLES["patterns"].items()}
 _MARK: Final = re.compile(r"\bthe mark ([0-9a-f]{32}) ")
 CATEGORIES: Final = tuple(_TABLES["about"])
@@ -133,13 +132,12 @@ def find(record: Record) -> Sequence[Deduction]:
 def _of_calls(record: Record) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the rules that the calls break, with the values that their texts name."""
     calls, useful = record.calls, len(record.useful)
-    lost = 4 * (3 - useful)
     if not calls:
         yield "no_calls", {}
+    elif useful < 3:
+        yield "too_few_results", {"useful": useful, "points": 4 * (3 - useful), "half": 2 * (3 - useful)}
     elif useful < ENOUGH:
-        few = useful >= 3
-        points = ENOUGH - useful if few else lost
-        yield "few_results" if few else "too_few_results", {"useful": useful, "points": points, "half": lost // 2}
+        yield "few_results", {"useful": useful, "points": ENOUGH - useful}
     yield from (("gap_left_open", {"gap": gap[0]}) for gap in islice(_LOOKS["open"].finditer(record.analysis), 3))
     accepted = (call for call in calls if call.failed and not _made_good(call, calls))
     yield from (("failure_accepted", {"call": f"{call.number} ({call.name})"}) for call in islice(accepted, 3))
@@ -214,8 +212,7 @@ def judge(messages: Messages) -> str:
         return _missing_tools(record)
     found = find(record)
     review = [] if len(asked) > 1 else [_opening(record), *(_part(category, found) for category in CATEGORIES)]
-    lost = {category: sum(each.points for each in found if each.category == category) for category in CATEGORIES}
-    points = {category: max(0, BEST - lost[category]) for category in CATEGORIES}
+    points = {name: max(0, BEST - sum(each.points for each in found if each.category == name)) for name in CATEGORIES}
     breakdown = "\n".join(f"{category}: {points[category]}/25" for category in CATEGORIES)
     return "\n\n".join((*review, breakdown, str(sum(points.values()))))
 

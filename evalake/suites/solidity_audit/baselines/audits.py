@@ -2,13 +2,12 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
+from evalake.core.files import tables_beside
 from evalake.models.request import BaselineRefusedError, Messages
 from evalake.sdk.json_in_text import as_share, json_object
 from evalake.sdk.sample import read_delimited
@@ -19,7 +18,7 @@ MOST_FINDINGS = 100
 MOST_PARTS = 2_000  # paragraphs and list items
 MOST_MENTIONS = 200  # of lines, in one text
 
-_TABLES = tomllib.loads(Path(__file__).with_name("families.toml").read_text(encoding="utf-8"))
+_TABLES = tables_beside(__file__, "families.toml")
 _FAMILIES = {
     kind: re.compile(rf"(?<![a-z])(?:{'|'.join(map(re.escape, (kind, *words)))})")
     for kind, words in _TABLES["families"].items()

@@ -6,13 +6,12 @@ of `patterns.toml` finds its pattern without the guard that usually belongs to i
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 
+from evalake.core.files import tables_beside
 from evalake.models.request import BaselineRefusedError, Messages
 from evalake.sdk.sample import read_delimited
 from evalake.suites.solidity_audit.baselines.solidity_code import Function, blank, functions
@@ -22,7 +21,7 @@ LONGEST_SOURCE = 400_000  # characters; what lies beyond is not looked at
 MOST_FINDINGS = 20
 MOST_FUNCTIONS = 2_000
 
-_TABLES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("patterns.toml").read_text(encoding="utf-8"))
+_TABLES: Final = tables_beside(__file__, "patterns.toml")
 _P: Final = {name: re.compile(pattern.replace("\n", "")) for name, pattern in _TABLES["patterns"].items()}
 
 
