@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from evalake.models.cost import Tokens, cost_usd
 from evalake.models.endpoints import endpoint_at
 from evalake.models.request import Reply
 from evalake.reports.coverage import DEFAULT, Coverage, Tolerance, problems, remarks
+from evalake.reports.wording import count_of
 from evalake.sdk import Dataset, Labels, Recorded, Suite
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.tool_results import ToolResults, WholeCall
@@ -121,14 +123,12 @@ def import_tool_results(
 
     Raises UsageError where the suite takes no such results, SourceError where nothing can be imported.
     """
-    suites: dict[str, Suite] = {}
-    by_suite: dict[str, list[ToolResults]] = {}
+    by_suite: dict[str, tuple[Suite, list[ToolResults]]] = {}
     for each in results:
         own = suite or suite_of_task(each.task)
-        by_suite.setdefault(suites.setdefault(own.name, own).name, []).append(each)
+        by_suite.setdefault(own.name, (own, []))[1].append(each)
     return [
-        _import_answers(lake, suites[name], own, configuration or Configuration(), labels, tolerance)
-        for name, own in by_suite.items()
+        _import_answers(lake, *own, configuration or Configuration(), labels, tolerance) for own in by_suite.values()
     ]
 
 
@@ -152,13 +152,11 @@ def _import_answers(
             read.refuse(suite.results.table, where, error, recorded.replies[0].text or "")
     if not read.recorded:
         raise SourceError(f"{', '.join(sorted({each.task for each in results}))} holds no answer to import")
-    left_over = sum((Counter(each.left_over) for each in results), merged)
-    headlines = [asdict(headline) for each in results for headline in each.headlines]
     parameters = {
         "tools": sorted({each.tool for each in results}),
         "evaluations": [each.evaluation for each in results],
-        "headlines": headlines,
-        "left_over": dict(left_over),
+        "headlines": [asdict(headline) for each in results for headline in each.headlines],
+        "left_over": dict(sum((Counter(each.left_over) for each in results), merged)),
         **labels,
     }
     calls = [(each.sample.repeat, call) for each in answers for call in each.sample.calls]
@@ -217,37 +215,22 @@ def _keep_calls(context: RunContext, calls: Sequence[tuple[int, WholeCall]]) -> 
         for replicate, call in reversed(calls)
     }
     known = index.fetch(list(asked))
-    fresh = [
-        call_row(
-            call.reply,
-            key,
-            call.request.model,
-            call.request.canonical.decode(),
-            revision=index.next_revision(key),
-            origin="import",
-            run_id=context.run_id,
-        )
-        for key, call in reversed(asked.items())
-        if key not in known
-    ]
+    fresh = []
+    for key, call in reversed(asked.items()):
+        if key not in known:
+            shared = {"revision": index.next_revision(key), "origin": "import", "run_id": context.run_id}
+            fresh.append(call_row(call.reply, key, call.request.model, call.request.canonical.decode(), **shared))
     if fresh:
         ledger.append(context.lake, fresh)
 
 
 def _overruled(recorded: Sequence[Recorded], conversations: Sequence[Conversation]) -> list[str]:
     """Warn readers of the metrics where lines say otherwise than the lake did before them."""
-    pairs = [
-        (line.replies[-1], conversation.answered[-1].outcome)
-        for line, conversation in zip(recorded, conversations, strict=True)
-    ]
-    others = sum(isinstance(kept, Reply) and _content(kept) != _content(given) for given, kept in pairs)
-    return (
-        [f"{others} imported results differ from those the lake held of the same items, which stand"] if others else []
-    )
-
-
-def _content(reply: Reply) -> tuple[str | None, ...]:
-    return reply.text, reply.finish_reason, reply.error_kind
+    pairs = [(line.replies[-1], of.answered[-1].outcome) for line, of in zip(recorded, conversations, strict=True)]
+    content = attrgetter("text", "finish_reason", "error_kind")
+    others = sum(isinstance(kept, Reply) and content(kept) != content(given) for given, kept in pairs)
+    held = f"{others} imported results differ from those the lake held of the same items, which stand"
+    return [held] if others else []
 
 
 def _row(context: RunContext, line: Recorded, place: int, key: Key, index: LedgerIndex) -> dict[str, Any]:
@@ -289,10 +272,8 @@ def _covered(lake: Lake, suite: Suite, run: Run, read: Read) -> list[Coverage]:
 def _message(read: Read, published: Published, labelled: Published, lacks: Sequence[str]) -> str | None:
     sentences = []
     if read.refused:
-        count, what = len(read.refused), "file" if read.files else "line"
-        sentences.append(
-            f"{count} {what}{'' if count == 1 else 's'} could not be read, the first: {read.refused[0].reason}"
-        )
+        what = count_of(len(read.refused), "file" if read.files else "line")
+        sentences.append(f"{what} could not be read, the first: {read.refused[0].reason}")
     if read.forgotten:
         sentences.append(f"{read.forgotten} results are of samples that were forgotten, and left out")
     if broken := published.quarantined + labelled.quarantined:

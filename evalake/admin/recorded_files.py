@@ -146,17 +146,8 @@ def of_folders(read: Read) -> dict[str, Any]:
 
 # What tells one recorded reply from another; columns that the ledger got later change no import's identity
 _IDENTIFYING = (
-    "text",
-    "finish_reason",
-    "model_reported",
-    "input_tokens",
-    "cached_input_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-    "cost_usd",
-    "latency_ms",
-    "attempts",
-    "error_kind",
+    *("text", "finish_reason", "model_reported", "input_tokens", "cached_input_tokens", "output_tokens"),
+    *("reasoning_tokens", "cost_usd", "latency_ms", "attempts", "error_kind"),
 )
 
 

@@ -17,7 +17,7 @@ from evalake.contracts.tables import HUMAN_LABELS
 from evalake.contracts.tables.people import DISPUTES, YES, answered
 from evalake.core.errors import UsageError
 from evalake.core.hashing import content_hash
-from evalake.labels.sheets import labelling_of, land_labels, lines_to_label, material_of, suite_of, tables_of
+from evalake.labels.sheets import labelling_of, land_labels, lines_to_label, material_of, suite_of, tables_of, word_on
 from evalake.metrics.agreement import WEIGHED_PAIRS, agreement_table
 from evalake.sdk import Labelling, Labels, Suite
 from evalake.sdk.dataset import draw
@@ -137,11 +137,8 @@ def _pairs(said: pl.DataFrame, about: Sequence[str], question: Question) -> Iter
     by_person = {str(name): rows for (name,), rows in said.sort("annotator").group_by("annotator", maintain_order=True)}
     for one, other in combinations(by_person, 2):
         both = by_person[one].join(by_person[other], on=about, suffix="_2", nulls_equal=True)
-        words = {
-            "first": pl.col("answer"),
-            "second": pl.col("answer_2"),
-            "agrees": pl.col("answer") == pl.col("answer_2"),
-        }
+        one_says, other_says = pl.col("answer"), pl.col("answer_2")
+        words = {"first": one_says, "second": other_says, "agrees": one_says == other_says}
         if not question.answers:
             near = (pl.col("score") - pl.col("score_2")).abs() <= question.tolerance
             words = {"agrees": near, "first_score": pl.col("score"), "second_score": pl.col("score_2")}
@@ -157,18 +154,8 @@ def dispute(
     lake: Lake, suite: Suite, sample: Mapping[str, Any], annotator: str, *, is_wrong: bool, note: str | None
 ) -> Landed:
     """Keep that a person disputes a sample's ground truth, or no longer does."""
-    word = {
-        "label_id": content_hash([suite.name, sample["sample_hash"], annotator]),
-        "suite": suite.name,
-        "sample_id": sample["sample_id"],
-        "sample_hash": sample["sample_hash"],
-        "model": sample["model"],
-        "replicate": 0,
-        "annotator": annotator,
-        "labelled_at": datetime.now(UTC),
-        "note": note,
-        **dict.fromkeys(("judge", "prompt_type", "finding_id", "inclusion_probability", "draw")),
-    }
+    about = (sample[name] for name in ("sample_id", "sample_hash", "model"))
+    word = word_on(suite, *about, annotator, datetime.now(UTC), note)
     return land_labels(lake, Labels(answered(word, {DISPUTES: is_wrong}), [], 0)).landed
 
 
@@ -243,17 +230,10 @@ class ReviewSheet:
         from prefect.input import RunInput
 
         labelling = labelling_of(self.suite, self.lake)
-        fields: dict[str, Any] = {
-            name: (
-                questions_about(labelling, line),
-                Field(
-                    default=answers.get(name, {}),
-                    title=f"{number}. {title(line)}",
-                    json_schema_extra={"position": number},
-                ),
-            )
-            for number, (name, line) in enumerate(self._named(), start=1)
-        }
+        fields: dict[str, Any] = {}
+        for number, (name, line) in enumerate(self._named(), start=1):
+            place: dict[str, Any] = {"title": f"{number}. {title(line)}", "json_schema_extra": {"position": number}}
+            fields[name] = questions_about(labelling, line), Field(default=answers.get(name, {}), **place)
         named: dict[str, Any] = {"title": "Your name", "json_schema_extra": {"position": 0}}
         if "annotator" in answers:
             named["default"] = answers["annotator"]

@@ -13,8 +13,8 @@ from evalake.core.configuration import SUITE_SUFFIXES
 from evalake.core.errors import SuiteError
 from evalake.sdk.sources import expanded
 from evalake.suites.declared import promptfoo
-from evalake.suites.declared.lines import Lines, content, placed
 from evalake.suites.declared.parts import NAME, Name, Part, Prompt, Reply, Scorer, Share, Texts, listed
+from evalake.suites.declared.texts import Lines, content, placed
 
 FILES = tuple(f"suite{suffix}" for suffix in SUITE_SUFFIXES)
 """The names of a suite's file in its folder."""

@@ -21,7 +21,7 @@ from evalake.sdk.people import ANSWER, YES_NO, Correction, by_answers, of_result
 from evalake.sdk.results import read_recorded
 from evalake.sdk.sources import as_text, storable
 from evalake.suites.declared.file import SuiteFile, read_suite_file
-from evalake.suites.declared.judge import UNREADABLE, derive, question, read_form, response_format
+from evalake.suites.declared.judge import UNREADABLE, derive, parameters_of, question, read_form
 from evalake.suites.declared.parts import Scorer
 from evalake.suites.declared.replies import read_answer
 from evalake.suites.declared.samples import (
@@ -90,9 +90,7 @@ def make(file: SuiteFile) -> sdk.Suite:
             baselines={name: _always(text) for name, text in own.items()},
             default_models=file.default_models,
             default_judges=file.full_names(file.judges),
-            judge_parameters={"temperature": 0.0, **response_format(file.judges_by_model)}
-            if file.judges_by_model
-            else {},
+            judge_parameters=parameters_of(file.judges_by_model),
         ),
         prompts=sdk.Prompts(types=tuple(file.prompts), usual=len(file.prompts) if file.every_prompt else 1),
         scoring=sdk.Scoring(
@@ -234,12 +232,8 @@ def totals(file: SuiteFile, scored: Mapping[str, Scored]) -> dict[str, Any]:
     verdicts = [right(each, scored[each.called]) for each in used]
     values = [scored[each.called].value for each in used]
     known = [value for value in values if value is not None]
-    weights = [each.weight for each in used]
-    mean = (
-        sum(value * weight for value, weight in zip(known, weights, strict=True)) / sum(weights)
-        if len(known) == len(values)
-        else None
-    )
+    weighed = sum(value * each.weight for value, each in zip(known, used, strict=False))
+    mean = weighed / sum(each.weight for each in used) if len(known) == len(values) else None
     correct = False if False in verdicts else None if None in verdicts else True
     if file.pass_from is not None:
         correct = None if mean is None else mean >= file.pass_from - 1e-9

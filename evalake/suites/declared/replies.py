@@ -10,7 +10,7 @@ from evalake.sdk.json_in_text import split_thinking
 from evalake.sdk.lenient_json import find_object
 from evalake.suites.declared.formats.values import at
 from evalake.suites.declared.parts import Kind, Reply
-from evalake.suites.declared.patterns import last_match
+from evalake.suites.declared.texts import last_match
 
 LONGEST = 400_000  # characters of a reply that are read
 _NUMBER = re.compile(r"(?<![\w.])[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?<=\d)(?:[eE][-+]?\d{1,3})?(?![\d])")
@@ -134,10 +134,4 @@ def any_json(said: str) -> Any:
     return None
 
 
-_READ = {
-    "text": lambda said, _: said,
-    "last_line": _last_line,
-    "regex": _matched,
-    "number": _number,
-    "choice": _choice,
-}
+_READ = {"text": lambda said, _: said, "last_line": _last_line, "regex": _matched, "number": _number, "choice": _choice}

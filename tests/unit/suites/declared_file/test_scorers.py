@@ -12,7 +12,7 @@ from evalake.core.errors import SuiteError
 from evalake.core.hashing import content_hash
 from evalake.models.request import Reply
 from evalake.sdk import Exchange, Item, Sample
-from evalake.suites.declared import patterns
+from evalake.suites.declared import texts as patterns
 from evalake.suites.declared.file import SuiteFile, checked
 from evalake.suites.declared.judge import UNREADABLE, majority, read_form
 from evalake.suites.declared.make import make, scores_of, totals
