@@ -1,4 +1,4 @@
-"""What a user writes: the text of a suite's file with its lines, and in it regular expressions, schemas and templates."""
+"""What a user writes: a suite's file with the line of each field, and the patterns, schemas and templates in it."""
 
 import json
 import re
@@ -163,6 +163,8 @@ def rendered(text: str, columns: Mapping[str, Any]) -> str:
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError, MemoryError) as error:
         raise SuiteError(f"the template cannot be filled: {type(error).__name__}: {error}") from error
 
+
+# The file: what TOML or YAML says, and the line of each field.
 
 Lines = Mapping[tuple[str, ...], int]
 
