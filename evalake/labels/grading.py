@@ -21,7 +21,7 @@ from evalake.labels.sheets import labelling_of, land_labels, lines_to_label, mat
 from evalake.metrics.agreement import WEIGHED_PAIRS, agreement_table
 from evalake.sdk import Labelling, Labels, Suite
 from evalake.sdk.dataset import draw
-from evalake.sdk.people import LABEL, Question, with_people
+from evalake.sdk.people import LABEL, Question, paired, with_people
 from evalake.sdk.sheets import (
     Line,
     candidates,
@@ -128,8 +128,7 @@ def between_people(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
     every = pl.concat(pairs)
     if every.is_empty():
         raise UsageError(f"no two people have answered the same questions of run {run_id}: label one draw by two")
-    names = [question.name.replace("_", " ") for question in labelling.questions]
-    return agreement_table(every, list(dict.fromkeys(names)))
+    return agreement_table(every, list(dict.fromkeys(question.decision for question in labelling.questions)))
 
 
 def _pairs(said: pl.DataFrame, about: Sequence[str], question: Question) -> Iterator[pl.DataFrame]:
@@ -137,14 +136,9 @@ def _pairs(said: pl.DataFrame, about: Sequence[str], question: Question) -> Iter
     by_person = {str(name): rows for (name,), rows in said.sort("annotator").group_by("annotator", maintain_order=True)}
     for one, other in combinations(by_person, 2):
         both = by_person[one].join(by_person[other], on=about, suffix="_2", nulls_equal=True)
-        one_says, other_says = pl.col("answer"), pl.col("answer_2")
-        words = {"first": one_says, "second": other_says, "agrees": one_says == other_says}
-        if not question.answers:
-            near = (pl.col("score") - pl.col("score_2")).abs() <= question.tolerance
-            words = {"agrees": near, "first_score": pl.col("score"), "second_score": pl.col("score_2")}
-        known = words | {"cluster": pl.col("cluster"), "weight": pl.lit(1.0)}
-        known |= {"judge": pl.lit(f"{one} and {other}"), "decision": pl.lit(question.name.replace("_", " "))}
-        yield both.select(known.get(name, pl.lit(None)).cast(kind).alias(name) for name, kind in WEIGHED_PAIRS.items())
+        columns = {"answer": "answer" if question.answers else "score", "human": "answer_2", "human_score": "score_2"}
+        whose = pl.lit(f"{one} and {other}")
+        yield paired(both.select("cluster", **columns, whose=whose, human_weight=pl.lit(1.0)), question)
 
 
 # Disputes: a person holds a sample's ground truth to be wrong
@@ -188,9 +182,7 @@ def _otherwise(labelling: Labelling, results: pl.DataFrame, labels: pl.DataFrame
             continue
         human = pl.col(f"human_{question.name}")
         rows = known.with_columns(label_says=question.told[LABEL]).filter(human != pl.col("label_says"))
-        says = pl.format(
-            "{}: people say {}, the label {}", pl.lit(question.name.replace("_", " ")), human, "label_says"
-        )
+        says = pl.format("{}: people say {}, the label {}", pl.lit(question.decision), human, "label_says")
         rows = rows.unique("sample_hash", keep="first", maintain_order=True)
         yield rows.select("sample_hash", who=pl.lit("people"), why=says)
 

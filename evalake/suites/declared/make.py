@@ -14,6 +14,7 @@ from evalake.contracts.contract import Contract
 from evalake.contracts.rule import is_share, not_blank
 from evalake.core.errors import SuiteError
 from evalake.metrics.compute import Metric
+from evalake.metrics.estimator import Estimator
 from evalake.metrics.estimators import Mean, Rate
 from evalake.models.request import Baseline, Reply, Request
 from evalake.sdk.figures import Answers, Bars, Figure, HeatMap, Quantity, Ranking, Unit
@@ -270,22 +271,22 @@ def _metrics(file: SuiteFile) -> sdk.Metrics:
     )
 
 
+_METRICS: Mapping[str, tuple[Estimator, str]] = {
+    "accuracy": (Rate(pl.col("correct")), "Answers that every scorer found right."),
+    "mean_score": (Mean(pl.col("score"), low=0, high=1), "Mean of the scores."),
+    "unreadable_rate": (Rate(pl.col("unreadable").is_not_null()), "No answer, or no judgement, could be read."),
+}
+
+
 def _metric(name: str, slices: tuple[str, ...]) -> Metric:
-    correct = pl.col("correct")
-    if name == "accuracy":
-        return Metric(name, Rate(correct), slices=slices, description="Answers that every scorer found right.")
-    if name == "mean_score":
-        return Metric(name, Mean(pl.col("score"), low=0, high=1), slices=slices, description="Mean of the scores.")
-    if name == "unreadable_rate":
-        unreadable = Rate(pl.col("unreadable").is_not_null())
-        return Metric(name, unreadable, slices=slices, description="No answer, or no judgement, could be read.")
     if name.startswith("pass"):
         return _over_repeats(name, slices)
     kind, _, scorer = name.partition("_")
+    own: tuple[Estimator, str] = Rate(pl.col(f"passed {scorer}")), f"Right by the scorer {scorer}."
     if kind == "score":
-        mean = Mean(pl.col(f"score {scorer}"), low=0, high=1)
-        return Metric(name, mean, slices=slices, description=f"Mean value of the scorer {scorer}.")
-    return Metric(name, Rate(pl.col(f"passed {scorer}")), slices=slices, description=f"Right by the scorer {scorer}.")
+        own = Mean(pl.col(f"score {scorer}"), low=0, high=1), f"Mean value of the scorer {scorer}."
+    estimator, description = _METRICS.get(name, own)
+    return Metric(name, estimator, slices=slices, description=description)
 
 
 def _over_repeats(name: str, slices: tuple[str, ...]) -> Metric:
