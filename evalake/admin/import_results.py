@@ -8,7 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from evalake.admin.recorded_files import UNREADABLE, Contents, Read, add, identity, of_folders, read_files
+from evalake.admin.recorded_files import UNREADABLE, Read, identity, of_folders, read_files
 from evalake.core.configuration import IMPORT, UNKNOWN, Configuration
 from evalake.core.errors import SourceError, UsageError
 from evalake.core.hashing import canonical_json, content_hash
@@ -75,21 +75,9 @@ def _land(
     read = _without_forgotten(lake, read)
     datasets = _datasets(read.recorded)
     content = [[identity(line) for line in read.recorded], [line.payload for line in read.refused]]
-    run_id = f"import-{content_hash([suite.name, *content])[:12]}"
-    context = RunContext(run_id, suite.name, lake, configuration)
-    run = Run(
-        run_id=run_id,
-        suite=suite.name,
-        origin="import",
-        parameters={**of_folders(read), **parameters, **asdict(tolerance)},
-        dataset_versions=runs.versions_of(datasets),
-        models=sorted({line.item.model for line in read.recorded}),
-        judges=sorted({line.item.judge for line in read.recorded if line.item.judge}),
-        samples=sum(len(dataset.samples) for dataset in datasets),
-        items=len(read.recorded),
-        started_at=started,
-    )
-    runs.save(lake, run)
+    parameters = {**of_folders(read), **parameters, **asdict(tolerance)}
+    run = _begun(lake, suite, content, datasets, parameters, started, read.recorded)
+    run_id, context = run.run_id, RunContext(run.run_id, suite.name, lake, configuration)
     lake.ensure(suite.results)  # which says what the suite is, where it has no code
     refused = quarantine(lake, run_id, run_id, read.refused)
     refused += extract(lake, run_id, datasets).quarantined
@@ -109,6 +97,32 @@ def _land(
     state = "incomplete" if lacks or tally.rows_quarantined else "completed"
     runs.save(lake, run.ended(state, tally=tally, snapshot_id=snapshot_id, message=message))
     return run_id
+
+
+def _begun(
+    lake: Lake,
+    suite: Suite,
+    content: Sequence[Any],
+    datasets: Sequence[Dataset],
+    parameters: Mapping[str, Any],
+    started: datetime,
+    recorded: Sequence[Recorded] = (),
+) -> Run:
+    """Save a run, named by its content, before its rows."""
+    run = Run(
+        run_id=f"import-{content_hash([suite.name, *content])[:12]}",
+        suite=suite.name,
+        origin="import",
+        parameters=parameters,
+        dataset_versions=runs.versions_of(datasets),
+        models=sorted({line.item.model for line in recorded}),
+        judges=sorted({line.item.judge for line in recorded if line.item.judge}),
+        samples=sum(len(dataset.samples) for dataset in datasets),
+        items=len(recorded),
+        started_at=started,
+    )
+    runs.save(lake, run)
+    return run
 
 
 def import_tool_results(
@@ -144,10 +158,10 @@ def _import_answers(
         raise UsageError(f"{suite.name} takes no results of {results[0].tool}: leave out --suite")
     require_tables(lake, suite)
     answers, merged = merge(results)
-    read, contents = Read(), Contents()
+    read = Read()
     for where, recorded in suite.data.read_answers(answers):
         try:
-            add(recorded, where, read, contents)
+            read.add(recorded, where)
         except SourceError as error:
             read.refuse(suite.results.table, where, error, recorded.replies[0].text or "")
     if not read.recorded:
@@ -299,28 +313,15 @@ def land_samples(
     lake: Lake, suite: Suite, datasets: Sequence[Dataset], parameters: Mapping[str, Any], started: datetime
 ) -> str:
     """Land the samples of datasets as one run without items, named by their content; returns its id."""
-    run_id = "import-" + content_hash([suite.name, [dataset.version for dataset in datasets]])[:12]
-    run = Run(
-        run_id=run_id,
-        suite=suite.name,
-        origin="import",
-        parameters=parameters,
-        dataset_versions=runs.versions_of(datasets),
-        models=(),
-        judges=(),
-        samples=sum(len(dataset.samples) for dataset in datasets),
-        items=0,
-        started_at=started,
-    )
-    runs.save(lake, run)
-    extracted = extract(lake, run_id, datasets)
+    run = _begun(lake, suite, [[dataset.version for dataset in datasets]], datasets, parameters, started)
+    extracted = extract(lake, run.run_id, datasets)
     for dataset in datasets:
         land_given(lake, suite, dataset.labels, {each.sample_id: each.sample_hash for each in dataset.samples})
     covered = of_sources(map(Source.of, datasets))
-    save_coverage(lake, run_id, covered)
+    save_coverage(lake, run.run_id, covered)
     skipped = ", ".join(f"{count} {reason}" for reason, count in extracted.skipped.items())
     message = f"left out of the sources: {skipped}" if skipped else None
     tally = Tally(rows_quarantined=extracted.quarantined)
     state = "incomplete" if tally.rows_quarantined or problems(covered, DEFAULT) else "completed"
     runs.save(lake, run.ended(state, tally=tally, message=message))
-    return run_id
+    return run.run_id

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,10 +42,6 @@ def read_answer(reply: str | None, reading: Reply) -> Answer:
     return Answer(text, number_of(text) if reading.read == "number" else text)
 
 
-def _last_line(said: str, _: Reply) -> str | None:
-    return said.splitlines()[-1].strip()
-
-
 def _matched(said: str, reading: Reply) -> str | None:
     found = last_match(reading.pattern or "", said)
     if found is None:
@@ -68,10 +64,6 @@ def number_of(text: str) -> float | None:
     except ValueError:
         return None
     return number if abs(number) < float("inf") else None
-
-
-def _choice(said: str, reading: Reply) -> str | None:
-    return choice_of(said, reading.choices)
 
 
 def choice_of(said: str, choices: Sequence[str]) -> str | None:
@@ -134,4 +126,10 @@ def any_json(said: str) -> Any:
     return None
 
 
-_READ = {"text": lambda said, _: said, "last_line": _last_line, "regex": _matched, "number": _number, "choice": _choice}
+_READ: Mapping[str, Callable[[str, Reply], str | None]] = {
+    "text": lambda said, _: said,
+    "last_line": lambda said, _: said.splitlines()[-1].strip(),
+    "regex": _matched,
+    "number": _number,
+    "choice": lambda said, reading: choice_of(said, reading.choices),
+}
