@@ -109,7 +109,7 @@ def check_lake(
     ]
     proofs = read_proofs(lake)
     if again:  # the digests of files stay
-        before = {
+        before: dict[str, Files] = {
             table: {path: replace(file, proved="", rows=0) for path, file in files.items()}
             for table, files in proofs.files.items()
         }

@@ -223,7 +223,7 @@ def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Con
 
 def _keep_calls(context: RunContext, calls: Sequence[tuple[int, WholeCall]]) -> None:
     """Put calls with whole requests into the ledger, like those of a run; earlier replies stay."""
-    index = LedgerIndex.read(context.lake)
+    index, run_id = LedgerIndex.read(context.lake), context.run_id
     asked = {
         Key(call.request.prompt_hash, replicate, endpoint_at(call.request.model, call.address)): call
         for replicate, call in reversed(calls)
@@ -232,8 +232,9 @@ def _keep_calls(context: RunContext, calls: Sequence[tuple[int, WholeCall]]) -> 
     fresh = []
     for key, call in reversed(asked.items()):
         if key not in known:
-            shared = {"revision": index.next_revision(key), "origin": "import", "run_id": context.run_id}
-            fresh.append(call_row(call.reply, key, call.request.model, call.request.canonical.decode(), **shared))
+            asks, revision = call.request.canonical.decode(), index.next_revision(key)
+            row = call_row(call.reply, key, call.request.model, asks, revision=revision, origin="import", run_id=run_id)
+            fresh.append(row)
     if fresh:
         ledger.append(context.lake, fresh)
 

@@ -148,8 +148,8 @@ def dispute(
     lake: Lake, suite: Suite, sample: Mapping[str, Any], annotator: str, *, is_wrong: bool, note: str | None
 ) -> Landed:
     """Keep that a person disputes a sample's ground truth, or no longer does."""
-    about = (sample[name] for name in ("sample_id", "sample_hash", "model"))
-    word = word_on(suite, *about, annotator, datetime.now(UTC), note)
+    sample_id, sample_hash, model = (str(sample[name]) for name in ("sample_id", "sample_hash", "model"))
+    word = word_on(suite, sample_id, sample_hash, model, annotator, datetime.now(UTC), note)
     return land_labels(lake, Labels(answered(word, {DISPUTES: is_wrong}), [], 0)).landed
 
 

@@ -117,6 +117,8 @@ VIEWING = Viewing(
 
 NOT_SCORED = "not scored"
 
+ADDED_COLUMNS = ("band", "session", "failures", "tools")
+
 
 def add_columns(results: pl.DataFrame, tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
     """Add to the results what each session was about, and what the judge named, in words.
@@ -156,4 +158,5 @@ ANSWERS = Answers(
         ("error_message", "failed because"),
     ),
     add_columns=add_columns,
+    added_columns=ADDED_COLUMNS,
 )

@@ -58,6 +58,8 @@ from evalake.suites.solidity_audit.truth import (
 # What a report lists as mistakes: wrong verdicts, lucky guesses and invented findings, with the judge's words.
 
 
+ADDED_COLUMNS = ("mistake", "contract_excerpt", "judge_words")
+
 LINES = 6
 """Lines of a contract that are shown, from the first that is known to be vulnerable."""
 

@@ -9,7 +9,7 @@ import polars as pl
 from evalake.sdk import Viewing
 from evalake.sdk.figures import Answers
 from evalake.suites.solidity_audit.replies import lines_in, words_in
-from evalake.suites.solidity_audit.score import MISTAKE, add_columns
+from evalake.suites.solidity_audit.score import ADDED_COLUMNS, MISTAKE, add_columns
 
 _NAMED = re.compile(r"\s*(?:function|modifier)\s+(\w+)")
 
@@ -107,4 +107,5 @@ ANSWERS = Answers(
     reply_of=MISTAKE,
     reply_length=600,
     add_columns=add_columns,
+    added_columns=ADDED_COLUMNS,
 )

@@ -8,7 +8,7 @@ from evalake.contracts.tables import SAMPLES
 from evalake.sdk import Dataset
 from evalake.suites.solidity_audit.contract import FINDINGS
 from evalake.suites.solidity_audit.recorded import read_recorded
-from evalake.suites.solidity_audit.score import MISTAKE, add_columns
+from evalake.suites.solidity_audit.score import ADDED_COLUMNS, MISTAKE, add_columns
 from evalake.tasks.extract import sample_rows
 from tests.unit.suites.solidity_audit.support import finding, judgement, line, rows_of, target
 
@@ -28,7 +28,7 @@ def told(*judged: dict[str, Any]) -> list[dict[str, Any]]:
     known = sample_rows(Dataset("recorded", tuple(samples)))
     tables = {FINDINGS.table: findings.lazy(), SAMPLES.table: pl.DataFrame(known).lazy()}
     answers = add_columns(results, tables)
-    assert {*answers.columns} - {*results.columns} == {"mistake", "contract_excerpt", "judge_words"}
+    assert {*answers.columns} - {*results.columns} == {*ADDED_COLUMNS}
     return answers.sort("sample_id").to_dicts()
 
 
