@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn
 import polars as pl
 from pydantic import Field
 
-import evalake.sdk as sdk
+from evalake import sdk
 from evalake.contracts.rule import Kind, Rule
 from evalake.core.errors import SourceError
 from evalake.core.hashing import content_hash

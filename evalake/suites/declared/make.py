@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 from pydantic import Field
 
-import evalake.sdk as sdk
+from evalake import sdk
 from evalake.contracts.contract import Contract
 from evalake.contracts.rule import is_share, not_blank
 from evalake.core.errors import SuiteError
