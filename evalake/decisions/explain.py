@@ -204,9 +204,7 @@ def _meaning(part: Part, ends: tuple[float | None, float | None], count: int, ve
     return f"{meaning}: {OTHERWISE if apart else NOISE}"
 
 
-def _explained(
-    frames: _Frames, name: str, a: Side, b: Side, kept: _Kept, versions: tuple[str, ...] = ()
-) -> Explanation:
+def _explained(frames: _Frames, name: str, a: Side, b: Side, kept: _Kept, versions: tuple[str, ...]) -> Explanation:
     """Split the difference between a model of A and that of B, as one judge saw them."""
     metrics = [_only(frames.suite, name, each) for each in frames.metrics]
     sides = (a, b)
