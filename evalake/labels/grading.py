@@ -234,7 +234,8 @@ class ReviewSheet:
 
     def labels(self, answers: Answers, when: datetime) -> Labels:
         """Read the labels of a filled-in form. Line numbers of refusals are those of the form."""
-        filled = [{**line, **_mapping(answers.get(name))} for name, line in self._named()]
+        given = {name: answer for name, answer in answers.items() if isinstance(answer, Mapping)}
+        filled = [{**line, **given.get(name, {})} for name, line in self._named()]
         return read_labels(
             labelling_of(self.suite, self.lake), enumerate(filled, start=1), str(answers.get("annotator", "")), when
         )
@@ -278,7 +279,3 @@ def _block(text: str) -> str:
     """Write the text as a Markdown block of its own, which nothing in the text can end."""
     cut = text[:LONGEST_MATERIAL] + ("\n[…]" if len(text) > LONGEST_MATERIAL else "")
     return "\n".join(f"    {line}" for line in cut.splitlines())
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
