@@ -27,7 +27,7 @@ from evalake.decisions.compare import Comparison, compare_sides
 from evalake.decisions.explain import Part
 from evalake.decisions.explain import explain as split
 from evalake.decisions.power import Plan, plan
-from evalake.reports.compared import markdown_of
+from evalake.reports.files import markdown_of_comparison
 from evalake.reports.wording import lacking, one_line
 from evalake.storage.lake import Lake
 
@@ -70,7 +70,7 @@ def compare(
 
     compared = compare_sides(Lake(lake), a, b, run_id=run, tag=tag, metric=metric, force=force, corrected=corrected)
     if markdown is not None:
-        write_text(markdown, markdown_of(compared.rows, compared.remarks))
+        write_text(markdown, markdown_of_comparison(compared.rows, compared.remarks))
     for remark in compared.remarks:
         say(remark)
     if style is Format.table:

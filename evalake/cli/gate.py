@@ -31,7 +31,8 @@ from evalake.decisions.gate import hold_gate
 from evalake.decisions.history import keep
 from evalake.decisions.settle import PROMISE, Round, require_settleable
 from evalake.decisions.settle import settle as settle_rules
-from evalake.reports.gate import Gate, as_junit, as_markdown
+from evalake.reports.files import junit_of_gate, markdown_of_gate
+from evalake.reports.gate import Gate
 from evalake.reports.wording import dollars
 from evalake.request import RunRequest
 from evalake.run import carry_out
@@ -83,7 +84,7 @@ def gate(
         keep(Lake(lake), held)
     except LakeError as error:
         say(f"the decisions are not kept in the lake's history of gates: {error}")
-    for path, text in ((junit, as_junit(held)), (markdown, as_markdown(held))):
+    for path, text in ((junit, junit_of_gate(held)), (markdown, markdown_of_gate(held))):
         if path is not None:
             write_text(path, text)
     if style is Format.table:
