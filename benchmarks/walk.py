@@ -147,9 +147,6 @@ def _print(tables: list[tuple[str, dict[str, str]]]) -> None:
         print(f"| {name} |" + "".join(f" {took.get(name, '–')} |" for _, took in tables))
 
 
-# evalake
-
-
 @contextmanager
 def _evalake(checkout: Path, place: Path, server: ModelServer) -> Iterator[Walk]:
     """Fill a lake and serve its viewer; yields the walk."""

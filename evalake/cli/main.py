@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
-from typer.core import CompletionItem
+from typer._click.shell_completion import CompletionItem
 
 from evalake.cli import configuration, environment
 from evalake.cli.help import App, Group
