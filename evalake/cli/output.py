@@ -19,7 +19,6 @@ from evalake.cli.options import Format
 from evalake.cli.terminal import say
 from evalake.core.configuration import whole_address
 from evalake.core.redaction import visible
-from evalake.reports.wording import one_line
 from evalake.storage.sql.query import as_csv, plain
 
 LEAST_LAST = 24  # least characters of a listing's last column
@@ -112,6 +111,8 @@ def lines(
         longest: The most characters of a cell.
         hint: The way to see left-out columns.
     """
+    from evalake.reports.wording import one_line  # loads what a suite is written with
+
     texts = {name: [one_line(_cell(value, ", "), longest) for value in frame[name]] for name in frame.columns}
     titles = {name: one_line(name, longest) for name in frame.columns}
     sizes = {name: max(map(cell_len, (titles[name], *texts[name]))) for name in frame.columns}
