@@ -7,7 +7,7 @@ import pytest
 from evalake.contracts.tables import RUNS
 from evalake.decisions.compare import compare_sides
 from evalake.decisions.gate import hold_gate
-from evalake.reports.page import as_data
+from evalake.reports.files import as_data
 from evalake.reports.ranking import Verdict
 from evalake.reports.report import Subject
 from evalake.tasks.report import build_report

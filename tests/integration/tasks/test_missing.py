@@ -11,7 +11,7 @@ from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALL_FAILURES, RUN_ITEMS, SNAPSHOTS
 from evalake.core.configuration import IMPORT, Configuration
 from evalake.reports.coverage import NOT_ASKED
-from evalake.reports.page import as_data
+from evalake.reports.files import as_data
 from evalake.storage import ledger
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from evalake.core.errors import UsageError
-from evalake.reports.page import as_json, write_files
+from evalake.reports.files import as_json
+from evalake.reports.page import write_files
 
 
 def test_a_place_where_nothing_can_be_written_is_named(tmp_path: Path) -> None:

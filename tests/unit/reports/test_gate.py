@@ -4,7 +4,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evalake.reports.gate import Checked, Gate, as_junit, as_markdown
+from evalake.reports.files import junit_of_gate, markdown_of_gate
+from evalake.reports.gate import Checked, Gate
 from evalake.reports.ranking import Decision, Verdict
 
 HOSTILE = "m<b>|`x`\x1b[31m\n# owned\x00"
@@ -28,7 +29,7 @@ def test_the_worst_verdict_is_the_gates(verdicts: tuple[Verdict, ...], overall: 
 
 
 def test_junit_counts_failures_and_shows_nothing_undecided_green() -> None:
-    root = ElementTree.fromstring(as_junit(gate(Verdict.PASS, Verdict.FAIL, Verdict.UNDECIDED)))
+    root = ElementTree.fromstring(junit_of_gate(gate(Verdict.PASS, Verdict.FAIL, Verdict.UNDECIDED)))
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("3", "1", "1")
     cases = root.findall("./testsuite/testcase")
     assert [[child.tag for child in case] for case in cases] == [["system-out"], ["failure"], ["error"]]
@@ -36,7 +37,7 @@ def test_junit_counts_failures_and_shows_nothing_undecided_green() -> None:
 
 
 def test_markdown_keeps_a_row_a_row() -> None:
-    table = [line for line in as_markdown(gate(Verdict.FAIL)).splitlines() if line.startswith("|")]
+    table = [line for line in markdown_of_gate(gate(Verdict.FAIL)).splitlines() if line.startswith("|")]
     assert len(table) == 3
     assert "m\\<b\\>\\|" in table[2]
     assert "\x1b" not in table[2]

@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict
 from datetime import date
 
-from evalake.reports.page import as_data
+from evalake.reports.files import as_data
 from evalake.reports.ranking import Missing
 from tests.unit.reports.samples import guard_metrics, metric, report
 
