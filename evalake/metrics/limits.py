@@ -21,11 +21,11 @@ from evalake.metrics.compare import with_holm
 from evalake.metrics.composite import Composite, MacroAverage
 from evalake.metrics.compute import Inputs, Metric, measure
 from evalake.metrics.corrected import Corrected
-from evalake.metrics.estimator import Estimate, Estimator, Jackknife, effective_size
-from evalake.metrics.estimators import Count, Mean, Quantile, Rate, Ratio
+from evalake.metrics.estimator import Estimate, Estimator, Jackknife, effective_size, jackknife
+from evalake.metrics.estimators import Count, Mean, Quantile, Quotient, Rate, Ratio
 from evalake.metrics.intervals import Array, Z, student
 from evalake.metrics.slices import Slicing
-from evalake.metrics.units import Units, View
+from evalake.metrics.units import Denominator, Units, View
 from evalake.metrics.variance import Deviation, Repeats
 
 ERROR = 0.05
@@ -60,42 +60,87 @@ def measure_exact(frame: pl.DataFrame, metrics: Sequence[Metric], error: float =
 def exact(error: float, estimator: Estimator, view: View, known: Estimate) -> Estimate:
     """Move the ends of an interval to the limits that decide, each of which leaves out the truth in half of `error`.
 
-    They are never nearer than the interval. Of what has a range they are the exact ones of as many trials as have its
-    variance, of amounts those of as many events; and where a mean has a range, two unseen units lie at its ends: few
-    units may hide rare values. Where nothing bounds the rare values, the end on their side reaches further by the
-    third moment of the units (Johnson 1978).
+    They rest on the variance of the jackknife over units, and on as many equal units as these are worth. They are never
+    nearer than the interval. Of what has a range they are the exact ones of as many trials as have that variance, of
+    amounts those of as many events; and where a mean has a range, two unseen units lie at its ends: few units may hide
+    rare values.
     """
     if known.make_influence is None:
         return known
     if isinstance(estimator, Quantile):
         return estimator.with_limits(view, error)
-    least, most = range_of(estimator)
-    z = NormalDist().inv_cdf(1 - error / 2)
-    low, high = (known.value + z / Z * (end - known.value) for end in (known.ci_low, known.ci_high))
-    few = z / student(np.fmin(known.units, view.units.alike), 1 - error)
+    (least, most), value, below = range_of(estimator), known.value, counted(view)
+    z, t = NormalDist().inv_cdf(1 - error / 2), student(np.fmin(known.units, below.effective), 1 - error)
     with np.errstate(all="ignore"):
-        if np.isfinite(most - least):
-            further = _of_trials(estimator, view, known, few, error)
+        unequal = np.fmax(np.nan_to_num(t / student(known.units, 1 - error), nan=1.0), 1.0)
+        down, up = (z / Z * unequal * each for each in (value - known.ci_low, known.ci_high - value))
+        if (least, most) == (0.0, np.inf) and not isinstance(estimator, Quotient):
+            further = _of_deviation(estimator, view, value, below, error)
         else:
-            further = _of_events(known, few, error) if least == 0 else (low, high)
-            skew = np.nan_to_num(view.units.total(known.influence**3) / view.units.total(known.influence**2) ** 1.5)
-            reach = skew * (1 + 2 * z**2) / 6 * known.se
-            low, high = low + np.minimum(reach, 0.0), high + np.maximum(reach, 0.0)
-    ends = np.maximum(np.fmin(low, further[0]), least), np.minimum(np.fmax(high, further[1]), most)
-    low, high = (np.where(np.isnan(known.ci_low), np.nan, end) for end in ends)
+            influence, bias = jackknife(estimator, view, below.sums != 0)
+            se = np.sqrt(view.units.total(influence**2) * view.units.stratified(influence, below.sums != 0))
+            se = np.fmax(estimator.together(view), se) if isinstance(estimator, CalibrationError) else se
+            se = np.fmax(known.se, se)
+            down, up = (np.hypot(each, t * np.sqrt(np.nan_to_num(se**2 - known.se**2))) for each in (down, up))
+            if np.isfinite(most - least):
+                few = 1 / unequal if isinstance(estimator, Rate) else z / t
+                further = _of_trials(estimator, view, known, se, few, error)
+            else:
+                down, up = np.fmax(down, t * se + bias), np.fmax(up, t * se - bias)
+                reach = _skewness(view, influence) * (1 + 2 * z**2) / 6 * se
+                down, up = down - np.minimum(reach, 0.0), up + np.maximum(reach, 0.0)
+                further = _of_events(replace(known, se=se), z / t, error) if least == 0 else (value, value)
+    low, high = np.maximum(np.fmin(value - down, further[0]), least), np.minimum(np.fmax(value + up, further[1]), most)
+    low, high = (np.where(np.isnan(known.ci_low), np.nan, end) for end in (low, high))
     return replace(known, ci_low=low, ci_high=high)
 
 
-def _of_trials(estimator: Estimator, view: View, known: Estimate, few: Array, error: float) -> tuple[Array, Array]:
-    """Compute the exact limits of as many trials as have an estimate's variance; `few` is what few units are worth."""
+_COUNTED = ("n", "rows", "of", "denominator", "confident", "known")
+"""Inputs that tell which rows count, the one of the whole first."""
+
+
+def counted(view: View) -> Denominator:
+    """Add up the rows that count, by unit."""
+    return view.over(next(each for each in _COUNTED if view.prefix + each in view.column_of))
+
+
+def _skewness(view: View, influence: Array) -> Array:
+    """Compute the skewness of a sum over units, [groups]: on the side of rare values limits reach further (Johnson 1978)."""
+    return np.nan_to_num(view.units.total(influence**3) / view.units.total(influence**2) ** 1.5)
+
+
+def _of_deviation(
+    estimator: Estimator, view: View, value: Array, below: Denominator, error: float
+) -> tuple[Array, Array]:
+    """Compute the limits of a deviation by the jackknife on the log scale, of the degrees of freedom of its squares.
+
+    Squares tell little of their own tail: to the upper end one unseen unit adds as much as the largest seen.
+    """
+    units, rows = view.units, below.rows
+    influence, bias = jackknife(estimator, view, below.sums != 0, np.log)
+    variance, within = units.total(influence**2), units.stratified(influence, below.sums != 0)
+    t = student(np.fmax(units.total(rows**2) ** 2 / units.total(rows**4), 2.0), 1 - error)
+    half, more = (t * np.sqrt(each * within) for each in (variance, variance + units.most(influence**2)))
+    return value * np.exp(-bias - half), value * np.exp(-bias + more + more**2 / 2)
+
+
+def _of_trials(
+    estimator: Estimator, view: View, known: Estimate, se: Array, few: Array, error: float
+) -> tuple[Array, Array]:
+    """Compute the exact limits of as many trials as have a variance; `few` is what few, unequal units are worth."""
     least, most = range_of(estimator)
-    trials = known.n_eff
-    if isinstance(estimator, Mean | Ratio):
-        line = view.ratio("numerator", "denominator")
-        size = effective_size(line, least, most, np.ones_like(trials), getattr(estimator, "heaviest", None))
-        trials = size * few**2 / line.stratified
-    elif not isinstance(estimator, Rate):
-        trials = _with_variance((known.value - least, most - known.value), known.se, few, trials)
+    if isinstance(estimator, Rate | Mean | Ratio):
+        trials = known.n_eff
+        if not isinstance(estimator, Rate):
+            line = view.ratio("numerator", "denominator")
+            size = effective_size(line, least, most, np.ones_like(se), getattr(estimator, "heaviest", None))
+            trials = size / line.stratified
+        trials = trials * few**2 * np.nan_to_num((known.se / se) ** 2, nan=1.0)
+    else:
+        agreed = np.fmin(known.n_eff, known.units)
+        trials = _with_variance((known.value - least, most - known.value), se, few, agreed)
+        if isinstance(estimator, MacroAverage):
+            trials = np.fmin(trials, effective_size(view.ratio(*Rate.ratio), least, most, np.ones_like(se)))
     return _between(least, most, known.value, trials, error)
 
 
