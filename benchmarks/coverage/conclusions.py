@@ -31,7 +31,7 @@ from evalake.metrics.compute import Metric
 from evalake.metrics.corrected import Corrected
 from evalake.metrics.drift import Given, drift
 from evalake.metrics.estimators import Rate
-from evalake.metrics.limits import limits_of, measure_exact
+from evalake.metrics.exact import limits_of, measure_exact
 from evalake.metrics.prediction_powered import ratio
 from evalake.reports.ranking import Verdict, decide
 

@@ -11,7 +11,7 @@ import polars as pl
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.decisions.compare import metrics_named
 from evalake.decisions.sides import measured_runs
-from evalake.metrics.limits import range_of
+from evalake.metrics.exact import range_of
 from evalake.metrics.power import Components, components, detectable, required
 from evalake.reports.coverage import pooled
 from evalake.sdk import Suite

@@ -7,7 +7,7 @@ from typing import Any
 from evalake.core.errors import UsageError
 from evalake.decisions.gate import BARE, Look, hold_gate
 from evalake.decisions.rules import Change, read_rule, require_within
-from evalake.metrics.limits import range_of
+from evalake.metrics.exact import range_of
 from evalake.metrics.power import Anytime
 from evalake.reports.gate import Gate
 from evalake.reports.ranking import Verdict

@@ -14,7 +14,7 @@ from evalake.core.errors import MetricError
 from evalake.core.hashing import content_hash
 from evalake.metrics.columns import STRATUM, Columns, settled, strata_of
 from evalake.metrics.estimator import Estimate, Estimator, Totals, estimated
-from evalake.metrics.intervals import Array, Integers
+from evalake.metrics.intervals import Integers
 from evalake.metrics.slices import Slicing, units_of
 from evalake.metrics.units import Units, View
 

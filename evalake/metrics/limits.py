@@ -1,182 +1,32 @@
-"""Limits that decide: exact at the variance of an estimate, and as wide as missing rows could make them.
+"""Limits as wide as missing rows could make them.
 
 Missing is not random: a server that fails on hard items leaves the easy ones. So a decision holds only where it holds
 for any missing rows (Manski 1989): the limits of the worst and the best case.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from itertools import product
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike
 
 from evalake.metrics.calibration import CalibrationError
 from evalake.metrics.columns import Columns
 from evalake.metrics.compare import with_holm
-from evalake.metrics.composite import Composite, MacroAverage
+from evalake.metrics.composite import Composite
 from evalake.metrics.compute import Inputs, Metric, measure
-from evalake.metrics.corrected import Corrected
-from evalake.metrics.estimator import Estimate, Estimator, Jackknife, effective_size, jackknife
-from evalake.metrics.estimators import Count, Mean, Quantile, Quotient, Rate, Ratio
-from evalake.metrics.intervals import Array, Z, student
+from evalake.metrics.estimator import Estimator
+from evalake.metrics.estimators import Count, Mean, Rate, Ratio
+from evalake.metrics.exact import ERROR, Bounds, clopper_pearson, range_of
 from evalake.metrics.slices import Slicing
-from evalake.metrics.units import Denominator, Units, View
-from evalake.metrics.variance import Deviation, Repeats
+from evalake.metrics.units import Units, View
 
-ERROR = 0.05
-"""How often a decision's two limits leave out the truth, at most: half of it to either side."""
-
-Bounds = tuple[float, float]
 Ends = tuple[float | None, float | None]
 
 Unknown = tuple[int, pl.DataFrame | None]
 """The number of absent rows, and the present rows with unknown values."""
-
-
-def clopper_pearson(successes: ArrayLike, n: ArrayLike, error: float = ERROR) -> tuple[Array, Array]:
-    """Compute the exact limits of a proportion (Clopper and Pearson 1934): (low, high), NaN where n is 0.
-
-    Neither number needs to be whole: clusters make effective trials.
-    """
-    from scipy.special import betaincinv
-
-    k, trials = (np.asarray(x, np.float64) for x in (successes, n))
-    with np.errstate(all="ignore"):
-        low = np.where(k > 0, betaincinv(np.maximum(k, 1e-12), trials - k + 1, error / 2), 0.0)
-        high = np.where(k < trials, betaincinv(k + 1, np.maximum(trials - k, 1e-12), 1 - error / 2), 1.0)
-    return np.where(trials > 0, low, np.nan), np.where(trials > 0, high, np.nan)
-
-
-def measure_exact(frame: pl.DataFrame, metrics: Sequence[Metric], error: float = ERROR) -> pl.DataFrame:
-    """Measure metrics of every model and judge with the limits that decide, in the columns of `measure`."""
-    return measure(frame, metrics, cluster="cluster", limits=partial(exact, error))
-
-
-def exact(error: float, estimator: Estimator, view: View, known: Estimate) -> Estimate:
-    """Move the ends of an interval to the limits that decide, each of which leaves out the truth in half of `error`.
-
-    They rest on the variance of the jackknife over units, and on as many equal units as these are worth. They are never
-    nearer than the interval. Of what has a range they are the exact ones of as many trials as have that variance, of
-    amounts those of as many events; and where a mean has a range, two unseen units lie at its ends: few units may hide
-    rare values.
-    """
-    if known.make_influence is None:
-        return known
-    if isinstance(estimator, Quantile):
-        return estimator.with_limits(view, error)
-    (least, most), value, below = range_of(estimator), known.value, counted(view)
-    z, t = NormalDist().inv_cdf(1 - error / 2), student(np.fmin(known.units, below.effective), 1 - error)
-    with np.errstate(all="ignore"):
-        unequal = np.fmax(np.nan_to_num(t / student(known.units, 1 - error), nan=1.0), 1.0)
-        down, up = (z / Z * unequal * each for each in (value - known.ci_low, known.ci_high - value))
-        if (least, most) == (0.0, np.inf) and not isinstance(estimator, Quotient):
-            further = _of_deviation(estimator, view, value, below, error)
-        else:
-            influence, bias = jackknife(estimator, view, below.sums != 0)
-            se = np.sqrt(view.units.total(influence**2) * view.units.stratified(influence, below.sums != 0))
-            se = np.fmax(estimator.together(view), se) if isinstance(estimator, CalibrationError) else se
-            se = np.fmax(known.se, se)
-            down, up = (np.hypot(each, t * np.sqrt(np.nan_to_num(se**2 - known.se**2))) for each in (down, up))
-            if np.isfinite(most - least):
-                few = 1 / unequal if isinstance(estimator, Rate) else z / t
-                further = _of_trials(estimator, view, known, se, few, error)
-            else:
-                down, up = np.fmax(down, t * se + bias), np.fmax(up, t * se - bias)
-                reach = _skewness(view, influence) * (1 + 2 * z**2) / 6 * se
-                down, up = down - np.minimum(reach, 0.0), up + np.maximum(reach, 0.0)
-                further = _of_events(replace(known, se=se), z / t, error) if least == 0 else (value, value)
-    low, high = np.maximum(np.fmin(value - down, further[0]), least), np.minimum(np.fmax(value + up, further[1]), most)
-    low, high = (np.where(np.isnan(known.ci_low), np.nan, end) for end in (low, high))
-    return replace(known, ci_low=low, ci_high=high)
-
-
-_COUNTED = ("n", "rows", "of", "denominator", "confident", "known")
-"""Inputs that tell which rows count, the one of the whole first."""
-
-
-def counted(view: View) -> Denominator:
-    """Add up the rows that count, by unit."""
-    return view.over(next(each for each in _COUNTED if view.prefix + each in view.column_of))
-
-
-def _skewness(view: View, influence: Array) -> Array:
-    """Compute the skewness of a sum over units, [groups]: on the side of rare values limits reach further (Johnson 1978)."""
-    return np.nan_to_num(view.units.total(influence**3) / view.units.total(influence**2) ** 1.5)
-
-
-def _of_deviation(
-    estimator: Estimator, view: View, value: Array, below: Denominator, error: float
-) -> tuple[Array, Array]:
-    """Compute the limits of a deviation by the jackknife on the log scale, of the degrees of freedom of its squares.
-
-    Squares tell little of their own tail: to the upper end one unseen unit adds as much as the largest seen.
-    """
-    units, rows = view.units, below.rows
-    influence, bias = jackknife(estimator, view, below.sums != 0, np.log)
-    variance, within = units.total(influence**2), units.stratified(influence, below.sums != 0)
-    t = student(np.fmax(units.total(rows**2) ** 2 / units.total(rows**4), 2.0), 1 - error)
-    half, more = (t * np.sqrt(each * within) for each in (variance, variance + units.most(influence**2)))
-    return value * np.exp(-bias - half), value * np.exp(-bias + more + more**2 / 2)
-
-
-def _of_trials(
-    estimator: Estimator, view: View, known: Estimate, se: Array, few: Array, error: float
-) -> tuple[Array, Array]:
-    """Compute the exact limits of as many trials as have a variance; `few` is what few, unequal units are worth."""
-    least, most = range_of(estimator)
-    if isinstance(estimator, Rate | Mean | Ratio):
-        trials = known.n_eff
-        if not isinstance(estimator, Rate):
-            line = view.ratio("numerator", "denominator")
-            size = effective_size(line, least, most, np.ones_like(se), getattr(estimator, "heaviest", None))
-            trials = size / line.stratified
-        trials = trials * few**2 * np.nan_to_num((known.se / se) ** 2, nan=1.0)
-    else:
-        agreed = np.fmin(known.n_eff, known.units)
-        trials = _with_variance((known.value - least, most - known.value), se, few, agreed)
-        if isinstance(estimator, MacroAverage):
-            trials = np.fmin(trials, effective_size(view.ratio(*Rate.ratio), least, most, np.ones_like(se)))
-    return _between(least, most, known.value, trials, error)
-
-
-def _with_variance(to_ends: tuple[Array, Array], se: Array, few: Array, otherwise: Array) -> Array:
-    """Compute how many trials have the variance of a value, given its distance to both ends of its range."""
-    return np.where(se > 0, to_ends[0] * to_ends[1] * (few / np.where(se > 0, se, 1.0)) ** 2, otherwise)
-
-
-def _between(least: float, most: float, value: Array, trials: Array, error: float) -> tuple[Array, Array]:
-    """Compute the exact limits of a value between two ends."""
-    known, share = np.nan_to_num(trials), np.clip((value - least) / (most - least), 0.0, 1.0)
-    low, high = clopper_pearson(share * known, known, error)
-    return least + (most - least) * low, least + (most - least) * high
-
-
-def limits_of(known: Corrected, estimator: Estimator, error: float = ERROR) -> Bounds:
-    """Compute the limits that decide about a corrected value, as those of a value that is not."""
-    least, most = range_of(estimator)
-    z = NormalDist().inv_cdf(1 - error / 2)
-    value, se, units = (np.asarray(each, np.float64) for each in (known.value, known.se, known.units))
-    trials = _with_variance((value - least, most - value), se, z / student(units, 1 - error), units)
-    exactly = _between(least, most, value, trials, error)
-    low, high = (known.value + z / Z * (end - known.value) for end in (known.ci_low, known.ci_high))
-    return max(least, min(low, float(exactly[0]))), min(most, max(high, float(exactly[1])))
-
-
-def _of_events(known: Estimate, few: Array, error: float) -> tuple[Array, Array]:
-    """Compute the exact limits of a count of as many events as has the variance of a mean above 0 (Garwood 1936).
-
-    One unseen unit is at 0.
-    """
-    from scipy.special import gammaincinv
-
-    events = few**2 / ((known.se / known.value) ** 2 + known.units**-2.0)
-    low, high = gammaincinv(events, error / 2), gammaincinv(events + 1, 1 - error / 2)
-    return known.value * low / events, known.value * high / events
 
 
 def widened(row: Mapping[str, Any], metric: Metric, ends: Bounds | None, error: float = ERROR) -> Ends:
@@ -301,17 +151,6 @@ def _of_composite(estimator: Composite, parts: Mapping[str, Bounds], needed: int
     if not len(known):
         return None
     return float(max(known.min(), estimator.low)), float(min(known.max(), estimator.high))
-
-
-def range_of(estimator: Estimator) -> Bounds:
-    """Find the range of an estimator's values; infinite where nothing bounds them."""
-    if isinstance(estimator, Rate | MacroAverage | CalibrationError):
-        return 0.0, 1.0
-    if isinstance(estimator, Jackknife):
-        return -1.0, 1.0
-    if isinstance(estimator, Deviation | Repeats):
-        return 0.0, (getattr(estimator, "high", np.inf) - getattr(estimator, "low", 0.0)) / 2
-    return float(getattr(estimator, "low", -np.inf)), float(getattr(estimator, "high", np.inf))
 
 
 def within(limits: Ends, estimator: Estimator) -> Ends:
