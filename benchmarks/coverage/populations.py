@@ -33,7 +33,7 @@ class Structure:
         alike: The correlation of what is random within a cluster, and within a sample's repeats.
         opposed: The share of clusters in which the second sample is answered right where the first is not, and only
             there, as by a model that says the same of a contract and its patched twin.
-        sizes: How many samples of `together` clusters have, in turns; all of them without sizes.
+        sizes: How many samples the clusters have, in turns; `together` without sizes.
     """
 
     name: str
@@ -58,8 +58,19 @@ STRUCTURES = (
     Structure("pairs", together=2, alike=0.5),
     Structure("clusters of 5", together=5, alike=0.3),
     Structure("5 repeats", repeats=5, alike=0.8),
-    Structure("unequal clusters", together=14, alike=0.3, sizes=(1, 1, 4, 14)),
+    Structure("unequal clusters", alike=0.3, sizes=(1, 1, 4, 14)),
 )
+GEOMETRIC = (1, 1, 1, 2, 2, 3, 4, 6, 8, 12)
+"""Samples of unequal clusters: 40 of these tell as much as 23 equal ones."""
+
+
+def unequal(units: int, alike: float, *, heavy: bool) -> Structure:
+    """Declare few clusters of unequal size; if `heavy`, one has a third of all samples."""
+    what = "one with a third of all" if heavy else "unequal"
+    sizes = (units - 1, *(2,) * (units - 1)) if heavy else tuple(np.resize(GEOMETRIC, units).tolist())
+    return Structure(f"{units} clusters, {what}, icc {alike:g}", alike=alike, sizes=sizes)
+
+
 COMPARED_STRUCTURES = (*STRUCTURES[:4], Structure("opposed twins", together=2, opposed=0.85))
 
 
@@ -105,7 +116,7 @@ class Population:
         columns = {
             "model": np.broadcast_to(np.arange(times)[:, None], shape),
             "cluster": of_row + units * np.arange(times)[:, None],
-            "sample": number + size * np.arange(times)[:, None],
+            "sample": number + len(of_row) * np.arange(times)[:, None],
             "positive": positive,
             "right": right,
             "label": np.broadcast_to(number % LABELS, shape),

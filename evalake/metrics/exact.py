@@ -124,7 +124,7 @@ def _of_deviation(estimator: Estimator, view: View, value: Array, below: Denomin
     influence, bias = jackknife(estimator, view, below.sums != 0, np.log)
     variance, within = units.total(influence**2), units.stratified(influence, below.sums != 0)
     half, more = (t * np.sqrt(each * within) for each in (variance, variance + units.most(influence**2)))
-    return value * np.exp(-bias - half), value * np.exp(-bias + more + more**2 / 2)
+    return value * np.exp(-bias - half), value * np.exp(-bias + more + more**2)
 
 
 def _of_trials(
@@ -173,11 +173,11 @@ def limits_of(known: Corrected, estimator: Estimator, error: float = ERROR) -> B
 def _of_events(value: Array, se: Array, units: Array, few: Array, error: float) -> tuple[Array, Array]:
     """Compute the exact limits of a count of as many events as has the variance of a mean above 0 (Garwood 1936).
 
-    One unseen unit is at 0.
+    Two unseen units are at 0.
     """
     from scipy.special import gammaincinv
 
-    events = few**2 / ((se / value) ** 2 + units**-2.0)
+    events = few**2 / ((se / value) ** 2 + 2 * units**-2.0)
     low, high = gammaincinv(events, error / 2), gammaincinv(events + 1, 1 - error / 2)
     return value * low / events, value * high / events
 
