@@ -63,34 +63,27 @@ def exact(error: float, estimator: Estimator, view: View, known: Estimate) -> Es
         return replace(estimator.with_limits(view, error), units=np.floor(counted(view).effective + ROUNDING))
     (least, most), value, below = range_of(estimator), known.value, counted(view)
     alike = np.fmin(known.units, below.effective)
-    of_squares = isinstance(estimator, Jackknife) or (
-        (least, most) == (0.0, np.inf) and not isinstance(estimator, Quotient)
-    )
+    is_deviation = (least, most) == (0.0, np.inf) and not isinstance(estimator, Quotient)
+    of_squares = is_deviation or isinstance(estimator, Jackknife)
     z, t = NormalDist().inv_cdf(1 - error / 2), student(_of_squares(below) if of_squares else alike, 1 - error)
     with np.errstate(all="ignore"):
         unequal = np.fmax(np.nan_to_num(t / student(known.units, 1 - error), nan=1.0), 1.0)
         down, up = (z / Z * unequal * each for each in (value - known.ci_low, known.ci_high - value))
-        if of_squares and least == 0:
-            further = _of_deviation(estimator, view, value, below, t)
+        if is_deviation:
+            low, high = _of_deviation(estimator, view, value, below, t)
         else:
-            of_fisher = isinstance(estimator, Jackknife)
-            influence, bias = jackknife(estimator, view, below.sums != 0, np.arctanh if of_fisher else np.asarray)
-            se = np.sqrt(view.units.total(influence**2) * view.units.stratified(influence, below.sums != 0))
-            se = np.fmax(estimator.together(view), se) if isinstance(estimator, CalibrationError) else se
-            if of_fisher:
-                bias, se = bias * (1 - value**2), se * (1 - value**2)
-                down, up = down + np.maximum(bias, 0.0), up - np.minimum(bias, 0.0)
-            se = np.fmax(known.se, se)
+            se, bias, reach = _jackknifed(estimator, view, known, below, z)
             down, up = (np.hypot(each, t * np.sqrt(np.nan_to_num(se**2 - known.se**2))) for each in (down, up))
+            if isinstance(estimator, Jackknife):
+                down, up = down + np.maximum(bias, 0.0), up - np.minimum(bias, 0.0)
             if np.isfinite(most - least):
                 few = 1 / unequal if isinstance(estimator, Rate) else z / t
-                further = _of_trials(estimator, view, known, se, few, error)
+                low, high = _of_trials(estimator, view, known, se, few, error)
             else:
                 down, up = np.fmax(down, t * se + bias), np.fmax(up, t * se - bias)
-                reach = _skewness(view, influence) * (1 + 2 * z**2) / 6 * se
                 down, up = down - np.minimum(reach, 0.0), up + np.maximum(reach, 0.0)
-                further = _of_events(value, se, below.effective, z / t, error) if least == 0 else (value, value)
-    low, high = np.maximum(np.fmin(value - down, further[0]), least), np.minimum(np.fmax(value + up, further[1]), most)
+                low, high = _of_events(value, se, below.effective, z / t, error) if least == 0 else (value, value)
+    low, high = np.maximum(np.fmin(value - down, low), least), np.minimum(np.fmax(value + up, high), most)
     low, high = (np.where(np.isnan(known.ci_low), np.nan, end) for end in (low, high))
     return replace(known, units=np.floor(alike + ROUNDING), ci_low=low, ci_high=high)
 
@@ -104,9 +97,22 @@ def counted(view: View) -> Denominator:
     return view.over(next(each for each in _COUNTED if view.prefix + each in view.column_of))
 
 
-def _skewness(view: View, influence: Array) -> Array:
-    """Compute the skewness of a sum over units, [groups]; rare values move limits (Johnson 1978)."""
-    return np.nan_to_num(view.units.total(influence**3) / view.units.total(influence**2) ** 1.5)
+def _jackknifed(
+    estimator: Estimator, view: View, known: Estimate, below: Denominator, z: float
+) -> tuple[Array, Array, Array]:
+    """Compute the standard error, at least that of the estimate, the bias, and how far skewness bends (Johnson 1978).
+
+    Those of correlations come from Fisher's scale. A mean of gaps varies as if all of them moved alike.
+    """
+    of_fisher, counts = isinstance(estimator, Jackknife), below.sums != 0
+    influence, bias = jackknife(estimator, view, counts, np.arctanh if of_fisher else np.asarray)
+    slope = 1 - known.value**2 if of_fisher else 1.0
+    squares, cubes = (view.units.total(influence**power) for power in (2, 3))
+    se = slope * np.sqrt(squares * view.units.stratified(influence, counts))
+    if isinstance(estimator, CalibrationError):
+        se = np.fmax(se, estimator.together(view))
+    reach = np.nan_to_num(cubes / squares**1.5) * (1 + 2 * z**2) / 6 * se
+    return np.fmax(known.se, se), slope * bias, reach
 
 
 def _of_squares(below: Denominator) -> Array:
