@@ -8,7 +8,8 @@ import polars as pl
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.corrected import Corrected
 from evalake.metrics.estimators import Rate
-from evalake.metrics.limits import limits_of, measure_exact, open_bounds, widened
+from evalake.metrics.exact import limits_of, measure_exact
+from evalake.metrics.limits import open_bounds, widened
 from evalake.reports.ranking import Comparison, Limits, compare_all
 from evalake.reports.report import MISTAKES_SHOWN, Report
 from evalake.sdk import Options, Suite
@@ -129,7 +130,8 @@ def _limits(
             low, high = limits_of(known, metric.estimator)
             row |= {"value": known.value, "ci_low": low, "ci_high": high, "n_eff": None}
         trials = row["n_eff"] if type(metric.estimator) is Rate else None
-        found[subject] = Limits((row["ci_low"], row["ci_high"]), widened(row, metric, ends), trials, ends)
+        exact = row["ci_low"], row["ci_high"]
+        found[subject] = Limits(exact, widened(row, metric, ends), trials, ends, row["units"])
     return found
 
 

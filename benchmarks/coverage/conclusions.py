@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 
@@ -23,7 +23,7 @@ from benchmarks.coverage.policies import (
     stratified,
     watched,
 )
-from benchmarks.coverage.populations import STRUCTURES, Floats, Population, Structure
+from benchmarks.coverage.populations import STRUCTURES, Floats, Population, Structure, unequal
 from benchmarks.coverage.quantities import QUANTITIES, Quantity
 from benchmarks.coverage.simulation import ALPHA, DRAWS, LEAST, SEED, Conclusion, models
 from evalake.metrics.compare import compare, with_holm
@@ -31,7 +31,7 @@ from evalake.metrics.compute import Metric
 from evalake.metrics.corrected import Corrected
 from evalake.metrics.drift import Given, drift
 from evalake.metrics.estimators import Rate
-from evalake.metrics.limits import limits_of, measure_exact
+from evalake.metrics.exact import limits_of, measure_exact
 from evalake.metrics.prediction_powered import ratio
 from evalake.reports.ranking import Verdict, decide
 
@@ -40,6 +40,21 @@ DECIDED = ("rate", "mean of scores", "mean of counts", "F1", "balanced accuracy"
 DECIDED_RATES = (0.5, 0.9, 0.98, 0.995)
 DECIDED_SIZES = (30, 200)
 DECIDED_STRUCTURES = (STRUCTURES[0], STRUCTURES[3])
+UNEQUAL = (
+    *DECIDED,
+    "macro average",
+    "mean without bounds",
+    "standard deviation of scores",
+    "standard deviation",
+    "Pearson's correlation",
+    "ECE",
+    "ECE, debiased",
+)
+UNEQUAL_BEFORE = {"standard deviation": "4 to 8 %", "ECE, debiased": "4 to 5 %", "macro average": "up to 11 %"}
+UNEQUAL_UNITS = (20, 25, 30, 50)
+UNEQUAL_ALIKE = (0.0, 0.5, 0.9)
+UNEQUAL_RATES = (0.5, 0.9)
+UNEQUAL_DECISIONS = 8_000
 DECISIONS = 25_000
 """Simulated models: a rate of 2.5 % has a standard error of 0.1 points."""
 DRAWN = 500
@@ -99,6 +114,7 @@ def conclusions(times: int) -> list[Simulation]:
     """List the simulations of every kind of conclusion, the longest ones first; most have `times` simulations."""
     return [
         *(partial(decisions, *each) for each in product(DECIDED_RATES, DECIDED_SIZES[::-1], DECIDED_STRUCTURES)),
+        *(partial(unequal_decisions, *each) for each in product(UNEQUAL_UNITS[::-1], UNEQUAL_ALIKE, (False, True))),
         *(partial(watched, noise) for noise in YEAR),
         *(partial(decided_with_missing, kind, times) for kind in ("answers", "panels")),
         partial(compared_with_missing, times),
@@ -193,10 +209,12 @@ def family(population: Population, size: int, times: int) -> Iterator[Conclusion
     yield Conclusion("equal models differ in any of a family", where, times, float(np.mean(wrong)), most=ALPHA)
 
 
-def decisions(rate: float, size: int, structure: Structure, times: int = DECISIONS) -> Iterator[Conclusion]:
+def decisions(
+    rate: float, size: int, structure: Structure, times: int = DECISIONS, names: Sequence[str] = DECIDED
+) -> Iterator[Conclusion]:
     """Find how often a model that is exactly at its target passes, and fails."""
     population = Population(rate, 0.5, structure)
-    quantities = _named(DECIDED)
+    quantities = _named(names)
     metrics = [Metric(each.name, each.estimator) for each in quantities]
     counts = {each.name: Counter[Verdict]() for each in quantities}
     for first in range(0, times, DRAWN):
@@ -215,6 +233,15 @@ def decisions(rate: float, size: int, structure: Structure, times: int = DECISIO
             share = of_quantity[verdict] / of_quantity.total()
             what = f"{verdict} of a model exactly at its target"
             yield Conclusion(what, where, of_quantity.total(), share, most=MORE * EITHER, before=before)
+
+
+def unequal_decisions(units: int, alike: float, heavy: bool, times: int = UNEQUAL_DECISIONS) -> Iterator[Conclusion]:
+    """Find how often models exactly at their target pass and fail over few clusters of unequal size."""
+    structure = unequal(units, alike, heavy=heavy)
+    for rate in UNEQUAL_RATES:
+        for each in decisions(rate, units * structure.mean_size, structure, times, UNEQUAL):
+            name, kind = f"{each.name}, few unequal clusters", each.where.split(", rate")[0]
+            yield replace(each, name=name, kind=kind, before=UNEQUAL_BEFORE.get(kind, ""))
 
 
 def _named(names: Sequence[str]) -> list[Quantity]:

@@ -33,7 +33,7 @@ class Structure:
         alike: The correlation of what is random within a cluster, and within a sample's repeats.
         opposed: The share of clusters in which the second sample is answered right where the first is not, and only
             there, as by a model that says the same of a contract and its patched twin.
-        sizes: How many samples of `together` clusters have, in turns; all of them without sizes.
+        sizes: How many samples the clusters have, in turns; `together` without sizes.
     """
 
     name: str
@@ -48,14 +48,29 @@ class Structure:
         """How many samples a cluster has on average."""
         return sum(self.sizes) // len(self.sizes) if self.sizes else self.together
 
+    def sizes_of(self, units: int) -> NDArray[np.int64]:
+        """Compute how many samples each cluster has."""
+        return np.resize(self.sizes or self.together, units)
+
 
 STRUCTURES = (
     Structure("single"),
     Structure("pairs", together=2, alike=0.5),
     Structure("clusters of 5", together=5, alike=0.3),
     Structure("5 repeats", repeats=5, alike=0.8),
-    Structure("unequal clusters", together=14, alike=0.3, sizes=(1, 1, 4, 14)),
+    Structure("unequal clusters", alike=0.3, sizes=(1, 1, 4, 14)),
 )
+GEOMETRIC = (1, 1, 1, 2, 2, 3, 4, 6, 8, 12)
+"""Samples of unequal clusters: 40 of these tell as much as 23 equal ones."""
+
+
+def unequal(units: int, alike: float, *, heavy: bool) -> Structure:
+    """Declare few clusters of unequal size; if `heavy`, one has a third of all samples."""
+    what = "one with a third of all" if heavy else "unequal"
+    sizes = (units - 1, *(2,) * (units - 1)) if heavy else tuple(np.resize(GEOMETRIC, units).tolist())
+    return Structure(f"{units} clusters, {what}, icc {alike:g}", alike=alike, sizes=sizes)
+
+
 COMPARED_STRUCTURES = (*STRUCTURES[:4], Structure("opposed twins", together=2, opposed=0.85))
 
 
@@ -71,39 +86,42 @@ class Population:
         """Draw `times` samples of `size`, each under a model of its own, with the columns that the quantities read."""
         place = [int(self.rate * 100), int(self.share * 10), *map(ord, self.structure.name)]
         rng = np.random.default_rng([seed, size, *place])
-        together, repeats = self.structure.together, self.structure.repeats
-        units = size // self.structure.mean_size
-        rows = together * repeats
-        chance = self._chances(rng, (times, units, 1))
-        shape = (times, units, rows)
+        repeats = self.structure.repeats
+        sizes = self.structure.sizes_of(size // self.structure.mean_size)
+        units, of_row = len(sizes), np.repeat(np.arange(len(sizes)), sizes * repeats)
+        shape = (times, len(of_row))
+        chance = self._chances(rng, (times, units))[:, of_row]
         within = np.sqrt(self.structure.alike)
+
+        def shared() -> Floats:
+            """Draw standard normal values, one for each unit."""
+            return rng.standard_normal((times, units))[:, of_row]
 
         def normal() -> Floats:
             """Draw standard normal values with the structure's correlation within units."""
-            own, shared = rng.standard_normal(shape), rng.standard_normal((times, units, 1))
-            return np.asarray(within * shared + np.sqrt(1 - within**2) * own)
+            own = rng.standard_normal(shape)
+            return np.asarray(within * shared() + np.sqrt(1 - within**2) * own)
 
-        sample = np.arange(units)[:, None] * together + np.arange(rows)[None] // repeats
         positives = max(1, round(size * self.share))
-        number = np.broadcast_to(sample, shape)
+        number = np.broadcast_to(np.arange(len(of_row)) // repeats, shape)
         positive = (number * positives) % size < positives
         right = rng.random(shape) < chance
         if self.structure.opposed:
-            opposed = rng.random(shape[:2]) < self.structure.opposed
-            right[..., 1] = np.where(opposed, ~right[..., 0], right[..., 1])
+            opposed = rng.random((times, units)) < self.structure.opposed
+            right[:, 1::2] = np.where(opposed, ~right[:, ::2], right[:, 1::2])
         confidence = rng.choice(CONFIDENCES, shape)
         agree = rng.random((*shape, 2)) < 0.8
-        first = rng.standard_normal(shape) * np.sqrt(1 - within**2) + within * rng.standard_normal((times, units, 1))
+        first = rng.standard_normal(shape) * np.sqrt(1 - within**2) + within * shared()
         findings = rng.poisson(2.0, shape)
         columns = {
-            "model": np.broadcast_to(np.arange(times)[:, None, None], shape),
-            "cluster": np.broadcast_to(np.arange(times * units).reshape(times, units, 1), shape),
-            "sample": number + size * np.arange(times)[:, None, None],
+            "model": np.broadcast_to(np.arange(times)[:, None], shape),
+            "cluster": of_row + units * np.arange(times)[:, None],
+            "sample": number + len(of_row) * np.arange(times)[:, None],
             "positive": positive,
             "right": right,
             "label": np.broadcast_to(number % LABELS, shape),
             "worth": np.array(WORTHS)[number % len(WORTHS)],
-            "score": rng.binomial(LEVELS, np.broadcast_to(chance, shape)) / LEVELS,
+            "score": rng.binomial(LEVELS, chance) / LEVELS,
             "confidence": confidence,
             "honest": rng.random(shape) < confidence,
             "count": rng.poisson(COUNTED * chance, shape),
@@ -115,11 +133,8 @@ class Population:
             "x": first,
             "y": self.rate * first + np.sqrt(1 - self.rate**2) * normal(),
             "findings": findings,
-            "valid": rng.binomial(findings, np.broadcast_to(chance, shape)),
+            "valid": rng.binomial(findings, chance),
         }
-        if self.structure.sizes:
-            kept = np.arange(together) < np.resize(self.structure.sizes, units)[:, None]
-            columns = {name: np.broadcast_to(values, shape)[:, kept] for name, values in columns.items()}
         frame = pl.DataFrame({name: np.ascontiguousarray(values).ravel() for name, values in columns.items()})
         return frame.with_columns(judge=pl.lit(None, pl.String))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from benchmarks.coverage.populations import CONFIDENCES, COUNTED, HEAVY, Population
+from benchmarks.coverage.populations import CONFIDENCES, COUNTED, HEAVY, LEVELS, Population
 from evalake.metrics.agreement import cohen_kappa, fleiss_kappa, gwet_ac1, icc_2_1, krippendorff_alpha, pearson, votes
 from evalake.metrics.calibration import CalibrationError, ece, ece_adaptive, ece_debiased, mce
 from evalake.metrics.composite import Composite, MacroAverage, Parts
@@ -58,6 +58,11 @@ def _f_value(of: Population, recall_weight: int) -> float:
 
 def _mean_where_right(of: Population) -> float:
     return of.rate + of.structure.alike * (1 - of.rate)
+
+
+def _deviation_of_scores(of: Population) -> float:
+    alike = of.structure.alike
+    return float(np.sqrt(of.rate * (1 - of.rate) * ((1 - alike) / LEVELS + alike)))
 
 
 def _ece_value(of: Population) -> float:
@@ -121,7 +126,7 @@ QUANTITIES = (
     Quantity("mean without bounds", Mean(pl.col("normal")), of_rate=False, truth=0.0),
     Quantity("median", Quantile(pl.col("amount"), 0.5), of_rate=False, truth=1.0),
     Quantity("90th percentile", Quantile(pl.col("amount"), 0.9), of_rate=False),
-    Quantity("standard deviation of scores", population_std(_score, low=0, high=1)),
+    Quantity("standard deviation of scores", population_std(_score, low=0, high=1), truth=_deviation_of_scores),
     Quantity("standard deviation", population_std(pl.col("normal")), of_rate=False, truth=1.0),
     Quantity(
         "deviation of repeats", pooled_within(pl.col("normal"), ("model", "sample")), of_rate=False, repeats_only=True
@@ -130,7 +135,7 @@ QUANTITIES = (
     Quantity("Fleiss' kappa", fleiss_kappa(_votes, 3)),
     Quantity("Krippendorff's alpha", krippendorff_alpha(_votes)),
     Quantity("Gwet's AC1", gwet_ac1(_raters[0], _raters[1], (True, False))),
-    Quantity("Pearson's correlation", pearson(pl.col("x"), pl.col("y"))),
+    Quantity("Pearson's correlation", pearson(pl.col("x"), pl.col("y")), truth=lambda of: of.rate),
     Quantity("intraclass correlation", icc_2_1([pl.col("x"), pl.col("y")])),
     Quantity("ECE", ece(_confidence, _right), truth=_ece_value),
     Quantity("ECE, debiased", ece_debiased(_confidence, _right), truth=_ece_value),

@@ -182,6 +182,8 @@ class Conclusion:
     most: float = 1.0
     before: str = ""
     """What was simulated before it was mended."""
+    kind: str = ""
+    """Of conclusions of one kind the page shows the worst."""
 
     @property
     def kept(self) -> bool:

@@ -17,7 +17,8 @@ from evalake.decisions.sides import Side, find_side
 from evalake.metrics.compare import SIGNIFICANT_BELOW, with_holm
 from evalake.metrics.compute import Metric
 from evalake.metrics.estimators import Count, Maximum, Mean, Rate, Total
-from evalake.metrics.limits import ERROR, Ends, limits_of, measure_exact, open_bounds, range_of, widened, within
+from evalake.metrics.exact import ERROR, limits_of, measure_exact, range_of
+from evalake.metrics.limits import Ends, open_bounds, widened, within
 from evalake.metrics.power import FEWEST_UNITS, Anytime
 from evalake.reports.gate import Checked, Gate, by_chance
 from evalake.reports.ranking import (
@@ -239,9 +240,10 @@ class _Measured:
             held = row | {"units": units, "n_eff": exact.get("n_eff") if self.look is None else None}
             held["trials"] = held["n_eff"] if metric is not None and type(metric.estimator) is Rate else None
             at = rule.number if math.isclose(value, rule.number, rel_tol=ROUNDING) else value
+            held["alike"] = worth = min(units, exact.get("units") or units)
             held |= dict.fromkeys(ENDS, at) if is_bare else {name: exact[name] for name in ENDS}
             if self.look is not None:
-                wider = self.look.anytime.widened(value, held["ci_low"], held["ci_high"], units)
+                wider = self.look.anytime.widened(value, held["ci_low"], held["ci_high"], worth)
                 held |= dict(zip(ENDS, wider if metric is None else within(wider, metric.estimator), strict=True))
             ends = self._widened(rule.target, subject, held)
             decision = decide_whatever_is_missing(

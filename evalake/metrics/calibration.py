@@ -22,6 +22,7 @@ TIE = 1e-12
 """Gaps smaller than this are rounding errors."""
 
 Statistic = Literal["mean", "debiased", "maximum", "reliability", "resolution", "uncertainty"]
+Moved = Statistic | Literal["alike"]
 
 
 def equal_width_bin(confidence: pl.Expr) -> pl.Expr:
@@ -119,6 +120,13 @@ class CalibrationError(Estimator):
         value, low, high = bins.weighted(self.statistic)
         se = np.where(units > 1, np.sqrt(bins.together(self.statistic)), np.nan) + 0 * value
         return Estimate(value, n, units, n_eff, se, low, high, units, lambda: bins.influence(self.statistic))
+
+    def together(self, view: View) -> Array:
+        """Compute the standard error of a mean of gaps that all move alike; 0 of other statistics."""
+        if self.statistic not in ("mean", "debiased"):
+            return np.zeros(view.units.groups)
+        bins = _Bins.of(view, self.equal_mass, self._label(view), False)
+        return np.sqrt(bins.together("alike"))
 
     def _label(self, view: View) -> Callable[[], Integers]:
         """Make the label of each row of the view's units."""
@@ -270,7 +278,7 @@ class _Bins:
         )
         return np.where(own > 0, np.maximum(1.0, quotient(self.together(statistic), own)), 1.0)
 
-    def together(self, statistic: Statistic) -> Array:
+    def together(self, statistic: Moved) -> Array:
         """Compute the variance of a weighted mean, [groups]."""
         return self.view.units.total(self.influence(statistic) ** 2)
 
@@ -278,19 +286,21 @@ class _Bins:
         """Compute Student's quantile, for a variance between so many units, as a multiple of the normal quantile."""
         return np.asarray(np.nan_to_num(student(self.view.counting("confident")), nan=Z) / Z)
 
-    def influence(self, statistic: Statistic) -> Array:
+    def influence(self, statistic: Moved) -> Array:
         """Compute what each unit of the whole adds to the error of a weighted mean, [units]."""
 
         def add_up() -> Array:
             of_bins = self.line.units.spread(self._slope(statistic)) * self.line.influence
             return added_up(self.unit, of_bins, self.view.units.count)
 
-        slope = statistic if statistic in ("reliability", "resolution") else "mean"
+        slope = statistic if statistic in ("reliability", "resolution", "alike") else "mean"
         return self.view.once((*self.key, slope), add_up)
 
-    def _slope(self, statistic: Statistic) -> Array:
+    def _slope(self, statistic: Moved) -> Array:
         """Compute the derivative of the mean by each bin's accuracy, [bins]."""
         slope = 2 * self.gap if statistic == "reliability" else np.sign(np.where(np.abs(self.gap) < TIE, 0.0, self.gap))
+        if statistic == "alike":
+            slope = np.ones_like(self.gap)
         if statistic == "resolution":
             slope = 2 * (self.accuracy - self.total(self.share * self.accuracy)[self.group])
         return np.asarray(slope * self.share)

@@ -12,9 +12,9 @@ import polars as pl
 
 from evalake.core.errors import MetricError
 from evalake.core.hashing import content_hash
-from evalake.metrics.columns import STRATUM, Columns, added_up, settled, strata_of
-from evalake.metrics.estimator import Estimate, Estimator, estimated
-from evalake.metrics.intervals import Array, Integers
+from evalake.metrics.columns import STRATUM, Columns, settled, strata_of
+from evalake.metrics.estimator import Estimate, Estimator, Totals, estimated
+from evalake.metrics.intervals import Integers
 from evalake.metrics.slices import Slicing, units_of
 from evalake.metrics.units import Units, View
 
@@ -158,27 +158,6 @@ def _refuse_non_finite(frame: pl.DataFrame, owner: Mapping[str, str]) -> None:
 # Values alone, without uncertainty: formulas applied to the sums of each group.
 
 
-@dataclass(frozen=True, eq=False)
-class _Totals:
-    """The sums of each group, in the form of as many draws (a `Draw`)."""
-
-    view: View
-
-    def sums(self, role: str) -> Array:
-        """Add up an input in each group, [groups]."""
-        return self.view.totals(role)
-
-    def apart(self, role: str, label: Integers) -> Array:
-        """Add up an input in each group for every label above 0 of the view's rows, [groups, labels]."""
-        units, labels = self.view.units, int(label.max(initial=0)) + 1
-        summed = added_up(units.row_group * labels + label, self.view.values(role), units.groups * labels)
-        return summed.reshape(units.groups, labels)[:, 1:]
-
-    def part(self, name: str) -> "_Totals":
-        """Narrow the sums to the inputs of one part of a composite."""
-        return _Totals(self.view.part(name))
-
-
 def values(frame: pl.DataFrame, metrics: Sequence[Metric], groups: Sequence[str]) -> pl.DataFrame:
     """Compute functions of sums, like composites of rates and means, over all rows of each group.
 
@@ -197,7 +176,7 @@ def values(frame: pl.DataFrame, metrics: Sequence[Metric], groups: Sequence[str]
     units = Units.in_order(row, slicing.group, slicing.keys.height, np.zeros_like(row))
     view = View(columns, units, {})
     computed = {
-        metric.name: pl.Series(metric.estimator.drawn(_Totals(replace(view, column_of=columns_of)))).fill_nan(None)
+        metric.name: pl.Series(metric.estimator.drawn(Totals(replace(view, column_of=columns_of)))).fill_nan(None)
         for metric, columns_of in zip(metrics, inputs.columns, strict=True)
     }
     return slicing.keys.drop("slice_value").with_columns(**computed)

@@ -8,8 +8,10 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from typing_extensions import override
 
+from evalake.metrics.columns import added_up
 from evalake.metrics.intervals import Array, Integers, Z, correlation, counts, modified_wilson, student
 from evalake.metrics.units import Linearised, View
 
@@ -90,6 +92,76 @@ class Estimator(Protocol):
 
     def estimate(self, view: View) -> Estimate:
         """Estimate the quantity in each group. Raises MetricError where the inputs are impossible for it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """The sums of each group, in the form of as many draws (a `Draw`)."""
+
+    view: View
+
+    def sums(self, role: str) -> Array:
+        """Add up an input in each group, [groups]."""
+        return self.view.totals(role)
+
+    def apart(self, role: str, label: Integers) -> Array:
+        """Add up an input in each group for every label above 0 of the view's rows, [groups, labels]."""
+        return _by_label(self.view, role, label, self.view.units.row_group, self.view.units.groups)
+
+    def part(self, name: str) -> "Totals":
+        """Narrow the sums to the inputs of one part of a composite."""
+        return Totals(self.view.part(name))
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """The sums of each unit's group without that unit (a `Draw`), from which the jackknife follows."""
+
+    view: View
+
+    def sums(self, role: str) -> Array:
+        """Add up an input in each group but for one unit, [units]."""
+        return np.asarray(self.view.units.spread(self.view.totals(role)) - self.view.sums(role))
+
+    def apart(self, role: str, label: Integers) -> Array:
+        """Add up an input in each group but for one unit, for every label above 0 of the view's rows."""
+        units = self.view.units
+        whole = Totals(self.view).apart(role, label)[units.group_of]
+        return np.asarray(whole - _by_label(self.view, role, label, units.of_row, units.count))
+
+    def part(self, name: str) -> "LeftOut":
+        """Narrow the sums to the inputs of one part of a composite."""
+        return LeftOut(self.view.part(name))
+
+
+def _by_label(view: View, role: str, label: Integers, of_row: Integers, count: int) -> Array:
+    labels = int(label.max(initial=0)) + 1
+    return added_up(of_row * labels + label, view.values(role), count * labels).reshape(count, labels)[:, 1:]
+
+
+def jackknife(
+    estimator: "Estimator", view: View, counts: NDArray[np.bool_], scale: Callable[[Array], Array] = np.asarray
+) -> tuple[Array, Array]:
+    """Leave out one unit after the other (Quenouille 1956, Tukey 1958).
+
+    Args:
+        estimator: What is a function of sums.
+        view: Its inputs.
+        counts: Which units count, [units].
+        scale: On which scale it is computed.
+
+    Returns:
+        What each unit adds to the error, [units], and the bias, [groups].
+    """
+    spread = view.units.spread
+    with np.errstate(all="ignore"):
+        value, without = scale(estimator.drawn(Totals(view))), scale(estimator.drawn(LeftOut(view)))
+    apart = np.where(counts & ~np.isnan(without), without - spread(value), 0.0)
+    units = view.units.total(counts.astype(np.float64))
+    with np.errstate(all="ignore"):
+        mean = view.units.total(apart) / units
+        influence = np.where(counts, spread(mean) - apart, 0.0) * spread(np.sqrt((units - 1) / units))
+    return np.where(np.isfinite(influence), influence, 0.0), np.nan_to_num((units - 1) * mean)
 
 
 def estimated(estimator: Estimator, view: View) -> Estimate:
@@ -241,16 +313,9 @@ class Jackknife(Estimator):
 
     @override
     def estimate(self, view: View) -> Estimate:
-        totals = {name: view.totals(f"sum {name}") for name in self.sums}
-        value = self._evaluate(totals)
-        of_group = view.units.spread
+        value = self.drawn(Totals(view))
         counts, units = view.sums("n") != 0, view.counting("n")
-        without = self._evaluate({name: of_group(total) - view.sums(f"sum {name}") for name, total in totals.items()})
-        apart = np.where(counts & ~np.isnan(without), without - of_group(value), 0.0)
-        with np.errstate(all="ignore"):
-            mean = view.units.total(apart) / units
-            influence = np.where(counts, of_group(mean) - apart, 0.0) * of_group(np.sqrt((units - 1) / units))
-        influence = np.where(np.isfinite(influence), influence, 0.0)
+        influence, _ = jackknife(self, view, counts)
         variance = view.units.total(influence**2) * view.units.stratified(influence, counts)
         se = np.where(np.isnan(value) | (units < 3), np.nan, np.sqrt(variance))
         low, high = correlation(value, se, units)

@@ -1,137 +1,32 @@
-"""Limits that decide: exact at the variance of an estimate, and as wide as missing rows could make them.
+"""Limits as wide as missing rows could make them.
 
 Missing is not random: a server that fails on hard items leaves the easy ones. So a decision holds only where it holds
 for any missing rows (Manski 1989): the limits of the worst and the best case.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from itertools import product
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike
 
 from evalake.metrics.calibration import CalibrationError
 from evalake.metrics.columns import Columns
 from evalake.metrics.compare import with_holm
-from evalake.metrics.composite import Composite, MacroAverage
+from evalake.metrics.composite import Composite
 from evalake.metrics.compute import Inputs, Metric, measure
-from evalake.metrics.corrected import Corrected
-from evalake.metrics.estimator import Estimate, Estimator, Jackknife, effective_size
-from evalake.metrics.estimators import Count, Mean, Quantile, Rate, Ratio
-from evalake.metrics.intervals import Array, Z, student
+from evalake.metrics.estimator import Estimator
+from evalake.metrics.estimators import Count, Mean, Rate, Ratio
+from evalake.metrics.exact import ERROR, Bounds, clopper_pearson, range_of
 from evalake.metrics.slices import Slicing
 from evalake.metrics.units import Units, View
-from evalake.metrics.variance import Deviation, Repeats
 
-ERROR = 0.05
-"""How often a decision's two limits leave out the truth, at most: half of it to either side."""
-
-Bounds = tuple[float, float]
 Ends = tuple[float | None, float | None]
 
 Unknown = tuple[int, pl.DataFrame | None]
 """The number of absent rows, and the present rows with unknown values."""
-
-
-def clopper_pearson(successes: ArrayLike, n: ArrayLike, error: float = ERROR) -> tuple[Array, Array]:
-    """Compute the exact limits of a proportion (Clopper and Pearson 1934): (low, high), NaN where n is 0.
-
-    Neither number needs to be whole: clusters make effective trials.
-    """
-    from scipy.special import betaincinv
-
-    k, trials = (np.asarray(x, np.float64) for x in (successes, n))
-    with np.errstate(all="ignore"):
-        low = np.where(k > 0, betaincinv(np.maximum(k, 1e-12), trials - k + 1, error / 2), 0.0)
-        high = np.where(k < trials, betaincinv(k + 1, np.maximum(trials - k, 1e-12), 1 - error / 2), 1.0)
-    return np.where(trials > 0, low, np.nan), np.where(trials > 0, high, np.nan)
-
-
-def measure_exact(frame: pl.DataFrame, metrics: Sequence[Metric], error: float = ERROR) -> pl.DataFrame:
-    """Measure metrics of every model and judge with the limits that decide, in the columns of `measure`."""
-    return measure(frame, metrics, cluster="cluster", limits=partial(exact, error))
-
-
-def exact(error: float, estimator: Estimator, view: View, known: Estimate) -> Estimate:
-    """Move the ends of an interval to the limits that decide, each of which leaves out the truth in half of `error`.
-
-    They are never nearer than the interval. Of what has a range they are the exact ones of as many trials as have its
-    variance, of amounts those of as many events; and where a mean has a range, two unseen units lie at its ends: few
-    units may hide rare values. Where nothing bounds the rare values, the end on their side reaches further by the
-    third moment of the units (Johnson 1978).
-    """
-    if known.make_influence is None:
-        return known
-    if isinstance(estimator, Quantile):
-        return estimator.with_limits(view, error)
-    least, most = range_of(estimator)
-    z = NormalDist().inv_cdf(1 - error / 2)
-    low, high = (known.value + z / Z * (end - known.value) for end in (known.ci_low, known.ci_high))
-    few = z / student(np.fmin(known.units, view.units.alike), 1 - error)
-    with np.errstate(all="ignore"):
-        if np.isfinite(most - least):
-            further = _of_trials(estimator, view, known, few, error)
-        else:
-            further = _of_events(known, few, error) if least == 0 else (low, high)
-            skew = np.nan_to_num(view.units.total(known.influence**3) / view.units.total(known.influence**2) ** 1.5)
-            reach = skew * (1 + 2 * z**2) / 6 * known.se
-            low, high = low + np.minimum(reach, 0.0), high + np.maximum(reach, 0.0)
-    ends = np.maximum(np.fmin(low, further[0]), least), np.minimum(np.fmax(high, further[1]), most)
-    low, high = (np.where(np.isnan(known.ci_low), np.nan, end) for end in ends)
-    return replace(known, ci_low=low, ci_high=high)
-
-
-def _of_trials(estimator: Estimator, view: View, known: Estimate, few: Array, error: float) -> tuple[Array, Array]:
-    """Compute the exact limits of as many trials as have an estimate's variance; `few` is what few units are worth."""
-    least, most = range_of(estimator)
-    trials = known.n_eff
-    if isinstance(estimator, Mean | Ratio):
-        line = view.ratio("numerator", "denominator")
-        size = effective_size(line, least, most, np.ones_like(trials), getattr(estimator, "heaviest", None))
-        trials = size * few**2 / line.stratified
-    elif not isinstance(estimator, Rate):
-        trials = _with_variance((known.value - least, most - known.value), known.se, few, trials)
-    return _between(least, most, known.value, trials, error)
-
-
-def _with_variance(to_ends: tuple[Array, Array], se: Array, few: Array, otherwise: Array) -> Array:
-    """Compute how many trials have the variance of a value, given its distance to both ends of its range."""
-    return np.where(se > 0, to_ends[0] * to_ends[1] * (few / np.where(se > 0, se, 1.0)) ** 2, otherwise)
-
-
-def _between(least: float, most: float, value: Array, trials: Array, error: float) -> tuple[Array, Array]:
-    """Compute the exact limits of a value between two ends."""
-    known, share = np.nan_to_num(trials), np.clip((value - least) / (most - least), 0.0, 1.0)
-    low, high = clopper_pearson(share * known, known, error)
-    return least + (most - least) * low, least + (most - least) * high
-
-
-def limits_of(known: Corrected, estimator: Estimator, error: float = ERROR) -> Bounds:
-    """Compute the limits that decide about a corrected value, as those of a value that is not."""
-    least, most = range_of(estimator)
-    z = NormalDist().inv_cdf(1 - error / 2)
-    value, se, units = (np.asarray(each, np.float64) for each in (known.value, known.se, known.units))
-    trials = _with_variance((value - least, most - value), se, z / student(units, 1 - error), units)
-    exactly = _between(least, most, value, trials, error)
-    low, high = (known.value + z / Z * (end - known.value) for end in (known.ci_low, known.ci_high))
-    return max(least, min(low, float(exactly[0]))), min(most, max(high, float(exactly[1])))
-
-
-def _of_events(known: Estimate, few: Array, error: float) -> tuple[Array, Array]:
-    """Compute the exact limits of a count of as many events as has the variance of a mean above 0 (Garwood 1936).
-
-    One unseen unit is at 0.
-    """
-    from scipy.special import gammaincinv
-
-    events = few**2 / ((known.se / known.value) ** 2 + known.units**-2.0)
-    low, high = gammaincinv(events, error / 2), gammaincinv(events + 1, 1 - error / 2)
-    return known.value * low / events, known.value * high / events
 
 
 def widened(row: Mapping[str, Any], metric: Metric, ends: Bounds | None, error: float = ERROR) -> Ends:
@@ -256,17 +151,6 @@ def _of_composite(estimator: Composite, parts: Mapping[str, Bounds], needed: int
     if not len(known):
         return None
     return float(max(known.min(), estimator.low)), float(min(known.max(), estimator.high))
-
-
-def range_of(estimator: Estimator) -> Bounds:
-    """Find the range of an estimator's values; infinite where nothing bounds them."""
-    if isinstance(estimator, Rate | MacroAverage | CalibrationError):
-        return 0.0, 1.0
-    if isinstance(estimator, Jackknife):
-        return -1.0, 1.0
-    if isinstance(estimator, Deviation | Repeats):
-        return 0.0, (getattr(estimator, "high", np.inf) - getattr(estimator, "low", 0.0)) / 2
-    return float(getattr(estimator, "low", -np.inf)), float(getattr(estimator, "high", np.inf))
 
 
 def within(limits: Ends, estimator: Estimator) -> Ends:

@@ -17,7 +17,8 @@ from evalake.metrics.agreement import BY_DAWID_SKENE
 from evalake.metrics.compare import DRAWS, SIGNIFICANT_BELOW, compare, holm
 from evalake.metrics.compute import Metric
 from evalake.metrics.corrected import Corrected, implied_p, with_corrections
-from evalake.metrics.limits import ERROR, Answered, Bounds, Ends, bounds_of_differences, left_open
+from evalake.metrics.exact import ERROR, Bounds
+from evalake.metrics.limits import Answered, Ends, bounds_of_differences, left_open
 
 # Decide whether a value reaches a target, as far as its interval tells: PASS, FAIL, or UNDECIDED.
 
@@ -78,6 +79,7 @@ def decide(
     higher_is_better: bool = True,
     fewest: int = FEWEST_UNITS,
     trials: float | None = None,
+    alike: int | None = None,
 ) -> Decision:
     """Decide by limits: PASS where all between them reaches the target, FAIL where nothing does.
 
@@ -90,13 +92,17 @@ def decide(
         higher_is_better: Whether more is better.
         fewest: Fewer units than these never pass.
         trials: Of a proportion, how many independent trials the units are worth.
+        alike: How many equal units tell as much, where some have more rows than others.
     """
     if low is None or high is None:
         return Decision(Verdict.UNDECIDED)
     if low >= target if higher_is_better else high <= target:
-        if units >= fewest:
+        worth = units if alike is None else min(units, alike)
+        if worth >= fewest:
             return Decision(Verdict.PASS)
-        return Decision(Verdict.UNDECIDED, fewest - units, fewest - units, f"fewer than {fewest} units never pass")
+        lacking = fewest - units if worth == units else math.ceil(units * (fewest / max(worth, 1) - 1))
+        unequal = "" if worth == units else f"{units} units of unequal size tell as much as {worth} equal ones: "
+        return Decision(Verdict.UNDECIDED, lacking, lacking, f"{unequal}fewer than {fewest} units never pass")
     if high < target if higher_is_better else low > target:
         return Decision(Verdict.FAIL)
     far, reach = (high, value - low) if value > target else (low, high - value)
@@ -146,6 +152,8 @@ def of_whole_run(decision: Decision, state: str) -> Decision:
 class Limits:
     """The limits that decide about a value: exact ones, and those whatever is missing; of a proportion its trials.
 
+    `alike` is the number of equal units that tell as much.
+
     `bounds` are the lowest and the highest value that what is missing leaves, None where nothing is.
     """
 
@@ -153,6 +161,7 @@ class Limits:
     whatever: Ends
     trials: float | None = None
     bounds: Bounds | None = None
+    alike: int | None = None
 
 
 def decide_whatever_is_missing(
@@ -161,13 +170,14 @@ def decide_whatever_is_missing(
     """Decide about a measured row by its limits, unless what is missing could change that.
 
     Args:
-        row: value, ci_low, ci_high and units; of a proportion also trials.
+        row: value, ci_low, ci_high and units, maybe alike; of a proportion also trials.
         widened: The limits whatever the missing rows are.
         target: What the value must reach.
         higher_is_better: Whether more is better.
         fewest: Fewer units than these never pass.
     """
-    decided = partial(decide, higher_is_better=higher_is_better, fewest=fewest, trials=row.get("trials"))
+    of_units = partial(decide, trials=row.get("trials"), alike=row.get("alike"))
+    decided = partial(of_units, higher_is_better=higher_is_better, fewest=fewest)
     known, whatever = (
         decided(row["value"], low, high, row["units"], target)
         for low, high in ((row["ci_low"], row["ci_high"]), widened)

@@ -210,7 +210,7 @@ class Report:
             return None
         shown = known.ci_low, known.ci_high
         limits = self.limits.get(subject, Limits(shown, shown))
-        row = {"value": known.value, "units": known.units, "trials": limits.trials}
+        row = {"value": known.value, "units": known.units, "trials": limits.trials, "alike": limits.alike}
         row |= dict(zip(("ci_low", "ci_high"), limits.exact, strict=True))
         decision = decide_whatever_is_missing(row, limits.whatever, self.target, higher_is_better=upwards)
         return as_judged(of_whole_run(decision, self.run["state"]), subject.judge)

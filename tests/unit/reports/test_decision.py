@@ -11,8 +11,8 @@ from scipy.stats import binom
 from evalake.metrics.composite import Composite, Parts
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.estimators import Rate
+from evalake.metrics.exact import clopper_pearson, measure_exact
 from evalake.metrics.intervals import Array
-from evalake.metrics.limits import clopper_pearson, measure_exact
 from evalake.reports.ranking import Decision, Limits, Verdict, as_judged, decide, decide_whatever_is_missing
 from evalake.reports.report import Subject
 from tests.unit.reports.samples import guard_metrics, report
