@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 from evalake.core.hashing import canonical_json, record
@@ -50,19 +51,41 @@ class Request:
     @property
     def canonical(self) -> bytes:
         """The canonical JSON of the request (sorted keys, UTF-8, no spaces)."""
-        fields: dict[str, Any] = {_name(name): value for name, value in self.parameters.items()}
-        fields |= {"model": self.model, "messages": [dict(message) for message in self.messages]}
-        if self.revision is not None:
-            fields["revision"] = self.revision
-        return canonical_json(fields)
+        before, after = self._around()
+        return before + b",".join(canonical_json(dict(message)) for message in self.messages) + after
 
     @property
     def prompt_hash(self) -> str:
         """SHA-256 of the canonical JSON: the identity of the request."""
         if self._prompt_hash is None:
-            object.__setattr__(self, "_prompt_hash", hashlib.sha256(self.canonical).hexdigest())
+            object.__setattr__(self, "_prompt_hash", self._hashed())
         assert self._prompt_hash is not None
         return self._prompt_hash
+
+    def _hashed(self) -> str:
+        first = self.messages[0] if len(self.messages) > 1 else {}
+        if not all(isinstance(value, str) for value in first.values()) or not first:
+            return hashlib.sha256(self.canonical).hexdigest()
+        before, after = self._around()
+        digest = _begun(before, *first.items()).copy()
+        digest.update(b"".join(b"," + canonical_json(dict(message)) for message in self.messages[1:]) + after)
+        return digest.hexdigest()
+
+    def _around(self) -> tuple[bytes, bytes]:
+        """Encode what stands before the messages and after them."""
+        fields = {_name(name): value for name, value in self.parameters.items()} | {"model": self.model}
+        if self.revision is not None:
+            fields["revision"] = self.revision
+        before = {name: value for name, value in fields.items() if name < "messages"}
+        after = {name: value for name, value in fields.items() if name > "messages"}
+        start = canonical_json(before)[:-1] + b"," if before else b"{"
+        return start + b'"messages":[', b"]," + canonical_json(after)[1:]
+
+
+@lru_cache(maxsize=32)
+def _begun(before: bytes, *message: tuple[str, str]) -> "hashlib._Hash":
+    """Hash the beginning of requests that share their first message, like a long system prompt."""
+    return hashlib.sha256(before + canonical_json(dict(message)))
 
 
 def _name(parameter: str) -> str:
