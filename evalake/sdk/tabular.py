@@ -71,13 +71,13 @@ def encoding_of(path: Path) -> str:
         decoder, is_utf8, has_valid = codecs.getincrementaldecoder("utf-8")(), True, False
         part, before = head, b""
         while part:
-            has_valid = has_valid or _VALID_UTF8.search(before + part) is not None
-            before = part[-3:]
-            if is_utf8:
+            if not (before.isascii() and part.isascii()):
+                has_valid = has_valid or _VALID_UTF8.search(before + part) is not None
                 try:
                     decoder.decode(part)
                 except UnicodeDecodeError:
                     is_utf8 = False
+            before = part[-3:]
             if has_valid and not is_utf8:
                 return "utf-8"  # damaged: its bad rows are refused one by one
             part = file.read(1 << 20)
