@@ -51,41 +51,54 @@ class Request:
     @property
     def canonical(self) -> bytes:
         """The canonical JSON of the request (sorted keys, UTF-8, no spaces)."""
-        before, after = self._around()
+        before, after = _around(self)
         return before + b",".join(canonical_json(dict(message)) for message in self.messages) + after
 
     @property
     def prompt_hash(self) -> str:
         """SHA-256 of the canonical JSON: the identity of the request."""
         if self._prompt_hash is None:
-            object.__setattr__(self, "_prompt_hash", self._hashed())
+            object.__setattr__(self, "_prompt_hash", _hashed(self))
         assert self._prompt_hash is not None
         return self._prompt_hash
 
-    def _hashed(self) -> str:
-        first = self.messages[0] if len(self.messages) > 1 else {}
-        if not all(isinstance(value, str) for value in first.values()) or not first:
-            return hashlib.sha256(self.canonical).hexdigest()
-        before, after = self._around()
-        digest = _begun(before, *first.items()).copy()
-        digest.update(b"".join(b"," + canonical_json(dict(message)) for message in self.messages[1:]) + after)
-        return digest.hexdigest()
 
-    def _around(self) -> tuple[bytes, bytes]:
-        """Encode what stands before the messages and after them."""
-        fields = {_name(name): value for name, value in self.parameters.items()} | {"model": self.model}
-        if self.revision is not None:
-            fields["revision"] = self.revision
-        before = {name: value for name, value in fields.items() if name < "messages"}
-        after = {name: value for name, value in fields.items() if name > "messages"}
-        start = canonical_json(before)[:-1] + b"," if before else b"{"
-        return start + b'"messages":[', b"]," + canonical_json(after)[1:]
+def _hashed(request: Request) -> str:
+    if len(request.messages) < 2 or any(type(value) is not str for value in request.messages[0].values()):
+        return hashlib.sha256(request.canonical).hexdigest()
+    first, *others = request.messages
+    before, after = _around(request)
+    digest = _begun(before, *first.items()).copy()
+    for message in others:
+        digest.update(b"," + canonical_json(dict(message)))
+    digest.update(after)
+    return digest.hexdigest()
 
 
 @lru_cache(maxsize=32)
 def _begun(before: bytes, *message: tuple[str, str]) -> "hashlib._Hash":
     """Hash the beginning of requests that share their first message, like a long system prompt."""
     return hashlib.sha256(before + canonical_json(dict(message)))
+
+
+def _around(request: Request) -> tuple[bytes, bytes]:
+    """Encode what stands before the messages of a request, and after them."""
+    if not request.parameters:
+        return _plain(request.model, request.revision)
+    return _encoded({_name(name): value for name, value in request.parameters.items()}, request.model, request.revision)
+
+
+@lru_cache(maxsize=32)
+def _plain(model: str, revision: str | None) -> tuple[bytes, bytes]:
+    return _encoded({}, model, revision)
+
+
+def _encoded(parameters: Mapping[str, Any], model: str, revision: str | None) -> tuple[bytes, bytes]:
+    fields = {**parameters, "model": model} | ({} if revision is None else {"revision": revision})
+    before = {name: value for name, value in fields.items() if name < "messages"}
+    after = {name: value for name, value in fields.items() if name > "messages"}
+    start = canonical_json(before)[:-1] + b"," if before else b"{"
+    return start + b'"messages":[', b"]," + canonical_json(after)[1:]
 
 
 def _name(parameter: str) -> str:

@@ -233,6 +233,7 @@ class ColumnNames:
     def __init__(self, wanted: Collection[str]) -> None:
         self._wanted = frozenset(wanted)
         self._folded = {folded(name): name for name in wanted}
+        self._latest: tuple[list[str], list[str]] = [], []  # most records have the columns of the one before
 
     def of(self, present: Collection[str]) -> list[str]:
         """Name these columns; one that is wanted as it stands wins over another that differs by case."""
@@ -241,8 +242,10 @@ class ColumnNames:
 
     def renamed(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Rename the columns of a record."""
-        names = self.of(values)
-        return values if names == list(values) else dict(zip(names, values.values(), strict=True))
+        if (present := list(values)) != self._latest[0]:
+            self._latest = present, self.of(present)
+        names = self._latest[1]
+        return values if names == present else dict(zip(names, values.values(), strict=True))
 
 
 def check_columns(path: Path, present: Collection[str], needed: Collection[str]) -> None:
