@@ -85,12 +85,12 @@ def fill(lake: Lake, rows: int) -> None:
         write_deltalake(table, replies, mode="append", writer_properties=ledger.COMPACTED)
 
 
-def remember(lake: Lake, asked: Iterable[Request]) -> None:
-    """Put a reply to every request into the ledger with the writer that runs use."""
+def remember(lake: Lake, asked: Iterable[Request], endpoint: str = PROVIDER) -> None:
+    """Put a reply of the endpoint to every request into the ledger, with the writer that runs use."""
     with LedgerWriter(lake) as writer:
         for each in asked:
-            writer.put(_row(each))
+            writer.put(_row(each, endpoint))
 
 
-def _row(asked: Request) -> Mapping[str, Any]:
-    return reply_row(asked, ledger.Key(asked.prompt_hash, 0, PROVIDER), 0, REPLY, "earlier")
+def _row(asked: Request, endpoint: str = PROVIDER) -> Mapping[str, Any]:
+    return reply_row(asked, ledger.Key(asked.prompt_hash, 0, endpoint), 0, REPLY, "earlier")

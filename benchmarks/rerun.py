@@ -19,6 +19,7 @@ from benchmarks.material import remember, requests, write_commands
 from benchmarks.measure import Measure, report, say
 from benchmarks.place import alone, command, folder
 from evalake.contracts.tables import CALLS, RUNS
+from evalake.core.configuration import IN_PROCESS
 from evalake.storage.lake import Lake
 
 SAMPLES = 200_000
@@ -32,7 +33,7 @@ def main() -> None:
     rounds = []
     with folder() as place:
         dataset = write_commands(place / "commands.jsonl", SAMPLES)
-        remember(Lake(str(place / "ledger")), requests(dataset, MODEL))
+        remember(Lake(str(place / "ledger")), requests(dataset, MODEL), IN_PROCESS)
         _scan(place / "ledger")
         for number in range(ROUNDS):
             here = place / str(number)

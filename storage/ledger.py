@@ -165,7 +165,12 @@ class Marks:
         """Find the files that hold any of the hashes."""
         known, files = self.rows
         starts, ends = known.search_sorted(hashes, "left"), known.search_sorted(hashes, "right")
-        return {file for start, end in zip(starts, ends, strict=True) if start < end for file in files[start:end]}
+        found: set[int] = set()
+        while (has := starts < ends).any():  # again where several files hold a hash
+            starts, ends = starts.filter(has), ends.filter(has)
+            found.update(files.gather(starts).unique())
+            starts += 1
+        return found
 
 
 def _hash() -> pl.Expr:

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 from evalake.core.hashing import canonical_json, record
@@ -50,19 +51,54 @@ class Request:
     @property
     def canonical(self) -> bytes:
         """The canonical JSON of the request (sorted keys, UTF-8, no spaces)."""
-        fields: dict[str, Any] = {_name(name): value for name, value in self.parameters.items()}
-        fields |= {"model": self.model, "messages": [dict(message) for message in self.messages]}
-        if self.revision is not None:
-            fields["revision"] = self.revision
-        return canonical_json(fields)
+        before, after = _around(self)
+        return before + b",".join(canonical_json(dict(message)) for message in self.messages) + after
 
     @property
     def prompt_hash(self) -> str:
         """SHA-256 of the canonical JSON: the identity of the request."""
         if self._prompt_hash is None:
-            object.__setattr__(self, "_prompt_hash", hashlib.sha256(self.canonical).hexdigest())
+            object.__setattr__(self, "_prompt_hash", _hashed(self))
         assert self._prompt_hash is not None
         return self._prompt_hash
+
+
+def _hashed(request: Request) -> str:
+    if len(request.messages) < 2 or any(type(value) is not str for value in request.messages[0].values()):
+        return hashlib.sha256(request.canonical).hexdigest()
+    first, *others = request.messages
+    before, after = _around(request)
+    digest = _begun(before, *first.items()).copy()
+    for message in others:
+        digest.update(b"," + canonical_json(dict(message)))
+    digest.update(after)
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=32)
+def _begun(before: bytes, *message: tuple[str, str]) -> "hashlib._Hash":
+    """Hash the beginning of requests that share their first message, like a long system prompt."""
+    return hashlib.sha256(before + canonical_json(dict(message)))
+
+
+def _around(request: Request) -> tuple[bytes, bytes]:
+    """Encode what stands before the messages of a request, and after them."""
+    if not request.parameters:
+        return _plain(request.model, request.revision)
+    return _encoded({_name(name): value for name, value in request.parameters.items()}, request.model, request.revision)
+
+
+@lru_cache(maxsize=32)
+def _plain(model: str, revision: str | None) -> tuple[bytes, bytes]:
+    return _encoded({}, model, revision)
+
+
+def _encoded(parameters: Mapping[str, Any], model: str, revision: str | None) -> tuple[bytes, bytes]:
+    fields = {**parameters, "model": model} | ({} if revision is None else {"revision": revision})
+    before = {name: value for name, value in fields.items() if name < "messages"}
+    after = {name: value for name, value in fields.items() if name > "messages"}
+    start = canonical_json(before)[:-1] + b"," if before else b"{"
+    return start + b'"messages":[', b"]," + canonical_json(after)[1:]
 
 
 def _name(parameter: str) -> str:

@@ -72,16 +72,17 @@ class DatasetBuilder:
         for each in records:
             yield each, mapping, of.get(mapping.label_text(each, field))
 
-    def add(self, sample: Sample) -> None:
-        """Add a sample."""
-        self.ids.add(sample.sample_id)
-        self.ids.add(_whole(sample))
-        self.samples.append(sample)
+    def add(self, sample: Sample) -> bool:
+        """Add a sample, unless its id is taken; returns whether it is new."""
+        if is_new := self.ids.add(sample.sample_id):
+            assert sample.sample_hash  # which the sample keeps in the file, too
+            self.samples.append(sample)
+        return is_new
 
     def add_new(self, sample: Sample, record: Record) -> None:
         """Add the sample of a record, unless an equal one is there, or another one with its id."""
-        if sample.sample_id not in self.ids:
-            self.add(sample)
+        if self.add(sample):
+            self.ids.add(_whole(sample))
         elif _whole(sample) in self.ids:
             self.skip(record.where, DUPLICATE)
         else:

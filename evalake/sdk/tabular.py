@@ -74,13 +74,13 @@ def encoding_of(path: Path) -> str:
         decoder, is_utf8, has_valid = codecs.getincrementaldecoder("utf-8")(), True, False
         part, before = head, b""
         while part:
-            has_valid = has_valid or _VALID_UTF8.search(before + part) is not None
-            before = part[-3:]
-            if is_utf8:
+            if not (before.isascii() and part.isascii()):
+                has_valid = has_valid or _VALID_UTF8.search(before + part) is not None
                 try:
                     decoder.decode(part)
                 except UnicodeDecodeError:
                     is_utf8 = False
+            before = part[-3:]
             if has_valid and not is_utf8:
                 return "utf-8"  # damaged: its bad rows are refused one by one
             part = file.read(1 << 20)
@@ -228,6 +228,7 @@ class ColumnNames:
     def __init__(self, wanted: Collection[str]) -> None:
         self._wanted = frozenset(wanted)
         self._folded = {folded(name): name for name in wanted}
+        self._latest: tuple[list[str], list[str]] = [], []  # most records have the columns of the one before
 
     def of(self, present: Collection[str]) -> list[str]:
         """Name these columns; one that is wanted as it stands wins over another that differs by case."""
@@ -236,8 +237,10 @@ class ColumnNames:
 
     def renamed(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Rename the columns of a record."""
-        names = self.of(values)
-        return values if names == list(values) else dict(zip(names, values.values(), strict=True))
+        if (present := list(values)) != self._latest[0]:
+            self._latest = present, self.of(present)
+        names = self._latest[1]
+        return values if names == present else dict(zip(names, values.values(), strict=True))
 
 
 def check_columns(path: Path, present: Collection[str], needed: Collection[str]) -> None:

@@ -85,24 +85,22 @@ class CommandDatasetBuilder(DatasetBuilder):
             self.skip(where, DUPLICATE if same else CONTRADICTION, None if same else material.raw)
             return
         sample_id = material.sample_id or self._identity(command, material.name)
-        if sample_id in self.ids:
+        sample = Sample(
+            SUITE,
+            self.dataset,
+            sample_id,
+            command,
+            label=_shared(material.label),
+            category=_shared((material.category or "").strip()),
+            difficulty=_shared(material.difficulty),
+            cluster=material.cluster or None,
+            note=material.note or None,
+        )
+        if not self.add(sample):
             self.skip(where, REPEATED_ID, material.raw)
             return
         self._labelled.add(command)
         self._labelled.add(f"{command}\0{material.label}")  # NUL is in no command
-        self.add(
-            Sample(
-                SUITE,
-                self.dataset,
-                sample_id,
-                command,
-                label=_shared(material.label),
-                category=_shared((material.category or "").strip()),
-                difficulty=_shared(material.difficulty),
-                cluster=material.cluster or None,
-                note=material.note or None,
-            )
-        )
 
     def _identity(self, command: str, name: str) -> str:
         """Build `dataset/name_digest`, with the shortest digest of the command (8 digits or more) that is not taken."""
