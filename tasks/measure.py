@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import polars as pl
+from polars import selectors
 
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.arrow import conform
@@ -276,7 +277,7 @@ def run_frame(
         frame = with_clusters(rows.collect(), samples, twins)
         frame = with_strata(frame, samples) if is_drawn else frame
         frames.append(frame if read is None else _narrow(frame, read, frames[0].schema if frames else None))
-    rows = pl.concat(frames).lazy()
+    rows = pl.concat(frames, how="vertical_relaxed").lazy()
     if suite.people is not None and read is None:
         rows = _with_people(rows, labels, suite, is_labelled)
     if suite.metrics.join_inputs is not None:
@@ -288,7 +289,7 @@ _IDENTITIES = ("sample_hash", "cluster")
 
 
 def _narrow(rows: pl.DataFrame, read: Sequence[pl.Expr], like: pl.Schema | None) -> pl.DataFrame:
-    """Replace texts by categories, and those that name samples by hashes: 4 and 8 bytes in place of 16 to 80.
+    """Replace texts by categories, those that name samples by hashes, integers by small ones: 1 to 8 bytes each.
 
     Both behave as texts, or raise: texts stay that are read by an expression that raises, or are texts in `like`, the
     schema of earlier rows.
@@ -296,7 +297,9 @@ def _narrow(rows: pl.DataFrame, read: Sequence[pl.Expr], like: pl.Schema | None)
 
     def without(kept: Collection[str]) -> pl.DataFrame:
         texts = [name for name, kind in rows.schema.items() if kind == pl.String and name not in kept]
-        return rows.with_columns(pl.col(n).hash() if n in _IDENTITIES else pl.col(n).cast(pl.Categorical) for n in texts)
+        smaller = {each.name: each.shrink_dtype() for each in rows.select(selectors.signed_integer())}
+        shorter = (pl.col(n).hash() if n in _IDENTITIES else pl.col(n).cast(pl.Categorical) for n in texts)
+        return rows.with_columns(*shorter, **smaller)
 
     if like is not None:
         return without([name for name, kind in like.items() if kind == pl.String])

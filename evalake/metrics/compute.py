@@ -1,14 +1,15 @@
 """The engine: every metric of every (model, judge) and slice, from sums over units."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import polars as pl
+from polars import selectors
 
 from evalake.core.errors import MetricError
 from evalake.core.hashing import content_hash
@@ -63,30 +64,47 @@ def definition_hash(metrics: Sequence[Metric], *more: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The metrics' inputs, evaluated for every row once; equal expressions share a column.
+    """The metrics' inputs, which are evaluated for every row; equal expressions share a column.
 
     Attributes:
-        frame: The rows in order of group, then cluster, then content, so that no sum depends on the order they came in.
-        columns: Per metric: from the name of an input to its column in `frame`.
-        group: [rows] the number of each row's group.
+        rows: The rows as they came.
+        order: Their order of group, then cluster, then content, so that no sum depends on the order they came in.
+        expressions: What to evaluate, by column.
+        columns: Per metric: from the name of an input to its column.
+        group: [rows] in this order, the number of each row's group.
         cluster: [rows] the number of each row's cluster, likewise.
         strata: [rows] that of the stratum that its cluster was drawn from; None where nothing was.
     """
 
-    frame: pl.DataFrame
+    rows: pl.DataFrame
+    order: Integers
+    expressions: Mapping[str, pl.Expr]
     columns: Sequence[Mapping[str, str]]
     group: Integers
     cluster: Integers
-    strata: Integers | None = None
+    strata: Integers | None
+    _owner: Mapping[str, str]
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """All columns."""
+        return self.evaluated(self.expressions)
+
+    def evaluated(self, columns: Iterable[str]) -> pl.DataFrame:
+        """Evaluate columns, in order. Raises MetricError where one of a metric is not finite."""
+        wide = self.rows.lazy().with_columns(selectors.signed_integer().cast(pl.Int64))  # no sum or product overflows
+        frame = wide.select(**{name: self.expressions[name] for name in columns}).collect()[self.order]
+        _refuse_non_finite(frame, {name: owner for name, owner in self._owner.items() if name in frame.schema})
+        return frame
 
     @classmethod
     def read(
         cls, lazy: pl.LazyFrame, metrics: Sequence[Metric], groups: Sequence[str], cluster: str | None
     ) -> "Inputs":
-        """Evaluate the inputs of the metrics, the groups and the cluster for every row.
+        """Read the rows, and find what the metrics evaluate of them.
 
         Raises:
-            MetricError: An input is not finite or of another type than its estimator takes, or a cluster is unknown.
+            MetricError: An input is of another type than its estimator takes, or a cluster is unknown.
         """
         names = [metric.name for metric in metrics]
         if repeated := {name for name in names if names.count(name) > 1}:
@@ -115,9 +133,8 @@ class Inputs:
             raise MetricError(f"{unknown} samples have no {cluster}, the column of their cluster.")
         order, group, of_cluster = settled(given, groups, cluster)
         strata = None if cluster is None or STRATUM not in schema else strata_of(given, cluster)
-        frame = given.select(**selected)[order]
-        _refuse_non_finite(frame, owner)
-        return cls(frame, columns, group, of_cluster, None if strata is None else strata[order])
+        strata = None if strata is None else strata[order]
+        return cls(given, order, selected, columns, group, of_cluster, strata, owner)
 
 
 def _typed_inputs(metric: Metric, nothing: pl.LazyFrame) -> dict[str, pl.Expr]:
@@ -189,7 +206,7 @@ def values(frame: pl.DataFrame, metrics: Sequence[Metric], groups: Sequence[str]
         MetricError: Names the metric that cannot be computed, and why.
     """
     inputs = Inputs.read(frame.lazy(), metrics, groups, None)
-    if inputs.frame.is_empty():
+    if inputs.rows.is_empty():
         return frame.select(groups).clear().with_columns(pl.lit(0.0).alias(metric.name) for metric in metrics)
     columns = Columns(inputs.frame)
     slicing = Slicing.of(columns, "all", groups)
@@ -260,7 +277,7 @@ def measure(
     for rows in _at_once(frame, metrics, groups, cluster):
         inputs = Inputs.read(rows, metrics, groups, cluster)
         results.append(pl.DataFrame(schema=_schema(inputs, groups)))
-        if not inputs.frame.is_empty():
+        if not inputs.rows.is_empty():
             with ThreadPoolExecutor(MOST_THREADS) as threads:  # NumPy releases Python's lock
                 of_parts = threads.map(partial(_measure_part, inputs, metrics, groups, limits), _Part.all_of(inputs))
                 results += [rows for of_part in of_parts for rows in of_part]
@@ -301,7 +318,7 @@ def metric_row(model: Any, judge: Any, metric: str, *, n: int, units: int, **num
 
 def _schema(inputs: Inputs, groups: Sequence[str]) -> dict[str, pl.DataType]:
     """List the columns of the metric rows of groups with their types, and the numbers that rows are ordered by."""
-    keys = {group: inputs.frame.schema[f"column {group}"] for group in groups}
+    keys = {group: inputs.rows.schema[group] for group in groups}
     return keys | dict(MEASURES) | {"metric number": pl.Int64(), "slice number": pl.Int64()}
 
 
@@ -333,24 +350,30 @@ def _measure_part(
     inputs: Inputs, metrics: Sequence[Metric], groups: Sequence[str], limits: Limits | None, part: _Part
 ) -> list[pl.DataFrame]:
     """Compute all metrics of whole groups: those of the same slices for all slices at once."""
-    columns = Columns(inputs.frame[part.first : part.last])
+    results, is_large = [], part.last - part.first >= 2 * PART_ROWS
+    keys = [name for name in inputs.expressions if name.startswith("column ")]
+    columns = Columns((inputs.evaluated(keys) if is_large else inputs.frame)[part.first : part.last])
     names = dict.fromkeys(name for metric in metrics for name in metric.slices)
     slicings = {name: Slicing.of(columns, name, groups) for name in names}
-    results, is_large = [], columns.rows >= 2 * PART_ROWS
+    if is_large:  # each metric evaluates its own
+        columns = Columns(pl.DataFrame())
     for slices in dict.fromkeys(metric.slices for metric in metrics):
         own = {number: metric for number, metric in enumerate(metrics) if metric.slices == slices}
         for together in [(name,) for name in slices] if is_large else [slices]:
             known = [slicings[name] for name in together if not slicings[name].keys.is_empty()]
             if known:
                 units = replace(units_of(known, part.group, part.cluster), strata=part.strata)
-                view, estimates = View(columns, units, {}), []
+                view, estimates = View(columns, units, {}), list[Estimate]()
                 for number, metric in own.items():
                     own_view = replace(view, column_of=inputs.columns[number])
+                    if is_large:  # inputs and sums by unit take as much as the rows, and few metrics share them
+                        read = inputs.evaluated({*inputs.columns[number].values()})[part.first : part.last]
+                        own_view = View(Columns(read), units, inputs.columns[number])
                     of_metric = _estimate(metric, own_view, known)
                     of_metric = of_metric if limits is None else limits(metric.estimator, own_view, of_metric)
                     estimates.append(replace(of_metric, make_influence=None))
-                    if is_large:  # sums by unit take as much as the rows, and few metrics share them
-                        view.forget()
+                    if is_large:
+                        own_view.forget()
                 results.append(_rows(known, own, estimates))
                 view.forget()
     return results
