@@ -79,7 +79,7 @@ def with_strata(rows: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
 
 
 def shared_inputs(rows: pl.DataFrame, samples: pl.DataFrame) -> list[str]:
-    """Say which datasets of a run have inputs in common, which count as one unit each; rows may have hashes for texts."""
+    """Say which datasets of a run have inputs in common: each counts as one unit. Rows may name samples by hash."""
     is_text = rows.schema["sample_hash"] == pl.String
     named = samples.with_columns(named=pl.col("sample_hash") if is_text else pl.col("sample_hash").hash())
     ours = named.join(rows, left_on="named", right_on="sample_hash", how="semi").filter(pl.col("input") != "")

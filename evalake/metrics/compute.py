@@ -1,20 +1,20 @@
 """The engine: every metric of every (model, judge) and slice, from sums over units."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import polars as pl
-from polars import selectors
 
 from evalake.core.errors import MetricError
 from evalake.core.hashing import content_hash
-from evalake.metrics.columns import STRATUM, Columns, added_up, settled, strata_of
+from evalake.metrics.columns import STRATUM, Columns, added_up
 from evalake.metrics.estimator import Estimate, Estimator, estimated
+from evalake.metrics.inputs import Inputs
 from evalake.metrics.intervals import Array, Integers
 from evalake.metrics.slices import Slicing, units_of
 from evalake.metrics.units import Units, View
@@ -57,119 +57,6 @@ def definition_hash(metrics: Sequence[Metric], *more: Any) -> str:
     Python, machine and library.
     """
     return content_hash([ENGINE_VERSION, [metric.identity for metric in metrics], *more])
-
-
-# What metrics read of samples: their inputs as columns, of rows in an order that does not depend on how they came.
-
-
-@dataclass(frozen=True, eq=False)
-class Inputs:
-    """The metrics' inputs, which are evaluated for every row; equal expressions share a column.
-
-    Attributes:
-        rows: The rows as they came.
-        order: Their order of group, then cluster, then content, so that no sum depends on the order they came in.
-        expressions: What to evaluate, by column.
-        columns: Per metric: from the name of an input to its column.
-        group: [rows] in this order, the number of each row's group.
-        cluster: [rows] the number of each row's cluster, likewise.
-        strata: [rows] that of the stratum that its cluster was drawn from; None where nothing was.
-    """
-
-    rows: pl.DataFrame
-    order: Integers
-    expressions: Mapping[str, pl.Expr]
-    columns: Sequence[Mapping[str, str]]
-    group: Integers
-    cluster: Integers
-    strata: Integers | None
-    _owner: Mapping[str, str]
-
-    @cached_property
-    def frame(self) -> pl.DataFrame:
-        """All columns."""
-        return self.evaluated(self.expressions)
-
-    def evaluated(self, columns: Iterable[str]) -> pl.DataFrame:
-        """Evaluate columns, in order. Raises MetricError where one of a metric is not finite."""
-        wide = self.rows.lazy().with_columns(selectors.signed_integer().cast(pl.Int64))  # no sum or product overflows
-        frame = wide.select(**{name: self.expressions[name] for name in columns}).collect()[self.order]
-        _refuse_non_finite(frame, {name: owner for name, owner in self._owner.items() if name in frame.schema})
-        return frame
-
-    @classmethod
-    def read(
-        cls, lazy: pl.LazyFrame, metrics: Sequence[Metric], groups: Sequence[str], cluster: str | None
-    ) -> "Inputs":
-        """Read the rows, and find what the metrics evaluate of them.
-
-        Raises:
-            MetricError: An input is of another type than its estimator takes, or a cluster is unknown.
-        """
-        names = [metric.name for metric in metrics]
-        if repeated := {name for name in names if names.count(name) > 1}:
-            raise MetricError(f"Two metrics are called {min(repeated)}; give each a name of its own.")
-        schema = lazy.collect_schema()
-        wanted = [*groups, *(s for m in metrics for s in m.slices if s != "all")]
-        if missing := [column for column in (*wanted, *([cluster] if cluster else [])) if column not in schema]:
-            raise MetricError(f"The samples have no column {missing[0]}, which the metrics are grouped or sliced by.")
-
-        selected: dict[str, pl.Expr] = {f"column {name}": pl.col(name) for name in wanted}
-        owner: dict[str, str] = {}
-        column_of: dict[str, str] = {}
-        columns: list[dict[str, str]] = []
-        nothing = pl.LazyFrame(schema=schema)
-        for metric in metrics:
-            typed = _typed_inputs(metric, nothing)
-            texts = {role: expression.meta.serialize(format="json") for role, expression in typed.items()}
-            columns.append({})
-            for role, expression in typed.items():
-                column = column_of.setdefault(texts[role], f"input {len(column_of)}")
-                selected[column] = expression
-                owner.setdefault(column, metric.name)
-                columns[-1][role] = column
-        given = lazy.collect(engine="streaming")
-        if cluster is not None and (unknown := given[cluster].null_count()):
-            raise MetricError(f"{unknown} samples have no {cluster}, the column of their cluster.")
-        order, group, of_cluster = settled(given, groups, cluster)
-        strata = None if cluster is None or STRATUM not in schema else strata_of(given, cluster)
-        strata = None if strata is None else strata[order]
-        return cls(given, order, selected, columns, group, of_cluster, strata, owner)
-
-
-def _typed_inputs(metric: Metric, nothing: pl.LazyFrame) -> dict[str, pl.Expr]:
-    """Cast the metric's inputs to conditions, whole or floating-point numbers; labels stay as they are."""
-    inputs = metric.estimator.inputs()
-    try:
-        types = nothing.select(**inputs).collect_schema()
-    except pl.exceptions.PolarsError as error:
-        reason = str(error).splitlines()[0]
-        raise MetricError(f"Metric {metric.name} cannot be computed from these samples: {reason}") from error
-    typed = {}
-    for role, expression in inputs.items():
-        kind = types[role]
-        if role in metric.estimator.labels or kind == pl.Boolean or kind.is_integer():
-            typed[role] = expression
-        elif kind == pl.Null:
-            typed[role] = expression.cast(pl.Boolean)
-        elif kind.is_numeric() and role not in metric.estimator.counted:
-            typed[role] = expression.cast(pl.Float64)
-        else:
-            needed = "a condition or a whole number" if role in metric.estimator.counted else "a number"
-            raise MetricError(f"Metric {metric.name}: its input {role} must be {needed}, not {kind}.")
-    return typed
-
-
-def _refuse_non_finite(frame: pl.DataFrame, owner: Mapping[str, str]) -> None:
-    """Raise MetricError for a NaN or infinite value: it is an error upstream, and could give a plausible number."""
-    schema = frame.schema  # made again at each access
-    floats = [column for column in owner if schema[column].is_float()]
-    if not floats or frame.is_empty():
-        return
-    counts = frame.select((~pl.col(floats).is_finite()).sum()).row(0, named=True)
-    for column, count in counts.items():
-        if count:
-            raise MetricError(f"Metric {owner[column]}: {count} samples give it NaN or an infinite value.")
 
 
 # Values alone, without uncertainty: formulas applied to the sums of each group.
@@ -278,8 +165,11 @@ def measure(
         inputs = Inputs.read(rows, metrics, groups, cluster)
         results.append(pl.DataFrame(schema=_schema(inputs, groups)))
         if not inputs.rows.is_empty():
+            parts = _Part.all_of(inputs)
+            if not all(part.is_large for part in parts):
+                _ = inputs.frame  # once, before threads share it
             with ThreadPoolExecutor(MOST_THREADS) as threads:  # NumPy releases Python's lock
-                of_parts = threads.map(partial(_measure_part, inputs, metrics, groups, limits), _Part.all_of(inputs))
+                of_parts = threads.map(partial(_measure_part, inputs, metrics, groups, limits), parts)
                 results += [rows for of_part in of_parts for rows in of_part]
     order = [*groups, "metric number", "slice number", "slice_value"]
     return pl.concat(results).sort(order).drop("metric number", "slice number")
@@ -332,6 +222,11 @@ class _Part:
     cluster: Integers
     strata: Integers | None
 
+    @property
+    def is_large(self) -> bool:
+        """Whether inputs and sums by unit take so much that each metric makes its own: few metrics share them."""
+        return self.last - self.first >= 2 * PART_ROWS
+
     @classmethod
     def all_of(cls, inputs: Inputs) -> "list[_Part]":
         """Cut the samples into parts."""
@@ -350,29 +245,29 @@ def _measure_part(
     inputs: Inputs, metrics: Sequence[Metric], groups: Sequence[str], limits: Limits | None, part: _Part
 ) -> list[pl.DataFrame]:
     """Compute all metrics of whole groups: those of the same slices for all slices at once."""
-    results, is_large = [], part.last - part.first >= 2 * PART_ROWS
+    results = []
     keys = [name for name in inputs.expressions if name.startswith("column ")]
-    columns = Columns((inputs.evaluated(keys) if is_large else inputs.frame)[part.first : part.last])
+    columns = Columns((inputs.evaluated(keys) if part.is_large else inputs.frame)[part.first : part.last])
     names = dict.fromkeys(name for metric in metrics for name in metric.slices)
     slicings = {name: Slicing.of(columns, name, groups) for name in names}
-    if is_large:  # each metric evaluates its own
+    if part.is_large:
         columns = Columns(pl.DataFrame())
     for slices in dict.fromkeys(metric.slices for metric in metrics):
         own = {number: metric for number, metric in enumerate(metrics) if metric.slices == slices}
-        for together in [(name,) for name in slices] if is_large else [slices]:
+        for together in [(name,) for name in slices] if part.is_large else [slices]:
             known = [slicings[name] for name in together if not slicings[name].keys.is_empty()]
             if known:
                 units = replace(units_of(known, part.group, part.cluster), strata=part.strata)
                 view, estimates = View(columns, units, {}), list[Estimate]()
                 for number, metric in own.items():
                     own_view = replace(view, column_of=inputs.columns[number])
-                    if is_large:  # inputs and sums by unit take as much as the rows, and few metrics share them
+                    if part.is_large:
                         read = inputs.evaluated({*inputs.columns[number].values()})[part.first : part.last]
                         own_view = View(Columns(read), units, inputs.columns[number])
                     of_metric = _estimate(metric, own_view, known)
                     of_metric = of_metric if limits is None else limits(metric.estimator, own_view, of_metric)
                     estimates.append(replace(of_metric, make_influence=None))
-                    if is_large:
+                    if part.is_large:
                         own_view.forget()
                 results.append(_rows(known, own, estimates))
                 view.forget()

@@ -19,10 +19,11 @@ from evalake.metrics.calibration import CalibrationError
 from evalake.metrics.columns import Columns
 from evalake.metrics.compare import with_holm
 from evalake.metrics.composite import Composite, MacroAverage
-from evalake.metrics.compute import Inputs, Metric, measure
+from evalake.metrics.compute import Metric, measure
 from evalake.metrics.corrected import Corrected
 from evalake.metrics.estimator import Estimate, Estimator, Jackknife, effective_size
 from evalake.metrics.estimators import Count, Mean, Quantile, Rate, Ratio
+from evalake.metrics.inputs import Inputs
 from evalake.metrics.intervals import Array, Z, student
 from evalake.metrics.slices import Slicing
 from evalake.metrics.units import Units, View
