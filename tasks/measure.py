@@ -232,8 +232,8 @@ def compute(frame: pl.DataFrame, calls: pl.DataFrame, suite: Suite, options: Opt
     if suite.people is not None:
         values.append(measure_people(frame, suite.people))
     few = pl.col("judge").str.starts_with(BY_DAWID_SKENE).fill_null(False) & (pl.col("units") < FEWEST_ITEMS)
-    texts = {"model": pl.String(), "judge": pl.String()}  # in place of categories
-    return pl.concat(each.cast(texts) for each in values).with_columns(reliable=pl.col("reliable") & ~few)
+    texts = pl.col("model", "judge").cast(pl.String)  # of categories
+    return pl.concat(each.with_columns(texts) for each in values).with_columns(reliable=pl.col("reliable") & ~few)
 
 
 def expressions_read(suite: Suite, options: Options) -> Sequence[pl.Expr] | None:

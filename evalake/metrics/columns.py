@@ -5,13 +5,16 @@ from functools import cached_property, reduce
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from polars import selectors
 
 from evalake.metrics.intervals import Array, Integers
 
 STRATUM = "draw_stratum"
 """The column of the stratum that a sample was drawn from; null, or no such column, where nothing was drawn."""
+
+INDEX: DTypeLike = np.int32
+"""The type of numbers of units: half of what NumPy would take."""
 
 
 class Columns:
@@ -156,5 +159,5 @@ def settled(frame: pl.DataFrame, groups: Sequence[str], cluster: str | None) -> 
     order = small(np.lexsort([*keys, group]))
     of_cluster = keys[-1][order]
     if is_one:
-        of_cluster = np.cumsum(begins(of_cluster), dtype=np.int32)
+        of_cluster = np.cumsum(begins(of_cluster), dtype=INDEX)
     return order, small(group)[order], of_cluster

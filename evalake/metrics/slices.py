@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 import polars as pl
 
-from evalake.metrics.columns import Columns, begins, numbered, ordered, small
+from evalake.metrics.columns import INDEX, Columns, begins, numbered, ordered, small
 from evalake.metrics.intervals import Integers
 from evalake.metrics.units import Pool, Share, Units
 
@@ -88,7 +88,7 @@ def units_of(slicings: Sequence[Slicing], group: Integers, cluster: Integers) ->
         count = slicing.keys.height
         own = small(ordered(slicing.group)[: np.count_nonzero(slicing.group < count)])
         rows.append(own)
-        of_group.append(slicing.group[own].astype(np.int32) + before)
+        of_group.append(slicing.group[own].astype(INDEX) + before)
         before += count
     if len(slicings) == 1:
         return Units.in_order(rows[0], of_group[0], before, cluster[rows[0]])

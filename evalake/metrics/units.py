@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from evalake.metrics.columns import Columns, added_up, begins, ordered, share_within
+from evalake.metrics.columns import INDEX, Columns, added_up, begins, ordered, share_within
 from evalake.metrics.intervals import ROUNDING, Array, Integers
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class Units:
     def in_order(cls, rows: Integers, group: Integers, groups: int, cluster: Integers) -> "Units":
         """Assign numbers to the units of rows that stand in order of group, then cluster."""
         first = begins(group, cluster)
-        return cls(groups, rows, np.cumsum(first, dtype=np.int32) - 1, group[first])
+        return cls(groups, rows, np.cumsum(first, dtype=INDEX) - 1, group[first])
 
     @cached_property
     def count(self) -> int:
