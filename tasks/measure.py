@@ -3,7 +3,10 @@
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
@@ -15,7 +18,7 @@ from evalake.contracts.tables import CALLS, HUMAN_LABELS, JUDGE_VERSIONS, RUN_CA
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.errors import LakeError
 from evalake.metrics.agreement import BY_DAWID_SKENE, FEWEST_ITEMS
-from evalake.metrics.compute import Metric, definition_hash
+from evalake.metrics.compute import ROWS_AT_ONCE, Metric, definition_hash
 from evalake.models.request import Failure, Reply
 from evalake.sdk import Exchange, Options, Suite
 from evalake.sdk.people import measure_people, people_metrics, with_people
@@ -185,7 +188,22 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
             *calibration_notes(context, judges),
         ),
     )
-    return land_snapshot(context.lake, snapshot, compute(frame, calls, suite, context.options), bounded)
+    with on_disk(frame) as scan:
+        del frame, lacks
+        return land_snapshot(context.lake, snapshot, compute(scan, calls, suite, context.options), bounded)
+
+
+@contextmanager
+def on_disk(frame: pl.DataFrame) -> Iterator[pl.LazyFrame]:
+    """Yield a scan of rows: of a temporary file where they are many, so that metrics read only their columns."""
+    if frame.height < ROWS_AT_ONCE:
+        yield frame.lazy()
+        return
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.parquet"
+        frame.write_parquet(file)
+        del frame
+        yield pl.scan_parquet(file)
 
 
 def over_all(metrics: Iterable[Metric], name: str | None) -> Metric | None:
@@ -219,12 +237,13 @@ def inputs(suite: Suite) -> tuple[Contract, ...]:
     return (RUN_ITEMS, RUN_CALLS, SAMPLES, suite.results, *suite.metrics.inputs, *people, *judged)
 
 
-def compute(frame: pl.DataFrame, calls: pl.DataFrame, suite: Suite, options: Options) -> pl.DataFrame:
-    """Compute the metric values of a run's frame and calls; the same frame, calls and options give the same values."""
+def compute(scan: pl.LazyFrame, calls: pl.DataFrame, suite: Suite, options: Options) -> pl.DataFrame:
+    """Compute the metric values of a run's rows and calls; the same rows, calls and options give the same values."""
     from evalake.metrics.compute import measure as measure_frame
     from evalake.metrics.variance import variance_components
 
-    values = [measure_frame(frame, suite.all_metrics(options), cluster="cluster"), usage_metrics(calls)]
+    values = [measure_frame(scan, suite.all_metrics(options), cluster="cluster"), usage_metrics(calls)]
+    frame = scan.collect()
     if suite.metrics.repeated is not None:
         values.append(variance_components(frame, suite.metrics.repeated))
     if suite.metrics.across_rows is not None:

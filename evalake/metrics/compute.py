@@ -93,7 +93,7 @@ def values(frame: pl.DataFrame, metrics: Sequence[Metric], groups: Sequence[str]
         MetricError: Names the metric that cannot be computed, and why.
     """
     inputs = Inputs.read(frame.lazy(), metrics, groups, None)
-    if inputs.rows.is_empty():
+    if not len(inputs.order):
         return frame.select(groups).clear().with_columns(pl.lit(0.0).alias(metric.name) for metric in metrics)
     columns = Columns(inputs.frame)
     slicing = Slicing.of(columns, "all", groups)
@@ -164,7 +164,7 @@ def measure(
     for rows in _at_once(frame, metrics, groups, cluster):
         inputs = Inputs.read(rows, metrics, groups, cluster)
         results.append(pl.DataFrame(schema=_schema(inputs, groups)))
-        if not inputs.rows.is_empty():
+        if len(inputs.order):
             parts = _Part.all_of(inputs)
             if not all(part.is_large for part in parts):
                 _ = inputs.frame  # once, before threads share it
@@ -192,12 +192,13 @@ def _at_once(
         yield lazy
         return
     sizes = lazy.group_by(groups).len().sort(groups).collect(engine="streaming")
-    if sizes.height < 2:
+    if sizes.height < 2 or sizes["len"].sum() <= ROWS_AT_ONCE:
         yield lazy
         return
     number = (sizes["len"].cum_sum() - 1) // ROWS_AT_ONCE
     for (_,), keys in sizes.drop("len").with_columns(number.alias("part")).group_by("part", maintain_order=True):
-        yield lazy.join(keys.drop("part").lazy(), on=list(groups), how="semi", nulls_equal=True)
+        of_groups = lazy.join(keys.drop("part").lazy(), on=list(groups), how="semi", nulls_equal=True)
+        yield of_groups.collect(engine="streaming").lazy()
 
 
 def metric_row(model: Any, judge: Any, metric: str, *, n: int, units: int, **numbers: float | None) -> dict[str, Any]:
@@ -208,7 +209,8 @@ def metric_row(model: Any, judge: Any, metric: str, *, n: int, units: int, **num
 
 def _schema(inputs: Inputs, groups: Sequence[str]) -> dict[str, pl.DataType]:
     """List the columns of the metric rows of groups with their types, and the numbers that rows are ordered by."""
-    keys = {group: inputs.rows.schema[group] for group in groups}
+    schema = inputs.rows.collect_schema()
+    keys = {group: schema[group] for group in groups}
     return keys | dict(MEASURES) | {"metric number": pl.Int64(), "slice number": pl.Int64()}
 
 

@@ -21,7 +21,7 @@ class Inputs:
     """The metrics' inputs, which are evaluated for every row; equal expressions share a column.
 
     Attributes:
-        rows: The rows as they came.
+        rows: The rows as they came, read again whenever something is evaluated.
         order: Their order of group, then cluster, then content, so that no sum depends on the order they came in.
         expressions: What to evaluate, by column.
         columns: Per metric: from the name of an input to its column.
@@ -30,7 +30,7 @@ class Inputs:
         strata: [rows] that of the stratum that its cluster was drawn from; None where nothing was.
     """
 
-    rows: pl.DataFrame
+    rows: pl.LazyFrame
     order: Integers
     expressions: Mapping[str, pl.Expr]
     columns: Sequence[Mapping[str, str]]
@@ -46,7 +46,7 @@ class Inputs:
 
     def evaluated(self, columns: Iterable[str]) -> pl.DataFrame:
         """Evaluate columns, in order. Raises MetricError where one of a metric is not finite."""
-        wide = self.rows.lazy().with_columns(selectors.signed_integer().cast(pl.Int64))  # no sum or product overflows
+        wide = self.rows.with_columns(selectors.signed_integer().cast(pl.Int64))  # no sum or product overflows
         frame = wide.select(**{name: self.expressions[name] for name in columns}).collect()[self.order]
         _refuse_non_finite(frame, {name: owner for name, owner in self._owner.items() if name in frame.schema})
         return frame
@@ -88,7 +88,7 @@ class Inputs:
         order, group, of_cluster = settled(given, groups, cluster)
         strata = None if cluster is None or STRATUM not in schema else strata_of(given, cluster)
         strata = None if strata is None else strata[order]
-        return cls(given, order, selected, columns, group, of_cluster, strata, owner)
+        return cls(lazy, order, selected, columns, group, of_cluster, strata, owner)
 
 
 def _typed_inputs(metric: "Metric", nothing: pl.LazyFrame) -> dict[str, pl.Expr]:
