@@ -68,7 +68,7 @@ class Inputs:
         if missing := [column for column in (*wanted, *([cluster] if cluster else [])) if column not in schema]:
             raise MetricError(f"The samples have no column {missing[0]}, which the metrics are grouped or sliced by.")
 
-        selected: dict[str, pl.Expr] = {f"column {name}": pl.col(name) for name in wanted}
+        selected: dict[str, pl.Expr] = {f"column {name}": pl.col(name).cast(schema[name]) for name in wanted}
         owner: dict[str, str] = {}
         column_of: dict[str, str] = {}
         columns: list[dict[str, str]] = []
