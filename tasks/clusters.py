@@ -34,8 +34,8 @@ def with_twins(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.
     """Read the samples of a run whose input another has, too; of all others, only a digest is in memory."""
     digest = pl.col("input").hash()
     read = [run_samples(lake, suite, run_id, versions, part) for part in parts_of(lake, run_id, versions)]
-    digests = pl.concat([each.select(digest).collect(engine="streaming") for each in read])["input"]
-    repeated = digest.is_in(digests.filter(digests.is_duplicated()).unique().implode())
+    digests = pl.concat([each.select(digest).collect(engine="streaming") for each in read])["input"].sort()
+    repeated = digest.is_in(digests.filter(digests == digests.shift()).implode())
     columns = ("sample_hash", "dataset", "sample_id", "cluster", "input")
     return pl.concat([each.filter(repeated).select(columns).collect(engine="streaming") for each in read])
 

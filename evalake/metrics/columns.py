@@ -6,7 +6,6 @@ from functools import cached_property, reduce
 import numpy as np
 import polars as pl
 from numpy.typing import DTypeLike, NDArray
-from polars import selectors
 
 from evalake.metrics.intervals import Array, Integers
 
@@ -15,6 +14,9 @@ STRATUM = "draw_stratum"
 
 INDEX: DTypeLike = np.int32
 """The type of numbers of units: half of what NumPy would take."""
+
+CONTENT = "content hash"
+"""The column of a hash of the other columns."""
 
 
 class Columns:
@@ -137,7 +139,7 @@ def strata_of(frame: pl.DataFrame, cluster: str) -> Integers | None:
 
 
 def settled(frame: pl.DataFrame, groups: Sequence[str], cluster: str | None) -> tuple[Integers, Integers, Integers]:
-    """Put rows in order of group, then cluster, then content, whichever columns are read.
+    """Put rows in order of group, then cluster, then content.
 
     Returns:
         Their order, and in this order the number of each row's group and cluster. Without a cluster each row is one.
@@ -147,10 +149,7 @@ def settled(frame: pl.DataFrame, groups: Sequence[str], cluster: str | None) -> 
         rank = ranks(frame[name])
         group *= int(rank.max(initial=0)) + 1
         group += rank
-    rest = frame.select(
-        ~(selectors.nested() | selectors.object() | selectors.by_name(*groups, *([cluster] if cluster else [])))
-    )
-    keys = [rest.hash_rows().to_numpy()] if rest.width else []
+    keys = [frame[CONTENT].to_numpy()] if CONTENT in frame.columns else []
     if cluster is None:
         order = small(np.lexsort([*keys, group]))
         return order, small(group)[order], np.arange(frame.height)

@@ -9,7 +9,7 @@ import polars as pl
 from polars import selectors
 
 from evalake.core.errors import MetricError
-from evalake.metrics.columns import STRATUM, settled, strata_of
+from evalake.metrics.columns import CONTENT, STRATUM, settled, strata_of
 from evalake.metrics.intervals import Integers
 
 if TYPE_CHECKING:
@@ -82,7 +82,10 @@ class Inputs:
                 selected[column] = expression
                 owner.setdefault(column, metric.name)
                 columns[-1][role] = column
-        given = lazy.collect(engine="streaming")
+        of_order = dict.fromkeys([*groups, *([cluster] if cluster else []), *({STRATUM} & {*schema})])
+        others = selectors.exclude(selectors.nested() | selectors.object() | selectors.by_name(*of_order))
+        content = selectors.expand_selector(schema, others)
+        given = lazy.select(*of_order, *([pl.struct(content).hash().alias(CONTENT)] if content else [])).collect()
         if cluster is not None and (unknown := given[cluster].null_count()):
             raise MetricError(f"{unknown} samples have no {cluster}, the column of their cluster.")
         order, group, of_cluster = settled(given, groups, cluster)
