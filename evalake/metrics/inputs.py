@@ -85,7 +85,9 @@ class Inputs:
         of_order = dict.fromkeys([*groups, *([cluster] if cluster else []), *({STRATUM} & {*schema})])
         others = selectors.exclude(selectors.nested() | selectors.object() | selectors.by_name(*of_order))
         content = selectors.expand_selector(schema, others)
-        given = lazy.select(*of_order, *([pl.struct(content).hash().alias(CONTENT)] if content else [])).collect()
+        given = lazy.collect(engine="streaming")
+        hashed = [given.select(content).hash_rows().alias(CONTENT)] if content else []
+        given = given.select(*of_order, *hashed)
         if cluster is not None and (unknown := given[cluster].null_count()):
             raise MetricError(f"{unknown} samples have no {cluster}, the column of their cluster.")
         order, group, of_cluster = settled(given, groups, cluster)
