@@ -194,9 +194,9 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
 
 
 @contextmanager
-def on_disk(frame: pl.DataFrame) -> Iterator[pl.LazyFrame]:
+def on_disk(frame: pl.DataFrame, from_rows: int = ROWS_AT_ONCE) -> Iterator[pl.LazyFrame]:
     """Yield a scan of rows: of a temporary file where they are many, so that metrics read only their columns."""
-    if frame.height < ROWS_AT_ONCE:
+    if frame.height < from_rows:
         yield frame.lazy()
         return
     with TemporaryDirectory() as folder:
@@ -279,7 +279,7 @@ def run_frame(
     """Read the input of a run's metrics: its result rows, and the columns that the suite adds.
 
     `dataset_version` is the run's; rows of one `cluster` depend on one another. With `read`, only columns that these
-    expressions read are kept, and narrow (`_narrow`), unless rows are joined with others.
+    expressions read are kept, and made narrow, unless rows are joined with others.
     """
     labels = lake.pinned(HUMAN_LABELS, versions).filter(pl.col("suite") == suite.name)
     is_labelled = suite.people is not None and not labels.head(1).collect().is_empty()
@@ -295,7 +295,7 @@ def run_frame(
         samples = run_samples(lake, suite, run_id, versions, part).select(_OF_SAMPLE).collect(engine="streaming")
         frame = with_clusters(rows.collect(), samples, twins)
         frame = with_strata(frame, samples) if is_drawn else frame
-        frames.append(frame if read is None else _narrow(frame, read, frames[0].schema if frames else None))
+        frames.append(frame if read is None else narrow(frame, read, frames[0].schema if frames else None))
     rows = pl.concat(frames, how="vertical_relaxed").lazy()
     if suite.people is not None and read is None:
         rows = _with_people(rows, labels, suite, is_labelled)
@@ -307,7 +307,7 @@ def run_frame(
 _IDENTITIES = ("sample_hash", "cluster")
 
 
-def _narrow(rows: pl.DataFrame, read: Sequence[pl.Expr], like: pl.Schema | None) -> pl.DataFrame:
+def narrow(rows: pl.DataFrame, read: Sequence[pl.Expr], like: pl.Schema | None) -> pl.DataFrame:
     """Replace texts by categories, those that name samples by hashes, integers by small ones: 1 to 8 bytes each.
 
     Both behave as texts, or raise: texts stay that are read by an expression that raises, or are texts in `like`, the
@@ -322,10 +322,10 @@ def _narrow(rows: pl.DataFrame, read: Sequence[pl.Expr], like: pl.Schema | None)
 
     if like is not None:
         return without([name for name, kind in like.items() if kind == pl.String])
-    narrow, kept = without(()), set[str]()
+    tried, kept = without(()), set[str]()
     for each in read:
         try:
-            narrow.select(each)
+            tried.select(each)
         except pl.exceptions.PolarsError:
             kept.update(each.meta.root_names())
     return without(kept)

@@ -68,7 +68,8 @@ class Inputs:
         if missing := [column for column in (*wanted, *([cluster] if cluster else [])) if column not in schema]:
             raise MetricError(f"The samples have no column {missing[0]}, which the metrics are grouped or sliced by.")
 
-        selected: dict[str, pl.Expr] = {f"column {name}": pl.col(name).cast(schema[name]) for name in wanted}
+        of_column = ((name, pl.col(name), schema[name]) for name in wanted)
+        selected = {f"column {name}": each.cast(kind) if kind.is_integer() else each for name, each, kind in of_column}
         owner: dict[str, str] = {}
         column_of: dict[str, str] = {}
         columns: list[dict[str, str]] = []
