@@ -14,6 +14,7 @@ import httpx
 
 from benchmarks.command import Ended
 from benchmarks.material import ANSWER
+from evalake.cli.environment import DEFAULTS
 from evalake.server.local.database import is_migrated
 from tests.e2e.processes import ROOT, PrefectStack
 
@@ -73,7 +74,8 @@ def command(words: Sequence[str], folder: Path, environment: Mapping[str, str]) 
 def child(module: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Any:
     """Run a module of this package to its end, and return the JSON of the last line it printed."""
     command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **(environment or {})}, capture_output=True, text=True)
+    whole = {**DEFAULTS, **os.environ, **(environment or {})}  # as the command has it
+    done = subprocess.run(command, cwd=ROOT, env=whole, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])

@@ -34,8 +34,8 @@ def with_twins(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.
     """Read the samples of a run whose input another has, too; of all others, only a digest is in memory."""
     digest = pl.col("input").hash()
     read = [run_samples(lake, suite, run_id, versions, part) for part in parts_of(lake, run_id, versions)]
-    digests = pl.concat([each.select(digest).collect(engine="streaming") for each in read])["input"]
-    repeated = digest.is_in(digests.filter(digests.is_duplicated()).unique().implode())
+    digests = pl.concat([each.select(digest).collect(engine="streaming") for each in read])["input"].sort()
+    repeated = digest.is_in(digests.filter(digests == digests.shift()).implode())
     columns = ("sample_hash", "dataset", "sample_id", "cluster", "input")
     return pl.concat([each.filter(repeated).select(columns).collect(engine="streaming") for each in read])
 
@@ -79,8 +79,10 @@ def with_strata(rows: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
 
 
 def shared_inputs(rows: pl.DataFrame, samples: pl.DataFrame) -> list[str]:
-    """Say which datasets of a run have inputs in common, which count as one unit each."""
-    ours = samples.join(rows, on="sample_hash", how="semi").filter(pl.col("input") != "")
+    """Say which datasets of a run have inputs in common: each counts as one unit. Rows may name samples by hash."""
+    is_text = rows.schema["sample_hash"] == pl.String
+    named = samples.with_columns(named=pl.col("sample_hash") if is_text else pl.col("sample_hash").hash())
+    ours = named.join(rows, left_on="named", right_on="sample_hash", how="semi").filter(pl.col("input") != "")
     shared = ours.group_by("input").agg(pl.col("dataset").unique().sort()).filter(pl.col("dataset").list.len() > 1)
     counts = shared.group_by("dataset").len().sort("dataset")
     return [

@@ -3,10 +3,14 @@
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
+from polars import selectors
 
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.arrow import conform
@@ -14,7 +18,7 @@ from evalake.contracts.tables import CALLS, HUMAN_LABELS, JUDGE_VERSIONS, RUN_CA
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.errors import LakeError
 from evalake.metrics.agreement import BY_DAWID_SKENE, FEWEST_ITEMS
-from evalake.metrics.compute import Metric, definition_hash
+from evalake.metrics.compute import ROWS_AT_ONCE, Metric, definition_hash
 from evalake.models.request import Failure, Reply
 from evalake.sdk import Exchange, Options, Suite
 from evalake.sdk.people import measure_people, people_metrics, with_people
@@ -159,7 +163,7 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
         raise LakeError(
             f"there is nothing to measure: no row of {suite.results.table} has landed in {context.lake.uri}"
         )
-    frame = run_frame(context.lake, suite, context.run_id, pinned, columns_read(suite, context.options))
+    frame = run_frame(context.lake, suite, context.run_id, pinned, expressions_read(suite, context.options))
     calls = run_calls(context.lake, context.run_id, pinned)
     lacks = lacking(context.lake, suite, context.run_id, pinned, frame)
     bounded = headline_bounds(suite, frame, lacks, context.options)
@@ -184,7 +188,22 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
             *calibration_notes(context, judges),
         ),
     )
-    return land_snapshot(context.lake, snapshot, compute(frame, calls, suite, context.options), bounded)
+    with on_disk(frame) as scan:
+        del frame, lacks
+        return land_snapshot(context.lake, snapshot, compute(scan, calls, suite, context.options), bounded)
+
+
+@contextmanager
+def on_disk(frame: pl.DataFrame, from_rows: int = ROWS_AT_ONCE) -> Iterator[pl.LazyFrame]:
+    """Yield a scan of rows: of a temporary file where they are many, so that metrics read only their columns."""
+    if frame.height < from_rows:
+        yield frame.lazy()
+        return
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.parquet"
+        frame.write_parquet(file)
+        del frame
+        yield pl.scan_parquet(file)
 
 
 def over_all(metrics: Iterable[Metric], name: str | None) -> Metric | None:
@@ -218,12 +237,13 @@ def inputs(suite: Suite) -> tuple[Contract, ...]:
     return (RUN_ITEMS, RUN_CALLS, SAMPLES, suite.results, *suite.metrics.inputs, *people, *judged)
 
 
-def compute(frame: pl.DataFrame, calls: pl.DataFrame, suite: Suite, options: Options) -> pl.DataFrame:
-    """Compute the metric values of a run's frame and calls; the same frame, calls and options give the same values."""
+def compute(scan: pl.LazyFrame, calls: pl.DataFrame, suite: Suite, options: Options) -> pl.DataFrame:
+    """Compute the metric values of a run's rows and calls; the same rows, calls and options give the same values."""
     from evalake.metrics.compute import measure as measure_frame
     from evalake.metrics.variance import variance_components
 
-    values = [measure_frame(frame, suite.all_metrics(options), cluster="cluster"), usage_metrics(calls)]
+    values = [measure_frame(scan, suite.all_metrics(options), cluster="cluster"), usage_metrics(calls)]
+    frame = scan.collect()
     if suite.metrics.repeated is not None:
         values.append(variance_components(frame, suite.metrics.repeated))
     if suite.metrics.across_rows is not None:
@@ -231,20 +251,22 @@ def compute(frame: pl.DataFrame, calls: pl.DataFrame, suite: Suite, options: Opt
     if suite.people is not None:
         values.append(measure_people(frame, suite.people))
     few = pl.col("judge").str.starts_with(BY_DAWID_SKENE).fill_null(False) & (pl.col("units") < FEWEST_ITEMS)
-    return pl.concat(values).with_columns(reliable=pl.col("reliable") & ~few)
+    texts = pl.col("model", "judge").cast(pl.String)  # of categories
+    return pl.concat(each.with_columns(texts) for each in values).with_columns(reliable=pl.col("reliable") & ~few)
 
 
-def columns_read(suite: Suite, options: Options) -> frozenset[str] | None:
-    """List the columns of result rows that the suite's metrics read; None for all, where it reads rows as a whole."""
+def expressions_read(suite: Suite, options: Options) -> Sequence[pl.Expr] | None:
+    """List what the suite's metrics read of result rows; None where it reads rows as a whole."""
     declared = suite.metrics
     if declared.across_rows is not None or declared.warnings is not None:
         return None
-    metrics, missing = suite.all_metrics(options), suite.scoring.outcomes.missing
-    read = [each for metric in metrics for each in metric.estimator.inputs().values()]
-    read += [each for each in (declared.repeated, missing) if each is not None]
-    names = {name for each in read for name in each.meta.root_names()}
+    metrics, others = suite.all_metrics(options), (declared.repeated, suite.scoring.outcomes.missing)
     slices = {name for metric in metrics for name in metric.slices}
-    return frozenset({*names, *slices, *_ALWAYS_READ} - {*declared.unmeasured})
+    return [
+        *(each for metric in metrics for each in metric.estimator.inputs().values()),
+        *(each for each in others if each is not None and not {*each.meta.root_names()} & {*declared.unmeasured}),
+        *map(pl.col, sorted({*slices, *_ALWAYS_READ} - {*declared.unmeasured})),
+    ]
 
 
 _OF_SAMPLE = ("sample_hash", "dataset", "sample_id", "cluster", "label", "category")
@@ -252,32 +274,61 @@ _ALWAYS_READ = ("dataset", "sample_hash", "model", "judge", "prompt_type", "repl
 
 
 def run_frame(
-    lake: Lake, suite: Suite, run_id: str, versions: Versions, only: Collection[str] | None = None
+    lake: Lake, suite: Suite, run_id: str, versions: Versions, read: Sequence[pl.Expr] | None = None
 ) -> pl.DataFrame:
     """Read the input of a run's metrics: its result rows, and the columns that the suite adds.
 
-    `dataset_version` is the run's; rows of one `cluster` depend on one another. With `only`, columns beyond those that
-    are listed are left out where nothing is joined by them: they take most of the memory.
+    `dataset_version` is the run's; rows of one `cluster` depend on one another. With `read`, only columns that these
+    expressions read are kept, and made narrow, unless rows are joined with others.
     """
     labels = lake.pinned(HUMAN_LABELS, versions).filter(pl.col("suite") == suite.name)
     is_labelled = suite.people is not None and not labels.head(1).collect().is_empty()
     if is_labelled or suite.metrics.join_inputs is not None:
-        only = None
+        read = None
     twins, is_drawn = twins_of(with_twins(lake, suite, run_id, versions)), was_drawn(lake, run_id)
-    frames = []
+    frames: list[pl.DataFrame] = []
     for part in parts_of(lake, run_id, versions):
         rows = run_results(lake, suite, run_id, versions, part)
-        if only is not None:
-            rows = rows.select(name for name in rows.collect_schema() if name in only)
+        if read is not None:
+            names = {name for each in read for name in each.meta.root_names()}
+            rows = rows.select(name for name in rows.collect_schema() if name in names)
         samples = run_samples(lake, suite, run_id, versions, part).select(_OF_SAMPLE).collect(engine="streaming")
         frame = with_clusters(rows.collect(), samples, twins)
-        frames.append(with_strata(frame, samples) if is_drawn else frame)
-    rows = pl.concat(frames).lazy()
-    if suite.people is not None and only is None:
+        frame = with_strata(frame, samples) if is_drawn else frame
+        frames.append(frame if read is None else narrow(frame, read, frames[0].schema if frames else None))
+    rows = pl.concat(frames, how="vertical_relaxed").lazy()
+    if suite.people is not None and read is None:
         rows = _with_people(rows, labels, suite, is_labelled)
     if suite.metrics.join_inputs is not None:
         rows = suite.metrics.join_inputs(rows, {c.table: lake.pinned(c, versions) for c in suite.metrics.inputs})
     return rows.collect()
+
+
+_IDENTITIES = ("sample_hash", "cluster")
+
+
+def narrow(rows: pl.DataFrame, read: Sequence[pl.Expr], like: pl.Schema | None) -> pl.DataFrame:
+    """Replace texts by categories, those that name samples by hashes, integers by small ones: 1 to 8 bytes each.
+
+    Both behave as texts, or raise: texts stay that are read by an expression that raises, or are texts in `like`, the
+    schema of earlier rows.
+    """
+
+    def without(kept: Collection[str]) -> pl.DataFrame:
+        texts = [name for name, kind in rows.schema.items() if kind == pl.String and name not in kept]
+        smaller = {each.name: each.shrink_dtype() for each in rows.select(selectors.signed_integer())}
+        shorter = (pl.col(n).hash() if n in _IDENTITIES else pl.col(n).cast(pl.Categorical) for n in texts)
+        return rows.with_columns(*shorter, **smaller)
+
+    if like is not None:
+        return without([name for name, kind in like.items() if kind == pl.String])
+    tried, kept = without(()), set[str]()
+    for each in read:
+        try:
+            tried.select(each)
+        except pl.exceptions.PolarsError:
+            kept.update(each.meta.root_names())
+    return without(kept)
 
 
 def _with_people(rows: pl.LazyFrame, labels: pl.LazyFrame, suite: Suite, is_labelled: bool) -> pl.LazyFrame:

@@ -5,13 +5,18 @@ from functools import cached_property, reduce
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
-from polars import selectors
+from numpy.typing import DTypeLike, NDArray
 
 from evalake.metrics.intervals import Array, Integers
 
 STRATUM = "draw_stratum"
 """The column of the stratum that a sample was drawn from; null, or no such column, where nothing was drawn."""
+
+INDEX: DTypeLike = np.int32
+"""The type of numbers of units: half of what NumPy would take."""
+
+CONTENT = "content hash"
+"""The column of a hash of the other columns."""
 
 
 class Columns:
@@ -19,7 +24,7 @@ class Columns:
 
     def __init__(self, frame: pl.DataFrame) -> None:
         self.frame = frame
-        self._ranks: dict[str | None, Integers] = {None: np.zeros(frame.height, dtype=np.int64)}
+        self._ranks: dict[str, Integers] = {}  # as few bytes each as hold them
 
     @property
     def rows(self) -> int:
@@ -48,14 +53,21 @@ class Columns:
 
     def ranks(self, column: str | None) -> Integers:
         """Rank each row's value among the column's, from 1, 0 for null; all 0 without a column."""
-        if column is not None and column not in self._ranks:
-            self._ranks[column] = ranks(self.frame[column])
-        return self._ranks[column]
+        if column is None:
+            return np.zeros(self.rows, dtype=np.int64)
+        if column not in self._ranks:
+            self._ranks[column] = small(ranks(self.frame[column]))
+        return self._ranks[column].astype(np.int64)
 
 
 def added_up(group: Integers, values: Array, groups: int) -> Array:
     """Add values up by group, [groups]."""
     return np.asarray(np.bincount(group, values, groups), dtype=np.float64)
+
+
+def small(numbers: Integers) -> Integers:
+    """Convert numbers from 0 to the type that takes the fewest bytes; no arithmetic is done with them."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
 
 
 def ranks(values: pl.Series) -> Integers:
@@ -99,6 +111,7 @@ def share_within(added: Array, stratum: Integers, group: Integers, groups: int) 
     np.minimum.at(low, group, added)
     np.maximum.at(high, group, added)
     strata = int(stratum.max(initial=0)) + 1
+    group = group.astype(np.int64)
     number, keys = numbered(group * strata + stratum, groups * strata)
     of_stratum = keys // strata
 
@@ -126,7 +139,7 @@ def strata_of(frame: pl.DataFrame, cluster: str) -> Integers | None:
 
 
 def settled(frame: pl.DataFrame, groups: Sequence[str], cluster: str | None) -> tuple[Integers, Integers, Integers]:
-    """Put rows in order of group, then cluster, then content, whichever columns are read.
+    """Put rows in order of group, then cluster, then content.
 
     Returns:
         Their order, and in this order the number of each row's group and cluster. Without a cluster each row is one.
@@ -134,17 +147,16 @@ def settled(frame: pl.DataFrame, groups: Sequence[str], cluster: str | None) -> 
     group = np.zeros(frame.height, dtype=np.int64)
     for name in groups:
         rank = ranks(frame[name])
-        group = group * (int(rank.max(initial=0)) + 1) + rank
-    of_cluster = np.zeros(frame.height, dtype=np.int64) if cluster is None else ranks(frame[cluster])
-    both = group * (int(of_cluster.max(initial=0)) + 1) + of_cluster
-    number = numbered(both, int(both.max(initial=0)) + 1)[0].astype(np.uint64)
-    known = np.uint64(64 - int(number.max(initial=0)).bit_length())  # bits that are left for the content
-    rest = frame.select(
-        ~(selectors.nested() | selectors.object() | selectors.by_name(*groups, *([cluster] if cluster else [])))
-    )
-    content = rest.hash_rows().to_numpy() if rest.width else number
-    order = np.argsort(number << known | content >> (np.uint64(64) - known)) if known < 64 else np.argsort(content)
-    group, of_cluster = group[order], of_cluster[order]
+        group *= int(rank.max(initial=0)) + 1
+        group += rank
+    keys = [frame[CONTENT].to_numpy()] if CONTENT in frame.columns else []
     if cluster is None:
-        of_cluster = np.arange(frame.height)
-    return order, group, of_cluster
+        order = small(np.lexsort([*keys, group]))
+        return order, small(group)[order], np.arange(frame.height)
+    is_one = not np.ptp(group) if len(group) else True
+    keys.append(frame[cluster].to_numpy() if is_one and frame[cluster].dtype.is_integer() else ranks(frame[cluster]))
+    order = small(np.lexsort([*keys, group]))
+    of_cluster = keys[-1][order]
+    if is_one:
+        of_cluster = np.cumsum(begins(of_cluster), dtype=INDEX)
+    return order, small(group)[order], of_cluster

@@ -12,8 +12,9 @@ import polars as pl
 
 from evalake.core.errors import MetricError
 from evalake.core.hashing import content_hash
-from evalake.metrics.columns import STRATUM, Columns, settled, strata_of
+from evalake.metrics.columns import STRATUM, Columns
 from evalake.metrics.estimator import Estimate, Estimator, Totals, estimated
+from evalake.metrics.inputs import Inputs
 from evalake.metrics.intervals import Integers
 from evalake.metrics.slices import Slicing, units_of
 from evalake.metrics.units import Units, View
@@ -58,103 +59,6 @@ def definition_hash(metrics: Sequence[Metric], *more: Any) -> str:
     return content_hash([ENGINE_VERSION, [metric.identity for metric in metrics], *more])
 
 
-# What metrics read of samples: their inputs as columns, of rows in an order that does not depend on how they came.
-
-
-@dataclass(frozen=True, eq=False)
-class Inputs:
-    """The metrics' inputs, evaluated for every row once; equal expressions share a column.
-
-    Attributes:
-        frame: The rows in order of group, then cluster, then content, so that no sum depends on the order they came in.
-        columns: Per metric: from the name of an input to its column in `frame`.
-        group: [rows] the number of each row's group.
-        cluster: [rows] the number of each row's cluster, likewise.
-        strata: [rows] that of the stratum that its cluster was drawn from; None where nothing was.
-    """
-
-    frame: pl.DataFrame
-    columns: Sequence[Mapping[str, str]]
-    group: Integers
-    cluster: Integers
-    strata: Integers | None = None
-
-    @classmethod
-    def read(
-        cls, lazy: pl.LazyFrame, metrics: Sequence[Metric], groups: Sequence[str], cluster: str | None
-    ) -> "Inputs":
-        """Evaluate the inputs of the metrics, the groups and the cluster for every row.
-
-        Raises:
-            MetricError: An input is not finite or of another type than its estimator takes, or a cluster is unknown.
-        """
-        names = [metric.name for metric in metrics]
-        if repeated := {name for name in names if names.count(name) > 1}:
-            raise MetricError(f"Two metrics are called {min(repeated)}; give each a name of its own.")
-        schema = lazy.collect_schema()
-        wanted = [*groups, *(s for m in metrics for s in m.slices if s != "all")]
-        if missing := [column for column in (*wanted, *([cluster] if cluster else [])) if column not in schema]:
-            raise MetricError(f"The samples have no column {missing[0]}, which the metrics are grouped or sliced by.")
-
-        selected: dict[str, pl.Expr] = {f"column {name}": pl.col(name) for name in wanted}
-        owner: dict[str, str] = {}
-        column_of: dict[str, str] = {}
-        columns: list[dict[str, str]] = []
-        nothing = pl.LazyFrame(schema=schema)
-        for metric in metrics:
-            typed = _typed_inputs(metric, nothing)
-            texts = {role: expression.meta.serialize(format="json") for role, expression in typed.items()}
-            columns.append({})
-            for role, expression in typed.items():
-                column = column_of.setdefault(texts[role], f"input {len(column_of)}")
-                selected[column] = expression
-                owner.setdefault(column, metric.name)
-                columns[-1][role] = column
-        given = lazy.collect(engine="streaming")
-        if cluster is not None and (unknown := given[cluster].null_count()):
-            raise MetricError(f"{unknown} samples have no {cluster}, the column of their cluster.")
-        order, group, of_cluster = settled(given, groups, cluster)
-        strata = None if cluster is None or STRATUM not in schema else strata_of(given, cluster)
-        frame = given.select(**selected)[order]
-        _refuse_non_finite(frame, owner)
-        return cls(frame, columns, group, of_cluster, None if strata is None else strata[order])
-
-
-def _typed_inputs(metric: Metric, nothing: pl.LazyFrame) -> dict[str, pl.Expr]:
-    """Cast the metric's inputs to conditions, whole or floating-point numbers; labels stay as they are."""
-    inputs = metric.estimator.inputs()
-    try:
-        types = nothing.select(**inputs).collect_schema()
-    except pl.exceptions.PolarsError as error:
-        reason = str(error).splitlines()[0]
-        raise MetricError(f"Metric {metric.name} cannot be computed from these samples: {reason}") from error
-    typed = {}
-    for role, expression in inputs.items():
-        kind = types[role]
-        if role in metric.estimator.labels or kind == pl.Boolean or kind.is_integer():
-            typed[role] = expression
-        elif kind == pl.Null:
-            typed[role] = expression.cast(pl.Boolean)
-        elif kind.is_numeric() and role not in metric.estimator.counted:
-            typed[role] = expression.cast(pl.Float64)
-        else:
-            needed = "a condition or a whole number" if role in metric.estimator.counted else "a number"
-            raise MetricError(f"Metric {metric.name}: its input {role} must be {needed}, not {kind}.")
-    return typed
-
-
-def _refuse_non_finite(frame: pl.DataFrame, owner: Mapping[str, str]) -> None:
-    """Raise MetricError for a NaN or infinite value: it is an error upstream, and could give a plausible number."""
-    schema = frame.schema  # made again at each access
-    floats = [column for column in owner if schema[column].is_float()]
-    if not floats or frame.is_empty():
-        return
-    counts = frame.select((~pl.col(floats).is_finite()).sum()).row(0, named=True)
-    for column, count in counts.items():
-        if count:
-            raise MetricError(f"Metric {owner[column]}: {count} samples give it NaN or an infinite value.")
-
-
 # Values alone, without uncertainty: formulas applied to the sums of each group.
 
 
@@ -168,7 +72,7 @@ def values(frame: pl.DataFrame, metrics: Sequence[Metric], groups: Sequence[str]
         MetricError: Names the metric that cannot be computed, and why.
     """
     inputs = Inputs.read(frame.lazy(), metrics, groups, None)
-    if inputs.frame.is_empty():
+    if not len(inputs.order):
         return frame.select(groups).clear().with_columns(pl.lit(0.0).alias(metric.name) for metric in metrics)
     columns = Columns(inputs.frame)
     slicing = Slicing.of(columns, "all", groups)
@@ -239,9 +143,12 @@ def measure(
     for rows in _at_once(frame, metrics, groups, cluster):
         inputs = Inputs.read(rows, metrics, groups, cluster)
         results.append(pl.DataFrame(schema=_schema(inputs, groups)))
-        if not inputs.frame.is_empty():
+        if len(inputs.order):
+            parts = _Part.all_of(inputs)
+            if not all(part.is_large for part in parts):
+                _ = inputs.frame  # once, before threads share it
             with ThreadPoolExecutor(MOST_THREADS) as threads:  # NumPy releases Python's lock
-                of_parts = threads.map(partial(_measure_part, inputs, metrics, groups, limits), _Part.all_of(inputs))
+                of_parts = threads.map(partial(_measure_part, inputs, metrics, groups, limits), parts)
                 results += [rows for of_part in of_parts for rows in of_part]
     order = [*groups, "metric number", "slice number", "slice_value"]
     return pl.concat(results).sort(order).drop("metric number", "slice number")
@@ -264,12 +171,13 @@ def _at_once(
         yield lazy
         return
     sizes = lazy.group_by(groups).len().sort(groups).collect(engine="streaming")
-    if sizes.height < 2:
+    if sizes.height < 2 or sizes["len"].sum() <= ROWS_AT_ONCE:
         yield lazy
         return
     number = (sizes["len"].cum_sum() - 1) // ROWS_AT_ONCE
     for (_,), keys in sizes.drop("len").with_columns(number.alias("part")).group_by("part", maintain_order=True):
-        yield lazy.join(keys.drop("part").lazy(), on=list(groups), how="semi", nulls_equal=True)
+        of_groups = lazy.join(keys.drop("part").lazy(), on=list(groups), how="semi", nulls_equal=True)
+        yield of_groups.collect(engine="streaming").lazy()
 
 
 def metric_row(model: Any, judge: Any, metric: str, *, n: int, units: int, **numbers: float | None) -> dict[str, Any]:
@@ -280,7 +188,8 @@ def metric_row(model: Any, judge: Any, metric: str, *, n: int, units: int, **num
 
 def _schema(inputs: Inputs, groups: Sequence[str]) -> dict[str, pl.DataType]:
     """List the columns of the metric rows of groups with their types, and the numbers that rows are ordered by."""
-    keys = {group: inputs.frame.schema[f"column {group}"] for group in groups}
+    schema = inputs.rows.collect_schema()
+    keys = {group: schema[group] for group in groups}
     return keys | dict(MEASURES) | {"metric number": pl.Int64(), "slice number": pl.Int64()}
 
 
@@ -293,6 +202,11 @@ class _Part:
     group: Integers
     cluster: Integers
     strata: Integers | None
+
+    @property
+    def is_large(self) -> bool:
+        """Whether inputs and sums by unit take so much that each metric makes its own: few metrics share them."""
+        return self.last - self.first >= 2 * PART_ROWS
 
     @classmethod
     def all_of(cls, inputs: Inputs) -> "list[_Part]":
@@ -312,24 +226,30 @@ def _measure_part(
     inputs: Inputs, metrics: Sequence[Metric], groups: Sequence[str], limits: Limits | None, part: _Part
 ) -> list[pl.DataFrame]:
     """Compute all metrics of whole groups: those of the same slices for all slices at once."""
-    columns = Columns(inputs.frame[part.first : part.last])
+    results = []
+    keys = [name for name in inputs.expressions if name.startswith("column ")]
+    columns = Columns((inputs.evaluated(keys) if part.is_large else inputs.frame)[part.first : part.last])
     names = dict.fromkeys(name for metric in metrics for name in metric.slices)
     slicings = {name: Slicing.of(columns, name, groups) for name in names}
-    results, is_large = [], columns.rows >= 2 * PART_ROWS
+    if part.is_large:
+        columns = Columns(pl.DataFrame())
     for slices in dict.fromkeys(metric.slices for metric in metrics):
         own = {number: metric for number, metric in enumerate(metrics) if metric.slices == slices}
-        for together in [(name,) for name in slices] if is_large else [slices]:
+        for together in [(name,) for name in slices] if part.is_large else [slices]:
             known = [slicings[name] for name in together if not slicings[name].keys.is_empty()]
             if known:
                 units = replace(units_of(known, part.group, part.cluster), strata=part.strata)
-                view, estimates = View(columns, units, {}), []
+                view, estimates = View(columns, units, {}), list[Estimate]()
                 for number, metric in own.items():
                     own_view = replace(view, column_of=inputs.columns[number])
+                    if part.is_large:
+                        read = inputs.evaluated({*inputs.columns[number].values()})[part.first : part.last]
+                        own_view = View(Columns(read), units, inputs.columns[number])
                     of_metric = _estimate(metric, own_view, known)
                     of_metric = of_metric if limits is None else limits(metric.estimator, own_view, of_metric)
                     estimates.append(replace(of_metric, make_influence=None))
-                    if is_large:  # sums by unit take as much as the rows, and few metrics share them
-                        view.forget()
+                    if part.is_large:
+                        own_view.forget()
                 results.append(_rows(known, own, estimates))
                 view.forget()
     return results

@@ -16,10 +16,11 @@ from evalake.metrics.calibration import CalibrationError
 from evalake.metrics.columns import Columns
 from evalake.metrics.compare import with_holm
 from evalake.metrics.composite import Composite
-from evalake.metrics.compute import Inputs, Metric, measure
+from evalake.metrics.compute import Metric, measure
 from evalake.metrics.estimator import Estimator
 from evalake.metrics.estimators import Count, Mean, Rate, Ratio
 from evalake.metrics.exact import ERROR, Bounds, clopper_pearson, range_of
+from evalake.metrics.inputs import Inputs
 from evalake.metrics.slices import Slicing
 from evalake.metrics.units import Units, View
 

@@ -15,7 +15,8 @@ import polars as pl
 
 from evalake.metrics.columns import Columns
 from evalake.metrics.compare import Paired
-from evalake.metrics.compute import Inputs, Metric
+from evalake.metrics.compute import Metric
+from evalake.metrics.inputs import Inputs
 from evalake.metrics.intervals import Array, Integers
 from evalake.metrics.units import View
 

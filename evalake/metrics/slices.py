@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 import polars as pl
 
-from evalake.metrics.columns import Columns, begins, numbered, ordered
+from evalake.metrics.columns import INDEX, Columns, begins, numbered, ordered, small
 from evalake.metrics.intervals import Integers
 from evalake.metrics.units import Pool, Share, Units
 
@@ -72,7 +72,7 @@ class Slicing:
         value = pl.lit("") if sliced is None else pl.col(sliced).cast(pl.String)
         own = [pl.col(f"column {group}").alias(group) for group in groups]
         keys = columns.frame[first[:count]].select(*own, slice_value=value)
-        return cls(name, keys, np.minimum(code, count))
+        return cls(name, keys, small(np.minimum(code, count)))
 
 
 def units_of(slicings: Sequence[Slicing], group: Integers, cluster: Integers) -> Units:
@@ -86,10 +86,12 @@ def units_of(slicings: Sequence[Slicing], group: Integers, cluster: Integers) ->
     rows, of_group, before = [], [], 0
     for slicing in slicings:
         count = slicing.keys.height
-        own = ordered(slicing.group)[: np.count_nonzero(slicing.group < count)]
+        own = small(ordered(slicing.group)[: np.count_nonzero(slicing.group < count)])
         rows.append(own)
-        of_group.append(slicing.group[own] + before)
+        of_group.append(slicing.group[own].astype(INDEX) + before)
         before += count
+    if len(slicings) == 1:
+        return Units.in_order(rows[0], of_group[0], before, cluster[rows[0]])
     every = np.concatenate(rows)
     units = Units.in_order(every, np.concatenate(of_group), before, cluster[every])
     return replace(units, shares=tuple(_shares(units, rows, np.cumsum(begins(group, cluster)) - 1)))

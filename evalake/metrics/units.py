@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from evalake.metrics.columns import Columns, added_up, begins, ordered, share_within
+from evalake.metrics.columns import INDEX, Columns, added_up, begins, ordered, share_within
 from evalake.metrics.intervals import ROUNDING, Array, Integers
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class Units:
     def in_order(cls, rows: Integers, group: Integers, groups: int, cluster: Integers) -> "Units":
         """Assign numbers to the units of rows that stand in order of group, then cluster."""
         first = begins(group, cluster)
-        return cls(groups, rows, np.cumsum(first) - 1, group[first])
+        return cls(groups, rows, np.cumsum(first, dtype=INDEX) - 1, group[first])
 
     @cached_property
     def count(self) -> int:
@@ -81,7 +81,7 @@ class Units:
     @cached_property
     def row_group(self) -> Integers:
         """The group of each of its rows."""
-        return self.group_of[self.of_row]
+        return self.group_of[self.of_row].astype(np.int64)
 
     @cached_property
     def _starts(self) -> Integers:
@@ -117,7 +117,7 @@ class Units:
 
     def by_unit(self, by_row: Array) -> Array:
         """Add up what each of its rows has, by unit."""
-        return added_up(self.of_row, by_row, self.count)
+        return by_row if self.count == len(by_row) else added_up(self.of_row, by_row, self.count)
 
     @cached_property
     def alike(self) -> Array:

@@ -147,10 +147,10 @@ def variance_components(frame: pl.DataFrame, value: pl.Expr) -> pl.DataFrame:
         Rows in the columns of `measure`, none where nothing was repeated.
     """
     item = [name if name in frame.columns else pl.lit("").alias(name) for name in ITEM]
-    rows = frame.select("model", "judge", "replicate", "cluster", *item, value=value.cast(pl.Float64))
-    if rows["judge"].n_unique() < 2 and rows.select(*ITEM, "model").hash_rows().n_unique() == rows.height:
+    if frame["judge"].n_unique() < 2 and frame.select(*item, "model").hash_rows().n_unique() == frame.height:
         return pl.DataFrame(schema=METRIC_ROWS)
-    rows = rows.drop_nulls("value")
+    names = pl.col("model", "judge").cast(pl.String)
+    rows = frame.select(names, "replicate", "cluster", *item, value=value.cast(pl.Float64)).drop_nulls("value")
     repeated = rows.group_by("model", "judge", *ITEM).len().filter(pl.col("len") > 1)
     known = rows.join(repeated, on=["model", "judge"], how="semi", nulls_equal=True)
     parts = [pl.DataFrame(schema=METRIC_ROWS)]

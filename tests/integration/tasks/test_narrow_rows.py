@@ -1,0 +1,37 @@
+"""Rows that a run holds narrow: categories and hashes in place of texts, small integers."""
+
+import polars as pl
+from polars.testing import assert_frame_equal
+
+from evalake.metrics.compute import measure
+from evalake.suites.registry import suite as find_suite
+from evalake.tasks.measure import expressions_read, narrow, on_disk
+from tests.unit.metrics.test_definition import guard_frame
+
+SUITE = find_suite("command_guard")
+
+
+def test_narrow_rows_on_disk_give_the_values_of_whole_ones() -> None:
+    read = expressions_read(SUITE, SUITE.options)
+    assert read is not None
+    whole, metrics = guard_frame(), SUITE.all_metrics(SUITE.options)
+    rows = narrow(whole, read, None)
+    assert not [name for name, kind in rows.schema.items() if kind == pl.String]
+    with on_disk(rows, from_rows=10) as scan:
+        measured = measure(scan, metrics, cluster="cluster")
+    measured = measured.with_columns(pl.col("model", "judge").cast(pl.String))
+    assert_frame_equal(measured, measure(whole, metrics, cluster="cluster"), rel_tol=1e-12)
+
+
+def test_a_text_that_is_read_as_a_text_stays_one() -> None:
+    rows = pl.DataFrame({"answer": ["12", "7"], "label": ["a", "b"], "sample_hash": ["x", "y"], "times": [1, 300]})
+    read = [pl.col("answer").cast(pl.Int64) > 8, pl.col("label") == "a"]
+    first = narrow(rows, read, None)
+    assert dict(first.schema) == {
+        "answer": pl.String,
+        "label": pl.Categorical,
+        "sample_hash": pl.UInt64,
+        "times": pl.Int16,
+    }
+    later = narrow(rows.with_columns(times=pl.lit(1)), read, first.schema)
+    assert (later.schema["answer"], later.schema["label"]) == (pl.String, pl.Categorical)
