@@ -74,9 +74,12 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
             "`select reason from quarantine` says why"
         )
     cover_again(lake, context.suite, run_id, run["judges"])
-    unanswered = len(items) - len(answered)
+    asked = (
+        len(items) if run["origin"] == "import" else run["items"]
+    )  # a run that was cut off has fewer in its manifest
+    unanswered = asked - len(answered)
     warnings = [f"{unanswered} items are missing: the ledger has no reply to them"] if unanswered else []
-    return Rescored(measure(context, warnings), published, len(items), unanswered)
+    return Rescored(measure(context, warnings), published, asked, unanswered)
 
 
 def _stood_in_for(context: RunContext) -> Mapping[tuple[Any, ...], str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evalake.contracts.tables import RUN_COVERAGE
+from evalake.contracts.tables import RUN_COVERAGE, RUN_ITEMS, RUNS, SNAPSHOTS
 from evalake.core.configuration import Configuration
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
@@ -27,3 +27,15 @@ def test_what_came_of_the_items_is_counted_again(audits: RunContext, tmp_path: P
     counts = ("model", "judge", "dataset", "asked", "answered", "missing", "lost_labels")
     assert after.select(counts).equals(before.sort("model", "judge", "dataset").select(counts))
     assert {*after["left_out"]} == {'{"repeated": 3}'}, "what is known of the sources is kept"
+
+
+def test_items_that_a_cut_off_run_never_asked_are_missing(guard: RunContext, tmp_path: Path) -> None:
+    shutil.copytree(guard.lake.uri, tmp_path / "lake")
+    lake = Lake(str(tmp_path / "lake"))
+    run = lake.frame(RUNS).filter(run_id=guard.run_id).collect()
+    there = lake.frame(RUN_ITEMS).filter(run_id=guard.run_id).collect().height
+    land(lake, RUNS, run.with_columns(origin=pl.lit("run"), state=pl.lit("failed"), items=there + 100))
+    done = rescore(lake, guard.run_id, Configuration())
+    assert (done.items, done.unanswered) == (there + 100, 100)
+    snapshot = lake.frame(SNAPSHOTS).filter(snapshot_id=done.snapshot_id).collect()
+    assert "100 items are missing: the ledger has no reply to them" in snapshot["warnings"][0]
