@@ -34,7 +34,9 @@ def test_items_that_a_cut_off_run_never_asked_are_missing(guard: RunContext, tmp
     lake = Lake(str(tmp_path / "lake"))
     run = lake.frame(RUNS).filter(run_id=guard.run_id).collect()
     there = lake.frame(RUN_ITEMS).filter(run_id=guard.run_id).collect().height
-    land(lake, RUNS, run.with_columns(origin=pl.lit("run"), state=pl.lit("failed"), items=there + 100))
+    land(
+        lake, RUNS, run.with_columns(origin=pl.lit("run"), state=pl.lit("failed"), items=pl.lit(there + 100, pl.Int64))
+    )
     done = rescore(lake, guard.run_id, Configuration())
     assert (done.items, done.unanswered) == (there + 100, 100)
     snapshot = lake.frame(SNAPSHOTS).filter(snapshot_id=done.snapshot_id).collect()
