@@ -108,7 +108,7 @@ def missing(source: Path) -> dict[tuple[str, str], str | None]:
     suite = imported_suite("x")
     assert suite.data.read_answers is not None
     answers, _ = merge(read_tool_results([source]))
-    rows = []
+    rows: list[Any] = []
     for _, each in suite.data.read_answers(answers):
         keys = zip(each.prompt_hashes, each.replies, strict=True)
         (of_table,) = suite.scoring.score(
