@@ -118,8 +118,19 @@ def test_what_does_not_exist_is_wrong_usage(folder: Path, once: str) -> None:
         assert len(done.stderr.splitlines()) == 1
 
 
+def test_runs_without_a_model_in_common_are_wrong_usage(folder: Path, once: str) -> None:
+    text = "\n".join(recorded(n, model) for n in range(2) for model in ("openai/a", "openai/b"))
+    other = imported(folder, "others.jsonl", text)
+    for command in ("compare", "explain"):
+        done = evalake_here(command, once, other, folder=folder)
+        assert (done.returncode, "no model in common: name one of each" in done.stderr) == (2, True), done.stderr
+
+
 def test_another_version_of_the_dataset_is_refused_unless_forced(folder: Path, once: str) -> None:
-    changed = "\n".join(recorded(n, BETTER, command=f"command number {n}" + "!" * (n < 10)) for n in range(40))
+    changed = "\n".join(
+        recorded(n, BETTER, "ALLOW" if n % 2 else "BLOCK", command=f"command number {n}" + "!" * (n < 10))
+        for n in range(40)
+    )
     other = imported(folder, "changed.jsonl", changed)
     refused = evalake_here("compare", f"{once}:{BETTER}", other, folder=folder)
     assert refused.returncode == 1

@@ -64,7 +64,7 @@ def test_changes_are_held_against_the_baseline_and_written_for_build_servers(fol
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--rule", "charm >= 1"), "Known: accuracy, balanced_accuracy"),
+        (("--rule", "charm >= 1"), "names no metric that was measured. Known: accuracy, balanced_accuracy"),
         (("--rule", "no significant drop in accuracy"), "needs a --baseline"),
         (("--rule", "accuracy >= 1", "--junit", "no/such/folder.xml"), "cannot be written"),
         ((), "--rule"),
