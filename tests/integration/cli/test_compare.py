@@ -4,8 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
+from evalake.contracts.tables import RUNS
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
 from tests.integration.cli.command import evalake_here, recorded
 
 BETTER, WORSE = "openai/gpt-4o-mini", "ollama/llama3:8b"
@@ -124,6 +128,16 @@ def test_runs_without_a_model_in_common_are_wrong_usage(folder: Path, once: str)
     for command in ("compare", "explain"):
         done = evalake_here(command, once, other, folder=folder)
         assert (done.returncode, "no model in common: name one of each" in done.stderr) == (2, True), done.stderr
+
+
+def test_samples_of_another_limit_are_no_other_version(folder: Path, once: str) -> None:
+    text = "\n".join(recorded(n, BETTER, "ALLOW" if n % 2 else "BLOCK") for n in range(20))
+    fewer, lake = imported(folder, "fewer.jsonl", text), Lake(str(folder / "lake"))
+    run = lake.frame(RUNS).filter(run_id=fewer).collect()
+    land(lake, RUNS, run.with_columns(parameters=pl.lit('{"limit": 20}')))
+    refused = evalake_here("compare", f"{once}:{BETTER}", fewer, folder=folder)
+    assert refused.returncode == 1
+    assert "their samples of mine differ, as does --limit (only unchanged samples are paired)" in refused.stderr
 
 
 def test_another_version_of_the_dataset_is_refused_unless_forced(folder: Path, once: str) -> None:
