@@ -25,8 +25,6 @@ from tests.integration.storage.rows import call
 from tests.integration.storage.test_migrations import FIRST, LONG, killed
 from tests.integration.storage.test_migrations import rows as rows_of
 
-pytestmark = pytest.mark.slow
-
 
 def found(lake: Lake, *contracts: Contract) -> dict[str, list[Defect]]:
     """What the check finds in these tables, by table; tables that are well are left out."""

@@ -16,8 +16,6 @@ from evalake.suites.command_guard.suite import SUITE
 from evalake.suites.solidity_audit.suite import SUITE as AUDITS
 from tests.integration.cli.people import judged
 
-pytestmark = pytest.mark.slow
-
 
 def recorded(**change: Any) -> dict[str, Any]:
     """A line of recorded results: a command that was blocked."""

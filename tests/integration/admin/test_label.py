@@ -65,7 +65,6 @@ def lines_of(sheet: str) -> list[dict[str, Any]]:
     return [json.loads(each) for each in sheet.splitlines()]
 
 
-@pytest.mark.slow
 def test_commands_are_labelled_blind_first_and_both_labels_and_models_are_held_against_people(
     my_guard: RunContext,
 ) -> None:

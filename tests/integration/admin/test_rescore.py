@@ -4,7 +4,6 @@ import shutil
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from evalake.contracts.tables import RUN_COVERAGE
 from evalake.core.configuration import Configuration
@@ -12,8 +11,6 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.tasks.rescore import rescore
 from evalake.tasks.runtime.context import RunContext
-
-pytestmark = pytest.mark.slow
 
 
 def test_what_came_of_the_items_is_counted_again(audits: RunContext, tmp_path: Path) -> None:

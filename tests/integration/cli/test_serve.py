@@ -54,7 +54,6 @@ def answer(address: str, token: str | None = None) -> int:
     return httpx.get(f"{address}/api/v1/status", headers=headers, timeout=60, verify=PLAIN).status_code
 
 
-@pytest.mark.slow
 def test_it_asks_for_a_token_unless_it_is_told_to_answer_everybody_here(tmp_path: Path, prefect_api: str) -> None:
     with serving(tmp_path, prefect_api) as said:
         address, token, link = re.findall(

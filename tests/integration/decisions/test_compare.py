@@ -13,8 +13,6 @@ from evalake.tasks.runtime.context import RunContext
 from tests.integration.storage.recorded_lake import MODELS
 from tests.integration.storage.rows import day, measured
 
-pytestmark = pytest.mark.slow
-
 
 def test_a_run_has_all_of_its_models_and_a_name_behind_it_one(guard: RunContext) -> None:
     assert set(find_side(guard.lake, guard.run_id, None).models) == set(MODELS)

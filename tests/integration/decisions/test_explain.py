@@ -17,8 +17,6 @@ from evalake.suites.registry import suite
 from tests.integration.cli.command import recorded
 from tests.integration.cli.people import judged
 
-pytestmark = pytest.mark.slow
-
 MODEL, OTHER = "openai/gpt-4o-mini", "ollama/llama3:8b"
 
 

@@ -21,8 +21,6 @@ from evalake.tasks.runtime.context import RunContext
 from tests.integration.cli.command import recorded
 from tests.integration.storage.recorded_lake import MODELS
 
-pytestmark = pytest.mark.slow
-
 
 def test_a_baseline_that_no_rule_compares_with_is_said(guard: RunContext) -> None:
     other, rule = f"{guard.run_id}:{MODELS[0]}", "accuracy >= 0.5"

@@ -20,8 +20,6 @@ from evalake.suites.registry import all_contracts, suite
 from evalake.tasks.report import build_report
 from tests.integration.cli.people import judged
 
-pytestmark = pytest.mark.slow
-
 AUDITS, FAILED = 100, 31
 RULES = ["target_detection_rate >= 0.75", "target_detection_rate <= 0.4", "judge_error_rate <= 0.1"]
 

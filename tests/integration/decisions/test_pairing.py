@@ -25,8 +25,6 @@ from tests.unit.suites.formats.logs import (
     sample,
 )
 
-pytestmark = pytest.mark.slow
-
 DOCS = range(10)
 
 

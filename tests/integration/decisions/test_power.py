@@ -11,8 +11,6 @@ from evalake.storage.lake import Lake
 from evalake.suites.registry import suite
 from tests.integration.cli.command import recorded
 
-pytestmark = pytest.mark.slow
-
 MODELS = ("openai/gpt-4o-mini", "ollama/llama3:8b")
 
 

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from evalake.contracts.tables import RUNS
 from evalake.decisions.compare import compare_sides
 from evalake.decisions.gate import hold_gate
@@ -12,8 +10,6 @@ from evalake.reports.ranking import Verdict
 from evalake.reports.report import Subject
 from evalake.tasks.report import build_report
 from tests.integration.flows.workplace import MODEL, OTHER, Workplace
-
-pytestmark = pytest.mark.slow
 
 COUNT, HARD = 120, 36
 FAILING = ({"kind": "server_error", "times": 0},)

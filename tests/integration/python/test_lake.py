@@ -11,8 +11,6 @@ import pytest
 import evalake
 from tests.integration.storage.recorded_lake import MODELS, SAMPLES
 
-pytestmark = pytest.mark.slow
-
 WRONG: Any = 5
 TEXT: Any = "8"
 

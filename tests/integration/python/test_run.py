@@ -2,12 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 import evalake
 from tests.integration.storage.recorded_lake import AUDITS, JUDGES, MODELS, SAMPLES
-
-pytestmark = pytest.mark.slow
 
 
 def test_a_run_has_its_samples_replies_results_and_metrics(lake: evalake.Lake) -> None:

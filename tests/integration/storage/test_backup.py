@@ -16,8 +16,6 @@ from evalake.suites.command_guard.contract import RESULTS
 from evalake.suites.registry import all_contracts, suite
 from tests.integration.cli.command import recorded
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:

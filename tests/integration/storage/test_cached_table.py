@@ -61,7 +61,6 @@ def test_a_table_that_is_opened_anew_now_and_then_is_read_on(lake: Lake, monkeyp
         assert sorted(watched.rows()["key"]) == [str(each) for each in range(number + 1)]
 
 
-@pytest.mark.slow
 def test_an_open_table_is_as_new_as_the_lake_through_all_its_versions(lake: Lake) -> None:
     opened = OpenTable(lake, TOYS)
     with pytest.raises(LakeError, match="is gone"):

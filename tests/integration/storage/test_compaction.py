@@ -67,7 +67,6 @@ def _maintain_when_told(uri: str, barrier: Any) -> None:
     maintain(Lake(uri), [TOYS])
 
 
-@pytest.mark.slow
 def test_maintenance_by_several_processes_at_once_doubles_no_row(lake: Lake) -> None:
     context = process_context()
     barrier = context.Barrier(3)

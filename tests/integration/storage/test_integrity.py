@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from evalake.storage.integrity import find_tampering, inspect
 from evalake.storage.lake import Lake
@@ -11,7 +10,6 @@ from evalake.storage.landing import land
 from tests.integration.storage.rows import TOYS, toy
 
 
-@pytest.mark.slow
 def test_a_writer_that_appends_meanwhile_disturbs_nothing(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path / "lake"))
     for n in range(20):

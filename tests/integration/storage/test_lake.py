@@ -87,7 +87,6 @@ def test_all_suites_tables_can_be_created(lake: Lake) -> None:
         assert lake.ensure(contract).schema().to_arrow().names == [column.name for column in contract.columns]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["my lake", "é日", "a#b", "50%", "what?", "a&b+c", "'quoted' \"twice\"", "*", "{x}", "~"]
 )

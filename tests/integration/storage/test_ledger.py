@@ -41,7 +41,6 @@ def test_of_two_replies_in_one_commit_the_first_is_kept(lake: Lake) -> None:
     assert lake.frame(CALLS).collect().sort("request")["response"].to_list() == ["first", "yes"]
 
 
-@pytest.mark.slow
 def test_rows_carry_the_version_that_brought_them_also_when_writers_race(lake: Lake) -> None:
     lake.ensure(CALLS)
     with ThreadPoolExecutor(4) as pool:
@@ -70,7 +69,6 @@ def test_a_compaction_that_fails_is_logged_and_fails_nobody(lake: Lake, caplog: 
     assert ledger.append(lake, [call(3)]) == lake.version(CALLS)
 
 
-@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2)), max_size=40), st.integers(1, 5))
 def test_the_index_finds_exactly_what_a_dictionary_would(tmp_path_factory, keys, commits) -> None:  # type: ignore[no-untyped-def]

@@ -18,8 +18,6 @@ from tests.integration.admin.test_check import around, data_file, entry, found, 
 from tests.integration.cli.command import recorded
 from tests.integration.storage.recorded_lake import lake_of_one_run
 
-pytestmark = pytest.mark.slow
-
 CHECKED = (SAMPLES, RESULTS, METRIC_SNAPSHOTS)
 
 

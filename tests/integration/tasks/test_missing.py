@@ -22,8 +22,6 @@ from evalake.tasks.runtime.context import RunContext
 from tests.integration.cli.command import recorded
 from tests.integration.storage.rows import call
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def context(tmp_path: Path) -> RunContext:

@@ -47,7 +47,6 @@ def judge_prompt(sample: Sample) -> Request:
     return request
 
 
-@pytest.mark.slow
 def test_a_judges_reply_that_no_result_names_goes_with_the_sample_that_it_was_asked_about(lake: Lake) -> None:
     import_samples(lake, AUDIT, ["starter"])
     samples = read_datasets(AUDIT, ["starter"])[0].samples
@@ -73,7 +72,6 @@ def own_lines(sample: Sample, samples: Sequence[Sample]) -> list[str]:
     return [line for line in lines if len(line) >= 20 and line not in others]
 
 
-@pytest.mark.slow
 def test_a_prompt_shared_with_a_kept_sample_stays_and_is_counted(
     lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,8 +30,6 @@ from tests.integration.cli.command import recorded
 from tests.integration.storage.recorded_lake import AUDITS
 from tests.integration.storage.recorded_lake import SAMPLES as SAMPLES_OF_GUARD
 
-pytestmark = pytest.mark.slow
-
 SECRET = "command number 7"  # of the sample s7, and of no other
 KEPT_BY_FORGETTING = {"forgotten", "contract_checks"}  # which say what was done
 

@@ -41,7 +41,6 @@ def test_names_of_a_later_portion_join_the_groups_of_those_before(monkeypatch: p
     assert group_by_words(tools) == at_once
 
 
-@pytest.mark.slow
 def test_ten_thousand_names_take_little_memory() -> None:
     named = {f"probe-{n}": f"would have shown subsystem{n % 500} of node{n}" for n in range(10_000)}
     tracemalloc.start()

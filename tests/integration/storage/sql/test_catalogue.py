@@ -29,7 +29,6 @@ def test_the_catalogue_describes_every_column_as_its_contract_does() -> None:
     assert entries["leaderboard"].kind == "view"
 
 
-@pytest.mark.slow
 def test_types_are_those_a_query_meets(lake: Lake) -> None:
     full = column_frame(catalogue(TABLES))
     met = query(

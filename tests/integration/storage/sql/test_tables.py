@@ -16,8 +16,6 @@ from tests.integration.storage.rows import TOYS, call, toy
 from tests.integration.storage.test_landing import frame
 from tests.integration.storage.test_migrations import ADDED, FIRST, rows
 
-pytestmark = pytest.mark.slow
-
 SMALL = Limits(memory=64 * MEGABYTE, spare=192 * MEGABYTE)
 
 

@@ -5,12 +5,9 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
 from pydantic import ImportString, TypeAdapter
 
 from evalake.tasks.runtime.server import SERVER, create_database, scheduled_times
-
-pytestmark = pytest.mark.slow
 
 
 def test_the_server_can_be_made() -> None:

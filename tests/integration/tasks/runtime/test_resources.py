@@ -71,7 +71,6 @@ print("done")
 """
 
 
-@pytest.mark.slow
 def test_a_process_ends_that_still_has_clients() -> None:
     ended = subprocess.run([sys.executable, "-c", IDLE_AT_THE_END], capture_output=True, text=True, timeout=120)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
