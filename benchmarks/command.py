@@ -19,19 +19,19 @@ class Ended:
     seconds: float
     cpu_seconds: float
     peak_bytes: int
+    code: int = 0
 
 
 def main(log: Path, words: list[str]) -> None:
-    """Run the command to its end, write its output into a file, and print what it took."""
+    """Run the command to its end, write its output into a file, and print what it took, whatever its exit code."""
     with log.open("wb") as file:
         started = time.perf_counter()
         process = subprocess.Popen(words, cwd=log.parent, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
         _, status, used = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"{words[0]} ended with {process.returncode}:\n{log.read_text(errors='replace')[-4000:]}")
-    print(json.dumps(asdict(Ended(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024))))
+    ended = Ended(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, process.returncode)
+    print(json.dumps(asdict(ended)))
 
 
 if __name__ == "__main__":

@@ -63,7 +63,11 @@ def alone(place: Path) -> Mapping[str, str]:
 
 def command(words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Ended:
     """Run a whole command in a folder, and return what it took; raises RuntimeError where it fails."""
-    return Ended(**child("command", [str(folder / "command.log"), *words], environment))
+    log = folder / "command.log"
+    ended = Ended(**child("command", [str(log), *words], environment))
+    if ended.code:
+        raise RuntimeError(f"{words[0]} ended with {ended.code}:\n{log.read_text(errors='replace')[-4000:]}")
+    return ended
 
 
 def child(module: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from evalake.cli.help import Command
-from evalake.cli.main import app, register
+from evalake.cli.main import app
 from evalake.contracts.contract import Contract
 from evalake.storage.sql.catalogue import ColumnEntry, Entry, catalogue
 from evalake.suites.registry import all_contracts
@@ -53,7 +53,6 @@ def write(folder: Path) -> None:
 
 def commands() -> str:
     """Describe every command with its arguments and options."""
-    register()
     return COMMANDS + "".join(f"\n{part}\n" for part in _command(typer.main.get_command(app), "evalake"))
 
 

@@ -16,7 +16,7 @@ from evalake.decisions.compare import compare_sides
 from evalake.decisions.explain import Explanation
 from evalake.decisions.explain import explain as explain_difference
 from evalake.decisions.gate import hold_gate
-from evalake.decisions.power import Plan, plan
+from evalake.decisions.sample_size import Plan, plan
 from evalake.reports.gate import Gate
 from evalake.request import OPTIONS, RunRequest, checks_arguments
 from evalake.run import Run, carry_out, titled

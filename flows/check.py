@@ -9,8 +9,7 @@ from prefect.artifacts import create_table_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from evalake.admin.check import CheckedTable, check_lake
-from evalake.admin.data_docs import leave_data_docs
+from evalake.admin.check import CheckedTable, check_lake, leave_data_docs
 from evalake.admin.prove import reasons
 from evalake.contracts.tables import SNAPSHOTS
 from evalake.core.errors import EvalakeError, LakeError, UsageError

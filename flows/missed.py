@@ -11,7 +11,7 @@ from prefect.deployments import run_deployment
 from prefect.states import Completed
 from pydantic import Field
 
-from evalake.admin.missed import DAY, Missed, missed_runs
+from evalake.admin.maintain import DAY, Missed, missed_runs
 from evalake.tasks.runtime.artifacts import emit_missed_alarm
 from evalake.tasks.runtime.logs import redact_logs
 

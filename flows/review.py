@@ -11,7 +11,7 @@ from prefect.input import create_flow_run_input
 from prefect.runtime import flow_run
 from pydantic import Field
 
-from evalake.labels.review import ReviewSheet
+from evalake.labels.grading import ReviewSheet
 from evalake.labels.sheets import land_labels
 from evalake.sdk import Labels
 from evalake.storage.lake import Lake

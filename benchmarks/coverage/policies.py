@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from benchmarks.coverage.populations import Floats
 from benchmarks.coverage.simulation import ALPHA, LEAST, SEED, Conclusion
-from evalake.decisions.settle import sizes
+from evalake.decisions.sample_size import sizes
 from evalake.metrics.columns import STRATUM
 from evalake.metrics.compare import SIGNIFICANT_BELOW, compare
 from evalake.metrics.compute import Metric, measure

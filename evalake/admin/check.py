@@ -5,19 +5,27 @@ file, and snapshots. Rules over whole tables, like unique keys, read all keys ea
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import chain
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import polars as pl
 
 from evalake.admin import prove
 from evalake.contracts.audit import RuleResult, audit_table, result_of
 from evalake.contracts.contract import Contract
+from evalake.contracts.engines.sql import describe
 from evalake.contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from evalake.core.errors import EvalakeError, LakeError, NewerLakeError
+from evalake.core.hashing import content_hash
+from evalake.core.redaction import redact
+from evalake.reports.page import write_data_docs
 from evalake.storage import integrity
 from evalake.storage.commit import require_write_access
 from evalake.storage.lake import TO_MIGRATE, Lake, short_message
@@ -88,24 +96,23 @@ def check_lake(
 ) -> Iterator[CheckedTable]:
     """Check all tables, or those of `contracts`, one after the other; the rule results become rows.
 
-    An error from a damaged table becomes a finding, and the other tables are checked.
-    Raises LakeError where the lake itself cannot be reached.
-
-    Args:
-        lake: The lake.
-        contracts: The tables; none means all.
-        again: Whether everything is proved again, ignoring earlier proofs.
-        tell: Takes a line about the coming work.
+    `again` ignores earlier proofs, `tell` takes a line about the coming work. An error from a damaged table becomes a
+    finding, and the other tables are checked. Raises LakeError where the lake itself cannot be reached.
     """
-    seen, unwritable = _seen_elsewhere(lake), _unwritable(lake)
+    seen, unwritable = dict[str, integrity.Seen](), _unwritable(lake)
+    with suppress(*prove.ANY_FAILURE):  # of a damaged table nothing is known; its own check says what is wrong with it
+        seen |= integrity.seen_elsewhere(lake)
     there = [
         contract
         for contract in (all_contracts(lake) if contracts is None else contracts)
         if contract.table in seen or integrity.has_traces(lake, contract) or any(map(lake.find, contract.former_tables))
     ]
     proofs = read_proofs(lake)
-    if again:
-        proofs = Proofs({table: _unproved(files) for table, files in proofs.files.items()})
+    if again:  # the digests of files stay
+        known = proofs.files.items()
+        proofs = Proofs(
+            {table: {path: replace(file, proved="", rows=0) for path, file in files.items()} for table, files in known}
+        )
     with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
         looked = list(
             threads.map(lambda each: _look(lake, each, seen.get(each.table, integrity.Seen()), proofs), there)
@@ -144,17 +151,9 @@ def _unwritable(lake: Lake) -> list[integrity.Defect]:
     try:
         require_write_access(lake)
     except LakeError as error:
-        return [
-            integrity.Defect(
-                CONTRACT_CHECKS.table, f"what was found is not kept: {error}", "check it where it can be written"
-            )
-        ]
+        kept = f"what was found is not kept: {error}"
+        return [integrity.Defect(CONTRACT_CHECKS.table, kept, "check it where it can be written")]
     return []
-
-
-def _unproved(files: Files) -> Files:
-    """Keep the digests of files, without the proofs of their rows."""
-    return {path: replace(file, proved="", rows=0) for path, file in files.items()}
 
 
 def _look(lake: Lake, contract: Contract, seen: integrity.Seen, proofs: Proofs) -> _Looked:
@@ -230,19 +229,22 @@ class _Check:
         held = prove.hold(lake, contract, to_prove) if to_prove else prove.Held()
         rows_before = sum(file.rows for path, file in table.newest.items() if path not in to_prove)
         results = _results(lake, contract, held, rows_before, version)
-        findings = [*integrity.find_tampering(lake, contract), *_false_requests(held)]
-        findings += _disagreeing_or_broken(contract, results)
+        findings = [*integrity.find_tampering(lake, contract), *_disagreeing_or_broken(contract, results)]
+        if held.false_requests:
+            problem = f"{held.false_requests} requests do not hash to their prompt hash"
+            mend = "restore an earlier version of the table, or delete these rows and ask again"
+            findings.append(integrity.Defect(CALLS.table, problem, mend))
         if self.keep and (to_prove or contract is not CONTRACT_CHECKS):
             self.results.extend(
                 check_rows(contract, tuple(by_rule.values()), table_version=version, engine=engine)
                 for engine, by_rule in results.items()
             )
-        if contract is RUNS:
-            findings += _lost_snapshots(lake)
-        if contract is SNAPSHOTS:
-            findings += _false_ids(lake)
         proofs = self._verify_snapshots() if contract is METRIC_SNAPSHOTS else []
         self.proofs.files[contract.table] = _proved(table, held)
+        if contract is RUNS:
+            findings += _lost_snapshots(lake)
+        elif contract is SNAPSHOTS:
+            findings += _false_ids(lake)
         findings += _wrong_snapshots(proofs)
         files = len(table.newest)
         return CheckedTable(contract, findings, proofs, results, files, files - len(to_prove))
@@ -272,12 +274,6 @@ def _proved(table: _Looked, held: prove.Held) -> Files:
     return {**table.files, **proved}
 
 
-def _false_requests(held: prove.Held) -> Iterator[integrity.Defect]:
-    if held.false_requests:
-        mend = "restore an earlier version of the table, or delete these rows and ask again"
-        yield integrity.Defect(CALLS.table, f"{held.false_requests} requests do not hash to their prompt hash", mend)
-
-
 def _of_another_schema(lake: Lake, contract: Contract) -> list[integrity.Defect]:
     """Report a table of another evalake's schema, like one that an interrupted migration has not reached yet."""
     try:
@@ -296,13 +292,6 @@ def _of_another_schema(lake: Lake, contract: Contract) -> list[integrity.Defect]
     ]
 
 
-def _seen_elsewhere(lake: Lake) -> Mapping[str, integrity.Seen]:
-    try:
-        return integrity.seen_elsewhere(lake)
-    except prove.ANY_FAILURE:
-        return {}  # of a damaged table nothing is known; its own check says what is wrong with it
-
-
 def _results(lake: Lake, contract: Contract, held: prove.Held, rows_before: int, version: int) -> Engines:
     """Collect the result of every rule by engine: row rules by both, rules over the whole table by Polars alone."""
     checked = rows_before + held.rows.total()
@@ -317,8 +306,9 @@ def _results(lake: Lake, contract: Contract, held: prove.Held, rows_before: int,
 
 
 def _disagreeing_or_broken(contract: Contract, by_engine: Engines) -> Iterator[integrity.Defect]:
-    rule_ids = dict.fromkeys(rule_id for results in by_engine.values() for rule_id in results)
-    for rule_id in rule_ids:
+    mend = "restore an earlier version of the table, or delete these rows, and run or import again"
+    later = f"restore an earlier version of the table, or delete the later rows of each {', '.join(contract.key)}"
+    for rule_id in dict.fromkeys(rule_id for results in by_engine.values() for rule_id in results):
         given = {engine: results[rule_id] for engine, results in by_engine.items() if rule_id in results}
         broken = {engine: result for engine, result in given.items() if result.outcome == "broken"}
         if not broken:
@@ -327,13 +317,7 @@ def _disagreeing_or_broken(contract: Contract, by_engine: Engines) -> Iterator[i
         problem = f"{result.message or 'a rule is broken'} ({rule_id})"
         if len(broken) < len(given):
             problem += f", says {', '.join(broken)} alone"
-        yield integrity.Defect(contract.table, problem, _mend(contract, rule_id))
-
-
-def _mend(contract: Contract, rule_id: str) -> str:
-    if rule_id == "key_unique":
-        return f"restore an earlier version of the table, or delete the later rows of each {', '.join(contract.key)}"
-    return "restore an earlier version of the table, or delete these rows, and run or import again"
+        yield integrity.Defect(contract.table, problem, later if rule_id == "key_unique" else mend)
 
 
 def _lost_snapshots(lake: Lake) -> Iterator[integrity.Defect]:
@@ -359,3 +343,57 @@ def _wrong_snapshots(proofs: Sequence[prove.Proof]) -> Iterator[integrity.Defect
         if proof.outcome is prove.Outcome.WRONG and not proof.false_id:
             mend = "restore an earlier version of the table, or delete the snapshot's rows and measure its run again"
             yield integrity.Defect(METRIC_SNAPSHOTS.table, f"snapshot {proof.name} {proof.reason}", mend)
+
+
+# Data docs: the findings of a check as data for a page, and the place of that page.
+
+ENGINES = {"great_expectations": "Great Expectations", "polars": "audit"}
+_OF_A_RESULT = ("passed", "outcome", "rows_failed")
+
+
+def leave_data_docs(lake: Lake, checked: Sequence[CheckedTable], reports: Path) -> Path:
+    """Write the page of a lake's last check into the folder of reports, in place of the one before; returns its path.
+
+    Raises UsageError where the folder cannot be written.
+    """
+    return write_data_docs(data_docs(lake, checked), reports / f"check-{content_hash(lake.address)[:8]}")
+
+
+def data_docs(lake: Lake, checked: Sequence[CheckedTable]) -> dict[str, Any]:
+    """Gather the findings of a check, table by table and rule by rule."""
+    return {
+        "lake": redact(lake.uri),
+        "checked_at": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "findings": sum(len(table.findings) for table in checked),
+        "warnings": sum(len(table.warnings) for table in checked),
+        "engines": list(ENGINES.values()),
+        "snapshots": Counter(str(proof.outcome) for table in checked for proof in table.proofs),
+        "tables": [_table(table) for table in checked],
+    }
+
+
+def _table(table: CheckedTable) -> dict[str, Any]:
+    results = [result for of_engine in table.results.values() for result in of_engine.values()]
+    return {
+        "table": table.contract.table,
+        "purpose": table.contract.description,
+        "rows": max((result.rows_checked for result in results), default=None),
+        "state": table.state,
+        "findings": [asdict(finding) for finding in table.findings],
+        "warnings": table.warnings,
+        "rules": list(_rules(table.contract, table.results)),
+    }
+
+
+def _rules(contract: Contract, results: Mapping[str, Mapping[str, RuleResult]]) -> Iterator[dict[str, Any]]:
+    """Yield each rule that an engine has checked on the table, with its result in each engine."""
+    for rule in contract.all_rules:
+        by_engine = [results.get(engine, {}).get(rule.id) for engine in ENGINES]
+        if any(by_engine):
+            yield {
+                "rule": rule.id,
+                "demands": describe(rule),
+                "severity": str(rule.severity),
+                "dimension": str(rule.dimension),
+                "results": [each and {name: getattr(each, name) for name in _OF_A_RESULT} for each in by_engine],
+            }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,13 @@ from typing import Any
 import httpx
 from packaging.requirements import Requirement
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
+from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import StateType
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import ObjectNotFound, PrefectException
 from prefect.settings import get_current_settings
 
-from evalake.admin.missed import OURS, TAG
+from evalake.admin.maintain import OURS, TAG, only
 from evalake.contracts.tables import RUNS
 from evalake.core.configuration import Configuration
 from evalake.core.errors import EvalakeError
@@ -56,6 +56,9 @@ class Diagnosis:
     mend: str = ""
 
 
+_ok, _hint, _problem = (partial(Diagnosis, level) for level in (Level.OK, Level.HINT, Level.PROBLEM))
+
+
 @dataclass(frozen=True)
 class Place:
     """The examined server, which Prefect's settings name, and the lake and configuration of this machine.
@@ -88,7 +91,7 @@ class Place:
     def soon(self, message: str, mend: str) -> Diagnosis:
         """Report a problem, or only a hint where it should be gone soon: after a deployment, or the servers' start."""
         if self.servers_are_new:
-            return Diagnosis(Level.HINT, message, "the servers are new: look again with `evalake doctor` in a minute")
+            return _hint(message, "the servers are new: look again with `evalake doctor` in a minute")
         return Diagnosis(Level.HINT if self.deploying else Level.PROBLEM, message, mend)
 
 
@@ -96,9 +99,13 @@ class Place:
 class Check:
     """One question; `of_server` where the answer does not depend on the machine that asks."""
 
-    name: str
     look: Callable[[Place], Diagnosis]
     of_server: bool
+
+    @property
+    def name(self) -> str:
+        """Its name, like `server version`."""
+        return self.look.__name__.strip("_").replace("_", " ")
 
 
 def examine(place: Place) -> Iterator[tuple[Check, Diagnosis]]:
@@ -113,7 +120,7 @@ def examine(place: Place) -> Iterator[tuple[Check, Diagnosis]]:
         if (check.of_server and not reached) or (place.deploying and not check.of_server):
             continue
         result = _look(check, place)
-        if check is SERVER:
+        if check.look is _server:
             reached = result.level is Level.OK
         yield check, result
 
@@ -122,10 +129,10 @@ def _look(check: Check, place: Place) -> Diagnosis:
     try:
         return check.look(place)
     except EvalakeError as error:
-        return Diagnosis(Level.PROBLEM, str(error))
+        return _problem(str(error))
     except (httpx.HTTPError, PrefectException, OSError) as error:
         lines = str(redact(str(error))).splitlines() or [type(error).__name__]
-        return Diagnosis(Level.PROBLEM, f"the check failed: {lines[0]}", "look at the log of the Prefect server")
+        return _problem(f"the check failed: {lines[0]}", "look at the log of the Prefect server")
 
 
 def _server(place: Place) -> Diagnosis:
@@ -133,20 +140,20 @@ def _server(place: Place) -> Diagnosis:
     if not url:
         mend = "for schedules start one (`evalake up`), or name it with PREFECT_API_URL"
         if place.deploying:
-            return Diagnosis(Level.PROBLEM, "no Prefect server is named, so nothing can be deployed", mend)
+            return _problem("no Prefect server is named, so nothing can be deployed", mend)
         works = "commands work, each with a server of its own; nothing runs on a schedule"
-        return Diagnosis(Level.HINT, f"no Prefect server is named: {works}", mend)
+        return _hint(f"no Prefect server is named: {works}", mend)
     try:
         require_server()
     except ServerError as error:
-        return Diagnosis(Level.PROBLEM, str(error))
-    return Diagnosis(Level.OK, f"answers at {redact(url)}")
+        return _problem(str(error))
+    return _ok(f"answers at {redact(url)}")
 
 
 def _server_version(place: Place) -> Diagnosis:
     theirs, ours = place.client.request("GET", "/admin/version").json(), version("prefect")
     if theirs == ours:
-        return Diagnosis(Level.OK, f"Prefect {ours} here and there")
+        return _ok(f"Prefect {ours} here and there")
     same_minor = theirs.split(".")[:2] == ours.split(".")[:2]
     return Diagnosis(
         Level.HINT if same_minor else Level.PROBLEM,
@@ -163,19 +170,19 @@ def _clock(place: Place) -> Diagnosis:
     # The header has whole seconds, and was written some time between.
     apart = max(before - theirs - timedelta(seconds=1), theirs - after, timedelta())
     if apart <= CLOCKS_APART:
-        return Diagnosis(Level.OK, "this machine's clock and the server's agree")
+        return _ok("this machine's clock and the server's agree")
     message = f"this machine's clock and the server's are {apart.total_seconds():.0f} s apart"
-    return Diagnosis(Level.PROBLEM, message, "set both by NTP: runs would start too early or late, and seem lost")
+    return _problem(message, "set both by NTP: runs would start too early or late, and seem lost")
 
 
 def _deployments(place: Place) -> Diagnosis:
     if not place.deployments:
-        return Diagnosis(Level.PROBLEM, "nothing of evalake is deployed", "run `make deploy`")
+        return _problem("nothing of evalake is deployed", "run `make deploy`")
     paused = [each.name for each in place.deployments if each.paused]
     if paused:
         message = f"{len(paused)} of {len(place.deployments)} deployments are paused: {_some(paused)}"
-        return Diagnosis(Level.HINT, message, "`prefect deployment schedule resume` lets them run again")
-    return Diagnosis(Level.OK, f"{len(place.deployments)} found")
+        return _hint(message, "`prefect deployment schedule resume` lets them run again")
+    return _ok(f"{len(place.deployments)} found")
 
 
 def _scheduler(place: Place) -> Diagnosis:
@@ -183,7 +190,7 @@ def _scheduler(place: Place) -> Diagnosis:
         later = {"after_": datetime.now(UTC) - timedelta(minutes=1)}
         waiting = {"state": {"type": {"any_": [StateType.SCHEDULED]}}, "expected_start_time": later}
         runs = place.client.read_flow_runs(
-            deployment_filter=DeploymentFilter.model_validate({"id": {"any_": [deployment.id]}}),
+            deployment_filter=only(deployment),
             flow_run_filter=FlowRunFilter.model_validate(waiting),
             sort=FlowRunSort.EXPECTED_START_TIME_ASC,
             limit=1,
@@ -192,29 +199,26 @@ def _scheduler(place: Place) -> Diagnosis:
 
     timed = [each for each in place.deployments if not each.paused and any(one.active for one in each.schedules)]
     if not timed:
-        return Diagnosis(
-            Level.HINT, "no deployment has an active schedule", "runs start by hand only, or `make deploy`"
-        )
+        return _hint("no deployment has an active schedule", "runs start by hand only, or `make deploy`")
     planned = {each.name: next_run(each) for each in timed}
     if lacking := [name for name, run in planned.items() if run is None]:
         message = f"no run is planned for {len(lacking)} of {len(timed)} schedules: {_some(lacking)}"
         changed = max(one.updated or one.created for each in timed for one in each.schedules if each.name in lacking)
         if place.deploying or datetime.now(UTC) - changed < FIRST_MINUTE:
-            return Diagnosis(Level.HINT, message, "they are new: look again with `evalake doctor` in a minute")
-        mend = (
-            "the server's scheduler does not work: look for errors in the server's log, and install it from "
-            "requirements.lock (with SQLAlchemy 2.1 Prefect 3.8 plans nothing)"
+            return _hint(message, "they are new: look again with `evalake doctor` in a minute")
+        log = "look for errors in the server's log, and install it from requirements.lock"
+        return _problem(
+            message, f"the server's scheduler does not work: {log} (with SQLAlchemy 2.1 Prefect 3.8 plans nothing)"
         )
-        return Diagnosis(Level.PROBLEM, message, mend)
     first = min(run for run in planned.values() if run is not None)
-    return Diagnosis(Level.OK, f"{len(timed)} schedules have runs planned, the next at {first:%Y-%m-%d %H:%M} UTC")
+    return _ok(f"{len(timed)} schedules have runs planned, the next at {first:%Y-%m-%d %H:%M} UTC")
 
 
 def _late_runs(place: Place) -> Diagnosis:
     late = FlowRunFilter.model_validate({"state": {"name": {"any_": ["Late"]}}, "tags": {"all_": [TAG]}})
     runs = place.client.read_flow_runs(flow_run_filter=late, sort=FlowRunSort.EXPECTED_START_TIME_ASC)
     if not runs:
-        return Diagnosis(Level.OK, "no run is late")
+        return _ok("no run is late")
     message = f"{len(runs)} runs are late, the first since {runs[0].expected_start_time:%Y-%m-%d %H:%M} UTC"
     return place.soon(message, f"start a worker, or one more: `evalake prefect worker start --pool {POOL}`")
 
@@ -224,21 +228,17 @@ def _worker(place: Place) -> Diagnosis:
     try:
         pool = place.client.read_work_pool(POOL)
     except ObjectNotFound:
-        return Diagnosis(Level.PROBLEM, f"there is no work pool {POOL}", "run `make deploy`")
+        return _problem(f"there is no work pool {POOL}", "run `make deploy`")
     if pool.is_paused:
-        mend = f"`prefect work-pool resume {POOL}`"
-        return Diagnosis(Level.PROBLEM, f"the work pool {POOL} is paused, so nothing runs", mend)
+        return _problem(f"the work pool {POOL} is paused, so nothing runs", f"`prefect work-pool resume {POOL}`")
     if not place.workers:
         return place.soon(f"no worker has polled the pool {POOL} yet", start)
     now = datetime.now(UTC)
     alive = [each for each in place.workers if now - each.last_heartbeat_time < LATEST_HEARTBEAT]
     if not alive:
-        last = place.workers[0]
-        message = (
-            f"no worker polls the pool {POOL}; {last.name} was last heard of {_ago(now - last.last_heartbeat_time)}"
-        )
-        return place.soon(message, start)
-    return Diagnosis(Level.OK, f"{len(alive)} polling the pool {POOL}: {_some([each.name for each in alive])}")
+        name, ago = place.workers[0].name, _ago(now - place.workers[0].last_heartbeat_time)
+        return place.soon(f"no worker polls the pool {POOL}; {name} was last heard of {ago}", start)
+    return _ok(f"{len(alive)} polling the pool {POOL}: {_some([each.name for each in alive])}")
 
 
 def _notifications(place: Place) -> Diagnosis:
@@ -246,35 +246,41 @@ def _notifications(place: Place) -> Diagnosis:
     telling = [each for each in ours if any(action.type == "send-notification" for action in each.actions)]
     if not telling:
         mend = "name a receiver, like EVALAKE_NOTIFY_WEBHOOK=URL, and run `make deploy`"
-        return Diagnosis(Level.HINT, "failed runs and silent workers notify nobody", mend)
+        return _hint("failed runs and silent workers notify nobody", mend)
     if off := [each.name for each in ours if not each.enabled]:
-        return Diagnosis(Level.HINT, f"{len(off)} automations are off: {_some(off)}", "switch them on in the UI")
-    return Diagnosis(Level.OK, f"{len(telling)} automations notify of failures")
+        return _hint(f"{len(off)} automations are off: {_some(off)}", "switch them on in the UI")
+    return _ok(f"{len(telling)} automations notify of failures")
 
 
-def _versions(place: Place) -> Diagnosis:
-    off, count = [], 0
-    for requirement in map(Requirement, requires("evalake") or ()):
-        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
-            continue
-        count += 1
-        try:
-            installed = version(requirement.name)
-        except PackageNotFoundError:
-            installed = "none"
-        if installed == "none" or not requirement.specifier.contains(installed, prereleases=True):
-            off.append(f"{requirement.name} {installed} (needs {requirement.specifier})")
+def _versions(_place: Place) -> Diagnosis:
+    needed = [
+        each
+        for each in map(Requirement, requires("evalake") or ())
+        if each.marker is None or each.marker.evaluate({"extra": ""})
+    ]
+    off = [
+        f"{each.name} {installed or 'none'} (needs {each.specifier})"
+        for each in needed
+        if not (installed := _installed(each.name)) or not each.specifier.contains(installed, prereleases=True)
+    ]
     if off:
-        return Diagnosis(Level.PROBLEM, f"versions out of bounds: {_some(off)}", "install from requirements.lock")
-    return Diagnosis(Level.OK, f"{count} libraries have versions within their bounds")
+        return _problem(f"versions out of bounds: {_some(off)}", "install from requirements.lock")
+    return _ok(f"{len(needed)} libraries have versions within their bounds")
+
+
+def _installed(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None
 
 
 def _lake(place: Place) -> Diagnosis:
     require_write_access(place.lake)
     if place.lake.exists(RUNS):
-        return Diagnosis(Level.OK, f"{place.lake.uri} can be read and written")
+        return _ok(f"{place.lake.uri} can be read and written")
     mend = "the first run creates its tables; the workers' lake is named by their EVALAKE_LAKE"
-    return Diagnosis(Level.HINT, f"{place.lake.uri} has no run yet", mend)
+    return _hint(f"{place.lake.uri} has no run yet", mend)
 
 
 def _disk(place: Place) -> Diagnosis:
@@ -285,7 +291,7 @@ def _disk(place: Place) -> Diagnosis:
     scarce = {name: size for name, size in free.items() if size < LITTLE_BYTES}
     sizes = ", ".join(f"{size / 1e9:.1f} GB for {name}" for name, size in (scarce or free).items())
     if not scarce:
-        return Diagnosis(Level.OK, f"free: {sizes}")
+        return _ok(f"free: {sizes}")
     level = Level.PROBLEM if min(scarce.values()) < TOO_LITTLE_BYTES else Level.HINT
     return Diagnosis(
         level, f"little room: {sizes}", "make room, or move the lake; `evalake maintain` removes old files"
@@ -296,10 +302,10 @@ def _sql(_place: Place) -> Diagnosis:
     from evalake.storage.sql.start import landlock_version
 
     if (known := landlock_version()) >= VERSION_OF_NETWORK:
-        return Diagnosis(Level.OK, f"the kernel confines queries (Landlock {known})")
+        return _ok(f"the kernel confines queries (Landlock {known})")
     left = "connections of" if known else "files and connections of"
     message = f"the kernel does not confine queries: nothing but the engine itself guards the {left} this user"
-    return Diagnosis(Level.HINT, message, "let only people whom you trust write SQL, or use Linux 6.7 with Landlock")
+    return _hint(message, "let only people whom you trust write SQL, or use Linux 6.7 with Landlock")
 
 
 def _keys(place: Place) -> Diagnosis:
@@ -308,7 +314,7 @@ def _keys(place: Place) -> Diagnosis:
 
     models = sorted({*place.configuration.models, *_deployed_models(place)})
     if not models:
-        return Diagnosis(Level.OK, "no model is configured: the embedded baselines need no key")
+        return _ok("no model is configured: the embedded baselines need no key")
     unusable = []
     for model in models:
         try:
@@ -317,8 +323,8 @@ def _keys(place: Place) -> Diagnosis:
             unusable.append(str(error))
     if unusable:
         mend = "put the keys into the environment of the worker, or into Secret blocks"
-        return Diagnosis(Level.PROBLEM, f"{len(unusable)} of {len(models)} models: {'; '.join(unusable[:3])}", mend)
-    return Diagnosis(Level.OK, f"the keys of {count_of(len(models), 'model')} are set")
+        return _problem(f"{len(unusable)} of {len(models)} models: {'; '.join(unusable[:3])}", mend)
+    return _ok(f"the keys of {count_of(len(models), 'model')} are set")
 
 
 def _deployed_models(place: Place) -> set[str]:
@@ -342,20 +348,6 @@ def _ago(span: timedelta) -> str:
     return f"{minutes} min ago" if minutes < 120 else f"{minutes // 60} h ago"
 
 
-SERVER = Check("server", _server, of_server=True)
-
-CHECKS = (
-    Check("versions", _versions, of_server=False),
-    Check("lake", _lake, of_server=False),
-    Check("disk", _disk, of_server=False),
-    Check("keys", _keys, of_server=False),
-    Check("sql", _sql, of_server=False),
-    SERVER,
-    Check("server version", _server_version, of_server=True),
-    Check("clock", _clock, of_server=True),
-    Check("deployments", _deployments, of_server=True),
-    Check("scheduler", _scheduler, of_server=True),
-    Check("late runs", _late_runs, of_server=True),
-    Check("worker", _worker, of_server=True),
-    Check("notifications", _notifications, of_server=True),
-)
+_OF_MACHINE = (_versions, _lake, _disk, _keys, _sql)
+_OF_SERVER = (_server, _server_version, _clock, _deployments, _scheduler, _late_runs, _worker, _notifications)
+CHECKS = (*(Check(look, False) for look in _OF_MACHINE), *(Check(look, True) for look in _OF_SERVER))

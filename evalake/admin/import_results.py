@@ -24,7 +24,7 @@ from evalake.storage import ledger
 from evalake.storage.forget import forgotten_samples
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import Key, LedgerIndex
-from evalake.suites.declared.formats.merge import merge
+from evalake.suites.declared.imported import merge
 from evalake.suites.registry import suite_of_task
 from evalake.tasks.collect import derive
 from evalake.tasks.converse import Conversation, call_row, exchange_of

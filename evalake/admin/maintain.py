@@ -1,20 +1,20 @@
-"""Maintain a lake: mark lost runs, compact and vacuum tables, and remove expired files."""
+"""Maintain a lake: mark lost runs, compact and vacuum tables, remove expired files; find runs that schedules missed."""
 
 import json
 import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
+from prefect.client.schemas.filters import ArtifactFilter, DeploymentFilter, FlowRunFilter
+from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.settings import get_current_settings
 
-from evalake.admin.missed import TAG
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALLS, RUNS, WITHDRAWN_CALLS
 from evalake.core.configuration import Retention
@@ -32,13 +32,83 @@ from evalake.storage.migrations import migrate as migrate_tables
 from evalake.suites.registry import all_contracts
 from evalake.tasks.runtime.artifacts import reports_folder
 from evalake.tasks.runtime.runs import mark_lost, with_lost
-from evalake.tasks.runtime.server import require_server
+from evalake.tasks.runtime.server import require_server, scheduled_times
+
+# Missed runs: the times that schedules promised, compared with the runs that there were.
+
+TAG = "evalake"  # of every deployment in prefect.yaml, and so of their runs
+OURS = DeploymentFilter.model_validate({"tags": {"all_": [TAG]}})
+DAY = "day"  # the parameter of flows that can be run for another day
+PAGE_OF_RUNS = 200  # that a server is asked for at once
+MOST_TIMES = 1440  # of one schedule a day: a schedule of every minute
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A day on which a deployment was started less often than its schedules say."""
+
+    deployment: Any
+    day: date
+    expected: int
+    came: int
+
+
+def only(deployment: Any) -> DeploymentFilter:
+    """Build the filter of one deployment."""
+    return DeploymentFilter.model_validate({"id": {"any_": [deployment.id]}})
+
+
+def missed_runs(client: SyncPrefectClient, today: date, days: int) -> Iterator[Missed]:
+    """Yield missed runs of the last `days` days before today, by the schedules that existed then.
+
+    A run that waits for a worker is late, not missed; one that crashed before it began is missed. A day for which a run
+    was made up misses nothing.
+    """
+    dates = [today - timedelta(days=back) for back in range(days, 0, -1)]
+    for deployment in client.read_deployments(deployment_filter=OURS):
+        runs = list(_runs(client, deployment, _begin(dates[0])))
+        made_up = {str(run.parameters.get(DAY)) for run in runs}
+        # One that crashed before any of it ran was never submitted; its end has set start_time, too
+        began = [run for run in runs if run.state_type is not StateType.CRASHED or run.run_count]
+        due = {run.expected_start_time for run in began}
+        for day in dates:
+            expected = set(_expected(deployment, day))
+            if expected - due and day.isoformat() not in made_up:
+                yield Missed(deployment, day, len(expected), len(expected & due))
+
+
+def _expected(deployment: Any, day: date) -> Iterator[datetime]:
+    """Yield the times of a day at which a deployment should have been started, from each schedule's creation on."""
+    begin, end = _begin(day), _begin(day + timedelta(days=1))
+    for each in deployment.schedules:
+        cron, since = getattr(each.schedule, "cron", None), max(begin, each.created or begin)
+        if cron and each.active and not deployment.paused and since < end:
+            yield from scheduled_times(cron, each.schedule.timezone, since, end, MOST_TIMES)
+
+
+def _runs(client: SyncPrefectClient, deployment: Any, begin: datetime) -> Iterator[FlowRun]:
+    """Yield every run of a deployment that was due since `begin`."""
+    due = {"expected_start_time": {"after_": begin, "before_": datetime.now(UTC)}}
+    offset, page = 0, list[FlowRun]()
+    while offset == 0 or len(page) == PAGE_OF_RUNS:
+        page = client.read_flow_runs(
+            deployment_filter=only(deployment),
+            flow_run_filter=FlowRunFilter.model_validate(due),
+            limit=PAGE_OF_RUNS,
+            offset=offset,
+        )
+        yield from page
+        offset += PAGE_OF_RUNS
+
+
+def _begin(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
+
 
 # Retention: what Prefect and reports keep beside the lake, removed once it is older than `[retention]` says.
 
 
 FLOW_RUNS, RESULTS, REPORTS = "flow runs", "task results", "reports"
-PAGE_OF_RUNS = 100
 _CONTENT_HASH = re.compile(r"[0-9a-f]{64}")
 
 

@@ -1,19 +1,33 @@
-"""The configuration of a command, and command lines for the user to copy."""
+"""The configuration of a command, whether a folder is trusted (`evalake trust`), and command lines to copy."""
 
 import os
 import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
+import typer
+
+from evalake.cli.help import App
 from evalake.cli.options import LAKE
 from evalake.cli.terminal import say
-from evalake.core.configuration import CONFIGURATION_FILE, FILE_VARIABLE, TRUST_OPTION, read_configuration
+from evalake.core import folder_trust
+from evalake.core.configuration import (
+    CONFIGURATION_FILE,
+    FILE_VARIABLE,
+    HOME_VARIABLE,
+    SUITE_SUFFIXES,
+    TRUST_OPTION,
+    Configuration,
+    read_configuration,
+)
+from evalake.core.errors import ConfigurationError, UsageError
+from evalake.core.files import cache_folder
 from evalake.core.redaction import redact
 
-if TYPE_CHECKING:
-    from evalake.core.configuration import Configuration
+app = App()
+_ASKS_NOTHING = ("", "init", "trust", "suite")
 
 
 def trust_folder() -> None:
@@ -34,7 +48,7 @@ def trusting(command: str) -> str:
     return f"{command} {TRUST_OPTION}" if TRUST_OPTION in sys.argv else command
 
 
-def read(file: Path | None) -> "Configuration":
+def read(file: Path | None) -> Configuration:
     """Read the configuration, and print the source and the servers of an untrusted one.
 
     A file that is named here is the user's own for all that the command does and starts: its suites are found, too.
@@ -52,3 +66,107 @@ def read(file: Path | None) -> "Configuration":
     for name, base in bases.items():
         say(f"  {name}: {redact(base)}")
     return configuration
+
+
+@app.command("trust")
+def trust(
+    folder: Annotated[Path, typer.Argument(help="The folder.", metavar="DIR")] = Path(),
+    forget: Annotated[bool, typer.Option("--forget", help="Trust it no more.")] = False,
+) -> None:
+    """Trust a folder: its evalake.toml and its suites may run as you, until one of its files changes."""
+    if not folder.is_dir():
+        raise UsageError(f"there is no folder {folder}")
+    if forget:
+        folder_trust.forget(folder)
+        say(f"{folder.resolve()} is not trusted")
+        return
+    folder_trust.remember(folder, trusted=True)
+    say(f"{folder.resolve()} is trusted until one of its Python, TOML or YAML files changes")
+
+
+def meet_folder(command: str) -> None:
+    """Take the working directory's settings as the user's own where the user trusts it; at a terminal, ask once."""
+    here = Path.cwd()
+    for file in folder_trust.suites_of(here):
+        if folder_trust.is_trusted(file.parent):
+            _add(file)
+    home = os.environ.get(HOME_VARIABLE)
+    if command in _ASKS_NOTHING or os.environ.get(FILE_VARIABLE) or not Path(CONFIGURATION_FILE).exists():
+        return
+    if home and Path(home).resolve() == here:
+        return
+    what = f"{CONFIGURATION_FILE} of {here} names settings or suites that run as you"
+    if folder_trust.is_trusted(here) or (_needs_trust() and _trusts(here, what)):
+        trust_folder()
+        _read_no_foreign_bytecode()
+
+
+def suite_at(path: str) -> str:
+    """Find the suite in a file that a command was given by path, and return its name; later commands here know it.
+
+    Raises UsageError where there is no such file, or the user does not trust its folder.
+    """
+    from evalake.suites.declared.file import read_suite_file
+
+    file = Path(path).resolve()
+    if not file.is_file():
+        raise UsageError(f"there is no suite {path}: name a suite, or a file that declares one")
+    if TRUST_OPTION not in sys.argv and not _trusts(file.parent, f"{file} says which files are sent, and code to run"):
+        raise UsageError(
+            f"{file.parent} is not trusted, or has changed since: if you trust it, run "
+            f"`evalake trust {file.parent}`, or give {TRUST_OPTION}"
+        )
+    suite = read_suite_file(file)
+    for note in suite.notes:
+        say(note)
+    _add(file)
+    folder_trust.remember_suite(Path.cwd(), file)
+    _read_no_foreign_bytecode()
+    return suite.called
+
+
+def is_path(suite: str) -> bool:
+    """Tell whether a suite is named by the path of its file."""
+    return suite.endswith(SUITE_SUFFIXES)
+
+
+def add_given() -> None:
+    """Let this command, told to trust its folder, find the suites that commands here were given by path."""
+    for file in folder_trust.suites_of(Path.cwd()):
+        _add(file)
+
+
+def _read_no_foreign_bytecode() -> None:
+    """Keep byte code in the user's cache: what lies in a folder's `__pycache__` is no part of what is trusted."""
+    sys.pycache_prefix = str(cache_folder() / "bytecode")
+
+
+def _add(file: Path) -> None:
+    from evalake.suites.places import FILES_VARIABLE
+
+    known = [name for name in os.environ.get(FILES_VARIABLE, "").split(os.pathsep) if name]
+    os.environ[FILES_VARIABLE] = os.pathsep.join(dict.fromkeys([*known, str(file)]))
+
+
+def _needs_trust() -> bool:
+    """Tell whether the working directory's settings say what only trusted ones may."""
+    try:
+        read_configuration()
+    except ConfigurationError:
+        return True
+    return False
+
+
+def _trusts(folder: Path, what: str) -> bool:
+    if folder_trust.is_trusted(folder):
+        return True
+    changed = folder_trust.was_trusted(folder)
+    if folder_trust.is_refused(folder):
+        return False
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if changed:
+            say(f"{folder} has changed since you trusted it: look at it, and run `evalake trust` again")
+        return False
+    said = typer.confirm(f"{what}{', and it has changed' if changed else ''}. Trust this folder?", err=True)
+    folder_trust.remember(folder, trusted=said)
+    return said

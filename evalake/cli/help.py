@@ -1,7 +1,7 @@
 """The help of commands: arguments by name, bounds in words, and the suites."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +16,12 @@ if TYPE_CHECKING:
 
 
 _TYPE = re.compile(r" <[^>]*>$")
-_LONGEST = 400  # characters of a command's first sentence in lists
+LONGEST = 400  # characters of a command's first sentence in lists
 _BOUNDS = ((re.compile(r"\bx>=([0-9]+)"), r"at least \1"), (re.compile(r"\b([0-9]+)<=x<=([0-9]+)"), r"\1 to \2"))
 
 
 class Command(TyperCommand):
     """A command with arguments and options as the user writes them."""
-
-    def get_short_help_str(self, limit: int = _LONGEST) -> str:
-        """Return the whole first sentence of the help."""
-        return super().get_short_help_str(max(limit, _LONGEST))
 
     def described_parameters(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
         """List arguments, then options, with their help."""
@@ -51,27 +47,21 @@ def _bounds_in_words(help_text: str) -> str:
 
 
 class Group(TyperGroup):
-    """A group of commands, each with the whole first sentence of its help; under titles where it has sections."""
-
-    sections: Mapping[str, Sequence[str]] = {}
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """List the names of the commands, in the order of the sections."""
-        return [name for names in self.sections.values() for name in names] or super().list_commands(ctx)
+    """A group of commands, each with the whole first sentence of its help."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands of each section, names in one column."""
-        for title, names in (self.sections or {"Commands": self.list_commands(ctx)}).items():
-            with formatter.section(title):
-                formatter.write_dl([(f"{name:<11}", self.commands[name].get_short_help_str()) for name in names])
-
-    def get_short_help_str(self, limit: int = _LONGEST) -> str:
-        """Return the first sentence of the help."""
-        return super().get_short_help_str(max(limit, _LONGEST))
+        """Write the commands, names in one column."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(f"{name:<11}", each.get_short_help_str(LONGEST)) for name, each in self.commands.items()]
+            )
 
 
 class App(typer.Typer):
-    """A Typer app whose commands are `Command`s."""
+    """A Typer app whose commands are `Command`s, with plain help."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(rich_markup_mode=None, **settings)
 
     def command(
         self, name: str | None = None, *, cls: type[TyperCommand] | None = Command, **settings: Any

@@ -10,10 +10,16 @@ import threading
 
 import typer
 
+from evalake.cli.environment import DEFAULTS, lock_server
+from evalake.cli.help import App
+from evalake.cli.options import use_servers_in_background
 from evalake.cli.terminal import say
 from evalake.core.configuration import lake_uri
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.core.prefect_settings import prefect_setting
+from evalake.server.local.background import PATIENCE
+from evalake.server.local.database import leave_working_directory
+from evalake.server.processes import Supervised, address_of, listen
 
 LOOK_SECONDS = 0.2
 # `evalake.server` keeps the working directory's settings out
@@ -23,20 +29,18 @@ _DEPLOY = "import sys; from evalake.server.local import deployment; sys.exit(dep
 """Deploys the automations, too, and asks nothing."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command, which passes on all options, even `--help`."""
-    words = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-    app.command("prefect", context_settings=words, options_metavar="", add_help_option=False)(prefect)
+app = App()
 
 
+# Passes on all options, even `--help`
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    options_metavar="",
+    add_help_option=False,
+)
 def prefect(context: typer.Context) -> None:
     """Run Prefect's own command, like `worker start`, without settings of this folder."""
-    from evalake.cli.environment import DEFAULTS, lock_server
-    from evalake.cli.options import use_servers_in_background
-    from evalake.server.local.background import PATIENCE
-
     use_servers_in_background(lake_uri(None))
-
     if context.args[:2] == ["server", "start"] and "--help" not in context.args:
         if password := lock_server():
             user, _, word = password.partition(":")
@@ -81,9 +85,6 @@ def _address(options: list[str]) -> tuple[str, int]:
 
 def _serve(host: str, port: int) -> None:
     """Serve Prefect on a socket of this process, so that no other process gets the port, until a signal."""
-    from evalake.server.local.database import leave_working_directory
-    from evalake.server.processes import Supervised, address_of, listen
-
     over = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: over.set())

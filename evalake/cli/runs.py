@@ -1,19 +1,60 @@
-"""`evalake runs`: lists the runs, newest first."""
+"""`evalake runs`, `watch`, `cancel`, `rescore` and `snapshots`: what became of runs, and their snapshots."""
 
-from collections.abc import Sequence
-from typing import Annotated
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
 
+import polars as pl
 import typer
+from rich.console import Group as Lines
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
-from evalake.cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, SuiteOption, style_of
+from evalake.admin.prove import verify_snapshot
+from evalake.cli import output as show
+from evalake.cli.configuration import read
+from evalake.cli.help import App, Group
+from evalake.cli.options import (
+    LAKE,
+    ConfigOption,
+    Format,
+    JsonOption,
+    LakeOption,
+    RowsAsJsonOption,
+    StyleOption,
+    SuiteOption,
+    style_of,
+)
+from evalake.contracts.tables import RUNS, SNAPSHOTS
+from evalake.core.errors import EvalakeError, UsageError
+from evalake.core.redaction import visible
+from evalake.decisions.trend import headline_changes
+from evalake.reports.coverage import NOT_ASKED, Coverage, pooled
+from evalake.reports.wording import dollars
+from evalake.storage.lake import Lake
+from evalake.suites.registry import suite
+from evalake.tasks.coverage import cover, coverage_of
+from evalake.tasks.jobs import cancel_jobs
+from evalake.tasks.runtime.attempts import with_attempts
+from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.runs import no_run, of_suite, run_row, tagged, with_labels, with_state
+
+app = App()
+group = App(cls=Group, invoke_without_command=True)
+app.add_typer(group, name="snapshots")
 
 COLUMNS = (
     "run_id", "suite", "models", "state", "done", "started", "samples", "cost_usd", "tags", "calls_made",
     "calls_from_ledger", "calls_failed", "rows_quarantined", "started_by", "attempts", "note", "changed", "message",
 )  # fmt: skip
+SNAPSHOT_COLUMNS = ("snapshot_id", "suite", "run_id", "created_at", "definition_hash", "pinned_versions", "warnings")
 MODEL_WIDTH = 20  # characters of a model's name in the table
+LOOK_SECONDS = 2.0
 
 
+@app.command("runs")
 def runs(
     suite: SuiteOption = None,
     tag: Annotated[str | None, typer.Option(help="Only runs with this tag.", metavar="TAG")] = None,
@@ -22,17 +63,7 @@ def runs(
     json: RowsAsJsonOption = False,
 ) -> None:
     """List the runs, newest first."""
-    import polars as pl
-
-    from evalake.cli import output as show
-    from evalake.contracts.tables import RUNS
-    from evalake.decisions.trend import headline_changes
-    from evalake.storage.lake import Lake
-    from evalake.tasks.runtime.attempts import with_attempts
-    from evalake.tasks.runtime.runs import of_suite, tagged, with_labels, with_state
-
     style = style_of(style, as_json=json)
-
     where = Lake(lake)
     wanted = with_labels(with_attempts(where, with_state(where, where.frame(RUNS))))
     rows = tagged(of_suite(wanted, suite), tag).sort("started_at", descending=True).collect()
@@ -59,3 +90,166 @@ def _brief(models: Sequence[str]) -> str:
     first, others = models[0].rsplit("/", 1)[-1], len(models) - 1
     first = first if len(first) <= MODEL_WIDTH else f"{first[: MODEL_WIDTH - 1]}…"
     return f"{first} +{others}" if others else first
+
+
+@app.command("watch")
+def watch(
+    run: Annotated[str | None, typer.Argument(help="The run; without it the newest.", metavar="RUN")] = None,
+    lake: LakeOption = LAKE,
+) -> None:
+    """Show how far a run is: answered, failed and left by model, cost, rate and time left; until it ends.
+
+    Exits with 0 where the run completed, 3 where it waits for batch jobs, 1 where it ended otherwise.
+    """
+    where = Lake(lake)
+    row = _row(where, run)
+    terminal = show.console()
+    with Live(_shown(row, _covered(where, row)), console=terminal, auto_refresh=False) as live:
+        while row["state"] == "running":
+            time.sleep(LOOK_SECONDS)
+            row = _row(where, row["run_id"])
+            live.update(_shown(row, _covered(where, row)), refresh=True)
+    if not terminal.is_terminal:
+        typer.echo()  # rich ends the last line on a terminal only
+    if row["message"]:
+        show.paragraph(row["message"])
+    if row["state"] != "completed":
+        raise typer.Exit(3 if row["state"] == "waiting" else 1)
+
+
+def headline(row: Mapping[str, Any], now: datetime) -> str:
+    """Describe how far a run is, as its row of RUNS tells."""
+    done = "an unknown number" if row["items_done"] is None else f"{row['items_done']:,}"
+    parts = [f"{row['suite']} {row['run_id']} {row['state']}: {done} of {row['items']:,} items"]
+    seconds = ((row["ended_at"] or now) - row["started_at"]).total_seconds()
+    if row["items_done"] and seconds > 0:
+        rate = row["items_done"] / seconds
+        parts.append(f"{rate:,.1f} a second")
+        if row["state"] == "running":
+            parts.append(f"{timedelta(seconds=round((row['items'] - row['items_done']) / rate))} left")
+    if row["state"] != "running" or row["calls_made"] or row["calls_from_ledger"]:  # calls are counted by batch
+        cost = "unknown" if row["cost_usd"] is None else f"{dollars(row['cost_usd'])} USD"
+        parts.append(f"cost {cost}")
+    return ", ".join(parts)
+
+
+def _row(lake: Lake, run_id: str | None) -> dict[str, Any]:
+    """Read the row of a run, or of the newest. Raises UsageError where the lake has none."""
+    rows = with_state(lake, lake.frame(RUNS))
+    found = rows.sort("started_at").tail(1) if run_id is None else rows.filter(run_id=run_id)
+    frame = found.collect()
+    if frame.is_empty():
+        raise UsageError(f"the lake {lake.uri} has no run yet") if run_id is None else no_run(lake, run_id)
+    return frame.row(0, named=True)
+
+
+def _covered(lake: Lake, row: Mapping[str, Any]) -> list[Coverage]:
+    ended = coverage_of(lake, row)
+    return pooled(ended or cover(lake, suite(row["suite"], lake), row["run_id"], row["judges"]))
+
+
+def _shown(row: Mapping[str, Any], covered: Sequence[Coverage]) -> Lines:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("model", "asked", "answered", "no verdict", "failed", "left"):
+        table.add_column(name, justify="left" if name == "model" else "right", overflow="fold")
+    whole = row["items"] // (len(row["models"]) * max(len(row["judges"]), 1) or 1)
+    for each in covered:
+        not_asked = each.missing_kinds.get(NOT_ASKED, 0)
+        # Items of a run under way that wait for their judge are on no manifest yet
+        unlisted = max(whole - each.asked, 0) if row["state"] == "running" else 0
+        failed, left = each.missing - not_asked, not_asked + unlisted
+        counts = (each.asked + unlisted, each.answered, each.without_verdict, failed, left)
+        table.add_row(Text(visible(each.who)), *(f"{count:,}" for count in counts))
+    return Lines(Text(headline(row, datetime.now(UTC))), table)
+
+
+@app.command("cancel")
+def cancel(
+    run: Annotated[str, typer.Argument(help="The run whose batch jobs are cancelled.", metavar="RUN")],
+    config: ConfigOption = None,
+    lake: LakeOption = LAKE,
+) -> None:
+    """Cancel the batch jobs of a run; what they have answered is paid, and a later run collects it."""
+    where = Lake(lake)
+    suite = run_row(where, run)["suite"]
+    cancelled = cancel_jobs(RunContext(run, suite, where, read(config)), run)
+    if not cancelled:
+        raise EvalakeError(f"the run {run} waits for no batch job")
+    for job in cancelled:
+        show.line(job.progress)
+    if any(job.state not in ("cancelling", "closed") for job in cancelled):
+        raise EvalakeError("some batch jobs were not cancelled: cancel the run again")
+
+
+@app.command("rescore")
+def rescore(
+    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
+    config: ConfigOption = None,
+    lake: LakeOption = LAKE,
+    json: JsonOption = False,
+) -> None:
+    """Derive a run's rows and snapshot again from the ledger, by the present rules."""
+    from evalake.tasks.rescore import rescore as rescore_run
+
+    done = rescore_run(Lake(lake), run, read(config))
+    rows = done.published.counts
+    if json:
+        show.as_json({"run_id": run, "snapshot_id": done.snapshot_id, "items": done.items, "rows": rows})
+        return
+    typer.echo(
+        f"run {run}: {done.items - done.unanswered} of {done.items} items rescored from the ledger, "
+        f"{rows['landed']} rows landed, {rows['already_present']} already present; "
+        f"snapshot {done.snapshot_id[:12]}"
+    )
+
+
+@group.callback()
+def snapshots(
+    context: typer.Context,
+    suite: SuiteOption = None,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
+) -> None:
+    """List the snapshots, newest first; or verify one."""
+    style = style_of(style, as_json=json)
+    if context.invoked_subcommand is not None:
+        _refuse_options(context)
+        return
+    rows = of_suite(Lake(lake).frame(SNAPSHOTS), suite).sort("created_at", descending=True).collect()
+    if style is Format.table:
+        rows = rows.with_columns(pl.col("snapshot_id").str.slice(0, 12), pl.col("definition_hash").str.slice(0, 12))
+    show.listing("snapshots", rows, lake, style, SNAPSHOT_COLUMNS)
+
+
+@group.command("verify")
+def verify(
+    snapshot_id: Annotated[str, typer.Argument(help="A snapshot, or the beginning of its id.", metavar="ID")],
+    lake: LakeOption = LAKE,
+    json: JsonOption = False,
+) -> None:
+    """Prove a snapshot: recompute its values from the table versions that it pins.
+
+    Exits with 0 where all values are equal, 1 where one differs, 3 where they could not be recomputed.
+    """
+    proof = verify_snapshot(Lake(lake), snapshot_id)
+    if json:
+        show.as_json({"snapshot_id": proof.snapshot_id, "outcome": proof.outcome, "reason": proof.reason or None})
+    else:
+        show.line(f"snapshot {proof.name}: {proof.outcome}{f': {proof.reason}' if proof.reason else ''}")
+    if proof.exit_code:
+        raise typer.Exit(proof.exit_code)
+
+
+def _refuse_options(context: typer.Context) -> None:
+    """Refuse options of the listing before a subcommand, which would ignore them."""
+    options = {"suite": "--suite", "lake": "--lake", "style": "--format", "json": "--json"}
+    given = [option for name, option in options.items() if _on_command_line(context, name)]
+    if given:
+        command = f"evalake snapshots {context.invoked_subcommand}"
+        raise UsageError(f"{given[0]} does not fit `{command}`: see `{command} -h`")
+
+
+def _on_command_line(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

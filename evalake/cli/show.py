@@ -1,20 +1,30 @@
-"""`evalake show`: prints the samples of a run with every model's answer in the terminal."""
+"""`evalake show`: prints the samples of a run, or one with every model's conversation and verdict."""
 
+import json
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import polars as pl
 import typer
+from polars import DataFrame
 
+from evalake.cli import output
 from evalake.cli.configuration import command, trusting
+from evalake.cli.help import App
 from evalake.cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, StyleOption, names, style_of
 from evalake.core.errors import UsageError, did_you_mean
+from evalake.reports.report import Subject
+from evalake.reports.wording import one_line, short_names, visible
+from evalake.server.viewer.conversation import CallView
+from evalake.server.viewer.item import Detail, Fact, ItemDetail
+from evalake.server.viewer.items import AnswerView, ItemView, WantedPage
+from evalake.server.viewer.run_index import RunIndex, RunIndexes
+from evalake.storage.lake import Lake
+from evalake.tasks.runtime.runs import no_run
 
-if TYPE_CHECKING:
-    from polars import DataFrame
+app = App()
 
-    from evalake.server.viewer.items import AnswerView, ItemView, WantedPage
-    from evalake.server.viewer.run_index import RunIndex, RunIndexes
 
 PAGE = 500
 SHORTEST_HASH = 8
@@ -24,6 +34,7 @@ LONGEST_VERDICT = 16
 LEAST_INPUT = 8
 
 
+@app.command("show")
 def show(
     run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
     sample: Annotated[
@@ -39,16 +50,14 @@ def show(
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
 ) -> None:
-    """List the samples of a run with each model's verdict; or print one: input, truth, conversations, judgements.
+    """List a run's samples with each model's verdict; or print one: input, truth, conversation, judgements.
 
     JSON and CSV hold a line an answer, of every sample; of one sample, JSON holds everything.
     """
     from evalake.server.viewer.items import WantedPage
     from evalake.server.viewer.run_index import RunIndexes
-    from evalake.storage.lake import Lake
 
     style = style_of(style, as_json=json)
-
     indexes = RunIndexes(Lake(lake))
     index = _index(indexes, run)
     models = names("--model", model) or []
@@ -63,10 +72,9 @@ def show(
         _read(indexes, index, sample, wanted, lake, style, full=full)
 
 
-def _index(indexes: "RunIndexes", run: str) -> "RunIndex":
+def _index(indexes: RunIndexes, run: str) -> RunIndex:
     """Return the index of a run. Raises UsageError for an unknown run."""
-    from evalake.server.errors import NotFoundError
-    from evalake.tasks.runtime.runs import no_run
+    from evalake.server.settings import NotFoundError
 
     try:
         return indexes.of(run)
@@ -74,28 +82,26 @@ def _index(indexes: "RunIndexes", run: str) -> "RunIndex":
         raise no_run(indexes.lake, run) from error
 
 
-def _list(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit: int, lake: str, style: Format) -> None:
-    from evalake.cli import output as show
-
+def _list(indexes: RunIndexes, index: RunIndex, wanted: WantedPage, limit: int, lake: str, style: Format) -> None:
     if style is not Format.table:
-        show.rows(_answers(item for page in _pages(indexes, index, wanted) for item in page.items), style)
+        output.rows(_answers(item for page in _pages(indexes, index, wanted) for item in page.items), style)
         return
     page = next(_pages(indexes, index, wanted))
     if index.run["message"]:
-        for line in wrap(f"! {index.run['message']}", show.width(), subsequent_indent="  "):
-            show.line(line)
+        for line in wrap(f"! {index.run['message']}", output.width(), subsequent_indent="  "):
+            output.line(line)
     if not page.items:
-        show.line("no sample matches")
+        output.line("no sample matches")
         return
     shown = [item for each in _pages(indexes, index, wanted, limit) for item in each.items][:limit]
-    show.lines(_table(shown), least=LEAST_INPUT, hint="--model NAMES shows fewer models, --format json has all")
+    output.lines(_table(shown), least=LEAST_INPUT, hint="--model NAMES shows fewer models, --format json has all")
     more = f" of {page.total:,} (--limit N shows more)" if page.total > len(shown) else ""
     mark = "; ✗ wrong" if any(answer.correct is False for item in shown for answer in item.answers) else ""
-    show.line(f"\n{len(shown):,} samples{more}{mark}")
-    show.line(f"read one: {trusting(command('show', index.run['run_id'], shown[0].sample_id, lake=lake))}")
+    output.line(f"\n{len(shown):,} samples{more}{mark}")
+    output.line(f"read one: {trusting(command('show', index.run['run_id'], shown[0].sample_id, lake=lake))}")
 
 
-def _pages(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit: int | None = None) -> Iterator[Any]:
+def _pages(indexes: RunIndexes, index: RunIndex, wanted: WantedPage, limit: int | None = None) -> Iterator[Any]:
     """Read pages of the wanted items, for at most `limit` items."""
     from evalake.server.viewer.items import item_page
 
@@ -108,10 +114,8 @@ def _pages(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit
             return
 
 
-def _answers(items: "Iterator[ItemView]") -> "DataFrame":
+def _answers(items: Iterator[ItemView]) -> DataFrame:
     """Build a row for each answer to each item."""
-    import polars as pl
-
     from evalake.server.viewer.items import AnswerView, ItemView
 
     own = [name for name in ItemView.model_fields if name != "answers"]
@@ -120,13 +124,8 @@ def _answers(items: "Iterator[ItemView]") -> "DataFrame":
     return pl.DataFrame(rows, infer_schema_length=None).select(fields) if rows else pl.DataFrame(schema=fields)
 
 
-def _table(items: "Sequence[ItemView]") -> "DataFrame":
+def _table(items: Sequence[ItemView]) -> DataFrame:
     """Build a row for each item, prompt type and repeat, with a column for each model and judge."""
-    import polars as pl
-
-    from evalake.reports.report import Subject
-    from evalake.reports.wording import short_names
-
     answers = [answer for item in items for answer in item.answers]
     subjects = list(dict.fromkeys(Subject(answer.model, answer.judge) for answer in answers))
     one_judge = len({subject.judge for subject in subjects}) == 1
@@ -148,7 +147,7 @@ def _table(items: "Sequence[ItemView]") -> "DataFrame":
     return pl.DataFrame([{name: row.get(name) for name in columns} for row in rows], infer_schema_length=None)
 
 
-def _verdict(answer: "AnswerView") -> str:
+def _verdict(answer: AnswerView) -> str:
     """Write the verdict of an answer in one word, and whether it is wrong."""
     word = answer.verdict or answer.error or "no answer"
     if answer.score is not None:
@@ -157,17 +156,15 @@ def _verdict(answer: "AnswerView") -> str:
 
 
 def _read(
-    indexes: "RunIndexes",
-    index: "RunIndex",
+    indexes: RunIndexes,
+    index: RunIndex,
     sample: str,
-    wanted: "WantedPage",
+    wanted: WantedPage,
     lake: str,
     style: Format,
     *,
     full: bool,
 ) -> None:
-    from evalake.cli import output as show
-    from evalake.cli.transcript import transcript
     from evalake.server.viewer.item import item_detail
     from evalake.server.viewer.items import Wanted
 
@@ -176,22 +173,20 @@ def _read(
     chosen = Wanted(**wanted.model_dump(include=set(Wanted.model_fields)))
     item = item_detail(indexes, index.run["run_id"], hash_of(index, sample), chosen)
     if style is Format.json:
-        show.as_json(item.model_dump())
+        output.as_json(item.model_dump())
         return
     answers = [answer for answer in item.answers if not wanted.model or answer.model in wanted.model]
-    for line in transcript(item, answers, show.width(), full=full):
-        show.line(line)
+    for line in transcript(item, answers, output.width(), full=full):
+        output.line(line)
     if item.next is not None:
         following = index.samples.filter(sample_hash=item.next)["sample_id"][0]
         options = ["--model", ",".join(wanted.model)] if wanted.model else []
         options += ["--wrong"] * (wanted.correct == "false") + ["--differ"] * bool(wanted.differ)
-        show.line(f"\nnext: {trusting(command('show', index.run['run_id'], following, *options, lake=lake))}")
+        output.line(f"\nnext: {trusting(command('show', index.run['run_id'], following, *options, lake=lake))}")
 
 
-def hash_of(index: "RunIndex", name: str) -> str:
+def hash_of(index: RunIndex, name: str) -> str:
     """Find the hash of the sample with this name. Raises UsageError without a match or with several."""
-    import polars as pl
-
     whole = pl.concat_str("dataset", pl.lit("/"), "sample_id")
     is_named = (pl.col("sample_id") == name) | (whole == name)
     if len(name) >= SHORTEST_HASH:
@@ -204,3 +199,126 @@ def hash_of(index: "RunIndex", name: str) -> str:
         several = samples.select(whole)[:, 0].to_list()
         raise UsageError(f"{name} is {samples.height} samples: name one of {', '.join(several[:5])}, or its hash")
     return str(samples["sample_hash"][0])
+
+
+SHORT, REQUEST = 40, 6
+"""Lines of a text and of a request without --full."""
+
+
+def transcript(item: ItemDetail, answers: Sequence[Detail], width: int, *, full: bool) -> Iterator[str]:
+    """Write a sample with these answers, in lines of at most `width` characters."""
+    number = "" if item.number is None else f", {item.number:,} of {item.total:,}"
+    yield from _text(f"{item.suite} run {item.run_id}: sample {item.dataset}/{item.sample_id}{number}", width)
+    yield "\nINPUT"
+    yield from _block(item.input_text, width, SHORT, full=full)
+    yield "\nGROUND TRUTH"
+    for name in ("label", "category", "severity", "difficulty", "note"):
+        if (value := getattr(item, name)) is not None:
+            yield from _text(f"{name}: {value}", width)
+    if item.target is not None:
+        yield from _block(_readable(item.target), width, SHORT, full=full)
+    calls = {call.call_id: call for call in item.calls}
+    printed: set[str] = set()
+    for answer in answers:
+        yield ""
+        yield from _answer(answer, calls, printed, width, full=full)
+
+
+def _answer(answer: Detail, calls: dict[str, CallView], printed: set[str], width: int, *, full: bool) -> Iterator[str]:
+    which = "" if answer.replicate == 0 else f", repeat {answer.replicate}"
+    asked = "" if answer.prompt_type == "direct" else f", {answer.prompt_type}"
+    judged = "" if answer.judge is None else f", judged by {answer.judge}"
+    right = {True: ", right", False: ", WRONG", None: ""}[answer.correct]
+    score = "" if answer.score is None else f" {answer.score:g}"
+    yield from _rule(
+        f"{answer.model}{judged}{asked}{which}: {answer.verdict or answer.error or 'no answer'}{score}{right}", width
+    )
+    for call in (calls[call_id] for call_id in answer.calls):
+        yield from _call(call, printed, width, full=full)
+    for fact in answer.values:
+        yield from _fact(fact, width, full=full)
+    for number, detail in enumerate(answer.details, start=1):
+        yield f"{number}."
+        for fact in detail:
+            yield from (f"  {line}" for line in _fact(fact, width - 2, full=full))
+
+
+def _call(call: CallView, printed: set[str], width: int, *, full: bool) -> Iterator[str]:
+    """Write a request and its reply, without the messages that an earlier answer has shown."""
+    if call.call_id in printed:
+        yield from _text(f"{call.by} {call.model}: as above", width)
+        return
+    printed.add(call.call_id)
+    for message in call.messages:
+        if (passage := f"{call.by} {message.role}\n{message.content}") not in printed:
+            printed.add(passage)
+            yield f"{call.by} is asked ({one_line(message.role, 40)}):"
+            yield from _block(message.content, width, REQUEST, full=full)
+    if call.error is not None or call.error_kind is not None:
+        yield from _text(f"{call.by} {call.model} gave no reply: {call.error_kind}: {call.error or ''}", width)
+    if call.thinking:
+        yield f"{call.by} thinks:"
+        yield from _block(call.thinking, width, REQUEST, full=full)
+    tools = "\n".join(f"{tool.name} {tool.arguments}" for tool in call.tool_calls)
+    for what, said in (("refuses", call.refusal), ("calls tools", tools or None)):
+        if said is not None:
+            yield f"{call.by} {what}:"
+            yield from _block(said, width, SHORT, full=full)
+    if call.answer is not None:
+        yield from _text(f"{call.by} {call.model} says:", width)
+        yield from _block(call.answer, width, SHORT, full=full)
+
+
+def _fact(fact: Fact, width: int, *, full: bool) -> Iterator[str]:
+    if fact.value is None or fact.value == []:
+        return
+    value = _word(fact.value)
+    if "\n" in value:
+        yield f"{fact.label}:"
+        yield from _block(value, width, SHORT, full=full)
+    else:
+        yield from _text(f"{fact.label}: {value}", width)
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _readable(target: str) -> str:
+    """Write a ground truth, with JSON over several lines."""
+    try:
+        return json.dumps(json.loads(target), indent=1, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return target
+
+
+def _rule(title: str, width: int) -> Iterator[str]:
+    yield "─" * width
+    yield from _text(title, width)
+
+
+def _block(text: str, width: int, most: int, *, full: bool) -> Iterator[str]:
+    """Write an indented text; a long one is cut, with the number of left-out lines."""
+    lines = [part for line in _safe(text).split("\n") for part in _folded(line, width - 2)]
+    kept = lines if full or len(lines) <= most + 2 else lines[:most]
+    yield from (f"  {line}".rstrip() for line in kept)
+    if len(kept) < len(lines):
+        yield f"  … {len(lines) - len(kept):,} more lines (--full)"
+
+
+def _text(text: str, width: int) -> Iterator[str]:
+    """Write a sentence over several lines."""
+    yield from wrap(_safe(text).replace("\n", " "), width, subsequent_indent="  ")
+
+
+def _folded(line: str, width: int) -> list[str]:
+    wrapped = wrap(line, width, replace_whitespace=False, drop_whitespace=False, break_on_hyphens=False)
+    return wrapped or [""]
+
+
+def _safe(text: str) -> str:
+    return visible(text, len(text)).expandtabs(4)

@@ -5,22 +5,25 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import polars as pl
 import typer
 
+from evalake.cli.help import App
 from evalake.cli.options import LAKE, Format, LakeOption, RowsAsJsonOption
 from evalake.cli.terminal import say
 from evalake.core.configuration import whole_address
 from evalake.core.errors import LakeError, UsageError
 from evalake.core.files import output_file
 
-if TYPE_CHECKING:
-    import polars as pl
+app = App()
+
 
 HOW_TO_SEE_ALL = "select the columns that you want, or see all: --all, --json"
 
 
+@app.command("sql")
 def sql(
     query: Annotated[
         str,
@@ -75,9 +78,7 @@ def sql(
         typer.echo(f"{count} rows in {out}")
 
 
-def _write(
-    frames: "Iterator[pl.DataFrame]", style: str, out: Path | None, *, spreadsheet_safe: bool, whole: bool
-) -> int:
+def _write(frames: Iterator[pl.DataFrame], style: str, out: Path | None, *, spreadsheet_safe: bool, whole: bool) -> int:
     """Write the parts of a result; returns the number of rows."""
     from pyarrow import ArrowException
 

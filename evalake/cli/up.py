@@ -1,22 +1,46 @@
-"""`evalake up`, `down` and `status`: start, end and show a lake's Prefect server, workers and pages."""
+"""`evalake up`, `down`, `status` and `doctor`: a lake's servers in the background, and what evaluations need."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated
+from textwrap import wrap
+from typing import Annotated, Any
 
+import httpx
+import polars as pl
 import typer
 
-from evalake.cli.options import LAKE, JsonOption, LakeOption
+from evalake.cli import output as show
+from evalake.cli.configuration import read
+from evalake.cli.help import App
+from evalake.cli.options import LAKE, ConfigOption, JsonOption, LakeOption
 from evalake.cli.terminal import say
+from evalake.contracts.tables import BATCH_JOBS
 from evalake.core.configuration import FILE_VARIABLE, whole_address
 from evalake.core.errors import EvalakeError
 from evalake.core.files import open_private
+from evalake.server.local.background import (
+    ADDRESS,
+    are_new,
+    find,
+    folder_of,
+    is_running,
+    lost_supervisor,
+    make_folder_of,
+)
+from evalake.server.local.deployment import require_suites
+from evalake.server.local.supervisor import READY
+from evalake.storage.batch_jobs import OPEN, jobs
+from evalake.storage.lake import Lake
+
+app = App()
+
 
 LOG_LEVEL = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -25,13 +49,7 @@ REFUSAL = "evalake: "  # begins the line with the reason for which the superviso
 END_SECONDS = 30.0
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("up")(up)
-    app.command("down")(down)
-    app.command("status")(status)
-
-
+@app.command("up")
 def up(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the web pages; 0 picks a free one.", metavar="PORT")
@@ -43,10 +61,6 @@ def up(
     json: JsonOption = False,
 ) -> None:
     """Start a Prefect server, workers and the pages in the background."""
-    from evalake.cli.configuration import read
-    from evalake.server.local.background import find
-    from evalake.server.local.deployment import require_suites
-
     if find(lake) is None:
         _require_none_is_lost(lake)
         read(None)
@@ -56,10 +70,9 @@ def up(
     _show(lake, as_json=json)
 
 
+@app.command("down")
 def down(lake: LakeOption = LAKE) -> None:
     """End the servers of `evalake up`. Running runs end, and a rerun asks only for what is missing."""
-    from evalake.server.local.background import find, is_running
-
     if (background := find(lake)) is None:
         if is_running(lake):
             raise EvalakeError("the servers are still starting: try again in a moment")
@@ -76,16 +89,14 @@ def down(lake: LakeOption = LAKE) -> None:
     say("ended")
 
 
+@app.command("status")
 def status(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
-    """Print the servers of `evalake up` with addresses and passwords, and the open batch jobs of the lake."""
+    """Print the servers of `evalake up` with addresses and passwords, and the lake's open batch jobs."""
     _show(lake, as_json=json)
 
 
 def _start(lake: str, port: int, project: Path | None) -> None:
     """Start the supervisor, and print its messages until all servers are up."""
-    from evalake.server.local.background import ADDRESS, make_folder_of
-    from evalake.server.local.supervisor import READY
-
     folder = make_folder_of(lake)
     # Servers and workers write to their log only
     unwanted = (ADDRESS, LOG_LEVEL)
@@ -111,8 +122,6 @@ def _start(lake: str, port: int, project: Path | None) -> None:
 
 def _require_none_is_lost(lake: str) -> None:
     """Raise EvalakeError where servers of the lake run whose state folder is lost."""
-    from evalake.server.local.background import is_running, lost_supervisor
-
     if not is_running(lake) and (pid := lost_supervisor(lake)) is not None:
         raise EvalakeError(
             f"process {pid} keeps servers of {whole_address(lake)}, and their state folder is lost or elsewhere: "
@@ -140,9 +149,6 @@ def folder_to_deploy(here: Path) -> Path | None:
 
 def _show(lake: str, *, as_json: bool) -> None:
     """Print the addresses. Raises EvalakeError where no server runs."""
-    from evalake.cli import output as show
-    from evalake.server.local.background import find, folder_of
-
     jobs = _jobs(lake)
     if (background := find(lake)) is None:
         _require_none_is_lost(lake)
@@ -169,20 +175,67 @@ def _show(lake: str, *, as_json: bool) -> None:
 
 def _jobs(lake: str) -> list[str]:
     """Describe the open batch jobs of a lake."""
-    import polars as pl
-
-    from evalake.contracts.tables import BATCH_JOBS
-    from evalake.storage.batch_jobs import OPEN, jobs
-    from evalake.storage.lake import Lake
-
     where = Lake(lake)
     return [job.progress for job in jobs(where, pl.col("state").is_in(OPEN))] if where.exists(BATCH_JOBS) else []
 
 
 def _answers(address: str) -> bool:
-    import httpx
-
     try:
         return httpx.get(address, timeout=5, trust_env=False).status_code < HTTPStatus.INTERNAL_SERVER_ERROR
     except httpx.HTTPError:
         return False
+
+
+INDENT = " " * 25  # aligns with the messages
+MACHINE, DEPLOYMENT = "this machine", "the deployment"
+NEEDED = {MACHINE: "every evaluation needs this, on a laptop, too", DEPLOYMENT: "schedules need this as well"}
+
+
+@app.command("doctor")
+def doctor(
+    config: ConfigOption = None,
+    deploying: Annotated[
+        bool,
+        typer.Option("--deploying", help="Check the server before its workers start; silent workers are a hint."),
+    ] = False,
+    lake: LakeOption = LAKE,
+    json: JsonOption = False,
+) -> None:
+    """Check what evaluations need of this machine, and schedules of a Prefect server and its workers."""
+    from evalake.admin.doctor import FIRST_MINUTE, Level, Place, examine
+
+    place = Place(Lake(lake), read(config), deploying, are_new(lake, FIRST_MINUTE.total_seconds()))
+    checks: list[dict[str, Any]] = []
+    for check, result in examine(place):
+        part = DEPLOYMENT if check.of_server else MACHINE
+        if not json:
+            if all(each["of"] != part for each in checks):
+                show.line(f"{part.capitalize()}: {NEEDED[part]}")
+            mend = f"; {result.mend}" if result.mend else ""
+            text = f"{result.level:<8} {check.name:<15} {result.message}{mend}"
+            for line in wrap(text, show.width(), subsequent_indent=INDENT, break_on_hyphens=False):
+                show.line(line)
+        told = {"check": check.name, "of": part, "level": result.level, "message": result.message}
+        checks.append({**told, "mend": result.mend})
+    healthy = all(each["level"] != Level.PROBLEM for each in checks)
+    if json:
+        show.as_json({"healthy": healthy, "checks": checks})
+    else:
+        show.line(_conclusion(checks))
+    if not healthy:
+        raise typer.Exit(1)
+
+
+def _conclusion(checks: Sequence[Mapping[str, str]]) -> str:
+    """Say what works, and which checks tell of a problem."""
+    told = []
+    for part, works in ((MACHINE, "evaluations can run on this machine"), (DEPLOYMENT, "schedules can run")):
+        ours = [each for each in checks if each["of"] == part]
+        wrong = [each["check"] for each in ours if each["level"] == "problem"]
+        if wrong:
+            told.append(f"{part} has problems: {', '.join(wrong)}")
+        elif len(ours) > 1:
+            told.append(works)
+        elif ours:
+            told.append("nothing is scheduled")
+    return "; ".join(told)

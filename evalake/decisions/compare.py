@@ -8,18 +8,21 @@ from types import MappingProxyType
 import polars as pl
 
 from evalake.core.errors import UsageError, did_you_mean
-from evalake.decisions.pairing import (
+from evalake.decisions.sides import (
     HEADLINE,
     ByInput,
+    NotComparableError,
     Scorers,
+    Side,
     by_input,
     by_one_scorer,
     common_metrics,
+    find_sides,
     meanings,
+    pairs_of,
     unpaired,
     with_meaning,
 )
-from evalake.decisions.sides import NotComparableError, Side, find_sides, pairs_of
 from evalake.metrics.compare import compare
 from evalake.metrics.compute import Metric, definition_hash
 from evalake.metrics.limits import Answered, adjusted, bounds_of_differences

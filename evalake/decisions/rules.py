@@ -1,11 +1,19 @@
-"""Rules of a gate: a small declared grammar, read into data."""
+"""Rules of a gate, a small declared grammar read into data, and the history of what was decided by them."""
 
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import GATE_DECISIONS
 from evalake.core.errors import UsageError, did_you_mean
+from evalake.core.hashing import content_hash
+from evalake.decisions.sides import find_side
+from evalake.reports.gate import Gate
 from evalake.reports.ranking import FEWEST_UNITS
+from evalake.storage.lake import Lake
+from evalake.storage.landing import Landed, land
 
 FORMS = (
     "METRIC >= NUMBER",
@@ -117,3 +125,33 @@ def _fewest(match: "re.Match[str]") -> int:
 
 def _number(match: "re.Match[str]") -> float:
     return float(match["number"]) / (PERCENT if match["percent"] else 1)
+
+
+# The history of gates: each decision is kept, so that its page can show how it moved.
+
+NUMBERS = ("value", "difference", "ci_low", "ci_high", "units", "reason", "limit_low", "limit_high", "missing")
+
+
+def keep(lake: Lake, held: Gate) -> Landed:
+    """Land a gate's decisions; the same decision about the same snapshots lands once, with its first time.
+
+    Raises LakeError where the lake cannot be written to.
+    """
+    side = find_side(lake, held.run, None)
+    baseline = None if held.baseline is None else find_side(lake, held.baseline, None).snapshot["snapshot_id"]
+    rows = []
+    for check in held.checks:
+        row = {
+            "run_id": side.run["run_id"],
+            "snapshot_id": side.snapshot["snapshot_id"],
+            "suite": side.run["suite"],
+            "baseline": held.baseline,
+            "rule": check.rule,
+            "model": check.model,
+            "judge": check.judge,
+            "verdict": str(check.decision.verdict),
+            **{name: getattr(check, name) for name in NUMBERS},
+            "reliable": check.is_reliable,
+        }
+        rows.append({**row, "decision_id": content_hash([*row.values(), baseline]), "decided_at": datetime.now(UTC)})
+    return land(lake, GATE_DECISIONS, conform(rows, GATE_DECISIONS))

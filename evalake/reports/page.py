@@ -106,7 +106,7 @@ def write_roadmap(data: Mapping[str, Any], folder: Path) -> Path:
 
 
 def write_data_docs(data: Mapping[str, Any], folder: Path) -> Path:
-    """Write the page of what `evalake.admin.data_docs` gathers: table by table and rule by rule, what a check found."""
+    """Write the page of what `evalake.admin.check` gathers: table by table and rule by rule, what a check found."""
     return _write("data-docs", data, folder, fill("data_docs.html.j2", check=data))
 
 

@@ -31,9 +31,9 @@ from evalake.core.files import LARGEST_IN_ALL, MEGABYTE, Files
 from evalake.core.hashing import NotCanonicalError, canonical_text
 from evalake.sdk import tabular
 from evalake.sdk.json_in_text import json_object
-from evalake.sdk.parquet import read_parquet
 from evalake.sdk.remote import fetched, unpacked
 from evalake.sdk.sample import LINE_TOO_LONG, LONGEST_LINE, Record, Skipped
+from evalake.sdk.tabular import read_parquet
 
 csv.field_size_limit(16 * MEGABYTE)  # Python's own limit, 131,072 characters, is shorter than many a contract
 

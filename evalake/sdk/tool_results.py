@@ -88,6 +88,16 @@ class Answered:
     evaluation: str  # of those that were merged the first
 
 
+def by_sample(samples: Sequence[ToolSample], scorer: str) -> dict[str, list[float]]:
+    """List the scores that a scorer gave each sample."""
+    scores: dict[str, list[float]] = {}
+    for sample in samples:
+        for each in sample.scores:
+            if each.scorer == scorer and each.score is not None:
+                scores.setdefault(sample.sample_id, []).append(each.score)
+    return scores
+
+
 def mean(values: Sequence[float]) -> float | None:
     """Compute the mean; None of nothing."""
     return sum(values) / len(values) if values else None

@@ -19,8 +19,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evalake.core.errors import EvalakeError
 from evalake.core.redaction import redact
-from evalake.server.errors import ApiError, NotAllowedError, TooLargeError, WrongHostError
-from evalake.server.settings import NOBODY_IN_PARTICULAR, Settings
+from evalake.server.settings import (
+    NOBODY_IN_PARTICULAR,
+    ApiError,
+    NotAllowedError,
+    Settings,
+    TooLargeError,
+    WrongHostError,
+)
 
 SUBPROTOCOL = "evalake"
 LONGEST_NAME = 320

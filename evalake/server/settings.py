@@ -1,4 +1,4 @@
-"""The settings of every service: its lake, its configuration, and its token."""
+"""The settings of every service, and its errors: a status and one sentence."""
 
 import os
 import secrets
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from evalake.core.configuration import Configuration, read_configuration, whole_address
+from evalake.core.errors import EvalakeError
 from evalake.storage.lake import Lake
 
 TOKEN_VARIABLE = "EVALAKE_API_TOKEN"
@@ -58,3 +59,63 @@ class Settings:
     def is_open(self) -> bool:
         """Whether anybody may use the service: it has neither a token nor trusted proxies."""
         return self.token is None and not self.configuration.service.trusted_proxies
+
+
+class ApiError(EvalakeError):
+    """Base: `status` is the HTTP status of the answer."""
+
+    status = 500
+
+
+class NotOverError(ApiError):
+    """The session has not ended, so it cannot be scored."""
+
+    status = 400
+
+
+class WrongQueryError(ApiError):
+    """The query is contradictory."""
+
+    status = 400
+
+
+class NotAllowedError(ApiError):
+    """The service does not know who is asking."""
+
+    status = 401
+
+
+class NotFoundError(ApiError):
+    """The session is unknown, or was never scored."""
+
+    status = 404
+
+
+class ConflictError(ApiError):
+    """A scoring is on its way already."""
+
+    status = 409
+
+
+class TooLargeError(ApiError):
+    """The request's body is too large to be read."""
+
+    status = 413
+
+
+class WrongHostError(ApiError):
+    """The request is addressed to a name that is not the service's."""
+
+    status = 421
+
+
+class BusyError(ApiError):
+    """As much is under way as may be at once."""
+
+    status = 429
+
+
+class DrainingError(ApiError):
+    """The service is shutting down."""
+
+    status = 503

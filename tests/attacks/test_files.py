@@ -19,8 +19,7 @@ from evalake.core.errors import EvalakeError, SourceError
 from evalake.sdk.sheets import read_sheet, write_sheet
 from evalake.storage.sql.query import as_csv
 from evalake.suites.declared.formats.detect import read_tool_results
-from evalake.suites.declared.formats.merge import merge
-from evalake.suites.declared.imported import recorded
+from evalake.suites.declared.imported import merge, recorded
 from evalake.suites.session_review.sources import database
 from evalake.suites.session_review.sources.read import read_dataset
 from tests.unit.suites.formats.logs import (

@@ -44,6 +44,7 @@ class BatchJobs:
         self.paid: Counter[str] = Counter()  # prompts that were answered in jobs
         self.operations: list[str] = []
         self.held = False
+        self.repeats = True  # each result comes three times, the first of them a failure
         self.refuses: str | None = None  # why every job ends as refused
         self.most: int | None = None  # requests of open jobs; one beyond that fails, as OpenAI's queued tokens do
         self.expires: set[str] = set()
@@ -61,7 +62,7 @@ class BatchJobs:
         named = rest[0] if rest else ""
         operation = f"{method} {kind}" + (f" {rest[1]}" if rest[1:] else "" if not rest else " one")
         self.operations.append(operation)
-        done = self._do(method, kind, named, rest[1:], await request.read(), request, form)
+        done = self._do(method, kind, named, rest[1:], await request.content.read(), request, form)
         if operation in self.drops:
             self.drops.discard(operation)
             assert request.transport is not None
@@ -126,6 +127,7 @@ class BatchJobs:
         if job.state != "open":
             return
         job.state = "ended"
+        results: list[list[dict[str, Any]]] = []
         for line in [] if self.refuses else job.lines:
             body = {"model": job.metadata.get("model"), **(line.get("params") or line["body"])}
             prompt = json.dumps(body["messages"])
@@ -135,7 +137,8 @@ class BatchJobs:
             job.failed += late or broken
             made = {"anthropic": _anthropic_result, "xai": _xai_result}.get(form, _openai_result)
             told = made(line["custom_id"], None if late or broken else json.loads(self._answer(body)), late=late)
-            job.results = [made(line["custom_id"], None, late=False), told, told, *job.results]
+            results.append([made(line["custom_id"], None, late=False), told, told] if self.repeats else [told])
+        job.results = [told for each in reversed(results) for told in each]
         if form in ("openai", "mistral") and job.results:
             self.files[f"out-{name}"] = name, b"\n".join(json.dumps(line).encode() for line in job.results)
 

@@ -20,9 +20,8 @@ from prefect.client.schemas.objects import StateType
 from evalake.contracts.contract import Row
 from evalake.core.errors import EvalakeError
 from evalake.server.auth import subprotocol
-from evalake.server.scoring.completions import Completions
 from evalake.server.scoring.queue import Queue, QueueError, Seen
-from evalake.server.scoring.scorings import Scorings, State
+from evalake.server.scoring.scorings import Completions, Scorings, State
 from evalake.server.scoring.sessions import Sessions
 from evalake.suites.session_review.score import ACTIVE, DIED, PHASES, phase_at
 

@@ -8,7 +8,6 @@ from pydantic import BaseModel, Field, StrictBool, model_validator
 from starlette.convertors import PathConvertor, register_url_convertor
 
 from evalake.core.errors import EvalakeError
-from evalake.server.errors import ApiError
 from evalake.server.scoring.scorings import State
 from evalake.server.scoring.sessions import Known, SourceView
 from evalake.server.scoring.state import AppStateHere, User
@@ -26,6 +25,7 @@ from evalake.server.scoring.views import (
     matching,
 )
 from evalake.server.scoring.views import Body as Strict
+from evalake.server.settings import ApiError
 from evalake.suites.session_review.score import ACTIVE
 from evalake.tasks.runtime.context import CODE_VERSION
 

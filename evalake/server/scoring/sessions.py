@@ -20,7 +20,7 @@ from evalake.core.redaction import redact
 from evalake.flows.score_session import NEVER, read_samples
 from evalake.labels.sheets import land_given
 from evalake.sdk import Dataset, Sample
-from evalake.server.errors import NotFoundError, NotOverError
+from evalake.server.settings import NotFoundError, NotOverError
 from evalake.storage.cached_table import CachedTable
 from evalake.storage.forget import forgotten_samples
 from evalake.storage.lake import Lake

@@ -8,10 +8,9 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from evalake.contracts.contract import Row
-from evalake.server.scoring.completions import Completions
 from evalake.server.scoring.events import Watch
 from evalake.server.scoring.queue import Queue
-from evalake.server.scoring.scorings import Scorings, ScoringSettings, State
+from evalake.server.scoring.scorings import Completions, Scorings, ScoringSettings, State
 from evalake.server.scoring.sessions import Known, Sessions
 from evalake.server.scoring.statistics import Ratings
 from evalake.server.scoring.views import Detail, Entry, brief, score

@@ -1,17 +1,71 @@
-"""What every application with the viewer's routes has: access control, answers to errors, indexes of a lake's runs."""
+"""What every application with the viewer's routes has: access control, answers to errors, indexes, kept answers."""
 
+import threading
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Path, Query
+from cachetools import LRUCache
+from fastapi import Depends, FastAPI, Query, Response
+from fastapi import Path as PathPart
+from pydantic import BaseModel
 from starlette.requests import HTTPConnection
 
+from evalake.contracts.contract import Contract
 from evalake.core.configuration import Configuration
 from evalake.server.auth import AccessControl, Hosts, add_error_answers
 from evalake.server.settings import Settings
-from evalake.server.viewer.kept import Answers
 from evalake.server.viewer.run_index import RunIndexes
 from evalake.storage.lake import Lake
 from evalake.tasks.runtime.context import CODE_VERSION
+
+MOST_KEPT = 32  # answers; one of 5,000 metric values takes some 3 MB
+OLDEST_SECONDS = 10.0  # since when an answer may be out of date
+
+
+@dataclass
+class _Kept:
+    """The newest answer of a question, and when it was last up to date."""
+
+    state: Hashable = None
+    body: bytes | None = None
+    current_at: float = 0.0
+
+
+class Answers:
+    """The answers of a lake. While one thread makes an answer, other readers get the ones before.
+
+    One answer is made at a time: threads that compute beside each other take the interpreter from whoever reads.
+    """
+
+    def __init__(self) -> None:
+        self._kept: LRUCache[Hashable, _Kept] = LRUCache(MOST_KEPT)
+        self._lock, self._making = threading.Lock(), threading.Lock()
+
+    def answer(self, question: Hashable, state: Hashable, make: Callable[[], BaseModel]) -> Response:
+        """Answer with JSON: what is kept for the question, or a new answer where the state is another."""
+        with self._lock:
+            kept = self._kept.setdefault(question, _Kept())
+        must_wait = kept.body is None or time.monotonic() - kept.current_at > OLDEST_SECONDS
+        if kept.state != state and self._making.acquire(blocking=must_wait):
+            try:
+                if kept.state != state:
+                    kept.body, kept.state = make().model_dump_json().encode(), state
+            finally:
+                self._making.release()
+        if kept.state == state:
+            kept.current_at = time.monotonic()
+        return Response(kept.body, media_type="application/json")
+
+
+def state_of(lake: Lake, contracts: Sequence[Contract]) -> tuple[Any, ...]:
+    """Tell the states of tables apart: by the time of the last commit in a folder, by the version elsewhere."""
+    if "://" in lake.uri:
+        return tuple(map(lake.version, contracts))
+    logs = [Path(lake.uri) / each.table / "_delta_log" for each in contracts]
+    return tuple(log.stat().st_mtime_ns if log.is_dir() else None for log in logs)
 
 
 def new_application(settings: Settings, bound: str, **described: Any) -> FastAPI:
@@ -56,6 +110,6 @@ AnswersHere = Annotated[Answers, Depends(_answers)]
 ConfigurationHere = Annotated[Configuration, Depends(_configuration)]
 IndexesHere = Annotated[RunIndexes, Depends(_indexes)]
 LakeHere = Annotated[Lake, Depends(_lake)]
-RunId = Annotated[str, Path(max_length=300)]
-ItemId = Annotated[str, Path(max_length=100)]
+RunId = Annotated[str, PathPart(max_length=300)]
+ItemId = Annotated[str, PathPart(max_length=100)]
 Name = Annotated[str | None, Query(max_length=200)]

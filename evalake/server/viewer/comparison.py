@@ -11,10 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evalake.core.errors import UsageError
 from evalake.decisions.compare import compare_sides
-from evalake.decisions.pairing import KEY, by_input, by_one_scorer
-from evalake.decisions.sides import NotComparableError, Side, find_sides
+from evalake.decisions.sides import KEY, NotComparableError, Side, by_input, by_one_scorer, find_sides
 from evalake.reports.compared import markdown_of
-from evalake.server.errors import NotFoundError, WrongQueryError
+from evalake.server.settings import NotFoundError, WrongQueryError
 from evalake.server.viewer.access import IndexesHere, LakeHere
 from evalake.server.viewer.items import AnswerView, answer_view
 from evalake.server.viewer.run_index import RunIndex

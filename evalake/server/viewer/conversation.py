@@ -15,8 +15,8 @@ from evalake.models.again import ask_again
 from evalake.models.request import Failure, Reply, Request
 from evalake.sdk import Exchange, Item, Sample
 from evalake.sdk.json_in_text import json_object, split_thinking
-from evalake.server.errors import NotFoundError
 from evalake.server.scoring.views import Micros, micros
+from evalake.server.settings import NotFoundError
 from evalake.server.viewer.access import ConfigurationHere, ItemId, LakeHere
 from evalake.server.viewer.run_index import RunIndex
 from evalake.storage.lake import Lake

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, NoReturn
 import polars as pl
 
 from evalake.core.errors import did_you_mean
-from evalake.server.errors import WrongQueryError
+from evalake.server.settings import WrongQueryError
 
 LONGEST = 1000  # characters
 DEEPEST = 20  # parentheses and `not` within each other

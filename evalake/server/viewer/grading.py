@@ -14,13 +14,21 @@ from starlette.requests import Request
 from evalake.contracts.tables.people import DISPUTES
 from evalake.core.errors import UsageError
 from evalake.core.redaction import visible
-from evalake.labels.grading import Grading, answered_by, between_people, dispute, disputed, is_blind, texts_of
-from evalake.labels.review import Annotator, title
+from evalake.labels.grading import (
+    Annotator,
+    Grading,
+    answered_by,
+    between_people,
+    dispute,
+    disputed,
+    is_blind,
+    texts_of,
+    title,
+)
 from evalake.labels.sheets import land_labels
 from evalake.sdk.sheets import Line, blind_name, read_labels, stage_of
 from evalake.server.auth import Hosts, require_token
-from evalake.server.errors import NotFoundError, WrongQueryError
-from evalake.server.settings import Settings
+from evalake.server.settings import NotFoundError, Settings, WrongQueryError
 from evalake.server.viewer.access import IndexesHere, ItemId, RunId
 from evalake.server.viewer.run import ItemsView, run_opposed
 from evalake.server.viewer.run_index import RunIndex, RunIndexes

@@ -9,7 +9,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evalake.contracts.tables import CALLS, SAMPLES
-from evalake.server.errors import NotFoundError, WrongQueryError
+from evalake.server.settings import NotFoundError, WrongQueryError
 from evalake.server.viewer.access import IndexesHere, RunId
 from evalake.server.viewer.expression import LONGEST, Column, compile_filter
 from evalake.server.viewer.run_index import RunIndex, RunIndexes, count_samples

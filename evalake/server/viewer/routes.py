@@ -1,29 +1,34 @@
-"""Routes of the viewer: runs, metrics, items, one item, questions in SQL. They only read."""
+"""The viewer: its routes, which only read, and its application for `evalake view`. With --write it keeps labels."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
-from fastapi.responses import StreamingResponse
+from fastapi import APIRouter, FastAPI, Query, Request, Response
+from fastapi.responses import RedirectResponse, StreamingResponse
 from pydantic import BaseModel
 
 from evalake.contracts.tables import BATCH_JOBS, JUDGE_VERSIONS, METRIC_SNAPSHOTS, RUN_COVERAGE, RUNS, SNAPSHOTS
-from evalake.server.viewer.access import AnswersHere, IndexesHere, LakeHere, Name, RunId
-from evalake.server.viewer.checks import last_checks
+from evalake.server.auth import Hosts
+from evalake.server.listening import Server, require_reachable_by_whom
+from evalake.server.pages import add_pages, addresses
+from evalake.server.processes import listen
+from evalake.server.settings import Settings
+from evalake.server.viewer import grading, routes
+from evalake.server.viewer.access import AnswersHere, IndexesHere, LakeHere, Name, RunId, new_application, state_of
 from evalake.server.viewer.comparison import columns_page, comparison, pair_page
 from evalake.server.viewer.conversation import request_view
-from evalake.server.viewer.decided import explanation, gate_history
-from evalake.server.viewer.download import WantedFile, items_file
+from evalake.server.viewer.decided import explanation, gate_history, last_checks
+from evalake.server.viewer.export import WantedFile, items_file
 from evalake.server.viewer.grading import suspicious
 from evalake.server.viewer.item import item_detail
 from evalake.server.viewer.items import item_page
-from evalake.server.viewer.kept import state_of
 from evalake.server.viewer.overview import Metrics, StepView, metric_history, metric_steps
 from evalake.server.viewer.run import run_detail, run_letters, run_values
 from evalake.server.viewer.run_list import RunPage, WantedRuns, run_page
 from evalake.server.viewer.sides import sides_page
 from evalake.server.viewer.sql import QuestionForFile, ask, ask_for_file, askable
+from evalake.tasks.runtime.context import CODE_VERSION
 
 router = APIRouter(prefix="/api/v1", tags=["viewer"])
 
@@ -122,3 +127,46 @@ router.post("/sql", responses=_refusals(400, 401, 429, 500))(ask)  # it only rea
 def _file(parts: Iterator[bytes], name: str, style: str) -> StreamingResponse:
     headers = {"content-disposition": f'attachment; filename="{name}.{style}"'}
     return StreamingResponse(parts, headers=headers, media_type=MEDIA_TYPES[style])
+
+
+def create_viewer(settings: Settings, bound: str = "127.0.0.1") -> FastAPI:
+    """Build the viewer as an ASGI application.
+
+    Args:
+        settings: What it is started with.
+        bound: The address that it listens on, by which it may be addressed.
+    """
+    description = "Runs, their metrics, and every sample of them, to be read."
+    app = new_application(settings, bound, title="evalake viewer", description=description)
+    for router in (routes.router, grading.router):
+        app.include_router(router)
+    if settings.writes:
+        app.include_router(grading.writing(settings, Hosts(bound, settings.configuration.service.allowed_hosts)))
+
+    @app.get("/api/v1/status")
+    async def read_status(request: Request) -> dict[str, str | bool | None]:
+        """Read the version, and who is asking."""
+        return {
+            "version": CODE_VERSION,
+            "user": request.state.user,
+            "prefect_url": None,
+            "only_viewer": True,
+            "writes": settings.writes,
+        }
+
+    @app.get("/", include_in_schema=False)
+    async def first_page() -> RedirectResponse:
+        return RedirectResponse(addresses()["viewer"]["runs"])
+
+    add_pages(app, only_viewer=True)
+    return app
+
+
+def view(settings: Settings, host: str, port: int, announce: Callable[[str], None]) -> None:
+    """Serve the viewer until told to stop. `announce` is called with the address, once requests are answered.
+
+    Raises UsageError where others reach the viewer and it could not tell who asks, or the port is taken.
+    """
+    require_reachable_by_whom(settings, host)
+    with listen(host, port) as listener:
+        Server(create_viewer(settings, host), settings, listener, announce, timeout_graceful_shutdown=5).run()

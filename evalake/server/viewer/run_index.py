@@ -18,7 +18,7 @@ from evalake.admin.prove import ANY_FAILURE
 from evalake.contracts.tables import CALL_FAILURES, QUARANTINE, RUN_ITEMS, RUNS, SAMPLES, SNAPSHOTS
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.sdk import Suite
-from evalake.server.errors import NotFoundError
+from evalake.server.settings import NotFoundError
 from evalake.storage.cached_table import OpenTable
 from evalake.storage.forget import refused_rows
 from evalake.storage.lake import Lake

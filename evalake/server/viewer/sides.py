@@ -8,8 +8,7 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from evalake.decisions.compare import compare_found
-from evalake.decisions.pairing import HEADLINE
-from evalake.decisions.sides import NotComparableError, find_sides
+from evalake.decisions.sides import HEADLINE, NotComparableError, find_sides
 from evalake.metrics.compare import SIGNIFICANT_BELOW
 from evalake.metrics.limits import adjusted
 from evalake.reports.compared import markdown_of

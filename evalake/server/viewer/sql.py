@@ -11,9 +11,9 @@ from pyarrow import ArrowException
 from pydantic import BaseModel, ConfigDict, Field
 
 from evalake.core.errors import LakeError, QueryError
-from evalake.server.errors import BusyError, WrongQueryError
+from evalake.server.settings import BusyError, WrongQueryError
 from evalake.server.viewer.access import LakeHere
-from evalake.server.viewer.download import parts_of
+from evalake.server.viewer.export import parts_of
 from evalake.storage.lake import Lake
 from evalake.storage.sql.catalogue import Entry, catalogue
 from evalake.storage.sql.query import Result, as_text, open_query, plain, write_csv, write_parquet

@@ -15,11 +15,10 @@ from evalake.suites.declared.judge import question
 from evalake.suites.declared.lines import placed
 from evalake.suites.declared.make import Talk, make, right, scores_of, totals
 from evalake.suites.declared.parts import Kind, Scorer
-from evalake.suites.declared.prompts import inside
+from evalake.suites.declared.patterns import template
 from evalake.suites.declared.replies import read_answer
-from evalake.suites.declared.samples import Samples, example_rows, row_of
+from evalake.suites.declared.samples import Samples, example_rows, inside, row_of
 from evalake.suites.declared.scorers import Case, applies, expected_of, function_of, score_by_rules
-from evalake.suites.declared.templates import template
 from evalake.suites.places import places
 
 

@@ -5,47 +5,29 @@ A result row is what one scorer said of one answer; the scorer stands where othe
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, NoReturn
 
 import polars as pl
 from pydantic import Field
 
+from evalake import sdk
 from evalake.contracts.rule import Kind, Rule
 from evalake.core.errors import SourceError
 from evalake.core.hashing import content_hash
 from evalake.metrics.compute import Metric
 from evalake.metrics.estimators import Mean, Rate, Total
 from evalake.models.request import Reply, Request
-from evalake.sdk import (
-    Conversation,
-    Data,
-    Dataset,
-    Exchange,
-    Item,
-    JudgedRow,
-    Labelling,
-    Metrics,
-    Options,
-    Presentation,
-    Question,
-    Recorded,
-    ReplyColumns,
-    Sample,
-    Scoring,
-    Stage,
-    Suite,
-    Viewing,
-)
 from evalake.sdk.figures import Answers, ByJudge, HeatMap, Quantity, Ranking, Unit
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.people import YES_NO, Correction, by_answers, of_result, people_figures, yes_no
 from evalake.sdk.results import identity_columns, reply_columns, result_contract
 from evalake.sdk.sources import as_json, storable
 from evalake.sdk.suite import Outcomes
-from evalake.sdk.tool_results import Answered, Scored, ToolSample
+from evalake.sdk.tool_results import Answered, Scored, ToolResults, ToolSample
 from evalake.suites.declared.file import SuiteFile
 from evalake.suites.declared.make import make
 
@@ -56,7 +38,7 @@ UNSCORED = ("error", "unscored")
 _SLICES = ("all", "dataset", "prompt_type", "category")
 
 
-class ImportedResult(JudgedRow, ReplyColumns):
+class ImportedResult(sdk.JudgedRow, sdk.ReplyColumns):
     """What one scorer of another tool said of one answer."""
 
     category: str | None = Field(description="The sample's category in its metadata; null where it has none.")
@@ -83,15 +65,15 @@ def suite_name(task: str) -> str:
 
 
 @cache
-def imported_suite(name: str) -> Suite:
+def imported_suite(name: str) -> sdk.Suite:
     """Make the suite of imported results of this name."""
     labelling = _labelling(name)
-    return Suite(
+    return sdk.Suite(
         name=name,
         title=f"Imported: {name}",
-        data=Data(read=_no_source, read_answers=lambda answers: recorded(name, answers)),
-        conversation=Conversation(next_request=_ask_nothing),
-        scoring=Scoring(
+        data=sdk.Data(read=_no_source, read_answers=lambda answers: recorded(name, answers)),
+        conversation=sdk.Conversation(next_request=_ask_nothing),
+        scoring=sdk.Scoring(
             score=lambda item, answered, options: {f"{name}_results": [_row(item, answered)]},
             version=SCORER_VERSION,
             results=result_contract(
@@ -101,13 +83,13 @@ def imported_suite(name: str) -> Suite:
             ),
             outcomes=Outcomes(missing=pl.col("error_kind")),
         ),
-        metrics=Metrics(
+        metrics=sdk.Metrics(
             own=lambda options: _METRICS,
             headline=("accuracy", "score"),
             corrected={"accuracy": Correction(by_answers("answer_right", pl.col("correct")))},
             unmeasured=("input", "target", "metadata", "reply", "value", "answer", "explanation", "error"),
         ),
-        presentation=Presentation(
+        presentation=sdk.Presentation(
             figures=(
                 Ranking("Ranking", _ACCURACY, (_SCORE,), note="By scorer: the rate of right answers, the mean score."),
                 ByJudge("Right answers by scorer", _ACCURACY),
@@ -116,7 +98,7 @@ def imported_suite(name: str) -> Suite:
                 *people_figures(labelling),
             ),
             answers=Answers(label=None, group="category", shown=(("input", "input"), ("reply", "reply"))),
-            viewing=Viewing(
+            viewing=sdk.Viewing(
                 verdict=pl.coalesce("value", "error_kind"),
                 correct=pl.col("correct"),
                 score=pl.col("score"),
@@ -133,7 +115,7 @@ def imported_suite(name: str) -> Suite:
 
 
 @cache
-def suite_without_file(name: str, judged: bool) -> Suite:
+def suite_without_file(name: str, judged: bool) -> sdk.Suite:
     """Make the suite of results whose declaring file is not here: they are read and measured, and nothing is asked."""
     lacks = f"the file of the suite {name} is not here: list its folder in suite_paths, and trust it"
     judge = {"kind": "judge", "rubric": "?", "form": {"right": "yes/no"}}
@@ -150,18 +132,18 @@ def suite_without_file(name: str, judged: bool) -> Suite:
 
     return replace(
         suite,
-        data=Data(read=refuse),
-        conversation=Conversation(next_request=refuse),
+        data=sdk.Data(read=refuse),
+        conversation=sdk.Conversation(next_request=refuse),
         scoring=replace(suite.scoring, score=refuse),
     )
 
 
-def recorded(name: str, answers: Sequence[Answered]) -> Iterator[tuple[str, Recorded]]:
+def recorded(name: str, answers: Sequence[Answered]) -> Iterator[tuple[str, sdk.Recorded]]:
     """Yield a recorded result for each scorer of each answer, with a place by which it is named."""
     for each in answers:
         sample = each.sample
         where = f"{each.results.tool} {each.results.task} {sample.sample_id}"
-        about = Sample(
+        about = sdk.Sample(
             name,
             each.results.dataset,
             storable(sample.sample_id),
@@ -173,10 +155,10 @@ def recorded(name: str, answers: Sequence[Answered]) -> Iterator[tuple[str, Reco
             ["imported", name, each.evaluation, about.sample_hash, sample.model, sample.prompt_variant]
         )
         for scored in sample.scores:
-            item = Item(about, sample.model, storable(scored.scorer), sample.prompt_variant, sample.repeat)
+            item = sdk.Item(about, sample.model, storable(scored.scorer), sample.prompt_variant, sample.repeat)
             yield (
                 where,
-                Recorded(
+                sdk.Recorded(
                     item,
                     (asked, content_hash([asked, scored.scorer])),
                     (_answer(sample, scored), Reply(as_json(_finite(_said(sample, scored))))),
@@ -217,7 +199,7 @@ def _said(sample: ToolSample, scored: Scored) -> dict[str, Any]:
     }
 
 
-def _row(item: Item, answered: Sequence[Exchange]) -> dict[str, Any]:
+def _row(item: sdk.Item, answered: Sequence[sdk.Exchange]) -> dict[str, Any]:
     reply, said = answered[0].outcome, _decoded(answered[1])
     assert isinstance(reply, Reply)
     given = json.loads(item.sample.target or "{}")
@@ -240,7 +222,7 @@ def _row(item: Item, answered: Sequence[Exchange]) -> dict[str, Any]:
     }
 
 
-def _decoded(exchange: Exchange) -> dict[str, Any]:
+def _decoded(exchange: sdk.Exchange) -> dict[str, Any]:
     outcome = exchange.outcome
     decoded = json.loads(outcome.text or "{}") if isinstance(outcome, Reply) else {}
     return decoded if isinstance(decoded, dict) else {}
@@ -255,11 +237,11 @@ def _finite(value: Any) -> Any:
     return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def _no_source(source: str) -> Dataset:
+def _no_source(source: str) -> sdk.Dataset:
     raise SourceError(f"this suite has results of another tool and asks nothing: {source} cannot be its dataset")
 
 
-def _ask_nothing(item: Item, answered: Sequence[Exchange], options: Options) -> Request | None:
+def _ask_nothing(item: sdk.Item, answered: Sequence[sdk.Exchange], options: sdk.Options) -> Request | None:
     raise SourceError(f"{item.sample.suite} has results of another tool, and no prompt: it cannot be run")
 
 
@@ -273,8 +255,8 @@ _ACCURACY = Quantity("accuracy", "right answers")
 _SCORE = Quantity("score", "mean score", Unit.SCORE)
 
 
-def _labelling(name: str) -> Labelling:
-    right = Question(
+def _labelling(name: str) -> sdk.Labelling:
+    right = sdk.Question(
         "answer_right",
         "Is the answer right?",
         YES_NO,
@@ -282,4 +264,75 @@ def _labelling(name: str) -> Labelling:
         told={"judge": yes_no(pl.col("correct"))},
     )
     shown = {column: of_result(column) for column in ("input", "target", "reply")}
-    return Labelling(name, (Stage((right,), shown, words="One answer of a model."),))
+    return sdk.Labelling(name, (sdk.Stage((right,), shown, words="One answer of a model."),))
+
+
+# Several results of one task: retried samples take the place of what failed, repeats are numbered on.
+
+RETRIED = "answers that a retry replaced"
+REPEATED = "answers that several files hold"
+
+
+@dataclass
+class _Round:
+    """An evaluation of a task by a model, with its retries."""
+
+    first: ToolResults
+    offset: int
+    answers: dict[tuple[str, int], Answered] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> set[str]:
+        return {sample_id for sample_id, _ in self.answers}
+
+    def is_retried_by(self, other: ToolResults, ids: set[str]) -> bool:
+        """Tell whether it goes on with this round: it says so, or has only a part of it, or only what it lacks."""
+        if other.task_id and other.task_id == self.first.task_id:
+            return True
+        return ids < self.ids or ids.isdisjoint(self.ids)
+
+
+def merge(all_results: Sequence[ToolResults]) -> tuple[list[Answered], Counter[str]]:
+    """Merge results by dataset, model and prompt, the earliest first; returns the answers, and what was left out."""
+    rounds: dict[tuple[str, ...], list[_Round]] = {}
+    left_out: Counter[str] = Counter()
+    for results in sorted(all_results, key=lambda each: (each.began, each.evaluation)):
+        by_prompt: dict[tuple[str, str], list[ToolSample]] = {}
+        for sample in results.samples:
+            by_prompt.setdefault((sample.model, sample.prompt_variant), []).append(sample)
+        for whose, samples in by_prompt.items():
+            _add_to_round(rounds.setdefault((results.task, results.dataset, *whose), []), results, samples, left_out)
+    answers = [answer for known in rounds.values() for each in known for answer in each.answers.values()]
+    return sorted(answers, key=_place), left_out
+
+
+def _place(answer: Answered) -> tuple[str, str, str, str, int]:
+    """Order answers, for any order in their files: the same samples are the same version of a dataset."""
+    sample = answer.sample
+    return answer.results.dataset, sample.sample_id, sample.model, sample.prompt_variant, sample.repeat
+
+
+def _add_to_round(
+    known: list[_Round], results: ToolResults, samples: Sequence[ToolSample], left_out: Counter[str]
+) -> None:
+    ids = {sample.sample_id for sample in samples}
+    ours = next((each for each in reversed(known) if each.is_retried_by(results, ids)), None)
+    if ours is None:
+        used = [answer.sample.repeat for each in known for answer in each.answers.values()]
+        ours = _Round(results, max(used, default=-1) + 1)
+        known.append(ours)
+    for sample in samples:
+        key = (sample.sample_id, sample.repeat)
+        earlier = ours.answers.get(key)
+        if earlier is not None:
+            is_same = earlier.sample.reply.text == sample.reply.text and earlier.sample.error == sample.error
+            left_out[REPEATED if is_same else RETRIED] += 1
+            if is_same or (is_answered(earlier.sample) and not is_answered(sample)):
+                continue
+        numbered = replace(sample, repeat=sample.repeat + ours.offset)
+        ours.answers[key] = Answered(numbered, results, ours.first.evaluation)
+
+
+def is_answered(sample: ToolSample) -> bool:
+    """Tell whether a sample has an answer: no error, and a reply with a text."""
+    return sample.error is None and bool(sample.reply.text and sample.reply.text.strip())

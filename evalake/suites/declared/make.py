@@ -9,52 +9,35 @@ from typing import Any
 import polars as pl
 from pydantic import Field
 
+from evalake import sdk
 from evalake.contracts.contract import Contract
 from evalake.contracts.rule import is_share, not_blank
 from evalake.core.errors import SuiteError
 from evalake.metrics.compute import Metric
 from evalake.metrics.estimators import Mean, Rate
 from evalake.models.request import Baseline, Reply, Request
-from evalake.sdk import (
-    Conversation,
-    Data,
-    Exchange,
-    Item,
-    JudgedRow,
-    Labelling,
-    Metrics,
-    Options,
-    Outcomes,
-    Presentation,
-    Prompts,
-    Question,
-    Recorded,
-    ReplyColumns,
-    ResultRow,
-    Sample,
-    Scoring,
-    Stage,
-    Suite,
-    Viewing,
-    identity_columns,
-    reply_columns,
-    result_contract,
-)
 from evalake.sdk.figures import Answers, Bars, Figure, HeatMap, Quantity, Ranking, Unit
 from evalake.sdk.people import ANSWER, YES_NO, Correction, by_answers, of_result, yes_no
 from evalake.sdk.results import read_recorded
 from evalake.sdk.sources import as_text, storable
 from evalake.suites.declared.file import SuiteFile, read_suite_file
-from evalake.suites.declared.judge import UNREADABLE, question, read_form, response_format
-from evalake.suites.declared.panel import derive
+from evalake.suites.declared.judge import UNREADABLE, derive, question, read_form, response_format
 from evalake.suites.declared.parts import Scorer
-from evalake.suites.declared.prompts import Prompter
 from evalake.suites.declared.replies import read_answer
-from evalake.suites.declared.samples import Samples, brief_input, packed_input, row_of, shown_input, target_of, unpacked
+from evalake.suites.declared.samples import (
+    Prompter,
+    Samples,
+    brief_input,
+    packed_input,
+    row_of,
+    shown_input,
+    target_of,
+    unpacked,
+)
 from evalake.suites.declared.scorers import Case, Scored, applies, expected_of, score_by_rules, scoring_hash
 
 
-class _Columns(ReplyColumns):
+class _Columns(sdk.ReplyColumns):
     """What an answer is worth."""
 
     input: str = Field(description="What was asked, without system text and examples.")
@@ -74,35 +57,35 @@ class _Columns(ReplyColumns):
     finish_reason: str | None = Field(description="Why the model stopped, in its provider's words.")
 
 
-class DeclaredResult(ResultRow, _Columns):
+class DeclaredResult(sdk.ResultRow, _Columns):
     """One answer to one sample."""
 
 
-class JudgedDeclaredResult(JudgedRow, _Columns):
+class JudgedDeclaredResult(sdk.JudgedRow, _Columns):
     """One answer to one sample, as one judge saw it."""
 
 
-def load(path: Path) -> Suite:
+def load(path: Path) -> sdk.Suite:
     """Make the suite of a file. Raises SuiteError where the file says something that cannot be."""
     return make(read_suite_file(path))
 
 
-def make(file: SuiteFile) -> Suite:
+def make(file: SuiteFile) -> sdk.Suite:
     """Make the suite of what a file says."""
     talk = Talk(file)
     results = _contract(file)
     version = f"{file.version}-{scoring_hash(file)}"
     own = {f"{file.called}-{name}": text for name, text in file.baselines.items()}
-    return Suite(
+    return sdk.Suite(
         name=file.called,
         title=file.title or file.called.replace("_", " ").capitalize(),
-        data=Data(
+        data=sdk.Data(
             read=Samples(file, talk.prompter.flaw),
             starter=file.sources,
             folders=False,
             read_recorded=partial(_read_recorded, file),
         ),
-        conversation=Conversation(
+        conversation=sdk.Conversation(
             next_request=talk.next_request,
             baselines={name: _always(text) for name, text in own.items()},
             default_models=file.default_models,
@@ -111,12 +94,12 @@ def make(file: SuiteFile) -> Suite:
             if file.judges_by_model
             else {},
         ),
-        prompts=Prompts(types=tuple(file.prompts), usual=len(file.prompts) if file.every_prompt else 1),
-        scoring=Scoring(
+        prompts=sdk.Prompts(types=tuple(file.prompts), usual=len(file.prompts) if file.every_prompt else 1),
+        scoring=sdk.Scoring(
             score=partial(_score, talk, results.table, version),
             version=version,
             results=results,
-            outcomes=Outcomes(without_verdict=pl.col("unreadable")),
+            outcomes=sdk.Outcomes(without_verdict=pl.col("unreadable")),
             derive=partial(derive, results.table) if file.panel else None,
         ),
         metrics=_metrics(file),
@@ -130,14 +113,16 @@ def _contract(file: SuiteFile) -> Contract:
     judged = bool(file.judges_by_model)
     row = JudgedDeclaredResult if judged else DeclaredResult
     table = f"{file.called}_results"
-    return result_contract(table, row, [not_blank("input"), is_share("score")], description=f"{file.title or table}.")
+    return sdk.result_contract(
+        table, row, [not_blank("input"), is_share("score")], description=f"{file.title or table}."
+    )
 
 
 def _always(text: str) -> Baseline:
     return lambda _: text
 
 
-def _read_recorded(file: SuiteFile, line: Mapping[str, Any]) -> Recorded:
+def _read_recorded(file: SuiteFile, line: Mapping[str, Any]) -> sdk.Recorded:
     columns = line.get("columns")
     plain = {name: value for name, value in line.items() if name != "columns"}
     if isinstance(plain.get("input"), str):
@@ -152,7 +137,7 @@ class Talk:
         self.file = file
         self.prompter = Prompter(file)
 
-    def next_request(self, item: Item, answered: Sequence[Exchange], options: Options) -> Request | None:
+    def next_request(self, item: sdk.Item, answered: Sequence[sdk.Exchange], options: sdk.Options) -> Request | None:
         """Build the next request; None at the end."""
         columns = row_of(item.sample, self.file)
         if not answered:
@@ -165,26 +150,26 @@ class Talk:
         asked = self.prompter.asked(item.prompt_type, columns)
         return Request(item.judge, question(left[0], columns, asked, _text_of(answered[0])), {})
 
-    def shown(self, sample: Sample, prompt_type: str | None = None) -> str:
+    def shown(self, sample: sdk.Sample, prompt_type: str | None = None) -> str:
         """Write a sample for people: as a prompt asks about it, or its columns where that cannot be written."""
         try:
             return self.prompter.asked(prompt_type or next(iter(self.file.prompts)), row_of(sample, self.file))
         except SuiteError:
             return shown_input(sample)
 
-    def judging(self, columns: Mapping[str, Any], answered: Sequence[Exchange]) -> list[Scorer]:
+    def judging(self, columns: Mapping[str, Any], answered: Sequence[sdk.Exchange]) -> list[Scorer]:
         """List the scorers that ask a judge about this answer; an empty one is not judged."""
         if not _text_of(answered[0]).strip():
             return []
         return [each for each in self.file.judges_by_model if applies(each, columns)]
 
 
-def _text_of(exchange: Exchange) -> str:
+def _text_of(exchange: sdk.Exchange) -> str:
     return (exchange.outcome.text or "") if isinstance(exchange.outcome, Reply) else ""
 
 
 def _score(
-    talk: Talk, table: str, version: str, item: Item, answered: Sequence[Exchange], options: Options
+    talk: Talk, table: str, version: str, item: sdk.Item, answered: Sequence[sdk.Exchange], options: sdk.Options
 ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     """Make the row of a conversation; none where a call was given up on, so that a retry asks again."""
     replies = [each.outcome for each in answered if isinstance(each.outcome, Reply)]
@@ -196,7 +181,7 @@ def _score(
     scored = scores_of(talk.file, columns, replies)
     judged = any(each.why == UNREADABLE for each in scored.values())
     row = {
-        **identity_columns(item, answered, version),
+        **sdk.identity_columns(item, answered, version),
         "input": storable(talk.shown(sample, item.prompt_type)) or sample.sample_id,
         "target": as_text(target_of(sample)),
         **{name: getattr(sample, name) for name in ("label", "category", "severity", "difficulty")},
@@ -208,7 +193,7 @@ def _score(
         "reasons": _json({name: _said(each) for name, each in scored.items() if each.why or each.form}),
         "columns": _json(others),
         "finish_reason": replies[0].finish_reason,
-        **reply_columns(replies[0]),
+        **sdk.reply_columns(replies[0]),
     }
     return {table: [row]}
 
@@ -276,12 +261,12 @@ def _json(value: Any) -> str:
 # What is measured: right answers, scores, and chances over repeats, by any column of the dataset.
 
 
-def _metrics(file: SuiteFile) -> Metrics:
+def _metrics(file: SuiteFile) -> sdk.Metrics:
     slices = ("all", "dataset", *(("prompt_type",) if len(file.prompts) > 1 else ()), *file.slices)
     own = tuple(_metric(name, tuple(dict.fromkeys(slices))) for name in file.metrics)
     unmeasured = tuple(name for name in ("input", "answer", "reasons") if name not in file.slices)
     by_people = Correction(by_answers("right", pl.col("correct")))
-    return Metrics(
+    return sdk.Metrics(
         own=lambda _: own,
         headline=tuple(metric.name for metric in own),
         repeated=pl.col("correct"),
@@ -365,7 +350,7 @@ def _quantity(name: str) -> Quantity:
     return known.get(name) or Quantity(shown, name.replace("_", " "), Unit.SCORE if "score" in name else Unit.SHARE)
 
 
-def _presentation(file: SuiteFile, talk: Talk) -> Presentation:
+def _presentation(file: SuiteFile, talk: Talk) -> sdk.Presentation:
     first, *others = map(_quantity, file.metrics)
     figures: list[Figure] = [Ranking("Ranking", first, tuple(others))]
     scorers = [Quantity(f"accuracy_{each.called}", each.called) for each in file.scorers]
@@ -374,10 +359,10 @@ def _presentation(file: SuiteFile, talk: Talk) -> Presentation:
         figures.append(Bars("Right answers by scorer", shown))
     figures += [HeatMap(f"{first.label.capitalize()} by {name}", first, name, counted=True) for name in file.slices]
     told = (("input", "sample"), ("answer", "answer"), ("target", "expected"), ("reasons", "why"))
-    return Presentation(
+    return sdk.Presentation(
         figures=tuple(figures),
         answers=Answers(label=None, shown=told),
-        viewing=Viewing(
+        viewing=sdk.Viewing(
             verdict=pl.when(pl.col("answer").str.len_chars() <= LONGEST_VERDICT).then("answer"),
             correct=pl.col("correct"),
             score=pl.col("score"),
@@ -392,8 +377,8 @@ def _presentation(file: SuiteFile, talk: Talk) -> Presentation:
     )
 
 
-def _labelling(file: SuiteFile) -> Labelling:
+def _labelling(file: SuiteFile) -> sdk.Labelling:
     teller = "judge" if file.judges_by_model else "model"
-    asked = Question("right", "Is the answer right?", YES_NO, told={teller: yes_no(pl.col("correct"))})
+    asked = sdk.Question("right", "Is the answer right?", YES_NO, told={teller: yes_no(pl.col("correct"))})
     shown = {name: of_result(name) for name in ("input", "target", "answer")}
-    return Labelling(file.called, (Stage((asked,), shown),), unit=ANSWER)
+    return sdk.Labelling(file.called, (sdk.Stage((asked,), shown),), unit=ANSWER)

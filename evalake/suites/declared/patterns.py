@@ -1,12 +1,20 @@
-"""Regular expressions that a user writes, in Python's dialect: the `regex` library, unlike `re`, gives up in time."""
+"""What a user writes to be run, within bounds: regular expressions, JSON schemas and Jinja templates."""
 
+import json
 import re
 from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
 from typing import Any
 
 import regex
+from jinja2 import StrictUndefined, Template, TemplateError, UndefinedError
+from jinja2.meta import find_undeclared_variables
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from evalake.core.errors import SuiteError
+
+# Regular expressions in Python's dialect: the `regex` library, unlike `re`, gives up in time.
 
 SECONDS = 2.0
 """Of the processor, after which one search is given up."""
@@ -58,3 +66,95 @@ def last_match(pattern: str, text: str, *, ignore_case: bool = False, first: boo
 def matches(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
     """Tell whether a pattern is found in a text. Raises as `last_match`."""
     return last_match(pattern, text, ignore_case=ignore_case, first=True) is not None
+
+
+# JSON schemas that replies are held against: nothing is fetched, and their patterns are searched in time.
+
+
+def flaw_of(value: Any, schema: Mapping[str, Any]) -> str | None:
+    """Say why a value does not fit; None where it does.
+
+    Raises SuiteError where the schema is none, or one of its patterns takes too long.
+    """
+    from jsonschema.exceptions import SchemaError, best_match
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+
+    kind = _schema_validator()
+    try:
+        kind.check_schema(schema)
+    except SchemaError as error:
+        raise SuiteError(f"the expected value is no JSON schema: {error.message}") from error
+    if all(f'"{name}"' in json.dumps(schema, default=str) for name in ("unevaluatedProperties", "patternProperties")):
+        raise SuiteError("the expected JSON schema has unevaluatedProperties beside patternProperties: write neither")
+    try:
+        flaw = best_match(kind(schema, registry=Registry()).iter_errors(value))  # which fetches nothing
+    except (Unresolvable, RecursionError) as error:
+        raise SuiteError(f"the expected JSON schema refers to what is not in it: {error}") from error
+    except PatternError as error:
+        raise SuiteError(f"the expected JSON schema has a wrong pattern: {error}") from error
+    return None if flaw is None else str(flaw.message)
+
+
+@cache
+def _schema_validator() -> Any:
+    """Make a validator of draft 2020-12 whose keywords with patterns search them in time."""
+    from jsonschema import Draft202012Validator, ValidationError
+    from jsonschema.validators import extend
+
+    further = Draft202012Validator.VALIDATORS["additionalProperties"]
+
+    def pattern(validator: Any, given: str, value: Any, schema: Any) -> Iterator[Any]:
+        if validator.is_type(value, "string") and not matches(given, value):
+            yield ValidationError(f"{value!r} does not match {given!r}")
+
+    def of_patterns(validator: Any, given: Mapping[str, Any], value: Any, schema: Any) -> Iterator[Any]:
+        for each, wanted in given.items() if validator.is_type(value, "object") else ():
+            for name in [name for name in value if matches(each, name)]:
+                yield from validator.descend(value[name], wanted, path=name, schema_path=each)
+
+    def beyond(validator: Any, given: Any, value: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
+        patterns = schema.get("patternProperties", {})
+        if patterns and validator.is_type(value, "object"):
+            named = [name for name in value if any(matches(each, name) for each in patterns)]
+            known = schema.get("properties", {}) | dict.fromkeys(named, True)
+            schema = {**schema, "patternProperties": {}, "properties": known}
+        yield from further(validator, given, value, schema)
+
+    own = {"pattern": pattern, "patternProperties": of_patterns, "additionalProperties": beyond}
+    return extend(Draft202012Validator, own)
+
+
+# Jinja templates in a sandbox: nothing of Python is reached from them, and a missing column is an error.
+
+_ENVIRONMENT = ImmutableSandboxedEnvironment(
+    undefined=StrictUndefined, autoescape=False, finalize=lambda value: "" if value is None else value
+)
+
+
+@lru_cache(maxsize=256)
+def template(text: str) -> Template:
+    """Compile a template. Raises SuiteError where it is none, with its line."""
+    try:
+        return _ENVIRONMENT.from_string(text)
+    except (TemplateError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None)
+        raise SuiteError(f"the template is not valid Jinja{f' (its line {line})' if line else ''}: {error}") from error
+
+
+def variables(text: str) -> set[str]:
+    """Find the columns that a template names; none where it is no template."""
+    try:
+        return find_undeclared_variables(_ENVIRONMENT.parse(text)) - {"row"}
+    except TemplateError:
+        return set()
+
+
+def rendered(text: str, columns: Mapping[str, Any]) -> str:
+    """Render a template over the columns. Raises SuiteError where it names a column that the sample lacks."""
+    try:
+        return template(text).render({"row": columns, **columns})  # row["two words"] is any column
+    except UndefinedError as error:
+        raise SuiteError(f"the template cannot be filled: {error}") from error
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError, MemoryError) as error:
+        raise SuiteError(f"the template cannot be filled: {type(error).__name__}: {error}") from error

@@ -16,9 +16,8 @@ from evalake.sdk.sample import Record
 from evalake.sdk.sources import as_text, read_table
 from evalake.suites.declared.formats.values import as_list, as_mapping
 from evalake.suites.declared.lines import Lines, content, placed
-from evalake.suites.declared.patterns import PatternError
+from evalake.suites.declared.patterns import PatternError, rendered, variables
 from evalake.suites.declared.promptfoo_assertions import as_scorer, of_row
-from evalake.suites.declared.templates import rendered, variables
 
 _PROVIDERS: Mapping[str, str] = {  # how promptfoo and LiteLLM name them
     **{"google": "gemini", "vertex": "vertex_ai", "azureopenai": "azure", "togetherai": "together_ai", "litellm": ""},

@@ -8,6 +8,7 @@ from typing import Any
 
 from evalake.sdk.json_in_text import split_thinking
 from evalake.sdk.lenient_json import find_object
+from evalake.suites.declared.formats.values import at
 from evalake.suites.declared.parts import Kind, Reply
 from evalake.suites.declared.patterns import last_match
 
@@ -131,18 +132,6 @@ def any_json(said: str) -> Any:
         except (ValueError, RecursionError):
             continue
     return None
-
-
-def at(value: Any, path: str) -> Any:
-    """Look up a value by its path, whose parts are separated by dots; None where there is none."""
-    for part in path.split("."):
-        if isinstance(value, dict):
-            value = value.get(part)
-        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return None
-    return value
 
 
 _READ = {

@@ -21,12 +21,11 @@ from evalake.core.errors import SuiteError
 from evalake.core.hashing import content_hash
 from evalake.sdk.json_in_text import refuse_constant
 from evalake.suites.declared.file import SuiteFile
+from evalake.suites.declared.formats.values import at
 from evalake.suites.declared.parts import Scorer, tolerance_of
-from evalake.suites.declared.patterns import PatternError, matches
-from evalake.suites.declared.prompts import inside
-from evalake.suites.declared.replies import Answer, any_json, at, choice_of, number_of
-from evalake.suites.declared.schemas import flaw_of
-from evalake.suites.declared.templates import rendered
+from evalake.suites.declared.patterns import PatternError, flaw_of, matches, rendered
+from evalake.suites.declared.replies import Answer, any_json, choice_of, number_of
+from evalake.suites.declared.samples import inside
 
 VERSION = 1
 """Changes whenever a scorer or a reader of replies can give another value for the same reply."""

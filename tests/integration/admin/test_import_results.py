@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from evalake.admin.import_results import import_recorded, import_samples
 from evalake.contracts.tables import HUMAN_LABELS, METRIC_SNAPSHOTS, QUARANTINE, RUN_COVERAGE, RUNS, SAMPLES
 from evalake.core.errors import UsageError
-from evalake.labels.review import LONGEST_TITLE, ReviewSheet, title
+from evalake.labels.grading import LONGEST_TITLE, ReviewSheet, title
 from evalake.labels.sheets import import_labels, judges_and_people, label_sheet, suite_of
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import find_snapshot

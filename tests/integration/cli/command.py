@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 from evalake.cli import environment as process_environment
-from evalake.cli.main import app, main
+from evalake.cli.main import main
 from tests.environment import environment_kept
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -39,7 +39,6 @@ def evalake_here(*arguments: object, folder: Path, **environment: str) -> "subpr
         environment_kept({**WIDTH, **environment}),
         patch.object(sys, "argv", words),
         patch.object(process_environment, "prepare"),
-        patch.multiple(app, registered_commands=[], registered_groups=[]),
         warnings.catch_warnings(action="ignore"),
         redirect_stdout(out),
         redirect_stderr(err),

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import polars as pl
 import pytest
 
-from evalake.cli.watch import headline
+from evalake.cli.runs import headline
 from tests.integration.cli.command import evalake_here, recorded
 from tests.integration.cli.conftest import Imported
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import typer
 
-from evalake.cli.main import SECTIONS, app, register
-from evalake.cli.transcript import SHORT, transcript
+from evalake.cli.help import LONGEST
+from evalake.cli.main import COMMANDS, app
+from evalake.cli.show import SHORT, transcript
 from evalake.core.errors import UsageError
 from evalake.server.viewer.item import ItemDetail
 from tests.integration.cli.command import evalake_here
@@ -53,11 +54,10 @@ def test_every_line_has_room_and_a_long_example_goes_on_as_a_shell_takes_it(show
 def test_commands_are_listed_with_whole_sentences(shown: dict[str, str]) -> None:
     listed = shown[""].partition("\nEvery day:\n")[2]
     assert "..." not in listed
-    named = {name for names in SECTIONS.values() for name in names}
-    register()
+
     commands: Any = typer.main.get_command(app)
-    assert named == set(commands.commands)
-    assert set(shown) - {""} >= {name for name in named if name != OF_PREFECT}
+    assert {name: each.get_short_help_str(LONGEST) for name, each in commands.commands.items()} == COMMANDS
+    assert set(shown) - {""} >= {name for name in COMMANDS if name != OF_PREFECT}
     assert "the ledger answers known calls." in " ".join(listed.split())
 
 

@@ -14,8 +14,8 @@ from evalake.contracts.tables import RUNS
 from evalake.core.errors import UsageError
 from evalake.decisions.compare import compare_sides
 from evalake.decisions.gate import _warnings, hold_gate
-from evalake.decisions.power import UnknownVarianceError, plan
 from evalake.decisions.rules import Change, Level, Target, read_rule, require_known
+from evalake.decisions.sample_size import UnknownVarianceError, plan
 from evalake.decisions.sides import find_side
 from evalake.lake import open_lake
 from evalake.reports.report import Subject

@@ -11,7 +11,7 @@ import pytest
 from evalake.admin.import_results import import_recorded
 from evalake.contracts.tables import RUNS
 from evalake.core.errors import UsageError
-from evalake.decisions.settle import Ask, Round, require_settleable, settle, sizes
+from evalake.decisions.sample_size import Ask, Round, require_settleable, settle, sizes
 from evalake.reports.ranking import Verdict
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land

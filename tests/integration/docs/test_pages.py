@@ -13,7 +13,7 @@ import typer
 
 import evalake
 from evalake.cli.help import Command
-from evalake.cli.main import app, register
+from evalake.cli.main import app
 from evalake.storage.sql.catalogue import catalogue
 from evalake.suites.registry import all_contracts
 from tests.integration.cli.command import ROOT, WIDTH, evalake_here
@@ -44,7 +44,6 @@ def test_links_lead_to_files(page: Path) -> None:
 
 @pytest.fixture(scope="module")
 def commands() -> set[str]:
-    register()
     return set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 
 
@@ -85,7 +84,6 @@ def headings(page: Path) -> set[str]:
 
 
 def test_every_command_is_described(site: Path) -> None:
-    register()
     names: set[str] = set()
 
     def walk(command: object, name: str) -> None:

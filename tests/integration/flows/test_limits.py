@@ -9,7 +9,7 @@ from prefect.client.orchestration import get_client
 
 from evalake.contracts.tables import CALL_FAILURES, RUNS
 from evalake.core.errors import ConfigurationError, UsageError
-from evalake.decisions.settle import Round, settle
+from evalake.decisions.sample_size import Round, settle
 from evalake.reports.ranking import Verdict
 from evalake.request import RunRequest
 from evalake.run import carry_out

@@ -21,8 +21,7 @@ from prefect.context import FlowRunContext
 from prefect.exceptions import ParameterTypeError
 from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
 
-from evalake.admin.maintain import remove_expired
-from evalake.admin.missed import Missed
+from evalake.admin.maintain import Missed, remove_expired
 from evalake.contracts.tables import CALLS, RUNS
 from evalake.core.configuration import Retention, read_configuration
 from evalake.core.errors import ConfigurationError, UsageError

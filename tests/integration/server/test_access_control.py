@@ -21,7 +21,7 @@ from evalake.server.auth import LARGEST_BODY
 from evalake.server.pages import addresses
 from evalake.server.scoring.scorings import ScoringSettings
 from evalake.server.server import create_app
-from evalake.server.viewer.app import create_viewer
+from evalake.server.viewer.routes import create_viewer
 from evalake.storage.lake import Lake
 from tests.integration.server.conftest import TOKEN
 from tests.integration.server.services import Service

@@ -27,12 +27,11 @@ from evalake.core.configuration import VIEWER_URL, read_configuration
 from evalake.core.errors import LakeError, UsageError
 from evalake.reports.page import item_address
 from evalake.server.auth import add_error_answers
-from evalake.server.errors import NotFoundError
 from evalake.server.listening import require_reachable_by_whom
 from evalake.server.pages import addresses
 from evalake.server.scoring.scorings import ScoringSettings
 from evalake.server.server import create_app
-from evalake.server.settings import Settings
+from evalake.server.settings import NotFoundError, Settings
 from evalake.storage.lake import Lake
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.integration.server.services import Place, Service, start

@@ -11,8 +11,7 @@ from starlette.requests import HTTPConnection
 from evalake.core.configuration import Configuration
 from evalake.core.configuration import Service as Trust
 from evalake.server.auth import who
-from evalake.server.errors import NotAllowedError
-from evalake.server.settings import Settings
+from evalake.server.settings import NotAllowedError, Settings
 from evalake.storage.lake import Lake
 from tests.integration.server.services import Service
 

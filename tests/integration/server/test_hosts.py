@@ -6,7 +6,7 @@ import pytest
 from starlette.requests import HTTPConnection
 
 from evalake.server.auth import Hosts
-from evalake.server.errors import NotAllowedError, WrongHostError
+from evalake.server.settings import NotAllowedError, WrongHostError
 from tests.integration.server.conftest import TOKEN
 from tests.integration.server.services import Service
 

@@ -13,9 +13,8 @@ from evalake.contracts.tables import CALL_FAILURES
 from evalake.core.configuration import Service, read_configuration
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.flows.score_session import Scoring, pending, read_score
-from evalake.server.scoring.completions import Completions
 from evalake.server.scoring.queue import Queue
-from evalake.server.scoring.scorings import Scorings, ScoringSettings
+from evalake.server.scoring.scorings import Completions, Scorings, ScoringSettings
 from evalake.server.scoring.sessions import Sessions
 from evalake.storage.landing import land
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS

@@ -9,7 +9,7 @@ import pytest
 from statsmodels.stats.power import TTestPower
 
 from evalake.core.errors import MetricError
-from evalake.decisions.settle import sizes
+from evalake.decisions.sample_size import sizes
 from evalake.metrics.calibration import ece
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.estimator import Jackknife, Sums

@@ -51,7 +51,7 @@ def test_a_long_cell_that_is_stored_once_and_stands_in_every_row_takes_little_me
     table = pa.table({"command": once, "label": ["harmless"] * 256})
     pq.write_table(table, file, compression="zstd", store_schema=False)  # with it, Arrow keeps the cell once, too
     assert file.stat().st_size < 5000
-    monkeypatch.setattr("evalake.sdk.parquet.LARGEST_CHUNK", 32 * 2**20)  # so that little is enough to see it
+    monkeypatch.setattr("evalake.sdk.tabular.LARGEST_CHUNK", 32 * 2**20)  # so that little is enough to see it
     most = _most_memory_of_arrow(monkeypatch, lambda: sum(1 for _ in sources.read_table(file, ["command"])))
     assert most < 3 * 32 * 2**20
 

@@ -10,7 +10,7 @@ from evalake.core.files import read_file
 from evalake.sdk.remote import unpacked
 from evalake.sdk.sources import TABLE_SUFFIXES
 from evalake.sdk.tool_results import ToolResults
-from evalake.suites.declared.formats import every_eval_ever, inspect_log, lm_eval, openai_evals, promptfoo, records
+from evalake.suites.declared.formats import inspect_log, json_lines, promptfoo, records
 from evalake.suites.declared.formats.values import read_json
 
 KNOWN = (
@@ -66,16 +66,16 @@ def _read(file: Path, content: bytes) -> list[ToolResults] | None:
         return None
     first = content.partition(b"\n")[0]
     line = _decoded(first)
-    if lm_eval.is_sample(line):
+    if json_lines.is_sample(line):
         return [_read_samples(file, content)]
-    if openai_evals.is_spec(line):
-        return [openai_evals.read(_lines_of(file, content), file.name)]
-    if every_eval_ever.is_instance(line):
-        return every_eval_ever.read(_lines_of(file, content), _aggregate_of(file), file.name)
+    if records.is_spec(line):
+        return [records.read_log(_lines_of(file, content), file.name)]
+    if json_lines.is_instance(line):
+        return json_lines.read_instances(_lines_of(file, content), _aggregate_of(file), file.name)
     if line is not None and content.strip() != first.strip():
         return None  # JSON Lines
     document = _decoded(content)
-    if isinstance(document, list) and document and lm_eval.is_sample(document[0]):
+    if isinstance(document, list) and document and json_lines.is_sample(document[0]):
         return [_read_samples(file, content)]
     if inspect_log.is_document(document):
         return [inspect_log.read_document(document, file.name)]
@@ -85,7 +85,7 @@ def _read(file: Path, content: bytes) -> list[ToolResults] | None:
         return records.read_langfuse(document, file.name)
     if promptfoo.is_document(document):
         return [promptfoo.read_document(document, file.name)]
-    return [] if lm_eval.is_results(document) or every_eval_ever.is_aggregate(document) else None
+    return [] if json_lines.is_results(document) or json_lines.is_aggregate(document) else None
 
 
 def _beside(file: Path) -> Iterator[tuple[Path, Any]]:
@@ -125,13 +125,13 @@ def _lines_of(file: Path, content: bytes) -> list[str]:
 
 def _read_samples(file: Path, content: bytes) -> ToolResults:
     results, task = _results_of(file)
-    return lm_eval.read(_lines_of(file, content), results, task, file.name)
+    return json_lines.read_samples(_lines_of(file, content), results, task, file.name)
 
 
 def _aggregate_of(file: Path) -> Mapping[str, Any] | None:
     """Find the aggregate that names a file of instances, beside it."""
     for _, document in _beside(file):
-        if every_eval_ever.is_aggregate(document):
+        if json_lines.is_aggregate(document):
             named = (document.get("detailed_evaluation_results") or {}).get("file_path", "")
             if str(named).rpartition("/")[2] == file.name:
                 return document  # type: ignore[no-any-return]
@@ -142,7 +142,7 @@ def _results_of(file: Path) -> tuple[Mapping[str, Any], str]:
     """Find the results file of a samples file: of those beside it the one that shares most of its name's ending."""
     found = []
     for other, document in _beside(file):
-        if lm_eval.is_results(document) and (task := lm_eval.task_of(file.stem, document)):
+        if json_lines.is_results(document) and (task := json_lines.task_of(file.stem, document)):
             found.append((_common_ending(file.stem, other.stem), len(task), document, task))
     if not found:
         raise SourceError(f"{file} has no results file of its task beside it: lm-eval writes results_*.json; keep both")

@@ -5,7 +5,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import comb
 from statistics import fmean, median, mode
@@ -22,6 +22,7 @@ from evalake.sdk.tool_results import (
     ToolSample,
     WholeCall,
     as_score,
+    by_sample,
     decide,
     mean,
     standard_error,
@@ -31,10 +32,13 @@ from evalake.suites.declared.formats.values import (
     as_count,
     as_list,
     as_mapping,
+    as_reply,
     as_text,
+    at,
     chat_message,
     content_text,
     count_further,
+    objects,
     read_json,
 )
 
@@ -69,6 +73,13 @@ _FIELDS = frozenset({
 # Events that hold nothing but what samples and their messages hold, or say where others begin and end
 _KEPT = frozenset({"model", "tool", "score", "sample_init", "state", "span_begin", "span_end", "step"})
 _FINISHES: Mapping[str | None, str] = {"max_tokens": "length", "model_length": "length"}  # as providers say it
+_NUMBERS = {  # of a reply, in the usage of tokens
+    "input_tokens": "input_tokens",
+    "cached_input_tokens": "input_tokens_cache_read",
+    "output_tokens": "output_tokens",
+    "reasoning_tokens": "reasoning_tokens",
+    "cost_usd": "total_cost",
+}
 # Parameters of Inspect's requests that are part of nothing that is asked
 _TRANSPORT = frozenset({"messages", "model", "extra_headers", "stream", "timeout", "extra_body"})
 
@@ -98,8 +109,7 @@ def is_archive(content: bytes) -> bool:
 
 def read_document(document: Mapping[str, Any], name: str) -> ToolResults:
     """Read a decoded `.json` log."""
-    samples = as_list(document.get("samples"))
-    return _read_log(document, (as_mapping(each) for each in samples), name)
+    return _read_log(document, objects(document, "samples"), name)
 
 
 def is_document(document: Any) -> bool:
@@ -140,32 +150,32 @@ class _Members:
         return decoded
 
 
-def _read_log(header: Mapping[str, Any], logged: Iterator[Mapping[str, Any]], name: str) -> ToolResults:
-    evaluation, results = as_mapping(header.get("eval")), as_mapping(header.get("results"))
-    if only := as_text(as_mapping(results.get("scorer")).get("name")):  # version 1 has one scorer
+def _read_log(header: Mapping[str, Any], logged: Iterable[Mapping[str, Any]], name: str) -> ToolResults:
+    evaluation, results = as_mapping(header, "eval"), as_mapping(header, "results")
+    if only := as_text(results, "scorer.name"):  # version 1 has one scorer
         results = {"scores": [{"name": only, "scorer": only, "metrics": results.get("metrics")}]}
-    task, model = as_text(evaluation.get("task")), as_text(evaluation.get("model"))
+    task, model = as_text(evaluation, "task"), as_text(evaluation, "model")
     if not task or not model:
         raise SourceError(f"{name} is no log of Inspect: it names no task or no model")
     left_over: Counter[str] = Counter()
-    address = as_text(evaluation.get("model_base_url"))
-    expected = [only, *(as_text(as_mapping(each).get("name")) for each in as_list(evaluation.get("scorers")))]
-    read = (_sample(each, model, address, [e for e in expected if e], left_over, name) for each in logged)
+    address = as_text(evaluation, "model_base_url")
+    expected = [
+        scorer for scorer in (only, *(as_text(each, "name") for each in objects(evaluation, "scorers"))) if scorer
+    ]
+    read = (_sample(each, model, address, expected, left_over, name) for each in logged)
     variant = _variant(evaluation) or "direct"
     samples = decide([replace(each, prompt_variant=variant) for each in read])
-    if status := as_text(header.get("status")):
-        left_over.update({f"status {status} of the log": 1} if status != "success" else {})
-    dataset = as_mapping(evaluation.get("dataset"))
-    reducers = as_list(as_mapping(evaluation.get("config")).get("epochs_reducer"))
+    if (status := as_text(header, "status")) not in (None, "", "success"):
+        left_over[f"status {status} of the log"] = 1
     return ToolResults(
-        tool=f"Inspect {as_mapping(evaluation.get('packages')).get('inspect_ai', '')}".strip(),
+        tool=f"Inspect {as_mapping(evaluation, 'packages').get('inspect_ai', '')}".strip(),
         task=task.rpartition("/")[2],
-        evaluation=as_text(evaluation.get("eval_id")) or as_text(evaluation.get("run_id")) or "",
-        began=as_text(evaluation.get("created")) or "",
-        task_id=as_text(evaluation.get("task_id")) or "",
-        dataset=as_text(dataset.get("name")) or task.rpartition("/")[2],
+        evaluation=as_text(evaluation, "eval_id") or as_text(evaluation, "run_id") or "",
+        began=as_text(evaluation, "created") or "",
+        task_id=as_text(evaluation, "task_id") or "",
+        dataset=as_text(evaluation, "dataset.name") or task.rpartition("/")[2],
         samples=samples,
-        headlines=_headlines(results, samples, model, reducers),
+        headlines=_headlines(results, samples, model, as_list(evaluation, "config.epochs_reducer")),
         left_over=left_over,
     )
 
@@ -178,17 +188,16 @@ def _sample(
     left_over: Counter[str],
     name: str,
 ) -> ToolSample:
-    attached = as_mapping(logged.get("attachments"))
+    attached = as_mapping(logged, "attachments")
     logged = cast(Mapping[str, Any], _attached({k: v for k, v in logged.items() if k != "attachments"}, attached))
     if logged.get("id") is None:
         raise SourceError(f"{name} has a sample without an id")
-    events = [as_mapping(each) for each in as_list(logged.get("events"))]
+    events = objects(logged, "events")
     turns = [each for each in events if each.get("event") == "model" and each.get("model") == model]
-    output = as_mapping(logged.get("output"))
-    messages = [chat_message(as_mapping(each)) for each in as_list(logged.get("messages"))]
+    messages = [chat_message(each) for each in objects(logged, "messages")]
     asked = messages[:-1] if messages and messages[-1]["role"] == "assistant" else messages
-    error = as_text(as_mapping(logged.get("error")).get("message")) or _limit(logged)
-    answer = _reply(output, logged, turns, model)
+    error = as_text(logged, "error.message") or _limit(logged)
+    answer = _reply(as_mapping(logged, "output"), as_mapping(as_mapping(logged, "model_usage").get(model)), turns)
     scored = logged.get("scores", {(*scorers, "score")[0]: one} if (one := logged.get("score")) else None)
     scores = [each for named in as_mapping(scored).items() for each in _scores(*named)]
     if not scores and answer.text is not None and error is None:
@@ -206,7 +215,7 @@ def _sample(
         reply=answer,
         scores=scores,
         repeat=max(0, (as_count(logged.get("epoch")) or 1) - 1),
-        metadata=as_mapping(logged.get("metadata")),
+        metadata=as_mapping(logged, "metadata"),
         error=error,
         calls=[call for turn in turns if (call := _whole_call(turn, logged, address)) is not None],
     )
@@ -229,7 +238,7 @@ def _attached(value: Any, attached: Mapping[str, Any]) -> Any:
 
 
 def _limit(logged: Mapping[str, Any]) -> str | None:
-    limit = as_mapping(logged.get("limit"))
+    limit = as_mapping(logged, "limit")
     reached = limit and not logged.get("scores", logged.get("score"))
     return f"the {limit.get('type')} limit of {limit.get('limit')} was reached" if reached else None
 
@@ -238,35 +247,27 @@ def _input(given: Any) -> str:
     """Write a sample's input as text: as it is, or the last message of a conversation with those before it."""
     if isinstance(given, str):
         return given
-    messages = [chat_message(as_mapping(each)) for each in as_list(given)]
+    messages = [chat_message(each) for each in objects(given)]
     if len(messages) == 1:
         return str(messages[0]["content"])
     return "\n\n".join(f"{each['role']}: {each['content']}" for each in messages)
 
 
-def _reply(
-    output: Mapping[str, Any], logged: Mapping[str, Any], turns: Sequence[Mapping[str, Any]], model: str
-) -> Reply:
-    choice = as_mapping(next(iter(as_list(output.get("choices"))), None))
-    message = as_mapping(choice.get("message"))
+def _reply(output: Mapping[str, Any], usage: Mapping[str, Any], turns: Sequence[Mapping[str, Any]]) -> Reply:
+    choice, message = as_mapping(output, "choices.0"), as_mapping(output, "choices.0.message")
     text, reasoning = content_text(message.get("content")) if message else (None, None)
-    usage = as_mapping(as_mapping(logged.get("model_usage")).get(model)) or as_mapping(output.get("usage"))
-    times = [as_score(as_mapping(turn.get("output")).get("time")) for turn in turns or [{"output": output}]]
-    tokens = [as_count(usage.get(n)) for n in ("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write")]
-    sent, cached, written = tokens
-    answered, total = as_count(usage.get("output_tokens")), as_count(usage.get("total_tokens"))
-    whole = (sent or 0) + (cached or 0) + (written or 0)
-    if sent is not None and total == whole + (answered or 0):  # the cached ones are counted apart
-        sent = whole
-    return Reply(
-        text=text,
-        finish_reason=_FINISHES.get(stop := as_text(choice.get("stop_reason")), stop),
-        model_reported=as_text(output.get("model")),
-        input_tokens=sent,
-        cached_input_tokens=cached if cached is None or sent is None else min(cached, sent),
-        output_tokens=answered,
-        reasoning_tokens=as_count(usage.get("reasoning_tokens")),
-        cost_usd=as_score(usage.get("total_cost")),
+    usage = usage or as_mapping(output, "usage")
+    sent, *others = (as_count(usage.get(f"input_tokens{end}")) for end in ("", "_cache_read", "_cache_write"))
+    whole = (sent or 0) + sum(each or 0 for each in others)
+    if sent is not None and usage.get("total_tokens") == whole + (as_count(usage.get("output_tokens")) or 0):
+        usage = {**usage, "input_tokens": whole}  # the cached ones are counted apart
+    times = [as_score(at(turn, "output.time")) for turn in turns or [{"output": output}]]
+    return as_reply(
+        text,
+        usage,
+        _NUMBERS,
+        finish_reason=_FINISHES.get(stop := as_text(choice, "stop_reason"), stop),
+        model_reported=as_text(output, "model"),
         latency_ms=sum(t for t in times if t is not None) * 1000 if times and None not in times else None,
         reasoning=reasoning,
         tool_calls=json.dumps(chat_message(message)["tool_calls"]) if message.get("tool_calls") else None,
@@ -277,55 +278,46 @@ def _scores(scorer: str, given: Any) -> Iterator[Scored]:
     """Yield the values of one scorer: several where its value has parts."""
     score = as_mapping(given)
     value = score.get("value")
-    parts = [(scorer, value)]
-    if isinstance(value, dict):
-        parts = [(f"{scorer}.{part}", each) for part, each in value.items()]
-    elif isinstance(value, list):
-        parts = [(f"{scorer}.{part}", each) for part, each in enumerate(value)]
-    for named, each in parts:
+    several = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    for named, each in [(scorer, value)] if several is None else [(f"{scorer}.{part}", of) for part, of in several]:
         letter = _LETTERS.get(each) if isinstance(each, str) else None
         number = as_score(each) if letter is None else letter
         correct = number == 1.0 if letter is not None or isinstance(each, bool) else None
-        answer, explanation = as_text(score.get("answer")), as_text(score.get("explanation"))
-        yield Scored(named, each, number, correct, answer, explanation)
+        yield Scored(named, each, number, correct, as_text(score, "answer"), as_text(score, "explanation"))
 
 
 def _whole_call(turn: Mapping[str, Any], logged: Mapping[str, Any], address: str | None) -> WholeCall | None:
     """Build the call of a turn; None where its request is not whole, or has tools, which no request here has."""
-    call, output = as_mapping(turn.get("call")), as_mapping(turn.get("output"))
-    asked = as_mapping(call.get("request"))
-    key = as_text(call.get("call_key")) or "messages"
-    messages = as_list(asked.get(key)) or _referred(call.get("call_refs"), logged, "calls")
+    call, output = as_mapping(turn, "call"), as_mapping(turn, "output")
+    asked, key = as_mapping(call, "request"), as_text(call, "call_key") or "messages"
+    messages = as_list(asked.get(key)) or _referred(as_list(call, "call_refs"), as_list(logged, "events_data.calls"))
     parameters = {n: v for n, v in asked.items() if n not in (*_TRANSPORT, key) and v is not None}
     plain = [
         {"role": each["role"], "content": each["content"]}
         for each in map(as_mapping, messages)
         if each.keys() == {"role", "content"} and isinstance(each["content"], str) and isinstance(each["role"], str)
     ]
-    choices = as_list(output.get("choices"))
+    choices = as_list(output, "choices")
     if not plain or len(plain) < len(messages) or "tools" in parameters or asked.get("extra_body") or len(choices) != 1:
         return None
-    if turn.get("error") or as_mapping(call).get("error"):
+    if turn.get("error") or call.get("error"):
         return None
-    reply = _reply(output, {}, [turn], "")
+    reply = _reply(output, {}, [turn])
     if reply.text is None or reply.tool_calls is not None:
         return None
     return WholeCall(Request(str(turn["model"]), tuple(plain), parameters), address_of(address), reply)
 
 
-def _referred(references: Any, logged: Mapping[str, Any], kind: str) -> list[Any]:
+def _referred(references: Sequence[Any], shared: Sequence[Any]) -> list[Any]:
     """List the parts of a sample's shared data that ranges refer to."""
-    shared = as_list(as_mapping(logged.get("events_data")).get(kind))
-    ranges = [each for each in as_list(references) if isinstance(each, list) and len(each) == 2]
+    ranges = [each for each in references if isinstance(each, list) and len(each) == 2]
     return [part for start, end in ranges for part in shared[start:end]]
 
 
 def _count_left_over(logged: Mapping[str, Any], events: Sequence[Mapping[str, Any]], left_over: Counter[str]) -> None:
     left_over.update(f"{each.get('event')} events" for each in events if each.get("event") not in _KEPT)
-    left_over.update({"attempts before a retry": len(as_list(logged.get("error_retries")))})
-    left_over.update({"stores": 1} if logged.get("store") else {})
-    for count in [kind for kind, number in left_over.items() if not number]:
-        del left_over[count]
+    left_over.update(["stores"] if logged.get("store") else [])
+    left_over.update(["attempts before a retry"] * len(as_list(logged, "error_retries")))
 
 
 def _headlines(
@@ -333,11 +325,13 @@ def _headlines(
 ) -> list[Headline]:
     """Recompute the mean and its standard error by scorer, over samples whose epochs are averaged."""
     headlines = []
-    for entry in map(as_mapping, as_list(results.get("scores"))):
+    for entry in objects(results, "scores"):
         scorer, name = str(entry.get("scorer")), str(entry.get("name"))
         reducer = str(entry.get("reducer") or next(iter(reducers), "mean"))
-        values = _by_sample(samples, scorer if name == scorer else f"{scorer}.{name}", reducer)
-        for metric in map(as_mapping, as_mapping(entry.get("metrics")).values()):
+        known = by_sample(samples, scorer if name == scorer else f"{scorer}.{name}").values()
+        reduced = [_reduced(each, reducer) for each in known]
+        values = [each for each in reduced if each is not None] if None not in reduced else []
+        for metric in map(as_mapping, as_mapping(entry, "metrics").values()):
             said, what = as_score(metric.get("value")), str(metric.get("name")).rpartition("/")[2]
             ours = mean(values) if what in _MEANS else None
             if what in ("stderr", "std") and values:  # 0 of one sample, as Inspect has it
@@ -349,18 +343,8 @@ def _headlines(
     return headlines
 
 
-def _by_sample(samples: Sequence[ToolSample], scorer: str, reducer: str) -> list[float]:
-    """List each sample's value over its epochs; nothing where the reducer is not known here."""
-    values: dict[str, list[float]] = {}
-    for sample in samples:
-        for each in sample.scores:
-            if each.scorer == scorer and each.score is not None:
-                values.setdefault(sample.sample_id, []).append(each.score)
-    reduced = [_reduced(each, reducer) for each in values.values()]
-    return [each for each in reduced if each is not None] if None not in reduced else []
-
-
 def _reduced(values: Sequence[float], reducer: str) -> float | None:
+    """Reduce a sample's values over its epochs to one; None where the reducer is not known here."""
     if reducer in _REDUCERS:
         return float(_REDUCERS[reducer](values))
     if found := re.fullmatch(r"(at_least|pass_at)_(\d{1,4})", reducer):

@@ -7,9 +7,19 @@ from typing import Any
 
 from evalake.core.errors import SourceError
 from evalake.core.hashing import content_hash
-from evalake.models.request import Reply
 from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, as_score
-from evalake.suites.declared.formats.values import as_count, as_list, as_mapping, as_text, conversation, count_further
+from evalake.suites.declared.formats.values import (
+    as_count,
+    as_list,
+    as_mapping,
+    as_reply,
+    as_text,
+    at,
+    conversation,
+    count_further,
+    numbered,
+    objects,
+)
 
 OVERALL = "promptfoo"
 """The scorer that stands for promptfoo's own verdict over all assertions of a test."""
@@ -22,42 +32,43 @@ _FIELDS = frozenset({
     "testIdx", "tokenUsage", "vars",
 })
 # fmt: on
+_NUMBERS = {
+    "input_tokens": "response.tokenUsage.prompt",
+    "output_tokens": "response.tokenUsage.completion",
+    "reasoning_tokens": "response.tokenUsage.completionDetails.reasoning",
+    "latency_ms": "latencyMs",
+}
 _LONGEST_NAME = 40  # characters of a prompt's label that names a variant
 
 
 def is_document(document: Any) -> bool:
     """Tell whether a decoded JSON document is results of promptfoo."""
-    inner = as_mapping(as_mapping(document).get("results"))
+    inner = as_mapping(document, "results")
     return isinstance(inner.get("results"), list) and "stats" in inner
 
 
 def read_document(document: Mapping[str, Any], name: str) -> ToolResults:
     """Read a decoded results file. Raises SourceError where it holds no result."""
-    inner, config = as_mapping(document.get("results")), as_mapping(document.get("config"))
-    rows = [each for each in as_list(inner["results"]) if isinstance(each, dict)]
+    inner = as_mapping(document, "results")
+    rows = [each for each in as_list(inner, "results") if isinstance(each, dict)]
     if not rows:
         raise SourceError(f"{name} holds no result")
-    variants = _variants(rows)
-    left_over = Counter({"results that are no object": len(as_list(inner["results"])) - len(rows)})
-    names = _test_names(rows)
-    seen: Counter[Any] = Counter()
+    left_over = Counter({"results that are no object": len(as_list(inner, "results")) - len(rows)})
+    names, variants = _test_names(rows), _variants(rows)
+    seen: Counter[tuple[str, str, str]] = Counter()
     samples = []
-    for row in sorted(
-        rows, key=lambda each: (as_count(each.get("testIdx")) or 0, as_count(each.get("promptIdx")) or 0)
-    ):
+    for row in sorted(rows, key=lambda each: (_number(each, "testIdx"), _number(each, "promptIdx"))):
         count_further(row, _FIELDS, left_over)
-        sample_id, variant, model = names[_test(row)], variants[_prompt(row)], _model(row)
-        repeat = seen[sample_id, variant, model]
-        seen[sample_id, variant, model] += 1
-        samples.append(_sample(row, sample_id, variant, model, repeat, left_over))
-    task = as_text(config.get("description")) or name.partition(".")[0]
-    about = as_mapping(document.get("metadata"))
-    evaluation = as_text(document.get("evalId")) or content_hash([task, inner.get("timestamp")])
+        whose = names[_test(row)], variants[_prompt(row)], _model(row)
+        samples.append(_sample(row, whose, seen[whose], left_over))
+        seen[whose] += 1
+    task = as_text(document, "config.description") or name.partition(".")[0]
+    evaluation = as_text(document, "evalId") or content_hash([task, inner.get("timestamp")])
     return ToolResults(
-        tool=f"promptfoo {about.get('promptfooVersion', '')}".strip(),
+        tool=f"promptfoo {as_mapping(document, 'metadata').get('promptfooVersion', '')}".strip(),
         task=task,
         evaluation=evaluation,
-        began=as_text(about.get("evaluationCreatedAt")) or as_text(inner.get("timestamp")) or "",
+        began=as_text(document, "metadata.evaluationCreatedAt") or as_text(inner, "timestamp") or "",
         task_id=evaluation,
         dataset=task,
         samples=samples,
@@ -66,21 +77,23 @@ def read_document(document: Mapping[str, Any], name: str) -> ToolResults:
     )
 
 
+def _number(row: Mapping[str, Any], name: str) -> int:
+    return as_count(row.get(name)) or 0
+
+
 def _model(row: Mapping[str, Any]) -> str:
-    provider = row.get("provider")
-    if isinstance(provider, str):
+    if isinstance(provider := row.get("provider"), str):
         return provider
-    return as_text(as_mapping(provider).get("label")) or as_text(as_mapping(provider).get("id")) or "unnamed provider"
+    return as_text(provider, "label") or as_text(provider, "id") or "unnamed provider"
 
 
 def _prompt(row: Mapping[str, Any]) -> str:
-    prompt = as_mapping(row.get("prompt"))
-    return as_text(prompt.get("label")) or as_text(row.get("promptId")) or as_text(prompt.get("raw")) or ""
+    return as_text(row, "prompt.label") or as_text(row, "promptId") or as_text(row, "prompt.raw") or ""
 
 
 def _variants(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Name the prompt variants: by a short label of the user's, else by number."""
-    prompts = dict.fromkeys(_prompt(row) for row in sorted(rows, key=lambda r: as_count(r.get("promptIdx")) or 0))
+    prompts = dict.fromkeys(_prompt(row) for row in sorted(rows, key=lambda each: _number(each, "promptIdx")))
     if len(prompts) == 1:
         return dict.fromkeys(prompts, "direct")
     return {
@@ -91,55 +104,47 @@ def _variants(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 def _test(row: Mapping[str, Any]) -> str:
     """Identify a test by what it gives and expects: repeats of one test are equal in both."""
-    test = as_mapping(row.get("testCase"))
-    return content_hash([row.get("vars"), test.get("assert"), test.get("description")])
+    return content_hash([row.get("vars"), at(row, "testCase.assert"), at(row, "testCase.description")])
 
 
 def _test_names(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     names: dict[str, str] = {}
-    for row in sorted(rows, key=lambda each: as_count(each.get("testIdx")) or 0):
-        names.setdefault(_test(row), f"test_{(as_count(row.get('testIdx')) or 0) + 1}")
+    for row in sorted(rows, key=lambda each: _number(each, "testIdx")):
+        names.setdefault(_test(row), f"test_{_number(row, 'testIdx') + 1}")
     return names
 
 
-def _sample(
-    row: Mapping[str, Any], sample_id: str, variant: str, model: str, repeat: int, left_over: Counter[str]
-) -> ToolSample:
-    test, response = as_mapping(row.get("testCase")), as_mapping(row.get("response"))
-    given = {name: value for name, value in as_mapping(row.get("vars")).items() if name != "sessionId"}
-    failed = row.get("failureReason") == _ERROR
-    error = as_text(response.get("error")) or (as_text(row.get("error")) if failed else None)
-    usage = as_mapping(response.get("tokenUsage"))
-    reply = Reply(
-        text=None if response.get("output") is None else as_text(response["output"]),
-        finish_reason=as_text(response.get("finishReason")),
-        input_tokens=as_count(usage.get("prompt")),
-        output_tokens=as_count(usage.get("completion")),
-        reasoning_tokens=as_count(as_mapping(usage.get("completionDetails")).get("reasoning")),
-        cost_usd=as_score(row.get("cost")) or None,  # 0 stands for a price that it does not know
-        latency_ms=as_score(row.get("latencyMs")),
+def _sample(row: Mapping[str, Any], whose: tuple[str, str, str], repeat: int, left_over: Counter[str]) -> ToolSample:
+    given = {name: value for name, value in as_mapping(row, "vars").items() if name != "sessionId"}
+    failed, graded, raw = (
+        row.get("failureReason") == _ERROR,
+        as_mapping(row, "gradingResult"),
+        as_text(row, "prompt.raw"),
     )
-    graded = as_mapping(row.get("gradingResult"))
-    overall = Scored(
-        OVERALL,
-        None if failed else row.get("score"),
-        None if failed else as_score(row.get("score")),
-        None if failed else row.get("success") is True,
-        explanation=as_text(graded.get("reason")),
-    )
+    why, score = as_text(graded, "reason"), row.get("score")
+    scores = [Scored(OVERALL, None, None, None, explanation=why)]
+    if not failed:
+        overall = Scored(OVERALL, score, as_score(score), row.get("success") is True, explanation=why)
+        scores = [overall, *_assertions(graded, as_mapping(row, "namedScores"), left_over)]
     only = next(iter(given.values())) if len(given) == 1 else None
     return ToolSample(
-        sample_id=sample_id,
+        sample_id=whose[0],
         input=only if isinstance(only, str) else json.dumps(given, ensure_ascii=False, sort_keys=True),
-        target={"assert": as_list(test.get("assert")), "description": test.get("description")},
-        model=model,
-        messages=[] if (raw := as_text(as_mapping(row.get("prompt")).get("raw"))) is None else conversation(raw),
-        reply=reply,
-        scores=[overall, *([] if failed else _assertions(graded, as_mapping(row.get("namedScores")), left_over))],
+        target={"assert": as_list(row, "testCase.assert"), "description": at(row, "testCase.description")},
+        model=whose[2],
+        messages=[] if raw is None else conversation(raw),
+        reply=as_reply(
+            as_text(row, "response.output"),
+            row,
+            _NUMBERS,
+            finish_reason=as_text(row, "response.finishReason"),
+            cost_usd=as_score(row.get("cost")) or None,  # 0 stands for a price that it does not know
+        ),
+        scores=scores,
         repeat=repeat,
-        prompt_variant=variant,
-        metadata={**as_mapping(test.get("metadata")), **given},
-        error=error,
+        prompt_variant=whose[1],
+        metadata={**as_mapping(row, "testCase.metadata"), **given},
+        error=as_text(row, "response.error") or (as_text(row, "error") if failed else None),
     )
 
 
@@ -148,35 +153,31 @@ def _assertions(
 ) -> Iterator[Scored]:
     """Yield what each assertion said, named by its metric or its type; a second one of a name is numbered."""
     names: Counter[str] = Counter()
-    for part in map(as_mapping, as_list(graded.get("componentResults"))):
-        assertion = as_mapping(part.get("assertion"))
-        name = as_text(assertion.get("metric")) or as_text(assertion.get("type"))
+    for part in objects(graded, "componentResults"):
+        name, score = as_text(part, "assertion.metric") or as_text(part, "assertion.type"), part.get("score")
         if name is None:
             left_over["results of assertion sets"] += 1
             continue
-        names[name] += 1
-        numbered = name if names[name] == 1 else f"{name}_{names[name]}"
-        numbered = f"{numbered}_assertion" if numbered == OVERALL else numbered
-        score, reason = part.get("score"), as_text(part.get("reason"))
-        yield Scored(numbered, score, as_score(score), part.get("pass") is True, explanation=reason)
+        scorer = numbered(name, names)
+        scorer = f"{scorer}_assertion" if scorer == OVERALL else scorer
+        yield Scored(scorer, score, as_score(score), part.get("pass") is True, explanation=as_text(part, "reason"))
     left_over.update({"named scores": len(named_scores.keys() - names.keys())} if named_scores.keys() - names else {})
 
 
 def _headlines(inner: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Iterator[Headline]:
     """Recount what passed, in all, and by provider and prompt with the sum of scores."""
-    stats = as_mapping(inner.get("stats"))
     passed = sum(row.get("success") is True for row in rows)
     errors = sum(row.get("failureReason") == _ERROR for row in rows)
     counted = {"successes": passed, "failures": len(rows) - passed - errors, "errors": errors}
     for name, ours in counted.items():
-        if (said := as_score(stats.get(name))) is not None:
+        if (said := as_score(at(inner, f"stats.{name}"))) is not None:
             yield Headline(f"{name} of {len(rows)}", said, float(ours))
-    for number, prompt in enumerate(map(as_mapping, as_list(inner.get("prompts")))):
-        metrics, of_prompt = as_mapping(prompt.get("metrics")), [r for r in rows if r.get("promptIdx") == number]
+    for number, prompt in enumerate(objects(inner, "prompts")):
+        of_prompt = [row for row in rows if row.get("promptIdx") == number]
         sums = {
             "testPassCount": float(sum(row.get("success") is True for row in of_prompt)),
             "score": sum(as_score(row.get("score")) or 0.0 for row in of_prompt),
         }
         for name, total in sums.items():
-            if (said := as_score(metrics.get(name))) is not None:
+            if (said := as_score(at(prompt, f"metrics.{name}"))) is not None:
                 yield Headline(f"{name} of {prompt.get('provider')}, prompt {number + 1}", said, total)

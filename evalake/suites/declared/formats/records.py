@@ -1,17 +1,25 @@
-"""Results whose records are answers: a table with columns named by a mapping, MLflow's table, Langfuse's traces."""
+"""Results whose records are answers: tables with columns named by a mapping, MLflow, Langfuse, OpenAI's evals."""
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from evalake.core.errors import SourceError
 from evalake.core.hashing import content_hash
-from evalake.models.request import Reply
 from evalake.sdk.sample import Record
 from evalake.sdk.sources import find_table, read_mapping, read_table
-from evalake.sdk.tool_results import Scored, ToolResults, ToolSample, as_score, decide
-from evalake.suites.declared.formats.values import as_count, as_list, as_mapping, as_text
+from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, as_score, decide, mean
+from evalake.suites.declared.formats.values import (
+    as_list,
+    as_mapping,
+    as_reply,
+    as_text,
+    chat_message,
+    decoded_lines,
+    numbered,
+    objects,
+)
 
 FIELDS = (
     *("sample_id", "input", "target", "model", "reply", "score", "correct", "scorer", "answer", "explanation"),
@@ -19,8 +27,10 @@ FIELDS = (
 )
 """What a column of a table of results can hold."""
 
-_OF_MLFLOW = ("/score", "/justification")
-_UNNAMED = "unnamed model"
+Row = Mapping[str, Any]
+"""What one scorer said of one answer: FIELDS, and `metadata` and `messages` of the sample."""
+
+_NUMBERS = {name: name for name in ("input_tokens", "output_tokens", "cost_usd", "latency_ms")}
 
 
 def is_table(source: str) -> bool:
@@ -40,118 +50,105 @@ def read_rows(source: str) -> ToolResults:
     path, mapping = find_table(source)
     columns = read_mapping(mapping, FIELDS)
     left_over: Counter[str] = Counter()
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for record in read_table(path, columns.needed(("input", "reply"))):
-        if not isinstance(record, Record):
+        if isinstance(record, Record):
+            own = {field: columns.field(record, field) for field in FIELDS}
+            rows.append({**own, "metadata": _further(record.values, columns.columns.values())})
+        else:
             left_over[record.reason] += 1
-            continue
-        own = set(columns.columns.values())
-        fields = {field: columns.field(record, field) for field in FIELDS}
-        rows.append({**fields, "metadata": {k: v for k, v in record.values.items() if k not in own and v is not None}})
     return _results("a table", path.stem, rows, content_hash([path.name, rows]), left_over)
 
 
+def _further(values: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in known and value is not None}
+
+
 def _results(
-    tool: str, task: str, rows: Sequence[Mapping[str, Any]], evaluation: str, left_over: Counter[str]
+    tool: str, task: str, rows: Sequence[Row], evaluation: str, left_over: Mapping[str, int], dataset: str | None = None
 ) -> ToolResults:
     """Put rows of one answer together, one for each scorer."""
-    answers: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    answers: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        about = [as_text(row.get(name)) for name in ("input", "model", "prompt", "repeat", "reply")]
-        answers.setdefault((as_text(row.get("sample_id")), *about), []).append(row)
+        about = (as_text(row.get(name)) for name in ("sample_id", "input", "model", "prompt", "repeat", "reply"))
+        answers.setdefault(tuple(about), []).append(row)
     repeats: Counter[tuple[Any, ...]] = Counter()
     samples = []
     for own in answers.values():
         first = own[0]
-        sample_id = as_text(first.get("sample_id")) or content_hash([first.get("input")])[:16]
-        whose = (sample_id, as_text(first.get("model")) or _UNNAMED, as_text(first.get("prompt")) or "direct")
-        samples.append(_sample(first, whose, repeats[whose], list(_scores(own))))
+        sample_id = as_text(first, "sample_id") or content_hash([first.get("input")])[:16]
+        whose = (sample_id, as_text(first, "model") or "unnamed model", as_text(first, "prompt") or "direct")
+        samples.append(_sample(own, whose, repeats[whose]))
         repeats[whose] += 1
     if not samples:
         raise SourceError(f"{task} holds no result")
-    return ToolResults(tool, task, evaluation, "", evaluation, task, decide(samples), (), left_over)
+    return ToolResults(tool, task, evaluation, "", evaluation, dataset or task, decide(samples), (), left_over)
 
 
-def _sample(row: Mapping[str, Any], whose: tuple[str, str, str], repeat: int, scores: Sequence[Scored]) -> ToolSample:
-    text = as_text(row.get("input")) or ""
+def _sample(rows: Sequence[Row], whose: tuple[str, str, str], repeat: int) -> ToolSample:
+    row, text = rows[0], as_text(rows[0], "input") or ""
     return ToolSample(
         sample_id=whose[0],
         input=text,
         target={"target": row.get("target")},
         model=whose[1],
-        messages=[{"role": "user", "content": text}],
-        reply=Reply(
-            text=as_text(row.get("reply")),
-            input_tokens=_count(row.get("input_tokens")),
-            output_tokens=_count(row.get("output_tokens")),
-            cost_usd=as_score(row.get("cost_usd")),
-            latency_ms=as_score(row.get("latency_ms")),
-        ),
-        scores=scores,
+        messages=row.get("messages", [{"role": "user", "content": text}]),
+        reply=as_reply(as_text(row, "reply"), row, _NUMBERS),
+        scores=list(_scores(rows)),
         repeat=repeat,
         prompt_variant=whose[2],
-        metadata=as_mapping(row.get("metadata")),
-        error=as_text(row.get("error")) or None,
+        metadata=as_mapping(row, "metadata"),
+        error=as_text(row, "error") or None,
     )
 
 
-def _count(value: Any) -> int | None:
-    number = as_score(value)
-    return None if number is None else as_count(number)
-
-
-def _scores(rows: Sequence[Mapping[str, Any]]) -> Iterator[Scored]:
+def _scores(rows: Sequence[Row]) -> Iterator[Scored]:
     names: Counter[str] = Counter()
     for row in rows:
-        name = as_text(row.get("scorer")) or "score"
-        names[name] += 1
-        numbered = name if names[name] == 1 else f"{name}_{names[name]}"
         right = as_score(row.get("correct"))
         value = row.get("score") if row.get("score") is not None else row.get("correct")
         correct = None if right not in (0.0, 1.0) else right == 1.0
-        explanation, answer = as_text(row.get("explanation")), as_text(row.get("answer"))
-        yield Scored(numbered, value, as_score(value), correct, answer, explanation)
+        scorer = numbered(as_text(row, "scorer") or "score", names)
+        yield Scored(scorer, value, as_score(value), correct, as_text(row, "answer"), as_text(row, "explanation"))
+
+
+def _milliseconds(seconds: Any) -> float | None:
+    known = as_score(seconds)
+    return None if known is None else known * 1000
 
 
 # MLflow: `eval_results_table.json`, columns and rows apart.
 
+_MLFLOW: Mapping[str, str] = {
+    **dict.fromkeys(("inputs", "question"), "input"),
+    **dict.fromkeys(("outputs", "prediction", "predictions"), "reply"),
+    **dict.fromkeys(("targets", "ground_truth", "target"), "target"),
+    **{"latency": "latency", "request_id": "sample_id"},
+}
+
 
 def is_mlflow(document: Any) -> bool:
     """Tell whether a decoded document is the table of results that MLflow's evaluation logs."""
-    columns = as_list(as_mapping(document).get("columns"))
-    scored = any(isinstance(name, str) and name.endswith("/score") for name in columns)
+    scored = any(isinstance(name, str) and name.endswith("/score") for name in as_list(document, "columns"))
     return scored and isinstance(document.get("data"), list)
 
 
 def read_mlflow(document: Mapping[str, Any], name: str) -> ToolResults:
     """Read MLflow's table; each of its metrics is a scorer."""
     columns = [str(each) for each in document["columns"]]
-    rows: list[dict[str, Any]] = []
     scorers = [column.removesuffix("/score") for column in columns if column.endswith("/score")]
+    known = {*_MLFLOW, *(f"{scorer}{end}" for scorer in scorers for end in ("/score", "/justification"))}
+    rows: list[Row] = []
     for cells in map(as_list, document["data"]):
         row = dict(zip(columns, cells, strict=False))
-        known = _MLFLOW.keys() | {f"{scorer}{end}" for scorer in scorers for end in _OF_MLFLOW}
         about = {_MLFLOW[column]: value for column, value in row.items() if column in _MLFLOW and value is not None}
-        latency = as_score(about.pop("latency", None))
-        about |= {"metadata": {k: v for k, v in row.items() if k not in known and v is not None}}
-        about |= {} if latency is None else {"latency_ms": latency * 1000}
+        if (latency := _milliseconds(about.pop("latency", None))) is not None:
+            about["latency_ms"] = latency
+        about["metadata"] = _further(row, known)
         for scorer in scorers:
             said = {"scorer": scorer, "score": row.get(f"{scorer}/score")}
             rows.append({**about, **said, "explanation": row.get(f"{scorer}/justification")})
-    task = name.partition(".")[0]
-    return _results("MLflow", task, rows, content_hash([name, rows]), Counter())
-
-
-_MLFLOW: Mapping[str, str] = {
-    **{"inputs": "input", "question": "input", "outputs": "reply", "prediction": "reply", "predictions": "reply"},
-    **{
-        "targets": "target",
-        "ground_truth": "target",
-        "target": "target",
-        "latency": "latency",
-        "request_id": "sample_id",
-    },
-}
+    return _results("MLflow", name.partition(".")[0], rows, content_hash([name, rows]), Counter())
 
 
 # Langfuse: traces with the scores given to them.
@@ -167,23 +164,23 @@ def is_langfuse(document: Any) -> bool:
 
 def read_langfuse(document: Any, name: str) -> list[ToolResults]:
     """Read traces, as one task for each name of a trace; what has no score is unscored."""
-    by_task: dict[str, list[dict[str, Any]]] = {}
+    by_task: dict[str, list[Row]] = {}
     left_over: Counter[str] = Counter()
-    for trace in map(as_mapping, as_list(document.get("data") if isinstance(document, dict) else document)):
-        rows = by_task.setdefault(as_text(trace.get("name")) or name.partition(".")[0], [])
-        generations = [each for each in map(as_mapping, as_list(trace.get("observations"))) if each.get("model")]
-        metadata = as_mapping(trace.get("metadata"))
+    for trace in objects(document.get("data") if isinstance(document, dict) else document):
+        rows = by_task.setdefault(as_text(trace, "name") or name.partition(".")[0], [])
+        models = [each["model"] for each in objects(trace, "observations") if each.get("model")]
+        metadata = as_mapping(trace, "metadata")
         about = {
             "sample_id": as_text(metadata.get("item_id") or trace.get("id")),
             "input": _plain(trace.get("input")),
             "reply": _plain(trace.get("output")),
             "target": metadata.get("expected_output"),
-            "model": generations[-1]["model"] if generations else None,
+            "model": models[-1] if models else None,
             "cost_usd": trace.get("totalCost") or None,
-            "latency_ms": None if (seconds := as_score(trace.get("latency"))) is None else seconds * 1000,
+            "latency_ms": _milliseconds(trace.get("latency")),
             "metadata": metadata,
         }
-        scores = [each for each in map(as_mapping, trace["scores"]) if each.get("name")]
+        scores = [each for each in objects(trace, "scores") if each.get("name")]
         left_over["traces without a score"] += not scores
         for each in scores or [{}]:
             value = each.get("stringValue") if each.get("value") is None else each["value"]
@@ -199,6 +196,72 @@ def _plain(value: Any) -> str | None:
         value = value["messages"]
     if isinstance(value, list) and value and isinstance(value[-1], dict) and "content" in value[-1]:
         value = value[-1]
-    if isinstance(value, dict) and isinstance(value.get("content"), str):
-        return str(value["content"])
-    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return as_text(value["content"] if isinstance(value, dict) and isinstance(value.get("content"), str) else value)
+
+
+# OpenAI's evals (`oaieval`): a line with the run's spec, a line an event, and the final report.
+
+
+def is_spec(line: Any) -> bool:
+    """Tell whether a decoded line is the first of a log."""
+    return as_mapping(line, "spec").keys() >= {"eval_name", "run_id", "completion_fns"}
+
+
+def read_log(lines: Sequence[str], name: str) -> ToolResults:
+    """Read the lines of a log. Raises SourceError where one is no JSON, or there is no sample."""
+    decoded = objects(decoded_lines(lines, name))
+    spec, report = (
+        decoded[0]["spec"],
+        next((as_mapping(each, "final_report") for each in decoded if "final_report" in each), {}),
+    )
+    model = str(next(iter(as_list(spec, "completion_fns")), "unnamed model"))
+    events: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    left_over: Counter[str] = Counter()
+    for each in (each for each in decoded if "sample_id" in each):
+        if (kind := each.get("type")) in ("sampling", "match", "metrics"):
+            events.setdefault(str(each["sample_id"]), {}).setdefault(kind, []).append(as_mapping(each, "data"))
+        else:
+            left_over[f"{kind} events"] += 1
+    if not events:
+        raise SourceError(f"{name} holds no sample")
+    rows = [{"sample_id": of, "model": model, **row} for of, own in events.items() for row in _event_rows(of, own)]
+    task, run_id = str(spec.get("base_eval") or spec["eval_name"]), str(spec["run_id"])
+    results = _results("OpenAI evals", task, rows, run_id, left_over, str(spec["eval_name"]))
+    ours = mean(
+        [s.score for each in results.samples for s in each.scores if s.scorer == "match" and s.score is not None]
+    )
+    headlines = [
+        Headline(f"{metric} of {model}", said, ours if metric == "accuracy" else None)
+        for metric, value in report.items()
+        if (said := as_score(value)) is not None
+    ]
+    return replace(results, began=as_text(spec, "created_at") or "", headlines=headlines)
+
+
+def _event_rows(sample_id: str, events: Mapping[str, Sequence[Row]]) -> list[Row]:
+    """Write the events of a sample as rows: one for each match and metric, or one that is unscored."""
+    asked = next(iter(events.get("sampling", ())), {})
+    matches, prompt, sampled = events.get("match", ()), asked.get("prompt"), asked.get("sampled")
+    messages = (
+        [{"role": "user", "content": prompt}]
+        if isinstance(prompt, str)
+        else [chat_message(each) for each in objects(prompt)]
+    )
+    texts = [
+        sampled[0] if isinstance(sampled, list) and sampled else sampled,
+        *(each.get("sampled") for each in matches),
+    ]
+    about = {
+        "input": str(messages[-1]["content"]) if messages else sample_id,
+        "messages": messages,
+        "reply": next((as_text(text) for text in texts if text is not None), None),
+        "target": matches[-1].get("expected") if matches else None,
+        "input_tokens": as_mapping(asked, "usage").get("prompt_tokens"),
+        "output_tokens": as_mapping(asked, "usage").get("completion_tokens"),
+    }
+    said: list[Row] = [
+        {"scorer": "match", "score": each.get("correct"), "correct": each.get("correct"), "answer": each.get("picked")}
+        for each in matches
+    ]
+    said += [{"scorer": metric, "score": of} for each in events.get("metrics", ()) for metric, of in each.items()]
+    return [{**about, **each} for each in said or [{"scorer": "match"}]]

@@ -3,11 +3,13 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from evalake.core.errors import SourceError
+from evalake.models.request import Reply
 from evalake.sdk.sources import storable
+from evalake.sdk.tool_results import as_score
 
 _UNSTORABLE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")  # escapes of NUL and of surrogates, which no table holds
 
@@ -32,18 +34,38 @@ def _storable(value: Any) -> Any:
     return [_storable(each) for each in value] if isinstance(value, list) else value
 
 
-def as_mapping(value: Any) -> dict[str, Any]:
-    """Take an object as it is, and anything else as an empty one."""
+def at(value: Any, path: str) -> Any:
+    """Look up a value by its path, whose parts are separated by dots; None where there is none."""
+    for part in path.split("."):
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value
+
+
+def as_mapping(value: Any, path: str | None = None) -> dict[str, Any]:
+    """Take an object, or that at a path, as it is, and anything else as an empty one."""
+    value = value if path is None else at(value, path)
     return value if isinstance(value, dict) else {}
 
 
-def as_list(value: Any) -> list[Any]:
-    """Take a list as it is, and anything else as an empty one."""
+def as_list(value: Any, path: str | None = None) -> list[Any]:
+    """Take a list, or that at a path, as it is, and anything else as an empty one."""
+    value = value if path is None else at(value, path)
     return value if isinstance(value, list) else []
 
 
-def as_text(value: Any) -> str | None:
-    """Take a text as it is, and anything else but null as JSON."""
+def objects(value: Any, path: str | None = None) -> list[dict[str, Any]]:
+    """Take the entries of a list, or of that at a path, as objects."""
+    return list(map(as_mapping, as_list(value, path)))
+
+
+def as_text(value: Any, path: str | None = None) -> str | None:
+    """Take a text, or that at a path, as it is, and anything else but null as JSON."""
+    value = value if path is None else at(value, path)
     return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -51,6 +73,27 @@ def as_count(value: Any) -> int | None:
     """Take a number from 0 that is whole; None for anything else."""
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     return int(value) if whole and not isinstance(value, bool) and 0 <= value < 2**63 else None
+
+
+def as_reply(text: str | None, given: Any, paths: Mapping[str, str], **more: Any) -> Reply:
+    """Build a reply with the numbers at the paths: whole ones of tokens, the cached among those that were sent."""
+    told = {name: as_score(at(given, path)) for name, path in paths.items()}
+    told |= {name: as_count(number) for name, number in told.items() if name.endswith("tokens")}
+    cached, sent = told.get("cached_input_tokens"), told.get("input_tokens")
+    if cached is not None and sent is not None:
+        told["cached_input_tokens"] = min(cached, sent)
+    return Reply(text, **{**told, **more})
+
+
+def numbered(name: str, seen: Counter[str]) -> str:
+    """Tell a further scorer of one name apart by its number."""
+    seen[name] += 1
+    return name if seen[name] == 1 else f"{name}_{seen[name]}"
+
+
+def decoded_lines(lines: Sequence[str], name: str) -> list[Any]:
+    """Decode a file with a JSON value a line. Raises SourceError with the number of a line that is none."""
+    return [read_json(line, f"{name}:{number}") for number, line in enumerate(lines, start=1) if line.strip()]
 
 
 def address_of(url: str | None) -> str | None:
@@ -99,7 +142,7 @@ def chat_message(message: Mapping[str, Any]) -> dict[str, Any]:
     if reasoning:
         written["reasoning"] = reasoning
     if calls := as_list(message.get("tool_calls")):
-        written["tool_calls"] = [_tool_call(as_mapping(call)) for call in calls]
+        written["tool_calls"] = [_tool_call(call) for call in map(as_mapping, calls)]
     for name in ("tool_call_id", "name", "error"):
         value = message.get(name)
         value = next(iter(value), None) if isinstance(value, list) else value  # Every Eval Ever lists ids

@@ -17,7 +17,7 @@ from evalake.admin.forget import choose, forget, refused
 from evalake.admin.import_results import import_recorded, import_samples
 from evalake.admin.maintain import migrate
 from evalake.admin.prove import verify_snapshots
-from evalake.cli.forget import forget as command
+from evalake.cli.lake import forget as command
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALLS, FORGOTTEN, QUARANTINE, RUN_ITEMS, RUNS, SAMPLES
 from evalake.core.errors import LakeError, SourceError, UsageError

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from evalake.sdk import Dataset
-from evalake.server.errors import NotFoundError, NotOverError
 from evalake.server.scoring import sessions as module
 from evalake.server.scoring.sessions import Sessions
+from evalake.server.settings import NotFoundError, NotOverError
 from evalake.storage.lake import Lake
 from evalake.suites.session_review.sources import database
 from tests.integration.server.services import Place

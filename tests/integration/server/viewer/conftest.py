@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect
 
 from evalake.server.auth import SecurityHeaders
 from evalake.server.settings import Settings
-from evalake.server.viewer.app import create_viewer
+from evalake.server.viewer.routes import create_viewer
 from tests.e2e.dashboard.browsing import Visit
 from tests.integration.server.viewer.world import World, build
 from tests.servers.chromium import PATIENCE, launched

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from evalake.admin.import_results import import_recorded
-from evalake.server.errors import WrongQueryError
-from evalake.server.viewer.download import WantedFile, items_file
+from evalake.server.settings import WrongQueryError
+from evalake.server.viewer.export import WantedFile, items_file
 from evalake.server.viewer.expression import Column, compile_filter
 from evalake.server.viewer.run_index import RunIndexes
 from evalake.storage.lake import Lake

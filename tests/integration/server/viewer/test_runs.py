@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from evalake.admin.import_results import import_recorded
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import RUN_COVERAGE, RUNS
-from evalake.server.viewer.kept import Answers
+from evalake.server.viewer.access import Answers
 from evalake.server.viewer.overview import metric_history, metric_steps
 from evalake.server.viewer.run import run_opposed
 from evalake.server.viewer.run_index import RunIndexes

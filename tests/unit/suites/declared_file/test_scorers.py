@@ -14,9 +14,8 @@ from evalake.models.request import Reply
 from evalake.sdk import Exchange, Item, Sample
 from evalake.suites.declared import patterns
 from evalake.suites.declared.file import SuiteFile, checked
-from evalake.suites.declared.judge import UNREADABLE, read_form
+from evalake.suites.declared.judge import UNREADABLE, majority, read_form
 from evalake.suites.declared.make import make, scores_of, totals
-from evalake.suites.declared.panel import majority
 from evalake.suites.declared.parts import Scorer
 from evalake.suites.declared.scorers import similarity
 

@@ -10,9 +10,9 @@ import pytest
 
 from evalake.core.errors import SourceError
 from evalake.sdk.tool_results import ToolResults, ToolSample
-from evalake.suites.declared.formats import inspect_log, lm_eval, promptfoo
+from evalake.suites.declared.formats import inspect_log, json_lines, promptfoo
 from evalake.suites.declared.formats.detect import read_tool_results
-from evalake.suites.declared.formats.merge import RETRIED, merge
+from evalake.suites.declared.imported import RETRIED, merge
 from tests.unit.suites.formats.logs import (
     archive,
     header,
@@ -29,7 +29,7 @@ from tests.unit.suites.formats.logs import (
 def test_samples_of_lm_eval_give_its_figures() -> None:
     lines = [lm_eval_line(doc, float(doc < 2)) for doc in range(4)]
     results = lm_eval_results(exact_match__none=0.5, exact_match_stderr__none=1 / 12**0.5)
-    read = lm_eval.read(lines, results, "sums", "x")
+    read = json_lines.read_samples(lines, results, "sums", "x")
     assert [each.agrees for each in read.headlines] == [True, True]
     first = read.samples[0]
     assert (first.model, first.input, first.reply.text) == ("small", "Question 0", "5")
@@ -39,7 +39,7 @@ def test_samples_of_lm_eval_give_its_figures() -> None:
 def test_a_metric_that_is_no_mean_is_not_called_equal() -> None:
     results = lm_eval_results(exact_match__none=0.5)
     results["configs"]["sums"]["metric_list"][0]["aggregation"] = "perplexity"
-    (headline,) = lm_eval.read([lm_eval_line(0, 0.5)], results, "sums", "x").headlines
+    (headline,) = json_lines.read_samples([lm_eval_line(0, 0.5)], results, "sums", "x").headlines
     assert headline.ours is None
 
 
@@ -47,7 +47,7 @@ def test_likelihoods_are_kept_as_the_reply() -> None:
     arguments = {f"gen_args_{n}": {"arg_0": "Question", "arg_1": f" {n}"} for n in range(2)}
     replies = [[["-1.5", "False"]], [["-0.5", "True"]]]
     line = lm_eval_line(0, 1.0, arguments=arguments, resps=replies, filtered_resps=[r[0] for r in replies])
-    (read,) = lm_eval.read([line], lm_eval_results(), "sums", "x").samples
+    (read,) = json_lines.read_samples([line], lm_eval_results(), "sums", "x").samples
     assert json.loads(read.reply.text or "") == replies
     assert read.messages == [{"role": "user", "content": "Question"}]
 

@@ -313,7 +313,7 @@ def test_text_that_is_not_utf8_in_parquet_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_column_that_cannot_be_unpacked_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evalake.sdk.parquet.LARGEST_CHUNK", 2**20)
+    monkeypatch.setattr("evalake.sdk.tabular.LARGEST_CHUNK", 2**20)
     pq.write_table(pa.table({"command": ["x" * 2**21], "label": ["harmless"]}), tmp_path / "set.parquet")
     with pytest.raises(SourceError, match="write it with smaller row groups"):
         read_dataset(str(tmp_path / "set.parquet"))

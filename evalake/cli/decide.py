@@ -1,0 +1,339 @@
+"""`evalake compare`, `gate`, `explain` and `power`: decisions from results that are in the lake."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from evalake.cli import output as show
+from evalake.cli.configuration import command
+from evalake.cli.help import App
+from evalake.cli.options import (
+    LAKE,
+    CorrectedOption,
+    Format,
+    LakeOption,
+    NewestTaggedOption,
+    RowsAsJsonOption,
+    StyleOption,
+    style_of,
+)
+from evalake.cli.terminal import say, write_text
+from evalake.core.errors import LakeError, UsageError
+from evalake.decisions.compare import Comparison, compare_sides
+from evalake.decisions.explain import Part
+from evalake.decisions.explain import explain as split
+from evalake.decisions.gate import hold_gate
+from evalake.decisions.rules import keep
+from evalake.decisions.sample_size import Plan, plan
+from evalake.reports.compared import markdown_of
+from evalake.reports.gate import Gate, as_junit, as_markdown
+from evalake.reports.wording import lacking, one_line
+from evalake.storage.lake import Lake
+
+app = App()
+GAP = 2
+LONGEST_NAME = 76
+HEADINGS = ("A", "B", "A-B", "p", "units", "flips")
+LISTED = ("part", "side", "dataset", "sample_id", "replicate", "prompt_hash")
+
+
+@app.command("compare")
+def compare(
+    a: Annotated[
+        str, typer.Argument(help="A model, a run, a snapshot, RUN:MODEL or RUN:MODEL:PROMPT_TYPE.", metavar="A")
+    ],
+    b: Annotated[str, typer.Argument(help="The other side, in the same form.", metavar="B")],
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="Only this metric, in all of its slices.", metavar="NAME")
+    ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", help="The run of the models; default: the newest with them.", metavar="ID"),
+    ] = None,
+    tag: NewestTaggedOption = None,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare results that are not comparable, and print why they are not.")
+    ] = False,
+    corrected: CorrectedOption = False,
+    markdown: Annotated[
+        Path | None, typer.Option("--markdown", help="Write Markdown there, for a pull request.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Compare A with B: A - B in every metric, with interval, p values, and flipped answers."""
+    style = style_of(style, as_json=json)
+    if run and tag:
+        raise UsageError("give --run or --tag, not both")
+
+    compared = compare_sides(Lake(lake), a, b, run_id=run, tag=tag, metric=metric, force=force, corrected=corrected)
+    if markdown is not None:
+        write_text(markdown, markdown_of(compared.rows, compared.remarks))
+    for remark in compared.remarks:
+        say(remark)
+    if style is Format.table:
+        _print_compared(compared)
+        # The slices of a headline metric, or of another metric
+        sliced = compared.headline[:2][-1] if metric is None else None
+        again = command("compare", a, b, metric=sliced, lake=lake, run=run, tag=tag)
+        typer.echo(f"{'in slices' if sliced else 'all metrics'}: {again}")
+    else:
+        show.rows(compared.rows, style)
+
+
+def _print_compared(compared: Comparison) -> None:
+    """Print a table for each pair of models and judge."""
+    for (a, b, judge), rows in compared.rows.group_by("a", "b", "judge", maintain_order=True):
+        judged = "" if judge is None else f"\njudge {judge}"
+        first, other = (lacking(rows.select(name).max().item()) for name in ("missing_a", "missing_b"))
+        show.paragraph(f"A {a}{first}\nB {b}{other}{judged}")
+        typer.echo()
+        for line in _lines(rows.to_dicts(), show.console(show.PLAIN_TEXT_WIDTH).width):
+            typer.echo(line)
+        typer.echo()
+    typer.echo("A-B: difference and 95 % interval. p: adjusted by Holm for all rows.")
+    typer.echo("flips: units that A answers better : units that B does.")
+
+
+def _lines(rows: Sequence[dict[str, Any]], width: int) -> Iterator[str]:
+    """Write a line for each metric and slice; the numbers after a long name are on the next line."""
+    cells = [HEADINGS, *map(_cells, rows)]
+    sizes = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    heading, *numbers = (_aligned(each, sizes) for each in cells)
+    names = [_name(row) for row in rows]
+    room = max(0, min(max(map(cell_len, names)), width - len(heading)))
+    yield f"{'metric':<{room}}{heading}"
+    last = None
+    for row, name, behind in zip(rows, names, numbers, strict=True):
+        if row["slice"] != "all" and row["metric"] != last:
+            yield row["metric"]
+        last = row["metric"]
+        if cell_len(name) > room:
+            yield name
+            name = ""
+        yield f"{set_cell_size(name, room)}{behind}"
+
+
+def _aligned(cells: Sequence[str], sizes: Sequence[int]) -> str:
+    return "".join(f"{cell:>{GAP + size}}" for cell, size in zip(cells, sizes, strict=True))
+
+
+def _name(row: dict[str, Any]) -> str:
+    return one_line(row["metric"] if row["slice"] == "all" else f"  {row['slice']} {row['slice_value']}", LONGEST_NAME)
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    flips = "–" if row["flips_to_a"] is None else f"{row['flips_to_a']}:{row['flips_to_b']}"
+    values = (_number(row["value_a"]), _number(row["value_b"]), _difference(row), _p(row["p_holm"]))
+    return (*values, str(row["units"]), flips)
+
+
+def _difference(row: dict[str, Any]) -> str:
+    if row["ci_low"] is None or row["ci_high"] is None:
+        return _number(row["difference"], sign="+")
+    ends = (_number(row[name], sign="+") for name in ("ci_low", "ci_high"))
+    return f"{_number(row['difference'], sign='+')} [{' '.join(ends)}]"
+
+
+def _number(value: float | None, sign: str = "") -> str:
+    if value is None:
+        return "–"
+    return f"{value:{sign}.3f}" if abs(value) < 10 else f"{value:{sign}.4g}"
+
+
+def _p(value: float | None) -> str:
+    return "–" if value is None else "<.001" if value < 0.001 else f"{value:.3f}"
+
+
+@app.command("gate")
+def gate(
+    run: Annotated[str, typer.Argument(help="A run, a snapshot, or RUN:MODEL.", metavar="RUN")],
+    rule: Annotated[
+        list[str],
+        typer.Option(
+            "--rule",
+            help="METRIC >= NUMBER, METRIC <= NUMBER, no significant drop|rise in METRIC, or no drop|rise over NUMBER "
+            "in METRIC; METRIC may be METRIC[SLICE=VALUE]. Nothing passes under 20 units, unless the rule ends with: "
+            "from N units. Give it once for each rule.",
+            metavar="RULE",
+        ),
+    ],
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", help="The baseline of rules about changes, in the form of RUN.", metavar="REF"),
+    ] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML there.", metavar="FILE")] = None,
+    markdown: Annotated[Path | None, typer.Option("--markdown", help="Write Markdown there.", metavar="FILE")] = None,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare results that are not comparable, and print why they are not.")
+    ] = False,
+    adjust: Annotated[
+        bool, typer.Option("--adjust", help="Hold all level rules together to the error of one (Bonferroni).")
+    ] = False,
+    corrected: CorrectedOption = False,
+) -> None:
+    """Check a run against rules; each model must pass each rule with each judge.
+
+    Exits with 0 where all pass, 1 where any fails, 3 where nothing fails but something is undecided, 2 on wrong usage.
+    """
+    style = style_of(style, as_json=json)
+    held = hold_gate(Lake(lake), run, rule, baseline=baseline, force=force, adjust=adjust, corrected=corrected)
+    try:
+        keep(Lake(lake), held)
+    except LakeError as error:
+        say(f"the decisions are not kept in the lake's history of gates: {error}")
+    for path, text in ((junit, as_junit(held)), (markdown, as_markdown(held))):
+        if path is not None:
+            write_text(path, text)
+    if style is Format.table:
+        print_checks(held)
+        _print_next_step(held, lake)
+    else:
+        for note in held.notes:
+            say(note)
+        show.rows(rows_of(held), style)
+    if held.exit_code:
+        raise typer.Exit(held.exit_code)
+
+
+def rows_of(held: Gate) -> pl.DataFrame:
+    """Convert the verdicts to rows."""
+    names = ("value", "baseline", "difference", "ci_low", "ci_high", "limit_low", "limit_high", "p_holm", "missing")
+    rows = [
+        {
+            **{"rule": check.rule, "model": check.model, "judge": check.judge},
+            **{"verdict": str(check.decision.verdict), "more_samples": check.decision.more_samples},
+            "more_at_least": check.decision.more_at_least,
+            **{name: getattr(check, name) for name in names},
+            **{"units": check.units, "reliable": check.is_reliable, "reason": check.reason},
+        }
+        for check in held.checks
+    ]
+    numbers = dict.fromkeys(names, pl.Float64()) | dict.fromkeys(("more_samples", "more_at_least", "units"), pl.Int64())
+    texts = dict.fromkeys(("judge", "reason"), pl.String())
+    return pl.DataFrame(rows, schema_overrides={**numbers, **texts}, infer_schema_length=None)
+
+
+def print_checks(held: Gate) -> None:
+    """Print the verdicts by rule, then the summary."""
+    rule = None
+    for check in held.checks:
+        if check.rule != rule:
+            show.paragraph(check.rule)
+            rule = check.rule
+        colour = {"PASS": "green", "FAIL": "red"}.get(check.decision.verdict, "yellow")
+        show.paragraph(f"{check.subject}: {check.detail}", Text(f"  {check.decision.verdict:<10}", colour))
+    for note in held.notes:
+        show.paragraph(f"note: {note}")
+    show.paragraph(held.summary)
+
+
+def _print_next_step(held: Gate, lake: str) -> None:
+    """Suggest a comparison for each failed rule about a change."""
+    changed = [check for check in held.checks if check.difference is not None and check.decision.verdict != "PASS"]
+    if not changed or held.baseline is None:
+        return
+    typer.echo(f"see: {command('compare', held.run, held.baseline, lake=lake)}")
+
+
+@app.command("explain")
+def explain(
+    a: Annotated[str, typer.Argument(help="A run, a snapshot, RUN:MODEL, or a model of a run.", metavar="A")],
+    b: Annotated[str, typer.Argument(help="The other side, in the same form.", metavar="B")],
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="The metric; default: the ranking one.", metavar="NAME")
+    ] = None,
+    rows: Annotated[str | None, typer.Option("--rows", help="List the result rows of a part.", metavar="PART")] = None,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", help="The run of the models; default: the newest with them.", metavar="ID"),
+    ] = None,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
+) -> None:
+    """Split A - B into samples, replies, judge, code and repeats; the parts sum up to it."""
+    style = style_of(style, as_json=json)
+    if rows is not None and rows not in list(Part):
+        raise UsageError(f"a difference has no part {rows}: choose one of {', '.join(Part)}")
+    explained = split(Lake(lake), a, b, run_id=run, metric=metric)
+    if rows is not None:
+        behind = explained.rows.filter(pl.col("part") == rows)
+        if style is Format.table:
+            behind = behind.with_columns(pl.col("prompt_hash").str.slice(0, 12))
+        show.listing(f"rows behind {rows}", behind, lake, style, LISTED)
+    elif style is Format.table:
+        _print_parts(explained.parts)
+        behind = explained.parts.filter(explained.parts["samples"] > 0)
+        for part in behind["part"].unique(maintain_order=True):
+            typer.echo(f"rows: {command('explain', a, b, metric=metric, lake=lake, run=run, rows=part)}")
+    else:
+        show.rows(explained.parts, style)
+
+
+def _print_parts(parts: pl.DataFrame) -> None:
+    """Print both values, the difference and its parts for each pair of models and judge."""
+    for (a, b, judge), own in parts.group_by("a", "b", "judge", maintain_order=True):
+        first = own.row(0, named=True)
+        show.paragraph("" if judge is None else f"judge {judge}")
+        show.paragraph(f"A {a}: {first['metric']} {first['value_a']:.4g}")
+        show.paragraph(f"B {b}: {first['metric']} {first['value_b']:.4g}")
+        show.paragraph(f"A-B      {first['difference']:+.4f}")
+        for row in own.iter_rows(named=True):
+            show.paragraph(f"  {row['part']:<8} {_contribution(row):<24} {row['meaning']}{_samples(row['samples'])}")
+
+
+def _contribution(row: dict[str, Any]) -> str:
+    value, low, high = row["contribution"], row["ci_low"], row["ci_high"]
+    return f"{value:+.4f}" + (f" [{low:+.3f} {high:+.3f}]" if low is not None and row["samples"] else "")
+
+
+def _samples(count: int) -> str:
+    return f": {count:,}" if count else ""
+
+
+@app.command("power")
+def power(
+    suite: Annotated[str, typer.Argument(help="The suite.", metavar="SUITE")],
+    detect: Annotated[float, typer.Option("--detect", help="The difference of two models to find.", metavar="NUMBER")],
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="The metric; default: the ranking one.", metavar="NAME")
+    ] = None,
+    chance: Annotated[
+        float, typer.Option("--power", help="The chance to find a difference of that size.", metavar="SHARE")
+    ] = 0.8,
+    sd: Annotated[
+        float | None,
+        typer.Option("--sd", help="Assume this standard deviation of a sample's difference.", metavar="NUMBER"),
+    ] = None,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
+) -> None:
+    """Plan samples and repeats from the variance in the lake's newest run of two models."""
+    style = style_of(style, as_json=json)
+    planned = plan(Lake(lake), suite, detect, metric=metric, power=chance, sd=sd)
+    if style is Format.table:
+        _print_plan(planned, detect, chance)
+    else:
+        for line in (f"assumed: {planned.assumed}", *planned.notes):
+            say(line)
+        show.rows(planned.rows, style)
+
+
+def _print_plan(planned: Plan, detect: float, chance: float) -> None:
+    promise = f"found with {100 * chance:g} % power, at a two-sided level of 5 %, on the same samples"
+    show.paragraph(f"{planned.suite}, {planned.metric}: a difference of {detect:g} between two models, {promise}")
+    show.paragraph(f"assumed: {planned.assumed}")
+    show.table(planned.rows)
+    for note in planned.notes:
+        show.paragraph(note)
