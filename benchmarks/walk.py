@@ -103,13 +103,12 @@ def main(checkout: Path = ROOT) -> None:
         tables = []
         with _evalake(checkout, place, server) as ours:
             tables.append(_walked(browser, ours))
-        if checkout == ROOT:
-            for peer in (_inspect, _promptfoo):
-                try:
-                    with peer(place, server) as theirs:
-                        tables.append(_walked(browser, theirs))
-                except NotInstalledError as error:
-                    say(str(error))
+        for peer in (_inspect, _promptfoo) if checkout == ROOT else ():
+            try:
+                with peer(place, server) as theirs:
+                    tables.append(_walked(browser, theirs))
+            except NotInstalledError as error:
+                say(str(error))
     _print(tables)
 
 
@@ -119,15 +118,13 @@ def _walked(browser: Browser, walk: Walk) -> tuple[str, dict[str, str]]:
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     context.set_default_timeout(PATIENCE)
     page = context.new_page()
-    page.goto(walk.address)
-    page.wait_for_load_state("networkidle")
+    page.goto(walk.address, wait_until="networkidle")
     took, root = {}, walk.address.split("/#")[0].rstrip("/")
     for number, name in enumerate(TASKS, 1):
         if name not in walk.tasks:
             continue
         path, act = walk.tasks[name]
-        page.goto(root + path)
-        page.wait_for_load_state("networkidle")
+        page.goto(root + path, wait_until="networkidle")
         hand, started = Hand(page), time.perf_counter()
         try:
             act(hand)
@@ -150,17 +147,24 @@ def _print(tables: list[tuple[str, dict[str, str]]]) -> None:
         print(f"| {name} |" + "".join(f" {took.get(name, '–')} |" for _, took in tables))
 
 
-# evalake
-
-
 @contextmanager
 def _evalake(checkout: Path, place: Path, server: ModelServer) -> Iterator[Walk]:
     """Fill a lake and serve its viewer; yields the walk."""
-    names = ("careful", "quick", "silent")
-    models = (f'[models."hosted_vllm/{name}"]\napi_base = "{server.api_base}"\n' for name in names)
+    models = (
+        f'[models."hosted_vllm/{name}"]\napi_base = "{server.api_base}"\n' for name in ("careful", "quick", "silent")
+    )
     (place / "settings.toml").write_text("".join(models))
     write_samples(place / "commands.jsonl")
-    command = _Command(checkout, place)
+    words, own = [sys.executable, "-m", "evalake.cli"], {"PYTHONPATH": str(checkout), "HOME": str(place)}
+    own |= {"PREFECT_HOME": str(place / "prefect"), "PREFECT_API_URL": "", "HOSTED_VLLM_API_KEY": "none"}
+    environment = {**os.environ, **own}
+
+    def command(*asked: str) -> str:
+        done = subprocess.run([*words, *asked], cwd=place, env=environment, capture_output=True, text=True)
+        if done.returncode not in (0, 1, 3):
+            raise RuntimeError(f"evalake {' '.join(asked)}: {done.stderr}")
+        return done.stdout
+
     common = ("--dataset", "commands.jsonl", "--config", "settings.toml", "--lake", "lake")
     command("run", "command_guard", "--models", ",".join(MODELS), *common)
     command("run", "command_guard", "--models", "hosted_vllm/silent", *common)
@@ -170,29 +174,8 @@ def _evalake(checkout: Path, place: Path, server: ModelServer) -> Iterator[Walk]
         command("gate", f"{run}:{MODELS[0]}", "--rule", f"balanced_accuracy >= {least}", "--lake", "lake")
     view = ("view", "--config", "settings.toml", "--lake", "lake", "--port", "0")
     writes = ("--write",) if "--write" in command("view", "--help") else ()
-    with command.serves(*view, *writes) as address:
+    with _served([*words, *view, *writes], place, environment) as address:
         yield Walk("evalake", address, _our_tasks(run, str(silent["run_id"]), server))
-
-
-class _Command:
-    """The command of a checkout, which keeps its state in a folder."""
-
-    def __init__(self, checkout: Path, place: Path) -> None:
-        self._words, self._place = [sys.executable, "-m", "evalake.cli"], place
-        own = {"PYTHONPATH": str(checkout), "HOME": str(place), "PREFECT_HOME": str(place / "prefect")}
-        self._environment = {**os.environ, **own, "PREFECT_API_URL": "", "HOSTED_VLLM_API_KEY": "none"}
-
-    def __call__(self, *words: str) -> str:
-        whole, own = [*self._words, *words], self._environment
-        done = subprocess.run(whole, cwd=self._place, env=own, capture_output=True, text=True)
-        if done.returncode not in (0, 1, 3):
-            raise RuntimeError(f"evalake {' '.join(words)}: {done.stderr}")
-        return done.stdout
-
-    @contextmanager
-    def serves(self, *words: str) -> Iterator[str]:
-        with _served([*self._words, *words], self._place, self._environment) as address:
-            yield address
 
 
 @contextmanager
@@ -202,8 +185,7 @@ def _served(words: list[str], place: Path, environment: Mapping[str, str]) -> It
         words, cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     try:
-        assert process.stdout is not None
-        for line in process.stdout:
+        for line in process.stdout or ():
             if found := re.search(r"http://[\w.]+:\d+[^ ]*", line):
                 yield found[0]
                 return
@@ -324,8 +306,7 @@ def _inspect(place: Path, server: ModelServer) -> Iterator[Walk]:
     models = ",".join(f"openai-api/bench/{name.split('/')[1]}" for name in MODELS)
     words = [program, "eval", "task.py", "--model", models, "--display", "none", "-T", f"file={prompts}"]
     subprocess.run(words, cwd=place, env=own, check=True, capture_output=True)
-    port = free_port()
-    with _served([program, "view", "--port", str(port)], place, own) as address:
+    with _served([program, "view", "--port", str(free_port())], place, own) as address:
         yield Walk("Inspect", address, _inspect_tasks(address))
 
 
@@ -366,9 +347,8 @@ def _inspect_tasks(address: str) -> dict[str, tuple[str, Callable[[Hand], None]]
             hand.press("ArrowRight")
             expect(hand.page.get_by_text(f"Sample {number} ").first).to_be_visible()
 
-    acts = (above, wrong, expression, read, following)
-    names = (TASKS[1], TASKS[3], TASKS[4], TASKS[5], TASKS[6])
-    return {name: ("/", act) for name, act in zip(names, acts, strict=True)}
+    acts = {1: above, 3: wrong, 4: expression, 5: read, 6: following}
+    return {TASKS[number]: ("/", act) for number, act in acts.items()}
 
 
 def _promptfoo_tasks() -> dict[str, tuple[str, Callable[[Hand], None]]]:
@@ -391,12 +371,9 @@ def _promptfoo_tasks() -> dict[str, tuple[str, Callable[[Hand], None]]]:
         hand.click(hand.page.get_by_text("Different", exact=True))
         expect(hand.page.locator("td .action").first).to_be_visible()
 
-    def label(hand: Hand) -> None:
-        hand.click(hand.page.locator("td .action").nth(1))
-
-    acts = (wrong, read, download, differ, label)
-    names = (TASKS[3], TASKS[5], TASKS[7], TASKS[9], TASKS[11])
-    return {name: ("/eval", act) for name, act in zip(names, acts, strict=True)}
+    acts = {3: wrong, 5: read, 7: download, 9: differ}
+    acts[11] = lambda hand: hand.click(hand.page.locator("td .action").nth(1))
+    return {TASKS[number]: ("/eval", act) for number, act in acts.items()}
 
 
 @contextmanager

@@ -29,12 +29,11 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from evalake.decisions.explain import Explanation
     from evalake.function import evaluate
-    from evalake.lake import Lake, open_lake
+    from evalake.lake import Lake
+    from evalake.lake import open_lake as open
     from evalake.reports.gate import Gate
     from evalake.request import RunRequest
     from evalake.run import Run
-
-    open = open_lake
 
 ERRORS = (
     "ConfigurationError", "EvalakeError", "InputError", "LakeError", "MetricError", "MissingKeyError", "ProviderError",

@@ -100,8 +100,8 @@ def rows_of_lake(source: str, lake: Lake) -> str:
     if "limit" in asked:
         sql += f" limit {asked['limit']}"
     rows = query(lake, all_contracts(lake), sql)
-    with new_file(f"{table}.parquet") as place:
-        write_parquet([rows], place)
+    place = new_file(f"{table}.parquet")
+    write_parquet([rows], place)
     mapping = "&".join(f"{quote(name)}={quote(value)}" for name, value in given if name not in ("where", "limit"))
     return f"{place}?{mapping}" if mapping else str(place)
 

@@ -109,10 +109,11 @@ def check_lake(
     ]
     proofs = read_proofs(lake)
     if again:  # the digests of files stay
-        known = proofs.files.items()
-        proofs = Proofs(
-            {table: {path: replace(file, proved="", rows=0) for path, file in files.items()} for table, files in known}
-        )
+        before: dict[str, Files] = {
+            table: {path: replace(file, proved="", rows=0) for path, file in files.items()}
+            for table, files in proofs.files.items()
+        }
+        proofs = Proofs(before)
     with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
         looked = list(
             threads.map(lambda each: _look(lake, each, seen.get(each.table, integrity.Seen()), proofs), there)

@@ -21,6 +21,7 @@ from evalake.tasks.measure import run_results
 
 MOST_FROZEN = 24  # items: each is asked about five times on the first day
 _ANSWER = ("dataset", "sample_id", "model", "prompt_type", "replicate")
+_KINDS = {"correct": pl.Boolean, "score": pl.Float64}  # of what a suite says of a row; the others are texts
 _OF_A_REPLY = (
     *("finish_reason", "model_reported", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens"),
     *("cost_usd", "latency_ms", "error_kind", "reasoning", "tool_calls"),
@@ -30,13 +31,10 @@ _OF_A_REPLY = (
 def tool_results(lake: Lake, suite: Suite, run: Mapping[str, Any], rows: pl.DataFrame) -> list[ToolResults]:
     """Gather the results of a run: one entry a dataset, model and prompt, each answer with the scores that it has."""
     viewing, missing = suite.presentation.viewing, suite.scoring.outcomes.missing
-    nothing = pl.lit(None)
+    saying = {"correct": viewing.correct, "score": viewing.score, "verdict": viewing.verdict, "error": viewing.error}
     told = rows.with_columns(
-        told_correct=nothing if viewing.correct is None else viewing.correct,
-        told_score=(nothing if viewing.score is None else viewing.score).cast(pl.Float64),
-        told_verdict=(nothing if viewing.verdict is None else viewing.verdict).cast(pl.String),
-        told_error=(nothing if viewing.error is None else viewing.error).cast(pl.String),
-        told_missing=(nothing if missing is None else missing).cast(pl.String),
+        (pl.lit(None) if of is None else of).cast(_KINDS.get(name, pl.String)).alias(f"told_{name}")
+        for name, of in (saying | {"missing": missing}).items()
     ).sort(*_ANSWER)
     calls, samples = _behind(lake, run["run_id"], told)
     gathered: dict[tuple[str, str, str], list[ToolSample]] = {}
@@ -94,7 +92,7 @@ def _sample(
         repeat=first["replicate"],
         prompt_variant=first["prompt_type"],
         metadata=metadata,
-        error=error or (f"{first['told_missing']}" if first["told_missing"] and not call.get("response") else None),
+        error=error or (None if call.get("response") else first["told_missing"] or None),
     )
 
 
@@ -147,15 +145,9 @@ def frozen_items(lake: Lake, suite: Suite, run_id: str) -> list[str]:
     if not items:
         raise UsageError(f"the run {run_id} has no answer that could be frozen")
     most = min(MOST_FROZEN, len(items))
-    chosen = [items[place * len(items) // most] for place in range(most)]
-    return [
-        json.dumps(
-            {
-                "sample": {name: of for name, of in asdict(sample).items() if name != "suite" and of is not None},
-                "prompt_type": prompt_type,
-                "answers": [reply],
-            },
-            ensure_ascii=False,
-        )
-        for sample, prompt_type, reply in chosen
-    ]
+    frozen = []
+    for sample, prompt_type, reply in (items[place * len(items) // most] for place in range(most)):
+        known = {name: of for name, of in asdict(sample).items() if name != "suite" and of is not None}
+        item = {"sample": known, "prompt_type": prompt_type, "answers": [reply]}
+        frozen.append(json.dumps(item, ensure_ascii=False))
+    return frozen

@@ -6,11 +6,10 @@ was cut off is taken up by the next call, and what was forgotten is not imported
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -59,15 +58,6 @@ def choose(lake: Lake, sample: str | None, session: str | None, dataset: str | N
     return Choice(samples, sample, session, dataset)
 
 
-def nothing_chosen(lake: Lake, choice: Choice) -> UsageError:
-    """Build the error that the lake has nothing of that name, or nothing any more."""
-    if choice.sample is not None and choice.sample in forgotten_samples(lake):
-        return UsageError(f"the sample {choice.sample[:12]} was forgotten already")
-    return UsageError(
-        f"the lake {lake.uri} has nothing of that name: `evalake sql 'select * from samples'` lists the samples"
-    )
-
-
 # The prompts that were asked about samples: by the tables that name both, by conversation, and by import.
 
 
@@ -93,13 +83,11 @@ def conversations(lake: Lake, prompts: set[str]) -> set[str]:
         return set()
     whole: set[str] = set()
     begun: set[str] = set()
-    for _, messages in _requests(lake, pl.col("prompt_hash").is_in(sorted(prompts))):
-        hashes = _beginnings(messages)
+    for _, hashes in _beginnings(lake, pl.col("prompt_hash").is_in(sorted(prompts))):
         begun.update(hashes[:-1])
         whole.add(hashes[-1])
     connected = set(prompts)
-    for prompt, messages in _requests(lake):
-        hashes = _beginnings(messages)
+    for prompt, hashes in _beginnings(lake):
         if hashes[-1] in begun or whole.intersection(hashes):
             connected.add(prompt)
     return connected
@@ -108,26 +96,18 @@ def conversations(lake: Lake, prompts: set[str]) -> set[str]:
 def imported(lake: Lake, choice: Choice) -> set[str]:
     """Find the prompt hashes of imported replies about these samples, whose requests name dataset and sample."""
     names = choice.names
-    prompts = set()
     rows = lake.frame(CALLS).filter(pl.col("origin") == "import").select("prompt_hash", "request")
-    for prompt, request in streamed(rows):
-        about = json.loads(request)
-        if (about.get("dataset"), about.get("sample_id")) in names:
-            prompts.add(prompt)
-    return prompts
+    requests = ((prompt, json.loads(request)) for prompt, request in streamed(rows))
+    return {prompt for prompt, about in requests if (about.get("dataset"), about.get("sample_id")) in names}
 
 
-def _beginnings(messages: list[Any]) -> list[str]:
-    return [content_hash(messages[:length]) for length in range(1, len(messages) + 1)]
-
-
-def _requests(lake: Lake, which: pl.Expr | None = None) -> Iterator[tuple[str, list[Any]]]:
-    """Yield prompt hash and messages of the requests in the ledger."""
+def _beginnings(lake: Lake, which: pl.Expr | None = None) -> Iterator[tuple[str, list[str]]]:
+    """Yield the prompt hash of each request in the ledger with a hash of each beginning of its messages."""
     calls = lake.frame(CALLS).filter(pl.col("origin") == "call")
     calls = calls if which is None else calls.filter(which)
     for prompt, request in streamed(calls.select("prompt_hash", "request")):
         if messages := json.loads(request).get("messages"):
-            yield prompt, messages
+            yield prompt, [content_hash(messages[:length]) for length in range(1, len(messages) + 1)]
 
 
 # Refused lines in quarantine that are about samples: by their hash, their text or their name.
@@ -166,12 +146,10 @@ def _shares_versions(lake: Lake, choice: Choice) -> bool:
 
 def _names(payload: str, choice: Choice) -> bool:
     """Tell whether a refused line is JSON that names one of the samples, or the session or dataset to forget."""
-    value = json_object(payload)
-    if value is None:
+    if (value := json_object(payload)) is None:
         return False
-    if choice.dataset is not None and value.get("dataset") == choice.dataset:
-        return True
-    if choice.session is not None and value.get("session_id") == choice.session:
+    about = ((choice.dataset, value.get("dataset")), (choice.session, value.get("session_id")))
+    if any(chosen is not None and chosen == named for chosen, named in about):
         return True
     return any(value.get("sample_id") == name and value.get("dataset", of) == of for of, name in choice.names)
 
@@ -182,18 +160,8 @@ def _names(payload: str, choice: Choice) -> bool:
 Hashes = dict[str, set[str]]  # by table, the values of its identifying column
 
 
-@dataclass(frozen=True)
-class Going:
-    """The rows to remove from each table, with counts of prompts that stay or that only their text connects."""
-
-    rows: Hashes
-    shared_calls: int = 0  # prompts that stay, for kept samples have the same
-    orphan_calls: int = 0  # prompts that no table connects with the samples, found by their text
-
-
-def rows_of(lake: Lake, contracts: Iterable[Contract], choice: Choice) -> Going:
-    """Find everything that was made of the samples."""
-    contracts = list(contracts)
+def rows_of(lake: Lake, contracts: Sequence[Contract], choice: Choice) -> tuple[Hashes, int, int]:
+    """Find everything that was made of the samples, by table, and count shared and orphan calls as `Forgotten` does."""
     prompts, kept = asked_about(lake, contracts, choice.hashes)
     shared = prompts & kept
     told_by_key = conversations(lake, prompts) | imported(lake, choice)
@@ -209,7 +177,7 @@ def rows_of(lake: Lake, contracts: Iterable[Contract], choice: Choice) -> Going:
             wanted[contract.table] = _there(lake, contract, gone)
         elif contract is QUARANTINE:
             wanted[contract.table] = refused(lake, choice, kept)
-    return Going({table: hashes for table, hashes in wanted.items() if hashes}, len(shared), len(found_by_text))
+    return {table: hashes for table, hashes in wanted.items() if hashes}, len(shared), len(found_by_text)
 
 
 def column_of(contract: Contract) -> str:
@@ -222,12 +190,15 @@ def column_of(contract: Contract) -> str:
 
 def count_rows(lake: Lake, contracts: Iterable[Contract], wanted: Mapping[str, set[str]]) -> dict[str, int]:
     """Count the rows of each table that go."""
-    counts = {}
-    for contract in contracts:
-        if hashes := wanted.get(contract.table):
-            rows = lake.frame(contract).filter(pl.col(column_of(contract)).is_in(sorted(hashes)))
-            counts[contract.table] = int(rows.select(pl.len()).collect().item())
-    return counts
+    return {
+        contract.table: int(_rows(lake, contract, hashes).select(pl.len()).collect().item())
+        for contract in contracts
+        if (hashes := wanted.get(contract.table))
+    }
+
+
+def _rows(lake: Lake, contract: Contract, hashes: set[str]) -> pl.LazyFrame:
+    return lake.frame(contract).filter(pl.col(column_of(contract)).is_in(sorted(hashes)))
 
 
 def _beside_results(lake: Lake, samples: set[str]) -> Hashes:
@@ -245,11 +216,8 @@ def _beside_results(lake: Lake, samples: set[str]) -> Hashes:
 
 def _there(lake: Lake, contract: Contract, hashes: set[str]) -> set[str]:
     """Select the hashes that the table has."""
-    if not hashes:
-        return set()
     column = column_of(contract)
-    rows = lake.frame(contract).filter(pl.col(column).is_in(sorted(hashes))).select(column).unique().collect()
-    return set(rows[column])
+    return set(_rows(lake, contract, hashes).select(column).unique().collect()[column]) if hashes else set()
 
 
 # Places outside of the lake that may hold what was forgotten, for the user to look at.
@@ -267,7 +235,8 @@ def places(runs: Iterable[str] = ()) -> list[str]:
     for report in (folder / run for folder in folders for run in sorted(filter(is_run_name, runs))):
         if report.exists():
             named.append(f"{report}: the report of a run with it; delete it, `evalake metrics` has its numbers")
-    if (results := _results()).exists():
+    home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect")
+    if (results := Path(os.environ.get("PREFECT_LOCAL_STORAGE_PATH") or home / "storage")).exists():
         named.append(f"{results}: results of Prefect tasks, which of older versions hold replies")
     return [*named, ALWAYS]
 
@@ -283,11 +252,6 @@ def runs_of(lake: Lake, contracts: Iterable[Contract], samples: Iterable[str]) -
                 if name in contract.column:
                     runs.update(rows.select(name).unique().collect()[name])
     return runs
-
-
-def _results() -> Path:
-    home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect")
-    return Path(os.environ.get("PREFECT_LOCAL_STORAGE_PATH") or home / "storage")
 
 
 @dataclass(frozen=True)
@@ -319,12 +283,14 @@ def forget(
     require_idle(lake, "forget")
     contracts = all_contracts(lake)
     require_current(lake, contracts)
-    going = rows_of(lake, contracts, choice)
-    wanted = going.rows
+    wanted, shared_calls, orphan_calls = rows_of(lake, contracts, choice)
     for table, hashes in unfinished(lake).items():
         wanted.setdefault(table, set()).update(hashes)
     if not any(wanted.values()):
-        raise nothing_chosen(lake, choice)
+        if sample is not None and sample in forgotten_samples(lake):
+            raise UsageError(f"the sample {sample[:12]} was forgotten already")
+        lists = "`evalake sql 'select * from samples'` lists the samples"
+        raise UsageError(f"the lake {lake.uri} has nothing of that name: {lists}")
     samples = wanted.get(SAMPLES.table, set())
     look_at = places(runs_of(lake, contracts, samples))
     counts = count_rows(lake, contracts, wanted)
@@ -336,7 +302,7 @@ def forget(
         files = tuple(f"{table[0]}/{path}" for table in tables for path in files_to_go(lake, *table))
     else:
         _remove(lake, contracts, wanted)
-    return Forgotten(samples, counts, going.shared_calls, going.orphan_calls, look_at, files)
+    return Forgotten(samples, counts, shared_calls, orphan_calls, look_at, files)
 
 
 def _tables(lake: Lake, contracts: Iterable[Contract], wanted: Hashes) -> Iterator[tuple[str, str, set[str]]]:

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from evalake.admin.recorded_files import UNREADABLE, Contents, Read, add, identity, of_folders, read_files
+from evalake.admin.recorded_files import UNREADABLE, Read, identity, of_folders, read_files
 from evalake.core.configuration import IMPORT, UNKNOWN, Configuration
 from evalake.core.errors import SourceError, UsageError
 from evalake.core.hashing import canonical_json, content_hash
@@ -17,6 +18,7 @@ from evalake.models.cost import Tokens, cost_usd
 from evalake.models.endpoints import endpoint_at
 from evalake.models.request import Reply
 from evalake.reports.coverage import DEFAULT, Coverage, Tolerance, problems, remarks
+from evalake.reports.wording import count_of
 from evalake.sdk import Dataset, Labels, Recorded, Suite
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.tool_results import ToolResults, WholeCall
@@ -73,21 +75,9 @@ def _land(
     read = _without_forgotten(lake, read)
     datasets = _datasets(read.recorded)
     content = [[identity(line) for line in read.recorded], [line.payload for line in read.refused]]
-    run_id = f"import-{content_hash([suite.name, *content])[:12]}"
-    context = RunContext(run_id, suite.name, lake, configuration)
-    run = Run(
-        run_id=run_id,
-        suite=suite.name,
-        origin="import",
-        parameters={**of_folders(read), **parameters, **asdict(tolerance)},
-        dataset_versions=runs.versions_of(datasets),
-        models=sorted({line.item.model for line in read.recorded}),
-        judges=sorted({line.item.judge for line in read.recorded if line.item.judge}),
-        samples=sum(len(dataset.samples) for dataset in datasets),
-        items=len(read.recorded),
-        started_at=started,
-    )
-    runs.save(lake, run)
+    parameters = {**of_folders(read), **parameters, **asdict(tolerance)}
+    run = _begun(lake, suite, content, datasets, parameters, started, read.recorded)
+    run_id, context = run.run_id, RunContext(run.run_id, suite.name, lake, configuration)
     lake.ensure(suite.results)  # which says what the suite is, where it has no code
     refused = quarantine(lake, run_id, run_id, read.refused)
     refused += extract(lake, run_id, datasets).quarantined
@@ -109,6 +99,32 @@ def _land(
     return run_id
 
 
+def _begun(
+    lake: Lake,
+    suite: Suite,
+    content: Sequence[Any],
+    datasets: Sequence[Dataset],
+    parameters: Mapping[str, Any],
+    started: datetime,
+    recorded: Sequence[Recorded] = (),
+) -> Run:
+    """Save a run, named by its content, before its rows."""
+    run = Run(
+        run_id=f"import-{content_hash([suite.name, *content])[:12]}",
+        suite=suite.name,
+        origin="import",
+        parameters=parameters,
+        dataset_versions=runs.versions_of(datasets),
+        models=sorted({line.item.model for line in recorded}),
+        judges=sorted({line.item.judge for line in recorded if line.item.judge}),
+        samples=sum(len(dataset.samples) for dataset in datasets),
+        items=len(recorded),
+        started_at=started,
+    )
+    runs.save(lake, run)
+    return run
+
+
 def import_tool_results(
     lake: Lake,
     results: Sequence[ToolResults],
@@ -121,14 +137,12 @@ def import_tool_results(
 
     Raises UsageError where the suite takes no such results, SourceError where nothing can be imported.
     """
-    suites: dict[str, Suite] = {}
-    by_suite: dict[str, list[ToolResults]] = {}
+    by_suite: dict[str, tuple[Suite, list[ToolResults]]] = {}
     for each in results:
         own = suite or suite_of_task(each.task)
-        by_suite.setdefault(suites.setdefault(own.name, own).name, []).append(each)
+        by_suite.setdefault(own.name, (own, []))[1].append(each)
     return [
-        _import_answers(lake, suites[name], own, configuration or Configuration(), labels, tolerance)
-        for name, own in by_suite.items()
+        _import_answers(lake, *own, configuration or Configuration(), labels, tolerance) for own in by_suite.values()
     ]
 
 
@@ -144,21 +158,19 @@ def _import_answers(
         raise UsageError(f"{suite.name} takes no results of {results[0].tool}: leave out --suite")
     require_tables(lake, suite)
     answers, merged = merge(results)
-    read, contents = Read(), Contents()
+    read = Read()
     for where, recorded in suite.data.read_answers(answers):
         try:
-            add(recorded, where, read, contents)
+            read.add(recorded, where)
         except SourceError as error:
             read.refuse(suite.results.table, where, error, recorded.replies[0].text or "")
     if not read.recorded:
         raise SourceError(f"{', '.join(sorted({each.task for each in results}))} holds no answer to import")
-    left_over = sum((Counter(each.left_over) for each in results), merged)
-    headlines = [asdict(headline) for each in results for headline in each.headlines]
     parameters = {
         "tools": sorted({each.tool for each in results}),
         "evaluations": [each.evaluation for each in results],
-        "headlines": headlines,
-        "left_over": dict(left_over),
+        "headlines": [asdict(headline) for each in results for headline in each.headlines],
+        "left_over": dict(sum((Counter(each.left_over) for each in results), merged)),
         **labels,
     }
     calls = [(each.sample.repeat, call) for each in answers for call in each.sample.calls]
@@ -211,43 +223,29 @@ def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Con
 
 def _keep_calls(context: RunContext, calls: Sequence[tuple[int, WholeCall]]) -> None:
     """Put calls with whole requests into the ledger, like those of a run; earlier replies stay."""
-    index = LedgerIndex.read(context.lake)
+    index, run_id = LedgerIndex.read(context.lake), context.run_id
     asked = {
         Key(call.request.prompt_hash, replicate, endpoint_at(call.request.model, call.address)): call
         for replicate, call in reversed(calls)
     }
     known = index.fetch(list(asked))
-    fresh = [
-        call_row(
-            call.reply,
-            key,
-            call.request.model,
-            call.request.canonical.decode(),
-            revision=index.next_revision(key),
-            origin="import",
-            run_id=context.run_id,
-        )
-        for key, call in reversed(asked.items())
-        if key not in known
-    ]
+    fresh = []
+    for key, call in reversed(asked.items()):
+        if key not in known:
+            asks, revision = call.request.canonical.decode(), index.next_revision(key)
+            row = call_row(call.reply, key, call.request.model, asks, revision=revision, origin="import", run_id=run_id)
+            fresh.append(row)
     if fresh:
         ledger.append(context.lake, fresh)
 
 
 def _overruled(recorded: Sequence[Recorded], conversations: Sequence[Conversation]) -> list[str]:
     """Warn readers of the metrics where lines say otherwise than the lake did before them."""
-    pairs = [
-        (line.replies[-1], conversation.answered[-1].outcome)
-        for line, conversation in zip(recorded, conversations, strict=True)
-    ]
-    others = sum(isinstance(kept, Reply) and _content(kept) != _content(given) for given, kept in pairs)
-    return (
-        [f"{others} imported results differ from those the lake held of the same items, which stand"] if others else []
-    )
-
-
-def _content(reply: Reply) -> tuple[str | None, ...]:
-    return reply.text, reply.finish_reason, reply.error_kind
+    pairs = [(line.replies[-1], of.answered[-1].outcome) for line, of in zip(recorded, conversations, strict=True)]
+    content = attrgetter("text", "finish_reason", "error_kind")
+    others = sum(isinstance(kept, Reply) and content(kept) != content(given) for given, kept in pairs)
+    held = f"{others} imported results differ from those the lake held of the same items, which stand"
+    return [held] if others else []
 
 
 def _row(context: RunContext, line: Recorded, place: int, key: Key, index: LedgerIndex) -> dict[str, Any]:
@@ -289,10 +287,8 @@ def _covered(lake: Lake, suite: Suite, run: Run, read: Read) -> list[Coverage]:
 def _message(read: Read, published: Published, labelled: Published, lacks: Sequence[str]) -> str | None:
     sentences = []
     if read.refused:
-        count, what = len(read.refused), "file" if read.files else "line"
-        sentences.append(
-            f"{count} {what}{'' if count == 1 else 's'} could not be read, the first: {read.refused[0].reason}"
-        )
+        what = count_of(len(read.refused), "file" if read.files else "line")
+        sentences.append(f"{what} could not be read, the first: {read.refused[0].reason}")
     if read.forgotten:
         sentences.append(f"{read.forgotten} results are of samples that were forgotten, and left out")
     if broken := published.quarantined + labelled.quarantined:
@@ -318,28 +314,15 @@ def land_samples(
     lake: Lake, suite: Suite, datasets: Sequence[Dataset], parameters: Mapping[str, Any], started: datetime
 ) -> str:
     """Land the samples of datasets as one run without items, named by their content; returns its id."""
-    run_id = "import-" + content_hash([suite.name, [dataset.version for dataset in datasets]])[:12]
-    run = Run(
-        run_id=run_id,
-        suite=suite.name,
-        origin="import",
-        parameters=parameters,
-        dataset_versions=runs.versions_of(datasets),
-        models=(),
-        judges=(),
-        samples=sum(len(dataset.samples) for dataset in datasets),
-        items=0,
-        started_at=started,
-    )
-    runs.save(lake, run)
-    extracted = extract(lake, run_id, datasets)
+    run = _begun(lake, suite, [[dataset.version for dataset in datasets]], datasets, parameters, started)
+    extracted = extract(lake, run.run_id, datasets)
     for dataset in datasets:
         land_given(lake, suite, dataset.labels, {each.sample_id: each.sample_hash for each in dataset.samples})
     covered = of_sources(map(Source.of, datasets))
-    save_coverage(lake, run_id, covered)
+    save_coverage(lake, run.run_id, covered)
     skipped = ", ".join(f"{count} {reason}" for reason, count in extracted.skipped.items())
     message = f"left out of the sources: {skipped}" if skipped else None
     tally = Tally(rows_quarantined=extracted.quarantined)
     state = "incomplete" if tally.rows_quarantined or problems(covered, DEFAULT) else "completed"
     runs.save(lake, run.ended(state, tally=tally, message=message))
-    return run_id
+    return run.run_id

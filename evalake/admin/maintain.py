@@ -170,8 +170,7 @@ def _written(file: Path) -> datetime:
 
 def _has_expired(file: Path, now: datetime) -> bool:
     try:
-        expiration = json.loads(file.read_bytes())["metadata"]["expiration"]
-        return datetime.fromisoformat(expiration) < now
+        return datetime.fromisoformat(json.loads(file.read_bytes())["metadata"]["expiration"]) < now
     except (ValueError, KeyError, TypeError):
         return False  # no result of ours
 
@@ -179,13 +178,13 @@ def _has_expired(file: Path, now: datetime) -> bool:
 def _remove(kind: str, root: Path, days: int, files_of_each: Sequence[Sequence[Path]], dry_run: bool) -> Expired:
     """Remove files below a folder, and folders that are empty then."""
     names = [str(file.relative_to(root)) for files in files_of_each for file in files if file.exists()]
+    folders = {file.parent for files in files_of_each if len(files) > 1 for file in files}
     try:
         if names and not dry_run:
             remove_below(root.resolve(), names)
-        for files in () if dry_run else files_of_each:
-            for folder in sorted({file.parent for file in files}, reverse=True) if len(files) > 1 else ():
-                if folder.exists() and not any(folder.iterdir()):
-                    folder.rmdir()
+        for folder in () if dry_run else sorted(folders, reverse=True):
+            if folder.exists() and not any(folder.iterdir()):
+                folder.rmdir()
     except OSError as error:
         raise LakeError(f"cannot remove {error.filename} ({error.strerror}): remove it yourself") from error
     return Expired(kind, str(root), days, len(files_of_each), tuple(names))
@@ -198,16 +197,12 @@ def _remove_flow_runs(client: SyncPrefectClient, before: datetime, dry_run: bool
     count = 0
     while runs := client.read_flow_runs(flow_run_filter=ended, limit=PAGE_OF_RUNS, offset=count if dry_run else 0):
         for run in () if dry_run else runs:
-            _delete(client, run)
+            of_run = ArtifactFilter.model_validate({"flow_run_id": {"any_": [run.id]}})
+            for artifact in client.read_artifacts(artifact_filter=of_run):
+                client.delete_artifact(artifact.id)
+            client.delete_flow_run(run.id)
         count += len(runs)
     return count
-
-
-def _delete(client: SyncPrefectClient, run: Any) -> None:
-    of_run = ArtifactFilter.model_validate({"flow_run_id": {"any_": [run.id]}})
-    for artifact in client.read_artifacts(artifact_filter=of_run):
-        client.delete_artifact(artifact.id)
-    client.delete_flow_run(run.id)
 
 
 logger = logging.getLogger("evalake.maintain")
@@ -276,9 +271,8 @@ def ask_again(
     """
     if kind not in KINDS:
         raise UsageError(f"no suspicious replies are of the kind {kind!r}: choose one of {', '.join(KINDS)}")
-    rows = _found(lake).filter(pl.col("kind") == kind)
-    rows = rows if run_id is None else rows.filter(pl.col("run_id") == run_id)
-    rows = rows if model is None else rows.filter(pl.col("model") == model)
+    chosen = {"kind": kind, "run_id": run_id, "model": model}
+    rows = _found(lake).filter(**{name: value for name, value in chosen.items() if value is not None})
     if rows.height and not dry_run:
         withdrawn = rows.drop("run_id", "ledger_version").with_columns(withdrawn_at=pl.lit(datetime.now(UTC)))
         land(lake, WITHDRAWN_CALLS, conform(withdrawn, WITHDRAWN_CALLS))

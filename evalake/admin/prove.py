@@ -189,9 +189,8 @@ def count_outcomes(proofs: Sequence[Proof]) -> str:
 def reasons(proofs: Sequence[Proof]) -> dict[str, list[str]]:
     """Group the snapshots that could not be recomputed by the reason: each reason with the names of its snapshots."""
     by_reason: dict[str, list[str]] = {}
-    for proof in proofs:
-        if proof.outcome is Outcome.NOT_RECOMPUTED:
-            by_reason.setdefault(proof.reason, []).append(proof.name)
+    for proof in (each for each in proofs if each.outcome is Outcome.NOT_RECOMPUTED):
+        by_reason.setdefault(proof.reason, []).append(proof.name)
     return by_reason
 
 

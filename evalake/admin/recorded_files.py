@@ -32,25 +32,25 @@ class Read:
     files: dict[str, int] = field(default_factory=dict)  # of folders: how many of their files were read
     skipped: dict[str, list[str]] = field(default_factory=dict)  # by reason: where
     remarks: list[str] = field(default_factory=list)  # on folders
+    # Earlier lines by sample and item: a later one may repeat them, but not contradict
+    known: dict[tuple[Any, ...], tuple[str, str]] = field(default_factory=dict)
 
     def refuse(self, table: str, where: str, reason: object, payload: str, rule: str = "recorded_line") -> None:
         """Add a line or file that cannot be imported, for quarantine."""
         self.refused.append(Refused(table, payload, (rule,), f"{where}: {reason}", where))
 
-
-@dataclass
-class Contents:
-    """The contents of earlier lines by sample and item: a later line may repeat them, but not contradict."""
-
-    known: dict[tuple[Any, ...], tuple[str, str]] = field(default_factory=dict)
-
-    def before(self, line: Recorded, where: str) -> bool:
-        """Tell whether the line was there already. Raises SourceError where it contradicts an earlier one."""
+    def add(self, line: Recorded, where: str) -> None:
+        """Add a result unless it is there already. Raises SourceError where it contradicts an earlier one."""
         item, sample = line.item, line.item.sample
+        if item.replicate > ledger.LARGEST_REPLICATE:
+            raise SourceError(f"replicate: the ledger counts to {ledger.LARGEST_REPLICATE}")
         about = (sample.dataset, sample.sample_id)
         self._agree(about, sample.sample_hash, where, f"another sample {sample.sample_id} of {sample.dataset}")
         asked = (*about, item.model, item.judge, item.prompt_type, item.replicate)
-        return self._agree(asked, content_hash(identity(line)), where, "another result for the same item")
+        if self._agree(asked, content_hash(identity(line)), where, "another result for the same item"):
+            self.repeated += 1
+        else:
+            self.recorded.append(line)
 
     def _agree(self, about: tuple[Any, ...], content: str, where: str, other: str) -> bool:
         is_known = about in self.known
@@ -62,11 +62,11 @@ class Contents:
 
 def read_files(suite: Suite, files: Sequence[Path]) -> Read:
     """Read files and folders. Raises SourceError where they hold no good line."""
-    read, contents = Read(), Contents()
+    read = Read()
     for file in files:
         folder = suite.data.read_folder(file) if suite.data.read_folder is not None and file.is_dir() else None
         if folder is not None:
-            _add_folder(suite, folder, read, contents)
+            _add_folder(suite, folder, read)
         else:
             guarded = Files(file, LARGEST_IN_ALL)
             for table in _tables(file):
@@ -77,7 +77,7 @@ def read_files(suite: Suite, files: Sequence[Path]) -> Read:
                         raise
                     read.refuse(suite.results.table, table.name, refused.reason, NOT_READ)
                     continue
-                _add_lines(suite, table, read, contents)
+                _add_lines(suite, table, read)
     if not read.recorded:
         why = "; ".join(_reasons(read))
         raise SourceError(f"{', '.join(map(str, files))} holds no recorded result of {suite.name}{why and f': {why}'}")
@@ -99,7 +99,7 @@ def _tables(file: Path) -> list[Path]:
     return sorted(path for path in file.rglob("*.jsonl") if not path.is_dir()) if file.is_dir() else [file]
 
 
-def _add_lines(suite: Suite, file: Path, read: Read, contents: Contents) -> None:
+def _add_lines(suite: Suite, file: Path, read: Read) -> None:
     for line in read_json_lines(file):
         if isinstance(line, Skipped):
             read.refuse(suite.results.table, line.where, line.reason, line.payload or "")
@@ -107,15 +107,15 @@ def _add_lines(suite: Suite, file: Path, read: Read, contents: Contents) -> None
         try:
             if (named := line.values.get("suite", suite.name)) != suite.name:
                 raise SourceError(f"the line is of the suite {str(named)[:60]}, not {suite.name}")
-            add(suite.recorded(line.values), line.where, read, contents)
+            read.add(suite.recorded(line.values), line.where)
         except SourceError as error:
             read.refuse(suite.results.table, line.where, error, as_payload(line.raw))
 
 
-def _add_folder(suite: Suite, folder: RecordedFolder, read: Read, contents: Contents) -> None:
+def _add_folder(suite: Suite, folder: RecordedFolder, read: Read) -> None:
     for where, recorded in folder.lines:
         try:
-            add(recorded, where, read, contents)
+            read.add(recorded, where)
         except SourceError as error:
             read.refuse(suite.results.table, where, error, recorded.replies[-1].text or "", "recorded_file")
     read.labels += folder.labels
@@ -127,16 +127,6 @@ def _add_folder(suite: Suite, folder: RecordedFolder, read: Read, contents: Cont
             read.refuse(suite.results.table, out.where, out.reason, out.payload, "recorded_file")
 
 
-def add(recorded: Recorded, where: str, read: Read, contents: Contents) -> None:
-    """Add a result unless it is there already. Raises SourceError where it contradicts an earlier one."""
-    if recorded.item.replicate > ledger.LARGEST_REPLICATE:
-        raise SourceError(f"replicate: the ledger counts to {ledger.LARGEST_REPLICATE}")
-    if contents.before(recorded, where):
-        read.repeated += 1
-    else:
-        read.recorded.append(recorded)
-
-
 def of_folders(read: Read) -> dict[str, Any]:
     """Describe the files of folders: how many were read, and which were left out why."""
     if not read.files and not read.skipped:
@@ -146,17 +136,8 @@ def of_folders(read: Read) -> dict[str, Any]:
 
 # What tells one recorded reply from another; columns that the ledger got later change no import's identity
 _IDENTIFYING = (
-    "text",
-    "finish_reason",
-    "model_reported",
-    "input_tokens",
-    "cached_input_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-    "cost_usd",
-    "latency_ms",
-    "attempts",
-    "error_kind",
+    *("text", "finish_reason", "model_reported", "input_tokens", "cached_input_tokens", "output_tokens"),
+    *("reasoning_tokens", "cost_usd", "latency_ms", "attempts", "error_kind"),
 )
 
 

@@ -171,10 +171,8 @@ class _Portion:
         for answer in answered:
             if not isinstance(answer.outcome, Reply) or (wrong := self._wrong(answer.outcome.text)) is None:
                 return None
-            messages += [
-                {"role": "assistant", "content": answer.outcome.text or "(no answer)"},
-                {"role": "user", "content": REPAIR % (wrong, len(self.names))},
-            ]
+            messages.append({"role": "assistant", "content": answer.outcome.text or "(no answer)"})
+            messages.append({"role": "user", "content": REPAIR % (wrong, len(self.names))})
         return Request(item.judge, tuple(messages), {}) if len(answered) < ATTEMPTS else None
 
     def read(self, conversation: Conversation) -> dict[str, str]:
@@ -187,9 +185,8 @@ class _Portion:
                 f"the grouping of {conversation.item.judge} cannot be used, twice: {wrong}; leave --judge out to group "
                 "by rules, or name another judge"
             )
-        return {
-            self.names[number - 1]: theme for theme, members in _themes_of_answer(outcome.text) for number in members
-        }
+        themes = _themes_of_answer(outcome.text)
+        return {self.names[number - 1]: theme for theme, members in themes for number in members}
 
     def _wrong(self, answer: str | None) -> str | None:
         """Describe the flaw of an answer; None for a usable one."""
@@ -202,8 +199,8 @@ class _Portion:
             "in two themes is": [number for number, times in members.items() if times > 1],
             "in no theme is": [number for number in there_are if number not in members],
         }
-        wrong = ((problem, numbers[:10]) for problem, numbers in problems.items() if numbers)
-        return next((f"{problem} {', '.join(map(str, numbers))}" for problem, numbers in wrong), None)
+        wrong = (f"{problem} {', '.join(map(str, of[:10]))}" for problem, of in problems.items() if of)
+        return next(wrong, None)
 
 
 def _request(names: Sequence[str], named: Mapping[str, str], known: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""`evalake compare`, `gate`, `explain` and `power`: decisions from results that are in the lake."""
+"""`evalake compare`, `explain` and `power`: what differs in results that are in the lake, and what would show."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 from rich.cells import cell_len, set_cell_size
-from rich.text import Text
 
 from evalake.cli import output as show
 from evalake.cli.configuration import command
@@ -23,15 +22,12 @@ from evalake.cli.options import (
     style_of,
 )
 from evalake.cli.terminal import say, write_text
-from evalake.core.errors import LakeError, UsageError
+from evalake.core.errors import UsageError
 from evalake.decisions.compare import Comparison, compare_sides
 from evalake.decisions.explain import Part
 from evalake.decisions.explain import explain as split
-from evalake.decisions.gate import hold_gate
-from evalake.decisions.rules import keep
 from evalake.decisions.sample_size import Plan, plan
-from evalake.reports.compared import markdown_of
-from evalake.reports.gate import Gate, as_junit, as_markdown
+from evalake.reports.files import markdown_of_comparison
 from evalake.reports.wording import lacking, one_line
 from evalake.storage.lake import Lake
 
@@ -74,7 +70,7 @@ def compare(
 
     compared = compare_sides(Lake(lake), a, b, run_id=run, tag=tag, metric=metric, force=force, corrected=corrected)
     if markdown is not None:
-        write_text(markdown, markdown_of(compared.rows, compared.remarks))
+        write_text(markdown, markdown_of_comparison(compared.rows, compared.remarks))
     for remark in compared.remarks:
         say(remark)
     if style is Format.table:
@@ -149,100 +145,6 @@ def _number(value: float | None, sign: str = "") -> str:
 
 def _p(value: float | None) -> str:
     return "–" if value is None else "<.001" if value < 0.001 else f"{value:.3f}"
-
-
-@app.command("gate")
-def gate(
-    run: Annotated[str, typer.Argument(help="A run, a snapshot, or RUN:MODEL.", metavar="RUN")],
-    rule: Annotated[
-        list[str],
-        typer.Option(
-            "--rule",
-            help="METRIC >= NUMBER, METRIC <= NUMBER, no significant drop|rise in METRIC, or no drop|rise over NUMBER "
-            "in METRIC; METRIC may be METRIC[SLICE=VALUE]. Nothing passes under 20 units, unless the rule ends with: "
-            "from N units. Give it once for each rule.",
-            metavar="RULE",
-        ),
-    ],
-    baseline: Annotated[
-        str | None,
-        typer.Option("--baseline", help="The baseline of rules about changes, in the form of RUN.", metavar="REF"),
-    ] = None,
-    junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML there.", metavar="FILE")] = None,
-    markdown: Annotated[Path | None, typer.Option("--markdown", help="Write Markdown there.", metavar="FILE")] = None,
-    lake: LakeOption = LAKE,
-    style: StyleOption = Format.table,
-    json: RowsAsJsonOption = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Compare results that are not comparable, and print why they are not.")
-    ] = False,
-    adjust: Annotated[
-        bool, typer.Option("--adjust", help="Hold all level rules together to the error of one (Bonferroni).")
-    ] = False,
-    corrected: CorrectedOption = False,
-) -> None:
-    """Check a run against rules; each model must pass each rule with each judge.
-
-    Exits with 0 where all pass, 1 where any fails, 3 where nothing fails but something is undecided, 2 on wrong usage.
-    """
-    style = style_of(style, as_json=json)
-    held = hold_gate(Lake(lake), run, rule, baseline=baseline, force=force, adjust=adjust, corrected=corrected)
-    try:
-        keep(Lake(lake), held)
-    except LakeError as error:
-        say(f"the decisions are not kept in the lake's history of gates: {error}")
-    for path, text in ((junit, as_junit(held)), (markdown, as_markdown(held))):
-        if path is not None:
-            write_text(path, text)
-    if style is Format.table:
-        print_checks(held)
-        _print_next_step(held, lake)
-    else:
-        for note in held.notes:
-            say(note)
-        show.rows(rows_of(held), style)
-    if held.exit_code:
-        raise typer.Exit(held.exit_code)
-
-
-def rows_of(held: Gate) -> pl.DataFrame:
-    """Convert the verdicts to rows."""
-    names = ("value", "baseline", "difference", "ci_low", "ci_high", "limit_low", "limit_high", "p_holm", "missing")
-    rows = [
-        {
-            **{"rule": check.rule, "model": check.model, "judge": check.judge},
-            **{"verdict": str(check.decision.verdict), "more_samples": check.decision.more_samples},
-            "more_at_least": check.decision.more_at_least,
-            **{name: getattr(check, name) for name in names},
-            **{"units": check.units, "reliable": check.is_reliable, "reason": check.reason},
-        }
-        for check in held.checks
-    ]
-    numbers = dict.fromkeys(names, pl.Float64()) | dict.fromkeys(("more_samples", "more_at_least", "units"), pl.Int64())
-    texts = dict.fromkeys(("judge", "reason"), pl.String())
-    return pl.DataFrame(rows, schema_overrides={**numbers, **texts}, infer_schema_length=None)
-
-
-def print_checks(held: Gate) -> None:
-    """Print the verdicts by rule, then the summary."""
-    rule = None
-    for check in held.checks:
-        if check.rule != rule:
-            show.paragraph(check.rule)
-            rule = check.rule
-        colour = {"PASS": "green", "FAIL": "red"}.get(check.decision.verdict, "yellow")
-        show.paragraph(f"{check.subject}: {check.detail}", Text(f"  {check.decision.verdict:<10}", colour))
-    for note in held.notes:
-        show.paragraph(f"note: {note}")
-    show.paragraph(held.summary)
-
-
-def _print_next_step(held: Gate, lake: str) -> None:
-    """Suggest a comparison for each failed rule about a change."""
-    changed = [check for check in held.checks if check.difference is not None and check.decision.verdict != "PASS"]
-    if not changed or held.baseline is None:
-        return
-    typer.echo(f"see: {command('compare', held.run, held.baseline, lake=lake)}")
 
 
 @app.command("explain")

@@ -21,7 +21,7 @@ from evalake.contracts.engines.odcs import odcs_yaml
 from evalake.core.errors import LakeError, UsageError
 from evalake.core.files import make_folder, output_file, write_file
 from evalake.core.redaction import visible
-from evalake.reports.results import as_junit
+from evalake.reports.files import junit_of_results
 from evalake.request import RunRequest
 from evalake.sdk import Suite
 from evalake.sdk.tool_results import Headline
@@ -257,7 +257,7 @@ def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, 
             elif style is ResultsFormat.csv:
                 write_csv([rows], file, spreadsheet_safe=True)
             else:
-                file.write(as_junit(run_id, suite, rows).encode())
+                file.write(junit_of_results(run_id, suite, rows).encode())
     except OSError as error:
         raise LakeError(f"cannot write the results to {out}: {error.strerror}") from error
     if as_json:

@@ -1,28 +1,45 @@
-"""`evalake label` and `fit-weights`: sheets for people to fill in, and an index that ranks as people do."""
+"""`evalake label`, `fit-weights`, `calibrate` and `roadmap`: what people, judges and their gaps tell."""
 
 import getpass
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 import typer
 
+from evalake.admin.roadmap import as_data, roadmap_suites, rows_of
 from evalake.cli import output as show
+from evalake.cli.environment import flows_begun, start_server
 from evalake.cli.help import App, Group
-from evalake.cli.options import LAKE, Format, JsonOption, LakeOption, RowsAsJsonOption, StyleOption, style_of
+from evalake.cli.options import (
+    LAKE,
+    ConfigOption,
+    Format,
+    JsonOption,
+    LakeOption,
+    RowsAsJsonOption,
+    StyleOption,
+    names,
+    style_of,
+    suite_with,
+)
 from evalake.cli.terminal import say
+from evalake.core.configuration import whole_address
 from evalake.core.errors import LakeError, SourceError, UsageError
-from evalake.core.files import LARGEST_SHEET, read_file, write_file
+from evalake.core.files import LARGEST_SHEET, place_in, read_file, write_file
 from evalake.labels.grading import between_people
 from evalake.labels.sheets import Labelled, import_labels, judges_and_people, label_sheet, suite_of
+from evalake.reports.page import write_roadmap
 from evalake.sdk import SheetFormat
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite
-from evalake.tasks.calibrate import fit_to_ranking
+from evalake.tasks.calibrate import calibrated_suites, fit_to_ranking
 
 app = App()
+MOST = 20  # printed themes of each kind
 label = App(cls=Group, help="Have people label results: export a sheet, fill it in, import it.", no_args_is_help=True)
 app.add_typer(label, name="label")
 
@@ -134,3 +151,112 @@ def fit_weights(
     agreeing = f"{fit.agreeing} of {fit.pairs} (with the present weights {fit.agreeing_before})"
     typer.echo(f"\npairs ordered as people do: {agreeing}; of unseen models {predicted}; Spearman {spearman}")
     typer.echo(fit.support)
+
+
+@app.command("calibrate")
+def calibrate(
+    judges: Annotated[str, typer.Option(help="The judges, by comma.", metavar="NAMES")],
+    suite: Annotated[
+        str | None,
+        typer.Option(help="The suite with the calibration set; default: the first with one.", metavar="SUITE"),
+    ] = None,
+    config: ConfigOption = None,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
+) -> None:
+    """Measure judges on items of known judgement; the ledger answers known calls."""
+    style = style_of(style, as_json=json)
+
+    chosen = suite_with("calibration set", calibrated_suites(), suite)
+    wanted = names("--judges", judges) or []
+    say("starting Prefect …")
+    server = start_server()
+
+    from evalake.flows.calibrate import calibrate as flow
+
+    with flows_begun(server):
+        rows = flow(chosen, wanted, lake, str(config) if config else None)
+    show.rows(pl.DataFrame(rows), style)
+
+
+@app.command("roadmap")
+def roadmap(
+    suite: Annotated[
+        str | None,
+        typer.Option(help="The suite of the results; default: the one with a roadmap.", metavar="SUITE"),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(help="The model that groups by meaning; default: rules, by common words.", metavar="NAME"),
+    ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure the grouping of a labelled set; make no roadmap.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="The folder of its page.", metavar="DIR")] = Path("evalake-reports"),
+    config: ConfigOption = None,
+    lake: LakeOption = LAKE,
+    json: JsonOption = False,
+) -> None:
+    """Group the gaps of scored results, like missing tools, and rank them by lost points.
+
+    The ledger answers known calls, so the same results give the same roadmap at no cost.
+    """
+    name = suite_with("roadmap", roadmap_suites(), suite)
+    say("starting Prefect …")
+    server = start_server()
+
+    from evalake.flows.roadmap import measure_roadmap
+    from evalake.flows.roadmap import roadmap as flow
+
+    file = str(config) if config else None
+    if measure:
+        with flows_begun(server):
+            measured = measure_roadmap(name, judge, lake, file)
+        if json:
+            show.as_json(measured)
+        else:
+            _print_measured(measured)
+        return
+    with flows_begun(server):
+        made = flow([name], judge, lake, file)
+    data = as_data(rows_of(Lake(lake), made.get(name, "")))
+    if json:
+        show.as_json(data)
+    elif data["roadmap_id"] is None:
+        say(f"the lake {whole_address(lake)} has no scored results of {name} with gaps")
+    else:
+        _print_roadmap(data)
+        typer.echo(f"\nreport: {write_roadmap(data, place_in(out, data['roadmap_id'][:12]))}")
+
+
+def _print_roadmap(data: Mapping[str, Any]) -> None:
+    """Print the most costly themes by kind."""
+    by = f"by {data['judge']}" if data["judge"] else "by the words in common"
+    show.line(f"{data['title']}: {data['samples']} scored samples, grouped {by}")
+    for kind in data["kinds"]:
+        if themes := kind["themes"]:
+            show.line(f"\n{kind['title']}{f', the first {MOST} of {len(themes)}' if len(themes) > MOST else ''}")
+            table = pl.DataFrame(
+                [
+                    {
+                        "#": theme["rank"],
+                        "samples": theme["samples"],
+                        "points lost": round(theme["points_lost"], 1),
+                        "mean score": round(theme["mean_score"], 1),
+                        "theme": theme["theme"],
+                    }
+                    for theme in themes[:MOST]
+                ]
+            )
+            show.lines(table)
+
+
+def _print_measured(measured: Sequence[Mapping[str, Any]]) -> None:
+    """Print the quality of grouping on a labelled set."""
+    rows = [{name.replace("_", " "): _rounded(value) for name, value in row.items()} for row in measured]
+    show.table(pl.DataFrame(rows))
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 3) if isinstance(value, float) else value

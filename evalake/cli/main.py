@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
-from typer.core import CompletionItem
+from typer._click.shell_completion import CompletionItem
 
 from evalake.cli import configuration, environment
 from evalake.cli.help import App, Group
@@ -72,14 +72,14 @@ COMMANDS = {name: text for commands in SECTIONS.values() for name, text in comma
 
 # The commands of a module in this folder beside that of its name.
 CHAPTERS = {
-    "run": ("settle", "calibrate", "roadmap"),
     "runs": ("watch", "cancel", "rescore", "snapshots"),
     "metrics": ("report",),
-    "decide": ("compare", "gate", "explain", "power"),
+    "decide": ("compare", "explain", "power"),
+    "gate": ("settle",),
     "suite": ("init", "dataset"),
     "configuration": ("trust",),
     "exchange": ("import", "export"),
-    "label": ("fit-weights",),
+    "label": ("calibrate", "fit-weights", "roadmap"),
     "lake": ("tables", "check", "maintain", "forget"),
     "up": ("status", "down", "doctor"),
     "serve": ("view",),

@@ -1,26 +1,35 @@
-"""Prints a finished run or import: counts for machines; tables, report and next steps for people."""
+"""Prints what a run would do, and what a run or an import has done: counts for machines, tables for people."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import typer
 
 from evalake.cli import output as show
 from evalake.cli.configuration import command, trusting
-from evalake.cli.terminal import say_error
-from evalake.contracts.tables import QUARANTINE, RUNS
+from evalake.cli.terminal import say, say_error
+from evalake.contracts.tables import QUARANTINE, RUNS, SNAPSHOTS
 from evalake.core.errors import EvalakeError
 from evalake.core.files import place_in
 from evalake.core.phases import phase
+from evalake.reports.console import Summary
 from evalake.reports.coverage import Coverage, as_objects, lines
+from evalake.reports.page import write_page
 from evalake.request import RunRequest
 from evalake.storage.batch_jobs import jobs_of
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import priced
+from evalake.suites.registry import suite
 from evalake.tasks.coverage import coverage_of
+from evalake.tasks.extract import next_replicate
+from evalake.tasks.report import build_report
+from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.runs import counts_of
+
+if TYPE_CHECKING:
+    from evalake.tasks.preflight import Plan
 
 WAITING = 3  # the exit code of a run that waits for batch jobs
 MOST_REASONS = 3  # for which results are in quarantine, that are said
@@ -112,9 +121,6 @@ def _print(
         show.line(f"{_outcome(run)}\n{run['samples']} samples of {run['suite']} are in the lake")
         print_coverage(covered)
         return
-    from evalake.reports.console import Summary
-    from evalake.reports.page import write_page
-    from evalake.tasks.report import build_report
 
     with phase("write the report"):
         report = build_report(Lake(lake_uri), run["run_id"], corrected=corrected)
@@ -131,8 +137,6 @@ def print_coverage(covered: Sequence[Coverage]) -> None:
 
 
 def _print_next_steps(run: dict[str, Any], page: Path, lake_uri: str) -> None:
-    from evalake.suites.registry import suite
-
     queries = suite(run["suite"], Lake(lake_uri)).presentation.queries
     show.line(f"\n{_outcome(run)}\nreport: {page}")
     if queries:
@@ -151,3 +155,37 @@ def _failure_of(state: Any) -> EvalakeError:
     if isinstance(error, EvalakeError):
         return error
     return EvalakeError(f"the flow run ended {state.name} before the run began: {state.message}")
+
+
+def next_replicate_of(request: RunRequest) -> int:
+    """Find the next free replicate, and print it."""
+    number = next_replicate(Lake(request.lake), request.suite, request.models)
+    say(f"asking again, as replicate {number}")
+    return number
+
+
+def say_changed_scorer(plan: "Plan") -> None:
+    """Say that the suite's scorer is another one than in its latest snapshot, whose rows stay as they are."""
+    if not plan.lake.exists(SNAPSHOTS):
+        return
+    ours = plan.lake.frame(SNAPSHOTS).filter(pl.col("suite") == plan.suite.name)
+    latest = ours.sort("created_at").tail(1).select("run_id", "scorer_version").collect()
+    for run_id, version in latest.iter_rows():
+        if version != plan.suite.scoring.version:
+            say(
+                f"the scorer of {plan.suite.name} has changed since run {run_id} ({version}, now "
+                f"{plan.suite.scoring.version}): `evalake rescore {run_id}` scores its replies again, without a call"
+            )
+
+
+def say_estimate(plan: "Plan", *, whole: bool, as_json: bool) -> None:
+    """Print the calls and costs of the run; before a large run, by a part of its items."""
+    from evalake.tasks.plan import QUICK_ITEMS, estimate
+
+    context = RunContext("", plan.suite.name, plan.lake, plan.configuration)
+    planned = estimate(context, plan, None if whole else QUICK_ITEMS)
+    if as_json:
+        show.as_json(planned.as_dict())
+        return
+    for line in planned.lines():
+        (show.line if whole else say)(line)

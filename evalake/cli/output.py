@@ -5,21 +5,21 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import typer
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
 
 from evalake.cli.options import Format
 from evalake.cli.terminal import say
 from evalake.core.configuration import whole_address
 from evalake.core.redaction import visible
 from evalake.storage.sql.query import as_csv, plain
-
-if TYPE_CHECKING:
-    from rich.console import Console, JustifyMethod
-    from rich.table import Table
-    from rich.text import Text
 
 LEAST_LAST = 24  # least characters of a listing's last column
 LONGEST_CELL = 200  # characters of a cell on one line
@@ -111,11 +111,7 @@ def lines(
         longest: The most characters of a cell.
         hint: The way to see left-out columns.
     """
-    from rich.cells import cell_len
-    from rich.table import Table
-    from rich.text import Text
-
-    from evalake.reports.wording import one_line
+    from evalake.reports.wording import one_line  # loads what a suite is written with
 
     texts = {name: [one_line(_cell(value, ", "), longest) for value in frame[name]] for name in frame.columns}
     titles = {name: one_line(name, longest) for name in frame.columns}
@@ -148,10 +144,8 @@ def line(text: str) -> None:
     typer.echo(visible(text))
 
 
-def paragraph(text: str, label: "Text | None" = None) -> None:
+def paragraph(text: str, label: Text | None = None) -> None:
     """Print text as `line` does, folded between words, beside a label; no line ends in blanks."""
-    from rich.text import Text
-
     terminal = console(PLAIN_TEXT_WIDTH)
     before = label or Text()
     for part in Text(visible(text)).wrap(terminal, terminal.width - len(before)):
@@ -192,9 +186,6 @@ def table(frame: pl.DataFrame, height: int | None = None, *, whole: bool = False
         whole: Print all columns, one a line where they do not fit.
         hint: The way to see left-out columns.
     """
-    from rich.console import Console
-    from rich.measure import Measurement
-
     shown = _first_rows(frame)
     side_by_side = _side_by_side(shown)
     usual = Console()
@@ -237,18 +228,13 @@ def _print_more(more: int) -> None:
         say(f"… and {more:,} more rows: --format csv or json prints all of them")
 
 
-def console(plain_width: int = PLAIN_WIDTH) -> "Console":
+def console(plain_width: int = PLAIN_WIDTH) -> Console:
     """Create a console, of that width outside a terminal."""
-    from rich.console import Console
-
     usual = Console()
     return usual if usual.is_terminal else Console(width=plain_width)
 
 
-def _side_by_side(frame: pl.DataFrame) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
+def _side_by_side(frame: pl.DataFrame) -> Table:
     shown = Table(box=None, header_style="bold", pad_edge=False)
     for name, kind in frame.schema.items():
         shown.add_column(Text(visible(name)), justify="right" if kind.is_numeric() else "left", overflow="fold")
@@ -257,10 +243,7 @@ def _side_by_side(frame: pl.DataFrame) -> "Table":
     return shown
 
 
-def _one_below_the_other(frame: pl.DataFrame) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
+def _one_below_the_other(frame: pl.DataFrame) -> Table:
     shown = Table(box=None, show_header=False, pad_edge=False)
     shown.add_column(style="bold", no_wrap=True)
     shown.add_column(overflow="fold")

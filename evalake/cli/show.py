@@ -3,11 +3,10 @@
 import json
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
-from polars import DataFrame
 
 from evalake.cli import output
 from evalake.cli.configuration import command, trusting
@@ -16,16 +15,16 @@ from evalake.cli.options import LAKE, Format, LakeOption, RowsAsJsonOption, Styl
 from evalake.core.errors import UsageError, did_you_mean
 from evalake.reports.report import Subject
 from evalake.reports.wording import one_line, short_names, visible
-from evalake.server.viewer.conversation import CallView
-from evalake.server.viewer.item import Detail, Fact, ItemDetail
-from evalake.server.viewer.items import AnswerView, ItemView, WantedPage
-from evalake.server.viewer.run_index import RunIndex, RunIndexes
 from evalake.storage.lake import Lake
 from evalake.tasks.runtime.runs import no_run
 
+if TYPE_CHECKING:
+    from evalake.server.viewer.conversation import CallView
+    from evalake.server.viewer.item import Detail, Fact, ItemDetail
+    from evalake.server.viewer.items import AnswerView, ItemView, WantedPage
+    from evalake.server.viewer.run_index import RunIndex, RunIndexes
+
 app = App()
-
-
 PAGE = 500
 SHORTEST_HASH = 8
 """The least characters of a sample's hash."""
@@ -72,7 +71,7 @@ def show(
         _read(indexes, index, sample, wanted, lake, style, full=full)
 
 
-def _index(indexes: RunIndexes, run: str) -> RunIndex:
+def _index(indexes: "RunIndexes", run: str) -> "RunIndex":
     """Return the index of a run. Raises UsageError for an unknown run."""
     from evalake.server.settings import NotFoundError
 
@@ -82,7 +81,7 @@ def _index(indexes: RunIndexes, run: str) -> RunIndex:
         raise no_run(indexes.lake, run) from error
 
 
-def _list(indexes: RunIndexes, index: RunIndex, wanted: WantedPage, limit: int, lake: str, style: Format) -> None:
+def _list(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit: int, lake: str, style: Format) -> None:
     if style is not Format.table:
         output.rows(_answers(item for page in _pages(indexes, index, wanted) for item in page.items), style)
         return
@@ -101,7 +100,7 @@ def _list(indexes: RunIndexes, index: RunIndex, wanted: WantedPage, limit: int, 
     output.line(f"read one: {trusting(command('show', index.run['run_id'], shown[0].sample_id, lake=lake))}")
 
 
-def _pages(indexes: RunIndexes, index: RunIndex, wanted: WantedPage, limit: int | None = None) -> Iterator[Any]:
+def _pages(indexes: "RunIndexes", index: "RunIndex", wanted: "WantedPage", limit: int | None = None) -> Iterator[Any]:
     """Read pages of the wanted items, for at most `limit` items."""
     from evalake.server.viewer.items import item_page
 
@@ -114,7 +113,7 @@ def _pages(indexes: RunIndexes, index: RunIndex, wanted: WantedPage, limit: int 
             return
 
 
-def _answers(items: Iterator[ItemView]) -> DataFrame:
+def _answers(items: "Iterator[ItemView]") -> pl.DataFrame:
     """Build a row for each answer to each item."""
     from evalake.server.viewer.items import AnswerView, ItemView
 
@@ -124,7 +123,7 @@ def _answers(items: Iterator[ItemView]) -> DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None).select(fields) if rows else pl.DataFrame(schema=fields)
 
 
-def _table(items: Sequence[ItemView]) -> DataFrame:
+def _table(items: "Sequence[ItemView]") -> pl.DataFrame:
     """Build a row for each item, prompt type and repeat, with a column for each model and judge."""
     answers = [answer for item in items for answer in item.answers]
     subjects = list(dict.fromkeys(Subject(answer.model, answer.judge) for answer in answers))
@@ -147,7 +146,7 @@ def _table(items: Sequence[ItemView]) -> DataFrame:
     return pl.DataFrame([{name: row.get(name) for name in columns} for row in rows], infer_schema_length=None)
 
 
-def _verdict(answer: AnswerView) -> str:
+def _verdict(answer: "AnswerView") -> str:
     """Write the verdict of an answer in one word, and whether it is wrong."""
     word = answer.verdict or answer.error or "no answer"
     if answer.score is not None:
@@ -156,10 +155,10 @@ def _verdict(answer: AnswerView) -> str:
 
 
 def _read(
-    indexes: RunIndexes,
-    index: RunIndex,
+    indexes: "RunIndexes",
+    index: "RunIndex",
     sample: str,
-    wanted: WantedPage,
+    wanted: "WantedPage",
     lake: str,
     style: Format,
     *,
@@ -185,7 +184,7 @@ def _read(
         output.line(f"\nnext: {trusting(command('show', index.run['run_id'], following, *options, lake=lake))}")
 
 
-def hash_of(index: RunIndex, name: str) -> str:
+def hash_of(index: "RunIndex", name: str) -> str:
     """Find the hash of the sample with this name. Raises UsageError without a match or with several."""
     whole = pl.concat_str("dataset", pl.lit("/"), "sample_id")
     is_named = (pl.col("sample_id") == name) | (whole == name)
@@ -205,7 +204,7 @@ SHORT, REQUEST = 40, 6
 """Lines of a text and of a request without --full."""
 
 
-def transcript(item: ItemDetail, answers: Sequence[Detail], width: int, *, full: bool) -> Iterator[str]:
+def transcript(item: "ItemDetail", answers: "Sequence[Detail]", width: int, *, full: bool) -> Iterator[str]:
     """Write a sample with these answers, in lines of at most `width` characters."""
     number = "" if item.number is None else f", {item.number:,} of {item.total:,}"
     yield from _text(f"{item.suite} run {item.run_id}: sample {item.dataset}/{item.sample_id}{number}", width)
@@ -224,7 +223,9 @@ def transcript(item: ItemDetail, answers: Sequence[Detail], width: int, *, full:
         yield from _answer(answer, calls, printed, width, full=full)
 
 
-def _answer(answer: Detail, calls: dict[str, CallView], printed: set[str], width: int, *, full: bool) -> Iterator[str]:
+def _answer(
+    answer: "Detail", calls: "dict[str, CallView]", printed: set[str], width: int, *, full: bool
+) -> Iterator[str]:
     which = "" if answer.replicate == 0 else f", repeat {answer.replicate}"
     asked = "" if answer.prompt_type == "direct" else f", {answer.prompt_type}"
     judged = "" if answer.judge is None else f", judged by {answer.judge}"
@@ -243,7 +244,7 @@ def _answer(answer: Detail, calls: dict[str, CallView], printed: set[str], width
             yield from (f"  {line}" for line in _fact(fact, width - 2, full=full))
 
 
-def _call(call: CallView, printed: set[str], width: int, *, full: bool) -> Iterator[str]:
+def _call(call: "CallView", printed: set[str], width: int, *, full: bool) -> Iterator[str]:
     """Write a request and its reply, without the messages that an earlier answer has shown."""
     if call.call_id in printed:
         yield from _text(f"{call.by} {call.model}: as above", width)
@@ -269,7 +270,7 @@ def _call(call: CallView, printed: set[str], width: int, *, full: bool) -> Itera
         yield from _block(call.answer, width, SHORT, full=full)
 
 
-def _fact(fact: Fact, width: int, *, full: bool) -> Iterator[str]:
+def _fact(fact: "Fact", width: int, *, full: bool) -> Iterator[str]:
     if fact.value is None or fact.value == []:
         return
     value = _word(fact.value)

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import polars as pl
 import typer
 
 from evalake.cli.help import App
@@ -16,6 +15,9 @@ from evalake.cli.terminal import say
 from evalake.core.configuration import whole_address
 from evalake.core.errors import LakeError, UsageError
 from evalake.core.files import output_file
+
+if TYPE_CHECKING:
+    import polars as pl
 
 app = App()
 
@@ -78,7 +80,9 @@ def sql(
         typer.echo(f"{count} rows in {out}")
 
 
-def _write(frames: Iterator[pl.DataFrame], style: str, out: Path | None, *, spreadsheet_safe: bool, whole: bool) -> int:
+def _write(
+    frames: "Iterator[pl.DataFrame]", style: str, out: Path | None, *, spreadsheet_safe: bool, whole: bool
+) -> int:
     """Write the parts of a result; returns the number of rows."""
     from pyarrow import ArrowException
 

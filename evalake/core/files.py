@@ -6,11 +6,12 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from evalake.core.errors import EvalakeError, LakeError, SourceError, UsageError
 
@@ -137,6 +138,11 @@ def read_file(file: Path, largest: int = LARGEST_FILE) -> bytes:
         FileRefusedError: It is not a regular file, cannot be read, or is too large.
     """
     return Files(file, largest).read(file)
+
+
+def tables_beside(module: str, name: str) -> Mapping[str, Any]:
+    """Read a TOML file that ships beside a module, whose `__file__` is given."""
+    return tomllib.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
 
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.)){0,127}")

@@ -94,13 +94,7 @@ def compare_sides(
 
 
 def compare_found(
-    lake: Lake,
-    first: Side,
-    second: Side,
-    names: Sequence[str] | None,
-    *,
-    force: bool = False,
-    corrected: bool = False,
+    lake: Lake, first: Side, second: Side, names: Sequence[str] | None, *, force: bool = False, corrected: bool = False
 ) -> Comparison:
     """Compare two sides, without adjusting p values: every metric over all samples, or those named in all their slices.
 

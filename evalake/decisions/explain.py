@@ -134,13 +134,10 @@ class _Frames:
         )
         people = [contract.table for contract in suite.metrics.inputs if contract not in suite.scoring.extra_tables]
         labels = {name: at for name, at in json.loads(b.snapshot["pinned_versions"]).items() if name in people}
-        same = a.snapshot["scorer_version"] == version
-        labelled = rescored[0]
-        if labels:
-            labelled = rows_of(lake, suite, a, version, newest=not same, labels=labels)
-        options = [json.loads(side.snapshot["options"]) for side in (a, b)]
-        metrics = suite.all_metrics(options[0]), suite.all_metrics(options[1])
-        return cls(suite, metrics, own, (rescored[0], rescored[1]), labelled)
+        newest = a.snapshot["scorer_version"] != version
+        labelled = rows_of(lake, suite, a, version, newest=newest, labels=labels) if labels else rescored[0]
+        first, second = (suite.all_metrics(json.loads(side.snapshot["options"])) for side in (a, b))
+        return cls(suite, (first, second), own, (rescored[0], rescored[1]), labelled)
 
 
 def _common_version(lake: Lake, suite: Suite, sides: tuple[Side, Side], own: tuple[pl.DataFrame, pl.DataFrame]) -> str:
@@ -207,9 +204,7 @@ def _meaning(part: Part, ends: tuple[float | None, float | None], count: int, ve
     return f"{meaning}: {OTHERWISE if apart else NOISE}"
 
 
-def _explained(
-    frames: _Frames, name: str, a: Side, b: Side, kept: _Kept, versions: tuple[str, ...] = ()
-) -> Explanation:
+def _explained(frames: _Frames, name: str, a: Side, b: Side, kept: _Kept, versions: tuple[str, ...]) -> Explanation:
     """Split the difference between a model of A and that of B, as one judge saw them."""
     metrics = [_only(frames.suite, name, each) for each in frames.metrics]
     sides = (a, b)
@@ -222,12 +217,12 @@ def _explained(
     shared_a = first.join(last, on="sample_hash", how="semi")
     shared_b = last.join(first, on="sample_hash", how="semi")
     classes = _classes(frames.suite, shared_a, shared_b)
-    exchanges = [_Step(Part.SAMPLES, shared_a), *_exchanged(shared_a, shared_b, classes)]
+    exchanges = [(Part.SAMPLES, shared_a), *_exchanged(shared_a, shared_b, classes)]
     steps = [
-        _Step(Part.CODE, narrowed(frames.rescored[0], 0)),
-        _Step(Part.LABELS, first),
-        *(exchanges if all(_value(each.frame, metrics[1]) is not None for each in exchanges) else ()),
-        _Step(Part.SAMPLES, last),
+        (Part.CODE, narrowed(frames.rescored[0], 0)),
+        (Part.LABELS, first),
+        *(exchanges if all(_value(frame, metrics[1]) is not None for _, frame in exchanges) else ()),
+        (Part.SAMPLES, last),
     ]
     contributions, intervals = _walk(steps, metrics[1], kept)
     before = pl.concat([first.select("sample_hash"), last.select("sample_hash")]).unique()
@@ -236,29 +231,18 @@ def _explained(
     counts = dict(behind.group_by("part").len().iter_rows())
     identity = {"suite": frames.suite.name, "metric": name, "a": a.name, "b": b.name, "judge": _judged(kept)}
     values = {"value_a": kept.values[0], "value_b": kept.values[1], "difference": kept.values[0] - kept.values[1]}
-    parts = [
-        {
-            **identity,
-            **values,
-            **{"part": str(part), "contribution": contributions[part]},
-            **dict(zip(("ci_low", "ci_high"), intervals.get(part, (None, None)), strict=True)),
-            "samples": counts.get(str(part), 0),
-            "meaning": _meaning(part, intervals.get(part, (None, None)), counts.get(str(part), 0), versions),
-        }
-        for part in Part
-        if part is not Part.LABELS or frames.suite.metrics.inputs
-    ]
+    parts = []
+    for part in Part if frames.suite.metrics.inputs else [each for each in Part if each is not Part.LABELS]:
+        (low, high), count = intervals.get(part, (None, None)), counts.get(str(part), 0)
+        told = {"part": str(part), "contribution": contributions[part], "ci_low": low, "ci_high": high}
+        meaning = _meaning(part, (low, high), count, versions)
+        parts.append(identity | values | told | {"samples": count, "meaning": meaning})
     schema = {name: pl.Float64() for name in FIELDS if name.startswith(("value", "ci_"))} | {"judge": pl.String()}
     listed = _listed(behind, (first, last), identity)
     return Explanation(pl.DataFrame(parts, schema_overrides=schema).select(FIELDS), listed)
 
 
-@dataclass(frozen=True)
-class _Step:
-    """A part, and the rows of A after what the part stands for was replaced by B's."""
-
-    part: Part
-    frame: pl.DataFrame
+_Step = tuple[Part, pl.DataFrame]  # a part, and the rows of A after what it stands for was replaced by B's
 
 
 def _walk(
@@ -272,15 +256,15 @@ def _walk(
     contributions = dict.fromkeys(Part, 0.0)
     intervals: dict[Part, tuple[float | None, float | None]] = {}
     value, before = kept.values[0], pl.DataFrame()
-    for step in steps:
-        after = _value(step.frame, metric)
+    for part, frame in steps:
+        after = _value(frame, metric)
         if after is None:
             continue
-        contributions[step.part] += value - after
-        if step.part in EXCHANGED:
-            rows = compare(before, step.frame, [metric], cluster="cluster", pair="sample_hash")
-            intervals[step.part] = rows.select("ci_low", "ci_high").row(0)
-        value, before = after, step.frame
+        contributions[part] += value - after
+        if part in EXCHANGED:
+            rows = compare(before, frame, [metric], cluster="cluster", pair="sample_hash")
+            intervals[part] = rows.select("ci_low", "ci_high").row(0)
+        value, before = after, frame
     contributions[Part.CODE] += value - kept.values[1]
     return contributions, intervals
 
@@ -329,7 +313,7 @@ def _exchanged(a: pl.DataFrame, b: pl.DataFrame, classes: pl.DataFrame) -> Itera
         done += [str(part), ""] if part is EXCHANGED[-1] else [str(part)]
         turned = classes.filter(pl.col("part").is_in(done))
         rows = a.join(turned, on="sample_hash", how="anti"), b.join(turned, on="sample_hash", how="semi")
-        yield _Step(part, pl.concat(rows, how="diagonal").select(others))
+        yield part, pl.concat(rows, how="diagonal").select(others)
 
 
 def _listed(

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -34,6 +33,7 @@ WATCHED = 730
 """Snapshots of one definition that are watched at most: two years of nights; an older beginning gives way."""
 
 Values = Mapping[str, Any]
+Shares = Mapping[tuple[str, str, str | None], float]
 Moves = Mapping[tuple[str, str], Sequence[datetime]]
 
 
@@ -135,14 +135,14 @@ def headline_changes(lake: Lake, suites: Sequence[str] | None = None, run_id: st
     return trend(lake, of_snapshot.join(runs, on="run_id").collect()).changes
 
 
-def _missing_shares(lake: Lake, values: pl.DataFrame) -> Mapping[tuple[str, str, str | None], float]:
+def _missing_shares(lake: Lake, values: pl.DataFrame) -> Shares:
     """Read the share of items that each model and judge, or panel, lacks, by run."""
     ours = pl.col("run_id").is_in(values["run_id"].unique().implode())
     rows = missing_shares(lake).filter(ours, pl.col("missing") > 0).collect()
     return {(run, model, judge): share for run, model, judge, share in rows.iter_rows()}
 
 
-def _unknown(rows: pl.DataFrame, shares: Mapping[tuple[str, str, str | None], float]) -> list[float]:
+def _unknown(rows: pl.DataFrame, shares: Shares) -> list[float]:
     """Say how far each value of a series may move by what is missing: a share by 1 an item, points by 100."""
     largest = max(abs(value) for value in rows["value"])
     span = next((float(each) for each in (1, 100) if largest <= each), np.inf)
@@ -154,7 +154,7 @@ def _unknown(rows: pl.DataFrame, shares: Mapping[tuple[str, str, str | None], fl
     return [span * lack if lack else 0.0 for lack in lacks]
 
 
-def _changes(values: pl.DataFrame, missing: Mapping[tuple[str, str, str | None], float]) -> Iterator[Change]:
+def _changes(values: pl.DataFrame, missing: Shares) -> Iterator[Change]:
     """Watch every series, one value a run: the last that was measured of it. What is missing may explain a change."""
     known = values.filter(pl.col("value").is_not_null(), pl.col("value").is_finite())
     known = known.with_columns(at=pl.coalesce("started_at", "created_at")).sort("at", "created_at", "snapshot_id")
@@ -234,11 +234,9 @@ def _criteria(lake: Lake) -> dict[tuple[str, str | None], list[str]]:
 
 def _moves(lake: Lake) -> Moves:
     """Read when each judge of each suite moved."""
-    moved: defaultdict[tuple[str, str], list[datetime]] = defaultdict(list)
     versions = lake.frame(JUDGE_VERSIONS).filter(pl.col("version") > 1).select("suite", "judge", "version", "since")
-    for suite, judge, _, since in versions.unique().collect().iter_rows():
-        moved[suite, judge].append(since)
-    return moved
+    moved = versions.unique().group_by("suite", "judge").agg("since").collect()
+    return {(suite, judge): since for suite, judge, since in moved.iter_rows()}
 
 
 def _judge_version(row: Values, moves: Moves) -> int | None:

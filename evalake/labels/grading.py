@@ -17,11 +17,11 @@ from evalake.contracts.tables import HUMAN_LABELS
 from evalake.contracts.tables.people import DISPUTES, YES, answered
 from evalake.core.errors import UsageError
 from evalake.core.hashing import content_hash
-from evalake.labels.sheets import labelling_of, land_labels, lines_to_label, material_of, suite_of, tables_of
+from evalake.labels.sheets import labelling_of, land_labels, lines_to_label, material_of, suite_of, tables_of, word_on
 from evalake.metrics.agreement import WEIGHED_PAIRS, agreement_table
 from evalake.sdk import Labelling, Labels, Suite
 from evalake.sdk.dataset import draw
-from evalake.sdk.people import LABEL, Question, with_people
+from evalake.sdk.people import LABEL, Question, paired, with_people
 from evalake.sdk.sheets import (
     Line,
     candidates,
@@ -128,8 +128,7 @@ def between_people(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
     every = pl.concat(pairs)
     if every.is_empty():
         raise UsageError(f"no two people have answered the same questions of run {run_id}: label one draw by two")
-    names = [question.name.replace("_", " ") for question in labelling.questions]
-    return agreement_table(every, list(dict.fromkeys(names)))
+    return agreement_table(every, list(dict.fromkeys(question.decision for question in labelling.questions)))
 
 
 def _pairs(said: pl.DataFrame, about: Sequence[str], question: Question) -> Iterator[pl.DataFrame]:
@@ -137,17 +136,9 @@ def _pairs(said: pl.DataFrame, about: Sequence[str], question: Question) -> Iter
     by_person = {str(name): rows for (name,), rows in said.sort("annotator").group_by("annotator", maintain_order=True)}
     for one, other in combinations(by_person, 2):
         both = by_person[one].join(by_person[other], on=about, suffix="_2", nulls_equal=True)
-        words = {
-            "first": pl.col("answer"),
-            "second": pl.col("answer_2"),
-            "agrees": pl.col("answer") == pl.col("answer_2"),
-        }
-        if not question.answers:
-            near = (pl.col("score") - pl.col("score_2")).abs() <= question.tolerance
-            words = {"agrees": near, "first_score": pl.col("score"), "second_score": pl.col("score_2")}
-        known = words | {"cluster": pl.col("cluster"), "weight": pl.lit(1.0)}
-        known |= {"judge": pl.lit(f"{one} and {other}"), "decision": pl.lit(question.name.replace("_", " "))}
-        yield both.select(known.get(name, pl.lit(None)).cast(kind).alias(name) for name, kind in WEIGHED_PAIRS.items())
+        columns = {"answer": "answer" if question.answers else "score", "human": "answer_2", "human_score": "score_2"}
+        whose = pl.lit(f"{one} and {other}")
+        yield paired(both.select("cluster", **columns, whose=whose, human_weight=pl.lit(1.0)), question)
 
 
 # Disputes: a person holds a sample's ground truth to be wrong
@@ -157,18 +148,8 @@ def dispute(
     lake: Lake, suite: Suite, sample: Mapping[str, Any], annotator: str, *, is_wrong: bool, note: str | None
 ) -> Landed:
     """Keep that a person disputes a sample's ground truth, or no longer does."""
-    word = {
-        "label_id": content_hash([suite.name, sample["sample_hash"], annotator]),
-        "suite": suite.name,
-        "sample_id": sample["sample_id"],
-        "sample_hash": sample["sample_hash"],
-        "model": sample["model"],
-        "replicate": 0,
-        "annotator": annotator,
-        "labelled_at": datetime.now(UTC),
-        "note": note,
-        **dict.fromkeys(("judge", "prompt_type", "finding_id", "inclusion_probability", "draw")),
-    }
+    sample_id, sample_hash, model = (str(sample[name]) for name in ("sample_id", "sample_hash", "model"))
+    word = word_on(suite, sample_id, sample_hash, model, annotator, datetime.now(UTC), note)
     return land_labels(lake, Labels(answered(word, {DISPUTES: is_wrong}), [], 0)).landed
 
 
@@ -201,9 +182,7 @@ def _otherwise(labelling: Labelling, results: pl.DataFrame, labels: pl.DataFrame
             continue
         human = pl.col(f"human_{question.name}")
         rows = known.with_columns(label_says=question.told[LABEL]).filter(human != pl.col("label_says"))
-        says = pl.format(
-            "{}: people say {}, the label {}", pl.lit(question.name.replace("_", " ")), human, "label_says"
-        )
+        says = pl.format("{}: people say {}, the label {}", pl.lit(question.decision), human, "label_says")
         rows = rows.unique("sample_hash", keep="first", maintain_order=True)
         yield rows.select("sample_hash", who=pl.lit("people"), why=says)
 
@@ -243,17 +222,10 @@ class ReviewSheet:
         from prefect.input import RunInput
 
         labelling = labelling_of(self.suite, self.lake)
-        fields: dict[str, Any] = {
-            name: (
-                questions_about(labelling, line),
-                Field(
-                    default=answers.get(name, {}),
-                    title=f"{number}. {title(line)}",
-                    json_schema_extra={"position": number},
-                ),
-            )
-            for number, (name, line) in enumerate(self._named(), start=1)
-        }
+        fields: dict[str, Any] = {}
+        for number, (name, line) in enumerate(self._named(), start=1):
+            place: dict[str, Any] = {"title": f"{number}. {title(line)}", "json_schema_extra": {"position": number}}
+            fields[name] = questions_about(labelling, line), Field(default=answers.get(name, {}), **place)
         named: dict[str, Any] = {"title": "Your name", "json_schema_extra": {"position": 0}}
         if "annotator" in answers:
             named["default"] = answers["annotator"]
@@ -262,7 +234,8 @@ class ReviewSheet:
 
     def labels(self, answers: Answers, when: datetime) -> Labels:
         """Read the labels of a filled-in form. Line numbers of refusals are those of the form."""
-        filled = [{**line, **_mapping(answers.get(name))} for name, line in self._named()]
+        given = {name: answer for name, answer in answers.items() if isinstance(answer, Mapping)}
+        filled = [{**line, **given.get(name, {})} for name, line in self._named()]
         return read_labels(
             labelling_of(self.suite, self.lake), enumerate(filled, start=1), str(answers.get("annotator", "")), when
         )
@@ -306,7 +279,3 @@ def _block(text: str) -> str:
     """Write the text as a Markdown block of its own, which nothing in the text can end."""
     cut = text[:LONGEST_MATERIAL] + ("\n[…]" if len(text) > LONGEST_MATERIAL else "")
     return "\n".join(f"    {line}" for line in cut.splitlines())
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -153,6 +153,19 @@ def labelling_of(suite_name: str, lake: Lake) -> Labelling:
     return labelling
 
 
+def word_on(
+    suite: Suite, sample_id: str, sample_hash: str, model: str, annotator: str, at: datetime, note: str | None
+) -> dict[str, Any]:
+    """Begin the labels of what a person says of a sample, for any answer to it."""
+    return {
+        "label_id": content_hash([suite.name, sample_hash, annotator]),
+        "suite": suite.name,
+        **{"sample_id": sample_id, "sample_hash": sample_hash, "model": model, "replicate": 0},
+        **{"annotator": annotator, "labelled_at": at, "note": note},
+        **dict.fromkeys(("judge", "prompt_type", "finding_id", "inclusion_probability", "draw")),
+    }
+
+
 def land_given(lake: Lake, suite: Suite, labels: Sequence[Label], hashes: Mapping[str, str]) -> int:
     """Land what a source tells that people said of samples, by the samples' hashes; returns how many are new.
 
@@ -164,18 +177,7 @@ def land_given(lake: Lake, suite: Suite, labels: Sequence[Label], hashes: Mappin
     for label in labels:
         if (sample_hash := hashes.get(label.sample_id)) is None:
             continue
-        word = {
-            "label_id": content_hash([suite.name, sample_hash, label.annotator]),
-            "suite": suite.name,
-            "sample_id": label.sample_id,
-            "sample_hash": sample_hash,
-            "model": model,
-            "replicate": 0,
-            "annotator": label.annotator,
-            "labelled_at": label.at or now,
-            "note": label.note,
-            **dict.fromkeys(("judge", "prompt_type", "finding_id", "inclusion_probability", "draw")),
-        }
+        word = word_on(suite, label.sample_id, sample_hash, model, label.annotator, label.at or now, label.note)
         (row,) = answered(word, {label.question: label.answer})
         before = there.get(row["label_id"])
         if before is None or before[:3] != (row["answer"], row["score"], row["note"]):

@@ -1,13 +1,12 @@
-"""A gate's verdicts, and how they are written for others: JUnit XML for build servers, Markdown for pull requests."""
+"""A gate's verdicts on the models of a run."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from xml.etree import ElementTree
 
 from evalake.reports.ranking import FIXED, Decision, Verdict, fails_by_chance
 from evalake.reports.report import Subject
-from evalake.reports.wording import UNKNOWN, UNRELIABLE, markdown_text, one_line
+from evalake.reports.wording import UNKNOWN, UNRELIABLE, one_line
 
 LONGEST = 300
 """Characters of a name or a rule."""
@@ -115,8 +114,8 @@ class Gate:
     @property
     def summary(self) -> str:
         """The verdict, and how many there are of each kind."""
-        against = "" if self.baseline is None else f" against {_plain(self.baseline)}"
-        return f"gate of {_plain(self.run)}{against}: {self.verdict} ({self.tally})"
+        against = "" if self.baseline is None else f" against {_name(self.baseline)}"
+        return f"gate of {_name(self.run)}{against}: {self.verdict} ({self.tally})"
 
     def __repr__(self) -> str:
         lines = [f"  {each.decision.verdict:<10}{each.rule}, {each.subject}: {each.detail}" for each in self.checks]
@@ -141,51 +140,6 @@ def by_chance(levels: int, *, adjusted: bool) -> list[str]:
     ]
 
 
-def as_junit(gate: Gate) -> str:
-    """Write JUnit XML: a test case for each rule and model; what is undecided is an error, lest it show green."""
-    counts = Counter(check.decision.verdict for check in gate.checks)
-    totals = {
-        "tests": str(len(gate.checks)),
-        "failures": str(counts[Verdict.FAIL]),
-        "errors": str(counts[Verdict.UNDECIDED]),
-    }
-    root = ElementTree.Element("testsuites", totals)
-    suite = ElementTree.SubElement(root, "testsuite", {"name": f"evalake gate {_plain(gate.run)}", **totals})
-    for check in gate.checks:
-        names = {"classname": _plain(check.subject), "name": _plain(check.rule)}
-        case = ElementTree.SubElement(suite, "testcase", names)
-        kind = {Verdict.FAIL: "failure", Verdict.UNDECIDED: "error"}.get(check.decision.verdict)
-        if kind is None:
-            ElementTree.SubElement(case, "system-out").text = _plain(check.detail)
-        else:
-            attributes = {"type": str(check.decision.verdict), "message": _plain(check.detail)}
-            ElementTree.SubElement(case, kind, attributes)
-    if gate.notes:
-        ElementTree.SubElement(suite, "system-out").text = "\n".join(map(_plain, gate.notes))
-    return xml_text(root)
-
-
-def xml_text(root: ElementTree.Element) -> str:
-    """Write XML with its declaration, indented."""
-    ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
-
-
-def as_markdown(gate: Gate) -> str:
-    """Write Markdown: the verdict as a heading, a table, and warnings below."""
-    lines = [
-        f"### {_cell(gate.summary)}",
-        "",
-        "| verdict | rule | model | units | what decided |",
-        "|---|---|---|---|---|",
-    ]
-    for check in gate.checks:
-        cells = (check.decision.verdict, check.rule, check.subject, check.counted, check.detail)
-        lines.append(f"| {' | '.join(map(_cell, cells))} |")
-    lines += ["", *(f"* {_cell(note)}" for note in gate.notes)] if gate.notes else []
-    return "\n".join(lines) + "\n"
-
-
 def _ends(check: Checked) -> str:
     sign = "" if check.difference is None else "+"
     return f" [{check.ci_low:{sign}.4g} {check.ci_high:{sign}.4g}]"
@@ -195,10 +149,5 @@ def _number(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.4g}"
 
 
-def _plain(text: str) -> str:
-    """Write text of others on one line, without characters that XML does not have."""
+def _name(text: str) -> str:
     return one_line(text, LONGEST)
-
-
-def _cell(text: str) -> str:
-    return markdown_text(text, LONGEST)

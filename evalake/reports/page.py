@@ -6,15 +6,12 @@ Content-Security-Policy lets nothing run but the page's own script, which it nam
 
 import base64
 import hashlib
-import json
-import math
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import date, datetime
+from dataclasses import dataclass
 from functools import cache
 from math import ceil
 from pathlib import Path
@@ -28,7 +25,7 @@ from evalake.core.configuration import VIEWER_PORT, VIEWER_URL
 from evalake.core.errors import UsageError
 from evalake.core.files import make_folder, write_file
 from evalake.reports.axes import Drawing
-from evalake.reports.coverage import as_objects
+from evalake.reports.files import as_data, as_json
 from evalake.reports.kinds import KINDS
 from evalake.reports.report import MISTAKES_SHOWN, Report, facts, headline, warnings
 from evalake.reports.svg import Picture, alone, as_svg
@@ -36,11 +33,6 @@ from evalake.reports.tables import Table, comparisons_table, coverage_table
 from evalake.reports.wording import UNKNOWN, UNRELIABLE, WHY_UNRELIABLE, multiplicity, one_line, visible
 
 # Files of a report, each written whole or not at all.
-
-
-def as_json(data: Any) -> str:
-    """Write data as JSON, as a report's file holds it."""
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1)
 
 
 def write_files(folder: Path, texts: Mapping[str, str]) -> Path:
@@ -334,72 +326,3 @@ def _group(row: dict[str, Any], *columns: str | None) -> str:
 
 def _hash(script: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-
-
-# The report for machines: what `report.json` holds.
-
-
-def as_data(report: Report) -> dict[str, Any]:
-    """Convert everything but the figures to what JSON has; unknown numbers are null."""
-    data = {
-        "title": report.title,
-        "run": dict(report.run),
-        "snapshot": dict(report.snapshot),
-        "target": None
-        if report.target is None or report.ranking is None
-        else {"metric": report.ranking.quantity.metric, "value": report.target},
-        "trivial": dict(report.trivial),
-        "ranking": [_place(report, subject) for subject in report.subjects],
-        "comparisons": [
-            {"judge": judge, **asdict(comparison), "apart": comparison.apart}
-            for judge, compared in report.comparisons.items()
-            for comparison in compared
-        ],
-        "coverage": as_objects(report.coverage),
-        "missing": [asdict(each) for each in report.missing],
-        "metrics": report.metrics.to_dicts(),
-        "by_chance": multiplicity(report.metrics["ci_low"].count()),
-    }
-    return {key: _plain(value) for key, value in data.items()}
-
-
-def _place(report: Report, subject: Any) -> dict[str, Any]:
-    standing, lacking = report.standings[subject], report.lacking(subject)
-    decision = report.decision(subject)
-    return {
-        "model": subject.model,
-        "judge": subject.judge,
-        "rank": standing.rank,
-        "letters": standing.letters if any(report.comparisons.values()) else None,
-        "value": standing.value,
-        "decision": None if decision is None else decision.verdict.value,
-        "more_samples": None if decision is None else decision.more_samples,
-        "more_at_least": None if decision is None else decision.more_at_least,
-        "reason": None if decision is None else decision.reason,
-        **_limits(report, subject),
-        "missing": 0 if lacking is None else lacking.missing,
-        "missing_share": 0.0 if lacking is None else lacking.missing / lacking.items,
-        "missing_kinds": {} if lacking is None else dict(lacking.kinds),
-    }
-
-
-def _limits(report: Report, subject: Any) -> dict[str, float | None]:
-    """List the limits that decide, which are exact and hold for any missing values; null where they are unknown."""
-    limits = report.limits.get(subject)
-    low, high = (None, None) if limits is None else limits.whatever
-    return {"limit_low": low, "limit_high": high}
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case dict():
-            return {str(key): _plain(inner) for key, inner in value.items()}
-        case list() | tuple():
-            return [_plain(inner) for inner in value]
-        case float():
-            return value if math.isfinite(value) else None
-        case datetime() | date():
-            return value.isoformat()
-        case None | str() | int():
-            return value
-    return str(value)

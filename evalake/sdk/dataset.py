@@ -66,11 +66,11 @@ class DatasetBuilder:
         field = classes.field
         records = Spool(self.records(path, mapping, required))
         labels = (text for each in records if (text := mapping.label_text(each, field)))
-        understood = classes.understand(path.name, mapping.columns[field], labels, mapping.values.get(field))
-        if understood.words:
-            self.notes.append(understood.words)
+        of, words = classes.understand(path.name, mapping.columns[field], labels, mapping.values.get(field))
+        if words:
+            self.notes.append(words)
         for each in records:
-            yield each, mapping, understood.classes.get(mapping.label_text(each, field))
+            yield each, mapping, of.get(mapping.label_text(each, field))
 
     def add(self, sample: Sample) -> None:
         """Add a sample."""

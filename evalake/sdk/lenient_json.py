@@ -56,7 +56,7 @@ class Found:
 
 def find_object(text: str, keys: Collection[str]) -> Found | None:
     """Find the first JSON object of a reply that has one of the `keys`, outside of its thinking; None without one."""
-    return next(_objects(text, keys, _last_of_each), None)
+    return next(_objects(text, keys, dict), None)
 
 
 def find_all(text: str, keys: Collection[str]) -> tuple[list[Found], list[str]]:
@@ -73,7 +73,10 @@ def find_all(text: str, keys: Collection[str]) -> tuple[list[Found], list[str]]:
         repeated.update(dict.fromkeys(name for name, times in counted.items() if times > 1))
         return dict(pairs)
 
-    for of_each in (last_of_each, _first_of_each):
+    def first_of_each(pairs: Pairs) -> dict[str, Any]:
+        return dict(reversed(pairs))
+
+    for of_each in (last_of_each, first_of_each):
         for each in _objects(text, keys, of_each):
             found.setdefault(json.dumps(each.value, sort_keys=True), each)
     return list(found.values()), list(repeated)
@@ -82,14 +85,6 @@ def find_all(text: str, keys: Collection[str]) -> tuple[list[Found], list[str]]:
 def name_of(key: str) -> str:
     """Spell a key as fields are named: `findingId`, `Finding ID` and `FINDING-ID` are `finding_id`."""
     return _NO_WORD.sub("_", _HUMP.sub("_", key.strip()).casefold()).strip("_") or key
-
-
-def _last_of_each(pairs: Pairs) -> dict[str, Any]:
-    return dict(pairs)
-
-
-def _first_of_each(pairs: Pairs) -> dict[str, Any]:
-    return dict(reversed(pairs))
 
 
 def _objects(text: str, keys: Collection[str], of_each: Callable[[Pairs], dict[str, Any]]) -> Iterator[Found]:

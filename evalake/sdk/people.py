@@ -63,6 +63,11 @@ class Question:
         return self.column or self.name
 
     @property
+    def decision(self) -> str:
+        """The question's name in words, as tables of agreement have it."""
+        return self.name.replace("_", " ")
+
+    @property
     def tolerance(self) -> float:
         """How far apart two numbers may be and still agree."""
         return self.most / 10 if self.near is None else self.near
@@ -341,16 +346,12 @@ def _figure(question: Question) -> Statistics:
         for name, _ in _statistics(question, answer)
     )
     weighed = "Of all results, from those that were drawn, each of which counts for as many as it stands for."
-    return Statistics(f"Agreement with people: {_decision(question)}", tuple(known), note=weighed)
+    return Statistics(f"Agreement with people: {question.decision}", tuple(known), note=weighed)
 
 
 def decisions(labelling: Labelling) -> tuple[str, ...]:
     """Name the decisions that `pairs_with_people` compares, in the order of the questions."""
-    return tuple(_decision(question) for _, questions in _compared(labelling) for question in questions)
-
-
-def _decision(question: Question) -> str:
-    return question.name.replace("_", " ")
+    return tuple(question.decision for _, questions in _compared(labelling) for question in questions)
 
 
 def pairs_with_people(results: pl.DataFrame, labels: pl.DataFrame, labelling: Labelling) -> pl.DataFrame:
@@ -366,18 +367,22 @@ def pairs_with_people(results: pl.DataFrame, labels: pl.DataFrame, labelling: La
                 rows = results.sort("model").unique(SAMPLE, keep="first") if who == LABEL else results
                 whose: Any = pl.lit(LABEL) if who == LABEL else pl.coalesce("judge", "model")
                 rows = rows.select(*stage.about, "cluster", answer=answer, whose=whose)
-                parts.append(_pairs(rows.join(given, on=stage.about), question))
+                parts.append(paired(rows.join(given, on=stage.about), question))
     return pl.concat(parts)
 
 
-def _pairs(both: pl.DataFrame, question: Question) -> pl.DataFrame:
+def paired(both: pl.DataFrame, question: Question) -> pl.DataFrame:
+    """Pair `answer` with `human`, or with `human_score` where it is a number, in the columns of WEIGHED_PAIRS.
+
+    `whose` names who is compared; `cluster` and `human_weight` are the pair's.
+    """
     answer, human, score = pl.col("answer"), pl.col("human"), pl.col("human_score")
     if question.answers:
         told = {"first": answer, "second": human, "agrees": answer == human}
     else:
         near = (answer - score).abs() <= question.tolerance
         told = {"first_score": answer, "second_score": score, "agrees": near}
-    known = {"judge": pl.col("whose"), "decision": pl.lit(_decision(question)), "cluster": pl.col("cluster"), **told}
+    known = {"judge": pl.col("whose"), "decision": pl.lit(question.decision), "cluster": pl.col("cluster"), **told}
     known["weight"] = pl.col("human_weight")
     return both.drop_nulls("answer").select(
         known.get(name, pl.lit(None)).cast(kind).alias(name) for name, kind in WEIGHED_PAIRS.items()

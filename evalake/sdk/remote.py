@@ -14,7 +14,6 @@ import os
 import re
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
@@ -70,15 +69,15 @@ def _home() -> TemporaryDirectory[str]:
     return TemporaryDirectory(prefix="evalake-sources-", ignore_cleanup_errors=True)
 
 
-@contextmanager
-def new_file(name: str) -> Iterator[Path]:
+def new_file(name: str) -> Path:
     """Give the place of a new copy of this name."""
-    yield Path(mkdtemp(dir=_home().name)) / name
+    return Path(mkdtemp(dir=_home().name)) / name
 
 
 def _copied(name: str, stream: Any, source: str) -> Path:
     size = 0
-    with new_file(name) as place, place.open("wb") as file:
+    place = new_file(name)
+    with place.open("wb") as file:
         while part := stream.read(MEGABYTE):
             size += len(part)
             if size > LARGEST_IN_ALL:
@@ -89,7 +88,8 @@ def _copied(name: str, stream: Any, source: str) -> Path:
 
 def write_rows(name: str, rows: Iterator[dict[str, Any]], source: str) -> Path:
     """Write rows as JSON Lines into a copy. Raises SourceError where they are more than can be read."""
-    with new_file(f"{name}.jsonl") as place, place.open("w", encoding="utf-8") as file:
+    place = new_file(f"{name}.jsonl")
+    with place.open("w", encoding="utf-8") as file:
         for row in rows:
             file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
             if file.tell() > LARGEST_IN_ALL:

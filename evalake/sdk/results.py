@@ -90,21 +90,11 @@ def identity_columns(item: Item, answered: Sequence[Exchange], scorer_version: s
     columns = asked_columns(item, answered, scorer_version)
     if item.judge is None:
         return columns
-    if len(answered) < 2:
-        stand_in = unjudged_hash(answered[0].prompt_hash, item.judge)
-        return columns | {
-            "judge": item.judge,
-            "judge_hash": stand_in,
-            "judge_endpoint": UNKNOWN,
-            "judge_cost_usd": None,
-        }
+    judged, endpoint = unjudged_hash(answered[0].prompt_hash, item.judge), UNKNOWN
+    if len(answered) > 1:
+        judged, endpoint = answered[1].prompt_hash, answered[1].endpoint
     cost = reply_columns(*(each.outcome for each in answered[1:] if isinstance(each.outcome, Reply)))["cost_usd"]
-    return columns | {
-        "judge": item.judge,
-        "judge_hash": answered[1].prompt_hash,
-        "judge_endpoint": answered[1].endpoint,
-        "judge_cost_usd": cost,
-    }
+    return columns | {"judge": item.judge, "judge_hash": judged, "judge_endpoint": endpoint, "judge_cost_usd": cost}
 
 
 def asked_columns(item: Item, answered: Sequence[Exchange], scorer_version: str) -> dict[str, Any]:
@@ -156,10 +146,9 @@ def result_contract(
             after them, unless they are among them: a suite with earlier changes lists both behind those.
         more: Further fields of the contract, like `replaced_when`.
     """
-    shared = more | {
-        "replaced_when": replaced_when(more.get("replaced_when")),
-        "changes": with_shared_changes(changes),
-    }
+    first = () if LANDED_BY_RUN in changes else (LANDED_BY_RUN,)
+    last = () if ENDPOINTS_OF_RESULTS in changes else (ENDPOINTS_OF_RESULTS,)
+    shared = more | {"replaced_when": replaced_when(more.get("replaced_when")), "changes": (*first, *changes, *last)}
     described = description or (row.__doc__ or "").strip().partition("\n")[0]
     key = result_key(row)
     return Contract(table, row, key, described, (*result_rules(row), *rules), partition_by=("model",), **shared)
@@ -171,17 +160,14 @@ def replaced_when(own: str | None = None) -> str:
     return asked_again if own is None else f"({own}) AND new.reply_revision = old.reply_revision OR {asked_again}"
 
 
-def with_shared_changes(changes: Sequence[Change]) -> tuple[Change, ...]:
-    """Add the changes of all result tables to a suite's own, unless these place them: the first and the last."""
-    first = () if LANDED_BY_RUN in changes else (LANDED_BY_RUN,)
-    last = () if ENDPOINTS_OF_RESULTS in changes else (ENDPOINTS_OF_RESULTS,)
-    return (*first, *changes, *last)
-
-
 def result_key(row: type[ResultRow]) -> tuple[str, ...]:
     """List the columns that tell result rows apart."""
     judge = ("judge", "judge_hash", "judge_endpoint") if issubclass(row, JudgedRow) else ()
     return ("prompt_hash", "endpoint", "sample_hash", "model", *judge, "replicate", "scorer_version")
+
+
+_NAMED = ("dataset", "sample_id", "model", "judge", "endpoint", "judge_endpoint")
+_COUNTED = ("replicate", "reply_revision")
 
 
 def result_rules(row: type[ResultRow]) -> tuple[Rule, ...]:
@@ -189,11 +175,8 @@ def result_rules(row: type[ResultRow]) -> tuple[Rule, ...]:
     has = row.model_fields
     return (
         *(hash_rule(name) for name in ("prompt_hash", "judge_hash", "sample_hash") if name in has),
-        *(not_blank(name) for name in ("dataset", "sample_id", "model", "judge") if name in has),
-        *(not_blank(name) for name in ("endpoint", "judge_endpoint") if name in has),
-        not_negative("replicate"),
-        not_negative("reply_revision"),
-        *(not_negative(name) for name in (*ReplyColumns.model_fields, "judge_cost_usd") if name in has),
+        *(not_blank(name) for name in _NAMED if name in has),
+        *(not_negative(name) for name in (*_COUNTED, *ReplyColumns.model_fields, "judge_cost_usd") if name in has),
         *(TOKEN_RULES if issubclass(row, ReplyColumns) else ()),
     )
 

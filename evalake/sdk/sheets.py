@@ -278,10 +278,9 @@ def read_labels(labelling: Labelling, lines: Iterable[NumberedLine], annotator: 
         else:
             try:
                 labels = [row for stage in labelling.asked for row in _labels(labelling, stage, line, annotator, when)]
+                rows |= {row["label_id"]: row for row in labels}
             except SourceError as error:
                 refused.append(Refusal(where, str(error)))
-            else:
-                rows |= {row["label_id"]: row for row in labels}
     return Labels(list(rows.values()), refused, empty)
 
 
@@ -295,14 +294,12 @@ def _labels(
     given = [question.heading for question in stage.questions if answers[question.name] is not None]
     if given and stage.each is not None and finding is None:
         raise SourceError(f"{given[0]} is for the lines of findings, which have a finding_id")
-    identity = {name: _needed(line, name) for name in ("sample_id", "sample_hash", "model", "prompt_type")}
-    replicate = _whole(line, "replicate") or 0
     word = {
         "label_id": word_id(labelling, stage, line, who),
         "suite": labelling.suite,
-        **identity,
+        **{name: _needed(line, name) for name in ("sample_id", "sample_hash", "model", "prompt_type")},
         "judge": _text(line, "judge") if finding is not None else None,
-        "replicate": replicate,
+        "replicate": _whole(line, "replicate") or 0,
         "finding_id": finding,
         "annotator": who,
         "inclusion_probability": _number(line, "inclusion_probability", 1.0),
@@ -330,8 +327,6 @@ def _absent(value: Any) -> bool:
 def _answer(line: Line, question: Question) -> str | float | None:
     if not question.answers:
         return _number(line, question.heading, question.most)
-    if question.answers == YES_NO:
-        return _yes_no(line, question.heading)
     return _choice(line, question.heading, question.answers)
 
 
@@ -351,23 +346,18 @@ def _needed(line: Line, name: str) -> str:
     return value
 
 
+_BOOLEANS = {"true": "yes", "1": "yes", "false": "no", "0": "no"}
+
+
 def _choice(line: Line, name: str, allowed: Sequence[str]) -> str | None:
-    value = _text(line, name)
-    known = {word.lower(): word for word in allowed}
-    if value is not None and value.lower() not in known:
-        raise SourceError(f"{name} is {ascii(value)[:60]}: write one of {', '.join(allowed)}")
-    return None if value is None else known[value.lower()]
-
-
-def _yes_no(line: Line, name: str) -> str | None:
-    value = line.get(name)
+    is_yes_no = tuple(allowed) == YES_NO
+    value = line.get(name) if is_yes_no else _text(line, name)
     if _absent(value):
         return None
-    yes, no = YES_NO
-    known = {"yes": yes, "true": yes, "1": yes, "no": no, "false": no, "0": no}
-    answer = known.get(str(value).strip().lower())
-    if answer is None:
-        raise SourceError(f"{name} is {ascii(value)[:60]}: write yes or no")
+    known = {word.lower(): word for word in allowed} | (_BOOLEANS if is_yes_no else {})
+    if (answer := known.get(str(value).strip().lower())) is None:
+        write = "yes or no" if is_yes_no else f"one of {', '.join(allowed)}"
+        raise SourceError(f"{name} is {ascii(value)[:60]}: write {write}")
     return answer
 
 

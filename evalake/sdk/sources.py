@@ -110,13 +110,6 @@ def split_source(source: str) -> tuple[Path, str]:
     return (Path(source), "") if not mark or Path(source).exists() else (Path(path), mapping)
 
 
-def _near(path: Path) -> str:
-    """Write which files of its folder a misspelt path resembles; empty where it resembles none."""
-    with suppress(OSError):
-        return did_you_mean(path.name, (each.name for each in path.parent.iterdir()))
-    return ""
-
-
 def find_source(source: str, others: str) -> tuple[Path, str | None]:
     """Find the path of a source, with its mapping text where it is a table; `others` names what else it may be.
 
@@ -124,7 +117,10 @@ def find_source(source: str, others: str) -> tuple[Path, str | None]:
     """
     path, mapping = fetched(source) or split_source(source)
     if not path.exists():
-        choose = _near(path) or f": give `starter`, {others}, or a table ({TABLES})"
+        choose = ""
+        with suppress(OSError):
+            choose = did_you_mean(path.name, (each.name for each in path.parent.iterdir()))
+        choose = choose or f": give `starter`, {others}, or a table ({TABLES})"
         raise SourceError(f"there is no dataset source {source!r}, and no file {path.absolute()}{choose}")
     path = unpacked(path) if path.is_file() else path
     suffix = path.suffix.lower()

@@ -134,14 +134,6 @@ _MOST_SHOWN = 6
 
 
 @dataclass(frozen=True)
-class Understood:
-    """What each value of a label column means, and that in a sentence where it is not plain."""
-
-    classes: Mapping[str, str]
-    words: str | None
-
-
-@dataclass(frozen=True)
 class TwoClasses:
     """The two classes of a label field.
 
@@ -160,8 +152,8 @@ class TwoClasses:
 
     def understand(
         self, where: str, column: str, values: Iterable[str], meanings: Mapping[str, str | None] | None
-    ) -> Understood:
-        """Find out what the values of a label column mean.
+    ) -> tuple[Mapping[str, str], str | None]:
+        """Find out what each value of a label column means; returns it, and a sentence where that is not plain.
 
         Args:
             where: The file, for errors.
@@ -197,7 +189,7 @@ class TwoClasses:
         of_itself = self.truth_of(self.field) if column == self.field else {}
         is_plain = all(read in (value, of_itself.get(_plain(value))) for value, read in classes.items())
         said = ", ".join(f"{value!r} is {classes[value]} ({count})" for value, count in counts.most_common(_MOST_SHOWN))
-        return Understood(classes, None if is_plain else f"{self.field} from the column {column!r}: {said}")
+        return classes, None if is_plain else f"{self.field} from the column {column!r}: {said}"
 
     def _named(self, plain: str) -> str | None:
         return {self.positive: self.positive, self.negative: self.negative, **self.words}.get(plain)

@@ -52,7 +52,6 @@ REPLIES = View(
     {column.name: column.description for column in CALLS.columns},
 )
 
-
 BOUNDS = ("bound_low", "bound_high")
 _MEASURED = {column.name: column.description for column in METRIC_SNAPSHOTS.columns}
 
@@ -110,8 +109,7 @@ METRIC_HISTORY = View(
                 '+'
             ) as prompt_types,
             cast(r.parameters -> '$.replicates' as bigint) as replicates,
-            concat_ws(
-                ' ',
+            concat_ws(' ',
                 cast(r.parameters -> '$.request_parameters' as map(varchar, varchar))[m.model],
                 cast(r.parameters -> '$.request_parameters' as map(varchar, varchar))[m.judge]
             ) as request_parameters,
@@ -135,20 +133,8 @@ METRIC_HISTORY = View(
         "origin": "run: models were called; import: recorded results were read; unknown: the run is not in the table.",
         "datasets": "The names of the run's datasets, sorted, joined by +; with `(5 drawn)`, `(first 5)` or "
         "`(chosen 1f2e3d4c)`, a hash of the choice, behind them, where the run did not take all samples of each.",
-        **_some(
-            _MEASURED,
-            "slice",
-            "slice_value",
-            "metric",
-            "tier",
-            "value",
-            "n",
-            "se",
-            "ci_low",
-            "ci_high",
-            "reliable",
-            *BOUNDS,
-        ),
+        **_some(_MEASURED, "slice", "slice_value", "metric", "tier", "value", "n", "se"),
+        **_some(_MEASURED, "ci_low", "ci_high", "reliable", *BOUNDS),
         "run_id": "The run that was measured.",
         "snapshot_id": "The snapshot.",
         "run_started_at": "When the run began, with its first attempt: a retry makes it no newer.",

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from evalake.core.errors import UsageError
 from evalake.decisions.compare import compare_sides
 from evalake.decisions.sides import KEY, NotComparableError, Side, by_input, by_one_scorer, find_sides
-from evalake.reports.compared import markdown_of
+from evalake.reports.files import markdown_of_comparison
 from evalake.server.settings import NotFoundError, WrongQueryError
 from evalake.server.viewer.access import IndexesHere, LakeHere
 from evalake.server.viewer.items import AnswerView, answer_view
@@ -167,7 +167,7 @@ def comparison(lake: LakeHere, wanted: ComparisonQuery) -> ComparisonView:
     return ComparisonView(
         suite=compared.suite,
         sides=[side_view(side) for side in compared.sides],
-        markdown=markdown_of(compared.rows, compared.remarks),
+        markdown=markdown_of_comparison(compared.rows, compared.remarks),
         headline=list(compared.headline),
         rows=rows,
         warnings=compared.remarks,

@@ -181,8 +181,6 @@ def _put_in_place(partial: Path, folder: Path) -> None:
 
 # What a filter keeps, as a file: a row an answer, with its texts. CSV cells that a spreadsheet would run get a `'`.
 
-ITEMS_AT_ONCE = 200  # items whose texts are read at once
-
 
 class WantedFile(Wanted):
     """Which items are wanted, and as what kind of file."""
@@ -221,8 +219,8 @@ def parts_of(file: IO[bytes]) -> Iterator[bytes]:
 def _frames(lake: Lake, index: RunIndex, found: Matching) -> Iterator[pl.DataFrame]:
     """Yield the answers in the order of their items; one frame without rows where nothing matches."""
     answers = found.answers.filter(pl.col("matches").fill_null(True))
-    for first in range(0, max(found.items.height, 1), ITEMS_AT_ONCE):
-        items = found.items.slice(first, ITEMS_AT_ONCE).with_row_index("order")
+    for first in range(0, max(found.items.height, 1), IN_BATCH):
+        items = found.items.slice(first, IN_BATCH).with_row_index("order")
         hashes = items["sample_hash"].to_list()
         inputs = lake.frame(SAMPLES).filter(pl.col("suite") == index.suite.name, pl.col("sample_hash").is_in(hashes))
         texts = inputs.select("sample_hash", "input").unique("sample_hash").collect()

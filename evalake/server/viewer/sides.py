@@ -11,7 +11,7 @@ from evalake.decisions.compare import compare_found
 from evalake.decisions.sides import HEADLINE, NotComparableError, find_sides
 from evalake.metrics.compare import SIGNIFICANT_BELOW
 from evalake.metrics.limits import adjusted
-from evalake.reports.compared import markdown_of
+from evalake.reports.files import markdown_of_comparison
 from evalake.reports.ranking import adjusted_pairs, letters
 from evalake.server.viewer.access import LakeHere
 from evalake.server.viewer.comparison import Name, OfRun, SideView, as_answers, side_view
@@ -99,7 +99,7 @@ def sides_page(lake: LakeHere, wanted: SidesQuery) -> SidesPage:
         letters=[JudgedLetters(judge=judge, letters=_letters(whole, judge, len(sides))) for judge in judges],
         parts=rows,
         warnings=list(warnings),
-        markdown=markdown_of(parts, list(warnings)),
+        markdown=markdown_of_comparison(parts, list(warnings)),
     )
 
 

@@ -5,15 +5,14 @@ the first line `<command>` and the last line `</command>`: whatever stands betwe
 """
 
 import re
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 
+from evalake.core.files import tables_beside
 from evalake.models.request import Request
 from evalake.sdk.sample import delimit_untrusted
 from evalake.sdk.suite import EXAMPLES, example_messages, read_examples, require_part
 
-_TEXTS: Mapping[str, str] = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
+_TEXTS = tables_beside(__file__, "prompts.toml")
 # A command that holds a line which looks like the end of the block gets a block whose end no command can hold.
 _CLOSING = re.compile(r"^[^\S\n]*</\s*command\s*>[^\S\n]*$", re.MULTILINE | re.IGNORECASE)
 PROMPT_TYPES = ("direct", "chain_of_thought")

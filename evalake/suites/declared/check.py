@@ -12,13 +12,12 @@ from evalake.sdk.dataset import summary
 from evalake.sdk.sources import as_text
 from evalake.suites.declared.file import MistakesError, SuiteFile, read_suite_file
 from evalake.suites.declared.judge import question
-from evalake.suites.declared.lines import placed
 from evalake.suites.declared.make import Talk, make, right, scores_of, totals
 from evalake.suites.declared.parts import Kind, Scorer
-from evalake.suites.declared.patterns import template
 from evalake.suites.declared.replies import read_answer
 from evalake.suites.declared.samples import Samples, example_rows, inside, row_of
 from evalake.suites.declared.scorers import Case, applies, expected_of, function_of, score_by_rules
+from evalake.suites.declared.texts import placed, template
 from evalake.suites.places import places
 
 
@@ -64,25 +63,19 @@ def _missing(file: SuiteFile) -> Iterator[str]:
     prompter = Talk(file).prompter
     for name, prompt in file.prompts.items():
         where = ("prompts", name)
-        yield from _told(file, (*where, "file" if prompt.file else "user"), _compiled, prompter.text, name)
+        field = "file" if prompt.file else "user"
+        yield from _told(file, (*where, field), lambda name: template(prompter.text(name)), name)
         yield from _told(file, (*where, "system"), template, prompt.system or "")
         yield from _told(file, (*where, "answer"), template, prompt.answer)
-        yield from _told(file, (*where, "examples"), _read_examples, file, prompt.examples)
+        if prompt.examples is not None:
+            examples = prompt.examples
+            yield from _told(file, (*where, "examples"), lambda name: example_rows(file, inside(file, name)), examples)
     for number, scorer in enumerate(file.scorers):
         where = ("scorers", str(number))
         yield from _told(file, (*where, "rubric"), template, scorer.rubric or "")
         yield from _told(file, (*where, "expected"), template, scorer.expected or "")
         if scorer.kind == "python":
             yield from _told(file, (*where, "function"), function_of, file, scorer)
-
-
-def _read_examples(file: SuiteFile, name: str | None) -> None:
-    if name is not None:
-        example_rows(file, inside(file, name))
-
-
-def _compiled(text: Callable[[str], str], name: str) -> None:
-    template(text(name))
 
 
 def _told(file: SuiteFile, where: Sequence[str], look: Callable[..., object], *about: Any) -> Iterator[str]:
@@ -170,7 +163,4 @@ def _scored(file: SuiteFile, talk: Talk, columns: dict[str, Any]) -> Iterator[st
 def _best(scorer: Scorer) -> str:
     """Fill in a judge's form with the best value of each field."""
     kinds = {name: Kind.of(kind) for name, kind in scorer.form.items()}
-    best = {
-        name: "(why)" if kind.is_text else kind.words[0] if kind.words else kind.high for name, kind in kinds.items()
-    }
-    return json.dumps(best)
+    return json.dumps({name: "(why)" if of.is_text else (*of.words, of.high)[0] for name, of in kinds.items()})

@@ -13,8 +13,8 @@ from evalake.core.configuration import SUITE_SUFFIXES
 from evalake.core.errors import SuiteError
 from evalake.sdk.sources import expanded
 from evalake.suites.declared import promptfoo
-from evalake.suites.declared.lines import Lines, content, placed
 from evalake.suites.declared.parts import NAME, Name, Part, Prompt, Reply, Scorer, Share, Texts, listed
+from evalake.suites.declared.texts import Lines, content, placed
 
 FILES = tuple(f"suite{suffix}" for suffix in SUITE_SUFFIXES)
 """The names of a suite's file in its folder."""
@@ -50,15 +50,26 @@ def _a_metric(name: str) -> str:
 
 FieldName = Annotated[str, AfterValidator(_a_field)]
 MetricName = Annotated[str, AfterValidator(_a_metric)]
+BaselineName = Annotated[str, Field(pattern="^[a-z0-9_-]{1,60}$")]
 
 
 def _prompts(value: Any) -> Any:
-    return {"direct": value} if isinstance(value, str) or (isinstance(value, Mapping) and _is_prompt(value)) else value
+    """Write out the short forms: one prompt is `direct`, and a text is what its user says."""
+    is_prompt = isinstance(value, Mapping) and value.keys() & {"user", "file", "messages"}
+    if isinstance(value, str) or (is_prompt and not any(isinstance(part, Mapping) for part in value.values())):
+        value = {"direct": value}
+    if not isinstance(value, Mapping):
+        return value
+    return {name: {"user": each} if isinstance(each, str) else each for name, each in value.items()}
 
 
-def _is_prompt(value: Mapping[str, Any]) -> bool:
-    keys = {"user", "file", "messages"}
-    return bool(value.keys() & keys) and not any(isinstance(part, Mapping) for part in value.values())
+def _reply(value: Any) -> Any:
+    return {"read": value} if isinstance(value, str) else value
+
+
+def _scorers(value: Any) -> Any:
+    several = value if isinstance(value, list) else [value]
+    return [{"kind": each} if isinstance(each, str) else each for each in several]
 
 
 class SuiteFile(Part):
@@ -71,18 +82,16 @@ class SuiteFile(Part):
     dataset: Texts = ()
     samples: tuple[dict[str, Any], ...] = ()  # rows written in the file itself, in place of a dataset
     columns: dict[FieldName, str] = Field(default_factory=dict)  # field of a sample -> column
-    prompts: dict[Name, Prompt]
+    prompts: Annotated[dict[Name, Prompt], BeforeValidator(_prompts)]
     every_prompt: bool = False  # whether a run without --prompt-types asks with all of them; else with the first
     parameters: dict[str, Any] = Field(default_factory=dict)  # of requests to the model that is evaluated
-    reply: Reply = Reply()
-    scorers: tuple[Scorer, ...]
+    reply: Annotated[Reply, BeforeValidator(_reply)] = Reply()
+    scorers: Annotated[tuple[Scorer, ...], BeforeValidator(_scorers)]
     pass_from: Share | None = None  # the score from which an answer is right; None: every scorer finds it right
     slices: Texts = ()
     metrics: Annotated[tuple[MetricName, ...], BeforeValidator(listed)] = ("accuracy", "mean_score", "unreadable_rate")
     target: Share | None = None  # the accuracy to be reached
-    baselines: dict[Annotated[str, Field(pattern="^[a-z0-9_-]{1,60}$")], str] = Field(
-        default_factory=dict
-    )  # name -> the text that it always replies
+    baselines: dict[BaselineName, str] = Field(default_factory=dict)  # name -> the text that it always replies
     models: Texts = ()  # that a run without --models asks
     judges: Texts = ()
     panel: bool = False  # whether the judges of a run decide together, too: by majority, and mean scores
@@ -93,7 +102,7 @@ class SuiteFile(Part):
     @model_validator(mode="before")
     @classmethod
     def _shortened(cls, given: Any) -> Any:
-        """Write out the short forms: `prompt`, `reply` and `score` may be one word or one table."""
+        """Take `prompt` for `prompts`, and `score` for `scorers`."""
         if not isinstance(given, Mapping):
             return given
         whole = dict(given)
@@ -102,18 +111,6 @@ class SuiteFile(Part):
                 if long in whole:
                     raise ValueError(f"give either {short} or {long}")
                 whole[long] = whole.pop(short)
-        if "prompts" in whole:
-            named = _prompts(whole["prompts"])
-            whole["prompts"] = (
-                {name: {"user": each} if isinstance(each, str) else each for name, each in named.items()}
-                if isinstance(named, Mapping)
-                else named
-            )
-        if isinstance(whole.get("reply"), str):
-            whole["reply"] = {"read": whole["reply"]}
-        if "scorers" in whole:
-            several = whole["scorers"] if isinstance(whole["scorers"], list) else [whole["scorers"]]
-            whole["scorers"] = [{"kind": each} if isinstance(each, str) else each for each in several]
         return whole
 
     @model_validator(mode="after")
@@ -129,19 +126,12 @@ class SuiteFile(Part):
                 raise ValueError(f"scorers: {times} are called {name}: give each a name of its own")
         if self.panel and not self.judges_by_model:
             raise ValueError("panel: no scorer is a judge")
+        names = [each.called for each in self.scorers]
         for metric in self.metrics:
-            self._check_metric(metric)
+            kind, _, scorer = metric.partition("_")
+            if kind in ("score", "accuracy") and scorer and scorer not in names:
+                raise ValueError(f"metrics: {metric!r} names no scorer: there are {', '.join(names)}")
         return self
-
-    def _check_metric(self, metric: str) -> None:
-        kind, _, scorer = metric.partition("_")
-        if kind in ("score", "accuracy") and scorer and scorer not in {each.called for each in self.scorers}:
-            raise ValueError(f"metrics: {metric!r} names no scorer: there are {self.scorer_names}")
-
-    @property
-    def scorer_names(self) -> str:
-        """The names of its scorers, for people."""
-        return ", ".join(each.called for each in self.scorers)
 
     @property
     def path(self) -> Path:

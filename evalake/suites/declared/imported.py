@@ -24,9 +24,7 @@ from evalake.models.request import Reply, Request
 from evalake.sdk.figures import Answers, ByJudge, HeatMap, Quantity, Ranking, Unit
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.people import YES_NO, Correction, by_answers, of_result, people_figures, yes_no
-from evalake.sdk.results import identity_columns, reply_columns, result_contract
 from evalake.sdk.sources import as_json, storable
-from evalake.sdk.suite import Outcomes
 from evalake.sdk.tool_results import Answered, Scored, ToolResults, ToolSample
 from evalake.suites.declared.file import SuiteFile
 from evalake.suites.declared.make import make
@@ -35,6 +33,7 @@ SCORER_VERSION = "1"
 LONGEST_NAME = 60
 UNSCORED = ("error", "unscored")
 
+_SAID = ("value", "score", "correct", "answer", "explanation")  # of a scorer, beside an error
 _SLICES = ("all", "dataset", "prompt_type", "category")
 
 
@@ -76,12 +75,12 @@ def imported_suite(name: str) -> sdk.Suite:
         scoring=sdk.Scoring(
             score=lambda item, answered, options: {f"{name}_results": [_row(item, answered)]},
             version=SCORER_VERSION,
-            results=result_contract(
+            results=sdk.result_contract(
                 f"{name}_results",
                 ImportedResult,
                 (Rule("no_score_in_error", "score", Kind.ABSENT_WHEN, {"other": "error_kind", "values": UNSCORED}),),
             ),
-            outcomes=Outcomes(missing=pl.col("error_kind")),
+            outcomes=sdk.Outcomes(missing=pl.col("error_kind")),
         ),
         metrics=sdk.Metrics(
             own=lambda options: _METRICS,
@@ -118,14 +117,9 @@ def imported_suite(name: str) -> sdk.Suite:
 def suite_without_file(name: str, judged: bool) -> sdk.Suite:
     """Make the suite of results whose declaring file is not here: they are read and measured, and nothing is asked."""
     lacks = f"the file of the suite {name} is not here: list its folder in suite_paths, and trust it"
-    judge = {"kind": "judge", "rubric": "?", "form": {"right": "yes/no"}}
-    told = {
-        "name": name,
-        "prompt": "{{ input }}",
-        "score": judge if judged else "unknown",
-        "samples": [{"input": name}],
-    }
-    suite = make(SuiteFile.model_validate({"name": name, **told}))
+    score = {"kind": "judge", "rubric": "?", "form": {"right": "yes/no"}} if judged else "unknown"
+    told = {"name": name, "prompt": "{{ input }}", "score": score, "samples": [{"input": name}]}
+    suite = make(SuiteFile.model_validate(told))
 
     def refuse(*_: object) -> NoReturn:
         raise SourceError(lacks)
@@ -156,15 +150,10 @@ def recorded(name: str, answers: Sequence[Answered]) -> Iterator[tuple[str, sdk.
         )
         for scored in sample.scores:
             item = sdk.Item(about, sample.model, storable(scored.scorer), sample.prompt_variant, sample.repeat)
-            yield (
-                where,
-                sdk.Recorded(
-                    item,
-                    (asked, content_hash([asked, scored.scorer])),
-                    (_answer(sample, scored), Reply(as_json(_finite(_said(sample, scored))))),
-                    (request_of(sample), as_json({"scorer": scored.scorer, "tool": each.results.tool})),
-                ),
-            )
+            hashes = asked, content_hash([asked, scored.scorer])
+            replies = _answer(sample, scored), Reply(as_json(_finite(_said(sample, scored))))
+            requests = request_of(sample), as_json({"scorer": scored.scorer, "tool": each.results.tool})
+            yield where, sdk.Recorded(item, hashes, replies, requests)
 
 
 def metadata_of(target: str | None) -> Mapping[str, Any]:
@@ -189,14 +178,8 @@ def _answer(sample: ToolSample, scored: Scored) -> Reply:
 
 
 def _said(sample: ToolSample, scored: Scored) -> dict[str, Any]:
-    return {
-        "value": scored.value,
-        "score": scored.score,
-        "correct": scored.correct,
-        "answer": scored.answer,
-        "explanation": scored.explanation,
-        "error": sample.error if scored.score is None else None,
-    }
+    said = {name: getattr(scored, name) for name in _SAID}
+    return {**said, "error": sample.error if scored.score is None else None}
 
 
 def _row(item: sdk.Item, answered: Sequence[sdk.Exchange]) -> dict[str, Any]:
@@ -205,20 +188,16 @@ def _row(item: sdk.Item, answered: Sequence[sdk.Exchange]) -> dict[str, Any]:
     given = json.loads(item.sample.target or "{}")
     value, scored = said.get("value"), said.get("score") is not None or said.get("value") is not None
     return {
-        **identity_columns(item, answered, SCORER_VERSION),
+        **{name: said.get(name) for name in (*_SAID, "error")},
+        **sdk.identity_columns(item, answered, SCORER_VERSION),
         "category": item.sample.category,
         "input": item.sample.input,
         "target": as_json(given.get("target")),
         "metadata": as_json(given.get("metadata")),
         "reply": reply.text,
-        "correct": said.get("correct"),
-        "score": said.get("score"),
         "value": value if value is None or isinstance(value, str) else as_json(value),
-        "answer": said.get("answer"),
-        "explanation": said.get("explanation"),
         "error_kind": reply.error_kind or (None if scored else "unscored"),
-        "error": said.get("error"),
-        **reply_columns(reply),
+        **sdk.reply_columns(reply),
     }
 
 

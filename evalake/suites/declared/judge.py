@@ -15,8 +15,8 @@ from evalake.sdk import Derived, Options
 from evalake.sdk.lenient_json import find_object
 from evalake.sdk.sample import delimit_untrusted
 from evalake.suites.declared.parts import Kind, Scorer
-from evalake.suites.declared.patterns import rendered
 from evalake.suites.declared.scorers import Scored
+from evalake.suites.declared.texts import rendered
 
 UNREADABLE = "unreadable_judgement"
 
@@ -33,23 +33,21 @@ def question(scorer: Scorer, columns: Mapping[str, Any], asked: str, answer: str
     return {"role": "system", "content": system}, {"role": "user", "content": told}
 
 
-def response_format(judging: Sequence[Scorer]) -> dict[str, Any]:
-    """Write the form as a JSON schema, by which models that take one are asked; nothing where judges' forms differ."""
+def parameters_of(judging: Sequence[Scorer]) -> dict[str, Any]:
+    """Write the parameters of judges: with the form as a JSON schema, unless judges' forms differ."""
+    if not judging:
+        return {}
     form = judging[0].form
     if any(each.form != form for each in judging):
-        return {}
+        return {"temperature": 0.0}
     schema = {
         "type": "object",
         "properties": {name: Kind.of(kind).json_schema for name, kind in form.items()},
         "required": list(form),
         "additionalProperties": False,
     }
-    return {
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": "judgement", "strict": True, "schema": schema},
-        }
-    }
+    judgement = {"name": "judgement", "strict": True, "schema": schema}
+    return {"temperature": 0.0, "response_format": {"type": "json_schema", "json_schema": judgement}}
 
 
 def read_form(scorer: Scorer, text: str | None) -> Scored:

@@ -14,6 +14,7 @@ from evalake.contracts.contract import Contract
 from evalake.contracts.rule import is_share, not_blank
 from evalake.core.errors import SuiteError
 from evalake.metrics.compute import Metric
+from evalake.metrics.estimator import Estimator
 from evalake.metrics.estimators import Mean, Rate
 from evalake.models.request import Baseline, Reply, Request
 from evalake.sdk.figures import Answers, Bars, Figure, HeatMap, Quantity, Ranking, Unit
@@ -21,7 +22,7 @@ from evalake.sdk.people import ANSWER, YES_NO, Correction, by_answers, of_result
 from evalake.sdk.results import read_recorded
 from evalake.sdk.sources import as_text, storable
 from evalake.suites.declared.file import SuiteFile, read_suite_file
-from evalake.suites.declared.judge import UNREADABLE, derive, question, read_form, response_format
+from evalake.suites.declared.judge import UNREADABLE, derive, parameters_of, question, read_form
 from evalake.suites.declared.parts import Scorer
 from evalake.suites.declared.replies import read_answer
 from evalake.suites.declared.samples import (
@@ -90,9 +91,7 @@ def make(file: SuiteFile) -> sdk.Suite:
             baselines={name: _always(text) for name, text in own.items()},
             default_models=file.default_models,
             default_judges=file.full_names(file.judges),
-            judge_parameters={"temperature": 0.0, **response_format(file.judges_by_model)}
-            if file.judges_by_model
-            else {},
+            judge_parameters=parameters_of(file.judges_by_model),
         ),
         prompts=sdk.Prompts(types=tuple(file.prompts), usual=len(file.prompts) if file.every_prompt else 1),
         scoring=sdk.Scoring(
@@ -234,12 +233,8 @@ def totals(file: SuiteFile, scored: Mapping[str, Scored]) -> dict[str, Any]:
     verdicts = [right(each, scored[each.called]) for each in used]
     values = [scored[each.called].value for each in used]
     known = [value for value in values if value is not None]
-    weights = [each.weight for each in used]
-    mean = (
-        sum(value * weight for value, weight in zip(known, weights, strict=True)) / sum(weights)
-        if len(known) == len(values)
-        else None
-    )
+    weighed = sum(value * each.weight for value, each in zip(known, used, strict=False))
+    mean = weighed / sum(each.weight for each in used) if len(known) == len(values) else None
     correct = False if False in verdicts else None if None in verdicts else True
     if file.pass_from is not None:
         correct = None if mean is None else mean >= file.pass_from - 1e-9
@@ -276,22 +271,22 @@ def _metrics(file: SuiteFile) -> sdk.Metrics:
     )
 
 
+_METRICS: Mapping[str, tuple[Estimator, str]] = {
+    "accuracy": (Rate(pl.col("correct")), "Answers that every scorer found right."),
+    "mean_score": (Mean(pl.col("score"), low=0, high=1), "Mean of the scores."),
+    "unreadable_rate": (Rate(pl.col("unreadable").is_not_null()), "No answer, or no judgement, could be read."),
+}
+
+
 def _metric(name: str, slices: tuple[str, ...]) -> Metric:
-    correct = pl.col("correct")
-    if name == "accuracy":
-        return Metric(name, Rate(correct), slices=slices, description="Answers that every scorer found right.")
-    if name == "mean_score":
-        return Metric(name, Mean(pl.col("score"), low=0, high=1), slices=slices, description="Mean of the scores.")
-    if name == "unreadable_rate":
-        unreadable = Rate(pl.col("unreadable").is_not_null())
-        return Metric(name, unreadable, slices=slices, description="No answer, or no judgement, could be read.")
     if name.startswith("pass"):
         return _over_repeats(name, slices)
     kind, _, scorer = name.partition("_")
+    own: tuple[Estimator, str] = Rate(pl.col(f"passed {scorer}")), f"Right by the scorer {scorer}."
     if kind == "score":
-        mean = Mean(pl.col(f"score {scorer}"), low=0, high=1)
-        return Metric(name, mean, slices=slices, description=f"Mean value of the scorer {scorer}.")
-    return Metric(name, Rate(pl.col(f"passed {scorer}")), slices=slices, description=f"Right by the scorer {scorer}.")
+        own = Mean(pl.col(f"score {scorer}"), low=0, high=1), f"Mean value of the scorer {scorer}."
+    estimator, description = _METRICS.get(name, own)
+    return Metric(name, estimator, slices=slices, description=description)
 
 
 def _over_repeats(name: str, slices: tuple[str, ...]) -> Metric:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from evalake.suites.declared.patterns import require_pattern
+from evalake.suites.declared.texts import require_pattern
 
 NAME = r"^[a-z][a-z0-9_]{0,59}$"
 LETTERS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")

@@ -15,9 +15,8 @@ from evalake.core.files import MEGABYTE, FileRefusedError, Files
 from evalake.sdk.sample import Record
 from evalake.sdk.sources import as_text, read_table
 from evalake.suites.declared.formats.values import as_list, as_mapping
-from evalake.suites.declared.lines import Lines, content, placed
-from evalake.suites.declared.patterns import PatternError, rendered, variables
 from evalake.suites.declared.promptfoo_assertions import as_scorer, of_row
+from evalake.suites.declared.texts import Lines, PatternError, content, placed, rendered, variables
 
 _PROVIDERS: Mapping[str, str] = {  # how promptfoo and LiteLLM name them
     **{"google": "gemini", "vertex": "vertex_ai", "azureopenai": "azure", "togetherai": "together_ai", "litellm": ""},
@@ -97,10 +96,10 @@ class _Config:
         self.notes.setdefault(f"{placed(self.path, where, self.lines)}: {what}")
 
     def _unknown(self, given: Any, known: set[str], *where: str) -> set[str]:
-        unknown = [str(each) for each in as_mapping(given) if each not in known]
+        unknown = {str(each): None for each in as_mapping(given) if each not in known}
         for name in unknown:
             self.note("not understood, and left out", *where, name)
-        return set(unknown)
+        return {*unknown}
 
     # Providers and prompts.
 
@@ -108,10 +107,10 @@ class _Config:
         key = "providers" if "providers" in self.given else "targets"
         found: list[tuple[str, dict[str, Any]]] = []
         for number, each in enumerate(_several(self.given.get(key))):
-            is_file = isinstance(each, str) and re.search(r"^file://.*\.(?:ya?ml|json)$", each)
-            for provider in _several(self._content(each, key, str(number))) if is_file else [each]:
-                if (model := self._model(provider, key, str(number))) is not None:
-                    found.append((model, self._parameters(model, provider, key, str(number))))
+            place, is_file = (key, str(number)), re.search(r"^file://.*\.(?:ya?ml|json)$", str(each))
+            for provider in _several(self._content(each, *place)) if is_file else [each]:
+                if (model := self._model(provider, *place)) is not None:
+                    found.append((model, self._parameters(model, provider, *place)))
         shared = found[0][1] if found else {}
         if all(parameters == shared for _, parameters in found):
             return list(dict(found)), shared
@@ -148,11 +147,11 @@ class _Config:
             several = [{"raw": raw, "label": label} for raw, label in several.items()]
         found: dict[str, Any] = {}
         for number, each in enumerate(_several(several)):
-            inner = as_mapping(each)
-            self._unknown(inner, {"id", "raw", "label"}, "prompts", str(number))
+            inner, place = as_mapping(each), ("prompts", str(number))
+            self._unknown(inner, {"id", "raw", "label"}, *place)
             name = _slug(str(inner.get("label") or ""))
-            for text in self._texts(str(inner.get("raw") or inner.get("id") or each), "prompts", str(number)):
-                if (prompt := self._prompt(text, "prompts", str(number))) is not None:
+            for text in self._texts(str(inner.get("raw") or inner.get("id") or each), *place):
+                if (prompt := self._prompt(text, *place)) is not None:
                     found[name if name and name not in found else f"{name or 'prompt'}_{len(found) + 1}"] = prompt
         return found if len(found) != 1 else {"direct": next(iter(found.values()))}
 
@@ -191,7 +190,7 @@ class _Config:
             return []
         try:
             found = sorted(each.resolve() for each in folder.glob(pattern) if each.is_file())
-        except (ValueError, IndexError, NotImplementedError):  # no pattern
+        except (ValueError, IndexError):  # no pattern
             return []
         return [each for each in found if each.is_relative_to(folder)]
 
@@ -209,8 +208,10 @@ class _Config:
         read: list[Any] = []
         for file in files:
             try:
-                lines = (self._read(file) or "").splitlines() if file.suffix == ".jsonl" else None
-                read += [content(file)[0]] if lines is None else [json.loads(line) for line in lines if line.strip()]
+                if file.suffix == ".jsonl":
+                    read += [json.loads(line) for line in (self._read(file) or "").splitlines() if line.strip()]
+                else:
+                    read.append(content(file)[0])
             except (SuiteError, ValueError, RecursionError) as error:
                 self.note(f"{file.name} is not understood: {error}", *where)
         return read[0] if len(read) == 1 else [each for one in read for each in _several(one)]

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from evalake.sdk.sources import as_text
-from evalake.suites.declared.patterns import PatternError, require_pattern
+from evalake.suites.declared.texts import PatternError, require_pattern
 
 _IN_A_CELL = re.compile(  # an assertion in a table: its type is one that promptfoo has, else the cell is the answer
     r"(?P<type>(?:not-)?(?:equals|i?contains(?:-any|-all)?|contains-(?:json|html|sql|xml)|is-[a-z-]+|starts-with|regex"

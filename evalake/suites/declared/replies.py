@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from evalake.sdk.json_in_text import split_thinking
 from evalake.sdk.lenient_json import find_object
 from evalake.suites.declared.formats.values import at
 from evalake.suites.declared.parts import Kind, Reply
-from evalake.suites.declared.patterns import last_match
+from evalake.suites.declared.texts import last_match
 
 LONGEST = 400_000  # characters of a reply that are read
 _NUMBER = re.compile(r"(?<![\w.])[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?<=\d)(?:[eE][-+]?\d{1,3})?(?![\d])")
@@ -42,10 +42,6 @@ def read_answer(reply: str | None, reading: Reply) -> Answer:
     return Answer(text, number_of(text) if reading.read == "number" else text)
 
 
-def _last_line(said: str, _: Reply) -> str | None:
-    return said.splitlines()[-1].strip()
-
-
 def _matched(said: str, reading: Reply) -> str | None:
     found = last_match(reading.pattern or "", said)
     if found is None:
@@ -68,10 +64,6 @@ def number_of(text: str) -> float | None:
     except ValueError:
         return None
     return number if abs(number) < float("inf") else None
-
-
-def _choice(said: str, reading: Reply) -> str | None:
-    return choice_of(said, reading.choices)
 
 
 def choice_of(said: str, choices: Sequence[str]) -> str | None:
@@ -134,10 +126,10 @@ def any_json(said: str) -> Any:
     return None
 
 
-_READ = {
+_READ: Mapping[str, Callable[[str, Reply], str | None]] = {
     "text": lambda said, _: said,
-    "last_line": _last_line,
+    "last_line": lambda said, _: said.splitlines()[-1].strip(),
     "regex": _matched,
     "number": _number,
-    "choice": _choice,
+    "choice": lambda said, reading: choice_of(said, reading.choices),
 }

@@ -16,7 +16,7 @@ from evalake.sdk.sample import Record
 from evalake.sdk.sources import as_json, as_payload, as_text, find_table, is_storable, read_mapping
 from evalake.suites.declared.file import FIELDS, SuiteFile
 from evalake.suites.declared.parts import Message, Prompt
-from evalake.suites.declared.patterns import rendered
+from evalake.suites.declared.texts import rendered
 
 _PACKED = {"input", "columns"}
 

@@ -23,9 +23,9 @@ from evalake.sdk.json_in_text import refuse_constant
 from evalake.suites.declared.file import SuiteFile
 from evalake.suites.declared.formats.values import at
 from evalake.suites.declared.parts import Scorer, tolerance_of
-from evalake.suites.declared.patterns import PatternError, flaw_of, matches, rendered
 from evalake.suites.declared.replies import Answer, any_json, choice_of, number_of
 from evalake.suites.declared.samples import inside
+from evalake.suites.declared.texts import PatternError, flaw_of, matches, rendered
 
 VERSION = 1
 """Changes whenever a scorer or a reader of replies can give another value for the same reply."""
@@ -102,13 +102,8 @@ def scoring_hash(file: SuiteFile) -> str:
     return content_hash([VERSION, *parts, functions])[:8]
 
 
-def _any(scorer: Scorer, case: Case, equal: Callable[[str, str], bool]) -> Scored:
-    return Scored(float(any(equal(case.text, text) for text in case.texts)))
-
-
-def _exact(scorer: Scorer, case: Case) -> Scored:
-    fold = str.casefold if scorer.ignore_case else str
-    return _any(scorer, case, lambda said, text: fold(said.strip()) == fold(text.strip()))
+def _fold(scorer: Scorer) -> Callable[[str], str]:
+    return str.casefold if scorer.ignore_case else str
 
 
 def normalised(text: str) -> str:
@@ -117,13 +112,17 @@ def normalised(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", plain).split())
 
 
-def _normalised(scorer: Scorer, case: Case) -> Scored:
-    return _any(scorer, case, lambda said, text: normalised(said) == normalised(text))
+_AGREES: Mapping[str, Callable[[str, str], bool]] = {  # an answer with one of the expected texts
+    "exact": lambda said, text: said.strip() == text.strip(),
+    "normalised": lambda said, text: normalised(said) == normalised(text),
+    "includes": lambda said, text: bool(text) and text in said,
+    "starts_with": lambda said, text: said.startswith(text),
+}
 
 
-def _includes(scorer: Scorer, case: Case) -> Scored:
-    fold = str.casefold if scorer.ignore_case else str
-    return _any(scorer, case, lambda said, text: bool(text) and fold(text) in fold(said))
+def _agrees(scorer: Scorer, case: Case) -> Scored:
+    fold, agrees = _fold(scorer), _AGREES[scorer.kind]
+    return Scored(float(any(agrees(fold(case.text), fold(text)) for text in case.texts)))
 
 
 def _equals(scorer: Scorer, case: Case) -> Scored:
@@ -137,13 +136,9 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _includes_all(scorer: Scorer, case: Case) -> Scored:
-    fold = str.casefold if scorer.ignore_case else str
+    fold = _fold(scorer)
     missing = [text for text in case.texts if fold(text) not in fold(case.text)]
     return Scored(float(not missing), f"without {', '.join(missing)}" if missing else None)
-
-
-def _starts_with(scorer: Scorer, case: Case) -> Scored:
-    return _any(scorer, case, lambda said, text: said.startswith(text))
 
 
 def _is_json(scorer: Scorer, case: Case) -> Scored:
@@ -216,10 +211,6 @@ def distance(one: str, other: str, most: int) -> int:
     return before[-1]
 
 
-def _unknown(scorer: Scorer, case: Case) -> Scored:
-    return Scored(None, f"{scorer.called} is not understood here")
-
-
 def _regex(scorer: Scorer, case: Case) -> Scored:
     patterns = [scorer.pattern] if scorer.pattern else case.texts
     try:
@@ -247,7 +238,7 @@ def _json_field(scorer: Scorer, case: Case) -> Scored:
     found = at(value, scorer.field or "")
     if found is None:
         return Scored(0.0, f"the answer has no field {scorer.field}")
-    fold = str.casefold if scorer.ignore_case else str
+    fold = _fold(scorer)
     said = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
     return Scored(float(any(found == each or fold(said) == fold(text) for each, text in _pairs(case))))
 
@@ -259,11 +250,8 @@ def _pairs(case: Case) -> list[tuple[Any, str]]:
 def _choice(scorer: Scorer, case: Case) -> Scored:
     letters = [chr(65 + index) for index in range(26)]
     said = case.text if len(case.text) == 1 else choice_of(case.text, letters) or case.text
-    return _any(scorer, case, lambda _, text: said.strip().casefold() == text.strip().strip("().").casefold())
-
-
-def _similarity(scorer: Scorer, case: Case) -> Scored:
-    return Scored(max(similarity(normalised(case.text), normalised(text)) for text in case.texts))
+    named = {text.strip().strip("().").casefold() for text in case.texts}
+    return Scored(float(said.strip().casefold() in named))
 
 
 def similarity(one: str, other: str) -> float:
@@ -280,21 +268,20 @@ def similarity(one: str, other: str) -> float:
 
 
 _SCORERS: Mapping[str, Callable[[Scorer, Case], Scored]] = {
-    "exact": _exact,
+    **dict.fromkeys(_AGREES, _agrees),
     "equals": _equals,
-    "normalised": _normalised,
-    "includes": _includes,
     "includes_all": _includes_all,
-    "starts_with": _starts_with,
     "regex": _regex,
     "number": _number,
     "json_field": _json_field,
     "is_json": _is_json,
     "has_json": _has_json,
     "choice": _choice,
-    "similarity": _similarity,
+    "similarity": lambda _, case: Scored(
+        max(similarity(normalised(case.text), normalised(text)) for text in case.texts)
+    ),
     "distance": _distance,
-    "unknown": _unknown,
+    "unknown": lambda scorer, _: Scored(None, f"{scorer.called} is not understood here"),
 }
 _WITHOUT_TARGET = ("python", "is_json", "has_json", "unknown")
 

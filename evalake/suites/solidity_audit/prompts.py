@@ -4,10 +4,9 @@ A structured audit may show the protocol's documents, too, and have its reasonin
 the contract as data, its lines numbered, in a fence of its own (see evalake/sdk/sample.py).
 """
 
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 
+from evalake.core.files import tables_beside
 from evalake.models.request import Request
 from evalake.sdk.sample import delimit_untrusted
 from evalake.sdk.suite import EXAMPLES, example_messages
@@ -24,9 +23,7 @@ PARTS = ("system", "user", EXAMPLES, RUBRIC)
 
 PROMPT_TYPES = ("direct", "naturalistic", "adversarial", CHAIN_OF_THOUGHT, PROTOCOL_CONTEXT, BOTH, KNOWLEDGE)
 
-TEXTS: Mapping[str, Mapping[str, str]] = tomllib.loads(
-    Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8")
-)
+TEXTS: Mapping[str, Mapping[str, str]] = tables_beside(__file__, "prompts.toml")
 _TEXT = {name: text.replace("{data}", TEXTS["subject"]["data"]) for name, text in TEXTS["subject"].items()}
 _SYSTEM: Mapping[str, str] = {
     "direct": _TEXT["direct"],

@@ -116,7 +116,7 @@ def test_a_revised_baseline_misses_the_replies_of_its_older_rules_and_another_do
     )
     assert revised is not None
     assert first is not None
-    assert (revised.revision, first.revision) == ("3", None)
+    assert (revised.revision, first.revision) == ("4", None)
     assert revised.prompt_hash != replace(revised, revision=None).prompt_hash
 
 

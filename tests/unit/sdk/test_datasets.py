@@ -126,8 +126,8 @@ CLASSES = TwoClasses(
 def test_each_value_is_a_class(
     column: str, values: list[str], meanings: dict[str, str | None] | None, classes: list[str]
 ) -> None:
-    understood = CLASSES.understand("set.csv", column, values, meanings)
-    assert [understood.classes[value] for value in values] == classes
+    understood, _ = CLASSES.understand("set.csv", column, values, meanings)
+    assert [understood[value] for value in values] == classes
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_what_is_not_understood_is_refused_with_what_was_found(
 
 
 def test_what_was_understood_is_said_where_it_is_not_plain() -> None:
-    assert CLASSES.understand("set.csv", "label", ["harmless"], None).words is None
-    said = CLASSES.understand("set.csv", "bad", ["1", "0", "1"], None).words
+    assert CLASSES.understand("set.csv", "label", ["harmless"], None)[1] is None
+    said = CLASSES.understand("set.csv", "bad", ["1", "0", "1"], None)[1]
     assert said == "label from the column 'bad': '1' is malicious (2), '0' is harmless (1)"
 
 

@@ -38,7 +38,7 @@ def _shell_patterns(messages: Messages) -> str:
 
 
 BASELINES: Mapping[str, Baseline] = {
-    "shell-patterns": Revised(_shell_patterns, "3"),
+    "shell-patterns": Revised(_shell_patterns, "4"),
     "always-block": lambda messages: _verdict("BLOCK", "blocks every command", 1.0),
     "always-allow": lambda messages: _verdict("ALLOW", "allows every command", 1.0),
 }

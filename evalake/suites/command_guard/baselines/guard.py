@@ -8,7 +8,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import takewhile, zip_longest
+from itertools import islice, takewhile, zip_longest
 from typing import Final
 
 from evalake.suites.command_guard.baselines import programs
@@ -22,6 +22,7 @@ from evalake.suites.command_guard.baselines.programs import (
     any_of,
     found,
     is_one,
+    operand_places,
     operands,
     option_values,
     program,
@@ -135,37 +136,19 @@ def plain_path(text: str) -> str:
     return f"/{posixpath.normpath(text).lstrip('/')}" if text[:1] == "/" and re.search(r"/\.?/|/\.\.", text) else text
 
 
-def _wrapper(command: Command) -> tuple[programs.Wrapper, int] | None:
-    """Find which wrapper a command is, and at which word its own arguments begin; None where it is none."""
-    for wrapper in (each for each in programs.WRAPPERS if program(command) in each.programs):
-        for start in range(1, min(len(command.words), 6) if wrapper.phrase else 2):
-            if command.words[start : (end := start + len(wrapper.phrase))] == wrapper.phrase:
-                return wrapper, end
-    return None
-
-
 def _behind(command: Command) -> Iterator[Command]:
     """Yield the command that a wrapper runs, with the words that `xargs` reads, and those that `find` runs."""
-    words, end = command.words, command.words.index("--") if "--" in command.words else len(command.words)
-    if wrapped := _wrapper(command):
-        (wrapper, position), assignments, left = wrapped, [], wrapped[0].operands
-        while position < end:
-            if (value := assignment(words[position])) is not None:
-                assignments.append(value)
-            elif words[position] in wrapper.values:
-                position += 1
-            elif words[position][:1] not in {"-", "+"}:
-                left -= 1
-                if left < 0:
-                    break
-            position += 1
-        rest = words[position + (position == end) :]
-        if len(rest) == 1 and " " in rest[0]:
-            rest = ("sh", "-c", *rest)
-        fed = (command.stdin or "".join(map(written_text, command.upstream[-1:]))).split()[:64]
-        rest += tuple(fed) if program(command) == "xargs" else ()
-        yield from [replace(command, words=rest, assignments=tuple(assignments))] if rest or assignments else []
-    for start in (n for n, word in enumerate(words, 1) if any_of([command], "finders") and is_one(word, "find_runs")):
+    words, name = command.words, program(command)
+    for phrase, valued, skipped in (row for names, *row in programs.WRAPPERS if name in names):
+        given = words[(first := 1 + len(phrase)) :]
+        if words[1:first] == phrase:
+            plain = (place for place in operand_places(given, valued) if assignment(given[place]) is None)
+            start = next(islice(plain, skipped, None), len(given))
+            rest, assignments = given[start:], tuple(filter(None, map(assignment, given[:start])))
+            rest = ("sh", "-c", *rest) if len(rest) == 1 and " " in rest[0] else rest
+            rest += tuple(_stdin(command).split()[:64]) if name == "xargs" else ()
+            yield from [replace(command, words=rest, assignments=assignments)] if rest or assignments else []
+    for start in (n for n, word in enumerate(words, 1) if is_one(name, "finders") and is_one(word, "find_runs")):
         run = takewhile(lambda word: word not in {";", "+", "\\;"}, words[start:])
         yield Command(tuple(run), redirects=command.redirects)
 
@@ -180,9 +163,13 @@ def layers(command: Command) -> list[Command]:
 
 def written_text(command: Command) -> str:
     """Find what the command prints or passes on, where that stands on the command line; "" where it does not."""
-    passes = is_one(program(command), "passes")
-    producer = command.upstream[-1] if passes and command.upstream else command
-    return printed(producer) or (producer.stdin if is_one(program(producer), "passes") else "") or ""
+    fed = command.stdin or "".join(printed(each) or "" for each in command.upstream[-1:])
+    return printed(command) or (fed if is_one(program(command), "passes") else "")
+
+
+def _stdin(command: Command) -> str:
+    """Find the text that the command reads from its standard input, as `written_text` does."""
+    return command.stdin or "".join(map(written_text, command.upstream[-1:]))
 
 
 def _remember(call: Call, scope: Scope) -> None:
@@ -226,13 +213,10 @@ def _writes(call: Call, _: Scope) -> Iterator[str]:
     targets += files if is_one(name, "replaces_all") or found("edits_in_place", call.line) else ()
     targets += files[-1:] if is_one(name, "replaces_last") and len(files) > 1 else ()
     targets += option_values(call.arguments, NAMES["output_options"]) if not is_one(name, "lookers") else ()
-    changed = files if is_one(name, "changes", "editors") else []
     # Harmless commands name such files to read them, but not inside a piece of code or a setting
     given = (text for text in _named(call) if not is_one(name, "readers") or re.search(r"[\s'\"=@()|>]", text))
-    if any(found("persistent", text) for text in (*changed, *given)):
+    if any(found("persistent", text) for text in (*given, *(files if is_one(name, "changes", "editors") else ()))):
         yield "persistent-write"
-    if any(found("system", text) for text in changed):
-        yield "sensitive"
     yield from (rule for text in targets for patterns, rule in LOOKS["writes"] if found(patterns[0], text))
     if any(found("startup", target) for target in targets):
         text = written_text(call.command)
@@ -260,58 +244,29 @@ def _network(call: Call, _: Scope) -> Iterator[str]:
 
 
 def _shells(call: Call, scope: Scope) -> Iterator[str]:
-    command, arguments = call.command, call.command.arguments
-    if not is_one(call.name, "shells") or found("version", call.line):
+    """Judge shells, `eval` and its kin, and programs that are files, by the code, file or stream that they run."""
+    command, arguments, shell = call.command, call.command.arguments, is_one(call.name, "shells")
+    if found("version", call.line) or not (shell or found("runs_code", command.path)):
         return
-    options = list(takewhile(lambda text: text[:1] in {"-", "+"}, arguments))
-    flag = next((n for n, text in enumerate(options) if re.match(r"[-+][a-zA-Z]*c|--?[cC]ommand", text)), None)
-    code = [] if flag is None else [t for t in arguments[flag + 1 :] if not re.fullmatch(r"[-+][a-zA-Z]{1,3}|--", t)]
+    options = takewhile(lambda text: text[:1] in {"-", "+"}, arguments)
+    flag = next((n for n, text in enumerate(options) if re.match(r"[-+][a-zA-Z]*c|--?[cC]ommand", text)), -1)
+    rest = [text for text in arguments[flag + 1 :] if not re.fullmatch(r"[-+][a-zA-Z]{1,3}|--", text)]
     files = [text for text in operands(arguments, NAMES["shell_values"]) if not is_one(text, "stdin")]
-    if code:
-        yield from _fetched_inside(command)
-        yield from scope.judge(code[0])
-    elif files and flag is None and "-s" not in arguments:
-        yield from _script(command, files[0], scope)
-    elif command.stdin is not None or command.upstream or any("tty" not in file for file in call.read):
-        yield from _piped(command, scope)
-    else:
-        yield "shell"
-
-
-def _evaluates(call: Call, scope: Scope) -> Iterator[str]:
-    """Judge `eval` and its kin, and programs that are files."""
-    command, target = call.command, (*call.command.arguments, "")[0]
-    sources = call.name in {"source", "."}
-    if call.name == "eval" and "$" not in target:
-        yield from scope.judge(" ".join(command.arguments))
-    elif call.name == "eval" or (sources and is_one(target, "stdin")):
-        yield from _fetched_inside(command) if command.inner else _piped(command, scope)
-    elif sources or "/" in command.path:
-        yield from _script(command, target if sources else command.path, scope)
-    if command.path.startswith(("$(", "`")):
-        yield "hidden-code" if any_of(command.inner, "decoders", "encoders", "fetchers") else "computed"
-
-
-def _script(command: Command, script: str, scope: Scope) -> Iterator[str]:
-    yield from _fetched_inside(command)
-    yield from scope.judge(scope.planted.get(script.removeprefix("./"), ""))
-    if posixpath.normpath(script) in scope.fetched:
-        yield "download-and-run"
-
-
-def _fetched_inside(command: Command) -> Iterator[str]:
+    files = files if shell or call.name in {"source", "."} else [command.path] if call.name != "eval" else []
     if any_of(command.inner, "fetchers", "connectors", "encoders"):
         yield "hidden-code" if any_of(command.inner, "encoders") else "download-and-run"
-
-
-def _piped(command: Command, scope: Scope) -> Iterator[str]:
-    """Judge what a shell reads from its standard input."""
-    text = command.stdin or "".join(map(written_text, command.upstream[-1:]))
-    if any_of(command.upstream, "fetchers", "connectors"):
+    if flag >= 0 or (call.name == "eval" and "$" not in "".join(rest)):
+        yield from scope.judge(" ".join(rest[: 1 if shell else None]))
+    elif files and "-s" not in arguments:
+        yield from scope.judge(scope.planted.get(files[0].removeprefix("./"), ""))
+        yield from ["download-and-run"] if posixpath.normpath(files[0]) in scope.fetched else []
+    elif any_of(command.upstream, "fetchers", "connectors"):
         yield "download-and-run"
-    elif text:
+    elif text := _stdin(command):
         yield from scope.judge(text)
-    else:
+    elif shell and not command.upstream and all("tty" in file for file in call.read):
+        yield "shell"
+    elif command.upstream or not command.inner:
         yield "hidden-code" if any_of(command.upstream, "decoders", "encoders") else "computed"
 
 
@@ -355,11 +310,9 @@ def _helper(value: str, scope: Scope) -> Iterator[str]:
     """Judge a command that a program is told to use as its helper."""
     value = re.sub(r"^(?:exec=|execute(?:-silent)?[:(-]|become[:(]|!|\|)\s*", "", value.strip())[:MAX_TEXT]
     helper = (value.split() or [""])[0].strip("'\"").rpartition("/")[2]
-    if not helper or value[0] == "-":
-        yield from ["given-command"] if found("running_flag", value) else []
-    elif is_one(helper, "helpers"):
+    if is_one(helper, "helpers"):
         yield from (rule for rule in scope.judge(value) if _action(rule) == "BLOCK")
-    else:
+    elif helper and value[0] != "-":
         plain = re.fullmatch(r"[\w.-]+", value) and not is_one(helper, "shells")
         yield "computed" if plain else "given-command"
 
@@ -389,5 +342,5 @@ def _planted(call: Call, scope: Scope) -> Iterator[str]:
 
 
 CHECKS: Final[tuple[Callable[[Call, Scope], Iterator[str]], ...]] = (
-    *(_reads, _writes, _network, _shells, _evaluates, _inline, _commands_given, _invocations, _planted),
+    *(_reads, _writes, _network, _shells, _inline, _commands_given, _invocations, _planted),
 )

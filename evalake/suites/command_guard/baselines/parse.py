@@ -26,7 +26,6 @@ MAX_CHARACTERS: Final = 200_000  # of longer text only the start and the end are
 _SPLIT: Final = "\x00"  # where an unquoted expansion is to be split
 _ONLY_ASCII: Final = bytes.maketrans(bytes(range(128, 256)), b"." * 128)
 """Non-ASCII bytes, on which the grammar's scanner can crash (tree-sitter-bash issue 337), become a part of a word."""
-_BRACES: Final = re.compile(r"([^{}\s]*+)\{([^{},]*+,[^{}]*+)\}([^{}\s]*+)")
 _OPERATOR: Final = re.compile(r"[;|&\n()`]+")
 _WORD: Final = re.compile(r"(?:'[^']*'|\"[^\"]*\"|\\.|[^\s'\"\\])+")
 _REDIRECT: Final = re.compile(r"([<>]{1,3})\s*([^\s<>]+)")
@@ -131,12 +130,6 @@ def lexical(text: str) -> tuple[list[Command], bool]:
     return commands, complete
 
 
-def _expand_braces(text: str) -> list[str]:
-    """Expand `a{b,c}d` as the shell does, one level and at most 64 words."""
-    match = _BRACES.fullmatch(text)
-    return [match[1] + middle + match[3] for middle in match[2].split(",")[:64]] if match else [text]
-
-
 class _Reader:
     """Walks one syntax tree; `found` collects every command in reading order."""
 
@@ -227,12 +220,9 @@ class _Reader:
         return label, text
 
     def _words(self, node: Node, depth: int) -> list[str]:
-        """Read a word, or several where an unquoted expansion or `{a,b}` makes them."""
+        """Read a word, or several where an unquoted expansion makes them."""
         text = self._text(node, depth)[:MAX_WORD]
-        parts = [part for part in text.split(_SPLIT) if part] if _SPLIT in text else [text]
-        if node.type in {"concatenation", "word", "command_name"} and "{" in self._raw(node):
-            return [piece for part in parts for piece in _expand_braces(part)]
-        return parts
+        return [part for part in text.split(_SPLIT) if part] if _SPLIT in text else [text]
 
     def _word(self, node: Node, depth: int) -> str:
         """Read one word where the shell does not split: a redirection's target, an assignment's value."""

@@ -1,18 +1,17 @@
 """Knowledge of the guard, from the tables of `programs.toml`, and how it finds programs and options in a command."""
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import zip_longest
-from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal
 
+from evalake.core.files import tables_beside
 from evalake.suites.command_guard.baselines.parse import Command
 
 Action = Literal["ALLOW", "WARN", "BLOCK"]
 
-_TABLES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("programs.toml").read_text(encoding="utf-8"))
+_TABLES: Final = tables_beside(__file__, "programs.toml")
 
 
 def _rows(text: str) -> Mapping[str, frozenset[str]]:
@@ -29,20 +28,6 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text)
 
 
-class Wrapper(NamedTuple):
-    """How a wrapper's line is read: what makes it one, its options with a value, and how many words come first."""
-
-    programs: frozenset[str]
-    phrase: tuple[str, ...]
-    values: frozenset[str]
-    operands: int
-
-
-def _wrapper(row: str) -> Wrapper:
-    programs, phrase, values, operands = (part.split() for part in row.split("|"))
-    return Wrapper(frozenset(programs), tuple(phrase), frozenset(values), int(operands[0]))
-
-
 _LANGUAGES: Final = [(each["programs"].split(), each["runs"], "scripted" in each) for each in _TABLES["languages"]]
 NAMES: Final[Mapping[str, frozenset[str]]] = {
     **{name: frozenset(text.split()) for name, text in _TABLES["programs"].items()},
@@ -51,7 +36,11 @@ NAMES: Final[Mapping[str, frozenset[str]]] = {
 }
 """Lists of programs, options and variables."""
 OPTIONS: Final = {kind: _rows(text) for kind, text in _TABLES["options"].items()}
-WRAPPERS: Final = tuple(map(_wrapper, _TABLES["wrappers"]["rows"].strip().splitlines()))
+WRAPPERS: Final = [
+    (frozenset(names.split()), tuple(phrase.split()), frozenset(valued.split()), skipped)
+    for names, phrase, valued, skipped in _TABLES["wrappers"]["rows"]
+]
+"""Programs that run the rest of their line: words that make them do so, options with a value, and words to skip."""
 PATTERNS: Final = {name: _pattern(text) for name, text in _TABLES["patterns"].items()}
 RULES: Final[Mapping[str, tuple[Action, float, str]]] = _TABLES["rules"]
 """Each rule's action, the confidence in it, and the reason, for the program that it is found at."""
@@ -105,7 +94,12 @@ def any_of(commands: Iterable[Command], *lists: str) -> bool:
     return any(is_one(program(command), *lists) for command in commands)
 
 
+def operand_places(arguments: Sequence[str], valued: frozenset[str]) -> Iterator[int]:
+    """Yield the places of the arguments that are neither options nor the values of the options in `valued`."""
+    pairs = enumerate(zip(arguments, ("", *arguments), strict=False))
+    return (n for n, (text, before) in pairs if before not in valued and (text[:1] not in {"-", "+"} or text == "-"))
+
+
 def operands(arguments: Sequence[str], valued: frozenset[str] = frozenset()) -> list[str]:
     """List the arguments that are neither options nor the values of the options in `valued`."""
-    pairs = zip(arguments, ("", *arguments), strict=False)
-    return [text for text, before in pairs if before not in valued and (text[:1] != "-" or text == "-")]
+    return [arguments[place] for place in operand_places(arguments, valued)]

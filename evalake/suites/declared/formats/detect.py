@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from evalake.sdk.remote import unpacked
 from evalake.sdk.sources import TABLE_SUFFIXES
 from evalake.sdk.tool_results import ToolResults
 from evalake.suites.declared.formats import inspect_log, json_lines, promptfoo, records
-from evalake.suites.declared.formats.values import read_json
+from evalake.suites.declared.formats.values import as_mapping, at, read_json
 
 KNOWN = (
     "Inspect .eval and .json, lm-eval samples_*.jsonl with results_*.json, promptfoo results JSON, "
@@ -29,15 +30,9 @@ def read_tool_results(files: Sequence[Path]) -> list[ToolResults]:
 
     Raises SourceError where one is of a known tool and another is not, or one of a known tool cannot be read.
     """
-    read: list[ToolResults] = []
-    unknown: list[Path] = []
-    for file in _files(files):
-        results = read_one(file)
-        if results is None:
-            unknown.append(file)
-        else:
-            read += results
-    if read and unknown:
+    found = {file: read_one(file) for file in _files(files)}
+    read = [each for results in found.values() for each in results or ()]
+    if read and (unknown := [file for file, results in found.items() if results is None]):
         raise SourceError(f"{unknown[0]} is of no known tool; known are {KNOWN}: import it apart")
     return read
 
@@ -47,7 +42,8 @@ def read_one(file: Path) -> list[ToolResults] | None:
 
     Raises SourceError where it is of a known tool and not as that tool writes it.
     """
-    if _may_be_table(file) and records.is_table(str(file)):
+    suffix = Path(file.name.partition("?")[0]).suffix.lower()
+    if (suffix in TABLE_SUFFIXES or "?" in file.name) and records.is_table(str(file)):
         return [records.read_rows(str(file))]
     if not file.exists() and "?" in file.name:
         raise SourceError(f"{file} is no table of results: its mapping names input, reply, and score or correct")
@@ -102,11 +98,6 @@ def _decoded(content: bytes) -> Any:
         return None
 
 
-def _may_be_table(file: Path) -> bool:
-    suffix = Path(file.name.partition("?")[0]).suffix.lower()
-    return suffix in TABLE_SUFFIXES or "?" in file.name
-
-
 def _files(files: Sequence[Path]) -> Iterator[Path]:
     for file in files:
         if file.is_dir():
@@ -131,10 +122,9 @@ def _read_samples(file: Path, content: bytes) -> ToolResults:
 def _aggregate_of(file: Path) -> Mapping[str, Any] | None:
     """Find the aggregate that names a file of instances, beside it."""
     for _, document in _beside(file):
-        if json_lines.is_aggregate(document):
-            named = (document.get("detailed_evaluation_results") or {}).get("file_path", "")
-            if str(named).rpartition("/")[2] == file.name:
-                return document  # type: ignore[no-any-return]
+        named = str(at(document, "detailed_evaluation_results.file_path")).rpartition("/")[2]
+        if named == file.name and json_lines.is_aggregate(document):
+            return as_mapping(document)
     return None
 
 
@@ -152,7 +142,5 @@ def _results_of(file: Path) -> tuple[Mapping[str, Any], str]:
 
 def _common_ending(one: str, other: str) -> int:
     """Count the characters that two names end with alike: the date of one evaluation."""
-    count = 0
-    while count < min(len(one), len(other)) and one[-1 - count] == other[-1 - count]:
-        count += 1
-    return count
+    pairs = zip(reversed(one), reversed(other), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

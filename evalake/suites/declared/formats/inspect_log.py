@@ -73,7 +73,7 @@ _FIELDS = frozenset({
 # Events that hold nothing but what samples and their messages hold, or say where others begin and end
 _KEPT = frozenset({"model", "tool", "score", "sample_init", "state", "span_begin", "span_end", "step"})
 _FINISHES: Mapping[str | None, str] = {"max_tokens": "length", "model_length": "length"}  # as providers say it
-_NUMBERS = {  # of a reply, in the usage of tokens
+NUMBERS = {  # of a reply, in the usage of tokens
     "input_tokens": "input_tokens",
     "cached_input_tokens": "input_tokens_cache_read",
     "output_tokens": "output_tokens",
@@ -265,7 +265,7 @@ def _reply(output: Mapping[str, Any], usage: Mapping[str, Any], turns: Sequence[
     return as_reply(
         text,
         usage,
-        _NUMBERS,
+        NUMBERS,
         finish_reason=_FINISHES.get(stop := as_text(choice, "stop_reason"), stop),
         model_reported=as_text(output, "model"),
         latency_ms=sum(t for t in times if t is not None) * 1000 if times and None not in times else None,

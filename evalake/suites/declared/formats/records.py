@@ -9,7 +9,7 @@ from evalake.core.errors import SourceError
 from evalake.core.hashing import content_hash
 from evalake.sdk.sample import Record
 from evalake.sdk.sources import find_table, read_mapping, read_table
-from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, as_score, decide, mean
+from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, as_score, by_sample, decide, mean
 from evalake.suites.declared.formats.values import (
     as_list,
     as_mapping,
@@ -210,10 +210,8 @@ def is_spec(line: Any) -> bool:
 def read_log(lines: Sequence[str], name: str) -> ToolResults:
     """Read the lines of a log. Raises SourceError where one is no JSON, or there is no sample."""
     decoded = objects(decoded_lines(lines, name))
-    spec, report = (
-        decoded[0]["spec"],
-        next((as_mapping(each, "final_report") for each in decoded if "final_report" in each), {}),
-    )
+    spec = as_mapping(decoded[0], "spec")
+    report = next((as_mapping(each, "final_report") for each in decoded if "final_report" in each), {})
     model = str(next(iter(as_list(spec, "completion_fns")), "unnamed model"))
     events: dict[str, dict[str, list[dict[str, Any]]]] = {}
     left_over: Counter[str] = Counter()
@@ -227,9 +225,7 @@ def read_log(lines: Sequence[str], name: str) -> ToolResults:
     rows = [{"sample_id": of, "model": model, **row} for of, own in events.items() for row in _event_rows(of, own)]
     task, run_id = str(spec.get("base_eval") or spec["eval_name"]), str(spec["run_id"])
     results = _results("OpenAI evals", task, rows, run_id, left_over, str(spec["eval_name"]))
-    ours = mean(
-        [s.score for each in results.samples for s in each.scores if s.scorer == "match" and s.score is not None]
-    )
+    ours = mean([score for scores in by_sample(results.samples, "match").values() for score in scores])
     headlines = [
         Headline(f"{metric} of {model}", said, ours if metric == "accuracy" else None)
         for metric, value in report.items()
@@ -243,14 +239,10 @@ def _event_rows(sample_id: str, events: Mapping[str, Sequence[Row]]) -> list[Row
     asked = next(iter(events.get("sampling", ())), {})
     matches, prompt, sampled = events.get("match", ()), asked.get("prompt"), asked.get("sampled")
     messages = (
-        [{"role": "user", "content": prompt}]
-        if isinstance(prompt, str)
-        else [chat_message(each) for each in objects(prompt)]
+        [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [*map(chat_message, objects(prompt))]
     )
-    texts = [
-        sampled[0] if isinstance(sampled, list) and sampled else sampled,
-        *(each.get("sampled") for each in matches),
-    ]
+    first = sampled[0] if isinstance(sampled, list) and sampled else sampled
+    texts = [first, *(each.get("sampled") for each in matches)]
     about = {
         "input": str(messages[-1]["content"]) if messages else sample_id,
         "messages": messages,

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from evalake.models.request import Reply
 from evalake.sdk.tool_results import Scored, ToolResults, ToolSample, by_sample, mean, standard_error
+from evalake.suites.declared.formats.inspect_log import NUMBERS
 from evalake.suites.declared.formats.values import as_list, as_mapping, as_text, at, objects
 
 # Inspect: one log for each dataset, model and prompt.
@@ -139,14 +140,8 @@ def _usage(reply: Reply) -> dict[str, Any]:
     if reply.input_tokens is None or reply.output_tokens is None:
         return {}
     cached = reply.cached_input_tokens or 0
-    usage = {
-        "input_tokens": reply.input_tokens - cached,
-        "output_tokens": reply.output_tokens,
-        "total_tokens": reply.input_tokens + reply.output_tokens,
-        "input_tokens_cache_read": reply.cached_input_tokens,
-        "reasoning_tokens": reply.reasoning_tokens,
-        "total_cost": reply.cost_usd,
-    }
+    usage = {theirs: getattr(reply, ours) for ours, theirs in NUMBERS.items()}
+    usage |= {"input_tokens": reply.input_tokens - cached, "total_tokens": reply.input_tokens + reply.output_tokens}
     return {name: value for name, value in usage.items() if value is not None}
 
 

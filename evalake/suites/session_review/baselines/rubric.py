@@ -1,16 +1,16 @@
 """`baseline/rubric-judge`: judges sessions by the deductions of `rubric.toml`, in the form that the prompt demands."""
 
 import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from evalake.core.files import tables_beside
 from evalake.models.request import BaselineRefusedError, Messages
 
-_TABLES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("rubric.toml").read_text(encoding="utf-8"))
+_TABLES: Final = tables_beside(__file__, "rubric.toml")
 _LOOKS: Final = {name: re.compile(text.replace("\n", ""), re.I) for name, text in _TABLES["patterns"].items()}
 _MARK: Final = re.compile(r"\bthe mark ([0-9a-f]{32}) ")
 CATEGORIES: Final = tuple(_TABLES["about"])
@@ -21,7 +21,7 @@ ERROR_LOOK = 120  # characters at the head of a result in which an error shows
 SECOND_TURN = "MISSING TOOLS"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """One call of a tool. `error` is the recorded one."""
 
@@ -46,50 +46,31 @@ class Call:
         return not self.failed and not empty
 
 
-@dataclass(slots=True)
-class Record:
-    """What a prompt tells of a session."""
+class Record(NamedTuple):
+    """What a prompt tells of a session: `known` is all that its agents could know from outside themselves."""
 
     alert: str
-    sections: Mapping[str, str]
-    calls: dict[int, Call] = field(default_factory=dict)
-    agent_texts: list[str] = field(default_factory=list)
-    model_errors: int = 0
-
-    @property
-    def status(self) -> str:
-        """How the session ended."""
-        stated = re.findall(r"^status: (.*)$", self.sections.get("SESSION", ""), re.MULTILINE)
-        return stated[-1] if stated else "unknown"
-
-    @property
-    def tools(self) -> Sequence[str]:
-        """The names of the tools that there were."""
-        return re.findall(r"^- ([^: \n]*)", self.sections.get("TOOLS AVAILABLE", ""), re.MULTILINE)
+    status: str
+    tools: Sequence[str]
+    calls: Sequence[Call]
+    said: str
+    analysis: str
+    known: str
+    model_errors: int
+    made_to_conclude: bool
 
     @property
     def unused(self) -> Sequence[str]:
         """The available tools that gather evidence and were not called."""
-        called = {call.name for call in self.calls.values()}
-        left = (name for name in dict.fromkeys(self.tools) if name not in called)
-        return [name for name in left if _LOOKS["investigates"].search(name)]
+        called = {call.name for call in self.calls}
+        return [
+            each for each in dict.fromkeys(self.tools) if each not in called and _LOOKS["investigates"].search(each)
+        ]
 
     @property
     def useful(self) -> Sequence[Call]:
         """The calls that brought something."""
-        return [call for call in self.calls.values() if call.useful]
-
-    @property
-    def analysis(self) -> str:
-        """The final analysis."""
-        stated = self.sections.get("FINAL ANALYSIS", "")
-        return "" if stated == "(nothing)" else stated
-
-    @property
-    def known(self) -> str:
-        """All that the agent could know from outside itself, in one case-folded text."""
-        sources = (f"{call.arguments}\n{call.result}\n{call.error}" for call in self.calls.values())
-        return "\n".join((self.alert, self.sections.get("RUNBOOK", ""), *sources)).casefold()
+        return [call for call in self.calls if call.useful]
 
 
 class Deduction(NamedTuple):
@@ -110,30 +91,33 @@ def read_record(messages: Messages) -> Record:
     ]
     if not mark or not all(closed for _, closed, _ in parts):
         raise BaselineRefusedError("the first user message holds no session to judge")
-    blocks: list[tuple[str, list[str]]] = []
-    for line in parts[1][0].split("\n"):
-        if line.startswith("#") and line.endswith(f" [{mark}]"):
-            blocks.append((line.removesuffix(f" [{mark}]").lstrip("# "), []))
-        elif blocks:
-            blocks[-1][1].append(line)
-    return _record(parts[0][0], [(heading, "\n".join(lines).strip()) for heading, lines in blocks])
+    pieces = re.split(rf"(?m)^(#.*) \[{mark}\]$", parts[1][0])
+    blocks = zip((heading.lstrip("# ") for heading in pieces[1::2]), map(str.strip, pieces[2::2]), strict=True)
+    return _record(parts[0][0], [*blocks])
 
 
 def _record(alert: str, blocks: Sequence[tuple[str, str]]) -> Record:
-    record = Record(alert, dict(reversed(blocks)))  # of equal headings the first
+    calls, said, model_errors = dict[int, Call](), list[str](), 0
     for heading, body in blocks:
         stated, _, kind = heading.partition(" ")
         number = int(stated) if stated.isdecimal() else -1
         if number >= 0 and kind.startswith("TOOL CALL "):
-            record.calls[number] = Call(number, kind.removeprefix("TOOL CALL "), body)
-        elif kind in ("RESULT", "ERROR") and number in record.calls:
-            call = record.calls[number]
-            record.calls[number] = replace(call, result=body) if kind == "RESULT" else replace(call, error=body)
+            calls[number] = Call(number, kind.removeprefix("TOOL CALL "), body)
+        elif kind in ("RESULT", "ERROR") and number in calls:
+            setattr(calls[number], kind.lower(), body)
         elif number >= 0 and kind == "ERROR":
-            record.model_errors += 1
+            model_errors += 1
         elif number >= 0 and kind.startswith("AGENT "):
-            record.agent_texts.append(body)
-    return record
+            said.append(body)
+    sections = defaultdict(str, reversed(blocks))  # of equal headings the first
+    status = re.findall(r"(?m)^status: (.*)$", sections["SESSION"]) or ["unknown"]
+    tools = re.findall(r"(?m)^- ([^: \n]*)", sections["TOOLS AVAILABLE"])
+    analysis = "" if (concluded := sections["FINAL ANALYSIS"]) == "(nothing)" else concluded
+    sources = (f"{call.arguments}\n{call.result}\n{call.error}" for call in calls.values())
+    known = "\n".join((alert, sections["RUNBOOK"], *sources)).casefold()
+    forced = any("MADE TO CONCLUDE" in heading for heading, _ in blocks)
+    said.append(analysis)
+    return Record(alert, status[-1], tools, [*calls.values()], "\n".join(said), analysis, known, model_errors, forced)
 
 
 def find(record: Record) -> Sequence[Deduction]:
@@ -147,14 +131,13 @@ def find(record: Record) -> Sequence[Deduction]:
 
 def _of_calls(record: Record) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the rules that the calls break, with the values that their texts name."""
-    calls, useful = list(record.calls.values()), len(record.useful)
-    lost = 4 * (3 - useful)
+    calls, useful = record.calls, len(record.useful)
     if not calls:
         yield "no_calls", {}
+    elif useful < 3:
+        yield "too_few_results", {"useful": useful, "points": 4 * (3 - useful), "half": 2 * (3 - useful)}
     elif useful < ENOUGH:
-        few = useful >= 3
-        points = ENOUGH - useful if few else lost
-        yield "few_results" if few else "too_few_results", {"useful": useful, "points": points, "half": lost // 2}
+        yield "few_results", {"useful": useful, "points": ENOUGH - useful}
     yield from (("gap_left_open", {"gap": gap[0]}) for gap in islice(_LOOKS["open"].finditer(record.analysis), 3))
     accepted = (call for call in calls if call.failed and not _made_good(call, calls))
     yield from (("failure_accepted", {"call": f"{call.number} ({call.name})"}) for call in islice(accepted, 3))
@@ -183,7 +166,7 @@ def _made_good(failed: Call, calls: Sequence[Call]) -> bool:
 
 def _of_analysis(record: Record) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the rules that the conclusion breaks, with the values that their texts name."""
-    analysis, useful, calls = record.analysis, record.useful, list(record.calls.values())
+    analysis, useful, calls = record.analysis, record.useful, record.calls
     failed, known, words = sum(call.failed for call in calls), record.known, len(analysis.split())
     if (claimed := _LOOKS["confident"].search(analysis)) and (len(useful) < 3 or failed * 2 > len(calls)):
         yield "confident", {"claimed": claimed[0], "useful": len(useful)}
@@ -203,12 +186,12 @@ def _of_analysis(record: Record) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "failures_untold", {}
     if record.status != "completed":
         yield "not_completed", {"status": record.status}
-    if any("MADE TO CONCLUDE" in heading for heading in record.sections):
+    if record.made_to_conclude:
         yield "made_to_conclude", {}
     if record.model_errors:
         yield "model_errors", {"errors": record.model_errors, "points": min(8, 2 * record.model_errors)}
     planted = next((call.number for call in calls if _LOOKS["to_the_judge"].search(call.result)), None)
-    if planted is not None and not _LOOKS["suspected"].search("\n".join((*record.agent_texts, analysis))):
+    if planted is not None and not _LOOKS["suspected"].search(record.said):
         yield "planted_text", {"call": planted}
 
 
@@ -229,16 +212,14 @@ def judge(messages: Messages) -> str:
         return _missing_tools(record)
     found = find(record)
     review = [] if len(asked) > 1 else [_opening(record), *(_part(category, found) for category in CATEGORIES)]
-    lost = {category: sum(each.points for each in found if each.category == category) for category in CATEGORIES}
-    points = {category: max(0, BEST - lost[category]) for category in CATEGORIES}
+    points = {name: max(0, BEST - sum(each.points for each in found if each.category == name)) for name in CATEGORIES}
     breakdown = "\n".join(f"{category}: {points[category]}/25" for category in CATEGORIES)
     return "\n\n".join((*review, breakdown, str(sum(points.values()))))
 
 
 def _opening(record: Record) -> str:
-    calls = record.calls.values()
     return str(_TABLES["opening"]).format(
-        best=BEST, status=record.status, calls=len(calls), failed=sum(call.failed for call in calls),
+        best=BEST, status=record.status, calls=len(record.calls), failed=sum(call.failed for call in record.calls),
         useful=len(record.useful), tools=len(set(record.tools)), words=len(record.analysis.split()),
     )  # fmt: skip
 

@@ -2,13 +2,12 @@
 
 import json
 import re
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
+from evalake.core.files import tables_beside
 from evalake.models.request import BaselineRefusedError, Messages
 from evalake.sdk.json_in_text import as_share, json_object
 from evalake.sdk.sample import read_delimited
@@ -19,8 +18,11 @@ MOST_FINDINGS = 100
 MOST_PARTS = 2_000  # paragraphs and list items
 MOST_MENTIONS = 200  # of lines, in one text
 
-_TABLES = tomllib.loads(Path(__file__).with_name("families.toml").read_text(encoding="utf-8"))
-_FAMILIES: Mapping[str, list[str]] = _TABLES["families"]
+_TABLES = tables_beside(__file__, "families.toml")
+_FAMILIES = {
+    kind: re.compile(rf"(?<![a-z])(?:{'|'.join(map(re.escape, (kind, *words)))})")
+    for kind, words in _TABLES["families"].items()
+}
 """Words by which kinds of vulnerability are known; a word that names two kinds counts for both."""
 LOOKS: Mapping[str, re.Pattern[str]] = {name: re.compile(text) for name, text in _TABLES["patterns"].items()}
 """What judges look for in the words of an audit."""
@@ -81,9 +83,8 @@ def _from_json(finding: Any) -> ClaimedFinding:
     text = {name: value for name, value in fields.items() if isinstance(value, str)}
     lines = fields.get("lines")
     numbers = {n for n in lines if type(n) is int} if isinstance(lines, list) else set()
-    location = text.get("location")
-    named = frozenset(numbers | lines_of(location or ""))
-    return ClaimedFinding(" ".join(text.values()), named, text.get("type"), text.get("severity"), location)
+    named = frozenset(numbers | lines_of(text.get("location", "")))
+    return ClaimedFinding(" ".join(text.values()), named, *map(text.get, ("type", "severity", "location")))
 
 
 def lines_of(text: str) -> set[int]:
@@ -97,17 +98,8 @@ def lines_of(text: str) -> set[int]:
 
 def families(text: str) -> set[str]:
     """List the kinds of vulnerability that a text names."""
-    lowered = text.lower()
-    spoken = lowered.replace("_", " ")
-    return {
-        kind
-        for kind, words in _FAMILIES.items()
-        if any(_says(word, lowered) or _says(word, spoken) for word in (kind, *words))
-    }
-
-
-def _says(word: str, text: str) -> bool:
-    return re.search(rf"(?<![a-z]){re.escape(word)}", text) is not None
+    texts = (text.lower(), text.lower().replace("_", " "))
+    return {kind for kind, look in _FAMILIES.items() if any(map(look.search, texts))}
 
 
 def judgement(
@@ -115,13 +107,26 @@ def judgement(
     findings: Sequence[ClaimedFinding],
     classes: Sequence[str],
     reason: str,
-    further: Mapping[str, dict[str, Any]],
+    verdict: tuple[bool | None, float | None],
+    target: Mapping[str, Any],
 ) -> str:
-    """Write a judgement: each finding with its class, and of the fields of `further` those that the form asks for."""
+    """Write a judgement: each finding with its class; the audit's verdict and the target, where the form asks."""
     classified = enumerate(zip(findings, classes, strict=True), start=1)
     listed = [_judged(number, finding, kind, reason) for number, (finding, kind) in classified]
-    asked = {name: field for name, field in further.items() if name in material.form}
-    return json.dumps({"findings": listed} | asked)
+    said = dict(zip(("said_vulnerable", "confidence_expressed"), verdict, strict=True))
+    further = {"overall_verdict": said, "target_assessment": target}
+    return json.dumps({"findings": listed} | {name: field for name, field in further.items() if name in material.form})
+
+
+def assessment(
+    known: Mapping[str, Any], type_match: str, score: Callable[[str, str], float], number: int = 0, words: str = ""
+) -> Mapping[str, Any]:
+    """Write the target's assessment by the finding of this number, 0 where none matches, and its words."""
+    scores = {
+        name: {"score": score(words, str(known[field]))} if number and known.get(field) else None
+        for name, field in UNDERSTOOD.items()
+    }
+    return {"found": number > 0, "finding_id": number or None, "type_match": type_match, **scores}
 
 
 def _judged(number: int, finding: ClaimedFinding, kind: str, reason: str) -> dict[str, Any]:
@@ -140,14 +145,10 @@ def _judged(number: int, finding: ClaimedFinding, kind: str, reason: str) -> dic
     }
 
 
-def stated_confidence(stated: Mapping[str, Any]) -> float | None:
-    """Read the confidence that a structured audit states; None where it is not between 0 and 1."""
-    return as_share(stated.get("confidence"))
-
-
-def stated_verdict(stated: Mapping[str, Any]) -> bool | None:
-    """Read the verdict that a structured audit states."""
-    return {"vulnerable": True, "safe": False}.get(str(stated.get("verdict")).lower())
+def stated_verdict(stated: Mapping[str, Any]) -> tuple[bool | None, float | None]:
+    """Read the verdict of a structured audit and its confidence; None where it is not between 0 and 1."""
+    verdict = {"vulnerable": True, "safe": False}.get(str(stated.get("verdict")).lower())
+    return verdict, as_share(stated.get("confidence"))
 
 
 def _short(text: str | None) -> str | None:

@@ -26,11 +26,11 @@ def answer(messages: Messages) -> str:
     names = {function.name for function in functions(blank(material.contract, strings=True))}
     findings, stated = audits.read_findings(material.audit)
     classes = [_classify(finding, known, names) for finding in findings]
-    further = {
-        "overall_verdict": _verdict(material.audit, stated, findings),
-        "target_assessment": _assess(findings, classes, known),
-    }
-    return audits.judgement(material, findings, classes, REASON, further)
+    said, confidence = audits.stated_verdict(stated)
+    if said is None:
+        said = True if findings else False if audits.LOOKS["safe"].search(material.audit) else None
+    target = _assess(findings, classes, known)
+    return audits.judgement(material, findings, classes, REASON, (said, confidence), target)
 
 
 def _same_type(finding: audits.ClaimedFinding, known: Mapping[str, Any]) -> str:
@@ -70,27 +70,14 @@ def _classify(finding: audits.ClaimedFinding, known: Mapping[str, Any], names: s
     return "MISCHARACTERIZED" if audits.families(finding.words) else "INFORMATIONAL"
 
 
-def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[audits.ClaimedFinding]) -> dict[str, Any]:
-    verdict = audits.stated_verdict(stated)
-    if verdict is None:
-        verdict = True if findings else False if audits.LOOKS["safe"].search(audit) else None
-    return {"said_vulnerable": verdict, "confidence_expressed": audits.stated_confidence(stated)}
-
-
 def _assess(
     findings: Sequence[audits.ClaimedFinding], classes: Sequence[str], known: Mapping[str, Any]
-) -> dict[str, Any]:
-    number = next((n for n, kind in enumerate(classes, 1) if kind == "TARGET_MATCH"), None)
-    if number is None:
-        about = [_same_type(finding, known) for finding in findings if _same_place(finding, known)]
-        mentioned = "wrong" if about else "not_mentioned"
-        return {"found": False, "finding_id": None, "type_match": mentioned, **dict.fromkeys(audits.UNDERSTOOD)}
-    finding = findings[number - 1]
-    scores = {
-        name: {"score": _overlap(finding.words, str(known[field]))} if known.get(field) else None
-        for name, field in audits.UNDERSTOOD.items()
-    }
-    return {"found": True, "finding_id": number, "type_match": _same_type(finding, known), **scores}
+) -> Mapping[str, Any]:
+    if "TARGET_MATCH" not in classes:
+        near = any(_same_place(finding, known) for finding in findings)
+        return audits.assessment(known, "wrong" if near else "not_mentioned", _overlap)
+    place = classes.index("TARGET_MATCH")
+    return audits.assessment(known, _same_type(findings[place], known), _overlap, place + 1, findings[place].words)
 
 
 def _overlap(stated: str, true: str) -> float:

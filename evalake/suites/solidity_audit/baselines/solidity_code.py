@@ -35,11 +35,10 @@ def blank(source: str, strings: bool = False) -> str:
 
     def replaced(match: re.Match[str]) -> str:
         token = match[0]
-        if token.startswith("/"):
+        if token[0] == "/":
             return _NOT_NEWLINE.sub(" ", token)
-        if not strings:
-            return token
-        return token[0] + _NOT_NEWLINE.sub(" ", token[1:-1]) + (token[-1] if len(token) > 1 else "")
+        inside = _NOT_NEWLINE.sub(" ", token[1:-1]) if strings else token[1:-1]
+        return token[0] + inside + token[1:][-1:]
 
     return _TOKEN.sub(replaced, source)
 
@@ -49,28 +48,17 @@ def functions(code: str) -> list[Function]:
     listed: list[Function] = []
     line_starts = [0, *(match.end() for match in re.finditer("\n", code))]
     ends_of_header = [match.start() for match in re.finditer("[{;]", code)]
-    closing = _closing_braces(code)
-    end = -1
+    closing, end = _closing_braces(code), -1
     for match in _FUNCTION.finditer(code):
-        if match.start() < end:
-            continue  # Solidity has no functions within functions
         place = bisect_left(ends_of_header, match.end())
-        if place == len(ends_of_header) or code[ends_of_header[place]] == ";":
+        # Solidity has no functions within functions
+        if match.start() < end or place == len(ends_of_header) or code[brace := ends_of_header[place]] == ";":
             continue
-        brace = ends_of_header[place]
         end = closing.get(brace, len(code))
-        kind = match[1] or match[3]
-        listed.append(
-            Function(
-                name=match[2] or ("fallback" if kind == "function" else kind),
-                kind="fallback" if kind == "function" and not match[2] else kind,
-                header=code[match.start() : brace],
-                body=code[brace + 1 : end],
-                first_line=bisect_right(line_starts, match.start()),
-                last_line=bisect_right(line_starts, min(end, len(code) - 1)),
-                body_line=bisect_right(line_starts, brace),
-            )
-        )
+        kind = match[1] or ("fallback" if match[3] == "function" else match[3])
+        first, last, body = (bisect_right(line_starts, at) for at in (match.start(), min(end, len(code) - 1), brace))
+        header = code[match.start() : brace]
+        listed.append(Function(match[2] or kind, kind, header, code[brace + 1 : end], first, last, body))
     return listed
 
 

@@ -6,22 +6,22 @@ of `patterns.toml` finds its pattern without the guard that usually belongs to i
 
 import json
 import re
-import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from evalake.core.files import tables_beside
 from evalake.models.request import BaselineRefusedError, Messages
 from evalake.sdk.sample import read_delimited
 from evalake.suites.solidity_audit.baselines.solidity_code import Function, blank, functions
+from evalake.suites.solidity_audit.truth import SEVERITIES
 
 LONGEST_SOURCE = 400_000  # characters; what lies beyond is not looked at
 MOST_FINDINGS = 20
 MOST_FUNCTIONS = 2_000
 
-_TABLES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("patterns.toml").read_text(encoding="utf-8"))
+_TABLES: Final = tables_beside(__file__, "patterns.toml")
 _P: Final = {name: re.compile(pattern.replace("\n", "")) for name, pattern in _TABLES["patterns"].items()}
 
 
@@ -54,37 +54,39 @@ class Contract:
 
 
 Lines = tuple[int, ...]
-Look = Callable[[Contract, Function], Lines]
 
 
-class Rule(NamedTuple):
-    """A pattern: what it is, how it is looked for in a function, and what is said where it is found."""
+def audit(source: str) -> list[dict[str, Any]]:
+    """Find the patterns in a source, at most one of a kind for each function, the most severe first.
 
-    type: str
-    severity: str
-    look: Look
-    explanation: str
-    fix: str
-
-
-class PatternMatch(NamedTuple):
-    """One place at which a pattern was found; `lines` are 1-based lines of the source."""
-
-    rule: Rule
-    function: str
-    lines: Lines
-
-
-def audit(source: str) -> list[PatternMatch]:
-    """Find the patterns in a source, at most one of a kind for each function, the most severe first."""
+    `lines` of a finding are 1-based lines of the source.
+    """
     contract = Contract.of(source[:LONGEST_SOURCE])
-    findings: list[PatternMatch] = []
-    for function in contract.blocks[:MOST_FUNCTIONS]:
-        for rule in _RULES if function.kind != "modifier" else ():
-            if lines := tuple(contract.lines[line - 1] for line in rule.look(contract, function)):
-                findings.append(PatternMatch(rule, function.name, lines))
-    order = {"critical": 0, "high": 1, "medium": 2, "low": 3}
-    return sorted(findings, key=lambda each: order[each.rule.severity])[:MOST_FINDINGS]
+    findings = [
+        {
+            "type": rule["type"],
+            "severity": rule["severity"],
+            "location": f"{function.name}()",
+            "lines": [contract.lines[line - 1] for line in lines],
+            "explanation": rule["explanation"],
+            "attack_scenario": f"Somebody calls {function.name}(). {rule['explanation']}",
+            "fix": rule["fix"],
+        }
+        for function in contract.blocks[:MOST_FUNCTIONS]
+        for rule in _TABLES["rules"]
+        if function.kind != "modifier" and (lines := _look(rule, contract, function))
+    ]
+    return sorted(findings, key=lambda each: SEVERITIES.index(each["severity"]))[:MOST_FINDINGS]
+
+
+def _look(rule: Mapping[str, Any], contract: Contract, function: Function) -> Lines:
+    """Look for a rule's pattern in a function that meets the rule's conditions."""
+    closed = (rule.get("open") and not _is_open(function)) or (rule.get("unguarded") and _is_guarded(function))
+    told = "unless" in rule and all(_P[guard].search(function.body) for guard in rule["unless"])
+    parts = [part for part in ("header", "name") if part in rule]
+    if closed or told or not all(_P[rule[part]].search(getattr(function, part)) for part in parts):
+        return ()
+    return _first(function, rule["look"]) if "look" in rule else _LOOKS[rule["type"]](contract, function)
 
 
 def _at(function: Function, *positions: int) -> Lines:
@@ -99,24 +101,18 @@ def _first(function: Function, pattern: str) -> Lines:
 
 def _is_open(function: Function) -> bool:
     """Tell whether anybody can call the function to change something."""
-    closed = _P["hidden"].search(function.header) or _P["read_only"].search(function.header)
-    return function.kind != "constructor" and not closed
+    return function.kind != "constructor" and not _P["closed"].search(function.header)
 
 
 def _is_guarded(function: Function) -> bool:
     return bool(_P["guard_name"].search(function.header) or _P["sender_check"].search(function.body))
 
 
-def _state_writes(contract: Contract, body: str, start: int) -> Iterator[int]:
-    return (match.start() for match in _P["write"].finditer(body, start) if match[1] in contract.state)
-
-
 def _reentrancy(contract: Contract, function: Function) -> Lines:
-    call = _P["value_call"].search(function.body)
-    if call is None or not _is_open(function) or _P["lock"].search(function.header):
+    if (call := _P["value_call"].search(function.body)) is None:
         return ()
-    write = next(_state_writes(contract, function.body, call.end()), None)
-    return () if write is None else _at(function, call.start(), write)
+    writes = _P["write"].finditer(function.body, call.end())
+    return next((_at(function, call.start(), write.start()) for write in writes if write[1] in contract.state), ())
 
 
 def _unchecked_result(_: Contract, function: Function) -> Lines:
@@ -139,23 +135,13 @@ def _weak_randomness(_: Contract, function: Function) -> Lines:
 def _overflow(contract: Contract, function: Function) -> Lines:
     if _P["old_compiler"].search(contract.code):
         return () if "SafeMath" in contract.code or not _is_open(function) else _first(function, "calculates")
-    wrapping = (block for block in _P["unchecked_block"].finditer(function.body) if _P["wraps"].search(block[1]))
-    block = next(wrapping, None)
-    return () if block is None else _at(function, block.start(1))
+    blocks = _P["unchecked_block"].finditer(function.body)
+    return next((_at(function, block.start(1)) for block in blocks if _P["wraps"].search(block[1])), ())
 
 
 def _delegatecall(_: Contract, function: Function) -> Lines:
-    call = _P["delegate"].search(function.body)
-    if call is None or not _is_open(function) or _is_guarded(function):
-        return ()
-    parameters = function.header[function.header.find("(") :]
-    return _at(function, call.start()) if re.search(rf"\b{re.escape(call[1])}\b", parameters) else ()
-
-
-def _uninitialized(_: Contract, function: Function) -> Lines:
-    is_initializer = function.name.lower().startswith("init") and _is_open(function)
-    once = _P["told_once"].search(function.body) or _is_guarded(function)
-    return (function.first_line,) if is_initializer and not once else ()
+    call, parameters = _P["delegate"].search(function.body), function.header[function.header.find("(") :]
+    return _at(function, call.start()) if call and re.search(rf"\b{re.escape(call[1])}\b", parameters) else ()
 
 
 def _denial(_: Contract, function: Function) -> Lines:
@@ -166,34 +152,15 @@ def _denial(_: Contract, function: Function) -> Lines:
     return _first(function, "payment") if pays_others else ()
 
 
-def _declared(row: Mapping[str, Any]) -> Look:
-    """Build the look that a rule's row declares."""
-
-    def look(_: Contract, function: Function) -> Lines:
-        guards = row.get("unless")
-        named = all(
-            _P[row[part]].search(getattr(function, part)) is not None for part in ("header", "name") if part in row
-        )
-        spared = (row.get("open") and not _is_open(function)) or (row.get("unguarded") and _is_guarded(function))
-        spared = spared or (guards and all(_P[guard].search(function.body) for guard in guards))
-        return _first(function, row["look"]) if named and not spared else ()
-
-    return look
-
-
-_LOOKS: Mapping[str, Look] = {
+_LOOKS: Mapping[str, Callable[[Contract, Function], Lines]] = {
     "reentrancy": _reentrancy,
     "unchecked_return_value": _unchecked_result,
     "weak_randomness": _weak_randomness,
     "integer_overflow": _overflow,
     "delegatecall_injection": _delegatecall,
-    "uninitialized_proxy": _uninitialized,
+    "uninitialized_proxy": lambda _, function: (function.first_line,),
     "denial_of_service": _denial,
 }
-_RULES: Final = [
-    Rule(row["type"], row["severity"], _LOOKS.get(row["type"]) or _declared(row), row["explanation"], row["fix"])
-    for row in _TABLES["rules"]
-]
 
 
 def answer(messages: Messages) -> str:
@@ -206,25 +173,8 @@ def answer(messages: Messages) -> str:
     if contract is None:
         raise BaselineRefusedError("the last user message holds no contract to audit")
     findings = audit(_P["number"].sub("", contract))
-    listed = [
-        {
-            "type": finding.rule.type,
-            "severity": finding.rule.severity,
-            "location": f"{finding.function}()",
-            "lines": list(finding.lines),
-            "explanation": finding.rule.explanation,
-            "attack_scenario": f"Somebody calls {finding.function}(). {finding.rule.explanation}",
-            "fix": finding.rule.fix,
-        }
-        for finding in findings
-    ]
-    verdict = "vulnerable" if listed else "safe"
-    return json.dumps({"verdict": verdict, "confidence": _confidence(findings), "findings": listed})
-
-
-def _confidence(findings: Sequence[PatternMatch]) -> float:
-    """Estimate how often such a verdict is right: low without a finding, higher with a severe one or several."""
-    if not findings:
-        return 0.55
-    severe = any(finding.rule.severity in ("critical", "high") for finding in findings)
-    return min(0.9, 0.6 + 0.1 * severe + 0.05 * len(findings))
+    # How often such a verdict is right: less without a finding, more with a severe one or several
+    severe = any(finding["severity"] in ("critical", "high") for finding in findings)
+    confidence = min(0.9, 0.6 + 0.1 * severe + 0.05 * len(findings)) if findings else 0.55
+    verdict = "vulnerable" if findings else "safe"
+    return json.dumps({"verdict": verdict, "confidence": confidence, "findings": findings})

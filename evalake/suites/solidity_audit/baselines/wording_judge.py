@@ -28,11 +28,8 @@ def answer(messages: Messages) -> str:
     audit = material.audit[: audits.LONGEST_AUDIT]
     findings, stated = _findings(audit)
     classes = [_classify(finding, material.known, material.contract) for finding in findings]
-    further = {
-        "overall_verdict": _verdict(audit, stated, findings),
-        "target_assessment": _assess(findings, classes, material.known),
-    }
-    return audits.judgement(material, findings, classes, REASON, further)
+    verdict, target = _verdict(audit, stated, findings), _assess(findings, classes, material.known)
+    return audits.judgement(material, findings, classes, REASON, verdict, target)
 
 
 def _findings(audit: str) -> tuple[list[audits.ClaimedFinding], Mapping[str, Any]]:
@@ -79,32 +76,30 @@ def _classify(finding: audits.ClaimedFinding, known: Mapping[str, Any], contract
     return "MISCHARACTERIZED" if LOOKS["attack"].search(finding.words) else "SECURITY_THEATER"
 
 
-def _verdict(audit: str, stated: Mapping[str, Any], findings: Sequence[audits.ClaimedFinding]) -> dict[str, Any]:
-    verdict, confidence = audits.stated_verdict(stated), audits.stated_confidence(stated)
-    if verdict is None and not stated:
-        verdict = False if LOOKS["safe"].search(audit) else True if LOOKS["unsafe"].search(audit) or findings else None
-        match = LOOKS["confidence"].search(audit)
-        confidence = min(1.0, float(match[1])) if match else None
-    return {"said_vulnerable": verdict, "confidence_expressed": confidence}
+def _verdict(
+    audit: str, stated: Mapping[str, Any], findings: Sequence[audits.ClaimedFinding]
+) -> tuple[bool | None, float | None]:
+    if stated:
+        return audits.stated_verdict(stated)
+    said = False if LOOKS["safe"].search(audit) else True if LOOKS["unsafe"].search(audit) or findings else None
+    confidence = LOOKS["confidence"].search(audit)
+    return said, min(1.0, float(confidence[1])) if confidence else None
 
 
 def _assess(
     findings: Sequence[audits.ClaimedFinding], classes: Sequence[str], known: Mapping[str, Any]
-) -> dict[str, Any]:
+) -> Mapping[str, Any]:
     """Judge the target by the matching finding that shares most words with the known cause."""
-    targets = [n for n, kind in enumerate(classes, 1) if kind == "TARGET_MATCH"]
+    targets = [place for place, kind in enumerate(classes) if kind == "TARGET_MATCH"]
     if not targets:
-        mentioned = "partial" if "PARTIAL_MATCH" in classes else "not_mentioned"
-        return {"found": False, "finding_id": None, "type_match": mentioned, **dict.fromkeys(audits.UNDERSTOOD)}
-    number = max(targets, key=lambda n: (_share(findings[n - 1].words, _cause(known)), -n))
-    finding = findings[number - 1]
-    scores = {name: _score(finding.words, known.get(field)) for name, field in audits.UNDERSTOOD.items()}
-    return {"found": True, "finding_id": number, "type_match": _type_match(finding, known), **scores}
+        return audits.assessment(known, "partial" if "PARTIAL_MATCH" in classes else "not_mentioned", _score)
+    place = max(targets, key=lambda each: _share(findings[each].words, _cause(known)))
+    return audits.assessment(known, _type_match(findings[place], known), _score, place + 1, findings[place].words)
 
 
-def _score(stated: str, true: str | None) -> dict[str, float] | None:
+def _score(stated: str, true: str) -> float:
     """Score by the share of the known words, in the rubric's five levels: a poor proxy for understanding."""
-    return {"score": min(1.0, round(_share(stated, true) * 2 * 4) / 4)} if true else None
+    return min(1.0, round(_share(stated, true) * 2 * 4) / 4)
 
 
 def _type_match(finding: audits.ClaimedFinding, known: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from evalake.core.errors import SuiteError
 from evalake.core.hashing import content_hash
 from evalake.models.request import Reply
 from evalake.sdk import Exchange, Item, Sample
-from evalake.suites.declared import patterns
+from evalake.suites.declared import texts
 from evalake.suites.declared.file import SuiteFile, checked
 from evalake.suites.declared.judge import UNREADABLE, majority, read_form
 from evalake.suites.declared.make import make, scores_of, totals
@@ -198,12 +198,12 @@ SLOW = "(?:a|aa)+$"
 def test_a_pattern_that_takes_too_long_is_named(
     more: dict[str, Any], scorer: dict[str, Any], target: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patterns, "SECONDS", 0.02)
-    monkeypatch.setattr(patterns, "_given_up", Counter())
+    monkeypatch.setattr(texts, "SECONDS", 0.02)
+    monkeypatch.setattr(texts, "_given_up", Counter())
     text = "a" * 60 + "b"
     reply = json.dumps({"x": text, text: 1}) if "json" in scorer["kind"] else text
     file = declared(tmp_path, scorer, **more)
-    for _ in range(patterns.MOST_GIVEN_UP + 1):  # the last without a search
+    for _ in range(texts.MOST_GIVEN_UP + 1):  # the last without a search
         with pytest.raises(SuiteError, match=r"the pattern '\(\?:a\|aa\)\+\$' takes more than 0.02 s"):
             scores_of(file, {"target": target}, [Reply(reply)])
 

@@ -229,7 +229,7 @@ CASES = {
 
 
 def types(code: str) -> set[str]:
-    return {finding.rule.type for finding in audit(f"{HEAD}    {code}\n}}\n")}
+    return {finding["type"] for finding in audit(f"{HEAD}    {code}\n}}\n")}
 
 
 @pytest.mark.parametrize("kind", CASES)
@@ -243,7 +243,7 @@ def test_comments_and_strings_hold_no_code_and_lines_are_those_of_the_source() -
     bad = CASES["tx_origin_authentication"][0]
     assert audit(f'// {bad}\n/* {bad} */\ncontract C {{ string s = "{bad}"; }}') == []
     (finding,) = audit(f"contract C {{\n\n\n/* one\ntwo */\n   {bad}\n}}")
-    assert (finding.lines, finding.function) == ((6,), "f")
+    assert (finding["lines"], finding["location"]) == ([6], "f()")
 
 
 def test_the_answer_is_the_structured_audit_of_the_fenced_contract() -> None:
