@@ -14,7 +14,7 @@ from evalake.contracts.tables import CALLS, METRIC_SNAPSHOTS, RUN_COVERAGE, RUN_
 from evalake.core.errors import SourceError, UsageError
 from evalake.decisions.compare import compare_sides
 from evalake.decisions.gate import hold_gate
-from evalake.reports.page import as_data
+from evalake.reports.files import as_data
 from evalake.reports.ranking import Verdict
 from evalake.reports.report import Subject
 from evalake.suites.command_guard.contract import RESULTS

@@ -19,7 +19,7 @@ from evalake.core.configuration import IMPORT, PROVIDER, Configuration, read_con
 from evalake.core.errors import LakeError
 from evalake.models.request import Failure
 from evalake.reports.coverage import NOT_ASKED, Coverage, Tolerance
-from evalake.reports.page import as_data
+from evalake.reports.files import as_data
 from evalake.sdk import Dataset, Exchange, Item, Sample, Skipped
 from evalake.storage import ledger
 from evalake.storage.lake import Lake

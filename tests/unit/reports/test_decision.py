@@ -15,7 +15,8 @@ from evalake.metrics.compute import Metric, measure
 from evalake.metrics.estimators import Rate
 from evalake.metrics.intervals import Array
 from evalake.metrics.limits import clopper_pearson, measure_exact
-from evalake.reports.gate import Checked, Gate, as_junit, as_markdown
+from evalake.reports.files import junit_of_gate, markdown_of_gate
+from evalake.reports.gate import Checked, Gate
 from evalake.reports.page import items_address
 from evalake.reports.ranking import Decision, Limits, Verdict, as_judged, decide, decide_whatever_is_missing
 from evalake.reports.report import Subject
@@ -197,7 +198,7 @@ def test_the_worst_verdict_is_the_gates(verdicts: tuple[Verdict, ...], overall: 
 
 
 def test_junit_counts_failures_and_shows_nothing_undecided_green() -> None:
-    root = ElementTree.fromstring(as_junit(gate(Verdict.PASS, Verdict.FAIL, Verdict.UNDECIDED)))
+    root = ElementTree.fromstring(junit_of_gate(gate(Verdict.PASS, Verdict.FAIL, Verdict.UNDECIDED)))
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("3", "1", "1")
     cases = root.findall("./testsuite/testcase")
     assert [[child.tag for child in case] for case in cases] == [["system-out"], ["failure"], ["error"]]
@@ -205,7 +206,7 @@ def test_junit_counts_failures_and_shows_nothing_undecided_green() -> None:
 
 
 def test_markdown_keeps_a_row_a_row() -> None:
-    table = [line for line in as_markdown(gate(Verdict.FAIL)).splitlines() if line.startswith("|")]
+    table = [line for line in markdown_of_gate(gate(Verdict.FAIL)).splitlines() if line.startswith("|")]
     assert len(table) == 3
     assert "m\\<b\\>\\|" in table[2]
     assert "\x1b" not in table[2]

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from evalake.core.errors import UsageError
 from evalake.reports.axes import TELEPHONE, Drawing, hover, positions, quantity_axis, reach_of
 from evalake.reports.bars import MOST_PAIRS, draw_bars, draw_by_judge, draw_decisions, draw_statistics
+from evalake.reports.files import as_json
 from evalake.reports.heat_maps import MOST_COLUMNS, draw_agreement, draw_heat_map
-from evalake.reports.page import as_json, write_files
+from evalake.reports.page import write_files
 from evalake.reports.report import Subject, Value
 from evalake.reports.scatter import LONG_SCALE, MOST_LINES, draw_reliability, draw_scatter, letter, pareto
 from evalake.reports.svg import CHARACTER, Bar, Figure, Line, Point, as_svg

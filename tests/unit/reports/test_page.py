@@ -16,7 +16,8 @@ import polars as pl
 import pytest
 
 from evalake.core.errors import UsageError
-from evalake.reports.page import as_data, fill, render, write_data_docs, write_page, write_roadmap
+from evalake.reports.files import as_data
+from evalake.reports.page import fill, render, write_data_docs, write_page, write_roadmap
 from evalake.reports.ranking import Missing
 from evalake.reports.report import Report
 from tests.unit.reports.samples import answers, guard_metrics, metric, report, two_models
