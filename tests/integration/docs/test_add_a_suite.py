@@ -149,6 +149,13 @@ def test_a_judge_is_asked_for_by_name(place: Place) -> None:
         check(RunRequest("quiz", lake=str(place.work / "lake"), models=(MODEL,)))
 
 
+def test_a_suite_that_lies_in_the_working_directory_is_not_run(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place.work / "evalake.toml").write_text('suite_paths = ["../my-suites"]')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(place.work))
+    monkeypatch.chdir(place.work)
+    assert "quiz" not in suite_names()
+
+
 def test_two_suites_of_one_name_are_told_with_their_places(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     again = place.work / "others" / "quiz"
     again.mkdir(parents=True)
