@@ -17,7 +17,7 @@ from tests.e2e.processes import PLAIN, wait_until
 from tests.integration.cli.command import ROOT
 
 MANY = 700
-REQUESTS = 12
+REQUESTS = 44
 LARGE = "/reference/swagger-ui-bundle.js"  # the largest file that is served without a token
 ATTACKS = {
     "hardly reads": f"GET {LARGE} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n",

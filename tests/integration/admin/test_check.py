@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from evalake.admin.check import check_lake
-from evalake.admin.prove import Outcome, differing_values, verify_snapshots
+from evalake.admin.check import check_lake, exit_code
+from evalake.admin.prove import Outcome, count_outcomes, differing_values, reasons, verify_snapshots
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS, RUN_ITEMS, RUNS, SAMPLES, SNAPSHOTS
@@ -20,6 +20,7 @@ from evalake.storage.landing import land
 from evalake.storage.maintenance import maintain
 from evalake.storage.migrations import migrate, pending
 from evalake.suites.command_guard.contract import RESULTS
+from tests.integration.storage.foreign_snapshot import foreign_snapshot
 from tests.integration.storage.recorded_lake import lake_of_one_run
 from tests.integration.storage.rows import call
 from tests.integration.storage.test_migrations import FIRST, LONG, killed
@@ -195,6 +196,19 @@ def test_damage_of_several_tables_is_found_in_one_check(lake: Lake) -> None:
     assert damaged >= {"samples", "calls", "snapshots", "contract_checks"}
     assert RESULTS.table in checked
     assert all(finding.mend for findings in checked.values() for finding in findings)
+
+
+def test_a_snapshot_that_could_not_be_recomputed_is_counted_with_its_reason_and_is_not_wrong(lake: Lake) -> None:
+    assert exit_code(list(check_lake(lake, [METRIC_SNAPSHOTS]))) == 0
+    foreign = foreign_snapshot(lake)
+    (checked,) = check_lake(lake, [METRIC_SNAPSHOTS])
+    assert (exit_code([checked]), checked.findings) == (3, [])
+    assert count_outcomes(checked.proofs) == "snapshots: 2 proved, 0 wrong, 1 not recomputed"
+    ((reason, names),) = reasons(checked.proofs).items()
+    assert names == [foreign[:12]]
+    assert "other versions of command_guard's metrics" in reason
+    data_file(lake, SAMPLES).unlink()
+    assert exit_code(list(check_lake(lake, [SAMPLES, METRIC_SNAPSHOTS]))) == 1  # what is wrong goes first
 
 
 def test_a_lake_that_nobody_may_write_to_is_checked_whole_and_that_is_said_once(

@@ -256,6 +256,7 @@ def test_it_settles_the_mix_that_the_whole_run_has(tmp_path: Path, prefect_api: 
     ("options", "reason"),
     [
         (("--rule", "no significant drop in accuracy"), "give --against MODEL"),
+        (("--rule", "timeout_error_count <= 1"), "grows with the samples"),
         ((), "Missing option '--rule'"),
     ],
 )

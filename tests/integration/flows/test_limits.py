@@ -180,6 +180,16 @@ def test_rounds_ask_what_is_new_until_the_rule_is_decided(work: Workplace) -> No
     assert work.asked() == SAMPLES
 
 
+def test_the_budget_is_of_all_rounds_together(work: Workplace) -> None:
+    cost = work.run(work.dataset(1))["cost_usd"]
+    rounds = settled(work, "accuracy >= 0.5", Ceiling(70.5 * cost))
+    assert rounds[-1].gate.verdict is Verdict.UNDECIDED
+    assert "incomplete" in (rounds[-1].stopped or "")
+    assert sum(each.cost_usd or 0 for each in rounds) <= 70.5 * cost
+    assert 40 < sum(each.calls_made for each in rounds) <= 70
+    assert work.rows(RUNS)["state"].to_list().count("incomplete") == 1
+
+
 def test_all_rounds_together_make_no_more_calls_than_they_may(work: Workplace) -> None:
     rounds = settled(work, "accuracy >= 0.5", Ceiling(calls=60))
     assert [each.calls_made for each in rounds] == [40, 20]
