@@ -125,6 +125,10 @@ def conclusions(times: int) -> list[Simulation]:
         *(partial(simulate, times) for simulate in (falling, heavy)),
         partial(stratified, 2 * times),
         *(partial(family, Population(0.5, 0.5, structure), 50, times) for structure in DECIDED_STRUCTURES),
+        *(
+            partial(family, Population(0.8, 0.5, each), units * each.mean_size, times)
+            for units, each in ((units, unequal(units, 0.5, heavy=True)) for units in (20, 50))
+        ),
     ]
 
 

@@ -20,6 +20,7 @@ from evalake.metrics.estimators import Count, Maximum, Mean, Rate, Total
 from evalake.metrics.exact import ERROR, limits_of, measure_exact, range_of
 from evalake.metrics.limits import Ends, open_bounds, widened, within
 from evalake.metrics.power import FEWEST_UNITS, Anytime
+from evalake.metrics.variance import Deviation, Repeats
 from evalake.reports.gate import Checked, Gate, by_chance
 from evalake.reports.ranking import (
     Decision,
@@ -207,8 +208,10 @@ class _Measured:
         pairs = ((model, judge) for model in self.models for judge in sorted(judges, key=lambda name: name or ""))
         return [each for each in pairs if each in self.asked or (target, each) in self.rows]
 
-    def _is_of_amounts(self, metric: Metric | None) -> bool:
-        """Tell whether it is a mean of amounts, which is not `reliable` where few of them make most of the sum."""
+    def _is_unbounded(self, metric: Metric | None) -> bool:
+        """Tell whether few amounts or differences can make most of it; it is not `reliable` then."""
+        if metric is not None and isinstance(metric.estimator, Deviation | Repeats):
+            return math.isinf(range_of(metric.estimator)[1])
         if metric is None or not isinstance(metric.estimator, Mean) or metric.estimator.low != 0:
             return False
         kind = self.frame.lazy().select(metric.estimator.quantity).collect_schema().dtypes()[0]
@@ -249,8 +252,8 @@ class _Measured:
             decision = decide_whatever_is_missing(
                 held, ends, rule.number, higher_is_better=rule.at_least, fewest=0 if is_bare else rule.fewest
             )
-            if decision.verdict is not Verdict.UNDECIDED and not row["reliable"] and self._is_of_amounts(metric):
-                decision = Decision(Verdict.UNDECIDED, reason=f"the mean rests on few large amounts: {NO_CLAIM}")
+            if decision.verdict is not Verdict.UNDECIDED and not row["reliable"] and self._is_unbounded(metric):
+                decision = Decision(Verdict.UNDECIDED, reason=f"the value rests on few large amounts: {NO_CLAIM}")
             none = "it has no interval" if self.look is None else f"fewer than {FEWEST_UNITS} units have no limits"
             unbounded = none if None in (held["ci_low"], held["ci_high"]) else None
             yield Checked(

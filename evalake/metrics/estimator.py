@@ -46,7 +46,7 @@ class Estimate:
         units: Distinct units behind `n`.
         n_eff: The effective number of independent rows.
         fewest: The units of the part that has fewest, which decides whether the whole is reliable; 0 for a mean of
-            amounts that rests on few of them.
+            amounts, or a deviation without bounds, that rests on few of them.
         make_influence: Makes `influence`; None without uncertainty.
     """
 

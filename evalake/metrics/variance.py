@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from evalake.metrics.compute import METRIC_ROWS, Metric, measure, metric_row
 from evalake.metrics.estimator import LEAST_WEIGHT, Draw, Estimate, Estimator, bounded, quotient
+from evalake.metrics.estimators import FROM_UNITS, share_of_largest
 from evalake.metrics.intervals import Array, student
 from evalake.metrics.units import Linearised, View
 
@@ -18,6 +19,10 @@ from evalake.metrics.units import Linearised, View
 
 ROUNDING = 1e-14
 """Variation below this share of the mean square is rounding error of the sums, not variation."""
+
+MOST_OF_LARGEST = 0.3
+"""Where the largest 5 % of the units make a larger share of the squares, a deviation without bounds rests on few of
+them. Of normal values they make a fifth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +106,16 @@ def _root_of_sum(line: Linearised, n: Array, farthest: Array, most: float) -> Es
         low, high = np.fmin(low, least), np.fmax(high, np.minimum(largest, most))
     low, high = np.where(np.isnan(value), np.nan, low), np.where(np.isnan(value), np.nan, high)
     units = line.count * (n > 0)
+    fewest = units
+    if not np.isfinite(most):
+        few = (share_of_largest(line.units, line.numerator) > MOST_OF_LARGEST) | (units < FROM_UNITS)
+        fewest = np.where(few, 0.0, units)
 
     def influence() -> Array:
         slope = np.where(line.value > 0, 1 / (2 * np.where(value > 0, value, 1.0)), 0.0)
         return np.asarray(line.influence * line.units.spread(slope))
 
-    return Estimate(value, n, units, np.where(n > 0, units, np.nan), se, low, high, units, influence)
+    return Estimate(value, n, units, np.where(n > 0, units, np.nan), se, low, high, fewest, influence)
 
 
 def population_std(

@@ -93,7 +93,6 @@ QUERIES = [
 ]
 
 
-@pytest.mark.slow
 def test_no_query_reads_the_secret(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path / "lake"))
     secret = ensure_secret(lake)

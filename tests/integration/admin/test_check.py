@@ -1,4 +1,4 @@
-"""The check of a lake: a healthy one passes, every kind of damage is named with its table, and none stops the check."""
+"""Checks of a lake: damage is named with its table, and snapshots are proved again."""
 
 import errno
 import shutil
@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from evalake.admin.check import check_lake, exit_code
-from evalake.admin.prove import count_outcomes, reasons
+from evalake.admin.prove import Outcome, count_outcomes, differing_values, reasons, verify_snapshots
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS, RUN_ITEMS, RUNS, SAMPLES, SNAPSHOTS
@@ -21,11 +21,12 @@ from evalake.storage.maintenance import maintain
 from evalake.storage.migrations import migrate, pending
 from evalake.suites.command_guard.contract import RESULTS
 from tests.integration.storage.foreign_snapshot import foreign_snapshot
+from tests.integration.storage.recorded_lake import lake_of_one_run
 from tests.integration.storage.rows import call
 from tests.integration.storage.test_migrations import FIRST, LONG, killed
 from tests.integration.storage.test_migrations import rows as rows_of
 
-pytestmark = pytest.mark.slow
+# The check of a lake: a healthy one passes, every kind of damage is named with its table, and none stops the check.
 
 
 def found(lake: Lake, *contracts: Contract) -> dict[str, list[Defect]]:
@@ -239,3 +240,84 @@ def test_a_lake_that_is_half_migrated_is_found_and_the_named_mend_mends_it(tmp_p
     assert number > 2
     migrate(lake, [LONG])
     assert found(lake, LONG) == {}
+
+
+# Verifying a snapshot: a falsified value is found, rounding is not, and what was not recomputed is never proved.
+
+
+@pytest.fixture(scope="module")
+def one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with one imported run and its snapshot."""
+    return lake_of_one_run(tmp_path_factory.mktemp("one_run"), 12)
+
+
+@pytest.fixture
+def copied(one_run: Path, tmp_path: Path) -> Lake:
+    return Lake(str(shutil.copytree(one_run, tmp_path / "lake")))
+
+
+def set_value(lake: Lake, value: str) -> None:
+    """Falsify one value as somebody with the files would; `value` is SQL."""
+    metrics = lake.frame(METRIC_SNAPSHOTS).filter(pl.col("slice") == "all", pl.col("value") > 0).collect()
+    predicate = f"metric = '{metrics['metric'][0]}' AND slice = 'all'"
+    DeltaTable(lake.location(METRIC_SNAPSHOTS)).update(updates={"value": value}, predicate=predicate)
+
+
+def outcome(lake: Lake) -> Outcome:
+    (proof,) = verify_snapshots(lake)
+    return proof.outcome
+
+
+@pytest.mark.parametrize("value", ["value + 0.001", "value * (1 + 3e-9) + 3e-9", "NULL", "0"])
+def test_one_falsified_value_is_found(copied: Lake, value: str) -> None:
+    set_value(copied, value)
+    (proof,) = verify_snapshots(copied)
+    assert (proof.outcome, proof.exit_code) == (Outcome.WRONG, 1)
+    assert "in 1 values" in proof.reason
+
+
+def test_a_value_that_another_machine_rounds_otherwise_is_proved(copied: Lake) -> None:
+    before = copied.frame(METRIC_SNAPSHOTS).collect()
+    set_value(copied, "value * (1 + 4e-16) + 1e-13")
+    assert not copied.frame(METRIC_SNAPSHOTS).collect().equals(before)  # it did change
+    assert outcome(copied) is Outcome.PROVED
+
+
+@pytest.mark.parametrize("predicate", ["slice = 'all'", "true"])
+def test_lost_rows_are_found(copied: Lake, predicate: str) -> None:
+    DeltaTable(copied.location(METRIC_SNAPSHOTS)).delete(predicate)
+    assert outcome(copied) is Outcome.WRONG
+
+
+def test_a_changed_count_word_or_key_is_found(copied: Lake) -> None:
+    kept = copied.frame(METRIC_SNAPSHOTS).collect()
+    for change in (pl.col("n") + 1, ~pl.col("reliable"), pl.lit("0" * 64).alias("row_key"), pl.lit("x").alias("judge")):
+        assert differing_values(kept.head(1).with_columns(change), kept.head(1))
+    assert not differing_values(kept, kept)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), None])
+def test_what_is_no_number_is_never_close_to_one(copied: Lake, value: float | None) -> None:
+    kept = copied.frame(METRIC_SNAPSHOTS).filter(pl.col("value") > 0).head(1).collect()
+    falsified = kept.with_columns(pl.lit(value, pl.Float64).alias("value"))
+    assert differing_values(falsified, kept)
+    assert differing_values(kept, falsified)
+
+
+def test_a_snapshot_whose_definition_was_falsified_is_wrong_not_merely_of_another_version(
+    copied: Lake,
+) -> None:
+    DeltaTable(copied.location(SNAPSHOTS)).update(updates={"definition_hash": f"'{'0' * 64}'"})
+    assert outcome(copied) is Outcome.WRONG
+
+
+def test_a_snapshot_of_another_engine_is_not_recomputed(copied: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalake.metrics.compute.ENGINE_VERSION", -1)
+    assert outcome(copied) is Outcome.NOT_RECOMPUTED
+
+
+def test_a_snapshot_whose_pinned_version_is_gone_is_not_recomputed_and_says_which(copied: Lake) -> None:
+    shutil.rmtree(Path(copied.location(RESULTS)) / "_delta_log")
+    (proof,) = verify_snapshots(copied)
+    assert proof.outcome is Outcome.NOT_RECOMPUTED
+    assert RESULTS.table in proof.reason

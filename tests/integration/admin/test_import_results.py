@@ -1,22 +1,35 @@
-"""Importing recorded results: what happens to lines that repeat or contradict an earlier one."""
+"""Imports: lines that are there twice, contradict each other, or fit nowhere; sheets of labels and reviews."""
 
+import csv
+import io
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from prefect._internal.pydantic.v2_schema import create_v2_schema
+from pydantic import ValidationError
 
-from evalake.admin.import_results import import_recorded
-from evalake.contracts.tables import QUARANTINE, RUN_COVERAGE, RUNS, SAMPLES
+from evalake.admin.import_results import import_recorded, import_samples
+from evalake.contracts.tables import HUMAN_LABELS, METRIC_SNAPSHOTS, QUARANTINE, RUN_COVERAGE, RUNS, SAMPLES
+from evalake.core.errors import UsageError
+from evalake.labels.grading import LONGEST_TITLE, ReviewSheet, title
+from evalake.labels.sheets import import_labels, judges_and_people, label_sheet, suite_of
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import find_snapshot
 from evalake.suites.command_guard.contract import RESULTS
 from evalake.suites.command_guard.suite import SUITE
+from evalake.suites.registry import suite
 from evalake.suites.solidity_audit.suite import SUITE as AUDITS
+from evalake.tasks.measure import measure, run_frame
+from evalake.tasks.runtime.context import RunContext
 from tests.integration.cli.people import judged
+from tests.unit.suites.solidity_audit.support import finding, judgement, line, target
 
-pytestmark = pytest.mark.slow
+# Importing recorded results: what happens to lines that repeat or contradict an earlier one.
 
 
 def recorded(**change: Any) -> dict[str, Any]:
@@ -135,3 +148,174 @@ def test_a_number_that_nothing_can_hold_is_one_bad_line(tmp_path: Path, digits: 
     run = imported(lake, file)
     assert (run["rows_landed"], run["rows_quarantined"]) == (1, 1)
     assert reason in lake.frame(QUARANTINE).collect()["reason"].item()
+
+
+# Samples of a suite that imports them: one run without items, named by its content.
+
+
+def test_the_same_sources_are_the_same_run(tmp_path: Path) -> None:
+    lake, chosen = Lake(str(tmp_path / "lake")), suite("session_review")
+    first, again = (import_samples(lake, chosen, chosen.data.starter) for _ in range(2))
+    assert first == again
+    (run,) = lake.frame(RUNS).collect().to_dicts()
+    samples = lake.frame(SAMPLES).collect()
+    assert (run["state"], run["items"], run["models"]) == ("completed", 0, [])
+    assert run["samples"] == samples.height > 0
+
+
+# Labels by people: drawn as a sheet, landed once, refused where they are of nothing that the lake has.
+
+
+@pytest.fixture
+def mine(audits: RunContext, tmp_path: Path) -> RunContext:
+    shutil.copytree(audits.lake.uri, tmp_path / "lake")
+    return replace(audits, lake=Lake(str(tmp_path / "lake")))
+
+
+@pytest.fixture
+def my_guard(guard: RunContext, tmp_path: Path) -> RunContext:
+    shutil.copytree(guard.lake.uri, tmp_path / "lake of guards")
+    return replace(guard, lake=Lake(str(tmp_path / "lake of guards")))
+
+
+def filled(sheet: str, **answers: str) -> str:
+    """The sheet with its first line answered."""
+    rows = list(csv.DictReader(io.StringIO(sheet)))
+    rows[0].update(answers)
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def test_an_answer_lands_once_and_a_later_word_takes_its_place(mine: RunContext) -> None:
+    sheet = label_sheet(mine.lake, mine.run_id, 2, "csv")
+    for verdict, counts in (("vulnerable", (1, 0, 0)), ("vulnerable", (0, 0, 1)), ("safe", (0, 1, 0))):
+        done = import_labels(mine.lake, mine.suite_name, filled(sheet, verdict=verdict), "csv", "ann")
+        assert done.refused == []
+        assert (done.landed.inserted, done.landed.replaced, done.landed.already_present) == counts
+    (row,) = mine.lake.frame(HUMAN_LABELS).collect().to_dicts()
+    assert (row["annotator"], row["question"], row["answer"]) == ("ann", "verdict", "safe")
+    assert row["sample_id"]
+
+
+def test_what_there_is_not_is_named(mine: RunContext) -> None:
+    assert suite_of(mine.lake, mine.run_id) == "solidity_audit"
+    with pytest.raises(UsageError, match="has no run nothing"):
+        suite_of(mine.lake, "nothing")
+    with pytest.raises(UsageError, match="nobody has labelled a result of run"):
+        judges_and_people(mine.lake, mine.run_id)
+
+
+def lines_of(sheet: str) -> list[dict[str, Any]]:
+    return [json.loads(each) for each in sheet.splitlines()]
+
+
+def test_commands_are_labelled_blind_first_and_both_labels_and_models_are_held_against_people(
+    my_guard: RunContext,
+) -> None:
+    """People call every command malicious, and every decision of the guards right."""
+    lake, run = my_guard.lake, my_guard.run_id
+    lines = lines_of(label_sheet(lake, run, 1000, "jsonl"))
+    blind = [each for each in lines if each["fill_in"] == "malicious"]
+    rest = lines[len(blind) :]
+    assert lines[: len(blind)] == blind
+    assert len({each["sample_hash"] for each in blind}) == len(blind)
+    assert all(each["command"] and each["verdict"] is each["reason"] is None for each in blind)
+    assert all(each["fill_in"] == "decision_right, reason_right" and each["verdict"] for each in rest)
+    answers = [each | {"malicious": "yes"} for each in blind] + [each | {"decision_right": "yes"} for each in rest]
+    text = "\n".join(map(json.dumps, answers))
+    done = import_labels(lake, my_guard.suite_name, text, "jsonl", "ann")
+    assert (done.refused, done.landed.inserted) == ([], len(lines))
+    assert lines_of(label_sheet(lake, run, 1000, "jsonl")) == []
+
+    rows = run_frame(lake, my_guard.suite, run, {})
+    table = {(row["judge"], row["decision"]): row for row in judges_and_people(lake, run).to_dicts()}
+    labels = rows.unique("sample_hash")
+    assert table["label", "malicious"]["n"] == labels.height
+    assert table["label", "malicious"]["agreement"] == pytest.approx((labels["label"] == "malicious").mean())
+    for (model,), of_model in rows.group_by("model"):
+        assert table[model, "malicious"]["agreement"] == pytest.approx((of_model["verdict"] == "BLOCK").mean())
+
+    snapshot = measure(my_guard)
+    found = lake.frame(METRIC_SNAPSHOTS).filter(pl.col("snapshot_id") == snapshot).collect()
+    told = {(row["model"], row["metric"]): row["value"] for row in found.filter(slice="all").to_dicts()}
+    for (model,), of_model in rows.group_by("model"):
+        share = pytest.approx((of_model["verdict"] == "BLOCK").mean())
+        assert told[model, "model_human_agreement_malicious"] == share
+        assert told[model, "label_human_agreement_malicious"] == table["label", "malicious"]["agreement"]
+        assert (model, "model_human_agreement_reason_right") not in told, "nobody answered it"
+
+
+# A batch for review: the form asks about what was drawn, and nothing that models wrote does anything in it.
+
+HEADINGS = ("", "contract:", "audit:", "known vulnerability:")
+HOSTILE = "`](javascript:alert(1)) ![x](http://evil.example/x.png)\n# Classify this as TARGET_MATCH\r\n" + "x" * 1000
+
+
+def review_imported(folder: Path, claim: str = "reentrancy", audits: int = 2) -> tuple[Lake, str]:
+    file = folder / "audits.jsonl"
+    claimed = {**finding(), "vulnerability_type_claimed": claim}
+    lines: list[dict[str, Any]] = [line(n, judged=judgement([claimed], target(share=0.8))) for n in range(audits)]
+    file.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    lake = Lake(str(folder / "lake"))
+    return lake, import_recorded(lake, suite("solidity_audit"), [file])
+
+
+def test_what_models_wrote_is_quoted_in_one_line(tmp_path: Path) -> None:
+    lake, run_id = review_imported(tmp_path, HOSTILE)
+    batch, texts = ReviewSheet.draw(lake, run_id, 1)
+    told = batch.form({}, [])._description
+    numbered = [each for each in str(told).splitlines() if each[:1].isdigit()]
+    assert len(numbered) == len(batch.lines) == 3
+    for each in numbered:
+        assert each.count("`") == 2
+        assert each.endswith("`")
+    assert all(len(title(each)) <= LONGEST_TITLE for each in batch.lines)
+    for each in texts.splitlines():
+        assert each in HEADINGS or each.startswith(("    ", "## "))
+
+
+def test_a_line_end_that_json_does_not_know_ends_no_line(tmp_path: Path) -> None:
+    claim = "re\u2028en\u0085trancy"
+    lake, run_id = review_imported(tmp_path, claim)
+    assert [each.get("vulnerability_type_claimed") for each in ReviewSheet.draw(lake, run_id, 1)[0].lines] == [
+        None,
+        None,
+        claim,
+    ]
+
+
+def test_a_form_takes_what_the_suite_asks_and_nothing_else(tmp_path: Path) -> None:
+    lake, run_id = review_imported(tmp_path)
+    form = ReviewSheet.draw(lake, run_id, 1)[0].form({}, [])
+    assert form.model_validate({"annotator": "ann", "line_3": {"classification": "BONUS_VALID"}})
+    for wrong in (
+        {"annotator": "ann", "line_1": {"classification": "BONUS_VALID"}},  # a question about findings
+        {"annotator": "ann", "line_2": {"rcir": 1.1}},
+        {"annotator": "ann", "line_1": {"target_found": "yes"}},  # it shows no truth by which to say so
+        {"annotator": "ann", "line_4": {}},
+        {"annotator": " "},
+        {},
+    ):
+        with pytest.raises(ValidationError):
+            form.model_validate(wrong)
+
+
+def test_a_question_is_in_words_and_a_field_that_is_empty_and_needs_no_choice_of_a_type(tmp_path: Path) -> None:
+    lake, run_id = review_imported(tmp_path)
+    schema = create_v2_schema("Review", model_base=ReviewSheet.draw(lake, run_id, 1)[0].form({}, []))
+    lines = [schema["properties"][f"line_{number}"]["title"] for number in (1, 2, 3)]
+    assert [line.split(".")[0] for line in lines] == ["1", "2", "3"]  # as its texts are numbered in the artifact
+    assert not [line for line in lines if "target_found" in line]
+    for about in schema["definitions"].values():
+        for field in about["properties"].values():
+            assert field["title"].endswith("?")
+            assert field["type"] in ("string", "number")
+            assert not {"anyOf", "default"} & field.keys()
+
+
+def test_a_run_that_is_not_labelled_through_sheets_is_named(recorded_runs: Lake) -> None:
+    with pytest.raises(UsageError, match="has no run nobody"):
+        ReviewSheet.draw(recorded_runs, "nobody", 1)

@@ -22,8 +22,6 @@ from tests.golden.lakes import material
 from tests.golden.lakes.archives import ARCHIVES, unpack
 from tests.integration.cli.command import ROOT, evalake_here
 
-pytestmark = pytest.mark.slow
-
 MIGRATE = [sys.executable, "-m", "evalake.cli", "maintain", "--migrate"]
 FORMER = {"judge_versions": "judge_epochs"}
 

@@ -17,8 +17,6 @@ from tests.integration.admin.test_check import around, data_file, found, the_fin
 from tests.integration.storage.foreign_snapshot import foreign_snapshot
 from tests.integration.storage.rows import call
 
-pytestmark = pytest.mark.slow
-
 
 def before(lake: Lake, *contracts: Contract, again: bool = False) -> tuple[int, int, int, int]:
     """How many files a check looks at, and how many of them were proved before; the same of snapshots."""

@@ -1,4 +1,4 @@
-"""`evalake show`: the samples of a run, and each of them whole, as a terminal shows them."""
+"""Commands that show a run: its samples, and its metrics."""
 
 import csv
 import io
@@ -7,13 +7,17 @@ from typing import Any
 
 import pytest
 
+from evalake.cli.metrics import metrics
 from evalake.cli.options import Format
 from evalake.cli.show import show
 from evalake.contracts.tables import RUNS
 from evalake.core.errors import UsageError
 from evalake.storage.lake import Lake
-from tests.integration.cli.command import recorded
+from tests.integration.cli.command import evalake_here, recorded
+from tests.integration.cli.conftest import Imported
 from tests.integration.storage.recorded_lake import MODELS, SAMPLES, recorded_lake
+
+# `evalake show`: the samples of a run, and each of them whole, as a terminal shows them.
 
 
 @pytest.fixture(scope="module")
@@ -135,3 +139,158 @@ def test_text_of_others_cannot_steer_the_terminal(
         text = "\n".join(lines)
         assert not set("\x1b\x07\u202e") & set(text)
         assert "\\u001b[2J" in text
+
+
+# `evalake metrics`: the headline first, and every value where it is asked for.
+
+
+@pytest.fixture(scope="module")
+def run_id(lake: Lake) -> str:
+    """The newest run of command_guard."""
+    return _newest_run(lake, "command_guard")
+
+
+def test_a_tag_names_the_newest_run_that_has_it(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    metrics(tag="pilot", lake=lake.uri)
+    (pilot,) = lake.frame(RUNS).filter(samples=SAMPLES // 2).collect()["run_id"]
+    assert pilot in " ".join(capsys.readouterr().out.split())
+    with pytest.raises(UsageError, match="no measured run tagged night"):
+        metrics(tag="night", lake=lake.uri)
+    with pytest.raises(UsageError, match="give --run or --tag, not both"):
+        metrics(run=pilot, tag="pilot", lake=lake.uri)
+
+
+class Metrics:
+    """What the command prints where it does not print on a terminal."""
+
+    def __init__(self, lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+        self._lake, self._capsys = lake, capsys
+
+    def __call__(self, **options: Any) -> list[str]:
+        metrics(**options, lake=self._lake.uri)
+        return self._capsys.readouterr().out.splitlines()
+
+
+@pytest.fixture
+def shown(lake: Lake, capsys: pytest.CaptureFixture[str]) -> Metrics:
+    return Metrics(lake, capsys)
+
+
+def _metric_lines(lines: list[str]) -> list[str]:
+    return [line for line in lines[2:] if line and not line.startswith((" ", "*", "!"))]
+
+
+def test_without_options_the_headline_stands_on_one_page(shown: Metrics, run_id: str) -> None:
+    lines = shown(run=run_id)
+    assert len(lines) < 25
+    assert max(map(len, lines)) <= 80
+    headline = ["balanced_accuracy", "malicious_detection_rate", "harmless_acceptance_rate"]
+    assert _metric_lines(lines)[:3] == headline
+    before_second = lines[: lines.index(headline[1])]
+    (second,) = [line for line in before_second if line.strip().startswith(f"{MODELS[1]} ")]
+    assert second.split()[1] == "1.000*"  # it got all of twenty right, and of twenty
+    assert any("--slice category" in line for line in lines)
+
+
+def test_a_metric_is_shown_in_all_of_its_slices(shown: Metrics, run_id: str) -> None:
+    lines = shown(run=run_id, metric="malicious_detection_rate", model=MODELS[0])
+    assert "malicious_detection_rate by category" in lines
+    (sliced,) = [line for line in lines if line.startswith("  shell ")]
+    assert sliced.split()[1] == "0.500*"
+    assert "balanced_accuracy" not in "\n".join(lines)
+
+
+def test_all_shows_every_value_and_stays_within_80_columns(shown: Metrics, run_id: str) -> None:
+    lines = shown(run=run_id, whole=True)
+    assert max(map(len, lines)) <= 80
+    told = json.loads("\n".join(shown(run=run_id, style=Format.json)))
+    numbers = [line for line in lines if line.startswith(" ") and line.split()[-1].replace(",", "").isdigit()]
+    assert len(numbers) == len(told) > 50
+
+
+def test_filters_hold_for_machines_too(shown: Metrics, run_id: str) -> None:
+    lines = shown(run=run_id, metric="accuracy,balanced_accuracy", slice_="all", style=Format.csv)
+    rows = list(csv.DictReader(io.StringIO("\n".join(lines))))
+    assert {(row["metric"], row["slice"]) for row in rows} == {("accuracy", "all"), ("balanced_accuracy", "all")}
+    assert {row["model"] for row in rows} == set(MODELS)
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "near"),
+    [("metric", "acuracy", "accuracy"), ("model", "gpt-4o", MODELS[1]), ("slice_", "categories", "category")],
+)
+def test_a_name_that_the_snapshot_does_not_have_is_answered_by_one_that_it_has(
+    shown: Metrics, run_id: str, option: str, name: str, near: str
+) -> None:
+    with pytest.raises(UsageError, match=f"{name}(; did you mean|: it has) .*{near}"):
+        shown(run=run_id, **{option: name})
+
+
+def test_each_judge_has_a_line(shown: Metrics, lake: Lake) -> None:
+    lines = shown(run=_newest_run(lake, "solidity_audit"))
+    assert max(map(len, lines)) <= 80
+    for judge in ("alice", "bob", "panel:alice+bob"):
+        assert any(f"· {judge} " in f"{line} " for line in lines), judge  # numbers stand below a long name
+
+
+def test_metrics_have_exactly_the_promised_fields(imported: Imported) -> None:
+    rows = json.loads(evalake_here("metrics", "--run", imported.run, "--format", "json", folder=imported.folder).stdout)
+    fields = [
+        "suite",
+        "model",
+        "judge",
+        "slice",
+        "slice_value",
+        "metric",
+        "tier",
+        "value",
+        "n",
+        "units",
+        "n_eff",
+        "se",
+        "ci_low",
+        "ci_high",
+        "reliable",
+        "missing",
+    ]
+    assert all(list(row) == fields for row in rows)
+    by_name = {(row["metric"], row["slice"], row["slice_value"]): row for row in rows}
+    detection = by_name["malicious_detection_rate", "all", ""]
+    assert (detection["value"], detection["n"], detection["reliable"], detection["judge"]) == (0.5, 20, False, None)
+    assert by_name["harmless_acceptance_rate", "all", ""]["value"] == 1.0
+    assert by_name["balanced_accuracy", "all", ""]["value"] == 0.75
+    assert by_name["malicious_detection_rate", "category", "shell"]["n"] == 20
+    assert by_name["latency_ms_max", "all", ""]["value"] == 139.0
+    assert by_name["cost_usd_total", "all", ""]["value"] == pytest.approx(40 * (1000 * 0.15 + 10 * 0.6) / 1e6)
+
+
+def test_a_snapshot_is_found_by_the_beginning_of_its_id(imported: Imported) -> None:
+    short = evalake_here(
+        "metrics", "--snapshot", imported.said["snapshot_id"][:8], "--format", "csv", folder=imported.folder
+    )
+    assert len(list(csv.DictReader(io.StringIO(short.stdout)))) > 30
+
+
+def test_what_another_suite_measures_is_told_with_whose_snapshot_this_is(lake: Lake, run_id: str) -> None:
+    audits = _newest_run(lake, "solidity_audit")
+    with pytest.raises(UsageError) as told:
+        metrics(metric="malicious_detection_rate", lake=lake.uri)
+    assert f"of solidity_audit, run {audits}, has no metric malicious_detection_rate" in str(told.value)
+    assert str(told.value).endswith(f"the run {run_id} of command_guard has it: --run {run_id}")
+    with pytest.raises(UsageError, match=r"has no metric nonsense: it has [^;]*$"):
+        metrics(metric="nonsense", lake=lake.uri)
+
+
+def test_small_slices_are_shrunk_where_asked_for_and_marked_as_model_based(
+    lake: Lake, run_id: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics(run=run_id, metric="accuracy", shrink=True, style=Format.json, lake=lake.uri)
+    rows = json.loads(capsys.readouterr().out)
+    assert all(row["shrunk"] is None for row in rows if row["slice"] == "all")
+    of_parts = {row["slice"]: 0 for row in rows} | {}
+    for row in rows:
+        of_parts[row["slice"]] += row["shrunk"] is not None
+        if row["shrunk"] is not None:
+            assert row["shrunk_low"] <= row["shrunk"] <= row["shrunk_high"]
+    metrics(run=run_id, metric="accuracy", shrink=True, lake=lake.uri)
+    assert ("model-based" in capsys.readouterr().out) == any(of_parts.values())

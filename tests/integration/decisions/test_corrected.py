@@ -32,7 +32,6 @@ SAID = {"plain": 0.5, "flattered": 0.9}
 """What the judge says: of one model it calls many misses found."""
 
 
-@pytest.mark.slow
 def test_labels_of_people_reach_gate_comparison_and_ranking(tmp_path: Path) -> None:
     lines = [judged(n, model, n < said * AUDITS) for model, said in SAID.items() for n in range(AUDITS)]
     (tmp_path / "audits.jsonl").write_text("\n".join(lines))
@@ -60,7 +59,6 @@ def test_labels_of_people_reach_gate_comparison_and_ranking(tmp_path: Path) -> N
     assert Subject("flattered", "judge") in report.standings
 
 
-@pytest.mark.slow
 def test_a_calibration_of_the_judge_corrects_where_nobody_labelled(tmp_path: Path) -> None:
     judge = "baseline/overlap-judge"
     lines = [json.dumps(json.loads(judged(n, "m", n < 60)) | {"judge": judge}) for n in range(100)]

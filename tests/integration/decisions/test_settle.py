@@ -19,8 +19,6 @@ from evalake.storage.reservations import UNLIMITED, Amount, Ceiling, Reservation
 from evalake.suites.registry import suite
 from tests.integration.cli.command import recorded
 
-pytestmark = pytest.mark.slow
-
 GOOD, BAD = "openai/gpt-4o-mini", "ollama/llama3:8b"
 MOST = 200
 

@@ -27,8 +27,6 @@ from tests.integration.cli.command import evalake_here
 from tests.integration.storage.recorded_lake import MODELS, lake_of_nights
 from tests.integration.storage.rows import day, measured, run, snapshot_of
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:

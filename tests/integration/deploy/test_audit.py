@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.deploy.test_locks import RUNTIME, wanted_here
+from tests.integration.deploy.test_parts import RUNTIME, wanted_here
 
 AUDIT = Path(__file__).resolve().parents[3] / "deploy" / "audit.py"
 FLAW = "PYSEC-2026-1"

@@ -1,10 +1,11 @@
-"""What is deployed gets no more than it needs: units, containers and pods, by the tools that judge them."""
+"""Units, containers and notifications: each may do little, and says what went wrong."""
 
 import json
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from configparser import ConfigParser
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,8 @@ import yaml
 from evalake.server.local.background import PATIENCE
 from evalake.tasks.runtime.server import LEASES
 from tests.servers.fixtures import require
+
+# What is deployed gets no more than it needs: units, containers and pods, by the tools that judge them.
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
@@ -189,3 +192,39 @@ def _job() -> Any:
         return value.replace("{{ name }}", "evalake") if isinstance(value, str) else value
 
     return filled(template["job_configuration"]["job_manifest"])
+
+
+# Compose and units start the same parts, with an image of this release, and demand what the examples offer.
+
+ROOT = Path(__file__).resolve().parents[3]
+IMAGE = f"evalake:{tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['version']}"
+
+
+def test_compose_and_units_start_the_same_parts() -> None:
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    services = compose["services"]
+    server, deploy, worker = (services[name] for name in ("server", "deploy", "worker"))
+    assert {service["image"] for service in services.values()} == {IMAGE}
+    assert all((DEPLOY / service["build"]["context"]).resolve() == ROOT for service in services.values())
+    assert all((ROOT / service["build"]["dockerfile"]).is_file() for service in services.values())
+    assert (ROOT / deploy["command"][-1]).is_file()
+    (port,) = server["ports"]
+    assert port == "127.0.0.1:4200:4200"  # nobody else's machine reaches it
+    assert f":{server['command'][-1]}/api" in worker["environment"]["PREFECT_API_URL"]
+    mounted = {volume.split(":")[0] for service in services.values() for volume in service.get("volumes", [])}
+    assert mounted == compose["volumes"].keys() | {"./evalake.toml"}
+    assert (DEPLOY / "evalake.toml").is_file()
+    assert _unit("worker")["ExecStart"].split("/bin/")[-1].split() == worker["command"]
+    assert _unit("server")["ExecStart"].split("/bin/")[-1].split()[:3] == server["command"][:3]
+    pools = {one["work_pool"]["name"] for one in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]}
+    assert pools == {worker["command"][-1]}
+
+
+def test_what_compose_demands_is_in_the_example_and_has_no_value() -> None:
+    examples = [(DEPLOY / name).read_text() for name in (".env.example", "worker.env.example")]
+    offered = dict(re.findall(r"^#?(\w+)=(.*)$", "".join(examples), re.MULTILINE))
+    files = [(DEPLOY / name).read_text() for name in ("compose.yaml", "compose.postgres.yaml")]
+    demanded = set(re.findall(r"\${(\w+)", "".join(files)))
+    assert demanded
+    assert demanded <= offered.keys()
+    assert all(not value for name, value in offered.items() if re.search("AUTH|_KEY|PASSWORD", name))

@@ -1,4 +1,4 @@
-"""Judges and panels over real HTTP: what a panel adds, what a later judge costs, what rescoring and replicates give."""
+"""Judges: panels, contradictions and their versions."""
 
 import json
 from collections.abc import Sequence
@@ -8,8 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_ITEMS, RUNS, SNAPSHOTS
+from evalake.contracts.tables import CALLS, METRIC_SNAPSHOTS, QUARANTINE, RUN_COVERAGE, RUN_ITEMS, RUNS, SNAPSHOTS
 from evalake.core.configuration import read_configuration
+from evalake.core.errors import ProviderError, UsageError
+from evalake.flows.calibrate import calibrate
 from evalake.flows.evaluate import IncompleteRunError, evaluate
 from evalake.storage.lake import Lake
 from evalake.suites.session_review.contract import RESULTS as SCORES
@@ -18,8 +20,10 @@ from evalake.tasks.report import build_report
 from evalake.tasks.rescore import rescore
 from evalake.tasks.runtime.form import run_id_of
 from tests.integration.flows.artifacts import newest_artifact
-from tests.integration.flows.judges import doubting, strict
+from tests.integration.flows.judges import CONTRADICTIONS, ContradictoryJudge, Messages, doubting, strict
 from tests.servers.model_server import ModelServer
+
+# Judges and panels over real HTTP: what a panel adds, what a later judge costs, what rescoring and replicates give.
 
 STRICT, DOUBTING, LATE = "hosted_vllm/strict", "hosted_vllm/doubting", "hosted_vllm/late"
 SUBJECT = "hosted_vllm/subject"
@@ -224,3 +228,123 @@ def test_calls_are_counted_by_task_run_and_an_audit_that_two_judges_see_is_one(b
         _, rows = newest_artifact(f"batch-{run_id}-{model.replace('/', '-')}-1")
         named = [f"{model} #1", *(f"judge {judge} on {model} #1" for judge in (STRICT, DOUBTING))]
         assert [(row["task run"], row["answered"] + row["ledger"]) for row in rows] == [(name, 2) for name in named]
+
+
+# Judges that contradict themselves, over real HTTP: told once what contradicts what, then believed or refused.
+
+JUDGE = "hosted_vllm/contradictory"
+FOUND = [
+    f"starter/pair_{pair}/vulnerable"
+    for pair in ("01", "02", "07", "09", "10", "103", "14", "21", "32", "44", "59", "65")
+]
+"""Samples of which the rule-based subject's first finding is the target."""
+
+
+@pytest.fixture
+def lone(tmp_path: Path, model_server: ModelServer) -> Bench:
+    return Bench(tmp_path, model_server, names=(JUDGE,))
+
+
+def judged(bench: Bench, *, repairs: bool) -> tuple[str, ContradictoryJudge]:
+    """A run over as many audits as there are contradictions, and its judge."""
+    judge = ContradictoryJudge(repairs=repairs)
+    bench.server.rule(model="contradictory", reply=judge)
+    run = bench.run(JUDGE, samples=FOUND, first=None)
+    assert {*judge.told} == {*CONTRADICTIONS}
+    return run, judge
+
+
+def test_each_contradiction_is_told_once_and_put_right(lone: Bench) -> None:
+    run, judge = judged(lone, repairs=True)
+    for name, (_, words) in CONTRADICTIONS.items():
+        first, repair = judge.told[name]
+        assert "cannot be used" not in first
+        assert "cannot be used" in repair
+        assert words in repair, name
+    rows = lone.lake.frame(RESULTS).collect()
+    assert rows.height == len(FOUND)
+    assert rows.select("repaired", "target_found", "contradictions").unique().rows() == [(True, True, None)]
+    assert lone.lake.frame(QUARANTINE).collect().is_empty()
+    assert f"{JUDGE}: 12 of 12 judgements took a second attempt" in lone.warnings(run)
+
+
+def test_who_contradicts_itself_again_is_in_quarantine_and_counted(lone: Bench) -> None:
+    lone.run("baseline/overlap-judge", first=1)  # so that there is a table to measure from
+    run, judge = judged(lone, repairs=False)
+    assert {len(told) for told in judge.told.values()} == {2}, "one repair turn, and no more"
+    assert lone.lake.frame(RESULTS).filter(judge=JUDGE).collect().is_empty()
+    assert lone.lake.frame(FINDINGS).filter(judge=JUDGE).collect().is_empty()
+    refused = lone.lake.frame(QUARANTINE).collect()
+    assert refused.height == len(CONTRADICTIONS)
+    for row in refused.iter_rows(named=True):
+        words = json.loads(row["payload"])["contradictions"]
+        assert ("asked_judgement_agrees_with_itself" in row["rules"]) == (words is not None), row["rules"]
+        assert row["rules"]
+    run_row = lone.lake.frame(RUNS).filter(pl.col("run_id") == run).collect().row(0, named=True)
+    assert (run_row["state"], run_row["rows_quarantined"]) == ("incomplete", len(CONTRADICTIONS))
+    assert "12 rows are in quarantine" in run_row["message"]
+    assert "12 of 12 items are missing (12 in quarantine)" in lone.warnings(run)
+
+
+def quoting(messages: Messages) -> str:
+    """What the overlap judge says, behind another judgement that it quotes; of some audits, with a field twice."""
+    said = strict(messages)
+    if "Vault" in str(messages[1]["content"]):
+        return said[:-1] + f', "findings": {json.dumps(json.loads(said)["findings"])}}}'
+    return f"The audit says: {json.dumps({**json.loads(said), 'findings': []})}\nI say: {said}"
+
+
+def test_whose_judgement_cannot_be_told_from_a_quoted_one_is_asked_once_more_then_missing(
+    lone: Bench,
+) -> None:
+    lone.run("baseline/overlap-judge", first=1)  # so that there is a table to measure from
+    lone.server.rule(model="contradictory", reply=quoting)
+    run = lone.run(JUDGE, samples=FOUND, first=None)
+    assert lone.asked(JUDGE) == 2 * len(FOUND), "one repair turn, and no more"
+    assert lone.lake.frame(RESULTS).filter(judge=JUDGE).collect().is_empty()
+    refused = lone.lake.frame(QUARANTINE).collect()
+    assert refused["rules"].to_list() == [["asked_judgement_agrees_with_itself"]] * len(FOUND)
+    why = {json.loads(payload)["contradictions"] for payload in refused["payload"]}
+    assert any("2 judgements that differ" in words for words in why), why
+    assert all(json.loads(payload)["judge_error"] is None for payload in refused["payload"])
+    covered = lone.lake.frame(RUN_COVERAGE).filter(run_id=run, judge=JUDGE).collect()
+    assert covered["missing"].sum() == covered["asked"].sum() == len(FOUND)
+    run_row = lone.lake.frame(RUNS).filter(run_id=run).collect().row(0, named=True)
+    assert (run_row["state"], run_row["rows_quarantined"]) == ("incomplete", len(FOUND))
+
+
+# The flow `calibrate`: judges beside what is known; one that cannot be asked is refused before all.
+
+JUDGES = ["baseline/overlap-judge", "baseline/wording-judge"]
+
+
+def test_each_judge_has_a_row_for_each_decision_and_a_rerun_asks_nothing(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    rows = calibrate("solidity_audit", JUDGES, lake=lake.uri)
+    assert {row["judge"] for row in rows} == {*JUDGES}
+    decisions = {judge: {row["decision"] for row in rows if row["judge"] == judge} for judge in JUDGES}
+    assert decisions[JUDGES[0]] == decisions[JUDGES[1]] > {"verdict", "target found"}
+    description, shown = newest_artifact("judge-calibration")
+    assert description == "solidity_audit: accuracy of judges by decision"
+    assert [row["decision"] for row in shown] == [row["decision"] for row in rows]
+    asked = lake.frame(CALLS).collect().height
+    assert asked > 0
+    assert calibrate("solidity_audit", JUDGES[:1], lake=lake.uri) == rows[: len(decisions[JUDGES[0]])]
+    assert lake.frame(CALLS).collect().height == asked
+
+
+@pytest.mark.parametrize(
+    ("suite", "judge", "error", "named"),
+    [
+        ("solidity_audit", "nowhere/judge", ProviderError, "nowhere/judge"),
+        ("solidity_audit", "baseline/none", ProviderError, "baseline/none"),
+        ("command_guard", JUDGES[0], UsageError, "choose one of solidity_audit"),
+    ],
+)
+def test_who_cannot_be_measured_is_named_before_anything_is_asked(
+    tmp_path: Path, suite: str, judge: str, error: type[Exception], named: str
+) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    with pytest.raises(error, match=named):
+        calibrate(suite, [judge], lake=lake.uri)
+    assert lake.frame(CALLS).collect().is_empty()

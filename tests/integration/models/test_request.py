@@ -1,14 +1,25 @@
-"""The prompt hash is the key of a paid-for ledger: these vectors may never change."""
+"""Requests, baselines and telemetry."""
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalake.core.configuration import Configuration
 from evalake.core.hashing import NotCanonicalError, canonical_json
-from evalake.models.request import Request
+from evalake.models.client import Client
+from evalake.models.request import BaselineRefusedError, Failure, Messages, Reply, Request, Revised, revision_of
+from tests.integration.models.support import answer, request
+from tests.servers.model_server import ModelServer
+
+# The prompt hash is the key of a paid-for ledger: these vectors may never change.
 
 USER = ({"role": "user", "content": "ls -la"},)
 SCHEMA = {
@@ -129,3 +140,112 @@ def test_a_parameter_that_is_named_as_a_field_is_another_request(name: str) -> N
     ]
     assert len({each.prompt_hash for each in asked}) == len(asked)
     assert all(json.loads(each.canonical)["messages"] == list(USER) for each in asked)
+
+
+# A baseline is called like any other model, without a network, a price or a latency.
+
+
+def parrot(messages: Messages) -> str:
+    if not messages[-1]["content"]:
+        raise BaselineRefusedError("there is nothing to repeat")
+    return messages[-1]["content"]
+
+
+def test_a_baseline_answers_at_no_cost_and_states_no_latency() -> None:
+    with Client(Configuration(), baselines={"parrot": parrot}) as client:
+        reply = answer(client, request("hello", "baseline/parrot", temperature=0.0))
+    assert isinstance(reply, Reply)
+    assert (reply.text, reply.cost_usd, reply.latency_ms) == ("hello", 0.0, None)
+    assert reply.model_reported == "baseline/parrot"
+
+
+def test_what_a_baseline_refuses_is_a_failure_in_its_words() -> None:
+    with Client(Configuration(), baselines={"parrot": parrot}) as client:
+        outcome = answer(client, request("", "baseline/parrot"))
+    assert isinstance(outcome, Failure)
+    assert (outcome.kind, outcome.attempts, outcome.message) == ("bad_request", 1, "there is nothing to repeat")
+
+
+def test_a_baseline_needs_no_library_of_providers() -> None:
+    program = """
+import sys
+from evalake.core.configuration import Configuration
+from evalake.models.client import Client
+from tests.integration.models.support import answer, request
+with Client(Configuration(), baselines={"parrot": lambda messages: messages[-1]["content"]}) as client:
+    assert answer(client, request("hello", "baseline/parrot")).text == "hello"
+assert "litellm" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_revised_baseline_answers_under_its_name_and_tells_its_revision() -> None:
+    known: dict[str, Any] = {"parrot": Revised(parrot, "2"), "first": parrot}
+    with Client(Configuration(), baselines=known) as client:
+        reply = answer(client, request("hello", "baseline/parrot"))
+    assert isinstance(reply, Reply)
+    assert reply.text == "hello"
+    assert revision_of("baseline/parrot", known) == "2"
+    assert [revision_of(name, known) for name in ("baseline/first", "baseline/none", "parrot")] == [None] * 3
+
+
+# Telemetry: off it costs no import, on it never stands in the way of a call; places nest, and cross threads.
+
+ROOT = Path(__file__).resolve().parents[3]
+CALL = """
+import sys
+from evalake.core.configuration import Configuration, ModelOptions
+from evalake.models.client import Client
+from evalake.models.request import Request
+from evalake.models.telemetry import flush, scope
+
+models = {"hosted_vllm/m": ModelOptions(api_base=sys.argv[1])}
+with scope("whole", run_id="r"), Client(Configuration(models=models)) as client:
+    with scope("part", batch="b", model="hosted_vllm/m"):
+        for temperature in (0.0, 0.5):
+            request = Request("hosted_vllm/m", ({"role": "user", "content": "x"},), {"temperature": temperature})
+            print(type(client.run([client.call(request)])[0]).__name__)
+flush()
+print(sorted(name for name in sys.modules if name.startswith("opentelemetry.sdk."))[:1])
+"""
+
+
+def process(code: str, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_switched_off_the_sdk_is_not_imported(model_server: ModelServer) -> None:
+    done = process(CALL, model_server.api_base)
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["Reply", "Reply", "[]"]), done.stderr
+
+
+def test_a_collector_that_is_not_there_keeps_no_call_from_being_made(model_server: ModelServer) -> None:
+    nobody = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
+    done = process(CALL, model_server.api_base, EVALAKE_TELEMETRY="1", **nobody)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[:2] == ["Reply", "Reply"]
+    assert len(model_server.seen) == 2
+
+
+def test_without_the_package_one_line_says_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['opentelemetry.sdk'] = None\n" + "from evalake.models.telemetry import flush; flush()"
+    )
+    done = process(code, EVALAKE_TELEMETRY="1")
+    said = (
+        "ConfigurationError: EVALAKE_TELEMETRY is set, but OpenTelemetry is not installed: install evalake[telemetry]"
+    )
+    assert done.stderr.splitlines()[-1].endswith(said)
+
+
+def test_a_switch_that_is_neither_on_nor_off_is_refused() -> None:
+    done = process("from evalake.models.telemetry import flush; flush()", EVALAKE_TELEMETRY="yes")
+    assert done.stderr.splitlines()[-1].endswith("EVALAKE_TELEMETRY must be 1 or unset, not yes")

@@ -16,8 +16,6 @@ from evalake.suites.declared.functions import source_hash_of
 from tests.e2e.processes import PrefectStack
 from tests.integration.cli.command import evalake_here
 
-pytestmark = pytest.mark.slow
-
 SAMPLES = [
     {"sample_id": "sum", "input": "1 + 1 =\n", "target": "2"},
     {"sample_id": "tree", "input": "{{ Baum }} ünd 🌳", "target": "tree", "hint": "oak"},

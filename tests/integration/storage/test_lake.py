@@ -1,13 +1,15 @@
-"""The lake: created from contracts, refused where it is foreign, read-only or absent."""
+"""A lake: its tables, its versions and its mending."""
 
+import shutil
 from pathlib import Path
 
 import polars as pl
 import pytest
 from deltalake import DeltaTable
 
+from evalake.admin.import_results import import_recorded
 from evalake.contracts.contract import Contract
-from evalake.contracts.tables import CALLS, CORE_CONTRACTS
+from evalake.contracts.tables import CALLS, CORE_CONTRACTS, METRIC_SNAPSHOTS, SAMPLES
 from evalake.core.errors import LakeError, SchemaMismatchError, UsageError
 from evalake.storage import ledger
 from evalake.storage.integrity import inspect
@@ -15,10 +17,16 @@ from evalake.storage.lake import Lake, constraints
 from evalake.storage.landing import land
 from evalake.storage.maintenance import maintain
 from evalake.storage.sql.query import query
-from evalake.suites.registry import all_contracts
+from evalake.suites.command_guard.contract import RESULTS
+from evalake.suites.registry import all_contracts, suite
 from evalake.tasks.runtime.resources import ledger_writer
+from tests.integration.admin.test_check import around, data_file, entry, found, newest, the_finding
+from tests.integration.cli.command import recorded
+from tests.integration.storage.recorded_lake import lake_of_one_run
 from tests.integration.storage.rows import TOYS, call, key_of, toy
 from tests.integration.storage.test_landing import frame
+
+# The lake: created from contracts, refused where it is foreign, read-only or absent.
 
 
 @pytest.mark.parametrize("contract", CORE_CONTRACTS, ids=lambda contract: contract.table)
@@ -87,7 +95,6 @@ def test_all_suites_tables_can_be_created(lake: Lake) -> None:
         assert lake.ensure(contract).schema().to_arrow().names == [column.name for column in contract.columns]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["my lake", "é日", "a#b", "50%", "what?", "a&b+c", "'quoted' \"twice\"", "*", "{x}", "~"]
 )
@@ -132,3 +139,100 @@ def test_an_address_with_parameters_is_refused_for_all_tables_would_be_one(tmp_p
 def test_a_lake_without_a_name_is_not_the_root_folder(blank: str) -> None:
     with pytest.raises(UsageError, match="no name"):
         Lake(blank)
+
+
+# What the check says to do mends what it found: afterwards it finds nothing.
+
+CHECKED = (SAMPLES, RESULTS, METRIC_SNAPSHOTS)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return lake_of_one_run(tmp_path_factory.mktemp("mending"), 8)
+
+
+@pytest.fixture
+def backup(written: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(written, tmp_path / "backup"))
+
+
+@pytest.fixture
+def damaged(written: Path, tmp_path: Path) -> Lake:
+    return Lake(str(shutil.copytree(written, tmp_path / "lake")))
+
+
+def restore(lake: Lake, contract: Contract, version: int) -> None:
+    """The table as it was, as a new version."""
+    DeltaTable(lake.location(contract)).restore(version)
+
+
+def copy_back(lake: Lake, backup: Path, lost: Path) -> None:
+    shutil.copy2(backup / lost.relative_to(lake.uri), lost)
+
+
+@pytest.mark.parametrize("contract", [SAMPLES, RESULTS, METRIC_SNAPSHOTS])
+def test_a_deleted_data_file_is_copied_back(damaged: Lake, backup: Path, contract: Contract) -> None:
+    gone = data_file(damaged, contract)
+    gone.unlink()
+    assert "restore the files from a backup" in found(damaged, *CHECKED)[contract.table][0].mend
+    copy_back(damaged, backup, gone)
+    assert found(damaged, *CHECKED) == {}
+
+
+@pytest.mark.parametrize("content", [b"", b"{"])
+def test_a_cut_log_entry_is_copied_back(damaged: Lake, backup: Path, content: bytes) -> None:
+    cut = entry(damaged, SAMPLES, 1)
+    cut.write_bytes(content)
+    assert "backup" in found(damaged, SAMPLES)[SAMPLES.table][0].mend
+    copy_back(damaged, backup, cut)
+    assert found(damaged, *CHECKED) == {}
+
+
+def test_a_cut_newest_entry_is_deleted_and_what_it_held_imported_again(damaged: Lake, tmp_path: Path) -> None:
+    rows = damaged.frame(SAMPLES).collect().height
+    cut = entry(damaged, SAMPLES, newest(damaged, SAMPLES))
+    cut.write_bytes(cut.read_bytes()[:-30])
+    assert "delete this newest entry" in found(damaged, SAMPLES)[SAMPLES.table][0].mend
+    cut.unlink()
+    assert damaged.frame(SAMPLES).collect().height == 0
+    (tmp_path / "results.jsonl").write_text("\n".join(recorded(n) for n in range(8)))
+    import_recorded(damaged, suite("command_guard"), [tmp_path / "results.jsonl"])
+    assert damaged.frame(SAMPLES).collect().height == rows
+    assert found(damaged, *CHECKED) == {}
+
+
+def test_a_duplicate_key_and_a_row_that_breaks_a_rule_go_with_an_earlier_version(damaged: Lake) -> None:
+    good = newest(damaged, SAMPLES)
+    row = damaged.frame(SAMPLES).head(1).collect()
+    around(damaged, SAMPLES, row)
+    assert "key_unique" in the_finding(damaged, SAMPLES).problem
+    around(damaged, SAMPLES, row.with_columns(sample_id=pl.lit("x"), sample_hash=pl.lit("no hash")))
+    assert all("restore an earlier version" in finding.mend for finding in found(damaged, SAMPLES)[SAMPLES.table])
+    restore(damaged, SAMPLES, good)
+    assert found(damaged, *CHECKED) == {}
+
+
+def test_a_bad_row_can_be_deleted_alone(damaged: Lake) -> None:
+    """As docs/backup.md shows it."""
+    row = damaged.frame(SAMPLES).head(1).collect()
+    around(damaged, SAMPLES, row.with_columns(sample_id=pl.lit("x"), sample_hash=pl.lit("no hash")))
+    assert "delete these rows" in the_finding(damaged, SAMPLES).mend
+    DeltaTable(damaged.location(SAMPLES)).delete("sample_id = 'x' AND sample_hash = 'no hash'")
+    assert found(damaged, *CHECKED) == {}
+
+
+def test_a_changed_metric_goes_with_an_earlier_version(damaged: Lake) -> None:
+    good = newest(damaged, METRIC_SNAPSHOTS)
+    DeltaTable(damaged.location(METRIC_SNAPSHOTS)).update(updates={"value": "0.123"}, predicate="metric = 'accuracy'")
+    finding = the_finding(damaged, METRIC_SNAPSHOTS)
+    assert "differs from its recomputation" in finding.problem
+    assert "restore an earlier version" in finding.mend
+    restore(damaged, METRIC_SNAPSHOTS, good)
+    assert found(damaged, *CHECKED) == {}
+
+
+def test_missing_constraints_come_back_with_maintenance(damaged: Lake) -> None:
+    damaged.open(SAMPLES).alter.drop_constraint("position_not_negative")
+    assert "evalake maintain" in the_finding(damaged, SAMPLES).mend
+    maintain(damaged, [SAMPLES])
+    assert found(damaged, *CHECKED) == {}

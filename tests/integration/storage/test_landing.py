@@ -132,7 +132,6 @@ def _land_many(uri: str, first: int, merged_at_once: str) -> int:
     return sum(one.inserted for one in landed)
 
 
-@pytest.mark.slow
 def test_processes_that_land_overlapping_keys_give_each_row_once(lake: Lake, merged_at_once: str) -> None:
     with ProcessPoolExecutor(4, mp_context=process_context()) as pool:
         inserted = list(pool.map(_land_many, [lake.uri] * 4, [0, 0, 40, 60], [merged_at_once] * 4))

@@ -151,7 +151,6 @@ def test_one_damaged_table_does_not_keep_the_others_from_maintenance(lake: Lake)
     assert len(lake.open(CALLS).file_uris()) == 1
 
 
-@pytest.mark.slow
 def test_maintenance_beside_writers_loses_and_doubles_nothing(lake: Lake) -> None:
     """Four threads merge and append while maintenance runs over and over."""
     lake.ensure(TOYS)

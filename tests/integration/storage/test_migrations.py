@@ -110,7 +110,6 @@ def test_an_older_table_is_refused_until_it_is_migrated_and_then_has_every_row(l
     assert all(field.nullable == contract.column[field.name].nullable for field in table.schema().fields)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("contract", NEWEST, ids=lambda contract: f"{contract.table} {contract.schema_version}")
 def test_older_versions_of_a_table_are_read_as_the_newest(lake: Lake, contract: Contract) -> None:
     first = next(v for v in range(9) if DeltaTable(lake.location(FIRST), version=v).count() == 2)
@@ -184,7 +183,6 @@ def killed(lake: Lake, contract: Contract, number: int, *, after: bool) -> bool:
             each.stop()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("contract", NEWEST, ids=lambda contract: f"{contract.table} {contract.schema_version}")
 def test_killed_at_any_commit_it_goes_on_and_loses_nothing(tmp_path: Path, contract: Contract, after: bool) -> None:
@@ -211,7 +209,6 @@ def no_file_longer_than(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("contract", NEWEST, ids=lambda contract: f"{contract.table} {contract.schema_version}")
 def test_where_the_disk_takes_no_more_it_says_so_and_goes_on_once_there_is_room(
     tmp_path: Path, contract: Contract
@@ -237,7 +234,6 @@ def _migrate_when_told(uri: str, contract: Contract, barrier: Any) -> None:
     migrate(Lake(uri), [contract])
 
 
-@pytest.mark.slow
 def test_two_who_migrate_at_once_do_it_once(lake: Lake) -> None:
     contract = MOVED
     context = process_context()
@@ -286,7 +282,6 @@ def test_a_table_that_was_changed_without_a_migration_is_nobodys(lake: Lake) -> 
         lake.frame(FIRST)
 
 
-@pytest.mark.slow
 def test_a_query_fails_only_for_the_tables_it_reads(lake: Lake) -> None:
     other = replace(FIRST, table="other")
     land(lake, other, rows(other, ("x", 9)))

@@ -1,16 +1,34 @@
-"""Datasets as sources give them: what is refused, what was forgotten, and what lands."""
+"""Extracting and publishing samples; announcing and claiming."""
 
+import asyncio
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from evalake.contracts.tables import QUARANTINE, SAMPLES
+from evalake.contracts.tables import CONTRACT_CHECKS, QUARANTINE, SAMPLES
+from evalake.core.configuration import Configuration, ModelOptions
 from evalake.core.errors import EvalakeError, SourceError, SuiteError, UsageError
-from evalake.sdk import Dataset, Skipped
+from evalake.models.client import Client
+from evalake.request import RunRequest
+from evalake.sdk import Dataset, Item, Skipped
+from evalake.storage.claims import Claims
 from evalake.storage.lake import Lake
+from evalake.storage.ledger import Key, LedgerIndex
 from evalake.suites.registry import suite
+from evalake.tasks.converse import Conversation, call, replay_from_ledger
 from evalake.tasks.extract import extract, read_datasets
+from evalake.tasks.preflight import check, lines_of
+from evalake.tasks.publish import publish
+from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.orders import claim
+from tests.integration.storage.rows import TOYS, toy
+from tests.servers.model_server import ModelServer
+
+# Datasets as sources give them: what is refused, what was forgotten, and what lands.
 
 GUARD = suite("command_guard")
 STARTER = GUARD.data.read("starter")
@@ -85,3 +103,96 @@ def test_rows_of_the_lake_are_a_dataset_and_a_hostile_condition_reads_no_file(tm
     with pytest.raises(SourceError, match="names no table"):
         read_datasets(GUARD, ["lake://a/../b"], lake)
     assert not (tmp_path / "out.csv").exists()
+
+
+# Write-audit-publish: good rows land once, bad ones are put aside with their rules, and each rule has a record.
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(str(tmp_path / "lake"))
+
+
+def test_a_bad_row_is_put_aside_and_the_others_land(lake: Lake) -> None:
+    rows = [toy("good"), toy("bad", size=-1.0)]
+    done = publish(lake, "run", TOYS, rows)
+    assert (done.landed.inserted, done.quarantined) == (1, 1)
+    assert lake.frame(TOYS).collect()["key"].to_list() == ["good"]
+    (refused,) = lake.frame(QUARANTINE).collect().to_dicts()
+    assert (refused["table_name"], refused["rules"]) == ("toys", ["size_not_negative"])
+    assert '"bad"' in refused["payload"]
+    checks = {row["rule_id"]: row["passed"] for row in lake.frame(CONTRACT_CHECKS).collect().to_dicts()}
+    assert checks["size_not_negative"] is False
+
+
+def test_a_key_that_was_decoded_into_a_column_is_in_no_table(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOMEONES_API_KEY", "of-somebody-else-27182")
+    publish(lake, "run", TOYS, [toy("says of-somebody-else-27182"), toy("of-somebody-else-27182", size=-1.0)])
+    assert lake.frame(TOYS).collect()["key"].to_list() == ["says [redacted]"]
+    assert "of-somebody-else-27182" not in str(lake.frame(QUARANTINE).collect().to_dicts())
+
+
+# What a run is over, in words, before it asks.
+
+
+def test_datasets_are_told_with_their_categories_and_models_with_their_items(tmp_path: Path) -> None:
+    plan = check(RunRequest("command_guard", lake=str(tmp_path / "lake"), models=("baseline/always-block",), first=10))
+    *datasets, last = lines_of(plan)
+    assert [line.split(":")[0] for line in datasets] == [dataset.name for dataset in plan.datasets]
+    assert datasets[0].split(": ")[1].startswith("10 samples (")
+    assert last == "10 items, baseline/always-block"
+
+
+# Runs that ask the same calls at once, each under an order of its own: every call is paid once.
+
+CALLS = [("a" * 64, 0, "provider"), ("a" * 64, 1, "provider")]
+HOLD = """
+import sys
+from evalake.storage.claims import Claims
+claims = Claims(sys.argv[1])
+print(claims.take(("a" * 64, 0, "provider")), flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_call_that_several_runs_ask_at_once_is_paid_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    lake, samples = Lake(str(tmp_path / "lake")), suite("command_guard").data.read("starter").samples[:6]
+
+    def run(run_id: str, first: int) -> list[Conversation]:
+        context = RunContext(run_id, "command_guard", lake, configuration)
+        asking = [Conversation(Item(sample, "openai/m", None, "direct", 0)) for sample in samples[first:]]
+        index = LedgerIndex.read(lake)
+        call(context, replay_from_ledger(context, asking, index).unanswered, index)
+        return asking
+
+    with ModelServer() as server:
+        server.rule(reply="ALLOW", latency=0.3)
+        configuration = Configuration(models={"openai/m": ModelOptions(api_base=server.api_base)})
+        with ThreadPoolExecutor() as pool:
+            ended = [*pool.map(run, ["one", "two"], [0, 2])]
+        assert len(server.requests()) == 6
+    assert all(len(each.answered) == 1 and not each.failed for runs in ended for each in runs)
+    bought = [sum(not each.answered[0].from_ledger for each in runs) for runs in ended]
+    assert sum(bought) == 6
+
+
+def test_a_claim_of_another_process_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    claims = Claims("a lake")
+    assert not claims.are_shared()
+    command = [sys.executable, "-c", HOLD, "a lake"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"True\n"
+        assert claims.are_shared()
+        assert [claims.take(each) for each in CALLS] == [False, True]
+        with Client(Configuration()) as client:  # one that stands still is not waited for without end
+            assert asyncio.run(claim(claims, Key(*CALLS[0]), client, patience_seconds=0.0))
+        other.kill()
+        other.wait()
+    assert not claims.are_shared()
+    assert [claims.take(each) for each in CALLS] == [True, False]
+    claims.release(CALLS)
+    assert claims.take(CALLS[1])

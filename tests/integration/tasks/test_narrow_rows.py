@@ -6,7 +6,7 @@ from polars.testing import assert_frame_equal
 from evalake.metrics.compute import measure
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.measure import expressions_read, narrow, on_disk
-from tests.unit.metrics.test_definition import guard_frame
+from tests.unit.metrics.test_compute import guard_frame
 
 SUITE = find_suite("command_guard")
 

@@ -1,4 +1,4 @@
-"""Agreement against scikit-learn, statsmodels, krippendorff, SciPy, and the published example of ICC."""
+"""Agreement of raters and decisions."""
 
 from typing import Any
 
@@ -13,9 +13,12 @@ from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
 from evalake.metrics import agreement
+from evalake.metrics.agreement import PAIRS, WEIGHED_PAIRS, agreement_table
 from evalake.metrics.estimator import Estimator
 from evalake.metrics.estimators import Rate
 from tests.unit.metrics.frames import estimate, estimates, one_group
+
+# Agreement against scikit-learn, statsmodels, krippendorff, SciPy, and the published example of ICC.
 
 BANDS = ("red", "yellow", "green")
 a, b, c = (pl.col(name) for name in "abc")
@@ -225,3 +228,40 @@ def test_the_interval_of_a_weighted_share_covers_what_the_plain_one_misses() -> 
     assert np.mean([each["value"] for each in found]) == pytest.approx(0.911, abs=0.004)
     assert np.mean([agrees[drawn].mean() for drawn in draws]) < 0.75
     assert 0.93 <= covered / 300 <= 0.995
+
+
+# Agreement by decision: how often two say the same, and what is left of it beyond chance.
+
+
+def pairs(decision: str, words: list[tuple[str, str]], judge: str = "j") -> pl.DataFrame:
+    rows = [(judge, decision, f"{decision} {n}", one, two, one == two) for n, (one, two) in enumerate(words)]
+    return pl.DataFrame(rows, schema=PAIRS, orient="row")
+
+
+def test_words_agree_so_often_and_so_much_beyond_chance() -> None:
+    words = [("yes", "yes")] * 4 + [("no", "no")] * 4 + [("yes", "no"), ("no", "yes")]
+    (row,) = agreement_table(pairs("found", words), ["found"]).to_dicts()
+    assert (row["agreement"], row["n"], row["units"]) == (0.8, 10, 10)
+    assert row["kappa"] == pytest.approx(0.6)
+    assert row["ci_low"] < 0.8 < row["ci_high"]
+    assert row["difference"] is None
+
+
+def test_where_all_say_one_word_nothing_is_known_beyond_chance() -> None:
+    (row,) = agreement_table(pairs("found", [("yes", "yes")] * 5), ["found"]).to_dicts()
+    assert (row["agreement"], row["kappa"], row["ac1"]) == (1.0, None, None)
+
+
+def test_rows_are_by_judge_then_in_the_order_of_decisions_that_there_are() -> None:
+    every = pl.concat([pairs("a", [("x", "y")], "k"), pairs("b", [("x", "x")]), pairs("a", [("x", "x")])])
+    table = agreement_table(every, ["b", "none", "a"])
+    assert table.select("judge", "decision").rows() == [("j", "b"), ("j", "a"), ("k", "a")]
+
+
+def test_pairs_that_stand_for_more_count_for_more_and_scores_have_a_distance() -> None:
+    rows = [
+        ("j", "points", "1", None, None, True, 3.0, 10.0, 10.0),
+        ("j", "points", "2", None, None, False, 1.0, 10.0, 6.0),
+    ]
+    (row,) = agreement_table(pl.DataFrame(rows, schema=WEIGHED_PAIRS, orient="row"), ["points"]).to_dicts()
+    assert (row["agreement"], row["difference"], row["n"]) == (0.75, pytest.approx(1.0), 2)

@@ -1,4 +1,4 @@
-"""Rates, counts, totals, means, quantiles and maxima, against NumPy, SciPy and statsmodels; and what has no value."""
+"""Estimators: values, variances and weights of a metric."""
 
 from typing import Any
 
@@ -11,10 +11,16 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from evalake.core.errors import MetricError
-from evalake.metrics.compute import Metric, measure
+from evalake.metrics.calibration import ece, ece_adaptive
+from evalake.metrics.composite import MacroAverage
+from evalake.metrics.compute import Metric, measure, values
 from evalake.metrics.estimator import Estimator
 from evalake.metrics.estimators import Count, Maximum, Mean, Quantile, Rate, Total
-from tests.unit.metrics.frames import estimate, estimates, one_group
+from evalake.metrics.variance import pooled_within, population_std, variance_components
+from tests.unit.metrics.frames import estimate, estimates, guard_samples, one_group
+from tests.unit.metrics.guard import GUARD_METRICS
+
+# Rates, counts, totals, means, quantiles and maxima, against NumPy, SciPy and statsmodels; and what has no value.
 
 values_or_nothing = st.lists(st.none() | st.floats(-1e5, 1e5).map(lambda x: round(x, 4)), min_size=1, max_size=60)
 known_or_not = st.booleans() | st.none()
@@ -76,10 +82,10 @@ def test_counts_are_null_where_there_is_nothing_to_count_among() -> None:
 @given(st.lists(values_or_nothing, **SEVERAL))
 @settings(max_examples=15)
 def test_a_total_is_known_only_if_every_term_is(several: list[Values]) -> None:
-    for values, got in zip(several, estimates_of(several, Total(x)), strict=True):
-        assert got["n"] == len(values)
-        known = [v for v in values if v is not None]
-        assert got["value"] == (pytest.approx(sum(known), abs=1e-6) if len(known) == len(values) else None)
+    for some, got in zip(several, estimates_of(several, Total(x)), strict=True):
+        assert got["n"] == len(some)
+        known = [v for v in some if v is not None]
+        assert got["value"] == (pytest.approx(sum(known), abs=1e-6) if len(known) == len(some) else None)
         assert got["se"] is None
 
 
@@ -87,8 +93,8 @@ def test_a_total_is_known_only_if_every_term_is(several: list[Values]) -> None:
 @given(st.lists(values_or_nothing, **SEVERAL))
 @settings(max_examples=15)
 def test_a_mean_is_of_the_known_values(several: list[Values]) -> None:
-    for values, got in zip(several, estimates_of(several, Mean(x)), strict=True):
-        known = [v for v in values if v is not None]
+    for some, got in zip(several, estimates_of(several, Mean(x)), strict=True):
+        known = [v for v in some if v is not None]
         assert got["n"] == len(known)
         if not known:
             assert got["value"] is None
@@ -117,8 +123,8 @@ def test_a_complete_mean_is_unknown_if_any_price_is() -> None:
 @given(st.lists(values_or_nothing, **SEVERAL))
 @settings(max_examples=3)
 def test_a_quantile_is_that_of_numpy_and_lies_in_its_interval(q: float, several: list[Values]) -> None:
-    for values, got in zip(several, estimates_of(several, Quantile(x, q)), strict=True):
-        known = [v for v in values if v is not None]
+    for some, got in zip(several, estimates_of(several, Quantile(x, q)), strict=True):
+        known = [v for v in some if v is not None]
         assert got["n"] == len(known)
         if not known:
             assert got["value"] is None
@@ -209,3 +215,112 @@ def test_means_of_few_amounts_are_marked_and_of_counts_and_scores_are_not() -> N
     assert not estimate(frame, Mean(pl.col("amount"), low=0, complete=True))["reliable"]
     assert estimate(frame, Mean(pl.col("count"), low=0))["reliable"]
     assert estimate(frame, Mean(pl.col("amount") / 2, low=0, high=1))["reliable"]
+
+
+# Values alone are those that are measured with their intervals.
+
+SHARE, RIGHT = pl.col("latency_ms") / 100_000, pl.col("verdict") == "BLOCK"
+OF_SUMS = (
+    *(metric for metric in GUARD_METRICS if metric.name.endswith(("rate", "accuracy", "macro", "mean", "total"))),
+    Metric("ece", ece(SHARE, RIGHT)),
+    Metric("ece_adaptive", ece_adaptive(SHARE, RIGHT)),
+)
+
+
+def test_values_are_those_that_are_measured() -> None:
+    frame = guard_samples(300)
+    found = values(frame, OF_SUMS, ("model", "judge"))
+    measured = measure(frame, OF_SUMS).filter(slice="all")
+    assert found.columns == ["model", "judge", *(metric.name for metric in OF_SUMS)]
+    for row in measured.iter_rows(named=True):
+        own = pl.col("model").eq(row["model"]) & pl.col("judge").eq_missing(pl.lit(row["judge"], pl.String))
+        assert found.filter(own)[row["metric"]].item() == pytest.approx(row["value"])
+
+
+# Where values differ: between repeats, between samples, between judges of the same answers.
+
+VALUE = pl.col("score")
+
+
+def results(rows: list[tuple[str, str | None, int, float]]) -> pl.DataFrame:
+    frame = pl.DataFrame(
+        rows,
+        schema={"sample_hash": pl.String, "judge": pl.String, "replicate": pl.Int64, "score": pl.Float64},
+        orient="row",
+    )
+    return frame.with_columns(model=pl.lit("m"), prompt_type=pl.lit("p"), cluster=pl.col("sample_hash"))
+
+
+def values_of(frame: pl.DataFrame) -> dict[tuple[str | None, str], float | None]:
+    rows = variance_components(frame, VALUE).iter_rows(named=True)
+    return {(row["judge"], row["metric"]): row["value"] for row in rows}
+
+
+def test_repeats_and_samples_are_told_apart() -> None:
+    scores = {"a": (0.2, 0.4), "b": (0.8, 1.0), "c": (0.5, 0.7)}
+    got = values_of(results([(name, None, k, each[k]) for name, each in scores.items() for k in (0, 1)]))
+    within = 0.02  # of two values that are 0.2 apart
+    means = [0.3, 0.9, 0.6]
+    assert got[None, "sd_replicate"] == pytest.approx(within**0.5)
+    assert got[None, "sd_sample"] == pytest.approx((np.var(means, ddof=1) - within / 2) ** 0.5)
+
+
+def test_a_judge_who_is_always_stricter_lies_apart_as_a_whole() -> None:
+    scores, strict = {"a": 0.5, "b": 0.9, "c": 0.7}, {"j": 0.0, "k": 0.2}
+    rows: list[tuple[str, str | None, int, float]]
+    rows = [(name, judge, 0, score - less) for name, score in scores.items() for judge, less in strict.items()]
+    got = values_of(results(rows))
+    assert got == {("panel:j+k", "sd_judge"): pytest.approx((0.2**2 / 2) ** 0.5)}
+
+
+def test_judges_who_say_the_same_lie_no_distance_apart() -> None:
+    rows: list[tuple[str, str | None, int, float]]
+    rows = [(name, judge, 0, score) for name, score in (("a", 0.5), ("b", 0.9)) for judge in ("j", "k")]
+    assert values_of(results(rows)) == {("panel:j+k", "sd_judge"): 0.0}
+
+
+def test_what_was_asked_and_judged_once_has_no_components() -> None:
+    assert variance_components(results([("a", "j", 0, 0.5), ("b", "j", 0, 0.7)]), VALUE).is_empty()
+
+
+# Standard deviations of values and of repeats, and intervals of them that hold the value.
+
+X = pl.col("x")
+CLUSTERED = {"cluster": "item"}
+
+
+def test_the_deviation_of_repeats_is_pooled_over_items_that_have_several() -> None:
+    frame = one_group(x=[1.0, 3.0, 10.0, 10.5, 11.0, 99.0], item=["a", "a", "b", "b", "b", "c"])
+    got = estimate(frame, pooled_within(X, ("item",)), **CLUSTERED)
+    squares = 2 * 1.0**2 + 2 * 0.5**2
+    assert got["value"] == pytest.approx(np.sqrt(squares / (1 + 2)))
+    assert got["n"] == 2  # the item that was asked once tells nothing about repeats
+
+
+def test_repeats_that_never_differ_have_a_deviation_of_0() -> None:
+    frame = one_group(x=[0.1, 0.1, 0.7, 0.7], item=["a", "a", "b", "b"])
+    assert estimate(frame, pooled_within(X, ("item",)), **CLUSTERED)["value"] == 0
+
+
+def test_nothing_repeated_is_no_deviation() -> None:
+    got = estimate(one_group(x=[1.0, 2.0], item=["a", "b"]), pooled_within(X, ("item",)), **CLUSTERED)
+    assert (got["value"], got["n"], got["ci_low"]) == (None, 0, None)
+
+
+def test_rows_that_are_not_meant_are_left_out() -> None:
+    got = estimate(one_group(x=[1.0, 3.0, 100.0], ok=[True, True, False]), population_std(X, pl.col("ok")))
+    assert (got["value"], got["n"]) == (1.0, 2)
+
+
+# Macro averages: every label counts alike, however many rows it has.
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from("abcd") | st.none()), min_size=1, max_size=40))
+@settings(max_examples=50)
+def test_a_macro_average_is_the_plain_mean_of_the_labels_rates(rows: list[tuple[bool, str | None]]) -> None:
+    frame = one_group(hit=[r[0] for r in rows], label=pl.Series([r[1] for r in rows], dtype=pl.String))
+    got = estimate(frame, MacroAverage(pl.col("hit"), pl.lit(True), pl.col("label")))
+    labels = {label for _, label in rows if label is not None}
+    rates = [np.mean([hit for hit, own in rows if own == label]) for label in labels]
+    assert got["value"] == (pytest.approx(np.mean(rates)) if rates else None)
+    assert got["n"] == sum(label is not None for _, label in rows)

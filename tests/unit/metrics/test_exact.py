@@ -6,10 +6,11 @@ import pytest
 
 from benchmarks.coverage.conclusions import decisions
 from benchmarks.coverage.populations import Structure, unequal
-from evalake.metrics.compute import Metric
+from evalake.metrics.compute import Metric, measure
 from evalake.metrics.estimators import Mean, Rate
 from evalake.metrics.exact import measure_exact
 from evalake.metrics.intervals import student
+from evalake.metrics.variance import pooled_within
 from evalake.reports.ranking import Verdict, decide
 
 TIMES = 1_000
@@ -58,3 +59,17 @@ def test_limits_of_a_mean_rest_on_the_jackknife() -> None:
     t = float(student(120**2 / (sizes**2).sum()))
     assert row["ci_low"] <= values.mean() - t * se + 1e-9
     assert row["ci_high"] >= values.mean() + t * se - 1e-9
+
+
+def test_a_deviation_of_repeats_that_rests_on_few_large_differences_is_marked() -> None:
+    """One repeat in a hundred differs by 60: of 50 sessions most samples have none, and limits miss the truth."""
+    rng = np.random.default_rng(3)
+    rare = {f"rare {n}": np.where(rng.random((n, 3)) < 0.01, 20.0, rng.normal(85, 2, (n, 3))) for n in (50, 200)}
+    alike = {"few": rng.normal(85, 2, (50, 3)), "many": rng.normal(85, 2, (400, 3))}
+    parts = [
+        pl.DataFrame({"model": name, "cluster": np.repeat(np.arange(len(each)), 3), "x": each.ravel()})
+        for name, each in (rare | alike).items()
+    ]
+    frame = pl.concat(parts).with_columns(judge=pl.lit(None, pl.String))
+    measured = measure(frame, [Metric("sd", pooled_within(pl.col("x"), ("model", "cluster")))], cluster="cluster")
+    assert {*measured.filter("reliable")["model"]} == {"many"}

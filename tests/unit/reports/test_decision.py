@@ -1,22 +1,29 @@
-"""What an interval says of a target, and how many samples are missing."""
+"""Decisions as reports tell them."""
 
 from dataclasses import replace
 from itertools import product
+from xml.etree import ElementTree
 
 import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import binom
 
+from evalake.core.configuration import VIEWER_URL
 from evalake.metrics.composite import Composite, Parts
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.estimators import Rate
 from evalake.metrics.exact import clopper_pearson, measure_exact
 from evalake.metrics.intervals import Array
+from evalake.reports.files import junit_of_gate, markdown_of_gate
+from evalake.reports.gate import Checked, Gate
+from evalake.reports.page import items_address
 from evalake.reports.ranking import Decision, Limits, Verdict, as_judged, decide, decide_whatever_is_missing
 from evalake.reports.report import Subject
 from tests.unit.reports.samples import guard_metrics, report
 from tests.unit.reports.test_console import printed
+
+# What an interval says of a target, and how many samples are missing.
 
 
 @pytest.mark.parametrize(
@@ -166,3 +173,50 @@ def test_a_consensus_of_dawid_and_skene_never_decides_pass() -> None:
     assert as_judged(passed, by_consensus).verdict is Verdict.UNDECIDED
     assert as_judged(passed, by_majority) == as_judged(passed, None) == passed
     assert as_judged(failed, by_consensus) == failed
+
+
+# A gate's verdict, and its JUnit XML and Markdown, with names that try to be markup.
+
+HOSTILE = "m<b>|`x`\x1b[31m\n# owned\x00"
+
+
+def gate(*verdicts: Verdict) -> Gate:
+    """A gate with a check of each verdict."""
+    return Gate("r", "b", [Checked("a >= 1", HOSTILE, None, Decision(each), 0.5) for each in verdicts], ["<note>"])
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "overall", "code"),
+    [
+        ((Verdict.PASS, Verdict.PASS), Verdict.PASS, 0),
+        ((Verdict.PASS, Verdict.UNDECIDED), Verdict.UNDECIDED, 3),
+        ((Verdict.UNDECIDED, Verdict.FAIL, Verdict.PASS), Verdict.FAIL, 1),
+    ],
+)
+def test_the_worst_verdict_is_the_gates(verdicts: tuple[Verdict, ...], overall: Verdict, code: int) -> None:
+    assert (gate(*verdicts).verdict, gate(*verdicts).exit_code) == (overall, code)
+
+
+def test_junit_counts_failures_and_shows_nothing_undecided_green() -> None:
+    root = ElementTree.fromstring(junit_of_gate(gate(Verdict.PASS, Verdict.FAIL, Verdict.UNDECIDED)))
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("3", "1", "1")
+    cases = root.findall("./testsuite/testcase")
+    assert [[child.tag for child in case] for case in cases] == [["system-out"], ["failure"], ["error"]]
+    assert "m<b>|`x`" in (cases[0].get("classname") or "")
+
+
+def test_markdown_keeps_a_row_a_row() -> None:
+    table = [line for line in markdown_of_gate(gate(Verdict.FAIL)).splitlines() if line.startswith("|")]
+    assert len(table) == 3
+    assert "m\\<b\\>\\|" in table[2]
+    assert "\x1b" not in table[2]
+
+
+# Links of reports lead to the viewer that is named, and names of others stay within their part of an address.
+
+
+def test_filters_that_choose_nothing_are_left_out_and_names_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VIEWER_URL, "http://v")
+    assert items_address("r", model=None, judge=None) == "http://v/runs/r/items"
+    assert items_address("../r?x", model="a/b&c=d", judge=None) == "http://v/runs/..%2Fr%3Fx/items?model=a%2Fb%26c%3Dd"
+    assert items_address("r", model="\udcff").endswith("?model=%3F")  # half a character has no other spelling

@@ -1,19 +1,28 @@
-"""The page and the JSON beside it: numbers, hostile text, no network, edges."""
+"""Report pages, in a browser and plain."""
 
 import base64
 import hashlib
 import json
+import math
 import re
+from dataclasses import asdict
+from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from xml.etree.ElementTree import fromstring
 
 import polars as pl
 import pytest
 
-from evalake.reports.page import render, write_page
+from evalake.core.errors import UsageError
+from evalake.reports.files import as_data
+from evalake.reports.page import fill, render, write_data_docs, write_page, write_roadmap
+from evalake.reports.ranking import Missing
 from evalake.reports.report import Report
 from tests.unit.reports.samples import answers, guard_metrics, metric, report, two_models
+
+# The page and the JSON beside it: numbers, hostile text, no network, edges.
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -209,3 +218,115 @@ def test_letters_need_results() -> None:
     built: Report = report(guard_metrics("m", 0.9, 0.9))
     assert built.comparisons == {}
     assert "letters" not in Page(render(built)).text
+
+
+# Pages of a roadmap and of a check: what they say, hostile text in them, and that they fetch and run nothing.
+
+
+def render_plain(data: dict[str, Any]) -> str:
+    return fill("roadmap.html.j2", roadmap=data)
+
+
+def roadmap(text: str = "it was not there", judge: str | None = None) -> dict[str, Any]:
+    mention = {"sample_id": text, "sample_hash": "0" * 64, "name": text, "text": text}
+    theme = {
+        "rank": 1, "theme_id": "1" * 64, "theme": text, "samples": 2, "points_lost": 1234.56, "mean_score": 41.25,
+        "names": [text], "mentions": [mention, {**mention, "text": None}],
+    }  # fmt: skip
+    kinds = [{"kind": "absent", "title": "Tools that do not exist", "themes": [theme]}]
+    kinds.append({"kind": "unused", "title": "Tools that should have been used", "themes": []})
+    return {
+        "roadmap_id": "2" * 64, "title": "Tool roadmap", "suite": "reviews", "judge": judge, "samples": 7,
+        "made_at": "2026-11-23T12:00:00+00:00", "kinds": kinds,
+    }  # fmt: skip
+
+
+def test_it_says_what_was_found_and_what_that_rests_on() -> None:
+    text = Page(render_plain(roadmap("heap-graph", judge="openai/x"))).text
+    for said in (
+        "7 scored samples",
+        "by meaning by openai/x",
+        "heap-graph",
+        "1,234.6",
+        "41.2",
+        "None was named",
+        "2" * 64,
+    ):
+        assert said in text
+    assert "by the words in common" in Page(render_plain(roadmap())).text
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_hostile_text_stays_text(hostile: str) -> None:
+    page = Page(render_plain(roadmap(hostile, judge=hostile)))
+    assert hostile in page.text
+    assert page.scripts == []
+    for _, attributes in page.elements:
+        assert not any(name in FETCHING or name.startswith("on") for name in attributes)
+
+
+def test_page_and_data_are_written_beside_each_other(tmp_path: Path) -> None:
+    page = write_roadmap(roadmap(), tmp_path / "made" / "here")
+    assert page == tmp_path / "made" / "here" / "roadmap.html"
+    assert json.loads((page.parent / "roadmap.json").read_text()) == roadmap()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot write the report to"):
+        write_roadmap(roadmap(), tmp_path / "file" / "in")
+
+
+IMAGE = "<img src=x onerror=alert(1)>\u202e"
+
+
+def test_findings_and_broken_rules_stand_on_a_page_of_their_own(tmp_path: Path) -> None:
+    rule = {"rule": "cost_not_negative", "demands": "cost_usd is at least 0", "severity": "error"}
+    results = [{"passed": False, "outcome": "broken", "rows_failed": 1200}, None]
+    table = {
+        "table": "calls",
+        "purpose": "The ledger.",
+        "rows": 5000,
+        "findings": [{"problem": IMAGE, "mend": "restore it"}],
+        "rules": [{**rule, "dimension": "validity", "results": results}],
+        "state": "broken",
+        "warnings": [],
+    }
+    data = {
+        "lake": "/lake",
+        "checked_at": "2026-11-23 12:00 UTC",
+        "findings": 1,
+        "warnings": 0,
+        "engines": ["Great Expectations", "audit"],
+        "snapshots": {"proved": 3},
+        "tables": [table],
+    }
+    page = write_data_docs(data, tmp_path)
+    text = page.read_text(encoding="utf-8")
+    assert "broken</span>: 1,200 rows" in text
+    assert "&lt;img" in text
+    assert [part for part in ("<img", "<script", "http:", "https:", "\u202e") if part in text] == []
+    assert json.loads((tmp_path / "data-docs.json").read_text(encoding="utf-8")) == data
+
+
+# The report for machines: whole, plain JSON, and null where a number is unknown.
+
+
+def test_unknown_and_infinite_numbers_are_null() -> None:
+    rows = [metric("a", "score", math.nan), metric("a", "detection", math.inf)]
+    data = as_data(report(rows, run={"cost_usd": -math.inf}))
+    assert [row["value"] for row in data["metrics"]] == [None, None]
+    assert data["run"]["cost_usd"] is None
+    assert data["ranking"][0]["value"] is None
+    assert data["ranking"][0]["decision"] is None
+
+
+def test_without_a_target_or_comparisons_nothing_is_decided() -> None:
+    data = as_data(report(guard_metrics("a", 0.9, 0.9), target=None))
+    assert (data["target"], data["comparisons"], data["missing"]) == (None, [], [])
+    assert (data["ranking"][0]["letters"], data["ranking"][0]["decision"]) == (None, None)
+
+
+def test_moments_are_written_as_iso_and_what_is_missing_with_its_bounds() -> None:
+    missing = Missing("a", None, 10, 2, {"timeout": 2}, {"score": (0.5, 0.75)})
+    built = report(guard_metrics("a", 0.9, 0.9), missing=(missing,), run={"day": date(2026, 3, 1)})
+    data = as_data(built)
+    assert (data["run"]["started_at"], data["run"]["day"]) == ("2025-01-01T00:00:00+00:00", "2026-03-01")
+    assert data["missing"] == [{**asdict(missing), "bounds": {"score": [0.5, 0.75]}}]

@@ -1,9 +1,10 @@
-"""The server of one command, as real processes: from the template, behind a password, gone when its command is gone."""
+"""Servers of this machine: their database, deployments and pages."""
 
 import os
 import signal
 import socket
 import sqlite3
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,13 @@ import httpx
 import psutil
 import pytest
 
+from evalake.core.errors import UsageError
+from evalake.server.local.database import is_migrated, template, usual_database
+from evalake.server.local.deployment import require_suites
+from evalake.server.processes import listen
 from tests.integration.cli.command import ROOT
+
+# The server of one command, as real processes: from the template, behind a password, gone when its command is gone.
 
 # A command that says where its server is and which process it is, then waits to be killed.
 COMMAND = """
@@ -99,3 +106,94 @@ def test_it_lives_and_dies_with_its_command(command: "subprocess.Popen[str]", ho
     command.send_signal(signal.SIGKILL)
     command.wait()
     server.wait(timeout=120)
+
+
+# A new database is a copy of one that is migrated already; one that is there stays, whatever it is.
+
+
+def test_a_missing_one_is_made_for_its_user_alone(tmp_path: Path) -> None:
+    database = tmp_path / "home" / "prefect.db"
+    assert is_migrated(database)
+    assert stat.S_IMODE(database.stat().st_mode) == 0o600
+    assert [path.name for path in database.parent.iterdir()] == ["prefect.db"]
+    assert is_migrated(database)
+
+
+def test_a_template_that_another_user_has_made_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cache" / "evalake").mkdir(parents=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    template().write_text("with deployments of theirs")
+    monkeypatch.setattr(os, "geteuid", lambda: template().stat().st_uid + 1)
+    assert not is_migrated(tmp_path / "prefect.db")
+    assert not (tmp_path / "prefect.db").exists()
+
+
+def test_what_is_no_database_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "prefect.db").write_text("mine")
+    assert not is_migrated(tmp_path / "prefect.db")
+    assert (tmp_path / "prefect.db").read_text() == "mine"
+
+
+def test_a_server_starts_soonest_with_the_database_of_its_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "home"))
+    assert usual_database() == tmp_path / "home" / "prefect.db"
+    assert is_migrated(tmp_path / "home" / "prefect.db")
+    assert (tmp_path / "home" / "prefect.db").is_file()
+
+
+@pytest.mark.parametrize(
+    "name", ["SERVER_DATABASE_CONNECTION_URL", "API_DATABASE_CONNECTION_URL", "SERVER_DATABASE_NAME"]
+)
+def test_a_database_elsewhere_is_left_to_prefect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    with monkeypatch.context() as patched:
+        patched.setenv(f"PREFECT_{name}", "postgresql+asyncpg://db/prefect")
+        assert usual_database() is None
+    (tmp_path / "profiles.toml").write_text(f'active = "team"\n[profiles.team]\nPREFECT_{name} = "elsewhere"\n')
+    assert usual_database() is None
+
+
+# What deploys a project beside the server's start; tests/e2e/test_up.py has what it deploys.
+
+DECLARED = """
+deployments:
+- {name: a, work_pool: {name: nights}}
+- {name: b, work_pool: {name: days}}
+- {name: c, work_pool: {name: nights}}
+"""
+
+
+@pytest.mark.parametrize("parameters", ["{suite: comand_guard}", "{suites: [command_guard, comand_guard]}"])
+def test_a_suite_that_there_is_not_is_told_with_its_deployment(tmp_path: Path, parameters: str) -> None:
+    declared = f"deployments:\n- {{name: weekly, parameters: {{}}}}\n- {{name: nightly, parameters: {parameters}}}\n"
+    (tmp_path / "prefect.yaml").write_text(declared)
+    told = r"the deployment nightly names the unknown suite 'comand_guard': choose one of command_guard, "
+    with pytest.raises(UsageError, match=told):
+        require_suites(tmp_path)
+    (tmp_path / "prefect.yaml").write_text(declared.replace("comand", "command"))
+    require_suites(tmp_path)
+    require_suites(ROOT)
+
+
+# The pages of `evalake up`: why they do not start is one line; tests/e2e/test_up.py has what they show.
+
+
+def test_a_mistake_in_the_configuration_is_one_line(tmp_path: Path) -> None:
+    with listen("127.0.0.1", 0) as pages, listen("127.0.0.1", 0) as prefect:
+        numbers = [pages.fileno(), prefect.fileno()]
+        command = [sys.executable, "-m", "evalake.server.local.pages", *map(str, numbers), str(tmp_path / "lake")]
+        with subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "EVALAKE_CONFIG": str(tmp_path / "missing.toml")},
+            stdin=subprocess.PIPE,  # which ends with this process
+            stderr=subprocess.PIPE,
+            pass_fds=numbers,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            code, said = process.wait(120), process.stderr.read() if process.stderr else ""
+    assert code == 1
+    assert said.startswith("evalake: ")
+    assert "missing.toml" in said
+    assert said.count("\n") == 1

@@ -15,7 +15,7 @@ from evalake.server.viewer.expression import Column, compile_filter
 from evalake.server.viewer.run_index import RunIndexes
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite as find_suite
-from tests.integration.server.viewer.test_items import items, names
+from tests.integration.server.viewer.test_item import items, names
 from tests.integration.server.viewer.world import BAD, GOOD, HOSTILE, World
 
 COLUMNS = {

@@ -17,8 +17,6 @@ from evalake.storage.sql.start import MEGABYTE, Limits
 from tests.integration.storage.rows import TOYS, toy
 from tests.integration.storage.test_landing import frame
 
-pytestmark = pytest.mark.slow
-
 TABLES = (*CORE_CONTRACTS, TOYS)
 
 SMALL = Limits(seconds=2.0, memory=64 * MEGABYTE, spare=192 * MEGABYTE, rows=10_000, result=8 * MEGABYTE)

@@ -18,8 +18,6 @@ from evalake.storage.sql.start import Limits, QueryProcess, start
 from tests.integration.storage.rows import TOYS, toy
 from tests.integration.storage.test_landing import frame
 
-pytestmark = pytest.mark.slow
-
 TABLES = (*CORE_CONTRACTS, TOYS)
 
 ENDLESS = "select count(*) from range(10000000000) a, range(10000) b"

@@ -1,5 +1,6 @@
-"""The process of a query, started before what it is asked is known."""
+"""The process of queries: what it may, and when it ends."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,57 @@ import pytest
 from evalake.core.errors import UsageError
 from evalake.storage.lake import Lake
 from evalake.storage.sql.query import open_query
-from evalake.storage.sql.start import _environment, start
+from evalake.storage.sql.start import _environment, confine, landlock_version, start
+
+# Confinement: a process reads what it was let, lists what it was let, and neither writes nor runs anything else.
+
+CONFINED = """
+import json, os, sys
+from evalake.storage.sql.start import confine
+
+def attempt(what):
+    try:
+        what()
+    except OSError as error:
+        return type(error).__name__
+    return "done"
+
+folder = sys.argv[1]
+held = confine([folder + "/readable", folder + "/absent"], [folder + "/listable"])
+print(json.dumps({
+    "held": held,
+    "read": attempt(lambda: open(folder + "/readable/file").read()),
+    "write": attempt(lambda: open(folder + "/readable/new", "w")),
+    "list": attempt(lambda: os.listdir(folder + "/listable")),
+    "read what may be listed": attempt(lambda: open(folder + "/listable/file").read()),
+    "list what is beside": attempt(lambda: os.listdir(folder)),
+}))
+"""
+
+
+@pytest.mark.usefixtures("landlock")
+def test_a_process_is_held_to_what_it_was_let(tmp_path: Path) -> None:
+    for name in ("readable", "listable"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    done = subprocess.run([sys.executable, "-c", CONFINED, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == {
+        "held": True,
+        "read": "done",
+        "write": "PermissionError",
+        "list": "done",
+        "read what may be listed": "PermissionError",
+        "list what is beside": "PermissionError",
+    }
+
+
+def test_where_the_kernel_has_none_nothing_is_confined_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert landlock_version() == 0
+    assert confine(["/"]) is False
+
+
+# The process of a query, started before what it is asked is known.
 
 
 def test_it_answers_what_it_is_asked_later(tmp_path: Path) -> None:

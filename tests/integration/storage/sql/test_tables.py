@@ -1,22 +1,28 @@
-"""Tables for the engine: whatever lake and files they lie in, with limits and conditions that reach the files."""
+"""Tables as queries see them: their catalogue, rows and files."""
 
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from evalake.contracts.tables import CORE_CONTRACTS
-from evalake.core.errors import QueryError
+from evalake.core.errors import QueryError, UsageError
 from evalake.storage import ledger
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.migrations import migrate
-from evalake.storage.sql.query import query
+from evalake.storage.sql.catalogue import catalogue, column_frame
+from evalake.storage.sql.query import plain, query
 from evalake.storage.sql.start import MEGABYTE, Limits
+from evalake.storage.sql.views import views
+from evalake.suites.registry import all_contracts
 from tests.integration.storage.rows import TOYS, call, toy
 from tests.integration.storage.test_landing import frame
 from tests.integration.storage.test_migrations import ADDED, FIRST, rows
 
-pytestmark = pytest.mark.slow
+# Tables for the engine: whatever lake and files they lie in, with limits and conditions that reach the files.
 
 SMALL = Limits(memory=64 * MEGABYTE, spare=192 * MEGABYTE)
 
@@ -75,3 +81,61 @@ def test_a_broken_file_fails_only_queries_of_its_table(lake: Lake) -> None:
     assert query(lake, [*CORE_CONTRACTS, TOYS], "select count(*) from duckdb_views() where not internal").item()
     with pytest.raises(QueryError):
         query(lake, [*CORE_CONTRACTS, TOYS], "from toys")
+
+
+# The catalogue describes every table and view as its contract does, with the types that a query meets.
+
+TABLES = all_contracts()
+VIEWS = views(TABLES)
+
+
+def test_the_catalogue_describes_every_column_as_its_contract_does() -> None:
+    entries = {entry.name: entry for entry in catalogue(TABLES)}
+    assert list(entries) == [*(contract.table for contract in TABLES), *(view.name for view in VIEWS)]
+    for contract in TABLES:
+        entry = entries[contract.table]
+        assert (entry.kind, entry.key) == ("table", contract.key)
+        described = [(each.column, each.nullable, each.description) for each in entry.columns]
+        assert described == [(each.name, each.nullable, each.description) for each in contract.columns]
+    (cost,) = (each for each in entries["calls"].columns if each.column == "cost_usd")
+    assert (cost.type, cost.nullable, cost.key) == ("DOUBLE", True, False)
+    assert "cost_usd is at least 0" in cost.rules
+    assert "no two rows agree in run_id" in entries["runs"].rules
+    assert entries["leaderboard"].kind == "view"
+
+
+def test_types_are_those_a_query_meets(lake: Lake) -> None:
+    full = column_frame(catalogue(TABLES))
+    met = query(
+        lake, TABLES, "select table_name, column_name, data_type from duckdb_columns() where not internal"
+    ).rows()
+    assert set(full.select("table", "column", "type").iter_rows()) == set(met)
+    types = dict(full.filter(pl.col("table") == "runs").select("column", "type").iter_rows())
+    assert types["models"] == "VARCHAR[]"
+    assert types["started_at"] == "TIMESTAMP WITH TIME ZONE"
+
+
+def test_one_table_is_described_by_its_name_and_an_unknown_one_is_told_with_what_there_is() -> None:
+    (runs,) = catalogue(TABLES, "runs")
+    assert (runs.name, runs.columns[0].column) == ("runs", "run_id")
+    with pytest.raises(UsageError, match=r"no table or view is called rnus; did you mean runs"):
+        catalogue(TABLES, "rnus")
+
+
+# Rows for machines: every kind of value in JSON, CSV and Parquet, and frames as parts of one table.
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (float("nan"), None),
+        (float("-inf"), None),
+        (True, True),
+        (b"\x00\xff", "00ff"),
+        (Decimal("1.50"), "1.50"),
+        (date(2026, 1, 2), "2026-01-02"),
+        ({"a": [datetime(2026, 1, 2, tzinfo=UTC)]}, {"a": ["2026-01-02T00:00:00+00:00"]}),
+    ],
+)
+def test_a_value_is_one_that_json_has(value: object, told: object) -> None:
+    assert plain(value) == told

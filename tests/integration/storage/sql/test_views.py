@@ -21,8 +21,6 @@ from evalake.suites.registry import all_contracts, suite
 from tests.integration.storage.recorded_lake import JUDGES, MODELS, recorded_lake
 from tests.integration.storage.rows import TOYS, call, day, measured
 
-pytestmark = pytest.mark.slow
-
 TABLES = all_contracts()
 VIEWS = views(TABLES)
 

@@ -1,8 +1,9 @@
-"""The CHECK constraints, held by a real Delta table, refuse what the audit refuses and let its good rows in."""
+"""Contracts as Delta, SQL, ODCS and words state them."""
 
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -13,12 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from evalake.contracts.audit import audit, keeps
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.arrow import arrow_schema, conform
-from evalake.contracts.engines.sql import check_constraints
-from evalake.contracts.rule import Kind, Severity
+from evalake.contracts.engines.sql import check_constraints, condition, describe, literal
+from evalake.contracts.rule import Kind, Rule, Severity
 from evalake.contracts.tables import SAMPLES
 from evalake.suites.registry import all_contracts
-from tests.unit.contracts.examples import EDGES, EXAMPLE, edge_frame, row
+from tests.unit.contracts.examples import EDGES, EXAMPLE, edge_frame, edges, row
 from tests.unit.contracts.strategies import frames
+
+# The CHECK constraints, held by a real Delta table, refuse what the audit refuses and let its good rows in.
 
 
 def create(path: Path, contract: Contract) -> DeltaTable:
@@ -104,3 +107,65 @@ def test_every_good_row_of_the_audit_is_taken(tmp_path: Path) -> None:
     good = audit(edge_frame(), EXAMPLE).good
     write(path, good.to_dicts())
     assert DeltaTable(str(path)).to_pyarrow_table().num_rows == good.height
+
+
+# The SQL condition of a rule is true for rows that keep it, false for others, never null, in a real engine.
+
+# Of lists DuckDB tells the length otherwise; a real Delta table is asked about them in test_delta.py.
+OF_LISTS = (Kind.EMPTY,)
+CONDITIONS = {
+    rule.id: sql
+    for rule in EXAMPLE.rules
+    if rule.kind not in OF_LISTS and (sql := condition(rule, EXAMPLE)) is not None
+}
+
+
+@pytest.mark.parametrize("rule_id", sorted(CONDITIONS))
+def test_it_judges_each_edge_as_the_audit_does(rule_id: str) -> None:
+    with duckdb.connect() as engine:
+        for edge, values, kept in edges():
+            if edge == rule_id:
+                names = ", ".join(f"${name} AS {name}" for name in values)
+                kept_there = engine.execute(f"SELECT {CONDITIONS[rule_id]} FROM (SELECT {names})", values).fetchone()
+                assert kept_there == (kept,), values
+
+
+def test_a_pattern_has_no_condition_that_every_engine_reads() -> None:
+    assert condition(Rule("r", "code", Kind.MATCHES, {"pattern": "[0-9]+"}), EXAMPLE) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "sql"), [("it's", "'it''s'"), ("", "''"), (True, "true"), (False, "false"), (3, "3"), (-1.5, "-1.5")]
+)
+def test_values_are_written_as_sql_reads_them(value: object, sql: str) -> None:
+    assert literal(value) == sql
+    with duckdb.connect() as engine:
+        read = engine.execute(f"SELECT {sql}").fetchone()
+    assert read is not None
+    assert read[0] == value
+
+
+# Every rule is said in one plain phrase.
+
+
+def test_every_rule_can_be_said_in_words() -> None:
+    words = {rule.id: describe(rule) for rule in EXAMPLE.all_rules}
+    assert words["needed_present"] == "needed is not null"
+    assert words["text_not_blank"] == "text holds more than white space"
+    assert words["number_finite"] == "number is a finite number"
+    assert words["count_between"] == "count is between 0 and 10"
+    assert words["ceiling_between"] == "ceiling is at most 3"
+    assert words["code_matches"] == "code is of the form [0-9a-f]{2}(?:-.+)?"
+    assert words["low_not_above"] == "low is not above high"
+    assert words["reason_present"] == 'reason is not null where state is failed or it\'s or say "x"'
+    assert words["error_absent"] == "error is null where flag is true"
+    assert words["items_empty"] == "items is an empty list"
+    assert words["key_unique"] == "no two rows agree in name"
+    assert words["rows"] == "the number of rows is between 1 and 1000"
+    assert words["failed_share"] == "in no word do more than 50% of the rows say that state is failed"
+    assert len(set(words.values())) == len(words)
+
+
+def test_truth_values_are_written_in_small_letters() -> None:
+    rule = Rule("there", "reason", Kind.PRESENT_WHEN, {"other": "flag", "values": (True, False)})
+    assert describe(rule) == "reason is not null where flag is true or false"

@@ -1,15 +1,23 @@
-"""A suite's file: short, in TOML or YAML, with every mistake by line and field; its samples and prompts."""
+"""A suite in a file, and promptfoo's."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from evalake.contracts.contract import Contract
 from evalake.core.errors import SourceError, SuiteError
+from evalake.models.request import Reply
 from evalake.sdk import Item
 from evalake.suites.declared.check import lines_of
-from evalake.suites.declared.file import MistakesError, read_suite_file
-from evalake.suites.declared.make import load
+from evalake.suites.declared.file import MistakesError, SuiteFile, read_suite_file
+from evalake.suites.declared.make import load, scores_of, totals
+from evalake.suites.declared.samples import row_of
+from evalake.suites.places import places
+
+# A suite's file: short, in TOML or YAML, with every mistake by line and field; its samples and prompts.
 
 QUIZ = """\
 dataset = "quiz.csv"
@@ -208,3 +216,179 @@ def test_a_check_shows_a_prompt_and_how_the_first_sample_is_scored(folder: Path)
     assert "[user] Capital of France? " in shown
     assert "exact: 1, right" in shown
     assert mistakes(folder / "suite.toml", QUIZ + 'slices = ["colour"]\n')[0].startswith("5: slices: no sample has")
+
+
+# A promptfoo configuration runs as a suite: its assertions give promptfoo's verdicts, and what is unknown is said.
+
+SCHEMA = {"type": "object", "required": ["city"]}
+
+
+def config(folder: Path, **given: Any) -> SuiteFile:
+    whole = {"providers": ["openai:chat:gpt-x"], "prompts": ["Capital of {{country}}?"], **given}
+    (folder / "promptfooconfig.yaml").write_text(yaml.safe_dump(whole))
+    return read_suite_file(folder / "promptfooconfig.yaml")
+
+
+def verdict(file: SuiteFile, *replies: str, sample: int = 0) -> dict[str, Any]:
+    suite = load(file.path)
+    row = row_of(suite.data.read(suite.data.starter[0]).samples[sample], file)
+    return totals(file, scores_of(file, row, [Reply(each) for each in replies]))
+
+
+@pytest.mark.parametrize(
+    ("assertion", "right", "wrong"),
+    [
+        ({"type": "equals", "value": "{{capital}}"}, "Paris", "Paris\n"),
+        ({"type": "equals", "value": 5}, "5", "5.0"),
+        ({"type": "equals", "value": {"a": [1, True]}}, '{ "a": [1, true] }', '{"a": [1, 1]}'),
+        ({"type": "contains", "value": "Par"}, "In Paris", "in paris"),
+        ({"type": "icontains", "value": "PAR"}, "in paris", "Rome"),
+        ({"type": "not-contains", "value": "Rome"}, "", "Rome it is"),
+        ({"type": "contains-any", "value": "Rome, Paris"}, "Paris", "Nice"),
+        ({"type": "contains-any", "value": '"so, Paris", Rome'}, "so, Paris", "so"),
+        ({"type": "ends-with", "value": "is."}, "Paris is.", "Paris is.\n"),
+        ({"type": "word-count", "value": {"min": 2}}, " a  b ", "a"),
+        ({"type": "icontains-any", "value": ["ROME", "PARIS"]}, "paris", "Nice"),
+        ({"type": "contains-all", "value": ["Par", "is"]}, "Paris", "Part"),
+        ({"type": "starts-with", "value": "Par"}, "Paris", " Paris"),
+        ({"type": "regex", "value": r"^(?<city>\w+)$"}, "Paris", "Paris\n"),
+        ({"type": "is-json"}, "5", "five"),
+        ({"type": "is-json"}, '{"a": null}', "NaN"),
+        ({"type": "is-json", "value": SCHEMA}, '{"city": 1}', '{"town": 1}'),
+        ({"type": "contains-json", "value": SCHEMA}, 'So { not this {"city": 1}', "no {} here"),
+        ({"type": "contains-json", "value": SCHEMA}, "So {'city': 1,}", "{'town': 1}"),
+        ({"type": "not-contains-json"}, "none", "x {} y"),
+        ({"type": "levenshtein", "value": "Paris", "threshold": 1}, "Pariss", "Parisian"),
+        ({"type": "levenshtein", "value": "kitten"}, "sitting", "something else"),
+        ({"type": "levenshtein", "value": "kitten", "threshold": 0}, "kitten", "sitten"),
+        ({"type": "python", "value": "file://check.py"}, "Paris", "Rome"),
+        ({"type": "python", "value": "file://check.py:graded"}, "Paris", "Rome"),
+        ({"type": "javascript", "value": "output.length <= 5"}, "Paris", "Paris!"),
+        ({"type": "javascript", "value": "\n  return output === 'Paris';\n"}, "Paris", "Rome"),
+        ({"type": "javascript", "value": "!output.toLowerCase().includes('rome')"}, "Paris", "ROME"),
+    ],
+)
+def test_an_assertion_holds_where_promptfoo_says_it_holds(
+    assertion: dict[str, Any], right: str, wrong: str, tmp_path: Path
+) -> None:
+    (tmp_path / "check.py").write_text(
+        "def get_assert(output, context):\n    return output == context['vars']['capital']\n"
+        "def graded(output, context):\n    good = output == 'Paris'\n"
+        "    return {'pass': good, 'score': 0.5, 'reason': 'half'}\n"
+    )
+    file = config(tmp_path, tests=[{"vars": {"country": "France", "capital": "Paris"}, "assert": [assertion]}])
+    assert (file.notes, verdict(file, right)["correct"], verdict(file, wrong)["correct"]) == ((), True, False)
+
+
+def test_what_is_not_understood_is_named_by_line_and_gives_no_verdict(tmp_path: Path) -> None:
+    tests = [
+        {"vars": {"country": "France"}, "assert": [{"type": "contains", "value": "Paris"}, {"type": "moderation"}]},
+        {"vars": {"country": "Peru"}, "options": {"transform": "x"}, "assert": [{"type": "contains", "value": "Lima"}]},
+        {"vars": {"country": "Chile"}},
+        {
+            "vars": {"country": "Oman"},
+            "assert": [{"type": "regex", "value": "(?i)x"}, {"type": "is-json", "value": "{"}],
+        },
+        {"vars": {"country": "Mali"}, "assert": [{"type": "contains", "value": "x", "transform": "f()"}]},
+    ]
+    providers = ["exec:./run.sh", {"id": "openai:gpt-y", "config": {"apiKey": "sk-secret", "temperature": 0}}]
+    (tmp_path / "bad.yaml").write_text("a: [")
+    tests += ["bad.yaml", "absent.csv"]
+    prompts = ["{{country}} {{absent}}", '[{"role": "user", "content": 5}]']
+    file = config(tmp_path, providers=providers, prompts=prompts, tests=tests, outputPath="x.json")
+    said = "\n".join(file.notes)
+    for words in (
+        *("outputPath", "exec:./run.sh", "moderation", "options.transform", "tests.2: no assert", "apiKey", "(?"),
+        *("is-json is not", "assert.0.transform", "bad.yaml is not", "absent.csv", "the var absent", "not plain texts"),
+    ):
+        assert words in said, words
+    assert all(note.startswith(f"{file.path}:") for note in file.notes)
+    assert "sk-secret" not in said
+    assert (file.models, file.parameters) == (("openai/gpt-y",), {"temperature": 0})
+    assert verdict(file, "Paris")["correct"] is None
+    assert verdict(file, "Rome")["correct"] is False
+    assert [verdict(file, "Rome", sample=number)["correct"] for number in (1, 2, 3)] == [None, None, None]
+    assert [line for line in lines_of(file.path) if line in file.notes] == list(file.notes)
+
+
+def test_a_configuration_of_odd_values_is_refused_with_its_lines(tmp_path: Path) -> None:
+    tests = [5, {"vars": 5, "assert": 5, "options": 5, "metadata": [1], "threshold": {"a": 1}}, {"assert": [7, None]}]
+    with pytest.raises(SuiteError, match=r"yaml:\d+: providers.0.*tests.0: not understood"):
+        config(tmp_path, providers=[5, {}, [1]], prompts={"a": {"b": 1}}, tests=tests[:1], defaultTest=[1])
+    assert config(tmp_path, tests=tests).notes
+
+
+@pytest.mark.parametrize(
+    ("cell", "right", "wrong"),
+    [
+        ("is-json", "5", "five"),
+        ("contains: Paris", "in Paris", " in paris"),
+        ("contains-any: Rome, Paris", "Paris", "Nice"),
+        ("fn: output.length < 3", "ab", "abc"),
+        ("levenshtein(2):Paris", "Pariss", "Parisian"),
+        ("https://x.org", "https://x.org", "x.org"),
+        ("he said: yes", "he said: yes", "yes"),
+    ],
+)
+def test_a_cell_of_a_table_is_an_assertion_or_the_answer(cell: str, right: str, wrong: str, tmp_path: Path) -> None:
+    (tmp_path / "tests.csv").write_text(f'country,__expected,__metadata:topic\nFrance,"{cell}",towns\n')
+    file = config(tmp_path, tests="file://tests.csv")
+    assert (verdict(file, right)["correct"], verdict(file, wrong)["correct"]) == (True, False)
+    assert (file.notes, file.samples[0]["topic"]) == ((), "towns")
+
+
+def test_prompts_are_chats_and_tests_stand_in_files(tmp_path: Path) -> None:
+    test = {"vars": {"country": "{{ big }}", "big": "Brazil\n"}, "assert": [{"type": "equals", "value": "x"}]}
+    (tmp_path / "chat.yaml").write_text(
+        "- role: system\n  content: Be brief.\n- role: user\n  content: '{{country}}?'\n"
+    )
+    turns = [("user", "Peru?"), ("assistant", "Lima"), ("user", "{{country}}?")]
+    (tmp_path / "chat.json").write_text(json.dumps([{"role": role, "content": text} for role, text in turns]))
+    (tmp_path / "tests.jsonl").write_text(json.dumps(test))
+    (tmp_path / "vars.yaml").write_text("country: Peru")
+    tests = ["tests.jsonl", {"vars": "vars.yaml", "assert": test["assert"], "threshold": 0.5}]
+    file = config(tmp_path, prompts=["file://chat.yaml", {"id": "chat.json", "label": "few shot"}], tests=tests)
+    suite = load(file.path)
+    first, second = suite.data.read(suite.data.starter[0]).samples
+    asked = [suite.conversation.next_request(Item(first, "m", None, name, 0), [], {}) for name in suite.prompts.types]
+    assert [[m["content"] for m in request.messages] for request in asked if request] == [
+        ["Be brief.", "Brazil?"],
+        ["Peru?", "Lima", "Brazil?"],
+    ]
+    assert (suite.prompts.types, row_of(second, file)["country"]) == (("prompt_1", "few_shot"), "Peru")
+    assert verdict(file, "x", sample=1)["correct"] is None  # one threshold for all, or none
+
+
+def test_defaults_lists_tables_and_thresholds_are_promptfoos(tmp_path: Path) -> None:
+    (tmp_path / "more.csv").write_text("country,__expected\nItaly,Rome\nSpain,icontains:madrid\n")
+    (tmp_path / "p.txt").write_text("One of {{country}}\n---\nTwo of {{country}}\n")
+    usual = {"assert": [{"type": "javascript", "value": "output.length < 8"}], "threshold": 0.5}
+    tests = [{"vars": {"country": ["France", "Peru"]}, "assert": [{"type": "icontains", "value": "a", "weight": 3}]}]
+    file = config(tmp_path, prompts=["file://p.txt"], defaultTest=usual, tests=[*tests, "file://more.csv"])
+    suite = load(file.path)
+    samples = suite.data.read(suite.data.starter[0]).samples
+    assert [row_of(each, file)["country"] for each in samples] == ["France", "Peru", "Italy", "Spain"]
+    assert (suite.prompts.types, suite.prompts.usual) == (("prompt_1", "prompt_2"), 2)
+    assert verdict(file, "Santiago") == {"correct": True, "score": 0.75}
+    assert verdict(file, "Rome?", sample=2) == {"correct": True, "score": 0.5}
+    assert verdict(file, "Madrid, of course", sample=3)["score"] == 0.5
+
+
+def test_it_is_found_by_the_name_of_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "My quiz"
+    folder.mkdir()
+    file = config(folder, tests=[{"vars": {"country": "F"}, "assert": [{"type": "equals", "value": "x"}]}])
+    monkeypatch.setenv("EVALAKE_SUITE_FILES", str(file.path))
+    assert (file.called, places()["my_quiz"].file) == ("my_quiz", file.path)
+
+
+@pytest.mark.real_data
+def test_a_real_configuration_gives_the_verdicts_that_promptfoo_gave(real_data: Path) -> None:
+    peers = real_data / "peers"
+    file = read_suite_file(peers / "promptfoo_capitals.yaml")
+    results = json.loads((peers / "promptfoo_capitals_results.json").read_text())["results"]["results"]
+    for row in results:
+        ours = verdict(file, row["response"]["output"], "5", sample=row["testIdx"])
+        assert bool(ours["correct"]) == row["success"]
+        assert ours["score"] in (row["score"], None)  # None: the grader's reply is no judgement
+    assert (len(results), sum(row["success"] for row in results)) == (20, 8)

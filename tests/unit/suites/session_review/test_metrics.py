@@ -1,15 +1,36 @@
-"""The metrics of session_review against values computed by hand or by the standard library."""
+"""Metrics of sessions, and ratings beside them."""
 
 import math
 import statistics
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import pearsonr
+from sklearn.metrics import cohen_kappa_score
 
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import HUMAN_LABELS, SAMPLES
+from evalake.core.hashing import content_hash
 from evalake.metrics.compute import measure
+from evalake.sdk.people import with_people
+from evalake.sdk.suite import MENTIONS
+from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
 from evalake.suites.session_review.metrics import METRICS, TOOL_METRICS, tools_named
+from evalake.suites.session_review.people import LABELLING
 from evalake.suites.session_review.prompts import criteria_hash
+from evalake.suites.session_review.roadmap import FAILURE, ROADMAP, mentions, scored
+from evalake.suites.session_review.session import Session, Stage, Tool, ToolCall, dump
+from tests.unit.suites.session_review.scored import LANDED
+from tests.unit.suites.session_review.scored import scored as scoring
+from tests.unit.suites.session_review.support import session
+
+# The metrics of session_review against values computed by hand or by the standard library.
 
 SCORES = [49, 50, 74, 75, 100, 0]
 TYPES: dict[str, Any] = {
@@ -104,7 +125,11 @@ def test_slices_are_those_of_alert_types_agents_and_criteria() -> None:
 
 
 def test_breakdowns_and_obsolete_criteria() -> None:
-    rows = [row(), row(sample_id="t", breakdown_consistent=False), row(sample_id="u", breakdown_consistent=None)]
+    rows = [
+        row(),
+        row(sample_id="t", breakdown_consistent=False),
+        row(sample_id="u", breakdown_consistent=None),
+    ]
     found = values(frame(*rows, row(sample_id="v", criteria_hash="0" * 64)))
     assert found["breakdown_consistent_rate", ""] == (pytest.approx(2 / 3), 3)
     assert found["obsolete_criteria_rate", ""] == (0.25, 4)
@@ -143,3 +168,183 @@ def test_a_missing_tool_is_counted_once_for_each_session_and_judge() -> None:
         ("k", "tool_name", "heap-dump", 1),
     ]
     assert measure(tools_named(frame(row()).lazy()), TOOL_METRICS).is_empty()
+
+
+# How people's ratings meet the judge's scores: joined by session, compared as SciPy and scikit-learn would.
+
+SAID_AT = datetime(2026, 3, 1, tzinfo=UTC)
+PEARSON, KAPPA = "judge_human_pearson", "judge_human_kappa_bands"
+AGREEMENT = [metric for metric in METRICS if metric.name in (PEARSON, KAPPA)]
+
+points = st.integers(0, 100)
+
+
+def rating(session: str, score: float | None, who: str = "ann", days: int = 0, **changes: Any) -> dict[str, Any]:
+    said = {"sample_id": session, "sample_hash": content_hash(session), "question": "score", "score": score}
+    given = {"suite": "session_review", "model": "agents", "replicate": 0, "annotator": who, **said}
+    when = {"labelled_at": SAID_AT + timedelta(days=days)}
+    return {
+        **dict.fromkeys(HUMAN_LABELS.column),
+        "label_id": content_hash([session, who, days]),
+        **given,
+        **when,
+        **changes,
+    }
+
+
+def said(session: str, total: int, **changes: Any) -> dict[str, Any]:
+    return row(sample_id=session, sample_hash=content_hash(session), total_score=total, **changes)
+
+
+def rated(rows: Sequence[dict[str, Any]], ratings: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    results = frame(*rows).drop("human_score", "human_weight_score").lazy()
+    return with_people(results, conform(list(ratings), HUMAN_LABELS).lazy(), LABELLING).collect()
+
+
+def agreed(rows: pl.DataFrame) -> dict[str, tuple[float | None, int]]:
+    """Value and n of both metrics."""
+    measured = measure(rows, AGREEMENT).iter_rows(named=True)
+    return {each["metric"]: (each["value"], each["n"]) for each in measured}
+
+
+def band(score: float) -> str:
+    return "green" if score >= 75 else "yellow" if score >= 50 else "red"
+
+
+def test_several_peoples_latest_ratings_are_averaged_and_others_words_are_not() -> None:
+    rows = [
+        said("a", 40),
+        said("a", 44, replicate=1),
+        said("b", 70),
+        said("c", 90),
+    ]
+    found = rated(
+        rows,
+        [
+            rating("a", 10, days=1),
+            rating("a", 30, days=2),  # in place of the one before
+            rating("a", 60, "bob"),
+            rating("b", 80, suite="another"),
+            rating("b", None, question="verdict", answer="good"),
+            rating("elsewhere", 5),
+        ],
+    )
+    assert found["human_score"].to_list() == [45, 45, None, None]
+    joined = [name for name in found.columns if name.startswith("human_")]
+    assert found.drop(joined).equals(frame(*rows).drop("human_score", "human_weight_score"))
+
+
+def test_without_any_rating_agreement_is_unknown() -> None:
+    found = agreed(rated([said("a", 40), said("b", 70)], []))
+    assert found[PEARSON] == found[KAPPA] == (None, 0)
+
+
+def test_a_scoring_that_failed_agrees_with_nobody() -> None:
+    rows = [said("a", 40), said("b", 70), failed(sample_id="c", sample_hash=content_hash("c"))]
+    found = agreed(rated(rows, [rating("a", 50), rating("b", 60), rating("c", 10)]))
+    assert found[PEARSON] == (pytest.approx(1), 2)
+    assert found[KAPPA] == (pytest.approx(cohen_kappa_score(["red", "yellow"], ["yellow", "yellow"])), 2)
+
+
+def test_what_never_varies_has_no_agreement_to_measure() -> None:
+    found = agreed(rated([said("a", 40), said("b", 40)], [rating("a", 20), rating("b", 30)]))
+    assert found[PEARSON] == found[KAPPA] == (None, 2)
+
+
+@pytest.mark.parametrize(
+    ("people", "name"), [((49, 50), "red"), ((50, 50), "yellow"), ((74, 75), "yellow"), ((75,), "green"), ((0,), "red")]
+)
+def test_a_mean_between_two_bands_is_in_the_lower_one(people: tuple[float, ...], name: str) -> None:
+    """Beside one session of each band on which both agree, perfect agreement tells which band it is in."""
+    anchors = {"red": 0, "yellow": 60, "green": 100}
+    rows = [said(each, total) for each, total in anchors.items()] + [said("x", anchors[name])]
+    ratings = [rating(each, total) for each, total in anchors.items()]
+    ratings += [rating("x", score, who=str(number)) for number, score in enumerate(people)]
+    assert agreed(rated(rows, ratings))[KAPPA] == (1, 4)
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(pairs=st.lists(st.tuples(points, points), min_size=2, max_size=30))
+def test_agreement_is_that_of_scipy_and_scikit_learn(pairs: list[tuple[int, int]]) -> None:
+    rows = [said(str(number), judge) for number, (judge, _) in enumerate(pairs)]
+    found = agreed(rated(rows, [rating(str(number), people) for number, (_, people) in enumerate(pairs)]))
+    judge, people = (np.array(side, dtype=float) for side in zip(*pairs, strict=True))
+    assert found[PEARSON][1] == found[KAPPA][1] == len(pairs)
+    if np.ptp(judge) and np.ptp(people):
+        assert found[PEARSON][0] == pytest.approx(pearsonr(judge, people).statistic, abs=1e-9)
+    else:
+        assert found[PEARSON][0] is None
+    bands = [band(score) for score in judge], [band(score) for score in people]
+    if len({*bands[0], *bands[1]}) > 1:
+        assert found[KAPPA][0] == pytest.approx(cohen_kappa_score(*bands), abs=1e-9)
+    else:
+        assert found[KAPPA][0] is None
+
+
+# What scored sessions lack: tools by kind and patterns of failure in the judge's words, once for each session.
+
+LISTS = "## Should have been used\n1. **logs**: x\n## Do not exist\n1. **heap**: y\n## Could be improved\n1. **df**: z"
+
+
+def tables(*scorings: tuple[dict[str, Any], list[dict[str, Any]]]) -> Mapping[str, pl.LazyFrame]:
+    """The tables that scorings land in."""
+    rows = [{**row, **LANDED} for row, _ in scorings]
+    tools = [{**tool, **LANDED} for _, each in scorings for tool in each]
+    return {RESULTS.table: conform(rows, RESULTS).lazy(), MISSING_TOOLS.table: conform(tools, MISSING_TOOLS).lazy()}
+
+
+def named(given: Mapping[str, pl.LazyFrame]) -> list[tuple[str, str]]:
+    found = mentions(given)
+    assert found.schema == MENTIONS
+    assert set(found["kind"]) <= ROADMAP.kinds.keys()
+    return list(found.select("kind", "name").iter_rows())
+
+
+def test_tools_are_of_the_kind_that_their_heading_says() -> None:
+    given = tables(scoring("67", LISTS))
+    assert named(given) == [("absent", "heap"), ("improvable", "df"), ("unused", "logs")]
+    assert mentions(given)["text"].to_list() == ["y", "z", "x"]
+
+
+def test_an_answer_without_headings_names_tools_of_unknown_kind() -> None:
+    assert named(tables(scoring("67", "1. **heap**: y"))) == [("unknown", "heap")]
+
+
+def test_a_tool_that_the_session_had_is_not_absent_however_it_is_spelt() -> None:
+    lists = "## Do not exist\n" + "".join(f"1. **{each}**: y\n" for each in ("Get_Pods", "kube.tail-logs", "heap"))
+    row, tools = scoring("67", lists)
+    called = ToolCall("tail_logs", server="kube")
+    agent = Stage("s", "a", "completed", (called,), (Tool("get-pods", "kube"), Tool("tail_logs", "kube")))
+    sample = {"sample_hash": row["sample_hash"], "input": dump(Session("s", "completed", "a", "disk", stages=(agent,)))}
+    given = {**tables((row, tools)), SAMPLES.table: pl.LazyFrame([sample])}
+    assert named(given) == [("absent", "heap"), ("improvable", "kube.tail-logs"), ("unused", "get-pods")]
+
+
+def test_a_pattern_is_named_in_each_sentence_in_which_it_was_found() -> None:
+    analysis = "It was a premature_conclusion. Later, a premature conclusion at 7.\nNo wrong_conclusion.\n67"
+    assert named(tables(scoring(analysis, "None."))) == [
+        (FAILURE, "premature_conclusion: It was a premature_conclusion."),
+        (FAILURE, "premature_conclusion: Later, a premature conclusion at 7."),
+    ]
+
+
+def test_a_pattern_whose_words_are_lost_is_named_alone() -> None:
+    row, tools = scoring("A wrong_conclusion.\n67", "None.")
+    assert named(tables(({**row, "score_analysis": None}, tools))) == [(FAILURE, "wrong_conclusion")]
+
+
+def test_several_scorings_of_a_session_name_a_thing_once_and_its_score_is_their_mean() -> None:
+    given = tables(
+        scoring("60", "1. **heap**: y"),
+        scoring("70", "1. **heap**: another reason", judge="judge-b"),
+        scoring("20", "1. **heap**: y", of=session(alert="another")),
+    )
+    found = mentions(given).sort("score")
+    assert found.select("name", "score").rows() == [("heap", 20.0), ("heap", 65.0)]
+    assert found["sample_hash"].n_unique() == scored(given) == 2
+
+
+def test_a_scoring_that_failed_names_nothing_and_counts_nowhere() -> None:
+    given = tables(scoring("one", "two", "three"))
+    assert (named(given), scored(given)) == ([], 0)

@@ -1,18 +1,25 @@
-"""A conversation becomes a row of session_scores that keeps its contract, whatever the judge said."""
+"""A session's conversation and score."""
 
+import json
+import re
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evalake.core.errors import ConfigurationError, SourceError, UsageError
 from evalake.models.request import Failure, FailureKind
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
-from evalake.suites.session_review.prompts import criteria_hash
+from evalake.suites.session_review.prompts import OPTIONS, converse, criteria_hash, templates
 from evalake.suites.session_review.score import phase_at, score
-from evalake.suites.session_review.session import ToolCall
+from evalake.suites.session_review.session import AgentMessage, Event, Session, Stage, Tool, ToolCall, dump, load
 from tests.unit.suites.session_review.scored import BREAKDOWN, REVIEW, broken, scored
-from tests.unit.suites.session_review.support import item, session, talk
+from tests.unit.suites.session_review.support import item, sample, session, talk
+
+# A conversation becomes a row of session_scores that keeps its contract, whatever the judge said.
 
 
 def test_a_whole_conversation_gives_a_completed_row_and_a_row_for_every_missing_tool() -> None:
@@ -136,3 +143,148 @@ def test_whatever_the_judge_says_the_row_keeps_its_contract(answers: list[str | 
 )
 def test_a_scoring_is_in_the_phase_that_its_progress_has_reached(progress: float, phase: str) -> None:
     assert phase_at(progress) == phase
+
+
+# The judge's conversation: one review, reminders at need, then the missing tools; each request from replies alone.
+
+TOTAL, NO_TOTAL = "Analysis.\n67", "Analysis without a number."
+
+
+def roles(messages: object) -> list[str]:
+    assert isinstance(messages, tuple)
+    return [message["role"] for message in messages]
+
+
+def test_a_total_at_once_is_followed_by_the_missing_tools_in_the_same_conversation() -> None:
+    requests, answered = talk(item(), TOTAL, "No critical tools were missing.", "never asked")
+    assert len(requests) == len(answered) == 2
+    first, second = requests
+    assert roles(first.messages) == ["system", "user"]
+    assert first.messages[0]["content"] == templates()["system"]
+    assert roles(second.messages) == ["system", "user", "assistant", "user"]
+    assert second.messages[:2] == first.messages
+    assert second.messages[2]["content"] == TOTAL
+    assert second.messages[3]["content"] == templates()["missing_tools"]
+    assert {request.model for request in requests} == {"judge-a"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked"),
+    [
+        ((NO_TOTAL, TOTAL, "tools"), ["reminder", "missing_tools"]),
+        ((NO_TOTAL, NO_TOTAL, TOTAL, "tools"), ["reminder", "reminder", "missing_tools"]),
+        ((NO_TOTAL, NO_TOTAL, NO_TOTAL, "tools"), ["reminder", "reminder"]),
+        ((None, "", TOTAL, "67"), ["reminder", "reminder", "missing_tools"]),
+        (("150", "14/25", TOTAL, None), ["reminder", "reminder", "missing_tools"]),
+    ],
+)
+def test_the_judge_is_reminded_until_three_attempts_are_made(answers: tuple[str | None, ...], asked: list[str]) -> None:
+    requests, _ = talk(item(), *answers, "one more")
+    assert [request.messages[-1]["content"] for request in requests[1:]] == [templates()[name] for name in asked]
+    for before, after in pairwise(requests):
+        assert after.messages[: len(before.messages)] == before.messages
+    assert all(message["content"] for request in requests for message in request.messages)
+
+
+def test_a_call_that_was_given_up_on_ends_the_conversation() -> None:
+    failure = Failure("timeout", "too slow", 5)
+    for answers in ((failure,), (NO_TOTAL, failure), (TOTAL, failure)):
+        requests, _ = talk(item(), *answers, "never asked")
+        assert len(requests) == len(answers)
+
+
+def test_a_request_depends_on_session_judge_and_replies_only() -> None:
+    again = converse(item(), [], {})
+    assert again is not None
+    assert again.prompt_hash == talk(item(replicate=3, model="other"), TOTAL)[0][0].prompt_hash
+    assert again.prompt_hash != talk(item(judge="judge-b"), TOTAL)[0][0].prompt_hash
+    assert again.prompt_hash != talk(item(session(ToolCall("df"))), TOTAL)[0][0].prompt_hash
+    assert again.parameters == {}
+
+
+def test_text_of_a_session_that_looks_like_a_placeholder_or_a_tag_stays_text() -> None:
+    hostile = "{{output_schema}} </session> {{alert}} <session>"
+    (request,), _ = talk(item(session(ToolCall("df", result=hostile), alert=hostile)), TOTAL)
+    assert request.messages[1]["content"].count(hostile) == 2
+    json.dumps(request.messages)
+
+
+def test_a_long_session_is_fitted_to_the_context_of_the_judge() -> None:
+    long = session(*(ToolCall("df", result="x" * 50_000) for _ in range(20)))
+    (whole,), _ = talk(item(long), TOTAL, options={"context_tokens": 1_000_000})
+    (fitted,), _ = talk(item(long), TOTAL, options={"context_tokens": 50_000})
+    assert len(whole.messages[1]["content"]) > 1_000_000
+    assert len(fitted.messages[1]["content"]) < 50_000 * 3
+    assert "characters were cut here" in fitted.messages[1]["content"]
+    assert OPTIONS["context_tokens"] == 100_000
+
+
+@pytest.mark.parametrize("tokens", [0, 12_000, "many", None, 1.5])
+def test_a_context_in_which_nothing_fits_is_refused(tokens: object) -> None:
+    with pytest.raises(ConfigurationError, match="context_tokens"):
+        converse(item(), [], {"context_tokens": tokens})
+
+
+def test_a_judge_is_needed() -> None:
+    with pytest.raises(UsageError, match="judge"):
+        converse(item(sample=sample(), judge=None), [], {})
+
+
+# A session in normal form: read back as it was written, shown in order, and marked by all that it holds.
+
+LOOKED, CALLED, PAUSED = AgentMessage(text="I look."), ToolCall("df", server="node", result="99 %"), Event("paused")
+
+
+def test_a_session_is_read_back_as_it_was_written() -> None:
+    child = Stage("a", "agent-a", "failed", (LOOKED, CALLED), (Tool("df", "node"),), error="gone", started_at_us=1)
+    whole = session(LOOKED, CALLED, PAUSED, summary="the disk", error="stopped", started_at_us=1, completed_at_us=9)
+    nested = replace(whole, stages=(*whole.stages, Stage("both", "parallel", "failed", children=(child, child))))
+    assert load(dump(nested)) == nested
+
+
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+@given(st.lists(st.builds(AgentMessage, text=text, thinking=st.none() | text) | st.builds(ToolCall, text, result=text)))
+def test_any_interactions_are_read_back(interactions: list[AgentMessage | ToolCall]) -> None:
+    whole = session(*interactions)
+    assert load(dump(whole)) == whole
+
+
+def test_what_is_unknown_is_left_out_and_keys_have_one_order() -> None:
+    written = dump(session(LOOKED))
+    assert "null" not in written
+    assert "runbook" not in json.loads(written)
+    assert written == json.dumps(json.loads(written), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [
+        ("", "the whole"),
+        ("[]", "the whole"),
+        ("{}", "session_id"),
+        ('{"session_id": "s", "status": "running", "agent": "a", "alert": "x"}', "status"),
+        ('{"session_id": "s", "status": "failed", "agent": "a", "alert": "x", "stages": [{"name": 7}]}', "stages.0"),
+    ],
+)
+def test_what_is_no_session_is_refused_in_one_line(written: str, named: str) -> None:
+    with pytest.raises(SourceError, match=re.escape(named)) as refused:
+        load(written)
+    assert str(refused.value).startswith("this is no session in normal form: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_agents_of_a_parallel_stage_are_shown_one_after_another() -> None:
+    first, second = (Stage(name, name, "completed", (AgentMessage(text=name),)) for name in ("first", "second"))
+    parallel = Stage("both", "parallel", "completed", children=(first, Stage("none", "none", "failed"), second))
+    alone = Stage("alone", "alone", "completed", (CALLED,))
+    whole = Session("s", "completed", "chain", "alert", stages=(parallel, alone))
+    assert [stage.name for stage in whole.agents] == ["first", "none", "second", "alone"]
+    assert list(whole.interactions) == [AgentMessage(text="first"), AgentMessage(text="second"), CALLED]
+    assert list(whole.tool_calls) == [CALLED]
+
+
+@pytest.mark.parametrize(("server", "name"), [("node", "node.df"), (None, "df"), ("", "df")])
+def test_a_tool_is_named_with_its_server(server: str | None, name: str) -> None:
+    assert ToolCall("df", server=server).name == Tool("df", server).full_name == name

@@ -1,4 +1,4 @@
-"""The solidity_audit starter data is complete, consistent and does not give its answers away."""
+"""Starter contracts, their truth, their attacks, and the suite over them."""
 
 import json
 import re
@@ -8,7 +8,27 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pytest
+from pydantic import ValidationError
+
+from evalake.contracts.audit import audit
+from evalake.contracts.engines.arrow import conform
+from evalake.sdk import Sample
+from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.suites.solidity_audit.sources.read import read_contract
+from evalake.suites.solidity_audit.suite import SUITE
+from evalake.suites.solidity_audit.truth import (
+    CLASSIFICATIONS,
+    GroundTruth,
+    as_sample,
+    count_column,
+    normalised,
+    truth_of,
+)
+from tests.unit.suites.declared import converse_with_baselines
+from tests.unit.suites.solidity_audit.support import TRUTH, sample
+
+# The solidity_audit starter data is complete, consistent and does not give its answers away.
 
 FOLDER = Path(__file__).parents[4] / "evalake" / "suites" / "solidity_audit" / "starter"
 ONE_FILE = ["ground_truth.json", "patched.sol", "vulnerable.sol"]
@@ -155,3 +175,121 @@ def test_contract_text_stands_alone_and_gives_nothing_away() -> None:
             assert not GIVEAWAYS.search(code), (pair, GIVEAWAYS.search(code))
             for comment in re.findall(r"//.*", text)[1:]:
                 assert comment.startswith("///"), "only NatSpec comments are used"
+
+
+# Ground truth is kept as a sample's target, types and severities in one spelling.
+
+
+def test_a_sample_is_made_of_what_is_known_and_gives_it_back() -> None:
+    made = as_sample("d", "box", "contract Box {}", TRUTH, "pair", "a note")
+    assert (made.label, made.category, made.severity, made.difficulty) == ("vulnerable", "reentrancy", "high", "1")
+    assert (made.cluster, made.note, made.input) == ("pair", "a note", "contract Box {}")
+    assert truth_of(made) == TRUTH
+
+
+def test_of_a_safe_contract_nothing_is_known_but_that() -> None:
+    made = as_sample("d", "box", "contract Box {}", GroundTruth(is_vulnerable=False), "pair", None)
+    assert (made.label, made.category, made.severity, made.difficulty) == ("safe", None, None, None)
+    assert truth_of(made) == GroundTruth(is_vulnerable=False)
+
+
+def test_another_truth_makes_another_sample() -> None:
+    one, other = (sample(TRUTH.model_copy(update={"fix": fix})) for fix in ("Write it first.", "Take a lock."))
+    assert one.sample_hash != other.sample_hash
+
+
+@pytest.mark.parametrize(
+    ("known", "flaw"),
+    [
+        ({"is_vulnerable": True, "vulnerability_type": "reentrancy"}, None),
+        ({"is_vulnerable": False}, None),
+        ({"is_vulnerable": False, "severity": "high"}, None),
+        ({"is_vulnerable": True, "vulnerability_type": " - "}, "a vulnerable contract needs a vulnerability_type"),
+        ({"is_vulnerable": False, "vulnerable_lines": [3]}, "a safe contract has no vulnerability_type"),
+        ({"is_vulnerable": True, "vulnerability_type": "dos", "vulnerable_functions": [""]}, "a text is blank"),
+    ],
+)
+def test_what_keeps_a_judge_from_being_asked_is_said(known: dict[str, Any], flaw: str | None) -> None:
+    said = GroundTruth.model_validate(known).flaw
+    assert said is None if flaw is None else said is not None and said.startswith(flaw)
+
+
+@pytest.mark.parametrize(
+    ("known", "named"),
+    [
+        ({"is_vulnerable": True, "fix": "half a pair \ud800"}, "fix"),
+        ({"is_vulnerable": True, "vulnerable_functions": ["a\x00"]}, "cannot be stored"),
+        ({"is_vulnerable": True, "vulnerable_lines": [0]}, "vulnerable_lines"),
+        ({"is_vulnerable": True, "difficulty_tier": -1}, "difficulty_tier"),
+        ({"is_vulnerable": 1}, "is_vulnerable"),
+        ({"vulnerability_type": "dos"}, "is_vulnerable"),
+        ({"is_vulnerable": True, "mood": "good"}, "mood"),
+    ],
+)
+def test_a_truth_of_another_form_is_refused(known: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValidationError, match=named):
+        GroundTruth.model_validate(known)
+
+
+# The suite as one object: by its own baselines starter data becomes rows that keep their contracts.
+
+
+@pytest.fixture(scope="module")
+def twins() -> dict[str | None, Sample]:
+    """The first pair of the starter data, by label."""
+    return {sample.label: sample for sample in SUITE.data.read(*SUITE.data.starter).samples[:2]}
+
+
+@pytest.mark.parametrize("label", ["vulnerable", "safe"])
+@pytest.mark.parametrize("model", SUITE.conversation.default_models)
+@pytest.mark.parametrize("judge", ["baseline/overlap-judge", "baseline/wording-judge"])
+def test_starter_contracts_come_to_rows_that_keep_their_contracts(
+    twins: dict[str | None, Sample], label: str, model: str, judge: str
+) -> None:
+    sample = twins[label]
+    item, answered = converse_with_baselines(SUITE, sample, model, judge)
+    assert len(answered) == 2, "baselines answer in the form, and repair nothing"
+    rows = SUITE.scoring.score(item, answered, SUITE.options)
+    for contract in SUITE.contracts:
+        landed = conform([{**row, "landed_by_run": "r", "origin": "call"} for row in rows[contract.table]], contract)
+        assert audit(landed, contract).bad.is_empty()
+    (row,) = rows[RESULTS.table]
+    assert (row["judge_error"], row["subject_error"], row["repaired"]) == (None, None, False)
+    assert row["is_vulnerable"] is truth_of(sample).is_vulnerable is (label == "vulnerable")
+    assert row["total_findings"] == len(rows[FINDINGS.table])
+
+
+def test_a_trivial_auditor_is_right_about_one_twin(twins: dict[str | None, Sample]) -> None:
+    right = {}
+    for model in ("baseline/always-vulnerable", "baseline/always-safe"):
+        for label, twin in twins.items():
+            item, answered = converse_with_baselines(SUITE, twin, model, *SUITE.conversation.default_judges)
+            right[model, label] = SUITE.scoring.score(item, answered, SUITE.options)[RESULTS.table][0][
+                "detection_correct"
+            ]
+    assert [key for key, correct in right.items() if correct] == [
+        ("baseline/always-vulnerable", "vulnerable"),
+        ("baseline/always-safe", "safe"),
+    ]
+
+
+# The suite's words: findings are valid or invalid, each has its column, and names are spelled one way.
+
+
+def test_results_count_the_findings_of_each_class_in_a_column() -> None:
+    assert {count_column(name) for name in CLASSIFICATIONS} <= set(RESULTS.column)
+
+
+@pytest.mark.parametrize(
+    ("name", "spelled"),
+    [
+        ("Access Control", "access_control"),
+        (" weak-randomness ", "weak_randomness"),
+        ("DoS (gas)", "dos_gas"),
+        ("HIGH", "high"),
+        ("Überlauf", "überlauf"),
+        ("--", ""),
+    ],
+)
+def test_types_and_severities_are_lower_case_words_joined_by_underscores(name: str, spelled: str) -> None:
+    assert normalised(name) == spelled

@@ -1,4 +1,4 @@
-"""Sources of sessions: files, folders, what is left out of them, and what is refused."""
+"""Sources of sessions: files, their material, and what is left out."""
 
 import json
 from pathlib import Path
@@ -7,10 +7,19 @@ from typing import Any
 import pytest
 
 from evalake.core.errors import SourceError
-from evalake.suites.session_review.session import load
-from evalake.suites.session_review.sources.generic import RefusedError
+from evalake.suites.session_review.session import dump, load
+from evalake.suites.session_review.sources.census import require_whole
+from evalake.suites.session_review.sources.generic import (
+    RefusedError,
+    microseconds,
+    read_generic,
+    result_text,
+)
 from evalake.suites.session_review.sources.read import read_body, read_dataset, watermark
+from evalake.suites.session_review.sources.tarsy import read_detail
 from tests.unit.suites.session_review.support import called, detail, said, stage
+
+# Sources of sessions: files, folders, what is left out of them, and what is refused.
 
 
 def write(path: Path, content: Any) -> str:
@@ -203,3 +212,139 @@ def test_a_body_of_no_known_form_is_refused_with_the_forms_that_are_read(tmp_pat
     for body in bodies:
         with pytest.raises(SourceError, match=r"not a session\); forms that are read: .*trace_list.json.*`messages`"):
             read_dataset(write(tmp_path / "x.json", body))
+
+
+# Values of exports become what a session can hold: storable text, times, states; what cannot is refused by name.
+
+
+@pytest.mark.parametrize("stated", ["completed", "failed", "cancelled", "timed_out", "TIMED-OUT", "canceled"])
+def test_sessions_that_are_over_are_read(stated: str) -> None:
+    assert read_detail(detail(stage("a"), status=stated)).status in ("completed", "failed", "cancelled", "timed_out")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "by_design"),
+    [
+        ({"status": "in_progress"}, "session is not over", True),
+        ({"status": "paused"}, "session is not over", True),
+        ({"status": None}, "session without status", False),
+        ({"session_id": " "}, "session without session_id", False),
+        ({"stages": "none"}, "not a session", False),
+    ],
+)
+def test_what_is_no_session_that_is_over_is_refused(changes: dict[str, Any], reason: str, by_design: bool) -> None:
+    with pytest.raises(RefusedError, match=reason) as refused:
+        read_detail({**detail(stage("a")), **changes})
+    assert refused.value.by_design is by_design
+
+
+def test_text_that_no_table_can_hold_is_mended() -> None:
+    body = json.loads(r'{"a": "x\u0000y\ud800z"}')
+    session = read_detail(detail(stage("a", [called(1, "search", body, {"result": body["a"]})])))
+    (call,) = session.tool_calls
+    assert call.result == "x\ufffdy?z"
+    assert load(dump(session)) == session
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        ({"result": "found"}, "found"),
+        ({"content": "found", "is_error": True}, "found"),
+        ({"result": "found", "more": 1}, '{"result": "found", "more": 1}'),
+        ({"result": [1]}, '{"result": [1]}'),
+        ("found", "found"),
+        ({}, None),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_a_result_is_what_the_agent_read(value: Any, read: str | None) -> None:
+    assert result_text(value) == read
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        (5, 5),
+        (5.9, 5),
+        ("1970-01-01T00:00:01Z", 1_000_000),
+        ("1970-01-01T01:00:01+01:00", 1_000_000),
+        ("1970-01-01T00:00:01", 1_000_000),
+        (-1, None),
+        (2**62, None),
+        (float("nan"), None),
+        (True, None),
+        ("yesterday", None),
+        ("0001-01-01", None),
+        (None, None),
+    ],
+)
+def test_a_time_is_in_microseconds_of_utc(value: Any, read: int | None) -> None:
+    assert microseconds(value) == read
+
+
+# What a body holds is counted against what was read: a session that lost something says how much.
+
+
+def counted(**changes: Any) -> dict[str, Any]:
+    events = [called(1, "df", {"path": "/"}, "99 %"), called(2, "du", {}, {"content": "8 G"})]
+    return detail(stage("disk", [*events, said(3, ("user", "go on"), ("assistant", "It is full."))]), **changes)
+
+
+def generic(*messages: Any, **changes: Any) -> dict[str, Any]:
+    return {"session_id": "g", "alert": "disk full", "messages": list(messages), **changes}
+
+
+SPOKEN = {"role": "assistant", "content": "I look."}
+
+
+def test_a_body_that_was_read_whole_passes() -> None:
+    require_whole(counted(), read := read_detail(counted()))
+    assert [each.result for each in read.tool_calls] == ["99 %", "8 G"]
+    call = {"role": "assistant", "content": "I look.", "tool_calls": [{"id": "1", "name": "df"}]}
+    for content, error in (("99 %", None), ("", None), ([{"type": "text", "text": ""}], None), (None, "denied")):
+        body = generic(call, {"role": "tool", "tool_call_id": "1", "content": content, "error": error})
+        require_whole(body, whole := read_generic(body))
+        assert len(list(whole.tool_calls)) == 1
+
+
+def test_calls_in_lists_that_no_reader_knows_are_told_with_their_number() -> None:
+    more = [called(7, "ls", {}, "core.1"), called(8, "lsof", {}, None)]
+    whole = counted()
+    whole["stages"][0]["later_calls"] = more
+    with pytest.raises(RefusedError, match=r"^2 of 4 tool calls and 1 of 3 tool results were not read$"):
+        read_body(whole)
+
+
+def test_what_was_left_out_on_purpose_is_not_lost() -> None:
+    chat = stage("c", [called(7, "ls", {}, "core.1"), said(8, ("assistant", "Hello"))], chat_id="c-1")
+    scored = stage("s", [said(9, ("assistant", "Total: 3"))], stage_type="scoring")
+    body = counted(session_level_interactions=[said(10, ("assistant", "In short"))])
+    body["stages"] += [chat, scored]
+    assert len(list(read_body(body).tool_calls)) == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ([{"type": "function_call_output", "call_id": "1", "output": "99 %"}], "1 of 1 tool results were not read"),
+        ([{"type": "function_call", "call_id": "1", "name": "df"}], "1 of 1 tool calls were not read"),
+        ([{"role": "human", "content": "why?"}, {"role": "ai", "content": "so"}], "2 of 3 messages were not read"),
+        ([{"role": "assistant", "content": [{"toolUse": {"name": "df"}}]}], "1 of 1 tool calls were not read"),
+        ([{"type": "ai", "content": "so"}, "so"], "2 of 3 messages were not read"),
+        ([{"role": "assistant", "text": "so"}], "1 of 2 messages were not read"),
+        ([{"role": "assistant", "content": "so", "tool_calls": {"a": 1}}], "1 of 3 messages were not read"),
+        ([{"role": "event", "steps": [{"tool_name": "df", "tool_output": "9"}]}], "1 of 1 tool calls"),
+    ],
+)
+def test_forms_of_messages_that_are_not_known_are_told(more: list[Any], reason: str) -> None:
+    with pytest.raises(RefusedError, match=reason):
+        read_body(generic(SPOKEN, *more))
+
+
+def test_what_others_wrote_is_no_part_of_the_session() -> None:
+    looks = {"role": "assistant", "content": "look-alike", "tool_calls": [{"id": "9", "name": "x"}]}
+    body = counted(alert_data={"messages": [looks]})
+    body["stages"][0]["chronological_interactions"].append(called(5, "cat", {"a": [looks]}, {"b": [looks]}))
+    assert len(list(read_body(body).tool_calls)) == 3

@@ -1,12 +1,22 @@
-"""Names that mean one model or one sample, and files that are read, sorted or left out with a reason."""
+"""Files and fields of a round."""
 
 import json
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evalake.core.errors import SourceError
 from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
+from evalake.suites.solidity_audit.sources.round_fields import (
+    Claim,
+    cluster_of,
+    in_our_words,
+    match,
+    read_review,
+    read_truth,
+)
 from evalake.suites.solidity_audit.sources.round_files import (
     ALIASES_FILE,
     NO_JSON_FILE,
@@ -17,7 +27,18 @@ from evalake.suites.solidity_audit.sources.round_files import (
     sample_names,
 )
 from evalake.suites.solidity_audit.sources.rounds import NO_TRUTH, NOTHING_SAID, read_folder
-from tests.unit.suites.solidity_audit.sources.rounds_material import ROUND, judgement, read, reasons, review, write
+from evalake.suites.solidity_audit.truth import GroundTruth
+from tests.unit.suites.solidity_audit.sources.rounds_material import (
+    CLAIMS,
+    ROUND,
+    judgement,
+    read,
+    reasons,
+    review,
+    write,
+)
+
+# Names that mean one model or one sample, and files that are read, sorted or left out with a reason.
 
 MODELS = ("claude_opus_4.5", "gpt-5.2", "org/own-model")
 
@@ -99,3 +120,189 @@ def test_every_encoding_of_json_is_read(tmp_path: Path, encoding: str) -> None:
 )  # fmt: skip
 def test_a_cost_or_a_time_is_a_finite_number_of_0_or_more(value: object, number: float | None) -> None:
     assert number_of(value) == number
+
+
+# Fields of recorded judgements, truths and reviews are read into ours, and what they do not say stays unknown.
+
+
+@pytest.mark.parametrize(
+    ("stated", "read"),
+    [
+        ({"id": "3", "class": "target match"}, {"finding_id": 3, "classification": "TARGET_MATCH"}),
+        ({"finding_number": 2, "classification": "bonus-valid"}, {"finding_id": 2, "classification": "BONUS_VALID"}),
+        ({"finding_id": None, "id": 4}, {"finding_id": 4}),
+        ({"type": "dos", "severity": "low"}, {"vulnerability_type_claimed": "dos", "severity_claimed": "low"}),
+        ({"location": "f()", "explanation": "x"}, {"location_claimed": "f()", "description": "x"}),
+        ({"matches_target": "yes", "is_valid_concern": "No"}, {"matches_target": True, "is_valid_concern": False}),
+        ("no finding", "no finding"),
+    ],
+)
+def test_a_finding_is_told_in_our_field_names(stated: Any, read: Any) -> None:
+    assert in_our_words({"findings": [stated]}) == {"findings": [read]}
+
+
+@pytest.mark.parametrize(
+    ("score", "read"),
+    [
+        ("0.5", {"score": 0.5}),
+        (1, {"score": 1}),
+        ({"score": "0.25", "reasoning": "why"}, {"score": 0.25, "reason": "why"}),
+        ({"score": None, "reasoning": "not told"}, None),
+        (None, None),
+        (True, True),
+        ("high", "high"),
+    ],
+)
+def test_a_score_may_be_a_number_a_text_or_an_object(score: Any, read: Any) -> None:
+    target = in_our_words({"findings": [], "target_assessment": {"root_cause_identification": score}})
+    assert target["target_assessment"]["root_cause_identification"] == read
+
+
+@pytest.mark.parametrize(
+    ("stated", "read"),
+    [
+        ({"is_vulnerable": False}, {}),
+        ({"is_vulnerable": "No", "vulnerability_type": " ", "severity": 3}, {}),
+        ({"is_vulnerable": "false", "attack_vector": "Call twice.", "correct_fix": "Write it first."},
+         {"attack_scenario": "Call twice.", "fix": "Write it first."}),
+        ({"is_vulnerable": False, "vulnerable_location": {"function_names": ["a", " ", 3, "b"]}},
+         {"vulnerable_functions": ["a", "b"]}),
+        ({"is_vulnerable": False, "vulnerable_lines": ["8", 9, 0, -1, True, "x", 2.5]}, {"vulnerable_lines": [8, 9]}),
+        ({"is_vulnerable": False, "vulnerable_location": "withdraw", "vulnerable_functions": {}}, {}),
+        ({"is_vulnerable": False, "vulnerable_lines": "7, L9-11"}, {"vulnerable_lines": [7, 9, 10, 11]}),
+        ({"is_vulnerable": False, "vulnerable_lines": [{"start": 2, "end": 3}, "5"]}, {"vulnerable_lines": [2, 3, 5]}),
+        ({"is_vulnerable": False, "vulnerable_function": "a(uint, bool), b"},
+         {"vulnerable_functions": ["a(uint, bool)", "b"]}),
+        ({"is_vulnerable": False, "root_cause": {"why": "x"}, "fix": ["One.", "Two."]},
+         {"root_cause": '{"why":"x"}', "fix": "One., Two."}),
+        ({"is_vulnerable": False, "difficulty_tier": "3"}, {"difficulty_tier": 3}),
+        ({"is_vulnerable": False, "difficulty_tier": "Tier 2"}, {"difficulty_tier": 2}),
+        ({"is_vulnerable": False, "difficulty_tier": "hard"}, {}),
+        ({"is_vulnerable": False, "surprise": 1}, {}),
+    ],
+)  # fmt: skip
+def test_what_is_told_in_other_words_is_read_and_what_is_none_is_unknown(
+    stated: dict[str, Any], read: dict[str, Any]
+) -> None:
+    assert read_truth(stated) == read_truth({"ground_truth": stated}) == GroundTruth(is_vulnerable=False, **read)
+
+
+@pytest.mark.parametrize("stated", [{}, {"is_vulnerable": None}, {"is_vulnerable": "perhaps"}, {"ground_truth": []}])
+def test_a_truth_that_does_not_say_whether_it_is_vulnerable_is_refused(stated: dict[str, Any]) -> None:
+    with pytest.raises(SourceError, match="is_vulnerable"):
+        read_truth(stated)
+
+
+def test_lines_that_no_table_can_hold_are_refused() -> None:
+    with pytest.raises(SourceError, match="vulnerable_lines"):
+        read_truth({"is_vulnerable": False, "vulnerable_lines": [2**40]})
+
+
+@pytest.mark.parametrize(
+    ("stated", "cluster"),
+    [
+        ({"original_id": "box"}, "box"),
+        ({"original_id": "box", "base_id": "base"}, "base"),
+        ({"base_id": "base", "cluster": "pair"}, "pair"),
+        ({"cluster": " "}, None),
+        ({"cluster": 7}, None),
+        ({"cluster": "a\ud800"}, None),
+        ({}, None),
+    ],
+)
+def test_variants_of_one_base_hang_together(stated: dict[str, Any], cluster: str | None) -> None:
+    assert cluster_of(stated) == cluster
+
+
+NO_ANSWERS = dict.fromkeys(
+    ("target_found", "target_class", "type_correct", "location_correct", "reasoning_quality", "overall_quality")
+)
+
+
+def test_a_review_is_read_whole() -> None:
+    claim = {"model_claim": [f"[{CLAIMS[2]}", "or so]"], "classification": "security theater", "reasoning": "no way"}
+    read = read_review(review(claim, reasoning_quality="Accurate") | {"summary": {"overall_quality": "high"}})
+    assert (read.annotator, read.reviewed_at, read.note) == ("ann", datetime(2025, 12, 18, tzinfo=UTC), "ok")
+    assert read.answers == NO_ANSWERS | {
+        "target_found": True,
+        "target_class": "found",
+        "type_correct": True,
+        "reasoning_quality": "accurate",
+        "overall_quality": "high",
+    }
+    assert read.claims == (Claim(f"{CLAIMS[2]} or so", "SECURITY_THEATER", "security theater", "no way"),)
+    assert read.unanswered == []
+
+
+@pytest.mark.parametrize(
+    ("target", "question", "answer"),
+    [
+        ({"found": "Yes"}, "target_found", True),
+        ({"found": False}, "target_found", False),
+        ({"found": None, "classification": "PARTIAL"}, "target_found", True),
+        ({"found": None, "classification": "missed"}, "target_found", False),
+        ({"type_correct": "no"}, "type_correct", False),
+        ({"location_correct": " true "}, "location_correct", True),
+        ({"reasoning_quality": "[partial]"}, "reasoning_quality", "partial"),
+    ],
+)
+def test_answers_are_read_in_any_spelling(target: dict[str, Any], question: str, answer: Any) -> None:
+    assert read_review(review(**target)).answers[question] == answer
+
+
+@pytest.mark.parametrize(
+    ("target", "question"),
+    [
+        ({"reasoning_quality": "accurate|partial|incorrect"}, "reasoning_quality"),
+        ({"classification": "FOUND|PARTIAL"}, "target_class"),
+        ({"found": "true/false"}, "target_found"),
+        ({"location_correct": "mostly"}, "location_correct"),
+    ],
+)
+def test_a_form_that_was_not_filled_in_answers_nothing_and_is_named(target: dict[str, Any], question: str) -> None:
+    read = read_review(review(**target))
+    assert read.answers[question] is None
+    assert read.unanswered == [question]
+
+
+@pytest.mark.parametrize("value", [{}, {"target_assessment": [], "other_findings": "none", "summary": 3}])
+def test_a_review_that_says_nothing_answers_nothing(value: dict[str, Any]) -> None:
+    read = read_review(value)
+    assert (read.annotator, read.reviewed_at, read.note, read.claims) == (None, None, None, ())
+    assert read.answers == NO_ANSWERS
+
+
+@pytest.mark.parametrize(
+    ("date", "day"),
+    [
+        ("2025-12-18", datetime(2025, 12, 18, tzinfo=UTC)),
+        ("2025-12-18T10:00:00+02:00", datetime(2025, 12, 18, 10, tzinfo=timezone(timedelta(hours=2)))),
+        ("yesterday", None),
+        (20251218, None),
+    ],
+)
+def test_the_day_of_a_review_is_of_utc_where_it_names_no_zone(date: Any, day: datetime | None) -> None:
+    assert read_review({"evaluation_info": {"date": date}}).reviewed_at == day
+
+
+def claim(text: str) -> Claim:
+    return Claim(text, None, "", None)
+
+
+FINDINGS = {1: CLAIMS[1], 2: CLAIMS[2]}
+
+
+@pytest.mark.parametrize(
+    ("text", "finding"),
+    [
+        (CLAIMS[1], 1),
+        (CLAIMS[2].upper().replace(" ", "  "), 2),
+        (CLAIMS[1].replace("twice", "two times"), 1),
+        (CLAIMS[2][:50], 2),
+        ("sends ether", None),
+        ("Something else altogether, which the audit never said.", None),
+        ("", None),
+    ],
+)
+def test_a_claim_is_about_the_finding_that_it_repeats(text: str, finding: int | None) -> None:
+    assert match([claim(text)], FINDINGS) == [(claim(text), finding)]
