@@ -12,7 +12,7 @@ from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUN_ITEMS, SAMPLES, SNAPSHOTS
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.configuration import Configuration
-from evalake.reports.coverage import MAX_MISSING, Coverage, Tolerance, from_table, to_table
+from evalake.reports.coverage import MAX_MISSING, NOT_ASKED, Coverage, Tolerance, from_table, to_table
 from evalake.request import RunRequest
 from evalake.sdk import Dataset, Suite
 from evalake.sdk.sources import is_storable
@@ -147,15 +147,16 @@ def save_coverage(lake: Lake, run_id: str, rows: Sequence[Coverage]) -> None:
         land(lake, RUN_COVERAGE, conform([{"run_id": run_id, **to_table(row)} for row in rows], RUN_COVERAGE))
 
 
-def cover_again(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str]) -> None:
+def cover_again(lake: Lake, suite: Suite, run: Mapping[str, Any]) -> None:
     """Count a run's items again, and keep the counts of its sources."""
+    run_id = run["run_id"]
     kept = lake.frame(RUN_COVERAGE).filter(pl.col("run_id") == run_id).collect()
     before = {(row.model, row.judge, row.dataset): row for row in map(from_table, kept.iter_rows(named=True))}
     labels = lake.frame(SAMPLES).filter(pl.col("suite") == suite.name).select("sample_hash", "label")
     items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id).select(*_GROUP, "sample_hash")
     there = {*items.join(labels, on="sample_hash").drop("sample_hash").unique().collect().iter_rows()}
     rows = []
-    for row in cover(lake, suite, run_id, judges):
+    for row in _as_planned(run, cover(lake, suite, run_id, run["judges"])):
         known = before.get((row.model, row.judge, row.dataset), row)
         of_source = {label for label in known.lost_labels if (row.model, row.judge, row.dataset, label) not in there}
         lost = tuple(sorted({*row.lost_labels, *of_source}))
@@ -178,7 +179,27 @@ def coverage_of(lake: Lake, run: Mapping[str, Any]) -> list[Coverage]:
     kept = lake.frame(RUN_COVERAGE).filter(pl.col("run_id") == run["run_id"]).sort(*_GROUP).collect()
     if not kept.is_empty():
         return [from_table(row) for row in kept.iter_rows(named=True)]
-    return cover(lake, _as_scored(lake, run), run["run_id"], run["judges"])
+    return _as_planned(run, cover(lake, _as_scored(lake, run), run["run_id"], run["judges"]))
+
+
+def _as_planned(run: Mapping[str, Any], rows: Sequence[Coverage]) -> list[Coverage]:
+    """Add the items that a run which was cut off planned, and never listed: as many for each model and judge."""
+    subjects = [(model, judge) for model in run["models"] for judge in run["judges"] or [None]]
+    asked = Counter[tuple[str, str | None]]()
+    for row in rows:
+        asked[row.model, row.judge] += row.asked
+    if run["origin"] == "import" or asked.total() == run["items"] or run["items"] % (len(subjects) or 1):
+        return list(rows)
+    names = json.loads(run["dataset_versions"])
+    dataset = next(iter(names)) if len(names) == 1 else ""
+    known = {(row.model, row.judge, row.dataset): row for row in rows}
+    for model, judge in subjects:
+        if (never := run["items"] // len(subjects) - asked[model, judge]) > 0:
+            row = known.get((model, judge, dataset), Coverage(model, judge, dataset))
+            kinds = Counter(row.missing_kinds) + Counter({NOT_ASKED: never})
+            more = {"asked": row.asked + never, "missing": row.missing + never, "missing_kinds": dict(kinds)}
+            known[model, judge, dataset] = replace(row, **more)
+    return list(known.values())
 
 
 def missing_shares(lake: Lake, version: int | None = None) -> pl.LazyFrame:

@@ -73,7 +73,7 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
             f"no row of the run {run_id} could be scored again, and its rows stand as they were: "
             "`select reason from quarantine` says why"
         )
-    cover_again(lake, context.suite, run_id, run["judges"])
+    cover_again(lake, context.suite, run)
     asked = (
         len(items) if run["origin"] == "import" else run["items"]
     )  # a run that was cut off has fewer in its manifest

@@ -40,6 +40,9 @@ from evalake.tasks.runtime import runs
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.runs import Run, Tally
 
+DIFFER = "differ from those the lake held of the same items, which stand"
+ELSEWHERE = "and which the figures are of: import the file into another lake (--lake) to see its own"
+
 
 def import_recorded(
     lake: Lake,
@@ -89,13 +92,16 @@ def _land(
     tally = Tally(calls_from_ledger=replies, rows_already_present=read.repeated, rows_quarantined=refused)
     tally += Tally(items_done=len(conversations))
     labelled = land_labels(lake, Labels(read.labels, (), 0)) if read.labels else Published()
-    snapshot_id = measure(context, _overruled(read.recorded, conversations))
+    differ = _differing(read.recorded, conversations)
+    held = [f"{differ} imported results {DIFFER}"] if differ else []
+    snapshot_id = measure(context, held)
     tally += published.tally
     covered = _covered(lake, suite, run, read)
-    lacks = problems(covered, tolerance)
+    lacks = [*(f"{each} {ELSEWHERE}" for each in held), *problems(covered, tolerance)]
     message = _message(read, published, labelled, [*lacks, *remarks(covered, tolerance)])
     state = "incomplete" if lacks or tally.rows_quarantined else "completed"
-    runs.save(lake, run.ended(state, tally=tally, snapshot_id=snapshot_id, message=message))
+    said = {**parameters, "differ": differ}
+    runs.save(lake, run.ended(state, tally=tally, snapshot_id=snapshot_id, message=message, parameters=said))
     return run_id
 
 
@@ -239,13 +245,12 @@ def _keep_calls(context: RunContext, calls: Sequence[tuple[int, WholeCall]]) -> 
         ledger.append(context.lake, fresh)
 
 
-def _overruled(recorded: Sequence[Recorded], conversations: Sequence[Conversation]) -> list[str]:
-    """Warn readers of the metrics where lines say otherwise than the lake did before them."""
-    pairs = [(line.replies[-1], of.answered[-1].outcome) for line, of in zip(recorded, conversations, strict=True)]
+def _differing(recorded: Sequence[Recorded], conversations: Sequence[Conversation]) -> int:
+    """Count the lines that say otherwise than the lake did before them: its first replies stand."""
     content = attrgetter("text", "finish_reason", "error_kind")
-    others = sum(isinstance(kept, Reply) and content(kept) != content(given) for given, kept in pairs)
-    held = f"{others} imported results differ from those the lake held of the same items, which stand"
-    return [held] if others else []
+    kept = ([each.outcome for each in of.answered] for of in conversations)
+    pairs = (zip(line.replies, of, strict=True) for line, of in zip(recorded, kept, strict=True))
+    return sum(any(isinstance(of, Reply) and content(of) != content(given) for given, of in each) for each in pairs)
 
 
 def _row(context: RunContext, line: Recorded, place: int, key: Key, index: LedgerIndex) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Prints what a run would do, and what a run or an import has done: counts for machines, tables for people."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,6 +98,7 @@ def summary(run: dict[str, Any], covered: Sequence[Coverage]) -> dict[str, Any]:
         "run_id": run["run_id"],
         "snapshot_id": run["snapshot_id"],
         "state": run["state"],
+        "message": run["message"],
         "samples": run["samples"],
         "calls": {"made": run["calls_made"], "from_ledger": run["calls_from_ledger"], "failed": run["calls_failed"]},
         "rows": {
@@ -107,6 +109,7 @@ def summary(run: dict[str, Any], covered: Sequence[Coverage]) -> dict[str, Any]:
         "cost_usd": run["cost_usd"],
         "seconds": round((run["ended_at"] - run["started_at"]).total_seconds(), 3),
         "coverage": as_objects(covered),
+        **({"differ": json.loads(run["parameters"]).get("differ", 0)} if run["origin"] == "import" else {}),
     }
 
 

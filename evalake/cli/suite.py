@@ -56,9 +56,12 @@ GUESSES: Mapping[str, tuple[str, ...]] = {
 
 @app.command("init")
 def init(
-    folder: Annotated[Path, typer.Argument(help="The folder of the project; created if missing.", metavar="DIR")],
+    named: Annotated[str, typer.Argument(help="The folder of the project; created if missing.", metavar="DIR")],
 ) -> None:
     """Write a project: settings, deployments, a Makefile, and a first suite."""
+    if not named.strip():
+        raise UsageError("the folder has no name: name one, or . for this one")
+    folder = Path(named)
     files = {folder / _place(file): file for file in sorted(TEMPLATE.rglob("*")) if _is_template(file)}
     files |= {folder / SUITE / file.name: file for file in sorted((TEMPLATES / "exact").iterdir())}
     if there := next((target for target in files if os.path.lexists(target)), None):

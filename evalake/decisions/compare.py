@@ -274,7 +274,11 @@ def _refusals(suite: Suite, a: Side, b: Side, frames: Sequence[pl.DataFrame], *,
     versions = [json.loads(side.run["dataset_versions"]) for side in (a, b)]
     changed = sorted(name for name in versions[0].keys() & versions[1].keys() if versions[0][name] != versions[1][name])
     if changed:
-        reasons.append(f"their versions of {' and '.join(changed)} differ (only unchanged samples are paired)")
+        choices = [json.loads(side.run["parameters"] or "{}") for side in (a, b)]
+        ways = [f"--{way}" for way in ("limit", "pooled", "first") if choices[0].get(way) != choices[1].get(way)]
+        what = f"samples of {' and '.join(changed)} differ, as does {' and '.join(ways)}"
+        what = what if ways else f"versions of {' and '.join(changed)} differ"
+        reasons.append(f"their {what} (only unchanged samples are paired)")
     if a.snapshot["scorer_version"] != b.snapshot["scorer_version"]:
         reasons.append("their replies were scored by different rules (the difference is of answers and rules)")
     options = [json.loads(side.snapshot["options"]) for side in (a, b)]

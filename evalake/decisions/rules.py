@@ -93,7 +93,7 @@ def require_known(rule: Rule, known: Collection[Target]) -> None:
         return
     metrics = sorted({each.metric for each in known})
     if target.metric not in metrics:
-        hint = did_you_mean(target.metric, metrics)
+        hint = did_you_mean(target.metric, metrics) or "."
         raise UsageError(f'the rule "{rule.text}" names no metric that was measured{hint} Known: {", ".join(metrics)}')
     slices = sorted({each.slice for each in known if each.metric == target.metric})
     if target.slice not in slices:

@@ -30,6 +30,10 @@ class NotComparableError(EvalakeError):
     """What is to be compared does not mean the same on both sides."""
 
 
+class NothingInCommonError(NotComparableError, UsageError):
+    """Neither side names its model, and no model is on both."""
+
+
 @dataclass(frozen=True)
 class Side:
     """One side: a run as a snapshot measured it, or of it one model, or of that one prompt type."""
@@ -128,7 +132,7 @@ def pairs_of(a: Side, b: Side) -> list[tuple[Side, Side]]:
         return [(replace(a, model=a.models[0]), replace(b, model=b.models[0]))]
     common = [model for model in a.models if model in b.models]
     if not common:
-        raise NotComparableError(f"{a.name} and {b.name} have no model in common: name one of each as RUN:MODEL")
+        raise NothingInCommonError(f"{a.name} and {b.name} have no model in common: name one of each as RUN:MODEL")
     return [(_narrowed(a, model), _narrowed(b, model)) for model in common]
 
 

@@ -33,6 +33,11 @@ SCORER_VERSION = "1"
 LONGEST_NAME = 60
 UNSCORED = ("error", "unscored")
 
+_DECIDES = pl.any_horizontal(pl.col("score", "correct").is_not_null())
+_IS_DECIDED = _DECIDES.any().over("model", "dataset")  # by a scorer; beside it, another's words are categories
+_NO_VERDICT = pl.when(~_DECIDES & ~_IS_DECIDED).then(pl.lit("no verdict"))
+"""Why a row is missing though its scorer gave a word: no scorer of the model's answers gave a number, or yes or no."""
+
 _SAID = ("value", "score", "correct", "answer", "explanation")  # of a scorer, beside an error
 _SLICES = ("all", "dataset", "prompt_type", "category")
 
@@ -80,7 +85,7 @@ def imported_suite(name: str) -> sdk.Suite:
                 ImportedResult,
                 (Rule("no_score_in_error", "score", Kind.ABSENT_WHEN, {"other": "error_kind", "values": UNSCORED}),),
             ),
-            outcomes=sdk.Outcomes(missing=pl.col("error_kind")),
+            outcomes=sdk.Outcomes(missing=pl.coalesce("error_kind", _NO_VERDICT)),
         ),
         metrics=sdk.Metrics(
             own=lambda options: _METRICS,

@@ -123,6 +123,8 @@ def test_a_later_file_that_says_otherwise_is_overruled_and_that_is_said(tmp_path
     later = [recorded(response='{"action": "allow"}'), recorded(sample_id="b"), recorded(sample_id="c")]
     second = imported(lake, written(tmp_path / "b.jsonl", *later))
     assert (second["rows_landed"], second["rows_already_present"]) == (1, 2)
+    assert (first["state"], second["state"]) == ("completed", "incomplete")
+    assert second["message"].endswith("import the file into another lake (--lake) to see its own")
     said = [find_snapshot(lake, run_id=run["run_id"])["warnings"] for run in (first, second)]
     assert said == [[], ["1 imported results differ from those the lake held of the same items, which stand"]]
     assert set(lake.frame(RESULTS).collect()["verdict"]) == {"BLOCK"}

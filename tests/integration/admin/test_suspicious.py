@@ -15,6 +15,7 @@ from evalake.contracts.tables.metrics import JUDGE_VERSIONS
 from evalake.core.configuration import PROVIDER, Configuration
 from evalake.core.errors import UsageError
 from evalake.core.hashing import content_hash
+from evalake.reports.coverage import NOT_ASKED
 from evalake.storage import ledger
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
@@ -22,6 +23,7 @@ from evalake.storage.ledger import LedgerIndex
 from evalake.storage.maintenance import maintain
 from evalake.storage.sql.query import query
 from evalake.suites.registry import suite
+from evalake.tasks.coverage import coverage_of
 from evalake.tasks.judge_versions import RunPart, moves_between, version_warnings, versions_of
 from evalake.tasks.rescore import rescore
 from evalake.tasks.runtime.context import RunContext
@@ -226,7 +228,13 @@ def test_items_that_a_cut_off_run_never_asked_are_missing(guard: RunContext, tmp
     land(
         lake, RUNS, run.with_columns(origin=pl.lit("run"), state=pl.lit("failed"), items=pl.lit(there + 100, pl.Int64))
     )
+    shutil.rmtree(tmp_path / "lake" / RUN_COVERAGE.table)  # which such a run has none of
+    run_row = lake.frame(RUNS).filter(run_id=guard.run_id).collect().row(0, named=True)
+    counted = coverage_of(lake, run_row)
+    assert sum(row.asked for row in counted) == there + 100
+    assert sum(row.missing_kinds.get(NOT_ASKED, 0) for row in counted) == 100
     done = rescore(lake, guard.run_id, Configuration())
     assert (done.items, done.unanswered) == (there + 100, 100)
     snapshot = lake.frame(SNAPSHOTS).filter(snapshot_id=done.snapshot_id).collect()
     assert "100 items are missing: the ledger has no reply to them" in snapshot["warnings"][0]
+    assert coverage_of(lake, run_row) == counted, "as it is kept"

@@ -11,6 +11,7 @@ import pytest
 
 from evalake.contracts.tables import RUNS
 from evalake.storage.lake import Lake
+from evalake.storage.landing import land
 from evalake.tasks.runtime.runs import SETTLE_TAG
 from tests.integration.cli.command import evalake_here, recorded
 from tests.integration.cli.conftest import Imported
@@ -127,8 +128,29 @@ def test_what_does_not_exist_is_wrong_usage(folder: Path, once: str) -> None:
         assert len(done.stderr.splitlines()) == 1
 
 
+def test_runs_without_a_model_in_common_are_wrong_usage(folder: Path, once: str) -> None:
+    text = "\n".join(recorded(n, model) for n in range(2) for model in ("openai/a", "openai/b"))
+    other = imported(folder, "others.jsonl", text)
+    for command in ("compare", "explain"):
+        done = evalake_here(command, once, other, folder=folder)
+        assert (done.returncode, "no model in common: name one of each" in done.stderr) == (2, True), done.stderr
+
+
+def test_samples_of_another_limit_are_no_other_version(folder: Path, once: str) -> None:
+    text = "\n".join(recorded(n, BETTER, "ALLOW" if n % 2 else "BLOCK") for n in range(20))
+    fewer, lake = imported(folder, "fewer.jsonl", text), Lake(str(folder / "lake"))
+    run = lake.frame(RUNS).filter(run_id=fewer).collect()
+    land(lake, RUNS, run.with_columns(parameters=pl.lit('{"limit": 20}')))
+    refused = evalake_here("compare", f"{once}:{BETTER}", fewer, folder=folder)
+    assert refused.returncode == 1
+    assert "their samples of mine differ, as does --limit (only unchanged samples are paired)" in refused.stderr
+
+
 def test_another_version_of_the_dataset_is_refused_unless_forced(folder: Path, once: str) -> None:
-    changed = "\n".join(recorded(n, BETTER, command=f"command number {n}" + "!" * (n < 10)) for n in range(40))
+    changed = "\n".join(
+        recorded(n, BETTER, "ALLOW" if n % 2 else "BLOCK", command=f"command number {n}" + "!" * (n < 10))
+        for n in range(40)
+    )
     other = imported(folder, "changed.jsonl", changed)
     refused = evalake_here("compare", f"{once}:{BETTER}", other, folder=folder)
     assert refused.returncode == 1
@@ -205,7 +227,7 @@ def test_changes_are_held_against_the_baseline_and_written_for_build_servers(gat
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--rule", "charm >= 1"), "Known: accuracy, balanced_accuracy"),
+        (("--rule", "charm >= 1"), "names no metric that was measured. Known: accuracy, balanced_accuracy"),
         (("--rule", "no significant drop in accuracy"), "needs a --baseline"),
         (("--rule", "accuracy >= 1", "--junit", "no/such/folder.xml"), "cannot be written"),
         ((), "--rule"),

@@ -160,6 +160,34 @@ def test_samples_that_failed_are_missing_and_make_the_import_incomplete(tmp_path
     assert rows == [{"correct": None, "error": "the sandbox died"}]
 
 
+def test_words_of_the_only_scorer_are_no_verdicts(tmp_path: Path) -> None:
+    (tmp_path / "x.eval").write_bytes(archive(header(task="words"), [sample(n, "maybe") for n in (1, 2)]))
+    done = evalake_here("import", "x.eval", folder=tmp_path)
+    assert (done.returncode, "missing: 2 no verdict" in done.stdout) == (1, True), done.stdout
+    assert "match lacks 2 of 2 (100.0 %) items: 2 no verdict" in done.stderr
+    assert "each with a verdict" not in done.stdout
+    (run,) = Imported(tmp_path, {}).query("select run_id from runs")
+    held = evalake_here("gate", run["run_id"], "--rule", "accuracy >= 0", "--json", folder=tmp_path)
+    assert [each["missing"] for each in json.loads(held.stdout)] == [1.0], held.stdout
+
+
+def test_a_log_that_was_scored_again_does_not_pass_for_what_the_lake_holds(tmp_path: Path) -> None:
+    for name, value in (("first", "C"), ("second", "I")):
+        (tmp_path / f"{name}.eval").write_bytes(archive(header(), [sample(1, value), sample(2)]))
+    assert evalake_here("import", "first.eval", folder=tmp_path).returncode == 0
+    for _ in range(2):  # as often as it is imported
+        done = evalake_here("import", "second.eval", "--json", folder=tmp_path)
+        said = json.loads(done.stdout)
+        assert (done.returncode, said["state"], said["differ"]) == (1, "incomplete", 1)
+        assert said["message"] in done.stderr
+        assert said["message"] == (
+            "1 imported results differ from those the lake held of the same items, which stand and which the figures "
+            "are of: import the file into another lake (--lake) to see its own"
+        )
+    again = json.loads(evalake_here("import", "first.eval", "--json", folder=tmp_path).stdout)
+    assert (again["state"], again["differ"]) == ("completed", 0)
+
+
 def test_lm_eval_names_its_suite_by_its_task(tmp_path: Path) -> None:
     (tmp_path / "results_1.json").write_text(json.dumps(lm_eval_results("gsm8k-mine", exact_match__none=0.5)))
     lines = [lm_eval_line(doc, float(doc)) for doc in range(2)]

@@ -15,8 +15,9 @@ from tests.integration.cli.people import FOUND
 
 
 def test_json_is_one_object_with_the_promised_fields(imported: Imported) -> None:
-    promised = ["run_id", "snapshot_id", "state", "samples", "calls", "rows", "cost_usd", "seconds"]
-    assert list(imported.said) == [*promised, "coverage"]
+    promised = ["run_id", "snapshot_id", "state", "message", "samples", "calls", "rows", "cost_usd", "seconds"]
+    assert list(imported.said) == [*promised, "coverage", "differ"]
+    assert (imported.said["message"], imported.said["differ"]) == (None, 0)
     assert {each["missing_share"] for each in imported.said["coverage"]} == {0.0}
     assert sum(each["asked"] for each in imported.said["coverage"]) == 40
     assert list(imported.said["calls"]) == ["made", "from_ledger", "failed"]

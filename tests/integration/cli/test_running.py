@@ -58,6 +58,12 @@ def test_its_folders_hide_none_of_evalakes_rooms_and_it_overwrites_nothing(proje
     assert settings.read_text() == "batch_size = 7"
 
 
+def test_a_folder_without_a_name_is_wrong_usage(tmp_path: Path) -> None:
+    done = evalake_here("init", "", folder=tmp_path)
+    assert (done.returncode, [*tmp_path.iterdir()]) == (2, [])
+    assert "the folder has no name" in done.stderr
+
+
 def test_its_suite_runs_as_it_stands(project: Path, prefect_api: str) -> None:
     done = make(project, "run", PREFECT_API_URL=prefect_api)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -160,7 +160,9 @@ def _read_log(header: Mapping[str, Any], logged: Iterable[Mapping[str, Any]], na
     left_over: Counter[str] = Counter()
     address = as_text(evaluation, "model_base_url")
     expected = [
-        scorer for scorer in (only, *(as_text(each, "name") for each in objects(evaluation, "scorers"))) if scorer
+        scorer.rpartition("/")[2]  # without its package, as samples name it
+        for scorer in (only, *(as_text(each, "name") for each in objects(evaluation, "scorers")))
+        if scorer
     ]
     read = (_sample(each, model, address, expected, left_over, name) for each in logged)
     variant = _variant(evaluation) or "direct"
@@ -202,8 +204,10 @@ def _sample(
     scores = [each for named in as_mapping(scored).items() for each in _scores(*named)]
     if not scores and answer.text is not None and error is None:
         error = "no scorer has scored it"
-    if not scores:
-        scores = [Scored(scorer, None, None, None) for scorer in scorers or ("none",)]
+    gave = [f"{each.scorer}." for each in scores]
+    for scorer in scorers or ([] if scores else ["none"]):
+        if not any(each.startswith(f"{scorer}.") for each in gave):
+            scores.append(Scored(scorer, None, None, None))
     count_further(logged, _FIELDS, left_over)
     _count_left_over(logged, events, left_over)
     return ToolSample(

@@ -58,7 +58,8 @@ def read_samples(lines: Sequence[str], results: Mapping[str, Any], task: str, na
     if wrong := next((number for number, line in enumerate(decoded, start=1) if not is_sample(line)), None):
         raise SourceError(f"{name}:{wrong} is no sample of lm-eval: it lacks one of {', '.join(sorted(_SAMPLE))}")
     filters = {str(line.get("filter", "none")) for line in decoded}
-    samples = decide([_sample(line, model, len(filters) > 1) for line in decoded])
+    scorers = list(dict.fromkeys(scorer for line in decoded for scorer in _scorers(line))) or ["none"]
+    samples = decide([_sample(line, model, scorers, len(filters) > 1) for line in decoded])
     left_over: Counter[str] = Counter()
     for line in decoded:
         count_further(line, {*_FIELDS, *as_list(line.get("metrics", [*line]))}, left_over)
@@ -78,8 +79,14 @@ def read_samples(lines: Sequence[str], results: Mapping[str, Any], task: str, na
     )
 
 
-def _sample(line: Mapping[str, Any], model: str, names_filter: bool) -> ToolSample:
-    listed = line.get("metrics", [n for n, v in line.items() if n not in _NO_METRICS and isinstance(v, int | float)])
+def _scorers(line: Mapping[str, Any]) -> list[str]:
+    """List the metrics of a line; of one that does not list them, the fields that are numbers."""
+    numbers = [n for n, v in line.items() if n not in _NO_METRICS and isinstance(v, int | float)]
+    return list(map(str, as_list(line.get("metrics", numbers))))
+
+
+def _sample(line: Mapping[str, Any], model: str, scorers: Sequence[str], names_filter: bool) -> ToolSample:
+    """Read a line; one that lists no metric is scored by all `scorers` of its file, or unscored."""
     messages, is_choice = _messages(line), _is_choice(line)
     answer = None if is_choice else as_text(line, "filtered_resps.0")
     texts = [str(each["content"]) for each in messages] or [json.dumps(line["doc"], ensure_ascii=False)]
@@ -92,7 +99,7 @@ def _sample(line: Mapping[str, Any], model: str, names_filter: bool) -> ToolSamp
         reply=Reply(as_text(line["resps"] if is_choice else _first(line["resps"]))),
         scores=[
             Scored(scorer, line.get(scorer), as_score(line.get(scorer)), None, answer)
-            for scorer in map(str, as_list(listed))
+            for scorer in map(str, as_list(line, "metrics") or scorers)
         ],
         prompt_variant=str(line.get("filter", "none")) if names_filter else "direct",
         metadata=as_mapping(line, "doc"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from evalake.core.errors import SourceError
 from evalake.core.hashing import content_hash
-from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, as_score
+from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, as_score, decide
 from evalake.suites.declared.formats.values import (
     as_count,
     as_list,
@@ -71,7 +71,7 @@ def read_document(document: Mapping[str, Any], name: str) -> ToolResults:
         began=as_text(document, "metadata.evaluationCreatedAt") or as_text(inner, "timestamp") or "",
         task_id=evaluation,
         dataset=task,
-        samples=samples,
+        samples=decide(samples),
         headlines=list(_headlines(inner, rows)),
         left_over=+left_over,
     )
@@ -124,7 +124,7 @@ def _sample(row: Mapping[str, Any], whose: tuple[str, str, str], repeat: int, le
     why, score = as_text(graded, "reason"), row.get("score")
     scores = [Scored(OVERALL, None, None, None, explanation=why)]
     if not failed:
-        overall = Scored(OVERALL, score, as_score(score), row.get("success") is True, explanation=why)
+        overall = _scored(OVERALL, score, row.get("success"), why)
         scores = [overall, *_assertions(graded, as_mapping(row, "namedScores"), left_over)]
     only = next(iter(given.values())) if len(given) == 1 else None
     return ToolSample(
@@ -148,6 +148,12 @@ def _sample(row: Mapping[str, Any], whose: tuple[str, str, str], repeat: int, le
     )
 
 
+def _scored(scorer: str, score: Any, passed: Any, why: str | None) -> Scored:
+    correct = passed if isinstance(passed, bool) else None
+    value = passed if score is None else score
+    return Scored(scorer, value, as_score(value), correct, explanation=why)
+
+
 def _assertions(
     graded: Mapping[str, Any], named_scores: Mapping[str, Any], left_over: Counter[str]
 ) -> Iterator[Scored]:
@@ -160,7 +166,7 @@ def _assertions(
             continue
         scorer = numbered(name, names)
         scorer = f"{scorer}_assertion" if scorer == OVERALL else scorer
-        yield Scored(scorer, score, as_score(score), part.get("pass") is True, explanation=as_text(part, "reason"))
+        yield _scored(scorer, score, part.get("pass"), as_text(part, "reason"))
     left_over.update({"named scores": len(named_scores.keys() - names.keys())} if named_scores.keys() - names else {})
 
 
