@@ -15,6 +15,9 @@ from evalake.metrics.intervals import Integers
 if TYPE_CHECKING:
     from evalake.metrics.compute import Metric
 
+HASHED_AT_ONCE = 100_000
+"""Rows whose columns are in memory together while their content is hashed."""
+
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
@@ -86,9 +89,11 @@ class Inputs:
         of_order = dict.fromkeys([*groups, *([cluster] if cluster else []), *({STRATUM} & {*schema})])
         others = selectors.exclude(selectors.nested() | selectors.object() | selectors.by_name(*of_order))
         content = selectors.expand_selector(schema, others)
-        given = lazy.collect(engine="streaming")
-        hashed = [given.select(content).hash_rows().alias(CONTENT)] if content else []
-        given = given.select(*of_order, *hashed)
+        given = lazy.select(*of_order).collect(engine="streaming")
+        if content:  # by parts, whose other columns are not in memory together
+            parts = (lazy.slice(first, HASHED_AT_ONCE) for first in range(0, given.height, HASHED_AT_ONCE))
+            hashes = [part.select(content).collect().hash_rows() for part in parts]
+            given = given.with_columns(pl.concat(hashes).alias(CONTENT)) if hashes else given
         if cluster is not None and (unknown := given[cluster].null_count()):
             raise MetricError(f"{unknown} samples have no {cluster}, the column of their cluster.")
         order, group, of_cluster = settled(given, groups, cluster)
