@@ -182,11 +182,7 @@ def lacking(
         listed = listed.filter(pl.col("prompt_type") == prompt_type)
     opened = _opened(suite, frame).collect(engine="streaming")
     # Each row is of another item, unless the suite joined others to them.
-    if (
-        opened.is_empty()
-        and suite.metrics.join_inputs is None
-        and _height(listed) == _height(frame)
-    ):
+    if opened.is_empty() and suite.metrics.join_inputs is None and _height(listed) == _height(frame):
         return {}
     scored = lake.pinned(suite.results, versions).filter(pl.col("scorer_version") == suite.scoring.version)
     key = [name for name in ITEM_KEY if name in suite.results.column]

@@ -89,11 +89,13 @@ class Inputs:
         of_order = dict.fromkeys([*groups, *([cluster] if cluster else []), *({STRATUM} & {*schema})])
         others = selectors.exclude(selectors.nested() | selectors.object() | selectors.by_name(*of_order))
         content = selectors.expand_selector(schema, others)
-        given = lazy.select(*of_order).collect(engine="streaming")
-        if content:  # by parts, whose other columns are not in memory together
-            parts = (lazy.slice(first, HASHED_AT_ONCE) for first in range(0, given.height, HASHED_AT_ONCE))
-            hashes = [part.select(content).collect().hash_rows() for part in parts]
-            given = given.with_columns(pl.concat(hashes).alias(CONTENT)) if hashes else given
+
+        def keyed(part: pl.DataFrame) -> pl.DataFrame:
+            hashed = [part.select(content).hash_rows().alias(CONTENT)] if content else []
+            return part.select(*of_order, *hashed)
+
+        starts = range(0, max(1, lazy.select(pl.len()).collect().item()), HASHED_AT_ONCE)
+        given = pl.concat([keyed(lazy.slice(start, HASHED_AT_ONCE).collect()) for start in starts])
         if cluster is not None and (unknown := given[cluster].null_count()):
             raise MetricError(f"{unknown} samples have no {cluster}, the column of their cluster.")
         order, group, of_cluster = settled(given, groups, cluster)
