@@ -212,7 +212,7 @@ def measured_rows(
     is_whole = read is None or suite.metrics.join_inputs is not None or _is_labelled(suite, labels)
     parts = [run_frame(lake, suite, run_id, versions)] if is_whole else _parts(lake, suite, run_id, versions, read)
     with TemporaryDirectory() as folder:
-        files = []
+        files: list[Path] = []
         for part in parts:
             files.append(Path(folder) / f"{len(files)}.parquet")
             part.write_parquet(files[-1])

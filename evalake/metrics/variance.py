@@ -147,7 +147,7 @@ def variance_components(lazy: pl.LazyFrame, value: pl.Expr) -> pl.DataFrame:
     Returns:
         Rows in the columns of `measure`, none where nothing was repeated.
     """
-    read = {"model", "judge", "cluster", *ITEM, *value.meta.root_names()}
+    read = {"model", "judge", "replicate", "cluster", *ITEM, *value.meta.root_names()}
     frame = lazy.select(name for name in lazy.collect_schema() if name in read).collect(engine="streaming")
     item = [name if name in frame.columns else pl.lit("").alias(name) for name in ITEM]
     if frame["judge"].n_unique() < 2 and frame.select(*item, "model").hash_rows().n_unique() == frame.height:
