@@ -55,7 +55,7 @@ from evalake.tasks.runtime.form import (
 )
 from evalake.tasks.runtime.logs import observed
 from evalake.tasks.runtime.orders import continued, in_turn, warn_of_other_machines
-from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection, return_memory
+from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection, return_arrays, return_memory
 from evalake.tasks.runtime.runner import task_runner
 from evalake.tasks.runtime.runs import Run
 from evalake.tasks.runtime.suspension import Interruption, StateWatch
@@ -200,6 +200,7 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
     with phase("land the last rows"):
         collector.finish()
     return_memory()
+    return_arrays()
     if jobs is not None and (waiting := jobs.message):
         collector.waiting = waiting
         return None

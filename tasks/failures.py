@@ -164,7 +164,7 @@ def lacking(
     suite: Suite,
     run_id: str,
     versions: Mapping[str, int | None],
-    frame: pl.DataFrame,
+    frame: pl.LazyFrame,
     prompt_type: str | None = None,
 ) -> dict[Subject, Lacking]:
     """Find the missing items of a run by model and judge, without complete ones.
@@ -180,46 +180,48 @@ def lacking(
     listed = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
     if prompt_type is not None:
         listed = listed.filter(pl.col("prompt_type") == prompt_type)
-    opened = _opened(suite, frame)
+    opened = _opened(suite, frame).collect(engine="streaming")
     # Each row is of another item, unless the suite joined others to them.
-    if (
-        opened.is_empty()
-        and suite.metrics.join_inputs is None
-        and listed.select(pl.len()).collect().item() == frame.height
-    ):
+    if opened.is_empty() and suite.metrics.join_inputs is None and _height(listed) == _height(frame):
         return {}
-    items = listed.collect()
     scored = lake.pinned(suite.results, versions).filter(pl.col("scorer_version") == suite.scoring.version)
     key = [name for name in ITEM_KEY if name in suite.results.column]
-    lacks = items.lazy().join(scored.select(key), on=key, how="anti", nulls_equal=True)
-    absent = dict(_by(with_reasons(lake, suite, run_id, lacks).collect()))
+    lacks = listed.join(scored.select(key), on=key, how="anti", nulls_equal=True)
+    absent = dict(_by(with_reasons(lake, suite, run_id, lacks).collect(engine="streaming")))
     rows = dict(_by(opened))
-    asked = {str(model): part.select(ANSWER).unique() for (model,), part in items.group_by("model")}
     found = {}
-    for (model, judge), planned in _by(items):
-        none = frame.clear().with_columns(open=pl.lit(None, pl.String))
-        of_row, missing = rows.get((model, judge), none), absent.get((model, judge))
+    for (model, judge), sized in _by(listed.group_by("model", "judge").len().collect(engine="streaming")):
+        planned = int(sized["len"].item())
+        of_row, missing = rows.get((model, judge), opened.clear()), absent.get((model, judge))
         kinds = Counter[str](of_row["open"].to_list())
         gone: list[str] = []
         if missing is not None:
             kinds.update(missing["why"].to_list())
             gone = missing["sample_hash"].to_list()
-        never = asked[model].join(planned, on=list(ANSWER), how="anti") if (judge or "").startswith(PANEL) else None
+        never = None
+        if (judge or "").startswith(PANEL):
+            asked = listed.filter(pl.col("model") == model)
+            own = asked.filter(pl.col("judge") == judge)
+            never = asked.select(ANSWER).unique().join(own, on=list(ANSWER), how="anti").collect(engine="streaming")
         if never is not None and not never.is_empty():
             kinds[NOT_ASKED] += never.height
             gone += never["sample_hash"].to_list()
         if kinds:
             own = frame.filter(pl.col("model") == model, pl.col("judge").eq_missing(judge))
-            total = planned.height + (0 if never is None else never.height)
-            found[model, judge] = Lacking(total, kinds, Answered(own, gone, of_row))
+            total = planned + (0 if never is None else never.height)
+            found[model, judge] = Lacking(total, kinds, Answered(own.collect(), gone, of_row))
     return found
 
 
-def _opened(suite: Suite, frame: pl.DataFrame) -> pl.DataFrame:
+def _height(rows: pl.LazyFrame) -> int:
+    return int(rows.select(pl.len()).collect().item())
+
+
+def _opened(suite: Suite, frame: pl.LazyFrame) -> pl.LazyFrame:
     """Find the rows without a judgement or decision, with why in `open`; rows that metrics hold for wrong are none."""
     why = suite.scoring.outcomes.missing
     names = set() if why is None else set(why.meta.root_names())
-    if why is None or names & set(suite.metrics.unmeasured) or not names <= set(frame.columns):
+    if why is None or names & set(suite.metrics.unmeasured) or not names <= set(frame.collect_schema()):
         return frame.clear().with_columns(open=pl.lit(None, pl.String))
     return frame.with_columns(open=why.cast(pl.String)).filter(pl.col("open").is_not_null())
 
@@ -232,13 +234,13 @@ def missing_items(lacks: Mapping[Subject, Lacking], bounded: Bounded) -> list[Mi
     ]
 
 
-def headline_bounds(suite: Suite, frame: pl.DataFrame, lacks: Mapping[Subject, Lacking], options: Options) -> Bounded:
+def headline_bounds(suite: Suite, frame: pl.LazyFrame, lacks: Mapping[Subject, Lacking], options: Options) -> Bounded:
     """Compute by model and judge the bounds of the headline metrics that lack something, and have any."""
     metrics = [each for each in suite.all_metrics(options) if each.name in suite.metrics.headline]
     found: dict[Subject, dict[str, Bounds]] = {}
-    every = frame.select("model", "judge").unique().sort("model", "judge").rows()
+    every = frame.select("model", "judge").unique().collect(engine="streaming").sort("model", "judge").rows()
     for model, judge in every if any(undecided(each.estimator, frame) for each in metrics) else lacks:
-        rows = frame.filter(pl.col("model") == model, pl.col("judge").eq_missing(judge))
+        rows = frame.filter(pl.col("model") == model, pl.col("judge").eq_missing(judge)).collect()
         if rows.is_empty():
             continue
         unknown = lacks[model, judge].unknown if (model, judge) in lacks else (0, None)

@@ -18,7 +18,7 @@ from evalake.contracts.tables import CALLS, HUMAN_LABELS, JUDGE_VERSIONS, RUN_CA
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.errors import LakeError
 from evalake.metrics.agreement import BY_DAWID_SKENE, FEWEST_ITEMS
-from evalake.metrics.compute import ROWS_AT_ONCE, Metric, definition_hash
+from evalake.metrics.compute import Metric, definition_hash
 from evalake.models.request import Failure, Reply
 from evalake.sdk import Exchange, Options, Suite
 from evalake.sdk.people import measure_people, people_metrics, with_people
@@ -163,12 +163,14 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
         raise LakeError(
             f"there is nothing to measure: no row of {suite.results.table} has landed in {context.lake.uri}"
         )
-    frame = run_frame(context.lake, suite, context.run_id, pinned, expressions_read(suite, context.options))
     calls = run_calls(context.lake, context.run_id, pinned)
-    lacks = lacking(context.lake, suite, context.run_id, pinned, frame)
-    bounded = headline_bounds(suite, frame, lacks, context.options)
-    datasets = frame["dataset"].n_unique()
-    judges = sorted(frame["judge"].drop_nulls().unique()) if "judge" in frame.columns else []
+    with measured_rows(context.lake, suite, context.run_id, pinned, context.options) as rows:
+        lacks = lacking(context.lake, suite, context.run_id, pinned, rows)
+        bounded = headline_bounds(suite, rows, lacks, context.options)
+        told = [each.sentence for each in missing_items(lacks, bounded)]
+        del lacks
+        told += _warnings(context, pinned, rows)
+        values = compute(rows, calls, suite, context.options)
     snapshot = Snapshot(
         run_id=context.run_id,
         suite=suite.name,
@@ -178,32 +180,43 @@ def measure(context: RunContext, warnings: Sequence[str] = ()) -> str:
         seed=SEED,
         options=context.options,
         code_version=CODE_VERSION,
-        warnings=(
-            *warnings,
-            *(each.sentence for each in missing_items(lacks, bounded)),
-            *(shared_inputs(frame, with_twins(context.lake, suite, context.run_id, pinned)) if datasets > 1 else ()),
-            *(suite.metrics.warnings(frame) if suite.metrics.warnings else ()),
-            *version_warnings(context.lake, suite, context.run_id),
-            *several_versions(context.lake, context.run_id, pinned),
-            *calibration_notes(context, judges),
-        ),
+        warnings=(*warnings, *told),
     )
-    with on_disk(frame) as scan:
-        del frame, lacks
-        return land_snapshot(context.lake, snapshot, compute(scan, calls, suite, context.options), bounded)
+    return land_snapshot(context.lake, snapshot, values, bounded)
+
+
+def _warnings(context: RunContext, pinned: Versions, rows: pl.LazyFrame) -> Iterator[str]:
+    """Yield what the snapshot of a run warns of, but for missing items."""
+    lake, suite, run_id = context.lake, context.suite, context.run_id
+    known = rows.select("dataset", *({"judge"} & {*rows.collect_schema()})).unique().collect(engine="streaming")
+    if known["dataset"].n_unique() > 1:
+        named = rows.select("sample_hash").collect(engine="streaming")
+        yield from shared_inputs(named, with_twins(lake, suite, run_id, pinned))
+    if suite.metrics.warnings:
+        yield from suite.metrics.warnings(rows.collect())
+    yield from version_warnings(lake, suite, run_id)
+    yield from several_versions(lake, run_id, pinned)
+    judges = sorted(known["judge"].drop_nulls().unique()) if "judge" in known.columns else []
+    yield from calibration_notes(context, judges)
 
 
 @contextmanager
-def on_disk(frame: pl.DataFrame, from_rows: int = ROWS_AT_ONCE) -> Iterator[pl.LazyFrame]:
-    """Yield a scan of rows: of a temporary file where they are many, so that metrics read only their columns."""
-    if frame.height < from_rows:
-        yield frame.lazy()
-        return
+def measured_rows(
+    lake: Lake, suite: Suite, run_id: str, versions: Versions, options: Options
+) -> Iterator[pl.LazyFrame]:
+    """Yield a scan of the rows that a run's metrics are computed from, in temporary files: each metric reads its own.
+
+    They are narrow, with the columns that are read, unless the suite reads rows as a whole or joins others to them.
+    """
+    read, labels = expressions_read(suite, options), _labels(lake, suite, versions)
+    is_whole = read is None or suite.metrics.join_inputs is not None or _is_labelled(suite, labels)
+    parts = [run_frame(lake, suite, run_id, versions)] if is_whole else _parts(lake, suite, run_id, versions, read)
     with TemporaryDirectory() as folder:
-        file = Path(folder) / "rows.parquet"
-        frame.write_parquet(file)
-        del frame
-        yield pl.scan_parquet(file)
+        files: list[Path] = []
+        for part in parts:
+            files.append(Path(folder) / f"{len(files)}.parquet")
+            part.write_parquet(files[-1])
+        yield pl.concat([pl.scan_parquet(file) for file in files], how="vertical_relaxed")
 
 
 def over_all(metrics: Iterable[Metric], name: str | None) -> Metric | None:
@@ -243,13 +256,12 @@ def compute(scan: pl.LazyFrame, calls: pl.DataFrame, suite: Suite, options: Opti
     from evalake.metrics.variance import variance_components
 
     values = [measure_frame(scan, suite.all_metrics(options), cluster="cluster"), usage_metrics(calls)]
-    frame = scan.collect()
     if suite.metrics.repeated is not None:
-        values.append(variance_components(frame, suite.metrics.repeated))
+        values.append(variance_components(scan, suite.metrics.repeated))
     if suite.metrics.across_rows is not None:
-        values.append(suite.metrics.across_rows(frame, options))
+        values.append(suite.metrics.across_rows(scan.collect(), options))
     if suite.people is not None:
-        values.append(measure_people(frame, suite.people))
+        values.append(measure_people(scan.collect(), suite.people))
     few = pl.col("judge").str.starts_with(BY_DAWID_SKENE).fill_null(False) & (pl.col("units") < FEWEST_ITEMS)
     texts = pl.col("model", "judge").cast(pl.String)  # of categories
     return pl.concat(each.with_columns(texts) for each in values).with_columns(reliable=pl.col("reliable") & ~few)
@@ -273,20 +285,25 @@ _OF_SAMPLE = ("sample_hash", "dataset", "sample_id", "cluster", "label", "catego
 _ALWAYS_READ = ("dataset", "sample_hash", "model", "judge", "prompt_type", "replicate")
 
 
-def run_frame(
-    lake: Lake, suite: Suite, run_id: str, versions: Versions, read: Sequence[pl.Expr] | None = None
-) -> pl.DataFrame:
+def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.DataFrame:
     """Read the input of a run's metrics: its result rows, and the columns that the suite adds.
 
-    `dataset_version` is the run's; rows of one `cluster` depend on one another. With `read`, only columns that these
-    expressions read are kept, and made narrow, unless rows are joined with others.
+    `dataset_version` is the run's; rows of one `cluster` depend on one another.
     """
-    labels = lake.pinned(HUMAN_LABELS, versions).filter(pl.col("suite") == suite.name)
-    is_labelled = suite.people is not None and not labels.head(1).collect().is_empty()
-    if is_labelled or suite.metrics.join_inputs is not None:
-        read = None
+    rows = pl.concat(_parts(lake, suite, run_id, versions, None), how="vertical_relaxed").lazy()
+    if suite.people is not None:
+        rows = _with_people(rows, _labels(lake, suite, versions), suite)
+    if suite.metrics.join_inputs is not None:
+        rows = suite.metrics.join_inputs(rows, {c.table: lake.pinned(c, versions) for c in suite.metrics.inputs})
+    return rows.collect()
+
+
+def _parts(
+    lake: Lake, suite: Suite, run_id: str, versions: Versions, read: Sequence[pl.Expr] | None
+) -> Iterator[pl.DataFrame]:
+    """Yield the result rows of a run with their clusters; with `read`, narrow and only what these expressions read."""
     twins, is_drawn = twins_of(with_twins(lake, suite, run_id, versions)), was_drawn(lake, run_id)
-    frames: list[pl.DataFrame] = []
+    like: pl.Schema | None = None
     for part in parts_of(lake, run_id, versions):
         rows = run_results(lake, suite, run_id, versions, part)
         if read is not None:
@@ -295,13 +312,9 @@ def run_frame(
         samples = run_samples(lake, suite, run_id, versions, part).select(_OF_SAMPLE).collect(engine="streaming")
         frame = with_clusters(rows.collect(), samples, twins)
         frame = with_strata(frame, samples) if is_drawn else frame
-        frames.append(frame if read is None else narrow(frame, read, frames[0].schema if frames else None))
-    rows = pl.concat(frames, how="vertical_relaxed").lazy()
-    if suite.people is not None and read is None:
-        rows = _with_people(rows, labels, suite, is_labelled)
-    if suite.metrics.join_inputs is not None:
-        rows = suite.metrics.join_inputs(rows, {c.table: lake.pinned(c, versions) for c in suite.metrics.inputs})
-    return rows.collect()
+        frame = frame if read is None else narrow(frame, read, like)
+        like = like or frame.schema
+        yield frame
 
 
 _IDENTITIES = ("sample_hash", "cluster")
@@ -331,11 +344,19 @@ def narrow(rows: pl.DataFrame, read: Sequence[pl.Expr], like: pl.Schema | None) 
     return without(kept)
 
 
-def _with_people(rows: pl.LazyFrame, labels: pl.LazyFrame, suite: Suite, is_labelled: bool) -> pl.LazyFrame:
+def _labels(lake: Lake, suite: Suite, versions: Versions) -> pl.LazyFrame:
+    return lake.pinned(HUMAN_LABELS, versions).filter(pl.col("suite") == suite.name)
+
+
+def _is_labelled(suite: Suite, labels: pl.LazyFrame) -> bool:
+    return suite.people is not None and not labels.head(1).collect().is_empty()
+
+
+def _with_people(rows: pl.LazyFrame, labels: pl.LazyFrame, suite: Suite) -> pl.LazyFrame:
     """Add people's labels to result rows; without labels, add null columns and join nothing."""
     assert suite.people is not None
     answered = with_people(rows, labels, suite.people)
-    if is_labelled:
+    if _is_labelled(suite, labels):
         return answered
     own = rows.collect_schema()
     said = {name: kind for name, kind in answered.collect_schema().items() if name not in own}

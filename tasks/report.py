@@ -39,7 +39,7 @@ def build_report(lake: Lake, run_id: str, *, corrected: bool = False) -> Report:
     suite = find_suite(run["suite"], lake)
     versions, options = json.loads(snapshot["pinned_versions"]), json.loads(snapshot["options"])
     frame = run_frame(lake, suite.scored_by(snapshot["scorer_version"]), run_id, versions)
-    lacks = lacking(lake, suite, run_id, versions, frame)
+    lacks = lacking(lake, suite, run_id, versions, frame.lazy())
     metrics = read_metrics(lake, snapshot["snapshot_id"])
     known = corrections(lake, snapshot) if corrected else {}
     if corrected:
@@ -62,7 +62,7 @@ def build_report(lake: Lake, run_id: str, *, corrected: bool = False) -> Report:
         trivial=_trivial(suite, frame, options),
         answers=suite.presentation.answers,
         coverage=coverage_of(lake, run),
-        missing=missing_items(lacks, headline_bounds(suite, frame, lacks, options)),
+        missing=missing_items(lacks, headline_bounds(suite, frame.lazy(), lacks, options)),
         results=_with_added_columns(lake, suite, frame, versions),
     )
 

@@ -22,7 +22,7 @@ from evalake.storage.integrity import false_requests
 from evalake.storage.lake import FILE, Lake, short_message
 from evalake.storage.snapshots import engines, find_snapshot, metric_rows, read_metrics, snapshot_of
 from evalake.suites.registry import suite as find_suite
-from evalake.tasks.measure import compute, definition_hash_of, expressions_read, on_disk, run_calls, run_frame
+from evalake.tasks.measure import compute, definition_hash_of, measured_rows, run_calls
 
 # Prove rows: hold the rows of data files to the row rules of their table, by two engines.
 
@@ -251,8 +251,8 @@ def _recompute(lake: Lake, row: Mapping[str, Any]) -> pl.DataFrame:
         raise NotRecomputableError(
             f"it was made with other versions of {suite.name}'s metrics or of the engine than this evalake's"
         )
-    with on_disk(run_frame(lake, suite, row["run_id"], pinned, expressions_read(suite, options))) as scan:
-        values = compute(scan, run_calls(lake, row["run_id"], pinned), suite, options)
+    with measured_rows(lake, suite, row["run_id"], pinned, options) as rows:
+        values = compute(rows, run_calls(lake, row["run_id"], pinned), suite, options)
     return metric_rows(row["snapshot_id"], row["suite"], values)
 
 

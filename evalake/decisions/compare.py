@@ -167,7 +167,7 @@ def lacks_of(lake: Lake, suite: Suite, side: Side, frame: pl.DataFrame) -> Lacks
     """Find what the models of a side lack, by model and judge; `frame` has its rows."""
     versions = json.loads(side.snapshot["pinned_versions"])
     as_scored = suite.scored_by(side.snapshot["scorer_version"])
-    found = lacking(lake, as_scored, side.run["run_id"], versions, frame, side.prompt_type)
+    found = lacking(lake, as_scored, side.run["run_id"], versions, frame.lazy(), side.prompt_type)
     return {subject: each for subject, each in found.items() if subject[0] in side.models}
 
 

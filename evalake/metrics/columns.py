@@ -73,6 +73,8 @@ def small(numbers: Integers) -> Integers:
 def ranks(values: pl.Series) -> Integers:
     """Rank each among the distinct values, from 1, 0 for null. Only the distinct values are sorted."""
     distinct = values.unique().drop_nulls().sort().alias("value").to_frame().with_row_index("rank", offset=1)
+    if distinct.height < 2:
+        return values.is_not_null().cast(pl.Int64).to_numpy()
     placed = values.alias("value").to_frame().join(distinct, on="value", how="left", maintain_order="left")
     return placed["rank"].fill_null(0).cast(pl.Int64).to_numpy()
 
@@ -149,14 +151,15 @@ def settled(frame: pl.DataFrame, groups: Sequence[str], cluster: str | None) -> 
         rank = ranks(frame[name])
         group *= int(rank.max(initial=0)) + 1
         group += rank
+    group = small(group)
     keys = [frame[CONTENT].to_numpy()] if CONTENT in frame.columns else []
     if cluster is None:
         order = small(np.lexsort([*keys, group]))
-        return order, small(group)[order], np.arange(frame.height)
+        return order, group[order], np.arange(frame.height)
     is_one = not np.ptp(group) if len(group) else True
     keys.append(frame[cluster].to_numpy() if is_one and frame[cluster].dtype.is_integer() else ranks(frame[cluster]))
     order = small(np.lexsort([*keys, group]))
     of_cluster = keys[-1][order]
     if is_one:
         of_cluster = np.cumsum(begins(of_cluster), dtype=INDEX)
-    return order, small(group)[order], of_cluster
+    return order, group[order], of_cluster

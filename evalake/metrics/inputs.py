@@ -15,6 +15,9 @@ from evalake.metrics.intervals import Integers
 if TYPE_CHECKING:
     from evalake.metrics.compute import Metric
 
+HASHED_AT_ONCE = 100_000
+"""Rows whose columns are in memory together while their content is hashed."""
+
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
@@ -86,9 +89,13 @@ class Inputs:
         of_order = dict.fromkeys([*groups, *([cluster] if cluster else []), *({STRATUM} & {*schema})])
         others = selectors.exclude(selectors.nested() | selectors.object() | selectors.by_name(*of_order))
         content = selectors.expand_selector(schema, others)
-        given = lazy.collect(engine="streaming")
-        hashed = [given.select(content).hash_rows().alias(CONTENT)] if content else []
-        given = given.select(*of_order, *hashed)
+
+        def keyed(part: pl.DataFrame) -> pl.DataFrame:
+            hashed = [part.select(content).hash_rows().alias(CONTENT)] if content else []
+            return part.select(*of_order, *hashed)
+
+        starts = range(0, max(1, lazy.select(pl.len()).collect().item()), HASHED_AT_ONCE)
+        given = pl.concat([keyed(lazy.slice(start, HASHED_AT_ONCE).collect()) for start in starts])
         if cluster is not None and (unknown := given[cluster].null_count()):
             raise MetricError(f"{unknown} samples have no {cluster}, the column of their cluster.")
         order, group, of_cluster = settled(given, groups, cluster)

@@ -79,12 +79,12 @@ def open_bounds(frame: pl.DataFrame, metric: Metric, unknown: Unknown) -> Bounds
     return bounds(frame, metric, missing, opened) or (-np.inf, np.inf)
 
 
-def undecided(estimator: Estimator, frame: pl.DataFrame) -> int:
+def undecided(estimator: Estimator, frame: pl.DataFrame | pl.LazyFrame) -> int:
     """Count the trials of known rows that nobody decided, like findings without a majority of a panel."""
     if isinstance(estimator, Composite):
         return sum(undecided(part, frame) for part in estimator.parts.values())
     of_row: pl.Expr | None = getattr(estimator, "undecided", None)
-    return 0 if of_row is None else int(frame.select(of_row.sum()).item() or 0)
+    return 0 if of_row is None else int(frame.lazy().select(of_row.sum()).collect().item() or 0)
 
 
 def _bounds(estimator: Estimator, view: View, unknown: Unknown, frame: pl.DataFrame) -> Bounds | None:

@@ -141,7 +141,7 @@ PANEL = "panel:"
 ITEM = ("sample_hash", "prompt_type")
 
 
-def variance_components(frame: pl.DataFrame, value: pl.Expr) -> pl.DataFrame:
+def variance_components(lazy: pl.LazyFrame, value: pl.Expr) -> pl.DataFrame:
     """Split the variance of a value into components, as standard deviations, for what was repeated or judged twice.
 
     `sd_replicate` is the pooled standard deviation within an item's repeats; `sd_sample` what remains between items
@@ -149,12 +149,15 @@ def variance_components(frame: pl.DataFrame, value: pl.Expr) -> pl.DataFrame:
     variance), kept under the name of all of a model's judges together.
 
     Args:
-        frame: Result rows with model, judge, sample_hash, prompt_type, replicate and cluster.
+        lazy: Result rows with model, judge, sample_hash, prompt_type, replicate and cluster; only what is read of them
+            is collected.
         value: What is repeated.
 
     Returns:
         Rows in the columns of `measure`, none where nothing was repeated.
     """
+    read = {"model", "judge", "replicate", "cluster", *ITEM, *value.meta.root_names()}
+    frame = lazy.select(name for name in lazy.collect_schema() if name in read).collect(engine="streaming")
     item = [name if name in frame.columns else pl.lit("").alias(name) for name in ITEM]
     if frame["judge"].n_unique() < 2 and frame.select(*item, "model").hash_rows().n_unique() == frame.height:
         return pl.DataFrame(schema=METRIC_ROWS)

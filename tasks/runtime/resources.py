@@ -28,6 +28,7 @@ from evalake.tasks.runtime.server import read_secret
 LEASE_SECONDS = 4.0  # shorter than PATIENCE_SECONDS, so that old leases have expired when a new attempt issues calls
 GC_THRESHOLD = (50_000, 10, 10)  # for `gc.set_threshold`
 KNOWN_ENDED = 1000  # ended attempts that a process remembers
+M_MMAP_THRESHOLD = -3  # of the C library: from how many bytes on memory is the system's own
 IDLE_CLIENTS = 4  # clients that a Dask worker keeps, because it does not learn of the end of a run
 
 _lock = threading.Lock()
@@ -203,6 +204,12 @@ def rare_garbage_collection() -> Iterator[None]:
     finally:
         gc.set_threshold(*usual)
         gc.unfreeze()
+
+
+def return_arrays() -> None:
+    """Return each freed array of a megabyte to the system at once, where the C library can: else it keeps many."""
+    if (choose := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
+        choose(M_MMAP_THRESHOLD, 2**20)
 
 
 def return_memory() -> None:

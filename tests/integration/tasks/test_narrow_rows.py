@@ -1,24 +1,28 @@
 """Rows that a run holds narrow: categories and hashes in place of texts, small integers."""
 
+from pathlib import Path
+
 import polars as pl
 from polars.testing import assert_frame_equal
 
 from evalake.metrics.compute import measure
 from evalake.suites.registry import suite as find_suite
-from evalake.tasks.measure import expressions_read, narrow, on_disk
+from evalake.tasks.measure import expressions_read, narrow
 from tests.unit.metrics.test_compute import guard_frame
 
 SUITE = find_suite("command_guard")
 
 
-def test_narrow_rows_on_disk_give_the_values_of_whole_ones() -> None:
+def test_narrow_rows_in_files_give_the_values_of_whole_ones(tmp_path: Path) -> None:
     read = expressions_read(SUITE, SUITE.options)
     assert read is not None
     whole, metrics = guard_frame(), SUITE.all_metrics(SUITE.options)
     rows = narrow(whole, read, None)
     assert not [name for name, kind in rows.schema.items() if kind == pl.String]
-    with on_disk(rows, from_rows=10) as scan:
-        measured = measure(scan, metrics, cluster="cluster")
+    rows.head(70).write_parquet(tmp_path / "0.parquet")
+    rows.tail(-70).write_parquet(tmp_path / "1.parquet")
+    scan = pl.concat(map(pl.scan_parquet, sorted(tmp_path.iterdir())), how="vertical_relaxed")
+    measured = measure(scan, metrics, cluster="cluster")
     measured = measured.with_columns(pl.col("model", "judge").cast(pl.String))
     assert_frame_equal(measured, measure(whole, metrics, cluster="cluster"), rel_tol=1e-12)
 

@@ -252,7 +252,7 @@ def results(rows: list[tuple[str, str | None, int, float]]) -> pl.DataFrame:
 
 
 def values_of(frame: pl.DataFrame) -> dict[tuple[str | None, str], float | None]:
-    rows = variance_components(frame, VALUE).iter_rows(named=True)
+    rows = variance_components(frame.lazy(), VALUE).iter_rows(named=True)
     return {(row["judge"], row["metric"]): row["value"] for row in rows}
 
 
@@ -280,7 +280,7 @@ def test_judges_who_say_the_same_lie_no_distance_apart() -> None:
 
 
 def test_what_was_asked_and_judged_once_has_no_components() -> None:
-    assert variance_components(results([("a", "j", 0, 0.5), ("b", "j", 0, 0.7)]), VALUE).is_empty()
+    assert variance_components(results([("a", "j", 0, 0.5), ("b", "j", 0, 0.7)]).lazy(), VALUE).is_empty()
 
 
 # Standard deviations of values and of repeats, and intervals of them that hold the value.
