@@ -1,28 +1,30 @@
 """Report: gather one run's snapshot, its rows, and the columns and figures of its suite."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 
 import polars as pl
 
+from evalake.metrics.columns import STRATUM
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.corrected import Corrected
 from evalake.metrics.estimators import Rate
 from evalake.metrics.exact import limits_of, measure_exact
 from evalake.metrics.limits import open_bounds, widened
 from evalake.reports.ranking import Comparison, Limits, compare_all
-from evalake.reports.report import MISTAKES_SHOWN, Report
+from evalake.reports.report import MISTAKES_SHOWN, Report, Subject
 from evalake.sdk import Options, Suite
-from evalake.sdk.figures import Ranking
+from evalake.sdk.figures import Answers, Ranking
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import KEY, Key, LedgerIndex, priced
 from evalake.storage.snapshots import find_snapshot, read_metrics
 from evalake.suites.registry import suite as find_suite
-from evalake.tasks.clusters import Versions
+from evalake.tasks.clusters import Versions, parts_of
 from evalake.tasks.corrected import Corrections, corrected_rows, correction_notes, corrections
 from evalake.tasks.coverage import coverage_of
 from evalake.tasks.failures import Lacking, headline_bounds, lacking, missing_items
-from evalake.tasks.measure import inputs, over_all, run_frame
+from evalake.tasks.measure import inputs, measured_rows, over_all, run_results
 from evalake.tasks.runtime.runs import require_measured, run_row
 
 
@@ -38,18 +40,22 @@ def build_report(lake: Lake, run_id: str, *, corrected: bool = False) -> Report:
     snapshot = find_snapshot(lake, run_id=run_id)
     suite = find_suite(run["suite"], lake)
     versions, options = json.loads(snapshot["pinned_versions"]), json.loads(snapshot["options"])
-    frame = run_frame(lake, suite.scored_by(snapshot["scorer_version"]), run_id, versions)
-    lacks = lacking(lake, suite, run_id, versions, frame.lazy())
+    as_scored = suite.scored_by(snapshot["scorer_version"])
+    ranks = _ranking_metric(suite, options)
+    with measured_rows(lake, as_scored, run_id, versions, options) as rows:
+        lacks = lacking(lake, suite, run_id, versions, rows)
+        bounds = headline_bounds(suite, rows, lacks, options)
+        frame = None if ranks is None else _ranked(suite, rows, ranks)
     metrics = read_metrics(lake, snapshot["snapshot_id"])
     known = corrections(lake, snapshot) if corrected else {}
     if corrected:
         metrics = corrected_rows(metrics, known)
-        ranks = _ranking_metric(suite, options)
         subjects = [
             (str(model), judge) for model, judge in metrics.select("model", "judge").unique().sort("model").rows()
         ]
         said = correction_notes(known, [*suite.metrics.corrected, *([] if ranks is None else [ranks.name])], subjects)
         snapshot = {**snapshot, "warnings": [*snapshot["warnings"], *said]}
+    results, wrong = _first_mistakes(lake, as_scored, run_id, versions)
     return Report(
         title=suite.title,
         run=run,
@@ -57,55 +63,72 @@ def build_report(lake: Lake, run_id: str, *, corrected: bool = False) -> Report:
         metrics=metrics,
         figures=suite.presentation.figures,
         target=options.get("target"),
-        comparisons=_comparisons(suite, frame, options, lacks, known),
-        limits=_limits(suite, frame, options, lacks, known),
-        trivial=_trivial(suite, frame, options),
+        comparisons={} if ranks is None or frame is None else _comparisons(frame, ranks, lacks, known),
+        limits={} if ranks is None or frame is None else _limits(frame, ranks, lacks, known),
+        trivial={} if ranks is None or frame is None else _trivial(suite, frame, ranks),
         answers=suite.presentation.answers,
         coverage=coverage_of(lake, run),
-        missing=missing_items(lacks, headline_bounds(suite, frame.lazy(), lacks, options)),
-        results=_with_added_columns(lake, suite, frame, versions),
+        missing=missing_items(lacks, bounds),
+        results=results,
+        wrong=wrong,
     )
 
 
-def _with_added_columns(lake: Lake, suite: Suite, frame: pl.DataFrame, versions: Versions) -> pl.DataFrame:
-    """Add the columns that the suite shows with answers."""
-    results = _with_replies(lake, suite, frame if suite.is_judged else frame.drop("judge", "judge_hash"))
-    if suite.presentation.answers is None or suite.presentation.answers.add_columns is None:
-        return results
-    return suite.presentation.answers.add_columns(
-        results, {each.table: lake.pinned(each, versions) for each in inputs(suite)}
-    )
+_RANKED = ("model", "judge", "dataset", "sample_hash", "cluster")
 
 
-def _with_replies(lake: Lake, suite: Suite, results: pl.DataFrame) -> pl.DataFrame:
-    """Add how the replies that can be listed began, as far as the suite wants it shown and the ledger has them."""
-    if suite.presentation.answers is None or suite.presentation.answers.reply_of is None:
-        return results
-    listed = results.filter(suite.presentation.answers.reply_of).sort(suite.presentation.answers.sample)
-    whose = [name for name in ("model", "judge") if name in listed.columns]
-    keys = [Key(*key) for key in listed.group_by(whose).head(MISTAKES_SHOWN).select(KEY).unique().rows()]
+def _ranked(suite: Suite, rows: pl.LazyFrame, metric: Metric) -> pl.DataFrame:
+    """Collect the columns that the metric that ranks reads, also of trivial models."""
+    read = [*metric.estimator.inputs().values(), *(e for each in suite.metrics.trivial.values() for e in each.values())]
+    names = {STRATUM, *_RANKED, *(name for each in read for name in each.meta.root_names())}
+    known = [name for name in rows.collect_schema() if name in names]
+    return rows.select(known).with_columns(pl.col("model", "judge").cast(pl.String)).collect(engine="streaming")
+
+
+def _first_mistakes(
+    lake: Lake, suite: Suite, run_id: str, versions: Versions
+) -> tuple[pl.DataFrame | None, dict[Subject, int]]:
+    """Read the answers that a report lists, with the columns that it shows, and count those that it could list."""
+    answers = suite.presentation.answers
+    if answers is None:
+        return None, {}
+    counts, first = Counter[Subject](), list[pl.DataFrame]()
+    place = pl.int_range(pl.len()).over("model", "judge")
+    for part in parts_of(lake, run_id, versions):
+        wrong = run_results(lake, suite, run_id, versions, part).filter(answers.listed).collect()
+        counts.update({Subject(*key): rows.height for key, rows in wrong.group_by("model", "judge")})
+        known = pl.concat([*first, wrong], how="vertical_relaxed").sort(answers.sample)
+        first = [known.filter(place < MISTAKES_SHOWN)]
+    (rows,) = first
+    tables = {each.table: lake.pinned(each, versions) for each in inputs(suite)}
+    if suite.metrics.join_inputs is not None:
+        rows = suite.metrics.join_inputs(rows.lazy(), tables).collect()
+    rows = _with_replies(lake, answers, rows if suite.is_judged else rows.drop("judge", "judge_hash"))
+    return rows if answers.add_columns is None else answers.add_columns(rows, tables), dict(counts)
+
+
+def _with_replies(lake: Lake, answers: Answers, listed: pl.DataFrame) -> pl.DataFrame:
+    """Add how the replies began, as far as the suite wants it shown and the ledger has them."""
+    if answers.reply_of is None:
+        return listed
+    keys = [Key(*key) for key in listed.filter(answers.reply_of).select(KEY).unique().rows()]
     replies = LedgerIndex.read(lake).fetch(keys) if keys else {}
-    starts = [
-        (*key, row["response"][: suite.presentation.answers.reply_length])
-        for key, row in replies.items()
-        if row["response"]
-    ]
-    schema = {name: results.schema[name] for name in KEY} | {"reply_start": pl.String()}
+    starts = [(*key, row["response"][: answers.reply_length]) for key, row in replies.items() if row["response"]]
+    schema = {name: listed.schema[name] for name in KEY} | {"reply_start": pl.String()}
     texts = pl.DataFrame(starts, schema=schema, orient="row")
-    shown = pl.when(suite.presentation.answers.reply_of).then("reply_start").alias("reply_start")
-    return results.join(texts, on=KEY, how="left", maintain_order="left").with_columns(shown)
+    shown = pl.when(answers.reply_of).then("reply_start").alias("reply_start")
+    return listed.join(texts, on=KEY, how="left", maintain_order="left").with_columns(shown)
 
 
 Lacks = Mapping[tuple[str, str | None], Lacking]
 
 
 def _comparisons(
-    suite: Suite, frame: pl.DataFrame, options: Options, lacks: Lacks, corrected: Corrections
+    frame: pl.DataFrame, metric: Metric, lacks: Lacks, corrected: Corrections
 ) -> dict[str | None, tuple[Comparison, ...]]:
-    """Compare every pair of models in the quantity that ranks; nothing where it is not computed row by row."""
-    metric = _ranking_metric(suite, options)
+    """Compare every pair of models in the quantity that ranks."""
     known = {subject: each.answered for subject, each in lacks.items()}
-    return {} if metric is None else compare_all(frame, metric, known, _of_metric(corrected, metric))
+    return compare_all(frame, metric, known, _of_metric(corrected, metric))
 
 
 def _of_metric(corrected: Corrections, metric: Metric) -> dict[tuple[str, str | None], Corrected]:
@@ -113,14 +136,11 @@ def _of_metric(corrected: Corrections, metric: Metric) -> dict[tuple[str, str | 
 
 
 def _limits(
-    suite: Suite, frame: pl.DataFrame, options: Options, lacks: Lacks, corrected: Corrections
+    frame: pl.DataFrame, metric: Metric, lacks: Lacks, corrected: Corrections
 ) -> dict[tuple[str, str | None], Limits]:
     """Compute the limits for the comparison with the target, without and with missing items."""
-    metric = _ranking_metric(suite, options)
-    if metric is None or frame.is_empty():
-        return {}
     found = {}
-    for row in measure_exact(frame, [metric]).iter_rows(named=True):
+    for row in () if frame.is_empty() else measure_exact(frame, [metric]).iter_rows(named=True):
         subject = row["model"], row["judge"]
         own = frame.filter(pl.col("model") == row["model"], pl.col("judge").eq_missing(row["judge"]))
         ends = open_bounds(own, metric, lacks[subject].unknown if subject in lacks else (0, None))
@@ -135,13 +155,12 @@ def _limits(
     return found
 
 
-def _trivial(suite: Suite, frame: pl.DataFrame, options: Options) -> dict[str, float]:
+def _trivial(suite: Suite, frame: pl.DataFrame, metric: Metric) -> dict[str, float]:
     """Compute the ranking metric of trivial models, which answer every sample alike."""
-    metric = _ranking_metric(suite, options)
-    if metric is None or frame.is_empty():
+    if frame.is_empty():
         return {}
     samples = (
-        frame.drop(suite.metrics.unmeasured)
+        frame.drop(suite.metrics.unmeasured, strict=False)
         .sort("model", "judge")
         .unique("sample_hash", keep="first", maintain_order=True)
     )

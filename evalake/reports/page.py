@@ -27,7 +27,7 @@ from evalake.core.files import make_folder, write_file
 from evalake.reports.axes import Drawing
 from evalake.reports.files import as_data, as_json
 from evalake.reports.kinds import KINDS
-from evalake.reports.report import MISTAKES_SHOWN, Report, facts, headline, warnings
+from evalake.reports.report import Report, facts, headline, warnings
 from evalake.reports.svg import Picture, alone, as_svg
 from evalake.reports.tables import Table, comparisons_table, coverage_table
 from evalake.reports.wording import UNKNOWN, UNRELIABLE, WHY_UNRELIABLE, multiplicity, one_line, visible
@@ -307,8 +307,7 @@ def _mistakes(report: Report) -> Iterator[Mistakes]:
     answers = report.answers
     if answers is None:
         return
-    for subject, wrong in report.mistakes():
-        shown = wrong.head(MISTAKES_SHOWN)
+    for subject, count, shown in report.mistakes():
         groups: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
         for row in shown.iter_rows(named=True):
             texts = tuple(UNKNOWN if row[column] is None else visible(row[column], 600) for column, _ in answers.shown)
@@ -316,7 +315,7 @@ def _mistakes(report: Report) -> Iterator[Mistakes]:
             groups.setdefault(_group(row, answers.group, answers.label), []).append((address, texts))
         listed = tuple((name, len(rows), tuple(rows)) for name, rows in sorted(groups.items()))
         items = items_address(report.run["run_id"], **subject._asdict())
-        yield Mistakes(one_line(subject.name, 300), items, wrong.height, shown.height, listed)
+        yield Mistakes(one_line(subject.name, 300), items, count, shown.height, listed)
 
 
 def _group(row: dict[str, Any], *columns: str | None) -> str:

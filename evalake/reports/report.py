@@ -97,7 +97,9 @@ class Report:
     missing        what the run lacks of each model, and the bounds of the headline metrics that leaves
     limits         of the ranking's quantity by model and judge: the limits that decide
     coverage       what came of the items of each model, judge and dataset
-    results        the run's rows of the suite's results table; a `judge` column only where the suite has judges
+    results        the answers that are listed, with the columns that `answers` shows; a `judge` column only where the
+                   suite has judges
+    wrong          how many answers of each model could be listed; where it is missing, as many as `results` has
     """
 
     title: str
@@ -113,6 +115,7 @@ class Report:
     limits: Mapping[tuple[str, str | None], Limits] = field(default_factory=dict)
     coverage: Sequence[Coverage] = ()
     results: pl.DataFrame | None = None
+    wrong: Mapping[Subject, int] = field(default_factory=dict)
 
     @cached_property
     def shown(self) -> tuple[Figure, ...]:
@@ -219,16 +222,16 @@ class Report:
         """Find what the run lacks of a model, as the judge saw it; None where nothing."""
         return next((each for each in self.missing if (each.model, each.judge) == subject), None)
 
-    def mistakes(self) -> Iterator[tuple[Subject, pl.DataFrame]]:
-        """Yield each model's wrong answers, in the order of the ranking; models without any are left out."""
+    def mistakes(self) -> Iterator[tuple[Subject, int, pl.DataFrame]]:
+        """Yield how many wrong answers each model has, and the first, in the order of the ranking; none without any."""
         if self.answers is None or self.results is None:
             return
-        mistake = ~pl.col(self.answers.correct) if self.answers.mistake is None else self.answers.mistake
-        wrong = self.results.filter(mistake).with_columns(self._judge().alias("judge"))
+        wrong = self.results.filter(self.answers.listed).with_columns(self._judge().alias("judge"))
         by_subject = {Subject(*key): part for key, part in wrong.group_by("model", "judge", maintain_order=True)}
         for subject in self.subjects:
             if subject in by_subject:
-                yield subject, by_subject[subject].sort(self.answers.sample)
+                part = by_subject[subject].sort(self.answers.sample)
+                yield subject, self.wrong.get(subject, part.height), part.head(MISTAKES_SHOWN)
 
     def _judge(self) -> pl.Expr:
         known = self.results is not None and "judge" in self.results.columns

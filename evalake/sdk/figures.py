@@ -205,3 +205,8 @@ class Answers:
     # Result rows, and the tables that metrics are computed from -> the rows with further columns to be shown.
     add_columns: Callable[[pl.DataFrame, Mapping[str, pl.LazyFrame]], pl.DataFrame] | None = None
     added_columns: tuple[str, ...] = ()  # the columns that `add_columns` adds
+
+    @property
+    def listed(self) -> pl.Expr:
+        """The condition, on the columns of result rows, under which an answer is listed."""
+        return ~pl.col(self.correct) if self.mistake is None else self.mistake

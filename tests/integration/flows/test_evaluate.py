@@ -150,13 +150,13 @@ def test_a_mistake_shows_how_its_reply_began(work: Workplace) -> None:
     work.server.rule(reply="<b>I would rather not say</b> " + "x" * 400)
     run = work.run(work.dataset(4))
     built = build_report(work.lake, run["run_id"])
-    ((_, wrong),) = built.mistakes()
+    ((_, _, wrong),) = built.mistakes()
     assert wrong["reply_start"].to_list() == ["<b>I would rather not say</b> " + "x" * 270] * 4
     page = render(built)
     assert "&lt;b&gt;I would rather not say&lt;/b&gt; " + "x" * 270 + "</td>" in page
     work.server.rule(reply='{"action": "allow", "reason": "fine"}')
     run = work.run(work.dataset(4), replicates=2)
-    ((_, wrong),) = build_report(work.lake, run["run_id"]).mistakes()
+    ((_, _, wrong),) = build_report(work.lake, run["run_id"]).mistakes()
     assert dict(wrong.select("replicate", "reply_start").iter_rows())[1] == '{"action": "allow", "reason": "fine"}'
 
 

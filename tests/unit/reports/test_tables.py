@@ -333,10 +333,10 @@ def test_a_slice_of_one_value_says_something_only_where_it_is_wanted() -> None:
 def test_mistakes_are_those_that_are_not_correct_or_what_the_suite_takes_for_one() -> None:
     rows = guard_metrics("a", 0.5, 0.5) + guard_metrics("b", 0.9, 0.9)
     results = pl.concat([answers("a", 2, 4), answers("b", 4, 4)])
-    ((subject, wrong),) = report(rows, results).mistakes()
-    assert (subject, wrong["sample"].to_list()) == (Subject("a"), ["malicious-2", "malicious-3"])
+    ((subject, count, wrong),) = report(rows, results).mistakes()
+    assert (subject, count, wrong["sample"].to_list()) == (Subject("a"), 2, ["malicious-2", "malicious-3"])
     blocked = Answers(sample=("sample",), mistake=pl.col("verdict") == "BLOCK")
-    found = {subject.model: wrong.height for subject, wrong in report(rows, results, answers=blocked).mistakes()}
+    found = {subject.model: count for subject, count, _ in report(rows, results, answers=blocked).mistakes()}
     assert found == {"a": 2, "b": 4}
     assert list(report(rows).mistakes()) == []
 

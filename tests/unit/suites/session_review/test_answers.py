@@ -75,7 +75,7 @@ def test_every_session_is_listed_the_worst_first() -> None:
         answers=SUITE.presentation.answers,
         results=listed(90, None, 50, 49),
     )
-    ((_, rows),) = built.mistakes()
+    ((_, _, rows),) = built.mistakes()
     assert rows.select("band", "session_id").rows() == [
         ("not scored", "s-1"),
         ("0 to 49", "s-3"),
