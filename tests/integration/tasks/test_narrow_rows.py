@@ -3,11 +3,15 @@
 from pathlib import Path
 
 import polars as pl
+import pytest
 from polars.testing import assert_frame_equal
 
 from evalake.metrics.compute import measure
 from evalake.suites.registry import suite as find_suite
+from evalake.tasks import clusters
+from evalake.tasks import report as reports
 from evalake.tasks.measure import expressions_read, narrow
+from evalake.tasks.runtime.context import RunContext
 from tests.unit.metrics.test_compute import guard_frame
 
 SUITE = find_suite("command_guard")
@@ -39,3 +43,21 @@ def test_a_text_that_is_read_as_a_text_stays_one() -> None:
     }
     later = narrow(rows.with_columns(times=pl.lit(1)), read, first.schema)
     assert (later.schema["answer"], later.schema["label"]) == (pl.String, pl.Categorical)
+
+
+def test_a_report_that_is_read_in_parts_is_the_same(guard: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = reports.build_report(guard.lake, guard.run_id)
+    monkeypatch.setattr(clusters, "ITEMS_AT_ONCE", 2)
+    assert len(clusters.parts_of(guard.lake, guard.run_id, {})) > 1
+    parts = reports.build_report(guard.lake, guard.run_id)
+    assert parts.wrong == whole.wrong
+    assert sum(whole.wrong.values()) > 2
+    assert (parts.limits, parts.trivial, parts.comparisons) == (whole.limits, whole.trivial, whole.comparisons)
+    for (subject, count, rows), (other, as_many, same) in zip(parts.mistakes(), whole.mistakes(), strict=True):
+        assert (subject, count) == (other, as_many)
+        assert_frame_equal(rows, same)
+    monkeypatch.setattr(reports, "MISTAKES_SHOWN", 1)
+    first = reports.build_report(guard.lake, guard.run_id)
+    assert first.wrong == whole.wrong
+    assert first.results is not None
+    assert first.results.height == len(whole.wrong)
