@@ -26,9 +26,9 @@ ANSWER = '{"action": "BLOCK"}'
 
 
 @pytest.fixture
-def priced(priced: Workplace) -> Workplace:
-    priced.server.rule(reply=ANSWER, usage=USAGE, latency=0.02)
-    return priced
+def priced(work: Workplace) -> Workplace:
+    work.server.rule(reply=ANSWER, usage=USAGE, latency=0.02)
+    return work
 
 
 def test_no_more_calls_are_made_than_allowed_and_a_new_run_goes_on(priced: Workplace) -> None:
