@@ -227,7 +227,7 @@ def _measure_part(
 ) -> list[pl.DataFrame]:
     """Compute all metrics of whole groups: those of the same slices for all slices at once."""
     results = []
-    keys = [name for name in inputs.expressions if name.startswith("column ")]
+    keys = [name for name in inputs.expressions if name.startswith("column ")] or [*inputs.expressions][:1]
     columns = Columns((inputs.evaluated(keys) if part.is_large else inputs.frame)[part.first : part.last])
     names = dict.fromkeys(name for metric in metrics for name in metric.slices)
     slicings = {name: Slicing.of(columns, name, groups) for name in names}

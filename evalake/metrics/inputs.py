@@ -50,7 +50,8 @@ class Inputs:
     def evaluated(self, columns: Iterable[str]) -> pl.DataFrame:
         """Evaluate columns, in order. Raises MetricError where one of a metric is not finite."""
         wide = self.rows.with_columns(selectors.signed_integer().cast(pl.Int64))  # no sum or product overflows
-        frame = wide.select(**{name: self.expressions[name] for name in columns}).collect()[self.order]
+        named = {name: self.expressions[name] for name in columns}
+        frame = wide.with_columns(**named).select(*named).collect()[self.order]  # so that a literal has as many rows
         _refuse_non_finite(frame, {name: owner for name, owner in self._owner.items() if name in frame.schema})
         return frame
 

@@ -1,6 +1,7 @@
 """Metrics computed: their definitions, groups and items."""
 
 import json
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,15 @@ def test_the_hash_follows_from_what_is_declared_and_from_nothing_else() -> None:
     ]
     assert len({definition_hash(each) for each in [one, *others]}) == len(others) + 1
     assert definition_hash(one) != definition_hash(one, "more")
+
+
+def test_a_large_group_without_keys_is_measured_as_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As trivial models are, which answer alike: a literal has as many rows as the samples."""
+    frame = guard_frame().drop("judge")
+    metrics = (*GUARD_METRICS[:2], Metric("always", Rate(pl.lit(value=True), pl.col("label") == "malicious")))
+    known = measure(frame, [replace(each, slices=("all",)) for each in metrics], groups=())
+    monkeypatch.setattr(compute, "PART_ROWS", 20)
+    assert_frame_equal(measure(frame, [replace(each, slices=("all",)) for each in metrics], groups=()), known)
 
 
 def test_the_hash_is_the_same_on_every_python_and_machine() -> None:
