@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from evalake.metrics.columns import STRATUM
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.corrected import Corrected
 from evalake.metrics.estimators import Rate
@@ -45,7 +44,8 @@ def build_report(lake: Lake, run_id: str, *, corrected: bool = False) -> Report:
     with measured_rows(lake, as_scored, run_id, versions, options) as rows:
         lacks = lacking(lake, suite, run_id, versions, rows)
         bounds = headline_bounds(suite, rows, lacks, options)
-        frame = None if ranks is None else _ranked(suite, rows, ranks)
+        texts = pl.col("model", "judge").cast(pl.String)  # of categories
+        frame = None if ranks is None else rows.with_columns(texts).collect()
     metrics = read_metrics(lake, snapshot["snapshot_id"])
     known = corrections(lake, snapshot) if corrected else {}
     if corrected:
@@ -72,17 +72,6 @@ def build_report(lake: Lake, run_id: str, *, corrected: bool = False) -> Report:
         results=results,
         wrong=wrong,
     )
-
-
-_RANKED = ("model", "judge", "dataset", "sample_hash", "cluster")
-
-
-def _ranked(suite: Suite, rows: pl.LazyFrame, metric: Metric) -> pl.DataFrame:
-    """Collect the columns that the metric that ranks reads, also of trivial models."""
-    read = [*metric.estimator.inputs().values(), *(e for each in suite.metrics.trivial.values() for e in each.values())]
-    names = {STRATUM, *_RANKED, *(name for each in read for name in each.meta.root_names())}
-    known = [name for name in rows.collect_schema() if name in names]
-    return rows.select(known).with_columns(pl.col("model", "judge").cast(pl.String)).collect(engine="streaming")
 
 
 def _first_mistakes(
