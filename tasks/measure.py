@@ -18,9 +18,8 @@ from evalake.contracts.tables import CALLS, HUMAN_LABELS, JUDGE_VERSIONS, RUN_CA
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.errors import LakeError
 from evalake.metrics.agreement import BY_DAWID_SKENE, FEWEST_ITEMS
-from evalake.metrics.composite import Composite
 from evalake.metrics.compute import Metric, definition_hash
-from evalake.metrics.estimator import Estimator
+from evalake.metrics.limits import undecided_trials
 from evalake.models.request import Failure, Reply
 from evalake.sdk import Exchange, Options, Suite
 from evalake.sdk.people import measure_people, people_metrics, with_people
@@ -278,20 +277,11 @@ def expressions_read(suite: Suite, options: Options) -> Sequence[pl.Expr] | None
     slices = {name for metric in metrics for name in metric.slices}
     return [
         *(each for metric in metrics for each in metric.estimator.inputs().values()),
-        *(each for metric in metrics for each in _undecided(metric.estimator)),
+        *(each for metric in metrics for each in undecided_trials(metric.estimator)),
         *(each for columns in declared.trivial.values() for each in columns.values()),
         *(each for each in others if each is not None and not {*each.meta.root_names()} & {*declared.unmeasured}),
         *map(pl.col, sorted({*slices, *_ALWAYS_READ} - {*declared.unmeasured})),
     ]
-
-
-def _undecided(estimator: Estimator) -> Iterator[pl.Expr]:
-    """Yield what tells trials that nobody decided, of which bounds are computed."""
-    if isinstance(estimator, Composite):
-        for part in estimator.parts.values():
-            yield from _undecided(part)
-    elif (of_row := getattr(estimator, "undecided", None)) is not None:
-        yield of_row
 
 
 _OF_SAMPLE = ("sample_hash", "dataset", "sample_id", "cluster", "label", "category")

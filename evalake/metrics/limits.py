@@ -4,7 +4,7 @@ Missing is not random: a server that fails on hard items leaves the easy ones. S
 for any missing rows (Manski 1989): the limits of the worst and the best case.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -81,10 +81,17 @@ def open_bounds(frame: pl.DataFrame, metric: Metric, unknown: Unknown) -> Bounds
 
 def undecided(estimator: Estimator, frame: pl.DataFrame | pl.LazyFrame) -> int:
     """Count the trials of known rows that nobody decided, like findings without a majority of a panel."""
+    lazy = frame.lazy()
+    return sum(int(lazy.select(each.sum()).collect().item() or 0) for each in undecided_trials(estimator))
+
+
+def undecided_trials(estimator: Estimator) -> Iterator[pl.Expr]:
+    """Yield what counts, in each row, the trials of an estimator and of its parts that nobody decided."""
     if isinstance(estimator, Composite):
-        return sum(undecided(part, frame) for part in estimator.parts.values())
-    of_row: pl.Expr | None = getattr(estimator, "undecided", None)
-    return 0 if of_row is None else int(frame.lazy().select(of_row.sum()).collect().item() or 0)
+        for part in estimator.parts.values():
+            yield from undecided_trials(part)
+    elif (of_row := getattr(estimator, "undecided", None)) is not None:
+        yield of_row
 
 
 def _bounds(estimator: Estimator, view: View, unknown: Unknown, frame: pl.DataFrame) -> Bounds | None:
