@@ -229,9 +229,9 @@ def test_what_was_proved_before_is_counted_and_all_is_proved_anew_where_that_is_
     assert "1 of 1 snapshots (--all proves all again)" in of_before
     assert int(of_before.split()[2]) >= files
     assert max(map(len, lines[:-1])) <= 80
-    anew = evalake_here("check", "--lake", small.uri, "--all", "--json", folder=tmp_path)
-    assert anew.returncode == 0
-    assert [proof["proved_before"] for proof in json.loads(anew.stdout)["snapshots"]] == [False]
+    whole = evalake_here("check", "--lake", small.uri, "--all", "--json", folder=tmp_path)
+    assert whole.returncode == 0
+    assert [proof["proved_before"] for proof in json.loads(whole.stdout)["snapshots"]] == [False]
 
 
 def test_data_docs_that_cannot_be_written_say_nothing_of_the_lake(small: Lake, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def lake_of_one_run(folder: Path, samples: int) -> Path:
 
 
 def lake_of_nights(folder: Path) -> Lake:
-    """40 commands, asked anew in a second night, which judges five of them wrongly; in the third, there are but 20."""
+    """40 commands, asked again in a second night, which judges five wrongly; the third has 20."""
     lake = Lake(str(folder / "lake"))
     for night, (samples, wrong) in enumerate(((40, 0), (40, 5), (20, 0))):
         actions = ["ALLOW" if n % 2 == 1 and n >= wrong * 2 else "BLOCK" for n in range(samples)]

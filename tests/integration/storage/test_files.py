@@ -142,7 +142,7 @@ def test_an_open_table_is_as_new_as_the_lake_through_all_its_versions(lake: Lake
     opened = OpenTable(lake, TOYS)
     with pytest.raises(LakeError, match="is gone"):
         opened.newest()
-    for number in range(70):  # it is opened anew now and then
+    for number in range(70):  # it is opened again now and then
         land(lake, TOYS, pl.DataFrame([toy(f"key {number}")]))
         assert sorted(opened.newest().file_uris()) == sorted(lake.open(TOYS).file_uris())
 

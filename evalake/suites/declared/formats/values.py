@@ -92,7 +92,7 @@ def numbered(name: str, seen: Counter[str]) -> str:
 
 
 def decoded_lines(lines: Sequence[str], name: str) -> list[Any]:
-    """Decode a file with a JSON value a line. Raises SourceError with the number of a line that is none."""
+    """Decode a file with JSON on each line. Raises SourceError with the number of a line that holds none."""
     return [read_json(line, f"{name}:{number}") for number, line in enumerate(lines, start=1) if line.strip()]
 
 

@@ -248,9 +248,9 @@ def test_clients_that_nobody_uses_are_closed_once_there_are_many() -> None:
         for number in range(IDLE_CLIENTS):
             with client_of(context(f"later {number}")) as latest:
                 pass
-    with client_of(context("used")) as still, client_of(context("oldest")) as anew:
+    with client_of(context("used")) as still, client_of(context("oldest")) as later:
         assert still is used
-        assert anew is not oldest
+        assert later is not oldest
     with pytest.raises(ProviderError, match="closed"):
         oldest.run([])
     assert latest is not oldest

@@ -1,6 +1,6 @@
 """Exported contracts follow the standard, and change only on purpose.
 
-Where a change is on purpose, write the golden files anew with `python -m tests.unit.contracts.engines.test_odcs`, and
+Where a change is on purpose, write the golden files again with `python -m tests.unit.contracts.engines.test_odcs`, and
 read the diff.
 """
 
