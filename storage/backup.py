@@ -10,16 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from evalake.contracts.contract import Contract
 from evalake.contracts.tables import CONTRACT_CHECKS, RUNS, SNAPSHOTS
 from evalake.core.errors import LakeError, UsageError
 from evalake.storage import secret
-from evalake.storage.commit import file_sizes, open_store, read_object, write_object
-from evalake.storage.lake import Lake, short_message
+from evalake.storage.lake import Lake
 from evalake.storage.maintenance import remove, require_no_links
+from evalake.storage.objects import failing_as, file_sizes, open_store, read_object, write_object
 
 FIRST = (CONTRACT_CHECKS.table, RUNS.table, SNAPSHOTS.table)  # their rows name versions of the other tables
 LOG_FILE = re.compile(r"_delta_log/(\d{20})\.")
@@ -99,11 +98,8 @@ def _copy(lake: Lake, to: Lake, table: str, paths: Sequence[str]) -> int:
     if "://" not in to.uri:
         Path(to.uri, table).mkdir(parents=True, exist_ok=True)
     source, target = open_store(lake, table), open_store(to, table)
-    try:
-        with ThreadPoolExecutor(COPIERS) as pool:
-            return sum(pool.map(lambda path: _copy_file(source, target, path), paths))
-    except (DeltaError, OSError) as error:
-        raise LakeError(f"cannot copy {table} to {to.uri}: {short_message(error)}") from error
+    with failing_as(f"cannot copy {table} to {to.uri}"), ThreadPoolExecutor(COPIERS) as pool:
+        return sum(pool.map(lambda path: _copy_file(source, target, path), paths))
 
 
 def _copy_file(source: fs.PyFileSystem, target: fs.PyFileSystem, path: str) -> int:

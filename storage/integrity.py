@@ -17,13 +17,14 @@ from evalake.contracts.engines.sql import check_constraints
 from evalake.contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS
 from evalake.core.errors import EvalakeError
 from evalake.storage import ledger
-from evalake.storage.commit import file_infos, file_sizes, open_store, read_object
 from evalake.storage.lake import Lake, constraints
 from evalake.storage.maintenance import pinned_versions
+from evalake.storage.objects import failing_as, file_infos, file_sizes, modified_at, open_store, read_object
 from evalake.storage.snapshots import Files, StoredFile
 
 LOG = "_delta_log"
 READERS = 8  # threads that read files and log entries
+UNREADABLE = "check again; if it stays so, restore the table's folder from a backup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def inspect(lake: Lake, contract: Contract, seen: Seen = Seen()) -> Inspected:
         pinned = [lake.find(contract.table, version) for version in sorted(seen.pinned)]
         newest = lake.open(contract)
     except EvalakeError as error:
-        return Inspected([Defect(contract.table, str(error), "restore the table's folder from a backup")])
+        return Inspected([Defect(contract.table, str(error), UNREADABLE)])
     files = {table.version(): dict(data_files(table)) for table in (*pinned, newest) if table is not None}
     damage = list(_find_in_files(lake, contract, files.values()))
     return Inspected(damage, newest.version(), files)
@@ -94,7 +95,7 @@ def stored_files(lake: Lake, contract: Contract, paths: Collection[str], before:
         info, known = infos[path], before.get(path)
         if "://" in lake.uri and known and (known.size, known.modified_ns) == (info.size, info.mtime_ns):
             return known
-        with store.open_input_stream(path) as stream:
+        with failing_as(f"cannot read {path} of {contract.table}"), store.open_input_stream(path) as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         if known and known.digest == digest:
             return replace(known, size=info.size, modified_ns=info.mtime_ns)
@@ -200,7 +201,7 @@ def _is_there(lake: Lake, contract: Contract, version: int, entries: Collection[
     # A listing during a write may skip an entry and show the next: look for it by name
     if version in entries:
         return True
-    return bool(open_store(lake, contract.table).get_file_info(_entry(version)).type == fs.FileType.File)
+    return modified_at(lake, contract.table, _entry(version)) is not None
 
 
 def _is_whole(store: fs.FileSystem, path: str) -> bool:

@@ -11,17 +11,16 @@ from urllib.parse import unquote
 
 import polars as pl
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
-from pyarrow import fs
 
 from evalake.contracts.contract import Contract
 from evalake.contracts.tables import CALLS, SNAPSHOTS
 from evalake.core import files
 from evalake.core.errors import EvalakeError, LakeError
 from evalake.storage import ledger
-from evalake.storage.commit import begin_merge, commit, open_store
-from evalake.storage.lake import KEEP_LOG, Lake, short_message
+from evalake.storage.commit import begin_merge, commit
+from evalake.storage.lake import KEEP_LOG, Lake
 from evalake.storage.ledger import join_files
+from evalake.storage.objects import failing_as, modified_at, open_store
 
 REMOVERS = 8  # threads that delete files
 RETENTION_HOURS = 7 * 24  # running readers and writers may still need younger files
@@ -29,13 +28,11 @@ RETENTION_HOURS = 7 * 24  # running readers and writers may still need younger f
 
 def table_time(lake: Lake, table: DeltaTable, name: str) -> datetime:
     """Find the time from which ages count: that of the newest commit, or now if earlier. A wrong clock ages no file."""
-    version = table.version()
-    entry = open_store(lake, name).get_file_info(f"_delta_log/{version:020}.json")
-    told = [each["timestamp"] for each in table.history(1) if "timestamp" in each]
+    written = modified_at(lake, name, f"_delta_log/{table.version():020}.json")
+    with failing_as(f"cannot read the log of the table {name}"):
+        told = [each["timestamp"] for each in table.history(1) if "timestamp" in each]
     times = [datetime.now(UTC), *(datetime.fromtimestamp(each / 1000, UTC) for each in told)]
-    if entry.type == fs.FileType.File and entry.mtime is not None:
-        times.append(entry.mtime)
-    return min(times)
+    return min([*times, written] if written else times)
 
 
 def lake_time(lake: Lake, contracts: Iterable[Contract]) -> datetime:
@@ -61,15 +58,13 @@ def require_no_links(lake: Lake, table: str) -> None:
 
 def remove(lake: Lake, table: str, paths: Sequence[str]) -> None:
     """Remove files of a table by path, through no link. Raises LakeError where a file is outside or stays."""
-    try:
+    with failing_as(f"cannot remove files of the table {table}"):
         if folder := _folder(lake, table):
             files.remove_below(folder, paths)
             return
         store = open_store(lake, table)
         with ThreadPoolExecutor(REMOVERS) as pool:
             list(pool.map(store.delete_file, paths))
-    except (DeltaError, OSError) as error:
-        raise LakeError(f"cannot remove files of the table {table}: {short_message(error)}") from error
 
 
 def _folder(lake: Lake, table: str) -> Path | None:
@@ -122,7 +117,9 @@ def pinned_versions(lake: Lake) -> dict[str, set[int]]:
     """Collect by table the versions that snapshots were computed from, without those that `forget` removed."""
     pinned: dict[str, set[int]] = {}
     first = lake.first_versions()
-    for text in lake.frame(SNAPSHOTS).select("pinned_versions").collect()["pinned_versions"]:
+    with failing_as("cannot read which versions snapshots need"):
+        texts = lake.frame(SNAPSHOTS).select("pinned_versions").collect()["pinned_versions"]
+    for text in texts:
         for table, version in json.loads(text).items():
             if version is not None and version >= first.get(table, 0):
                 pinned.setdefault(table, set()).add(version)

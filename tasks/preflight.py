@@ -26,9 +26,9 @@ from evalake.sdk import Dataset, Options, Suite
 from evalake.sdk.dataset import summary
 from evalake.sdk.results import FALLBACK_FOR
 from evalake.sdk.suite import own_prompt
-from evalake.storage.commit import require_write_access
 from evalake.storage.lake import Lake
 from evalake.storage.migrations import require_current
+from evalake.storage.objects import require_write_access
 from evalake.storage.reservations import Ceiling
 from evalake.suites.registry import baselines, source_hash
 from evalake.suites.registry import suite as find_suite

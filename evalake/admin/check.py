@@ -27,10 +27,10 @@ from evalake.core.hashing import content_hash
 from evalake.core.redaction import redact
 from evalake.reports.page import write_data_docs
 from evalake.storage import integrity
-from evalake.storage.commit import require_write_access
 from evalake.storage.lake import TO_MIGRATE, Lake, short_message
 from evalake.storage.landing import land
 from evalake.storage.migrations import pending
+from evalake.storage.objects import require_write_access
 from evalake.storage.snapshots import Files, Proofs, read_proofs, rules_and_engines, write_proofs
 from evalake.suites.registry import all_contracts
 from evalake.tasks.publish import check_rows
@@ -174,7 +174,7 @@ def _look(lake: Lake, contract: Contract, seen: integrity.Seen, proofs: Proofs) 
 
 def _unreadable(contract: Contract, error: BaseException) -> integrity.Defect:
     said = str(error) if isinstance(error, LakeError) else f"{type(error).__name__}: {short_message(error)}"
-    return integrity.Defect(contract.table, f"cannot be read: {said}", "restore the table's folder from a backup")
+    return integrity.Defect(contract.table, f"cannot be read: {said}", integrity.UNREADABLE)
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ from evalake.core.configuration import Configuration
 from evalake.core.errors import EvalakeError
 from evalake.core.redaction import redact
 from evalake.reports.wording import count_of
-from evalake.storage.commit import require_write_access
 from evalake.storage.lake import Lake
+from evalake.storage.objects import require_write_access
 from evalake.tasks.runtime.server import ServerError, require_server
 
 POOL = "evalake"
