@@ -12,7 +12,7 @@ from evalake.storage.lake import Lake
 
 Versions = Mapping[str, int | None]  # table to version; None where the table does not exist yet
 
-ITEMS_AT_ONCE = 50_000  # whose rows are joined, which bounds memory
+ITEMS_AT_ONCE = 25_000  # whose rows are joined, which bounds memory
 
 
 def parts_of(lake: Lake, run_id: str, versions: Versions) -> list[pl.Expr | None]:

@@ -81,14 +81,19 @@ def _first_mistakes(
     answers = suite.presentation.answers
     if answers is None:
         return None, {}
+    key = list(dict.fromkeys([*suite.results.key, "model", "judge", *answers.sample]))
     counts, first = Counter[Subject](), list[pl.DataFrame]()
     place = pl.int_range(pl.len()).over("model", "judge")
     for part in parts_of(lake, run_id, versions):
-        wrong = run_results(lake, suite, run_id, versions, part).filter(answers.listed).collect()
-        counts.update({Subject(*key): rows.height for key, rows in wrong.group_by("model", "judge")})
+        listed = run_results(lake, suite, run_id, versions, part).filter(answers.listed)
+        wrong = listed.select(key).collect(engine="streaming")
+        counts.update({Subject(*named): rows.height for named, rows in wrong.group_by("model", "judge")})
         known = pl.concat([*first, wrong], how="vertical_relaxed").sort(answers.sample)
         first = [known.filter(place < MISTAKES_SHOWN)]
-    (rows,) = first
+    (keys,) = first
+    shown = pl.col("sample_hash").is_in(keys["sample_hash"].unique().implode())
+    listed = run_results(lake, suite, run_id, versions, shown)
+    rows = listed.join(keys.lazy(), on=key, how="semi", nulls_equal=True).collect().sort(answers.sample)
     tables = {each.table: lake.pinned(each, versions) for each in inputs(suite)}
     if suite.metrics.join_inputs is not None:
         rows = suite.metrics.join_inputs(rows.lazy(), tables).collect()
@@ -148,11 +153,10 @@ def _trivial(suite: Suite, frame: pl.DataFrame, metric: Metric) -> dict[str, flo
     """Compute the ranking metric of trivial models, which answer every sample alike."""
     if frame.is_empty():
         return {}
-    samples = (
-        frame.drop(suite.metrics.unmeasured, strict=False)
-        .sort("model", "judge")
-        .unique("sample_hash", keep="first", maintain_order=True)
-    )
+    read = [*metric.estimator.inputs().values(), *(x for each in suite.metrics.trivial.values() for x in each.values())]
+    names = {name for each in read for name in each.meta.root_names()} - {*suite.metrics.unmeasured}
+    columns = [name for name in frame.columns if name in {*names, "sample_hash", "model", "judge"}]
+    samples = frame.select(columns).sort("model", "judge").unique("sample_hash", keep="first", maintain_order=True)
     measured = {
         name: measure(samples.with_columns(**columns), (metric,), groups=())["value"].item()
         for name, columns in suite.metrics.trivial.items()
