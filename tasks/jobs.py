@@ -51,6 +51,8 @@ from evalake.tasks.runtime.server import read_secret
 
 SETTLE = timedelta(minutes=2)
 """A job that the provider does not list so long after its submission was cut off, was not submitted."""
+LARGEST_JOB = 10_000
+"""The requests of a job at most, whatever its provider takes: they are in memory together while it is submitted."""
 LAND_AT_ONCE = 1000  # replies of a job
 _HOLDER = "job "  # begins the name of a job's row in RUN_RESERVATIONS
 
@@ -149,7 +151,7 @@ class Jobs:
         pending.size += len(text.encode())
         self._states[key] = ("open", None)
         service = self._service(request.model)
-        most = self._most_requests.get(request.model, service.most_requests)
+        most = self._most_requests.get(request.model, min(service.most_requests, LARGEST_JOB))
         is_full = len(pending.asked) >= most or pending.size >= service.most_bytes
         return self._flush(request.model) if is_full else []
 
