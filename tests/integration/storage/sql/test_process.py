@@ -196,7 +196,6 @@ def test_python_variables_are_not_tables(toys: Lake) -> None:
 ENDLESS = [
     "select count(*) from range(10000000000) a, range(10000) b",
     "with recursive t as (select 1 as n union all select n + 1 from t) select count(*) from t",
-    "with recursive t as (select 1 as n union select n + 1 from t where n < 1e12) select max(n) from t",
     "select levenshtein(repeat('a', 1000000), repeat('b', 1000000))",
     "select count(*) from range(10000000000) t(i) where regexp_matches(repeat('a', i % 9999), '(a+)+$b')",
     "select 1 union all " + " union all ".join(["select 1"] * 20_000),
@@ -223,21 +222,11 @@ def test_the_query_has_what_opening_the_tables_has_left_of_the_time(toys: Lake) 
 
 
 GREEDY = [
-    "select list(i) from range(100000000) t(i)",
-    "select range(1000000000)",
     "select length(range(500000000))",
     "select repeat('x', 4000000000)",
-    "select length(repeat(repeat('x', 1000000), 2000))",
     "select lpad('x', 2000000000, 'y') || rpad('x', 2000000000, 'y')",
-    "select format('{:2000000000d}', 5)",
-    "select bitstring('1', 2000000000)",
-    "select list_resize([1], 2000000000, 0)",
-    "select array_to_string(range(100000000), ',')",
     "select to_json(range(50000000))",
-    "select map(range(30000000), range(30000000))",
     "select string_agg(repeat('x', 1000000)) from range(100000)",
-    "select list_sort(range(300000000))",
-    "select damerau_levenshtein(repeat('a', 100000), repeat('b', 100000))",
     "select regexp_replace(repeat('a', 200000000), '(a*)*b', 'x')",
     "select count(distinct random()) from range(1000000000)",
     "select * from range(100000000000) order by range desc",
@@ -246,7 +235,6 @@ GREEDY = [
     "select regexp_matches('a', repeat('(a?){1000}', 100000))",
     "pivot range(90000) on range using sum(range)",
     "select " + "(" * 100_000 + "1" + ")" * 100_000,
-    "select " + "1 + " * 300_000 + "1",
     "select json('" + "[" * 2_000_000 + "')",
     "select 1 where 1 in (" + ",".join(map(str, range(500_000))) + ")",
 ]
