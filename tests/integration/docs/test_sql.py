@@ -14,7 +14,6 @@ from evalake.storage.lake import Lake
 from evalake.storage.sql.views import views
 from evalake.suites.registry import all_contracts
 from tests.integration.cli.command import evalake_here
-from tests.integration.storage.recorded_lake import recorded_lake
 from tests.integration.storage.sql.engine import answered
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "sql.md").read_text(encoding="utf-8")
@@ -26,8 +25,8 @@ NEWEST_READER, NEWEST_WRITER = 1, 3
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    return recorded_lake(tmp_path_factory.mktemp("documented"))
+def lake(recorded_runs: Lake) -> Lake:
+    return recorded_runs
 
 
 def test_there_are_queries_to_learn_from() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import polars as pl
@@ -17,7 +18,7 @@ from evalake.storage.ledger import distinct_until
 from evalake.storage.maintenance import maintain
 from evalake.storage.sql.views import views
 from evalake.suites.registry import all_contracts, suite
-from tests.integration.storage.recorded_lake import JUDGES, MODELS, recorded_lake
+from tests.integration.storage.recorded_lake import JUDGES, MODELS
 from tests.integration.storage.rows import TOYS, call, day, measured
 from tests.integration.storage.sql.engine import answered
 
@@ -26,8 +27,8 @@ VIEWS = views(TABLES)
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    return recorded_lake(tmp_path_factory.mktemp("recorded"))
+def filled(recorded_runs: Lake) -> Lake:
+    return recorded_runs
 
 
 def ask(lake: Lake, sql: str) -> list[tuple[object, ...]]:
@@ -120,8 +121,8 @@ def test_a_panels_rows_belong_to_its_run_and_the_view_over_all_suites_has_them(f
     assert ask(filled, whole) == [("command_guard", 100, 0), ("solidity_audit", 36, 36)]
 
 
-def test_a_run_has_the_rows_of_the_scorer_that_it_was_measured_with(tmp_path: Path) -> None:
-    lake, results = recorded_lake(tmp_path), suite("command_guard").results
+def test_a_run_has_the_rows_of_the_scorer_that_it_was_measured_with(filled: Lake, tmp_path: Path) -> None:
+    lake, results = Lake(str(copytree(filled.uri, tmp_path / "lake"))), suite("command_guard").results
     other = lake.frame(results).with_columns(scorer_version=pl.lit("of another evalake")).collect()
     land(lake, results, other)
     assert ask(lake, "select count(*) from command_guard_results") == [(160,)]
