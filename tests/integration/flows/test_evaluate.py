@@ -61,7 +61,7 @@ def test_every_sample_is_asked_once_and_lands_once_and_a_rerun_asks_nothing(work
     assert measure(context) == run["snapshot_id"], "the same inputs give the same snapshot"
     assert work.rows(METRIC_SNAPSHOTS).sort(pl.all()).equals(metrics.sort(pl.all()))
 
-    again = work.run(data)
+    again = work.run(data, tags=["nightly", "a b"], note="after the update")
     assert work.asked() == 35
     assert (again["calls_made"], again["calls_from_ledger"]) == (0, 35)
     assert (again["rows_landed"], again["rows_already_present"]) == (0, 35)
@@ -75,6 +75,11 @@ def test_every_sample_is_asked_once_and_lands_once_and_a_rerun_asks_nothing(work
     assert expected["calls"] == {"to_make": 35, "in_ledger": 0}
     assert expected["usd_low"] <= expected["usd_high"]
     assert expected_again["calls"] == {"to_make": 0, "in_ledger": 35}
+    for tag in ("nightly", "a b"):
+        (found,) = run_page(work.lake, WantedRuns(tag=tag)).runs
+        assert (found.run_id, found.tags, found.note) == (again["run_id"], ["nightly", "a b"], "after the update")
+    assert run_page(work.lake, WantedRuns(tag="night")).total == 0
+    assert [each.tags for each in run_page(work.lake, WantedRuns()).runs] == [["nightly", "a b"], []]
 
 
 class Counts:
@@ -134,16 +139,6 @@ def test_replicates_are_calls_of_their_own_and_what_was_asked_is_asked_anew_unde
     assert (work.asked(), again["calls_made"], again["state"]) == (15, 5, "completed")
     assert sorted(work.rows(RESULTS)["replicate"]) == [0] * 5 + [1] * 5 + [2] * 5
     assert work.run(work.dataset(5), first_replicate=number)["calls_made"] == 0, "going on asks only what is missing"
-
-
-def test_a_run_is_found_by_its_tags_and_keeps_its_note(work: Workplace) -> None:
-    work.run(work.dataset(2))
-    run = work.run(work.dataset(2), tags=["nightly", "a b"], note="after the update")
-    for tag in ("nightly", "a b"):
-        (found,) = run_page(work.lake, WantedRuns(tag=tag)).runs
-        assert (found.run_id, found.tags, found.note) == (run["run_id"], ["nightly", "a b"], "after the update")
-    assert run_page(work.lake, WantedRuns(tag="night")).total == 0
-    assert [each.tags for each in run_page(work.lake, WantedRuns()).runs] == [["nightly", "a b"], []]
 
 
 def test_a_mistake_shows_how_its_reply_began(work: Workplace) -> None:
