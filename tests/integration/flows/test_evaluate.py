@@ -27,7 +27,6 @@ from evalake.core.errors import UsageError
 from evalake.reports.page import render
 from evalake.server.viewer.run_list import WantedRuns, run_page
 from evalake.storage.ledger import Key, LedgerIndex
-from evalake.storage.sql.query import query
 from evalake.suites.command_guard.contract import RESULTS
 from evalake.suites.registry import all_contracts
 from evalake.tasks import plan, publish
@@ -36,6 +35,7 @@ from evalake.tasks.measure import measure
 from evalake.tasks.report import build_report
 from evalake.tasks.runtime.context import RunContext
 from tests.integration.flows.workplace import LIMITS, MODEL, OTHER, Workplace
+from tests.integration.storage.sql.engine import answered
 
 
 def test_every_sample_is_asked_once_and_lands_once_and_a_rerun_asks_nothing(work: Workplace) -> None:
@@ -66,7 +66,7 @@ def test_every_sample_is_asked_once_and_lands_once_and_a_rerun_asks_nothing(work
     assert (again["calls_made"], again["calls_from_ledger"]) == (0, 35)
     assert (again["rows_landed"], again["rows_already_present"]) == (0, 35)
     rows = f"select count(*) as n from command_guard_run_results where run_id = '{again['run_id']}'"
-    assert query(work.lake, all_contracts(), rows)["n"].item() == 35
+    assert answered(work.lake, all_contracts(), rows)["n"].item() == 35
     assert work.rows(RESULTS).height == work.rows(CALLS).height == 35
     assert run["input_tokens"] == 700
     assert run["cost_usd"] == pytest.approx(35 * (20 * 1.0 + 5 * 2.0) / 1e6), "that of its tokens"
