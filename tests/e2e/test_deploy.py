@@ -37,37 +37,21 @@ LATER = "2099-01-01T00:00:00Z"  # nobody is to run it
 MAINTENANCE = "maintain/maintenance-daily"
 DAILY = 'cron: "0 5 * * *"'
 OFTEN = 'cron: "* * * * * */30"'  # the sixth field is seconds: nobody wants to wait for the next minute
-SCHEDULES = {
-    "evaluate/command-guard-nightly": ("0 3 * * *", "UTC", "nightly"),
-    "evaluate/solidity-audit-weekly": ("0 4 * * 0", "UTC", "weekly"),
-    "evaluate/session-review-hourly": ("15 * * * *", "UTC", "hourly"),
-    "snapshot/metric-snapshot-daily": ("0 6 * * *", "UTC", "daily"),
-    "maintain/maintenance-daily": ("0 5 * * *", "UTC", "daily"),
-    "canary/judge-canary-daily": ("0 2 * * *", "UTC", "daily"),
-    "check/check-daily": ("30 6 * * *", "UTC", "daily"),
-    "backup/backup-daily": ("0 7 * * *", "UTC", "daily"),
-    "collect/collect-hourly": ("45 * * * *", "UTC", "hourly"),
-    "missed/missed-runs-daily": ("30 7 * * *", "UTC", "daily"),
-    "roadmap/roadmap-weekly": ("0 8 * * 1", "UTC", "weekly"),
-    "review/review-on-demand": None,
-    "rescore/rescore-on-demand": None,
-    "score-session/on-demand": None,
-}
-TAGS = {
-    "evaluate/command-guard-nightly": "command_guard",
-    "evaluate/solidity-audit-weekly": "solidity_audit",
-    "evaluate/session-review-hourly": "session_review",
-    "snapshot/metric-snapshot-daily": "snapshot",
-    "maintain/maintenance-daily": "maintenance",
-    "canary/judge-canary-daily": "canary",
-    "check/check-daily": "check",
-    "backup/backup-daily": "backup",
-    "collect/collect-hourly": "collect",
-    "missed/missed-runs-daily": "missed",
-    "roadmap/roadmap-weekly": "roadmap",
-    "review/review-on-demand": "review",
-    "rescore/rescore-on-demand": "rescore",
-    "score-session/on-demand": "session_review",
+SCHEDULES = {  # and the tag beside `evalake`
+    "evaluate/command-guard-nightly": (("0 3 * * *", "UTC", "nightly"), "command_guard"),
+    "evaluate/solidity-audit-weekly": (("0 4 * * 0", "UTC", "weekly"), "solidity_audit"),
+    "evaluate/session-review-hourly": (("15 * * * *", "UTC", "hourly"), "session_review"),
+    "snapshot/metric-snapshot-daily": (("0 6 * * *", "UTC", "daily"), "snapshot"),
+    "maintain/maintenance-daily": (("0 5 * * *", "UTC", "daily"), "maintenance"),
+    "canary/judge-canary-daily": (("0 2 * * *", "UTC", "daily"), "canary"),
+    "check/check-daily": (("30 6 * * *", "UTC", "daily"), "check"),
+    "backup/backup-daily": (("0 7 * * *", "UTC", "daily"), "backup"),
+    "collect/collect-hourly": (("45 * * * *", "UTC", "hourly"), "collect"),
+    "missed/missed-runs-daily": (("30 7 * * *", "UTC", "daily"), "missed"),
+    "roadmap/roadmap-weekly": (("0 8 * * 1", "UTC", "weekly"), "roadmap"),
+    "review/review-on-demand": (None, "review"),
+    "rescore/rescore-on-demand": (None, "rescore"),
+    "score-session/on-demand": (None, "session_review"),
 }
 AT_ONCE = {"score-session/on-demand": 4}  # all others run one at a time
 REQUIRED = {
@@ -155,12 +139,12 @@ def test_a_scheduled_run_is_made_by_the_server_and_completed_by_a_worker(deploye
 
 def test_every_deployment_has_its_schedule(deployed: Deployed) -> None:
     seen = {name: [_schedule(each) for each in one["schedules"]] for name, one in deployed.first.items()}
-    declared = {name: [] if schedule is None else [schedule] for name, schedule in SCHEDULES.items()}
+    declared = {name: [] if schedule is None else [schedule] for name, (schedule, _) in SCHEDULES.items()}
     assert seen == {**declared, MAINTENANCE: [("* * * * * */30", "UTC", "daily")]}
 
 
 def test_every_deployment_has_its_tags_limit_pool_and_environment(deployed: Deployed) -> None:
-    for name, tag in TAGS.items():
+    for name, (_, tag) in SCHEDULES.items():
         one = deployed.first[name]
         assert set(one["tags"]) == {"evalake", tag}
         assert one["global_concurrency_limit"]["limit"] == AT_ONCE.get(name, 1)
