@@ -27,7 +27,6 @@ from tests.e2e.processes import PrefectStack
 from tests.servers.model_server import ModelServer
 
 FORMS = {"OpenAI": ("hosted_vllm/guard", "/v1"), "Anthropic": ("anthropic/claude-sonnet-4-5", "")}
-PRELOADED = ["evalake.cli.run", "evalake.cli.outcome", "evalake.flows.evaluate", "evalake.models.batches"]
 SAMPLES = 3
 MOST_STEPS = 5
 WAITING, KILLED = 3, -signal.SIGKILL
@@ -96,9 +95,7 @@ def _wrong(lake: Lake, server: ModelServer, form: str, codes: list[int]) -> Iter
 
 def _command(place: Path, model: str, address: str, step: int) -> int:
     """Run the command in a process that kills itself after a step; 0 kills nothing."""
-    context = get_context("forkserver")  # its imports are those of all
-    context.set_forkserver_preload(PRELOADED)
-    process = context.Process(target=run, args=(place, model, address, step))
+    process = get_context("spawn").Process(target=run, args=(place, model, address, step))
     process.start()
     process.join()
     assert process.exitcode is not None

@@ -16,12 +16,12 @@ from evalake.sdk import Item
 from evalake.sdk.sample import fence
 from evalake.storage.lake import Lake
 from evalake.storage.secret import FOLDER, ensure_secret
-from evalake.storage.sql.query import query
 from evalake.suites.registry import all_contracts
 from evalake.suites.session_review.session import dump
 from evalake.tasks.converse import Conversation, next_request
 from evalake.tasks.runtime.context import RunContext
 from tests.integration.cli.command import evalake_here
+from tests.integration.storage.sql.engine import answered
 from tests.unit.suites.session_review.support import sample, session
 
 VERDICT = (
@@ -93,15 +93,15 @@ QUERIES = [
 ]
 
 
-def test_no_query_reads_the_secret(tmp_path: Path) -> None:
+def test_the_engine_reads_the_secret_for_no_query(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path / "lake"))
     secret = ensure_secret(lake)
     (entry,) = (tmp_path / "lake" / FOLDER / "_delta_log").iterdir()
     for attempt in QUERIES:
         with pytest.raises(QueryError) as refused:
-            query(lake, all_contracts(), attempt.format(lake=lake.uri, entry=entry))
+            answered(lake, all_contracts(), attempt.format(lake=lake.uri, entry=entry))
         assert secret.hex() not in str(refused.value)
-    listed = query(lake, all_contracts(), "select view_name, sql from duckdb_views() where not internal")
+    listed = answered(lake, all_contracts(), "select view_name, sql from duckdb_views() where not internal")
     assert secret.hex() not in str(listed.to_dicts())
     assert FOLDER not in listed["view_name"].to_list()
 

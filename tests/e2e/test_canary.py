@@ -33,7 +33,7 @@ def test_a_moved_judge_is_an_event_on_which_an_automation_acts(
 
     with stack.here(tmp_path / "results"):
         canary(suites=["session_review"], day=FIRST, **where)
-        evaluate(suite="session_review", datasets=["starter"], **where)
+        evaluate(suite="session_review", datasets=["starter"], first=4, **where)
     assert _events(stack, lake) == []
     (before,) = lake.frame(SNAPSHOTS).collect()["warnings"].to_list()
     assert not any("is in version" in warning for warning in before)

@@ -29,40 +29,29 @@ pytestmark = pytest.mark.e2e
 
 LOGIN = ("evalake", "a-password-of-this-test")
 PASSWORD = ":".join(LOGIN)
+SECRET = "heliotrope-83c1"
+DATASET = f"postgresql://reader:{SECRET}@127.0.0.1:9/tarsy"
+LAKE = f"s3://reader:{SECRET}@bucket/lake"
+HARMLESS = "postgresql://harmless-reader@127.0.0.1:9/tarsy"  # what must be found, for the search to mean anything
+LATER = "2099-01-01T00:00:00Z"  # nobody is to run it
 MAINTENANCE = "maintain/maintenance-daily"
 DAILY = 'cron: "0 5 * * *"'
 OFTEN = 'cron: "* * * * * */30"'  # the sixth field is seconds: nobody wants to wait for the next minute
-SCHEDULES = {
-    "evaluate/command-guard-nightly": ("0 3 * * *", "UTC", "nightly"),
-    "evaluate/solidity-audit-weekly": ("0 4 * * 0", "UTC", "weekly"),
-    "evaluate/session-review-hourly": ("15 * * * *", "UTC", "hourly"),
-    "snapshot/metric-snapshot-daily": ("0 6 * * *", "UTC", "daily"),
-    "maintain/maintenance-daily": ("0 5 * * *", "UTC", "daily"),
-    "canary/judge-canary-daily": ("0 2 * * *", "UTC", "daily"),
-    "check/check-daily": ("30 6 * * *", "UTC", "daily"),
-    "backup/backup-daily": ("0 7 * * *", "UTC", "daily"),
-    "collect/collect-hourly": ("45 * * * *", "UTC", "hourly"),
-    "missed/missed-runs-daily": ("30 7 * * *", "UTC", "daily"),
-    "roadmap/roadmap-weekly": ("0 8 * * 1", "UTC", "weekly"),
-    "review/review-on-demand": None,
-    "rescore/rescore-on-demand": None,
-    "score-session/on-demand": None,
-}
-TAGS = {
-    "evaluate/command-guard-nightly": "command_guard",
-    "evaluate/solidity-audit-weekly": "solidity_audit",
-    "evaluate/session-review-hourly": "session_review",
-    "snapshot/metric-snapshot-daily": "snapshot",
-    "maintain/maintenance-daily": "maintenance",
-    "canary/judge-canary-daily": "canary",
-    "check/check-daily": "check",
-    "backup/backup-daily": "backup",
-    "collect/collect-hourly": "collect",
-    "missed/missed-runs-daily": "missed",
-    "roadmap/roadmap-weekly": "roadmap",
-    "review/review-on-demand": "review",
-    "rescore/rescore-on-demand": "rescore",
-    "score-session/on-demand": "session_review",
+SCHEDULES = {  # and the tag beside `evalake`
+    "evaluate/command-guard-nightly": (("0 3 * * *", "UTC", "nightly"), "command_guard"),
+    "evaluate/solidity-audit-weekly": (("0 4 * * 0", "UTC", "weekly"), "solidity_audit"),
+    "evaluate/session-review-hourly": (("15 * * * *", "UTC", "hourly"), "session_review"),
+    "snapshot/metric-snapshot-daily": (("0 6 * * *", "UTC", "daily"), "snapshot"),
+    "maintain/maintenance-daily": (("0 5 * * *", "UTC", "daily"), "maintenance"),
+    "canary/judge-canary-daily": (("0 2 * * *", "UTC", "daily"), "canary"),
+    "check/check-daily": (("30 6 * * *", "UTC", "daily"), "check"),
+    "backup/backup-daily": (("0 7 * * *", "UTC", "daily"), "backup"),
+    "collect/collect-hourly": (("45 * * * *", "UTC", "hourly"), "collect"),
+    "missed/missed-runs-daily": (("30 7 * * *", "UTC", "daily"), "missed"),
+    "roadmap/roadmap-weekly": (("0 8 * * 1", "UTC", "weekly"), "roadmap"),
+    "review/review-on-demand": (None, "review"),
+    "rescore/rescore-on-demand": (None, "rescore"),
+    "score-session/on-demand": (None, "session_review"),
 }
 AT_ONCE = {"score-session/on-demand": 4}  # all others run one at a time
 REQUIRED = {
@@ -150,12 +139,12 @@ def test_a_scheduled_run_is_made_by_the_server_and_completed_by_a_worker(deploye
 
 def test_every_deployment_has_its_schedule(deployed: Deployed) -> None:
     seen = {name: [_schedule(each) for each in one["schedules"]] for name, one in deployed.first.items()}
-    declared = {name: [] if schedule is None else [schedule] for name, schedule in SCHEDULES.items()}
+    declared = {name: [] if schedule is None else [schedule] for name, (schedule, _) in SCHEDULES.items()}
     assert seen == {**declared, MAINTENANCE: [("* * * * * */30", "UTC", "daily")]}
 
 
 def test_every_deployment_has_its_tags_limit_pool_and_environment(deployed: Deployed) -> None:
-    for name, tag in TAGS.items():
+    for name, (_, tag) in SCHEDULES.items():
         one = deployed.first[name]
         assert set(one["tags"]) == {"evalake", tag}
         assert one["global_concurrency_limit"]["limit"] == AT_ONCE.get(name, 1)
@@ -279,6 +268,62 @@ def test_a_server_takes_the_job_template_for_kubernetes(deployed: Deployed) -> N
     assert template["variables"]["properties"]["image"]["default"] == IMAGE
     pool = {"name": "cluster", "type": "kubernetes", "base_job_template": template}
     assert deployed.post("/work_pools/", pool)["base_job_template"] == template
+
+
+def test_a_password_in_a_url_is_refused_before_anything_keeps_it(
+    deployed: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalake.server.local.server.TemporaryServer", lambda: None)  # what is refused needs none
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    (tmp_path / "evalake.toml").write_text(f'[models."openai/m"]\napi_base = "https://u:{SECRET}@127.0.0.1:9/v1"\n')
+    suite, at = ("run", "session_review"), ("--lake", tmp_path / "lake")
+    for command in (
+        (*suite, "--dataset", DATASET, *at),
+        (*suite, "--lake", LAKE),
+        (*suite, "--config", tmp_path / "evalake.toml", *at),
+        ("import", DATASET, "--suite", "session_review", *at),
+        ("serve", "--sessions", DATASET, "--port", "0", *at),
+        ("check", "--lake", LAKE),
+    ):
+        refused = evalake_here(*command, folder=elsewhere)
+        assert refused.returncode in (1, 2), refused.stderr
+        assert "password" in refused.stderr
+        assert SECRET not in refused.stdout + refused.stderr
+    (tmp_path / "evalake.toml").unlink()
+
+    deployments = deployed.post("/deployments/filter", {})
+    datasets = next(each for each in deployments if each["name"].startswith("session-review"))
+    assert _asked(deployed, datasets["id"], {"suite": "session_review", "datasets": [HARMLESS]}) == 201
+    for value in ([DATASET], DATASET, ["starter", DATASET], f"starter\n{DATASET}"):
+        assert _asked(deployed, datasets["id"], {"suite": "session_review", "datasets": value}) in (409, 422)
+    with_lake = [each for each in deployments if "lake" in each["parameter_openapi_schema"]["properties"]]
+    assert len(with_lake) > 8
+    for deployment in with_lake:
+        required = dict.fromkeys(deployment["parameter_openapi_schema"].get("required", []), "x")
+        parameters = {**required, **deployment["parameters"], "lake": LAKE}
+        assert _asked(deployed, deployment["id"], parameters) in (409, 422), deployment["name"]
+
+    kept = [path for folder in (deployed.folder, tmp_path) for path in folder.rglob("*") if path.is_file()]
+    assert _holding(HARMLESS, kept)
+    assert not _holding(SECRET, kept)
+
+
+def _asked(stack: Deployed, deployment: str, parameters: dict[str, object]) -> int:
+    """How the server answers whoever asks for a run, as its form and any client do."""
+    body = {"parameters": parameters, "state": {"type": "SCHEDULED", "state_details": {"scheduled_time": LATER}}}
+
+    def answer() -> int | None:
+        response = httpx.post(
+            f"{stack.url}/deployments/{deployment}/create_flow_run", json=body, auth=LOGIN, timeout=60
+        )
+        return None if response.status_code == httpx.codes.SERVICE_UNAVAILABLE else response.status_code
+
+    return int(wait_until(answer, "an answer other than that the database is busy"))
+
+
+def _holding(text: str, files: list[Path]) -> list[str]:
+    pattern = re.compile(re.escape(text.encode()))
+    return [str(path) for path in files if pattern.search(path.read_bytes())]
 
 
 def test_the_operations_page_names_what_there_is() -> None:

@@ -35,17 +35,8 @@ def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: W
 
 def test_a_second_one_waits_for_no_call(stack: PrefectStack, work: Workplace) -> None:
     work.server.rule(reply='{"action": "BLOCK"}', latency=600.0)
-    command = [
-        "evalake.cli",
-        "run",
-        "command_guard",
-        "--models",
-        MODEL,
-        "--dataset",
-        work.dataset(4),
-        "--lake",
-        work.lake.uri,
-    ]
+    command = ["evalake.cli", "run", "command_guard", "--models", MODEL, "--dataset", work.dataset(4)]
+    command += ["--lake", work.lake.uri]
     process = stack.open(*command, "--config", str(work.configuration), "--out", str(work.folder))
     wait_until(lambda: work.asked() == 4 or process.poll() is not None, "four requests")
     process.send_signal(signal.SIGINT)

@@ -29,14 +29,21 @@ def model_server() -> Iterator[ModelServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def idle_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
+    """One Prefect server for all tests of a process whose runs need no worker, no deployment and no restart."""
+    with PrefectStack(tmp_path_factory.mktemp("prefect")) as stack:
+        yield stack
+
+
 @pytest.fixture(scope="module")
-def prefect_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Prefect server for the commands of a file, of which each would else start one for itself.
+def prefect_api(idle_server: PrefectStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Its address for the commands of a file, of which each would else start a server for itself.
 
     Prefect reads the environment at its import alone, so commands in this process need it in its settings.
     """
-    with PrefectStack(tmp_path_factory.mktemp("prefect")) as stack, stack.here(tmp_path_factory.mktemp("results")):
-        yield stack.url
+    with idle_server.here(tmp_path_factory.mktemp("results")):
+        yield idle_server.url
 
 
 @pytest.fixture(scope="session")

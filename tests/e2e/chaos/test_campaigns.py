@@ -62,7 +62,7 @@ def test_every_process_is_hit_in_every_way_and_several_at_once() -> None:
 
 def test_under_load_no_subscriber_misses_an_event_and_no_connection_stays_open(tmp_path: Path) -> None:
     """How quick it is under load is for `make chaos` to say."""
-    (outcome,) = load.campaign(tmp_path, seed=1, seconds=6)
+    (outcome,) = load.campaign(tmp_path, seed=1, seconds=4)
     assert outcome.injected == load.CLIENTS + load.SUBSCRIBERS
     for wrong in ("answered", "not told", "open files"):
         assert wrong not in outcome.broken

@@ -32,18 +32,8 @@ def world(tmp_path_factory: pytest.TempPathFactory, judge: Judge) -> World:
 def address(world: World) -> Iterator[str]:
     """Where `evalake serve` serves the world."""
     with PrefectStack(world.folder / "prefect") as stack:
-        command = (
-            "evalake.cli",
-            "serve",
-            "--port",
-            "0",
-            "--no-token",
-            "--judge",
-            JUDGE,
-            "--config",
-            str(world.configuration),
-        )
-        process = stack.start(*command, "--lake", world.lake.uri, "--sessions", str(world.source))
+        command = ("evalake.cli", "serve", "--port", "0", "--no-token", "--judge", JUDGE, "--lake", world.lake.uri)
+        process = stack.start(*command, "--config", str(world.configuration), "--sessions", str(world.source))
 
         def served() -> str | None:
             said = process.log.read_text()

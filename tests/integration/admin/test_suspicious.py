@@ -21,13 +21,13 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.ledger import LedgerIndex
 from evalake.storage.maintenance import maintain
-from evalake.storage.sql.query import query
 from evalake.suites.registry import suite
 from evalake.tasks.coverage import coverage_of
 from evalake.tasks.judge_versions import RunPart, moves_between, version_warnings, versions_of
 from evalake.tasks.rescore import rescore
 from evalake.tasks.runtime.context import RunContext
 from tests.integration.storage.rows import call, key_of, run
+from tests.integration.storage.sql.engine import answered
 
 # Suspicious replies: which they are, and that a withdrawn one is asked again, lands once more and is replaced.
 
@@ -77,7 +77,7 @@ def test_a_withdrawn_reply_answers_no_longer_and_the_next_one_is_the_reply(tmp_p
     ledger.append(lake, [call(1, response="mended", revision=1)])
     ledger.append(lake, [call(1, response="mended later", revision=1)])
     assert LedgerIndex.read(lake).fetch([key])[key]["response"] == "mended"
-    shown = query(lake, CORE_CONTRACTS, "select response from replies order by all")
+    shown = answered(lake, CORE_CONTRACTS, "select response from replies order by all")
     assert shown["response"].to_list() == ["mended", "yes"]
     maintain(lake, [CALLS, WITHDRAWN_CALLS])
     assert sorted(lake.frame(CALLS).collect()["response"]) == ["", "mended", "yes"], "losers of races go, no revision"

@@ -11,11 +11,11 @@ import pytest
 from evalake.core.errors import ConfigurationError, SuiteError, UsageError
 from evalake.request import RunRequest
 from evalake.storage.lake import Lake
-from evalake.storage.sql.query import query
 from evalake.suites.registry import all_contracts, suite, suite_names
 from evalake.tasks.preflight import check
 from evalake.tasks.runtime import runs
 from tests.integration.cli.command import evalake_here
+from tests.integration.storage.sql.engine import answered
 from tests.servers.model_server import ModelServer
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -51,7 +51,7 @@ class Place:
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """The rows that a query gives."""
-        return query(Lake(str(self.work / "lake")), all_contracts(), sql).to_dicts()
+        return answered(Lake(str(self.work / "lake")), all_contracts(), sql).to_dicts()
 
 
 @pytest.fixture

@@ -69,14 +69,15 @@ def test_they_are_six_and_short() -> None:
 def test_offline_it_gives_what_a_reader_counts(name: str, place: Place) -> None:
     assert "correct: " in place("suite", "check", f"suites/{name}")
     place("run", name)
-    table = f"select model, sum(correct::int)::int as right, count(*) as n from {name}_run_results group by all"
-    counted = {row["model"].removeprefix(f"baseline/{name}-"): (row["right"], row["n"]) for row in place.rows(table)}
-    assert counted == OFFLINE[name]
-    values = place.rows("select model, value from latest_metrics where metric = 'accuracy' and slice = 'all'")
-    for row in values:
-        right, n = OFFLINE[name][row["model"].removeprefix(f"baseline/{name}-")]
-        assert row["value"] == pytest.approx(right / n)
-    (run,) = {row["run_id"] for row in place.rows("select run_id from runs")}
+    counted = place.rows(
+        f"select model, run_id, sum(correct::int)::int as right, count(*) as n, any_value(m.value) as accuracy "
+        f"from {name}_run_results join latest_metrics m using (model, run_id) "
+        "where m.metric = 'accuracy' and m.slice = 'all' group by all"
+    )
+    right = {row["model"].removeprefix(f"baseline/{name}-"): (row["right"], row["n"]) for row in counted}
+    assert right == OFFLINE[name]
+    assert [row["accuracy"] for row in counted] == [pytest.approx(row["right"] / row["n"]) for row in counted]
+    (run,) = {row["run_id"] for row in counted}
     if name != "mails":
         return
     assert "3 answers in" in place("export", "canary", run)

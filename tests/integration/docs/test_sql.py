@@ -11,11 +11,10 @@ from deltalake import DeltaTable
 
 from evalake.contracts.tables import METRIC_SNAPSHOTS
 from evalake.storage.lake import Lake
-from evalake.storage.sql.query import query
 from evalake.storage.sql.views import views
 from evalake.suites.registry import all_contracts
 from tests.integration.cli.command import evalake_here
-from tests.integration.storage.recorded_lake import recorded_lake
+from tests.integration.storage.sql.engine import answered
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "sql.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"```sql\n(.*?)```", PAGE, flags=re.DOTALL)
@@ -26,8 +25,8 @@ NEWEST_READER, NEWEST_WRITER = 1, 3
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    return recorded_lake(tmp_path_factory.mktemp("documented"))
+def lake(recorded_runs: Lake) -> Lake:
+    return recorded_runs
 
 
 def test_there_are_queries_to_learn_from() -> None:
@@ -37,7 +36,7 @@ def test_there_are_queries_to_learn_from() -> None:
 
 @pytest.mark.parametrize("sql", QUERIES, ids=[" ".join(sql.split())[:60] for sql in QUERIES])
 def test_every_query_of_the_page_runs_and_finds_something(lake: Lake, sql: str) -> None:
-    assert query(lake, all_contracts(), sql).height > 0
+    assert answered(lake, all_contracts(), sql).height > 0
 
 
 def test_there_are_commands_to_learn_from() -> None:
@@ -69,9 +68,9 @@ def test_views_answer_from_the_version_that_is_asked_for(lake: Lake) -> None:
     newest = lake.version(METRIC_SNAPSHOTS)
     assert newest is not None
     count = "select count(*) as n from metric_history where suite = 'command_guard'"
-    now = query(lake, all_contracts(), count)["n"].item()
+    now = answered(lake, all_contracts(), count)["n"].item()
     answers = [
-        query(lake, all_contracts(), count, versions={"metric_snapshots": version})["n"].item()
+        answered(lake, all_contracts(), count, versions={"metric_snapshots": version})["n"].item()
         for version in range(newest + 1)
     ]
     assert answers == sorted(answers)
@@ -111,6 +110,6 @@ def _protocols(table: Path) -> list[dict[str, int]]:
 
 def test_polars_and_pandas_read_the_tables_as_the_page_says(lake: Lake) -> None:
     place = f"{lake.uri}/metric_snapshots"
-    rows = query(lake, all_contracts(), "select count(*) as n from metric_snapshots")["n"].item()
+    rows = answered(lake, all_contracts(), "select count(*) as n from metric_snapshots")["n"].item()
     assert pl.scan_delta(place).collect().height == rows
     assert len(DeltaTable(place).to_pandas()) == rows

@@ -1,4 +1,4 @@
-"""A Prefect server for the session, and for every test a lake, a model server and a configuration that points to it."""
+"""The session's Prefect server, and for every test a lake, a model server and a configuration that points to it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +12,8 @@ from tests.servers.model_server import ModelServer
 
 
 @pytest.fixture(scope="package", autouse=True)
-def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    results = tmp_path_factory.mktemp("results")
-    with PrefectStack(tmp_path_factory.mktemp("prefect")) as stack, stack.here(results):
+def prefect_server(idle_server: PrefectStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with idle_server.here(tmp_path_factory.mktemp("results")):
         yield
 
 

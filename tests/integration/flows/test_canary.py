@@ -61,18 +61,20 @@ def test_noise_begins_no_version_and_a_shift_begins_one(watch: WatchedJudge) -> 
     first = watch.on(0)
     assert (first["version"], first["moved"], first["p_value"]) == (1, False, None)
     assert first["calls"] == SESSIONS * REPLICATES * CALLS_EACH
-    quiet = [watch.on(day) for day in range(1, 6)]
-    assert [row["version"] for row in quiet] == [1] * 5
+    with pytest.raises(CanaryError, match="run the canary for a later day"):
+        watch.on(-1)
+    quiet = [watch.on(day) for day in range(1, 4)]
+    assert [row["version"] for row in quiet] == [1] * 3
     assert {row["calls"] for row in quiet} == {SESSIONS * CALLS_EACH}  # asked again each day, and no more than once
     assert all(row["p_value"] > 0.01 and row["noise"] > 0 for row in quiet)
 
     watch.mind.shift = 20
-    moved = watch.on(6)
+    moved = watch.on(4)
     assert (moved["version"], moved["moved"], moved["answers"]) == (2, True, REPLICATES)
     assert moved["p_value"] <= 0.0001
     assert moved["distance"] > 2 * moved["noise"]
     assert moved["calls"] == SESSIONS * REPLICATES * CALLS_EACH  # which are the new version's to be compared with
-    after = watch.on(7)
+    after = watch.on(5)
     assert (after["version"], after["moved"], after["calls"]) == (2, False, SESSIONS * CALLS_EACH)
     assert watch.versions() == [1, 2]
     last_steady = watch.lake.frame(JUDGE_CANARIES).filter(version=1).collect()["judged_at"].max()
@@ -80,6 +82,8 @@ def test_noise_begins_no_version_and_a_shift_begins_one(watch: WatchedJudge) -> 
 
 
 def test_a_day_is_asked_once_and_only_for_what_is_missing(watch: WatchedJudge) -> None:
+    Secret(value="the-key-of-the-judge").save("judges-key", overwrite=True, _sync=True)  # type: ignore[call-arg]
+    watch.configure(limits='api_key_secret = "judges-key"\n')
     watch.on(0)
     watch.server.rule(contains="Review the investigation", faults=({"kind": "server_error"},), reply=watch.mind)
     watch.server.rule(contains=templates()["missing_tools"], reply=watch.mind)
@@ -93,6 +97,7 @@ def test_a_day_is_asked_once_and_only_for_what_is_missing(watch: WatchedJudge) -
     keys = watch.lake.frame(CALLS).select("prompt_hash", "replicate").collect()
     assert keys.n_unique() == keys.height
     assert sorted(keys["replicate"].unique())[:2] == [2026112000, 2026112001]
+    assert {seen.authorization for seen in watch.server.seen} == {"Bearer the-key-of-the-judge"}
 
 
 def test_an_attempt_that_died_before_it_landed_its_row_finds_the_same(watch: WatchedJudge) -> None:
@@ -120,12 +125,6 @@ def test_other_requests_renew_the_answers_of_a_version_and_begin_none(watch: Wat
     assert watch.on(2)["p_value"] > 0.01
 
 
-def test_the_past_cannot_be_asked(watch: WatchedJudge) -> None:
-    watch.on(1)
-    with pytest.raises(CanaryError, match="run the canary for a later day"):
-        watch.on(0)
-
-
 def test_the_embedded_baselines_never_move(tmp_path: Path) -> None:
     for day in (FIRST, FIRST + timedelta(1)):
         rows = canary(day=day, lake=str(tmp_path / "lake"))
@@ -133,10 +132,3 @@ def test_the_embedded_baselines_never_move(tmp_path: Path) -> None:
         ("session_review", 1, 0.0),
         ("solidity_audit", 1, 0.0),
     ]
-
-
-def test_a_judge_whose_key_is_a_secret_is_asked_with_it(watch: WatchedJudge) -> None:
-    Secret(value="the-key-of-the-judge").save("judges-key", overwrite=True, _sync=True)  # type: ignore[call-arg]
-    watch.configure(limits='api_key_secret = "judges-key"\n')
-    watch.on(0)
-    assert {seen.authorization for seen in watch.server.seen} == {"Bearer the-key-of-the-judge"}

@@ -27,7 +27,6 @@ from evalake.core.errors import UsageError
 from evalake.reports.page import render
 from evalake.server.viewer.run_list import WantedRuns, run_page
 from evalake.storage.ledger import Key, LedgerIndex
-from evalake.storage.sql.query import query
 from evalake.suites.command_guard.contract import RESULTS
 from evalake.suites.registry import all_contracts
 from evalake.tasks import plan, publish
@@ -36,6 +35,7 @@ from evalake.tasks.measure import measure
 from evalake.tasks.report import build_report
 from evalake.tasks.runtime.context import RunContext
 from tests.integration.flows.workplace import LIMITS, MODEL, OTHER, Workplace
+from tests.integration.storage.sql.engine import answered
 
 
 def test_every_sample_is_asked_once_and_lands_once_and_a_rerun_asks_nothing(work: Workplace) -> None:
@@ -61,12 +61,12 @@ def test_every_sample_is_asked_once_and_lands_once_and_a_rerun_asks_nothing(work
     assert measure(context) == run["snapshot_id"], "the same inputs give the same snapshot"
     assert work.rows(METRIC_SNAPSHOTS).sort(pl.all()).equals(metrics.sort(pl.all()))
 
-    again = work.run(data)
+    again = work.run(data, tags=["nightly", "a b"], note="after the update")
     assert work.asked() == 35
     assert (again["calls_made"], again["calls_from_ledger"]) == (0, 35)
     assert (again["rows_landed"], again["rows_already_present"]) == (0, 35)
     rows = f"select count(*) as n from command_guard_run_results where run_id = '{again['run_id']}'"
-    assert query(work.lake, all_contracts(), rows)["n"].item() == 35
+    assert answered(work.lake, all_contracts(), rows)["n"].item() == 35
     assert work.rows(RESULTS).height == work.rows(CALLS).height == 35
     assert run["input_tokens"] == 700
     assert run["cost_usd"] == pytest.approx(35 * (20 * 1.0 + 5 * 2.0) / 1e6), "that of its tokens"
@@ -75,6 +75,11 @@ def test_every_sample_is_asked_once_and_lands_once_and_a_rerun_asks_nothing(work
     assert expected["calls"] == {"to_make": 35, "in_ledger": 0}
     assert expected["usd_low"] <= expected["usd_high"]
     assert expected_again["calls"] == {"to_make": 0, "in_ledger": 35}
+    for tag in ("nightly", "a b"):
+        (found,) = run_page(work.lake, WantedRuns(tag=tag)).runs
+        assert (found.run_id, found.tags, found.note) == (again["run_id"], ["nightly", "a b"], "after the update")
+    assert run_page(work.lake, WantedRuns(tag="night")).total == 0
+    assert [each.tags for each in run_page(work.lake, WantedRuns()).runs] == [["nightly", "a b"], []]
 
 
 class Counts:
@@ -134,16 +139,6 @@ def test_replicates_are_calls_of_their_own_and_what_was_asked_is_asked_anew_unde
     assert (work.asked(), again["calls_made"], again["state"]) == (15, 5, "completed")
     assert sorted(work.rows(RESULTS)["replicate"]) == [0] * 5 + [1] * 5 + [2] * 5
     assert work.run(work.dataset(5), first_replicate=number)["calls_made"] == 0, "going on asks only what is missing"
-
-
-def test_a_run_is_found_by_its_tags_and_keeps_its_note(work: Workplace) -> None:
-    work.run(work.dataset(2))
-    run = work.run(work.dataset(2), tags=["nightly", "a b"], note="after the update")
-    for tag in ("nightly", "a b"):
-        (found,) = run_page(work.lake, WantedRuns(tag=tag)).runs
-        assert (found.run_id, found.tags, found.note) == (run["run_id"], ["nightly", "a b"], "after the update")
-    assert run_page(work.lake, WantedRuns(tag="night")).total == 0
-    assert [each.tags for each in run_page(work.lake, WantedRuns()).runs] == [["nightly", "a b"], []]
 
 
 def test_a_mistake_shows_how_its_reply_began(work: Workplace) -> None:

@@ -27,6 +27,7 @@ from tests.servers.model_server import ModelServer
 
 STRICT, DOUBTING, LATE = "hosted_vllm/strict", "hosted_vllm/doubting", "hosted_vllm/late"
 SUBJECT = "hosted_vllm/subject"
+PATTERNS = "baseline/solidity-patterns"
 PANEL = f"panel:{DOUBTING}+{STRICT}"
 AUDITS = 8
 
@@ -46,7 +47,7 @@ class Bench:
         """Run the first audits of the starter data to the end, complete or not; returns the run's id."""
         state = evaluate(
             suite="solidity_audit",
-            models=list(models) or ["baseline/solidity-patterns"],
+            models=list(models) or [PATTERNS],
             judges=list(judges),
             first=first,
             lake=self.lake.uri,
@@ -106,6 +107,10 @@ def test_a_panel_lands_beside_its_judges_and_a_later_judge_costs_its_own_calls_o
     }
     assert any(undecided.values())
     assert {*bench.lake.frame(FINDINGS).collect()["judge"]} <= {STRICT, DOUBTING, PANEL}
+    _, rows = newest_artifact(f"batch-{first}-{PATTERNS.replace('/', '-')}-1")
+    tasks = [f"{PATTERNS} #1", *(f"judge {judge} on {PATTERNS} #1" for judge in (STRICT, DOUBTING))]
+    counted = [(row["task run"], row["answered"] + row["ledger"]) for row in rows]
+    assert counted == [(name, AUDITS) for name in tasks], "an audit that two judges see is one"
 
     metrics = bench.metrics(first)
     pair = metrics.filter(slice="judge_pair", slice_value=f"{DOUBTING}~{STRICT}", metric="percent_agreement")
@@ -161,27 +166,24 @@ def test_an_audit_that_the_model_refuses_is_wrong_and_not_missing(bench: Bench) 
 EMBEDDED = ("baseline/overlap-judge", "baseline/wording-judge")
 
 
-def test_the_embedded_judges_are_a_panel_that_agrees_and_disagrees_without_a_key(bench: Bench) -> None:
-    run_id = bench.run(*EMBEDDED, models=["baseline/solidity-patterns", "baseline/always-safe"])
+def test_the_embedded_judges_are_a_panel_without_a_key_and_reports_say_what_trivial_models_get(bench: Bench) -> None:
+    trivial = {"always vulnerable": "baseline/always-vulnerable", "always safe": "baseline/always-safe"}
+    run_id = bench.run(*EMBEDDED, models=[PATTERNS, *trivial.values()])
     metrics = bench.metrics(run_id)
     panel = "panel:" + "+".join(EMBEDDED)
     assert {*EMBEDDED, panel} == {judge for judge in metrics["judge"].unique() if judge is not None}
     agreement = metrics.filter(
         pl.col("metric") == "percent_agreement",
         pl.col("slice") == "judge_pair",
-        pl.col("model") == "baseline/solidity-patterns",
+        pl.col("model") == PATTERNS,
     )
     assert agreement["n"].to_list() == [AUDITS / 2]
     assert "no agreement can be measured" not in bench.warnings(run_id)
-    assert "no agreement can be measured (--judges a,b)" in bench.warnings(bench.run(EMBEDDED[0]))
+    alone = bench.run(EMBEDDED[0])
+    assert "no agreement can be measured (--judges a,b)" in bench.warnings(alone)
 
-
-def test_a_report_says_what_trivial_models_get_whether_or_not_they_ran(bench: Bench) -> None:
-    trivial = {"always vulnerable": "baseline/always-vulnerable", "always safe": "baseline/always-safe"}
-    asked = bench.run(EMBEDDED[0], models=list(trivial.values()))
-    sui = bench.metrics(asked).filter(pl.col("metric") == "sui", pl.col("slice") == "all")
-    got = dict(sui.select("model", "value").iter_rows())
-    without = build_report(bench.lake, bench.run(EMBEDDED[0])).trivial
+    got = dict(metrics.filter(metric="sui", slice="all", judge=EMBEDDED[0]).select("model", "value").iter_rows())
+    without = build_report(bench.lake, alone).trivial
     assert without == {name: pytest.approx(got[model]) for name, model in trivial.items()}
     assert without["always vulnerable"] > without["always safe"] > 0
 
@@ -219,15 +221,6 @@ def test_a_fallback_judges_where_a_judges_provider_cannot_and_the_row_says_so(
     rescore(bench.lake, run_id, read_configuration(bench.configuration))
     assert run()[1].equals(rows)
     assert bench.asked(second) == paid, "the ledger answers for the fallback"
-
-
-def test_calls_are_counted_by_task_run_and_an_audit_that_two_judges_see_is_one(bench: Bench) -> None:
-    models = ("baseline/solidity-patterns", "baseline/always-vulnerable")
-    run_id = bench.run(STRICT, DOUBTING, models=models, first=2)
-    for model in models:
-        _, rows = newest_artifact(f"batch-{run_id}-{model.replace('/', '-')}-1")
-        named = [f"{model} #1", *(f"judge {judge} on {model} #1" for judge in (STRICT, DOUBTING))]
-        assert [(row["task run"], row["answered"] + row["ledger"]) for row in rows] == [(name, 2) for name in named]
 
 
 # Judges that contradict themselves, over real HTTP: told once what contradicts what, then believed or refused.

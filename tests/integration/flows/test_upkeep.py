@@ -16,7 +16,14 @@ import pytest
 from prefect import Flow, flow, get_run_logger
 from prefect.artifacts import create_markdown_artifact
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, DeploymentFilter, DeploymentFilterId
+from prefect.client.schemas.filters import (
+    ArtifactFilter,
+    ArtifactFilterFlowRunId,
+    DeploymentFilter,
+    DeploymentFilterId,
+    FlowRunFilter,
+    FlowRunFilterId,
+)
 from prefect.context import FlowRunContext
 from prefect.exceptions import ParameterTypeError
 from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
@@ -169,9 +176,9 @@ def ours() -> UUID:
 def kept(run: UUID) -> tuple[bool, int]:
     """Whether the server has a flow run, and how many artifacts of it."""
     with get_client(sync_client=True) as client:
-        runs = client.read_flow_runs(flow_run_filter=None, limit=200)
         of_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run]))
-        return run in {each.id for each in runs}, len(client.read_artifacts(artifact_filter=of_run))
+        found = client.read_flow_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run])))
+        return bool(found), len(client.read_artifacts(artifact_filter=of_run))
 
 
 class MuchLater(datetime):

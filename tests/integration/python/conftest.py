@@ -3,9 +3,9 @@
 import pytest
 
 import evalake
-from tests.integration.storage.recorded_lake import recorded_lake
+from evalake.storage.lake import Lake
 
 
 @pytest.fixture(scope="package")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> evalake.Lake:
-    return evalake.open(recorded_lake(tmp_path_factory.mktemp("python")).uri)
+def lake(recorded_runs: Lake) -> evalake.Lake:
+    return evalake.open(recorded_runs.uri)

@@ -4,7 +4,7 @@ import functools
 import itertools
 import linecache
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import pytest
 
 import evalake
 from evalake.suites.declared.functions import source_hash_of
-from tests.e2e.processes import PrefectStack
 from tests.integration.cli.command import evalake_here
 
 SAMPLES = [
@@ -26,10 +25,7 @@ asked: list[str] = []  # by the functions below, which have no other way to tell
 numbers = itertools.count()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def prefect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with PrefectStack(tmp_path_factory.mktemp("prefect")) as stack, stack.here(tmp_path_factory.mktemp("results")):
-        yield
+pytestmark = pytest.mark.usefixtures("prefect_api")
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,6 @@ from evalake.storage.integrity import inspect
 from evalake.storage.lake import Lake, constraints
 from evalake.storage.landing import land
 from evalake.storage.maintenance import maintain
-from evalake.storage.sql.query import query
 from evalake.suites.command_guard.contract import RESULTS
 from evalake.suites.registry import all_contracts, suite
 from evalake.tasks.runtime.resources import ledger_writer
@@ -24,6 +23,7 @@ from tests.integration.admin.test_check import around, data_file, entry, found, 
 from tests.integration.cli.command import recorded
 from tests.integration.storage.recorded_lake import lake_of_one_run
 from tests.integration.storage.rows import TOYS, call, key_of, toy
+from tests.integration.storage.sql.engine import answered
 from tests.integration.storage.test_landing import frame
 
 # The lake: created from contracts, refused where it is foreign, read-only or absent.
@@ -106,7 +106,7 @@ def test_a_lake_may_have_any_usual_name(tmp_path: Path, name: str) -> None:
     assert all(Path(file).is_file() for file in lake.open(TOYS).file_uris())
     ledger.append(lake, [call(1)])
     assert ledger.LedgerIndex.read(lake).fetch([key_of(call(1))])
-    assert query(lake, (TOYS,), "select count(*) as n from toys").item() == 2
+    assert answered(lake, (TOYS,), "select count(*) as n from toys").item() == 2
     assert not inspect(lake, TOYS).damage
     assert [done.files_after for done in maintain(lake, [TOYS, CALLS])] == [2, 1]
 

@@ -25,7 +25,7 @@ from evalake.storage.lake import Lake, constraints
 from evalake.storage.landing import land
 from evalake.storage.maintenance import maintain
 from evalake.storage.migrations import migrate, pending, require_current
-from evalake.storage.sql.query import query
+from tests.integration.storage.sql.engine import answered
 from tests.processes import process_context
 
 
@@ -118,7 +118,7 @@ def test_older_versions_of_a_table_are_read_as_the_newest(lake: Lake, contract: 
     assert sorted(lake.pinned(contract, {"toys": first}).collect().rows()) == fewer
     assert lake.pinned(contract, {"toys": None}).collect().is_empty()
     assert sorted(lake.pinned(contract, {}).collect().rows()) == expected(contract)
-    asked = query(lake, [contract], f"select * from {contract.table}", versions={"toys": first})
+    asked = answered(lake, [contract], f"select * from {contract.table}", versions={"toys": first})
     assert sorted(asked.rows()) == fewer
 
 
@@ -285,9 +285,9 @@ def test_a_table_that_was_changed_without_a_migration_is_nobodys(lake: Lake) -> 
 def test_a_query_fails_only_for_the_tables_it_reads(lake: Lake) -> None:
     other = replace(FIRST, table="other")
     land(lake, other, rows(other, ("x", 9)))
-    assert query(lake, [LONG, other], "select size from other").item() == 9
+    assert answered(lake, [LONG, other], "select size from other").item() == 9
     with pytest.raises(OlderLakeError, match=r"toys.*--migrate"):
-        query(lake, [LONG, other], "select * from other join toys using (key)")
+        answered(lake, [LONG, other], "select * from other join toys using (key)")
 
 
 def test_an_added_column_that_may_not_be_null_is_no_contract() -> None:

@@ -106,7 +106,7 @@ def parts(values: Any) -> dict[str, list[float | None]]:
 
 @pytest.mark.slow
 def test_weights_that_people_go_by_are_recovered_from_many_models() -> None:
-    values = np.random.default_rng(1).random((60, 3))
+    values = np.random.default_rng(1).random((40, 3))
     fit = fit_weights(parts(values), ranking(values, [0.1, 0.7, 0.2]), PRESENT, seed=1)
     assert fit.agreeing / fit.pairs > 0.99
     assert fit.weights == {
@@ -290,8 +290,7 @@ def test_as_many_samples_find_the_difference_as_often_as_planned() -> None:
     assert np.mean(mean / error > 1.96) == pytest.approx(0.8, abs=0.03)
 
 
-@pytest.mark.parametrize("pilot", [50, 200])
-@pytest.mark.parametrize("flips", [0.06, 0.12, 0.4])
+@pytest.mark.parametrize(("pilot", "flips"), [(50, 0.06), (50, 0.4), (200, 0.06)])
 def test_the_range_of_a_plan_holds_the_right_one_as_often_as_promised(pilot: int, flips: float) -> None:
     """Pilots in which nothing differs plan nothing, and are left out."""
     random, held, times = np.random.default_rng([pilot, int(100 * flips)]), 0, 150

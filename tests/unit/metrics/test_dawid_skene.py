@@ -40,11 +40,10 @@ def simulated(rates: list[float], items: int, seed: int) -> tuple[Array, Array]:
 
 
 def log_likelihood(counts: Array, prior: Array, errors: Array) -> float:
-    """The likelihood of the paper (2.7), item by item and word by word."""
-    total = 0.0
-    for item in counts:
-        total += np.log(sum(prior[c] * np.prod(errors[:, c] ** item) for c in range(len(prior))))
-    return float(total)
+    """The likelihood of the paper (2.7), word by word; items of the same words are alike."""
+    alike, times = np.unique(counts, axis=0, return_counts=True)
+    each = [np.log(sum(prior[c] * np.prod(errors[:, c] ** item) for c in range(len(prior)))) for item in alike]
+    return float(times @ each)
 
 
 def test_the_patients_of_the_paper_have_the_shares_and_error_rates_of_the_paper() -> None:

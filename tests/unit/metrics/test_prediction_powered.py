@@ -101,7 +101,7 @@ def test_replicates_and_clusters_are_no_more_labels_than_there_are_clusters(size
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rate", "labels"), [(0.5, 50), (0.8, 30), (0.7, 100), (0.98, 20), (0.03, 60)])
-@pytest.mark.parametrize("right", [0.5, 0.75, 0.95])
+@pytest.mark.parametrize("right", [0.5, 0.95])
 def test_a_correction_is_never_wider_than_the_labels_alone_by_more_than_5_percent(
     rate: float, labels: int, right: float
 ) -> None:

@@ -15,6 +15,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.sql.query import query
 from evalake.storage.sql.start import MEGABYTE, Limits
 from tests.integration.storage.rows import TOYS, toy
+from tests.integration.storage.sql.engine import answered
 from tests.integration.storage.test_landing import frame
 
 TABLES = (*CORE_CONTRACTS, TOYS)
@@ -24,16 +25,12 @@ SMALL = Limits(seconds=2.0, memory=64 * MEGABYTE, spare=192 * MEGABYTE, rows=10_
 
 FILES = [
     "select * from read_csv('{secret}')",
-    "select * from read_csv_auto('/proc/self/environ')",
     "select * from read_text('{secret}')",
     "select * from read_text('/proc/self/environ')",
     "select * from read_blob('{secret}')",
     "select * from read_json('{secret}')",
-    "select * from read_json_auto('{secret}')",
-    "select * from read_ndjson('{secret}')",
     "select * from read_ndjson_objects('{secret}')",
     "select * from read_parquet('{secret}')",
-    "select * from parquet_scan('{secret}')",
     "select * from parquet_metadata('{secret}')",
     "select * from parquet_schema('{secret}')",
     "select * from sniff_csv('{secret}')",
@@ -42,7 +39,6 @@ FILES = [
     'select * from "{secret}"',
     "from query('select * from read_text(''{secret}'')')",
     "from query_table('{secret}')",
-    "from query_table(['{secret}'])",
     "select * from json_execute_serialized_sql(json_serialize_sql('select * from read_text(''{secret}'')'))",
     "select * from read_csv('/dev/stdin')",
     "from (describe from '{secret}')",
@@ -53,7 +49,6 @@ WRITES = [
     "copy toys to '{out}' (format parquet)",
     "copy toys to '{out}' (format csv, partition_by (model))",
     "copy (select 1) to stdout",
-    "copy (select 1) to '/dev/stdout'",
     "with x as (copy (select 1) to '{out}') select * from x",
     "explain analyze copy (select 1) to '{out}'",
     "prepare p as copy (select 1) to '{out}'",
@@ -63,8 +58,6 @@ WRITES = [
     "attach '{out}' as other",
     "attach ':memory:' as other",
     "attach 'http://127.0.0.1:9/x.db' as other",
-    "detach memory",
-    "use temp",
     "pragma enable_profiling = 'json'",
     "pragma profiling_output = '{out}'",
     "call enable_logging(storage = 'file', storage_config = {{'path': '{out}'}})",
@@ -73,75 +66,61 @@ WRITES = [
 ]
 CHANGES = [
     "set memory_limit = '100GB'",
-    "set global memory_limit = '100GB'",
-    "set session threads = 64",
-    "set temp_directory = '{folder}'",
     "set enable_external_access = true",
     "set lock_configuration = false",
-    "set variable x = 1",
     "reset lock_configuration",
-    "reset memory_limit",
     "pragma memory_limit = '100GB'",
-    "pragma threads = 64",
-    "pragma disable_checkpoint_on_shutdown",
     "pragma import_database('{folder}')",
     "call pragma_version()",
     "checkpoint",
-    "force checkpoint",
     "vacuum",
-    "analyze",
     "begin",
     "create table other as select * from range(10)",
-    "create temp table other as select 1",
     "create macro f(a) as a + 1",
     "create or replace view toys as select 1",
-    "create type e as enum ('a')",
-    "create schema s",
     "create secret s (type s3, key_id 'a', secret 'b')",
     "insert into toys values ('b', 'm', 'final', 1)",
     "with x as (insert into toys values ('b', 'm', 'final', 1) returning *) select * from x",
     "update toys set size = 2",
     "delete from toys",
-    "truncate toys",
     "drop view toys",
     "alter view toys rename to other",
     "comment on view toys is 'x'",
     "install httpfs",
-    "force install httpfs from 'http://127.0.0.1:9'",
     "load httpfs",
     "load '{folder}/x.duckdb_extension'",
     "update extensions",
 ]
 
 
-@pytest.mark.parametrize("attempt", [*FILES, *WRITES, *CHANGES])
-def test_files_settings_and_extensions_are_out_of_reach(toys: Lake, tmp_path: Path, attempt: str) -> None:
+@pytest.mark.parametrize("attempts", [FILES, WRITES, CHANGES], ids=["files", "writes", "changes"])
+def test_files_settings_and_extensions_are_out_of_reach(toys: Lake, tmp_path: Path, attempts: list[str]) -> None:
+    """By the engine alone, which nothing confines here; and one of each kind in the process of a query."""
     secret, out = tmp_path / "secret.csv", tmp_path / "out"
     secret.write_text("password\nhunter2\n")
-    with pytest.raises(QueryError) as error:
-        query(toys, TABLES, attempt.format(out=out, secret=secret, folder=tmp_path), limits=SMALL)
-    assert "hunter2" not in str(error.value)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["secret.csv"]
+    for ask, attempt in [*((answered, each) for each in attempts), (query, attempts[0])]:
+        sql = attempt.format(out=out, secret=secret, folder=tmp_path)
+        with pytest.raises(QueryError) as error:
+            ask(toys, TABLES, sql, limits=SMALL)
+        assert "hunter2" not in str(error.value), sql
+        assert sorted(each.name for each in tmp_path.iterdir()) == ["secret.csv"], sql
 
 
-@pytest.mark.parametrize(
-    "attempt",
-    [
-        "select * from read_csv('http://127.0.0.1:{port}/x')",
-        "select * from read_parquet('https://127.0.0.1:{port}/x')",
-        "select * from 'http://127.0.0.1:{port}/x.csv'",
-        "select * from read_csv('s3://127.0.0.1:{port}/x')",
-        "attach 'http://127.0.0.1:{port}/x' as other",
-        "install httpfs from 'http://127.0.0.1:{port}'",
-        "select * from postgres_scan('host=127.0.0.1 port={port}', 'a', 'b')",
-        "select http_get('http://127.0.0.1:{port}/x')",
-    ],
-)
-def test_the_network_is_out_of_reach(toys: Lake, attempt: str) -> None:
+def test_the_network_is_out_of_reach(toys: Lake) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
-        with pytest.raises(QueryError):
-            query(toys, TABLES, attempt.format(port=server.getsockname()[1]), limits=SMALL)
+        for attempt in (
+            "select * from read_csv('http://127.0.0.1:{port}/x')",
+            "select * from read_parquet('https://127.0.0.1:{port}/x')",
+            "select * from 'http://127.0.0.1:{port}/x.csv'",
+            "select * from read_csv('s3://127.0.0.1:{port}/x')",
+            "attach 'http://127.0.0.1:{port}/x' as other",
+            "install httpfs from 'http://127.0.0.1:{port}'",
+            "select * from postgres_scan('host=127.0.0.1 port={port}', 'a', 'b')",
+            "select http_get('http://127.0.0.1:{port}/x')",
+        ):
+            with pytest.raises(QueryError):
+                answered(toys, TABLES, attempt.format(port=server.getsockname()[1]), limits=SMALL)
         with pytest.raises(BlockingIOError):
             server.accept()
 
@@ -164,9 +143,10 @@ def test_the_process_is_out_of_reach(toys: Lake, monkeypatch: pytest.MonkeyPatch
     assert str(Path.home()) not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
+def test_the_environment_is_in_no_table_of_the_engine(toys: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "hunter2")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter3")
+    tables = (
         "duckdb_settings()",
         "duckdb_secrets()",
         "duckdb_variables()",
@@ -175,12 +155,10 @@ def test_the_process_is_out_of_reach(toys: Lake, monkeypatch: pytest.MonkeyPatch
         "duckdb_logs()",
         "which_secret('s3://bucket/x', 's3')",
         "information_schema.tables",
-    ],
-)
-def test_the_environment_is_in_no_table_of_the_engine(toys: Lake, monkeypatch: pytest.MonkeyPatch, table: str) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "hunter2")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter3")
-    found = str(query(toys, TABLES, f"select to_json(t) as row from {table} t").rows())
+    )
+    every = " union all ".join(f"select to_json(t) as row from {table} t" for table in tables)
+    found = str(query(toys, TABLES, every).rows())
+    assert "memory_limit" in found
     assert "hunter" not in found
     assert str(Path.home()) not in found
 
@@ -188,7 +166,7 @@ def test_the_environment_is_in_no_table_of_the_engine(toys: Lake, monkeypatch: p
 def test_python_variables_are_not_tables(toys: Lake) -> None:
     hidden = frame(toy("a"))
     with pytest.raises(QueryError, match="hidden"):
-        query(toys, TABLES, "select * from hidden")
+        answered(toys, TABLES, "select * from hidden")
     assert hidden.height == 1
 
 
@@ -196,7 +174,6 @@ def test_python_variables_are_not_tables(toys: Lake) -> None:
 ENDLESS = [
     "select count(*) from range(10000000000) a, range(10000) b",
     "with recursive t as (select 1 as n union all select n + 1 from t) select count(*) from t",
-    "with recursive t as (select 1 as n union select n + 1 from t where n < 1e12) select max(n) from t",
     "select levenshtein(repeat('a', 1000000), repeat('b', 1000000))",
     "select count(*) from range(10000000000) t(i) where regexp_matches(repeat('a', i % 9999), '(a+)+$b')",
     "select 1 union all " + " union all ".join(["select 1"] * 20_000),
@@ -223,21 +200,11 @@ def test_the_query_has_what_opening_the_tables_has_left_of_the_time(toys: Lake) 
 
 
 GREEDY = [
-    "select list(i) from range(100000000) t(i)",
-    "select range(1000000000)",
     "select length(range(500000000))",
     "select repeat('x', 4000000000)",
-    "select length(repeat(repeat('x', 1000000), 2000))",
     "select lpad('x', 2000000000, 'y') || rpad('x', 2000000000, 'y')",
-    "select format('{:2000000000d}', 5)",
-    "select bitstring('1', 2000000000)",
-    "select list_resize([1], 2000000000, 0)",
-    "select array_to_string(range(100000000), ',')",
     "select to_json(range(50000000))",
-    "select map(range(30000000), range(30000000))",
     "select string_agg(repeat('x', 1000000)) from range(100000)",
-    "select list_sort(range(300000000))",
-    "select damerau_levenshtein(repeat('a', 100000), repeat('b', 100000))",
     "select regexp_replace(repeat('a', 200000000), '(a*)*b', 'x')",
     "select count(distinct random()) from range(1000000000)",
     "select * from range(100000000000) order by range desc",
@@ -246,7 +213,6 @@ GREEDY = [
     "select regexp_matches('a', repeat('(a?){1000}', 100000))",
     "pivot range(90000) on range using sum(range)",
     "select " + "(" * 100_000 + "1" + ")" * 100_000,
-    "select " + "1 + " * 300_000 + "1",
     "select json('" + "[" * 2_000_000 + "')",
     "select 1 where 1 in (" + ",".join(map(str, range(500_000))) + ")",
 ]

@@ -16,6 +16,7 @@ from evalake.storage.landing import land
 from evalake.storage.sql.query import open_query, query
 from evalake.storage.sql.start import Limits, QueryProcess, start
 from tests.integration.storage.rows import TOYS, toy
+from tests.integration.storage.sql.engine import answered
 from tests.integration.storage.test_landing import frame
 
 TABLES = (*CORE_CONTRACTS, TOYS)
@@ -52,12 +53,12 @@ def test_a_version_that_does_not_exist_is_named(lake: Lake) -> None:
     ],
 )
 def test_every_way_of_asking_is_answered(toys: Lake, statement: str) -> None:
-    assert query(toys, TABLES, statement).height > 0
+    assert answered(toys, TABLES, statement).height > 0
 
 
 def test_a_table_is_found_whose_name_is_made_by_an_expression(toys: Lake) -> None:
-    direct = query(toys, TABLES, "select * from toys order by all")
-    assert query(toys, TABLES, "select * from query_table('to' || 'ys') order by all").equals(direct)
+    direct = answered(toys, TABLES, "select * from toys order by all")
+    assert answered(toys, TABLES, "select * from query_table('to' || 'ys') order by all").equals(direct)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_a_table_is_found_whose_name_is_made_by_an_expression(toys: Lake) -> Non
     ["show tables", "select table_name from information_schema.tables", "select view_name from duckdb_views()"],
 )
 def test_all_tables_are_told_to_who_asks_what_there_is(toys: Lake, statement: str) -> None:
-    names = query(toys, TABLES, statement).to_series().to_list()
+    names = answered(toys, TABLES, statement).to_series().to_list()
     assert {contract.table for contract in TABLES} <= set(names)
 
 
@@ -75,7 +76,7 @@ def test_all_tables_are_told_to_who_asks_what_there_is(toys: Lake, statement: st
 )
 def test_a_wrong_query_is_one_clear_line(toys: Lake, statement: str) -> None:
     with pytest.raises(QueryError, match="the query failed: ") as error:
-        query(toys, TABLES, statement)
+        answered(toys, TABLES, statement)
     assert "\n" not in str(error.value)
 
 
@@ -84,20 +85,20 @@ def test_a_wrong_query_is_one_clear_line(toys: Lake, statement: str) -> None:
 )
 def test_a_table_that_there_is_not_is_told_with_what_there_is(toys: Lake, wrong: str, hint: str) -> None:
     with pytest.raises(QueryError, match=f"Table with name {wrong} does not exist.*{hint}") as error:
-        query(toys, TABLES, f"select * from {wrong}")
+        answered(toys, TABLES, f"select * from {wrong}")
     assert "pg_" not in str(error.value)
 
 
 @pytest.mark.parametrize("statement", ["", " ; ", "-- nothing", "select 1; select 2", "select 1; drop view toys"])
 def test_there_is_one_query_at_a_time(toys: Lake, statement: str) -> None:
     with pytest.raises(QueryError, match="give one query"):
-        query(toys, TABLES, statement)
+        answered(toys, TABLES, statement)
 
 
 def test_a_column_that_tables_cannot_hold_says_what_to_do(toys: Lake) -> None:
     for column in ("interval 1 day as i where false", "[{'a': interval 1 day}]"):  # without rows Polars panics
         with pytest.raises(QueryError, match="epoch"):
-            query(toys, TABLES, f"select {column}")
+            answered(toys, TABLES, f"select {column}")
 
 
 def test_a_result_is_read_in_parts(toys: Lake) -> None:
@@ -147,7 +148,7 @@ def test_rows_that_are_not_read_in_time_are_not_given(toys: Lake, monkeypatch: p
 
 
 def test_columns_of_one_name_are_told_apart(toys: Lake) -> None:
-    answer = query(toys, TABLES, "select a.key, b.key, 1 as key_1 from toys a join toys b using (key)")
+    answer = answered(toys, TABLES, "select a.key, b.key, 1 as key_1 from toys a join toys b using (key)")
     assert answer.to_dicts() == [{"key": "a", "key_1": "a", "key_1_1": 1}]
 
 

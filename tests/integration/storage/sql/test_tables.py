@@ -19,6 +19,7 @@ from evalake.storage.sql.start import MEGABYTE, Limits
 from evalake.storage.sql.views import views
 from evalake.suites.registry import all_contracts
 from tests.integration.storage.rows import TOYS, call, toy
+from tests.integration.storage.sql.engine import answered
 from tests.integration.storage.test_landing import frame
 from tests.integration.storage.test_migrations import ADDED, FIRST, rows
 
@@ -37,16 +38,16 @@ def test_a_lake_may_lie_in_any_folder(tmp_path: Path, folder: str) -> None:
 @pytest.mark.parametrize("model", ["openai/gpt-4o", "a b+c%2Fd", "größe", "x=y", "2024-01-01", "7", "it's"])
 def test_what_a_folder_is_named_after_is_told_as_it_landed(lake: Lake, model: str) -> None:
     land(lake, TOYS, frame(toy("a", model=model), toy("b")))
-    assert query(lake, [TOYS], "from toys where key = 'a'").rows() == [("a", model, "final", 1.0)]
+    assert answered(lake, [TOYS], "from toys where key = 'a'").rows() == [("a", model, "final", 1.0)]
 
 
 def test_rows_from_before_a_column_was_added_have_nothing_in_it(lake: Lake) -> None:
     land(lake, FIRST, rows(FIRST, ("a", 1)))
     migrate(lake, [ADDED])
-    assert query(lake, [ADDED], "from toys").rows() == [("a", 1, None)]
+    assert answered(lake, [ADDED], "from toys").rows() == [("a", 1, None)]
     land(lake, ADDED, rows(ADDED, ("b", 2, "red")))
-    assert query(lake, [ADDED], "from toys order by key").rows() == [("a", 1, None), ("b", 2, "red")]
-    assert query(lake, [ADDED], "from toys", versions={"toys": 0}).is_empty()
+    assert answered(lake, [ADDED], "from toys order by key").rows() == [("a", 1, None), ("b", 2, "red")]
+    assert answered(lake, [ADDED], "from toys", versions={"toys": 0}).is_empty()
 
 
 @pytest.mark.parametrize("asked", ["calls limit 5", "replies limit 5", "replies where replicate = 3 limit 1"])
@@ -69,7 +70,7 @@ def test_files_of_a_table_that_are_no_more_part_of_it_are_out_of_reach(lake: Lak
 def test_a_query_reads_its_tables_however_it_names_them(lake: Lake) -> None:
     land(lake, TOYS, frame(toy("a")))
     for sql in ("from TOYS", "from main.toys", "with t as (from toys) from t", "from query('from toys')"):
-        assert query(lake, [TOYS], sql).height == 1, sql
+        assert answered(lake, [TOYS], sql).height == 1, sql
 
 
 def test_a_broken_file_fails_only_queries_of_its_table(lake: Lake) -> None:
@@ -77,10 +78,10 @@ def test_a_broken_file_fails_only_queries_of_its_table(lake: Lake) -> None:
     ledger.append(lake, [call(1)])
     (file,) = Path(lake.uri).glob("toys/*/*.parquet")
     file.write_bytes(b"torn")
-    assert query(lake, [*CORE_CONTRACTS, TOYS], "select count(*) from replies").item() == 1
-    assert query(lake, [*CORE_CONTRACTS, TOYS], "select count(*) from duckdb_views() where not internal").item()
+    assert answered(lake, [*CORE_CONTRACTS, TOYS], "select count(*) from replies").item() == 1
+    assert answered(lake, [*CORE_CONTRACTS, TOYS], "select count(*) from duckdb_views() where not internal").item()
     with pytest.raises(QueryError):
-        query(lake, [*CORE_CONTRACTS, TOYS], "from toys")
+        answered(lake, [*CORE_CONTRACTS, TOYS], "from toys")
 
 
 # The catalogue describes every table and view as its contract does, with the types that a query meets.
@@ -106,7 +107,7 @@ def test_the_catalogue_describes_every_column_as_its_contract_does() -> None:
 
 def test_types_are_those_a_query_meets(lake: Lake) -> None:
     full = column_frame(catalogue(TABLES))
-    met = query(
+    met = answered(
         lake, TABLES, "select table_name, column_name, data_type from duckdb_columns() where not internal"
     ).rows()
     assert set(full.select("table", "column", "type").iter_rows()) == set(met)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import polars as pl
@@ -15,33 +16,33 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.ledger import distinct_until
 from evalake.storage.maintenance import maintain
-from evalake.storage.sql.query import query
 from evalake.storage.sql.views import views
 from evalake.suites.registry import all_contracts, suite
-from tests.integration.storage.recorded_lake import JUDGES, MODELS, recorded_lake
+from tests.integration.storage.recorded_lake import JUDGES, MODELS
 from tests.integration.storage.rows import TOYS, call, day, measured
+from tests.integration.storage.sql.engine import answered
 
 TABLES = all_contracts()
 VIEWS = views(TABLES)
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    return recorded_lake(tmp_path_factory.mktemp("recorded"))
+def filled(recorded_runs: Lake) -> Lake:
+    return recorded_runs
 
 
 def ask(lake: Lake, sql: str) -> list[tuple[object, ...]]:
-    return query(lake, TABLES, sql).rows()
+    return answered(lake, TABLES, sql).rows()
 
 
 def test_an_empty_lake_has_every_view_with_the_columns_it_documents(lake: Lake) -> None:
-    found = query(lake, TABLES, "select table_name, column_name from duckdb_columns() where not internal")
+    found = answered(lake, TABLES, "select table_name, column_name from duckdb_columns() where not internal")
     columns = found.group_by("table_name", maintain_order=True).agg("column_name")
     by_name = dict(columns.iter_rows())
     for view in VIEWS:
         assert by_name[view.name] == list(view.columns), view.name
     counts = " union all ".join(f"select count(*) as n from {view.name}" for view in VIEWS)
-    assert query(lake, TABLES, counts)["n"].to_list() == [0] * len(VIEWS)
+    assert answered(lake, TABLES, counts)["n"].to_list() == [0] * len(VIEWS)
 
 
 def test_every_view_says_what_it_and_its_columns_are() -> None:
@@ -107,7 +108,7 @@ def test_a_run_has_all_its_rows_whichever_run_landed_them(filled: Lake) -> None:
         run: (items, 20 if items == 20 else 60) for run, items in runs.items()
     }
     assert sorted(runs.values()) == [20, 80]
-    columns = query(filled, TABLES, "from command_guard_run_results limit 0").columns
+    columns = answered(filled, TABLES, "from command_guard_run_results limit 0").columns
     assert columns == ["run_id", *suite("command_guard").results.column]
 
 
@@ -120,8 +121,8 @@ def test_a_panels_rows_belong_to_its_run_and_the_view_over_all_suites_has_them(f
     assert ask(filled, whole) == [("command_guard", 100, 0), ("solidity_audit", 36, 36)]
 
 
-def test_a_run_has_the_rows_of_the_scorer_that_it_was_measured_with(tmp_path: Path) -> None:
-    lake, results = recorded_lake(tmp_path), suite("command_guard").results
+def test_a_run_has_the_rows_of_the_scorer_that_it_was_measured_with(filled: Lake, tmp_path: Path) -> None:
+    lake, results = Lake(str(copytree(filled.uri, tmp_path / "lake"))), suite("command_guard").results
     other = lake.frame(results).with_columns(scorer_version=pl.lit("of another evalake")).collect()
     land(lake, results, other)
     assert ask(lake, "select count(*) from command_guard_results") == [(160,)]
@@ -248,7 +249,7 @@ def test_the_day_is_that_of_utc_wherever_the_machine_is(lake: Lake, monkeypatch:
 
 
 def test_disagreement_names_models_that_differ_on_a_sample(filled: Lake) -> None:
-    found = query(
+    found = answered(
         filled,
         TABLES,
         "select sample_id, first, first_says, second, second_says, distance from disagreement "
