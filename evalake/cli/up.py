@@ -12,16 +12,12 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Any
 
-import httpx
-import polars as pl
 import typer
 
-from evalake.cli import output as show
 from evalake.cli.configuration import read
 from evalake.cli.help import App
 from evalake.cli.options import LAKE, ConfigOption, JsonOption, LakeOption
 from evalake.cli.terminal import say
-from evalake.contracts.tables import BATCH_JOBS
 from evalake.core.configuration import FILE_VARIABLE, whole_address
 from evalake.core.errors import EvalakeError
 from evalake.core.files import open_private
@@ -34,10 +30,6 @@ from evalake.server.local.background import (
     lost_supervisor,
     make_folder_of,
 )
-from evalake.server.local.deployment import require_suites
-from evalake.server.local.supervisor import READY
-from evalake.storage.batch_jobs import OPEN, jobs
-from evalake.storage.lake import Lake
 
 app = App()
 
@@ -65,6 +57,8 @@ def up(
         _require_none_is_lost(lake)
         read(None)
         if (project := folder_to_deploy(Path.cwd()) if workers else None) is not None:
+            from evalake.server.local.deployment import require_suites
+
             require_suites(project)
         _start(lake, port, project)
     _show(lake, as_json=json)
@@ -97,6 +91,8 @@ def status(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
 
 def _start(lake: str, port: int, project: Path | None) -> None:
     """Start the supervisor, and print its messages until all servers are up."""
+    from evalake.server.local.supervisor import READY
+
     folder = make_folder_of(lake)
     # Servers and workers write to their log only
     unwanted = (ADDRESS, LOG_LEVEL)
@@ -149,6 +145,8 @@ def folder_to_deploy(here: Path) -> Path | None:
 
 def _show(lake: str, *, as_json: bool) -> None:
     """Print the addresses. Raises EvalakeError where no server runs."""
+    from evalake.cli import output as show
+
     jobs = _jobs(lake)
     if (background := find(lake)) is None:
         _require_none_is_lost(lake)
@@ -175,11 +173,19 @@ def _show(lake: str, *, as_json: bool) -> None:
 
 def _jobs(lake: str) -> list[str]:
     """Describe the open batch jobs of a lake."""
+    import polars as pl
+
+    from evalake.contracts.tables import BATCH_JOBS
+    from evalake.storage.batch_jobs import OPEN, jobs
+    from evalake.storage.lake import Lake
+
     where = Lake(lake)
     return [job.progress for job in jobs(where, pl.col("state").is_in(OPEN))] if where.exists(BATCH_JOBS) else []
 
 
 def _answers(address: str) -> bool:
+    import httpx
+
     try:
         return httpx.get(address, timeout=5, trust_env=False).status_code < HTTPStatus.INTERNAL_SERVER_ERROR
     except httpx.HTTPError:
@@ -203,6 +209,8 @@ def doctor(
 ) -> None:
     """Check what evaluations need of this machine, and schedules of a Prefect server and its workers."""
     from evalake.admin.doctor import FIRST_MINUTE, Level, Place, examine
+    from evalake.cli import output as show
+    from evalake.storage.lake import Lake
 
     place = Place(Lake(lake), read(config), deploying, are_new(lake, FIRST_MINUTE.total_seconds()))
     checks: list[dict[str, Any]] = []

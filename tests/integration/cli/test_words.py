@@ -12,7 +12,7 @@ import typer
 
 from evalake.cli.help import LONGEST
 from evalake.cli.main import COMMANDS, app
-from evalake.cli.show import SHORT, transcript
+from evalake.cli.samples import SHORT, transcript
 from evalake.core.errors import UsageError
 from evalake.server.viewer.item import ItemDetail
 from tests.integration.cli.command import evalake_here
