@@ -11,9 +11,8 @@ from evalake.cli import output
 from evalake.cli.configuration import command, trusting
 from evalake.cli.options import Format
 from evalake.core.errors import UsageError, did_you_mean
-from evalake.core.redaction import visible
 from evalake.reports.report import Subject
-from evalake.reports.wording import one_line, short_names
+from evalake.reports.wording import one_line, short_names, visible
 from evalake.server.settings import NotFoundError
 from evalake.server.viewer.conversation import CallView
 from evalake.server.viewer.item import Detail, Fact, ItemDetail, item_detail

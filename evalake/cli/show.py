@@ -40,7 +40,8 @@ def show(
 
     JSON and CSV hold a line an answer, of every sample; of one sample, JSON holds everything.
     """
-    from evalake.cli.samples import PAGE, WantedPage, index_of, print_list, print_one
+    from evalake.cli.samples import PAGE, index_of, print_list, print_one
+    from evalake.server.viewer.items import WantedPage
     from evalake.server.viewer.run_index import RunIndexes
     from evalake.storage.lake import Lake
 
