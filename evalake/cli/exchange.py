@@ -203,15 +203,13 @@ def _export_canary(lake: str, run_id: str, out: Path | None, *, as_json: bool) -
     """Write answers of a run beside its suite, as the items that the canary asks judges about again."""
     from evalake.admin.export_results import frozen_items
     from evalake.cli import output as show
-    from evalake.cli.outcome import find_run
     from evalake.storage.lake import Lake
     from evalake.suites.places import FOLDER
     from evalake.suites.registry import CANARY_FILE, suite, suite_folders
+    from evalake.tasks.runtime.runs import run_row
 
     where = Lake(lake)
-    run = find_run(where, run_id)
-    if run is None:
-        raise UsageError(f"the lake {where.uri} has no run {run_id}: `evalake runs` lists the runs")
+    run = run_row(where, run_id)
     folder = suite_folders().get(run["suite"])
     if out is None and (folder is None or folder.parent == FOLDER):
         raise UsageError(f"{run['suite']} is no suite of a folder of yours, and has its own frozen items: give --out")
@@ -247,18 +245,15 @@ def _export_contracts(out: Path, *, as_json: bool) -> None:
 def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, as_json: bool) -> None:
     """Write the result rows of a run, by sample, model and replicate."""
     from evalake.cli import output as show
-    from evalake.cli.outcome import find_run
     from evalake.reports.files import junit_of_results
     from evalake.storage.lake import Lake
     from evalake.storage.sql.query import write_csv, write_parquet
     from evalake.suites.registry import suite as find_suite
     from evalake.tasks.measure import run_results
-    from evalake.tasks.runtime.runs import no_run
+    from evalake.tasks.runtime.runs import run_row
 
     where = Lake(lake)
-    run = find_run(where, run_id)
-    if run is None:
-        raise no_run(where, run_id)
+    run = run_row(where, run_id)
     suite = find_suite(run["suite"], where)
     rows = run_results(where, suite, run_id, {}).collect()
     if rows.is_empty():
