@@ -4,8 +4,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
 import typer
+from rich.cells import cell_len, set_cell_size
 
+from evalake.cli import output as show
 from evalake.cli.configuration import command
 from evalake.cli.help import App
 from evalake.cli.options import (
@@ -26,8 +29,6 @@ from evalake.cli.terminal import say, write_text
 from evalake.core.errors import UsageError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from evalake.decisions.compare import Comparison
     from evalake.decisions.sample_size import Plan
 
@@ -59,7 +60,6 @@ def compare(
     ] = None,
 ) -> None:
     """Compare A with B: A - B in every metric, with interval, p values, and flipped answers."""
-    from evalake.cli import output as show
     from evalake.decisions.compare import compare_sides
     from evalake.reports.files import markdown_of_comparison
     from evalake.storage.lake import Lake
@@ -84,7 +84,6 @@ def compare(
 
 def _print_compared(compared: "Comparison") -> None:
     """Print a table for each pair of models and judge."""
-    from evalake.cli import output as show
     from evalake.reports.wording import lacking
 
     for (a, b, judge), rows in compared.rows.group_by("a", "b", "judge", maintain_order=True):
@@ -101,8 +100,6 @@ def _print_compared(compared: "Comparison") -> None:
 
 def _lines(rows: Sequence[dict[str, Any]], width: int) -> Iterator[str]:
     """Write a line for each metric and slice; the numbers after a long name are on the next line."""
-    from rich.cells import cell_len, set_cell_size
-
     cells = [HEADINGS, *map(_cells, rows)]
     sizes = [max(map(len, column)) for column in zip(*cells, strict=True)]
     heading, *numbers = (_aligned(each, sizes) for each in cells)
@@ -165,9 +162,6 @@ def explain(
     json: RowsAsJsonOption = False,
 ) -> None:
     """Split A - B into samples, replies, judge, code and repeats; the parts sum up to it."""
-    import polars as pl
-
-    from evalake.cli import output as show
     from evalake.decisions.explain import Part
     from evalake.decisions.explain import explain as split
     from evalake.storage.lake import Lake
@@ -190,10 +184,8 @@ def explain(
         show.rows(explained.parts, style)
 
 
-def _print_parts(parts: "pl.DataFrame") -> None:
+def _print_parts(parts: pl.DataFrame) -> None:
     """Print both values, the difference and its parts for each pair of models and judge."""
-    from evalake.cli import output as show
-
     for (a, b, judge), own in parts.group_by("a", "b", "judge", maintain_order=True):
         first = own.row(0, named=True)
         show.paragraph("" if judge is None else f"judge {judge}")
@@ -230,7 +222,6 @@ def power(
     json: RowsAsJsonOption = False,
 ) -> None:
     """Plan samples and repeats from the variance in the lake's newest run of two models."""
-    from evalake.cli import output as show
     from evalake.decisions.sample_size import plan
     from evalake.storage.lake import Lake
 
@@ -245,7 +236,6 @@ def power(
 
 
 def _print_plan(planned: "Plan", detect: float, chance: float) -> None:
-    from evalake.cli import output as show
 
     promise = f"found with {100 * chance:g} % power, at a two-sided level of 5 %, on the same samples"
     show.paragraph(f"{planned.suite}, {planned.metric}: a difference of {detect:g} between two models, {promise}")

@@ -7,8 +7,11 @@ from json import loads as decode
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
 import typer
+from polars import DataFrame
 
+from evalake.cli import output as show
 from evalake.cli.configuration import read
 from evalake.cli.help import App
 from evalake.cli.options import LAKE, FullOption, JsonOption, LakeOption, takes
@@ -18,8 +21,6 @@ from evalake.core.redaction import visible
 from evalake.request import RunRequest
 
 if TYPE_CHECKING:
-    from polars import DataFrame
-
     from evalake.sdk import Suite
     from evalake.storage.lake import Lake
 
@@ -149,10 +150,6 @@ def _print_tools(run: Mapping[str, Any]) -> None:
 
 def _print_folders(run: dict[str, Any]) -> None:
     """Print what was read of folders, and file by file what was left out, where there were any."""
-    import polars as pl
-
-    from evalake.cli import output as show
-
     parameters = decode(run["parameters"] or "{}")
     read: dict[str, int] = parameters.get("folders", {})
     if not read:
@@ -202,7 +199,6 @@ def export(
 def _export_canary(lake: str, run_id: str, out: Path | None, *, as_json: bool) -> None:
     """Write answers of a run beside its suite, as the items that the canary asks judges about again."""
     from evalake.admin.export_results import frozen_items
-    from evalake.cli import output as show
     from evalake.storage.lake import Lake
     from evalake.suites.places import FOLDER
     from evalake.suites.registry import CANARY_FILE, suite, suite_folders
@@ -225,7 +221,6 @@ def _export_canary(lake: str, run_id: str, out: Path | None, *, as_json: bool) -
 
 
 def _export_contracts(out: Path, *, as_json: bool) -> None:
-    from evalake.cli import output as show
     from evalake.contracts.engines.odcs import odcs_yaml
     from evalake.suites.registry import all_contracts
 
@@ -244,7 +239,6 @@ def _export_contracts(out: Path, *, as_json: bool) -> None:
 
 def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, as_json: bool) -> None:
     """Write the result rows of a run, by sample, model and replicate."""
-    from evalake.cli import output as show
     from evalake.reports.files import junit_of_results
     from evalake.storage.lake import Lake
     from evalake.storage.sql.query import write_csv, write_parquet
@@ -285,7 +279,7 @@ def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, 
 
 
 def _export_to_tool(
-    lake: "Lake", suite: "Suite", run: Mapping[str, Any], rows: "DataFrame", style: ResultsFormat, out: Path
+    lake: "Lake", suite: "Suite", run: Mapping[str, Any], rows: DataFrame, style: ResultsFormat, out: Path
 ) -> dict[str, Any]:
     """Write a folder of files that another tool reads; returns what was written, by kind."""
     from evalake.admin.export_results import tool_results

@@ -6,8 +6,11 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
 import typer
+from rich.text import Text
 
+from evalake.cli import output as show
 from evalake.cli.configuration import command, read
 from evalake.cli.environment import flows_begun, start_server
 from evalake.cli.help import App
@@ -28,8 +31,6 @@ from evalake.core.errors import LakeError
 from evalake.request import RunRequest
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from evalake.decisions.sample_size import Round
     from evalake.reports.gate import Gate
     from evalake.storage.reservations import Ceiling
@@ -69,7 +70,6 @@ def gate(
 
     Exits with 0 where all pass, 1 where any fails, 3 where nothing fails but something is undecided, 2 on wrong usage.
     """
-    from evalake.cli import output as show
     from evalake.decisions.gate import hold_gate
     from evalake.decisions.rules import keep
     from evalake.reports.files import junit_of_gate, markdown_of_gate
@@ -95,10 +95,8 @@ def gate(
         raise typer.Exit(held.exit_code)
 
 
-def rows_of(held: "Gate") -> "pl.DataFrame":
+def rows_of(held: "Gate") -> pl.DataFrame:
     """Convert the verdicts to rows."""
-    import polars as pl
-
     names = ("value", "baseline", "difference", "ci_low", "ci_high", "limit_low", "limit_high", "p_holm", "missing")
     rows = [
         {
@@ -117,10 +115,6 @@ def rows_of(held: "Gate") -> "pl.DataFrame":
 
 def print_checks(held: "Gate") -> None:
     """Print the verdicts by rule, then the summary."""
-    from rich.text import Text
-
-    from evalake.cli import output as show
-
     rule = None
     for check in held.checks:
         if check.rule != rule:
@@ -213,7 +207,6 @@ def _say_round(each: "Round", number: int, most: int) -> None:
 
 
 def _print_rounds(rounds: "list[Round]", most: int, *, as_json: bool) -> None:
-    from evalake.cli import output as show
     from evalake.decisions.sample_size import PROMISE
 
     last = rounds[-1]

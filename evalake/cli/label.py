@@ -7,8 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
 import typer
 
+from evalake.cli import output as show
 from evalake.cli.environment import flows_begun, start_server
 from evalake.cli.help import App, Group
 from evalake.cli.options import (
@@ -72,7 +74,6 @@ def agreement(
     people: Annotated[bool, typer.Option("--people", help="The agreement of every two people instead.")] = False,
 ) -> None:
     """Show the agreement of each judge of a run with people, by decision."""
-    from evalake.cli import output as show
     from evalake.labels.grading import between_people
     from evalake.labels.sheets import judges_and_people, suite_of
     from evalake.storage.lake import Lake
@@ -98,7 +99,6 @@ def import_(
     json: JsonOption = False,
 ) -> None:
     """Import labels; skips empty lines, and lists invalid ones."""
-    from evalake.cli import output as show
     from evalake.labels.sheets import import_labels
     from evalake.storage.lake import Lake
 
@@ -144,9 +144,6 @@ def fit_weights(
     json: JsonOption = False,
 ) -> None:
     """Fit the weights of a suite's index to a human ranking, and print the limits of the result."""
-    import polars as pl
-
-    from evalake.cli import output as show
     from evalake.storage.lake import Lake
     from evalake.tasks.calibrate import fit_to_ranking
 
@@ -179,9 +176,6 @@ def calibrate(
     json: RowsAsJsonOption = False,
 ) -> None:
     """Measure judges on items of known judgement; the ledger answers known calls."""
-    import polars as pl
-
-    from evalake.cli import output as show
     from evalake.tasks.calibrate import calibrated_suites
 
     style = style_of(style, as_json=json)
@@ -220,7 +214,6 @@ def roadmap(
     The ledger answers known calls, so the same results give the same roadmap at no cost.
     """
     from evalake.admin.roadmap import as_data, roadmap_suites, rows_of
-    from evalake.cli import output as show
     from evalake.storage.lake import Lake
 
     name = suite_with("roadmap", roadmap_suites(), suite)
@@ -255,10 +248,6 @@ def roadmap(
 
 def _print_roadmap(data: Mapping[str, Any]) -> None:
     """Print the most costly themes by kind."""
-    import polars as pl
-
-    from evalake.cli import output as show
-
     by = f"by {data['judge']}" if data["judge"] else "by the words in common"
     show.line(f"{data['title']}: {data['samples']} scored samples, grouped {by}")
     for kind in data["kinds"]:
@@ -281,10 +270,6 @@ def _print_roadmap(data: Mapping[str, Any]) -> None:
 
 def _print_measured(measured: Sequence[Mapping[str, Any]]) -> None:
     """Print the quality of grouping on a labelled set."""
-    import polars as pl
-
-    from evalake.cli import output as show
-
     rows = [{name.replace("_", " "): _rounded(value) for name, value in row.items()} for row in measured]
     show.table(pl.DataFrame(rows))
 

@@ -6,8 +6,10 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
 import typer
 
+from evalake.cli import output as show
 from evalake.cli.configuration import read
 from evalake.cli.help import App
 from evalake.cli.options import (
@@ -44,7 +46,6 @@ def tables(
     json: RowsAsJsonOption = False,
 ) -> None:
     """List the tables, most recently changed first; or describe their columns."""
-    from evalake.cli import output as show
     from evalake.storage.cached_table import inventory
     from evalake.storage.lake import Lake
     from evalake.suites.registry import all_contracts
@@ -57,7 +58,6 @@ def tables(
 
 
 def _describe(lake: "Lake", table: str | None, style: Format) -> None:
-    from evalake.cli import output as show
     from evalake.storage.sql.catalogue import COLUMN_FIELDS, catalogue, column_frame
     from evalake.suites.registry import all_contracts
 
@@ -93,7 +93,6 @@ def check(
     replies, is printed and changes no exit status: the run or import of them ended with 1.
     """
     from evalake.admin.check import check_lake, exit_code
-    from evalake.cli import output as show
     from evalake.storage.lake import Lake
 
     checked = []
@@ -130,7 +129,6 @@ def _leave_data_docs(lake: str, checked: "Sequence[CheckedTable]", out: Path) ->
 
 
 def _print_table(table: "CheckedTable") -> None:
-    from evalake.cli import output as show
 
     found, warned = len(table.findings), len(table.warnings)
     said = [f"{found} found"] * bool(found) + [f"{warned} warning{'' if warned == 1 else 's'}"] * bool(warned)
@@ -143,7 +141,6 @@ def _print_table(table: "CheckedTable") -> None:
 
 def _print_snapshots(proofs: "Sequence[Proof]") -> None:
     from evalake.admin.prove import count_outcomes, reasons
-    from evalake.cli import output as show
 
     if proofs:
         typer.echo(f"\n{count_outcomes(proofs)}")
@@ -215,10 +212,7 @@ def maintain(
     json: JsonOption = False,
 ) -> None:
     """Compact small files, write checkpoints, remove unneeded and expired files; or migrate a lake."""
-    import polars as pl
-
     from evalake.admin.maintain import maintain as maintain_lake
-    from evalake.cli import output as show
     from evalake.storage.lake import Lake
 
     if migrate:
@@ -256,7 +250,6 @@ def _suspicious(
 ) -> None:
     """List the suspicious replies of a lake, or withdraw one kind of them."""
     from evalake.admin.maintain import ask_again, suspicious
-    from evalake.cli import output as show
     from evalake.storage.lake import Lake
 
     found = suspicious(Lake(lake)) if kind is None else ask_again(Lake(lake), kind, run, model, dry_run=dry_run)
@@ -277,10 +270,7 @@ def _suspicious(
 
 
 def _migrate(lake: str, dry_run: bool, *, as_json: bool) -> None:
-    import polars as pl
-
     from evalake.admin.maintain import migrate
-    from evalake.cli import output as show
     from evalake.storage.lake import Lake
 
     done = migrate(Lake(lake), dry_run)
@@ -309,7 +299,6 @@ def forget(
 ) -> None:
     """Remove samples and all data derived from them from the lake, and refuse them in later imports."""
     from evalake.admin.forget import forget as forget_samples
-    from evalake.cli import output as show
     from evalake.storage.lake import Lake
 
     done = forget_samples(Lake(lake), sample=sample, session=session, dataset=dataset, dry_run=dry_run)

@@ -6,8 +6,11 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
 import typer
+from polars import DataFrame, Float64, Series, String
 
+from evalake.cli import output as show
 from evalake.cli.help import App
 from evalake.cli.options import (
     LAKE,
@@ -28,8 +31,6 @@ from evalake.core.errors import UsageError, did_you_mean
 from evalake.core.files import place_in
 
 if TYPE_CHECKING:
-    from polars import DataFrame
-
     from evalake.storage.lake import Lake
 
 app = App()
@@ -71,9 +72,6 @@ def metrics(
 
     JSON and CSV hold every metric in every slice, but for what --metric, --model and --slice leave out.
     """
-    from polars import Series, String
-
-    from evalake.cli import output as show
     from evalake.reports.tables import headline_first, value_lines
     from evalake.reports.wording import lacking
     from evalake.storage.lake import Lake
@@ -120,10 +118,8 @@ def metrics(
         show.line(line)
 
 
-def _with_shares(lake: "Lake", run_id: str, values: "DataFrame") -> "DataFrame":
+def _with_shares(lake: "Lake", run_id: str, values: DataFrame) -> DataFrame:
     """Add the share of its items that each model and judge lacks; null where nobody counted."""
-    from polars import Float64, Series
-
     from evalake.tasks.coverage import missing_shares
 
     rows = missing_shares(lake).filter(run_id=run_id).collect().iter_rows()
@@ -132,10 +128,8 @@ def _with_shares(lake: "Lake", run_id: str, values: "DataFrame") -> "DataFrame":
     return values.with_columns(missing=Series([shares.get(each) for each in subjects], dtype=Float64))
 
 
-def _shrunk(lake: "Lake", values: "DataFrame", snapshot: dict[str, Any], *, in_place: bool) -> "DataFrame":
+def _shrunk(lake: "Lake", values: DataFrame, snapshot: dict[str, Any], *, in_place: bool) -> DataFrame:
     """Add model-based rates of parts of slices; in a table they replace the raw ones, under a name that says so."""
-    import polars as pl
-
     from evalake.metrics.estimators import Rate
     from evalake.metrics.items import with_shrunk
     from evalake.suites.registry import suite
@@ -152,8 +146,8 @@ def _shrunk(lake: "Lake", values: "DataFrame", snapshot: dict[str, Any], *, in_p
 
 
 def _chosen(
-    lake: "Lake", snapshot: dict[str, Any], values: "DataFrame", wanted: dict[str, list[str] | None]
-) -> "DataFrame":
+    lake: "Lake", snapshot: dict[str, Any], values: DataFrame, wanted: dict[str, list[str] | None]
+) -> DataFrame:
     """Return the rows that the options choose.
 
     Raises UsageError for a name that the snapshot does not have: it says whose snapshot that is, and which one has it.
@@ -175,7 +169,7 @@ def _chosen(
     return values
 
 
-def _by_chance(shown: "DataFrame") -> Iterator[str]:
+def _by_chance(shown: DataFrame) -> Iterator[str]:
     """Say how many intervals of parts miss their values by chance, where several are shown."""
     from evalake.reports.wording import multiplicity
 
@@ -195,7 +189,7 @@ def _heading(snapshot: dict[str, Any], width: int) -> Iterator[str]:
         yield from wrap(f"! {warning}", width, subsequent_indent="  ")
 
 
-def _what_else(values: "DataFrame", shown: "DataFrame", width: int) -> Iterator[str]:
+def _what_else(values: DataFrame, shown: DataFrame, width: int) -> Iterator[str]:
     """Print which metrics and slices of the snapshot are not shown, and the options that show them."""
     from evalake.reports.wording import UNRELIABLE, WHY_UNRELIABLE
 
@@ -225,7 +219,6 @@ def report(
     ] = False,
 ) -> None:
     """Print a run's summary and write its report: HTML with plots, and JSON."""
-    from evalake.cli import output as show
     from evalake.cli.outcome import print_coverage
     from evalake.reports.console import Summary
     from evalake.reports.page import DATA, png_converter, write_page

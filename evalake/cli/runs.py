@@ -5,8 +5,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
 import typer
+from rich.console import Group as Lines
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
+from evalake.cli import output as show
 from evalake.cli.configuration import read
 from evalake.cli.help import App, Group
 from evalake.cli.options import (
@@ -25,8 +31,6 @@ from evalake.core.errors import EvalakeError, UsageError
 from evalake.core.redaction import visible
 
 if TYPE_CHECKING:
-    from rich.console import Group as Lines
-
     from evalake.reports.coverage import Coverage
     from evalake.storage.lake import Lake
 
@@ -52,9 +56,6 @@ def runs(
     json: RowsAsJsonOption = False,
 ) -> None:
     """List the runs, newest first."""
-    import polars as pl
-
-    from evalake.cli import output as show
     from evalake.contracts.tables import RUNS
     from evalake.decisions.trend import headline_changes
     from evalake.storage.lake import Lake
@@ -99,9 +100,6 @@ def watch(
 
     Exits with 0 where the run completed, 3 where it waits for batch jobs, 1 where it ended otherwise.
     """
-    from rich.live import Live
-
-    from evalake.cli import output as show
     from evalake.storage.lake import Lake
 
     where = Lake(lake)
@@ -160,11 +158,7 @@ def _covered(lake: "Lake", row: Mapping[str, Any]) -> "list[Coverage]":
     return pooled(ended or cover(lake, suite(row["suite"], lake), row["run_id"], row["judges"]))
 
 
-def _shown(row: Mapping[str, Any], covered: "Sequence[Coverage]") -> "Lines":
-    from rich.console import Group as Lines
-    from rich.table import Table
-    from rich.text import Text
-
+def _shown(row: Mapping[str, Any], covered: "Sequence[Coverage]") -> Lines:
     from evalake.reports.coverage import NOT_ASKED
 
     table = Table(box=None, header_style="bold", pad_edge=False)
@@ -188,7 +182,6 @@ def cancel(
     lake: LakeOption = LAKE,
 ) -> None:
     """Cancel the batch jobs of a run; what they have answered is paid, and a later run collects it."""
-    from evalake.cli import output as show
     from evalake.storage.lake import Lake
     from evalake.tasks.jobs import cancel_jobs
     from evalake.tasks.runtime.context import RunContext
@@ -213,7 +206,6 @@ def rescore(
     json: JsonOption = False,
 ) -> None:
     """Derive a run's rows and snapshot again from the ledger, by the present rules."""
-    from evalake.cli import output as show
     from evalake.storage.lake import Lake
     from evalake.tasks.rescore import rescore as rescore_run
 
@@ -243,9 +235,6 @@ def snapshots(
         _refuse_options(context)
         return
 
-    import polars as pl
-
-    from evalake.cli import output as show
     from evalake.contracts.tables import SNAPSHOTS
     from evalake.storage.lake import Lake
     from evalake.tasks.runtime.runs import of_suite
@@ -267,7 +256,6 @@ def verify(
     Exits with 0 where all values are equal, 1 where one differs, 3 where they could not be recomputed.
     """
     from evalake.admin.prove import verify_snapshot
-    from evalake.cli import output as show
     from evalake.storage.lake import Lake
 
     proof = verify_snapshot(Lake(lake), snapshot_id)

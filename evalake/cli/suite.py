@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 
 import typer
 
+from evalake.cli import output as out
 from evalake.cli.configuration import is_path, suite_at
 from evalake.cli.help import App, Group
 from evalake.cli.options import LAKE, JsonOption, LakeOption
@@ -155,7 +156,6 @@ def show(
     json: JsonOption = False,
 ) -> None:
     """Show the first samples, counts by label and category, duplicates, and which column became which field."""
-    from evalake.cli import output as out
     from evalake.storage.lake import Lake
 
     read = list(_read(sources, suite, Lake(lake)))
@@ -261,7 +261,6 @@ def _repeated(datasets: "Sequence[Dataset]") -> dict[str, Any]:
 
 
 def _print(facts: Mapping[str, Any]) -> None:
-    from evalake.cli import output as out
 
     out.line(f"{facts['name']}: {facts['samples']} samples")
     for note in facts["notes"]:

@@ -12,8 +12,10 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Any
 
+import polars as pl
 import typer
 
+from evalake.cli import output as show
 from evalake.cli.configuration import read
 from evalake.cli.help import App
 from evalake.cli.options import LAKE, ConfigOption, JsonOption, LakeOption
@@ -145,8 +147,6 @@ def folder_to_deploy(here: Path) -> Path | None:
 
 def _show(lake: str, *, as_json: bool) -> None:
     """Print the addresses. Raises EvalakeError where no server runs."""
-    from evalake.cli import output as show
-
     jobs = _jobs(lake)
     if (background := find(lake)) is None:
         _require_none_is_lost(lake)
@@ -173,8 +173,6 @@ def _show(lake: str, *, as_json: bool) -> None:
 
 def _jobs(lake: str) -> list[str]:
     """Describe the open batch jobs of a lake."""
-    import polars as pl
-
     from evalake.contracts.tables import BATCH_JOBS
     from evalake.storage.batch_jobs import OPEN, jobs
     from evalake.storage.lake import Lake
@@ -209,7 +207,6 @@ def doctor(
 ) -> None:
     """Check what evaluations need of this machine, and schedules of a Prefect server and its workers."""
     from evalake.admin.doctor import FIRST_MINUTE, Level, Place, examine
-    from evalake.cli import output as show
     from evalake.storage.lake import Lake
 
     place = Place(Lake(lake), read(config), deploying, are_new(lake, FIRST_MINUTE.total_seconds()))
