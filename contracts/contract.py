@@ -48,7 +48,8 @@ class Renamed:
 class Rewritten:
     """A change that computes new rows from all old ones by `rows`; `words` describe it.
 
-    `rows` is a module-level function, so that contracts can be pickled. It must not depend on the order of rows.
+    `rows` is a module-level function, or a partial one, so that contracts can be pickled. A query's process imports its
+    module, so one of `contracts` is best. It must not depend on the order of rows.
     """
 
     words: str
@@ -56,6 +57,11 @@ class Rewritten:
 
 
 Change = Added | Renamed | Rewritten
+
+
+def with_empty_text(rows: pl.LazyFrame, column: str) -> pl.LazyFrame:
+    """Add a column of text, null in every row."""
+    return rows.with_columns(pl.lit(None, pl.String).alias(column))
 
 
 def _with_endpoint(rows: pl.LazyFrame) -> pl.LazyFrame:

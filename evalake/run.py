@@ -105,7 +105,7 @@ class Run:
             sample: Its name, DATASET/NAME, or the beginning of its hash.
             model: Only this model's answers.
         """
-        from evalake.cli.show import hash_of, transcript
+        from evalake.cli.samples import hash_of, transcript
         from evalake.server.viewer.item import item_detail
         from evalake.server.viewer.items import Wanted
         from evalake.server.viewer.run_index import RunIndexes

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
@@ -14,22 +14,23 @@ from evalake.cli.help import App
 from evalake.cli.options import (
     LAKE,
     CorrectedOption,
+    DecidingMetricOption,
+    ForceOption,
     Format,
     LakeOption,
     NewestTaggedOption,
+    OtherSideArgument,
     RowsAsJsonOption,
+    RunOfModelsOption,
     StyleOption,
     style_of,
 )
 from evalake.cli.terminal import say, write_text
 from evalake.core.errors import UsageError
-from evalake.decisions.compare import Comparison, compare_sides
-from evalake.decisions.explain import Part
-from evalake.decisions.explain import explain as split
-from evalake.decisions.sample_size import Plan, plan
-from evalake.reports.files import markdown_of_comparison
-from evalake.reports.wording import lacking, one_line
-from evalake.storage.lake import Lake
+
+if TYPE_CHECKING:
+    from evalake.decisions.compare import Comparison
+    from evalake.decisions.sample_size import Plan
 
 app = App()
 GAP = 2
@@ -43,31 +44,29 @@ def compare(
     a: Annotated[
         str, typer.Argument(help="A model, a run, a snapshot, RUN:MODEL or RUN:MODEL:PROMPT_TYPE.", metavar="A")
     ],
-    b: Annotated[str, typer.Argument(help="The other side, in the same form.", metavar="B")],
+    b: OtherSideArgument,
     metric: Annotated[
         str | None, typer.Option("--metric", help="Only this metric, in all of its slices.", metavar="NAME")
     ] = None,
-    run: Annotated[
-        str | None,
-        typer.Option("--run", help="The run of the models; default: the newest with them.", metavar="ID"),
-    ] = None,
+    run: RunOfModelsOption = None,
     tag: NewestTaggedOption = None,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Compare results that are not comparable, and print why they are not.")
-    ] = False,
+    force: ForceOption = False,
     corrected: CorrectedOption = False,
     markdown: Annotated[
         Path | None, typer.Option("--markdown", help="Write Markdown there, for a pull request.", metavar="FILE")
     ] = None,
 ) -> None:
     """Compare A with B: A - B in every metric, with interval, p values, and flipped answers."""
+    from evalake.decisions.compare import compare_sides
+    from evalake.reports.files import markdown_of_comparison
+    from evalake.storage.lake import Lake
+
     style = style_of(style, as_json=json)
     if run and tag:
         raise UsageError("give --run or --tag, not both")
-
     compared = compare_sides(Lake(lake), a, b, run_id=run, tag=tag, metric=metric, force=force, corrected=corrected)
     if markdown is not None:
         write_text(markdown, markdown_of_comparison(compared.rows, compared.remarks))
@@ -83,8 +82,10 @@ def compare(
         show.rows(compared.rows, style)
 
 
-def _print_compared(compared: Comparison) -> None:
+def _print_compared(compared: "Comparison") -> None:
     """Print a table for each pair of models and judge."""
+    from evalake.reports.wording import lacking
+
     for (a, b, judge), rows in compared.rows.group_by("a", "b", "judge", maintain_order=True):
         judged = "" if judge is None else f"\njudge {judge}"
         first, other = (lacking(rows.select(name).max().item()) for name in ("missing_a", "missing_b"))
@@ -121,6 +122,8 @@ def _aligned(cells: Sequence[str], sizes: Sequence[int]) -> str:
 
 
 def _name(row: dict[str, Any]) -> str:
+    from evalake.reports.wording import one_line
+
     return one_line(row["metric"] if row["slice"] == "all" else f"  {row['slice']} {row['slice_value']}", LONGEST_NAME)
 
 
@@ -150,20 +153,19 @@ def _p(value: float | None) -> str:
 @app.command("explain")
 def explain(
     a: Annotated[str, typer.Argument(help="A run, a snapshot, RUN:MODEL, or a model of a run.", metavar="A")],
-    b: Annotated[str, typer.Argument(help="The other side, in the same form.", metavar="B")],
-    metric: Annotated[
-        str | None, typer.Option("--metric", help="The metric; default: the ranking one.", metavar="NAME")
-    ] = None,
+    b: OtherSideArgument,
+    metric: DecidingMetricOption = None,
     rows: Annotated[str | None, typer.Option("--rows", help="List the result rows of a part.", metavar="PART")] = None,
-    run: Annotated[
-        str | None,
-        typer.Option("--run", help="The run of the models; default: the newest with them.", metavar="ID"),
-    ] = None,
+    run: RunOfModelsOption = None,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
 ) -> None:
     """Split A - B into samples, replies, judge, code and repeats; the parts sum up to it."""
+    from evalake.decisions.explain import Part
+    from evalake.decisions.explain import explain as split
+    from evalake.storage.lake import Lake
+
     style = style_of(style, as_json=json)
     if rows is not None and rows not in list(Part):
         raise UsageError(f"a difference has no part {rows}: choose one of {', '.join(Part)}")
@@ -207,9 +209,7 @@ def _samples(count: int) -> str:
 def power(
     suite: Annotated[str, typer.Argument(help="The suite.", metavar="SUITE")],
     detect: Annotated[float, typer.Option("--detect", help="The difference of two models to find.", metavar="NUMBER")],
-    metric: Annotated[
-        str | None, typer.Option("--metric", help="The metric; default: the ranking one.", metavar="NAME")
-    ] = None,
+    metric: DecidingMetricOption = None,
     chance: Annotated[
         float, typer.Option("--power", help="The chance to find a difference of that size.", metavar="SHARE")
     ] = 0.8,
@@ -222,6 +222,9 @@ def power(
     json: RowsAsJsonOption = False,
 ) -> None:
     """Plan samples and repeats from the variance in the lake's newest run of two models."""
+    from evalake.decisions.sample_size import plan
+    from evalake.storage.lake import Lake
+
     style = style_of(style, as_json=json)
     planned = plan(Lake(lake), suite, detect, metric=metric, power=chance, sd=sd)
     if style is Format.table:
@@ -232,7 +235,8 @@ def power(
         show.rows(planned.rows, style)
 
 
-def _print_plan(planned: Plan, detect: float, chance: float) -> None:
+def _print_plan(planned: "Plan", detect: float, chance: float) -> None:
+
     promise = f"found with {100 * chance:g} % power, at a two-sided level of 5 %, on the same samples"
     show.paragraph(f"{planned.suite}, {planned.metric}: a difference of {detect:g} between two models, {promise}")
     show.paragraph(f"assumed: {planned.assumed}")

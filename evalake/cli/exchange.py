@@ -5,36 +5,24 @@ from enum import StrEnum
 from json import dumps
 from json import loads as decode
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
 from polars import DataFrame
 
-from evalake.admin.export_results import frozen_items, tool_results
 from evalake.cli import output as show
 from evalake.cli.configuration import read
 from evalake.cli.help import App
 from evalake.cli.options import LAKE, FullOption, JsonOption, LakeOption, takes
-from evalake.cli.outcome import find_run, finish_import
-from evalake.contracts.engines.odcs import odcs_yaml
 from evalake.core.errors import LakeError, UsageError
 from evalake.core.files import make_folder, output_file, write_file
 from evalake.core.redaction import visible
-from evalake.reports.files import junit_of_results
 from evalake.request import RunRequest
-from evalake.sdk import Suite
-from evalake.sdk.tool_results import Headline
-from evalake.storage.lake import Lake
-from evalake.storage.sql.query import write_csv, write_parquet
-from evalake.suites.declared.formats import written
-from evalake.suites.declared.formats.detect import KNOWN, read_tool_results
-from evalake.suites.places import FOLDER
-from evalake.suites.registry import CANARY_FILE, all_contracts, suite_folders, suite_names, suite_of_task, usable_suites
-from evalake.suites.registry import suite as find_suite
-from evalake.tasks.coverage import tolerance_of_request
-from evalake.tasks.measure import run_results
-from evalake.tasks.runtime.runs import labels_of, no_run
+
+if TYPE_CHECKING:
+    from evalake.sdk import Suite
+    from evalake.storage.lake import Lake
 
 app = App()
 MOST_PLACES = 20
@@ -82,6 +70,12 @@ def import_(
 ) -> None:
     """Import results, of another tool or recorded: scored, audited, measured like a run, without a call."""
     from evalake.admin.import_results import import_recorded, import_samples, import_tool_results
+    from evalake.storage.lake import Lake
+    from evalake.suites.declared.formats.detect import KNOWN, read_tool_results
+    from evalake.suites.registry import suite as find_suite
+    from evalake.suites.registry import suite_names, suite_of_task
+    from evalake.tasks.coverage import tolerance_of_request
+    from evalake.tasks.runtime.runs import labels_of
 
     request = RunRequest(suite or "", **asked)
     where, labels = Lake(request.lake), labels_of(request.tags, request.note)
@@ -105,14 +99,18 @@ def import_(
     _finish(where, ids, out, as_json=json, full=full)
 
 
-def _suite_that_knows(files: Sequence[str]) -> Suite | None:
+def _suite_that_knows(files: Sequence[str]) -> "Suite | None":
     """Find the one suite whose samples the files plainly are."""
+    from evalake.suites.registry import usable_suites
+
     knowing = [each for each in usable_suites() if each.data.knows is not None and all(map(each.data.knows, files))]
     return knowing[0] if len(knowing) == 1 else None
 
 
-def _finish(lake: Lake, run_ids: Sequence[str], out: Path, *, as_json: bool, full: bool) -> None:
+def _finish(lake: "Lake", run_ids: Sequence[str], out: Path, *, as_json: bool, full: bool) -> None:
     """Print each import; exit with 1 unless all are complete. As JSON, several are an object each, one a line."""
+    from evalake.cli.outcome import find_run, finish_import
+
     code = 0
     for run_id in run_ids:
         run = find_run(lake, run_id)
@@ -130,6 +128,8 @@ def _finish(lake: Lake, run_ids: Sequence[str], out: Path, *, as_json: bool, ful
 
 def _print_tools(run: Mapping[str, Any]) -> None:
     """Say in a line whether the figures that a tool reported are those recomputed, and count what has no place."""
+    from evalake.sdk.tool_results import Headline
+
     parameters = decode(run["parameters"] or "{}")
     if "tools" not in parameters:
         return
@@ -198,17 +198,21 @@ def export(
 
 def _export_canary(lake: str, run_id: str, out: Path | None, *, as_json: bool) -> None:
     """Write answers of a run beside its suite, as the items that the canary asks judges about again."""
+    from evalake.admin.export_results import frozen_items
+    from evalake.storage.lake import Lake
+    from evalake.suites.places import FOLDER
+    from evalake.suites.registry import CANARY_FILE, suite, suite_folders
+    from evalake.tasks.runtime.runs import run_row
+
     where = Lake(lake)
-    run = find_run(where, run_id)
-    if run is None:
-        raise UsageError(f"the lake {where.uri} has no run {run_id}: `evalake runs` lists the runs")
+    run = run_row(where, run_id)
     folder = suite_folders().get(run["suite"])
     if out is None and (folder is None or folder.parent == FOLDER):
         raise UsageError(f"{run['suite']} is no suite of a folder of yours, and has its own frozen items: give --out")
     file = out or (folder or Path()) / CANARY_FILE
     if file.exists():
         raise UsageError(f"{file} is there already, and changed items begin another history: remove it first")
-    lines = frozen_items(where, find_suite(run["suite"], where), run_id)
+    lines = frozen_items(where, suite(run["suite"], where), run_id)
     write_file(file, "".join(f"{line}\n" for line in lines))
     if as_json:
         show.as_json({"out": str(file), "items": len(lines)})
@@ -217,6 +221,9 @@ def _export_canary(lake: str, run_id: str, out: Path | None, *, as_json: bool) -
 
 
 def _export_contracts(out: Path, *, as_json: bool) -> None:
+    from evalake.contracts.engines.odcs import odcs_yaml
+    from evalake.suites.registry import all_contracts
+
     contracts = all_contracts()
     try:
         make_folder(out)
@@ -232,10 +239,15 @@ def _export_contracts(out: Path, *, as_json: bool) -> None:
 
 def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, as_json: bool) -> None:
     """Write the result rows of a run, by sample, model and replicate."""
+    from evalake.reports.files import junit_of_results
+    from evalake.storage.lake import Lake
+    from evalake.storage.sql.query import write_csv, write_parquet
+    from evalake.suites.registry import suite as find_suite
+    from evalake.tasks.measure import run_results
+    from evalake.tasks.runtime.runs import run_row
+
     where = Lake(lake)
-    run = find_run(where, run_id)
-    if run is None:
-        raise no_run(where, run_id)
+    run = run_row(where, run_id)
     suite = find_suite(run["suite"], where)
     rows = run_results(where, suite, run_id, {}).collect()
     if rows.is_empty():
@@ -267,9 +279,12 @@ def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, 
 
 
 def _export_to_tool(
-    lake: Lake, suite: Suite, run: Mapping[str, Any], rows: DataFrame, style: ResultsFormat, out: Path
+    lake: "Lake", suite: "Suite", run: Mapping[str, Any], rows: DataFrame, style: ResultsFormat, out: Path
 ) -> dict[str, Any]:
     """Write a folder of files that another tool reads; returns what was written, by kind."""
+    from evalake.admin.export_results import tool_results
+    from evalake.suites.declared.formats import written
+
     counts = {"logs": 0, "answers": 0, "left out": 0}
     make_folder(out)
     for number, results in enumerate(tool_results(lake, suite, run, rows), start=1):

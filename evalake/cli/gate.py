@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
@@ -17,6 +17,7 @@ from evalake.cli.help import App
 from evalake.cli.options import (
     LAKE,
     CorrectedOption,
+    ForceOption,
     Format,
     JsonOption,
     LakeOption,
@@ -27,19 +28,12 @@ from evalake.cli.options import (
 )
 from evalake.cli.terminal import say, write_text
 from evalake.core.errors import LakeError
-from evalake.decisions.gate import hold_gate
-from evalake.decisions.rules import keep
-from evalake.decisions.sample_size import PROMISE, Round, require_settleable
-from evalake.decisions.sample_size import settle as settle_rules
-from evalake.reports.files import junit_of_gate, markdown_of_gate
-from evalake.reports.gate import Gate
-from evalake.reports.wording import dollars
 from evalake.request import RunRequest
-from evalake.run import carry_out
-from evalake.storage.lake import Lake
-from evalake.storage.reservations import Ceiling
-from evalake.tasks.runtime.context import options_of
-from evalake.tasks.runtime.runs import SETTLE_TAG
+
+if TYPE_CHECKING:
+    from evalake.decisions.sample_size import Round
+    from evalake.reports.gate import Gate
+    from evalake.storage.reservations import Ceiling
 
 app = App()
 
@@ -66,9 +60,7 @@ def gate(
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Compare results that are not comparable, and print why they are not.")
-    ] = False,
+    force: ForceOption = False,
     adjust: Annotated[
         bool, typer.Option("--adjust", help="Hold all level rules together to the error of one (Bonferroni).")
     ] = False,
@@ -78,6 +70,11 @@ def gate(
 
     Exits with 0 where all pass, 1 where any fails, 3 where nothing fails but something is undecided, 2 on wrong usage.
     """
+    from evalake.decisions.gate import hold_gate
+    from evalake.decisions.rules import keep
+    from evalake.reports.files import junit_of_gate, markdown_of_gate
+    from evalake.storage.lake import Lake
+
     style = style_of(style, as_json=json)
     held = hold_gate(Lake(lake), run, rule, baseline=baseline, force=force, adjust=adjust, corrected=corrected)
     try:
@@ -98,7 +95,7 @@ def gate(
         raise typer.Exit(held.exit_code)
 
 
-def rows_of(held: Gate) -> pl.DataFrame:
+def rows_of(held: "Gate") -> pl.DataFrame:
     """Convert the verdicts to rows."""
     names = ("value", "baseline", "difference", "ci_low", "ci_high", "limit_low", "limit_high", "p_holm", "missing")
     rows = [
@@ -116,7 +113,7 @@ def rows_of(held: Gate) -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides={**numbers, **texts}, infer_schema_length=None)
 
 
-def print_checks(held: Gate) -> None:
+def print_checks(held: "Gate") -> None:
     """Print the verdicts by rule, then the summary."""
     rule = None
     for check in held.checks:
@@ -130,7 +127,7 @@ def print_checks(held: Gate) -> None:
     show.paragraph(held.summary)
 
 
-def _print_next_step(held: Gate, lake: str) -> None:
+def _print_next_step(held: "Gate", lake: str) -> None:
     """Suggest a comparison for each failed rule about a change."""
     changed = [check for check in held.checks if check.difference is not None and check.decision.verdict != "PASS"]
     if not changed or held.baseline is None:
@@ -166,7 +163,13 @@ def settle(
     """
     server = start_server()
 
+    from evalake.decisions.sample_size import require_settleable
+    from evalake.decisions.sample_size import settle as settle_rules
+    from evalake.run import carry_out
+    from evalake.storage.reservations import Ceiling
     from evalake.tasks.preflight import check
+    from evalake.tasks.runtime.context import options_of
+    from evalake.tasks.runtime.runs import SETTLE_TAG
 
     models = list(dict.fromkeys(filter(None, (model, against))))
     request = RunRequest(suite, models=models, tags=[f"{SETTLE_TAG}{token_hex(4)}"], **asked)
@@ -175,7 +178,7 @@ def settle(
     require_settleable(plan.suite, options_of(plan.suite, plan.configuration), rule, against)
     units = {(each.name, sample.cluster or sample.sample_id) for each in plan.datasets for sample in each.samples}
 
-    def ask(size: int, ceiling: Ceiling) -> str:
+    def ask(size: int, ceiling: "Ceiling") -> str:
         pooled = None if size == plan.samples else size
         return carry_out(replace(request, pooled=pooled, max_cost_usd=ceiling.usd, max_calls=ceiling.calls))
 
@@ -193,7 +196,9 @@ def settle(
         raise typer.Exit(code)
 
 
-def _say_round(each: Round, number: int, most: int) -> None:
+def _say_round(each: "Round", number: int, most: int) -> None:
+    from evalake.reports.wording import dollars
+
     cost = "cost unknown" if each.cost_usd is None else f"{dollars(each.cost_usd)} USD"
     say(
         f"round {number}: {each.samples:,} of {most:,} samples, {each.calls_made:,} calls made, {cost}: "
@@ -201,7 +206,9 @@ def _say_round(each: Round, number: int, most: int) -> None:
     )
 
 
-def _print_rounds(rounds: list[Round], most: int, *, as_json: bool) -> None:
+def _print_rounds(rounds: "list[Round]", most: int, *, as_json: bool) -> None:
+    from evalake.decisions.sample_size import PROMISE
+
     last = rounds[-1]
     if as_json:
         listed = [

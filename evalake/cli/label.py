@@ -5,12 +5,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
 
-from evalake.admin.roadmap import as_data, roadmap_suites, rows_of
 from evalake.cli import output as show
 from evalake.cli.environment import flows_begun, start_server
 from evalake.cli.help import App, Group
@@ -21,6 +20,7 @@ from evalake.cli.options import (
     JsonOption,
     LakeOption,
     RowsAsJsonOption,
+    RunArgument,
     StyleOption,
     names,
     style_of,
@@ -30,13 +30,10 @@ from evalake.cli.terminal import say
 from evalake.core.configuration import whole_address
 from evalake.core.errors import LakeError, SourceError, UsageError
 from evalake.core.files import LARGEST_SHEET, place_in, read_file, write_file
-from evalake.labels.grading import between_people
-from evalake.labels.sheets import Labelled, import_labels, judges_and_people, label_sheet, suite_of
-from evalake.reports.page import write_roadmap
-from evalake.sdk import SheetFormat
-from evalake.storage.lake import Lake
-from evalake.suites.registry import suite
-from evalake.tasks.calibrate import calibrated_suites, fit_to_ranking
+
+if TYPE_CHECKING:
+    from evalake.labels.sheets import Labelled
+    from evalake.sdk import SheetFormat
 
 app = App()
 MOST = 20  # printed themes of each kind
@@ -46,7 +43,7 @@ app.add_typer(label, name="label")
 
 @label.command("export")
 def export(
-    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
+    run: RunArgument,
     size: Annotated[int, typer.Option(min=1, help="How many results to draw.", metavar="N")] = 30,
     out: Annotated[
         Path | None, typer.Option(help="A .csv or .jsonl file; default: CSV on standard output.", metavar="FILE")
@@ -54,6 +51,9 @@ def export(
     lake: LakeOption = LAKE,
 ) -> None:
     """Draw results to label, favouring those where judges disagree or are confident and wrong."""
+    from evalake.labels.sheets import label_sheet, suite_of
+    from evalake.storage.lake import Lake
+
     sheet = label_sheet(Lake(lake), run, size, _format(out))
     if out is None:
         sys.stdout.write(sheet)
@@ -67,13 +67,18 @@ def export(
 
 @label.command("agreement")
 def agreement(
-    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
+    run: RunArgument,
     lake: LakeOption = LAKE,
     style: StyleOption = Format.table,
     json: RowsAsJsonOption = False,
     people: Annotated[bool, typer.Option("--people", help="The agreement of every two people instead.")] = False,
 ) -> None:
     """Show the agreement of each judge of a run with people, by decision."""
+    from evalake.labels.grading import between_people
+    from evalake.labels.sheets import judges_and_people, suite_of
+    from evalake.storage.lake import Lake
+    from evalake.suites.registry import suite
+
     style = style_of(style, as_json=json)
     found = Lake(lake)
     if people:
@@ -94,6 +99,9 @@ def import_(
     json: JsonOption = False,
 ) -> None:
     """Import labels; skips empty lines, and lists invalid ones."""
+    from evalake.labels.sheets import import_labels
+    from evalake.storage.lake import Lake
+
     try:
         text = read_file(file, LARGEST_SHEET).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -108,7 +116,7 @@ def import_(
         raise typer.Exit(1)
 
 
-def _print_import(file: Path, done: Labelled) -> None:
+def _print_import(file: Path, done: "Labelled") -> None:
     landed = done.landed
     typer.echo(
         f"{landed.inserted} answers landed, {landed.replaced} replaced, {landed.already_present} were there already; "
@@ -118,8 +126,7 @@ def _print_import(file: Path, done: Labelled) -> None:
         say(f"  {file}, {refusal.where}: {refusal.reason}")
 
 
-def _format(file: Path | None) -> SheetFormat:
-
+def _format(file: Path | None) -> "SheetFormat":
     if file is None or file.suffix == ".csv":
         return "csv"
     if file.suffix == ".jsonl":
@@ -137,6 +144,9 @@ def fit_weights(
     json: JsonOption = False,
 ) -> None:
     """Fit the weights of a suite's index to a human ranking, and print the limits of the result."""
+    from evalake.storage.lake import Lake
+    from evalake.tasks.calibrate import fit_to_ranking
+
     fit = fit_to_ranking(Lake(lake), run, ranking)
     if json:
         show.as_json(asdict(fit))
@@ -166,8 +176,9 @@ def calibrate(
     json: RowsAsJsonOption = False,
 ) -> None:
     """Measure judges on items of known judgement; the ledger answers known calls."""
-    style = style_of(style, as_json=json)
+    from evalake.tasks.calibrate import calibrated_suites
 
+    style = style_of(style, as_json=json)
     chosen = suite_with("calibration set", calibrated_suites(), suite)
     wanted = names("--judges", judges) or []
     say("starting Prefect …")
@@ -202,6 +213,9 @@ def roadmap(
 
     The ledger answers known calls, so the same results give the same roadmap at no cost.
     """
+    from evalake.admin.roadmap import as_data, roadmap_suites, rows_of
+    from evalake.storage.lake import Lake
+
     name = suite_with("roadmap", roadmap_suites(), suite)
     say("starting Prefect …")
     server = start_server()
@@ -226,6 +240,8 @@ def roadmap(
     elif data["roadmap_id"] is None:
         say(f"the lake {whole_address(lake)} has no scored results of {name} with gaps")
     else:
+        from evalake.reports.page import write_roadmap
+
         _print_roadmap(data)
         typer.echo(f"\nreport: {write_roadmap(data, place_in(out, data['roadmap_id'][:12]))}")
 

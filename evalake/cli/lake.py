@@ -4,19 +4,18 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
 
-from evalake.admin.check import CheckedTable, check_lake, exit_code, leave_data_docs
-from evalake.admin.prove import Proof, count_outcomes, reasons
 from evalake.cli import output as show
 from evalake.cli.configuration import read
 from evalake.cli.help import App
 from evalake.cli.options import (
     LAKE,
     ConfigOption,
+    DryRunOption,
     Format,
     JsonOption,
     LakeOption,
@@ -26,10 +25,11 @@ from evalake.cli.options import (
 )
 from evalake.cli.terminal import say_error
 from evalake.core.errors import LakeError, UsageError
-from evalake.storage.cached_table import inventory
-from evalake.storage.lake import Lake
-from evalake.storage.sql.catalogue import COLUMN_FIELDS, catalogue, column_frame
-from evalake.suites.registry import all_contracts
+
+if TYPE_CHECKING:
+    from evalake.admin.check import CheckedTable
+    from evalake.admin.prove import Proof
+    from evalake.storage.lake import Lake
 
 app = App()
 COLUMNS = ("table", "rows", "changed_at", "version", "files", "bytes", "description")
@@ -46,6 +46,10 @@ def tables(
     json: RowsAsJsonOption = False,
 ) -> None:
     """List the tables, most recently changed first; or describe their columns."""
+    from evalake.storage.cached_table import inventory
+    from evalake.storage.lake import Lake
+    from evalake.suites.registry import all_contracts
+
     style = style_of(style, as_json=json)
     if describe or table is not None:
         _describe(Lake(lake), table, style)
@@ -53,7 +57,9 @@ def tables(
         show.listing("tables", inventory(Lake(lake), all_contracts(Lake(lake))), lake, style, COLUMNS)
 
 
-def _describe(lake: Lake, table: str | None, style: Format) -> None:
+def _describe(lake: "Lake", table: str | None, style: Format) -> None:
+    from evalake.storage.sql.catalogue import COLUMN_FIELDS, catalogue, column_frame
+    from evalake.suites.registry import all_contracts
 
     entries = catalogue(all_contracts(lake), table)
     if style is Format.json:
@@ -86,6 +92,9 @@ def check(
     snapshots could not be recomputed. A rule that only warns, like the one about unreadable
     replies, is printed and changes no exit status: the run or import of them ended with 1.
     """
+    from evalake.admin.check import check_lake, exit_code
+    from evalake.storage.lake import Lake
+
     checked = []
     tell = (lambda _: None) if json else typer.echo
     for table in check_lake(Lake(lake), again=everything, tell=tell):
@@ -107,8 +116,11 @@ def check(
         raise typer.Exit(code)
 
 
-def _leave_data_docs(lake: str, checked: Sequence[CheckedTable], out: Path) -> str | None:
+def _leave_data_docs(lake: str, checked: "Sequence[CheckedTable]", out: Path) -> str | None:
     """Write the data docs and return their path; None where they cannot be written."""
+    from evalake.admin.check import leave_data_docs
+    from evalake.storage.lake import Lake
+
     try:
         return str(leave_data_docs(Lake(lake), checked, out))
     except UsageError as error:
@@ -116,7 +128,8 @@ def _leave_data_docs(lake: str, checked: Sequence[CheckedTable], out: Path) -> s
         return None
 
 
-def _print_table(table: CheckedTable) -> None:
+def _print_table(table: "CheckedTable") -> None:
+
     found, warned = len(table.findings), len(table.warnings)
     said = [f"{found} found"] * bool(found) + [f"{warned} warning{'' if warned == 1 else 's'}"] * bool(warned)
     show.line(f"{table.contract.table}: {', '.join(said) or 'ok'}")
@@ -126,7 +139,9 @@ def _print_table(table: CheckedTable) -> None:
         show.line(f"  {finding.problem}\n    to mend: {finding.mend}")
 
 
-def _print_snapshots(proofs: Sequence[Proof]) -> None:
+def _print_snapshots(proofs: "Sequence[Proof]") -> None:
+    from evalake.admin.prove import count_outcomes, reasons
+
     if proofs:
         typer.echo(f"\n{count_outcomes(proofs)}")
     for reason, names in reasons(proofs).items():
@@ -134,7 +149,7 @@ def _print_snapshots(proofs: Sequence[Proof]) -> None:
         show.line(f"  not recomputed: {', '.join(names[:3])}{more}: {reason}")
 
 
-def _print_before(checked: Sequence[CheckedTable], proofs: Sequence[Proof]) -> None:
+def _print_before(checked: "Sequence[CheckedTable]", proofs: "Sequence[Proof]") -> None:
     """Print the number of earlier proofs in use."""
     files, snapshots = sum(table.files_before for table in checked), sum(proof.before for proof in proofs)
     if files or snapshots:
@@ -144,7 +159,7 @@ def _print_before(checked: Sequence[CheckedTable], proofs: Sequence[Proof]) -> N
         )
 
 
-def _as_object(lake: str, checked: Sequence[CheckedTable], proofs: Sequence[Proof]) -> dict[str, Any]:
+def _as_object(lake: str, checked: "Sequence[CheckedTable]", proofs: "Sequence[Proof]") -> dict[str, Any]:
     tables = [
         {
             "table": table.contract.table,
@@ -172,7 +187,7 @@ def _as_object(lake: str, checked: Sequence[CheckedTable], proofs: Sequence[Proo
 
 @app.command("maintain")
 def maintain(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the changes, and make none.")] = False,
+    dry_run: DryRunOption = False,
     migrate: Annotated[
         bool,
         typer.Option("--migrate", help="Migrate a lake of an older evalake to this one's schema, and do nothing else."),
@@ -198,6 +213,7 @@ def maintain(
 ) -> None:
     """Compact small files, write checkpoints, remove unneeded and expired files; or migrate a lake."""
     from evalake.admin.maintain import maintain as maintain_lake
+    from evalake.storage.lake import Lake
 
     if migrate:
         _migrate(lake, dry_run, as_json=json)
@@ -234,6 +250,7 @@ def _suspicious(
 ) -> None:
     """List the suspicious replies of a lake, or withdraw one kind of them."""
     from evalake.admin.maintain import ask_again, suspicious
+    from evalake.storage.lake import Lake
 
     found = suspicious(Lake(lake)) if kind is None else ask_again(Lake(lake), kind, run, model, dry_run=dry_run)
     replies = int(found["replies"].sum())
@@ -254,6 +271,7 @@ def _suspicious(
 
 def _migrate(lake: str, dry_run: bool, *, as_json: bool) -> None:
     from evalake.admin.maintain import migrate
+    from evalake.storage.lake import Lake
 
     done = migrate(Lake(lake), dry_run)
     if as_json:
@@ -275,12 +293,13 @@ def forget(
     sample: Annotated[str | None, typer.Option(help="The sample with this content hash.", metavar="HASH")] = None,
     session: Annotated[str | None, typer.Option(help="The session with this id.", metavar="ID")] = None,
     dataset: Annotated[str | None, typer.Option(help="All samples of this dataset.", metavar="NAME")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the removals, and change nothing.")] = False,
+    dry_run: DryRunOption = False,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
     """Remove samples and all data derived from them from the lake, and refuse them in later imports."""
     from evalake.admin.forget import forget as forget_samples
+    from evalake.storage.lake import Lake
 
     done = forget_samples(Lake(lake), sample=sample, session=session, dataset=dataset, dry_run=dry_run)
     if json:

@@ -4,13 +4,12 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
 from typer._click.shell_completion import CompletionItem
 
-from evalake.cli import configuration, environment
+from evalake.cli import environment
 from evalake.cli.help import App, Group
 from evalake.cli.terminal import INTERRUPTED, escape_unencodable, say_error, say_first_step
 from evalake.core import phases
@@ -138,6 +137,8 @@ app = App(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         typer.echo(f"evalake {version('evalake')}")
         raise typer.Exit
 
@@ -155,6 +156,8 @@ def _options(
     ] = False,
 ) -> None:
     """Take the options before the command."""
+    from evalake.cli import configuration
+
     if verbose:
         context.with_resource(phases.printed(context.invoked_subcommand or ""))
     if trust_folder:

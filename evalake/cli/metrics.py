@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from json import loads
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
@@ -21,25 +21,17 @@ from evalake.cli.options import (
     LakeOption,
     NewestTaggedOption,
     RowsAsJsonOption,
+    RunArgument,
     StyleOption,
     names,
     style_of,
 )
-from evalake.cli.outcome import print_coverage
 from evalake.cli.terminal import say
 from evalake.core.errors import UsageError, did_you_mean
 from evalake.core.files import place_in
-from evalake.metrics.estimators import Rate
-from evalake.metrics.items import with_shrunk
-from evalake.reports.console import Summary
-from evalake.reports.page import DATA, png_converter, write_page
-from evalake.reports.tables import headline_first, value_lines
-from evalake.reports.wording import UNRELIABLE, WHY_UNRELIABLE, lacking, multiplicity
-from evalake.storage.lake import Lake
-from evalake.storage.snapshots import find_snapshot, newest_with, read_metrics
-from evalake.suites.registry import suite as find_suite
-from evalake.tasks.coverage import missing_shares
-from evalake.tasks.report import build_report
+
+if TYPE_CHECKING:
+    from evalake.storage.lake import Lake
 
 app = App()
 FIELDS = (
@@ -80,6 +72,12 @@ def metrics(
 
     JSON and CSV hold every metric in every slice, but for what --metric, --model and --slice leave out.
     """
+    from evalake.reports.tables import headline_first, value_lines
+    from evalake.reports.wording import lacking
+    from evalake.storage.lake import Lake
+    from evalake.storage.snapshots import find_snapshot, read_metrics
+    from evalake.suites.registry import suite as find_suite
+
     style = style_of(style, as_json=json)
     newest_of = "--suite" if suite else "--tag" if tag else None
     given = [option for option, value in (("--run", run), ("--snapshot", snapshot), (newest_of, newest_of)) if value]
@@ -120,17 +118,23 @@ def metrics(
         show.line(line)
 
 
-def _with_shares(lake: Lake, run_id: str, values: DataFrame) -> DataFrame:
+def _with_shares(lake: "Lake", run_id: str, values: DataFrame) -> DataFrame:
     """Add the share of its items that each model and judge lacks; null where nobody counted."""
+    from evalake.tasks.coverage import missing_shares
+
     rows = missing_shares(lake).filter(run_id=run_id).collect().iter_rows()
     shares = {(model, judge or None): share for _, model, judge, share in rows}
     subjects = values.select("model", "judge").rows()
     return values.with_columns(missing=Series([shares.get(each) for each in subjects], dtype=Float64))
 
 
-def _shrunk(lake: Lake, values: DataFrame, snapshot: dict[str, Any], *, in_place: bool) -> DataFrame:
+def _shrunk(lake: "Lake", values: DataFrame, snapshot: dict[str, Any], *, in_place: bool) -> DataFrame:
     """Add model-based rates of parts of slices; in a table they replace the raw ones, under a name that says so."""
-    declared = find_suite(snapshot["suite"], lake).all_metrics(loads(snapshot["options"]))
+    from evalake.metrics.estimators import Rate
+    from evalake.metrics.items import with_shrunk
+    from evalake.suites.registry import suite
+
+    declared = suite(snapshot["suite"], lake).all_metrics(loads(snapshot["options"]))
     shown = with_shrunk(values, [each.name for each in declared if type(each.estimator) is Rate])
     if not in_place:
         return shown
@@ -141,11 +145,15 @@ def _shrunk(lake: Lake, values: DataFrame, snapshot: dict[str, Any], *, in_place
     return shown.with_columns(named, *replaced).select(values.columns)
 
 
-def _chosen(lake: Lake, snapshot: dict[str, Any], values: DataFrame, wanted: dict[str, list[str] | None]) -> DataFrame:
+def _chosen(
+    lake: "Lake", snapshot: dict[str, Any], values: DataFrame, wanted: dict[str, list[str] | None]
+) -> DataFrame:
     """Return the rows that the options choose.
 
     Raises UsageError for a name that the snapshot does not have: it says whose snapshot that is, and which one has it.
     """
+    from evalake.storage.snapshots import newest_with
+
     for column, given in wanted.items():
         if given is None:
             continue
@@ -163,6 +171,8 @@ def _chosen(lake: Lake, snapshot: dict[str, Any], values: DataFrame, wanted: dic
 
 def _by_chance(shown: DataFrame) -> Iterator[str]:
     """Say how many intervals of parts miss their values by chance, where several are shown."""
+    from evalake.reports.wording import multiplicity
+
     if (parts := shown.filter((shown["slice"] != "all") & shown["ci_low"].is_not_null()).height) > 1:
         yield f"{multiplicity(parts)} (parts of slices)"
 
@@ -181,6 +191,8 @@ def _heading(snapshot: dict[str, Any], width: int) -> Iterator[str]:
 
 def _what_else(values: DataFrame, shown: DataFrame, width: int) -> Iterator[str]:
     """Print which metrics and slices of the snapshot are not shown, and the options that show them."""
+    from evalake.reports.wording import UNRELIABLE, WHY_UNRELIABLE
+
     yield ""
     if not shown["reliable"].all():
         yield from wrap(f"{UNRELIABLE} {WHY_UNRELIABLE}", width, subsequent_indent="  ")
@@ -196,7 +208,7 @@ def _what_else(values: DataFrame, shown: DataFrame, width: int) -> Iterator[str]
 
 @app.command("report")
 def report(
-    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
+    run: RunArgument,
     out: Annotated[Path, typer.Option(help="The output folder.", metavar="DIR")] = Path("evalake-reports"),
     lake: LakeOption = LAKE,
     full: FullOption = False,
@@ -207,6 +219,12 @@ def report(
     ] = False,
 ) -> None:
     """Print a run's summary and write its report: HTML with plots, and JSON."""
+    from evalake.cli.outcome import print_coverage
+    from evalake.reports.console import Summary
+    from evalake.reports.page import DATA, png_converter, write_page
+    from evalake.storage.lake import Lake
+    from evalake.tasks.report import build_report
+
     place = place_in(out, run)
     built = build_report(Lake(lake), run, corrected=corrected)
     page = write_page(built, place, figures=folder)

@@ -49,6 +49,20 @@ NoTokenOption = Annotated[
     typer.Option("--no-token", help="Allow everybody on this machine without a token; only on a loopback address."),
 ]
 ConfigOption = Annotated[Path | None, declared("configuration_file")]
+RunArgument = Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")]
+OtherSideArgument = Annotated[str, typer.Argument(help="The other side, in the same form.", metavar="B")]
+RunOfModelsOption = Annotated[
+    str | None, typer.Option("--run", help="The run of the models; default: the newest with them.", metavar="ID")
+]
+DecidingMetricOption = Annotated[
+    str | None, typer.Option("--metric", help="The metric; default: the ranking one.", metavar="NAME")
+]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Compare results that are not comparable, and print why they are not.")
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List the changes, and make none.")]
+HostOption = Annotated[str, typer.Option(help="The address to listen on.", metavar="ADDRESS")]
+PortOption = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 picks a free one.", metavar="PORT")]
 NewestTaggedOption = Annotated[
     str | None, typer.Option("--tag", help="The newest measured run with this tag.", metavar="TAG")
 ]

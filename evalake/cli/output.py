@@ -19,7 +19,6 @@ from evalake.cli.options import Format
 from evalake.cli.terminal import say
 from evalake.core.configuration import whole_address
 from evalake.core.redaction import visible
-from evalake.storage.sql.query import as_csv, plain
 
 LEAST_LAST = 24  # least characters of a listing's last column
 LONGEST_CELL = 200  # characters of a cell on one line
@@ -65,6 +64,8 @@ def stream(
             count += frame.height
         table(pl.concat(shown), count, whole=whole, hint=hint)
         return count
+    from evalake.storage.sql.query import as_csv  # loads what reads a lake
+
     for number, frame in enumerate(frames):
         if style is Format.csv:
             text = as_csv(frame, spreadsheet_safe=spreadsheet_safe, header=number == 0)
@@ -170,6 +171,8 @@ def _harmless(text: str) -> str:
 
 
 def _json(value: Any) -> str:
+    from evalake.storage.sql.query import plain
+
     ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
     return json.dumps(plain(value), ensure_ascii=ascii_only, indent=None, allow_nan=False)
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
@@ -12,7 +12,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from evalake.admin.prove import verify_snapshot
 from evalake.cli import output as show
 from evalake.cli.configuration import read
 from evalake.cli.help import App, Group
@@ -23,23 +22,17 @@ from evalake.cli.options import (
     JsonOption,
     LakeOption,
     RowsAsJsonOption,
+    RunArgument,
     StyleOption,
     SuiteOption,
     style_of,
 )
-from evalake.contracts.tables import RUNS, SNAPSHOTS
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.core.redaction import visible
-from evalake.decisions.trend import headline_changes
-from evalake.reports.coverage import NOT_ASKED, Coverage, pooled
-from evalake.reports.wording import dollars
-from evalake.storage.lake import Lake
-from evalake.suites.registry import suite
-from evalake.tasks.coverage import cover, coverage_of
-from evalake.tasks.jobs import cancel_jobs
-from evalake.tasks.runtime.attempts import with_attempts
-from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.runs import no_run, of_suite, run_row, tagged, with_labels, with_state
+
+if TYPE_CHECKING:
+    from evalake.reports.coverage import Coverage
+    from evalake.storage.lake import Lake
 
 app = App()
 group = App(cls=Group, invoke_without_command=True)
@@ -63,6 +56,12 @@ def runs(
     json: RowsAsJsonOption = False,
 ) -> None:
     """List the runs, newest first."""
+    from evalake.contracts.tables import RUNS
+    from evalake.decisions.trend import headline_changes
+    from evalake.storage.lake import Lake
+    from evalake.tasks.runtime.attempts import with_attempts
+    from evalake.tasks.runtime.runs import of_suite, tagged, with_labels, with_state
+
     style = style_of(style, as_json=json)
     where = Lake(lake)
     wanted = with_labels(with_attempts(where, with_state(where, where.frame(RUNS))))
@@ -101,6 +100,8 @@ def watch(
 
     Exits with 0 where the run completed, 3 where it waits for batch jobs, 1 where it ended otherwise.
     """
+    from evalake.storage.lake import Lake
+
     where = Lake(lake)
     row = _row(where, run)
     terminal = show.console()
@@ -119,6 +120,8 @@ def watch(
 
 def headline(row: Mapping[str, Any], now: datetime) -> str:
     """Describe how far a run is, as its row of RUNS tells."""
+    from evalake.reports.wording import dollars
+
     done = "an unknown number" if row["items_done"] is None else f"{row['items_done']:,}"
     parts = [f"{row['suite']} {row['run_id']} {row['state']}: {done} of {row['items']:,} items"]
     seconds = ((row["ended_at"] or now) - row["started_at"]).total_seconds()
@@ -133,8 +136,11 @@ def headline(row: Mapping[str, Any], now: datetime) -> str:
     return ", ".join(parts)
 
 
-def _row(lake: Lake, run_id: str | None) -> dict[str, Any]:
+def _row(lake: "Lake", run_id: str | None) -> dict[str, Any]:
     """Read the row of a run, or of the newest. Raises UsageError where the lake has none."""
+    from evalake.contracts.tables import RUNS
+    from evalake.tasks.runtime.runs import no_run, with_state
+
     rows = with_state(lake, lake.frame(RUNS))
     found = rows.sort("started_at").tail(1) if run_id is None else rows.filter(run_id=run_id)
     frame = found.collect()
@@ -143,12 +149,18 @@ def _row(lake: Lake, run_id: str | None) -> dict[str, Any]:
     return frame.row(0, named=True)
 
 
-def _covered(lake: Lake, row: Mapping[str, Any]) -> list[Coverage]:
+def _covered(lake: "Lake", row: Mapping[str, Any]) -> "list[Coverage]":
+    from evalake.reports.coverage import pooled
+    from evalake.suites.registry import suite
+    from evalake.tasks.coverage import cover, coverage_of
+
     ended = coverage_of(lake, row)
     return pooled(ended or cover(lake, suite(row["suite"], lake), row["run_id"], row["judges"]))
 
 
-def _shown(row: Mapping[str, Any], covered: Sequence[Coverage]) -> Lines:
+def _shown(row: Mapping[str, Any], covered: "Sequence[Coverage]") -> Lines:
+    from evalake.reports.coverage import NOT_ASKED
+
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("model", "asked", "answered", "no verdict", "failed", "left"):
         table.add_column(name, justify="left" if name == "model" else "right", overflow="fold")
@@ -170,6 +182,11 @@ def cancel(
     lake: LakeOption = LAKE,
 ) -> None:
     """Cancel the batch jobs of a run; what they have answered is paid, and a later run collects it."""
+    from evalake.storage.lake import Lake
+    from evalake.tasks.jobs import cancel_jobs
+    from evalake.tasks.runtime.context import RunContext
+    from evalake.tasks.runtime.runs import run_row
+
     where = Lake(lake)
     suite = run_row(where, run)["suite"]
     cancelled = cancel_jobs(RunContext(run, suite, where, read(config)), run)
@@ -183,12 +200,13 @@ def cancel(
 
 @app.command("rescore")
 def rescore(
-    run: Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")],
+    run: RunArgument,
     config: ConfigOption = None,
     lake: LakeOption = LAKE,
     json: JsonOption = False,
 ) -> None:
     """Derive a run's rows and snapshot again from the ledger, by the present rules."""
+    from evalake.storage.lake import Lake
     from evalake.tasks.rescore import rescore as rescore_run
 
     done = rescore_run(Lake(lake), run, read(config))
@@ -216,6 +234,11 @@ def snapshots(
     if context.invoked_subcommand is not None:
         _refuse_options(context)
         return
+
+    from evalake.contracts.tables import SNAPSHOTS
+    from evalake.storage.lake import Lake
+    from evalake.tasks.runtime.runs import of_suite
+
     rows = of_suite(Lake(lake).frame(SNAPSHOTS), suite).sort("created_at", descending=True).collect()
     if style is Format.table:
         rows = rows.with_columns(pl.col("snapshot_id").str.slice(0, 12), pl.col("definition_hash").str.slice(0, 12))
@@ -232,6 +255,9 @@ def verify(
 
     Exits with 0 where all values are equal, 1 where one differs, 3 where they could not be recomputed.
     """
+    from evalake.admin.prove import verify_snapshot
+    from evalake.storage.lake import Lake
+
     proof = verify_snapshot(Lake(lake), snapshot_id)
     if json:
         show.as_json({"snapshot_id": proof.snapshot_id, "outcome": proof.outcome, "reason": proof.reason or None})

@@ -6,17 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from evalake.cli.configuration import read
 from evalake.cli.help import App
-from evalake.cli.options import LAKE, ConfigOption, LakeOption, NoTokenOption
+from evalake.cli.options import LAKE, ConfigOption, HostOption, LakeOption, NoTokenOption, PortOption
 from evalake.cli.terminal import say
 from evalake.core.configuration import VIEWER_PORT
 from evalake.core.errors import UsageError
-from evalake.storage.lake import Lake
-from evalake.tasks.runtime.runs import no_run
 
 app = App()
 
@@ -30,8 +26,8 @@ def serve(
         list[str] | None,
         typer.Option("--sessions", help="A source of further sessions.", metavar="SOURCE"),
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 picks a free one.", metavar="PORT")] = PORT,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = PORT,
     judge: Annotated[
         str | None, typer.Option(help="The judge model; default: the embedded one.", metavar="NAME")
     ] = None,
@@ -64,10 +60,8 @@ def serve(
 
 @app.command("view")
 def view(
-    host: Annotated[str, typer.Option(help="The address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The port; 0 picks a free one.", metavar="PORT")
-    ] = VIEWER_PORT,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = VIEWER_PORT,
     no_token: NoTokenOption = False,
     write: Annotated[
         bool, typer.Option("--write", help="Let people label results on the pages; each write needs the token.")
@@ -116,6 +110,8 @@ def _export(lake: str, run: str, folder: Path) -> None:
     from evalake.server.settings import NotFoundError
     from evalake.server.viewer.export import export_run
     from evalake.server.viewer.run_index import RunIndexes
+    from evalake.storage.lake import Lake
+    from evalake.tasks.runtime.runs import no_run
 
     with _progress("samples written") as tell:
         try:
@@ -128,6 +124,9 @@ def _export(lake: str, run: str, folder: Path) -> None:
 @contextmanager
 def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """Show progress on standard error: on a terminal as a bar, elsewhere at each tenth."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     tenths = 0

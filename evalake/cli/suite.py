@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qsl
 
 import typer
@@ -21,18 +21,10 @@ from evalake.core.errors import EvalakeError, SourceError, SuiteError, UsageErro
 from evalake.core.files import make_folder, write_file
 from evalake.core.folder_trust import is_trusted, remember
 from evalake.core.redaction import visible
-from evalake.reports.wording import one_line
-from evalake.sdk import Dataset, Suite
-from evalake.sdk.dataset import MOST, SampleTable, equal, near
-from evalake.sdk.sources import columns_of, expanded, find_table
-from evalake.storage.lake import Lake
-from evalake.suites.declared.check import lines_of
-from evalake.suites.declared.file import FILES, MistakesError
-from evalake.suites.declared.parts import NAME
-from evalake.suites.places import places
-from evalake.suites.registry import suite as find_suite
-from evalake.tasks.extract import LAKE as OF_LAKE
-from evalake.tasks.extract import read_datasets, rows_of_lake
+
+if TYPE_CHECKING:
+    from evalake.sdk import Dataset
+    from evalake.storage.lake import Lake
 
 app = App()
 suite = App(cls=Group, help="Write a suite as a file, and check one.", no_args_is_help=True)
@@ -106,6 +98,9 @@ def new(
     ] = None,
 ) -> None:
     """Write a suite to begin with: a folder with suite.toml and a small dataset."""
+    from evalake.suites.declared.parts import NAME
+    from evalake.suites.places import places
+
     if not re.fullmatch(NAME, name):
         raise UsageError(f"{name!r} is no name of a suite: write it in a-z, 0-9 and _, beginning with a letter")
     if other := places().get(name):
@@ -133,6 +128,9 @@ def check(
     file: Annotated[Path, typer.Argument(help="The suite's file, or its folder.", metavar="FILE")],
 ) -> None:
     """Name every mistake of a suite's file by line and field; show one prompt, and how the first sample is scored."""
+    from evalake.suites.declared.check import lines_of
+    from evalake.suites.declared.file import FILES, MistakesError
+
     found = next((file / name for name in FILES if (file / name).is_file()), file) if file.is_dir() else file
     if not found.is_file():
         raise UsageError(f"there is no suite's file {found}: give the path of a suite.toml, or of its folder")
@@ -158,6 +156,8 @@ def show(
     json: JsonOption = False,
 ) -> None:
     """Show the first samples, counts by label and category, duplicates, and which column became which field."""
+    from evalake.storage.lake import Lake
+
     read = list(_read(sources, suite, Lake(lake)))
     datasets = [each for each, _ in read]
     told = {"datasets": [_facts(each, mapping) for each, mapping in read], **_repeated(datasets)}
@@ -177,23 +177,24 @@ def show(
         out.line("near-duplicates: not looked for, the samples are too many")
 
 
-def _read(sources: Sequence[str], name: str | None, lake: Lake) -> Iterator[tuple[Dataset, Mapping[str, str]]]:
+def _read(sources: Sequence[str], name: str | None, lake: "Lake") -> "Iterator[tuple[Dataset, Mapping[str, str]]]":
     """Read each source, with the column of each field where it is read as a table."""
+    from evalake.sdk.dataset import SampleTable
+    from evalake.sdk.sources import expanded
+    from evalake.suites.registry import suite
+    from evalake.tasks.extract import LAKE, read_datasets, rows_of_lake
+
     if name is not None:
-        found = _suite(name)
+        found = suite(suite_at(name) if is_path(name) else name)
         for each in read_datasets(found, sources, lake):
             yield each, {}
         return
     for source in sources:
         if source == "starter":
             raise UsageError("each suite has its own `starter` samples: name one with --suite")
-        for table in [rows_of_lake(source, lake)] if source.startswith(OF_LAKE) else expanded(source):
+        for table in [rows_of_lake(source, lake)] if source.startswith(LAKE) else expanded(source):
             columns, given = _guessed(table)
             yield SampleTable("dataset", columns)(table), columns | given
-
-
-def _suite(name: str) -> Suite:
-    return find_suite(suite_at(name) if is_path(name) else name)
 
 
 def _guessed(source: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -201,6 +202,9 @@ def _guessed(source: str) -> tuple[dict[str, str], dict[str, str]]:
 
     Raises SourceError where no column can be the input.
     """
+    from evalake.reports.wording import one_line
+    from evalake.sdk.sources import columns_of, find_table
+
     path, mapping = find_table(source)
     known = columns_of(path, ())
     there = {name.casefold(): name for name in known}
@@ -216,7 +220,7 @@ def _guessed(source: str) -> tuple[dict[str, str], dict[str, str]]:
     return columns, given
 
 
-def _facts(read: Dataset, columns: Mapping[str, str]) -> dict[str, Any]:
+def _facts(read: "Dataset", columns: Mapping[str, str]) -> dict[str, Any]:
     def counts(field: str) -> dict[str, int]:
         found = Counter(value for each in read.samples if (value := getattr(each, field)) is not None)
         return dict(found.most_common())
@@ -236,8 +240,10 @@ def _facts(read: Dataset, columns: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _repeated(datasets: Sequence[Dataset]) -> dict[str, Any]:
+def _repeated(datasets: "Sequence[Dataset]") -> dict[str, Any]:
     """List duplicates and near-duplicates of all sources, as pairs."""
+    from evalake.sdk.dataset import MOST, equal, near
+
     places = [(each.name, sample) for each in datasets for sample in each.samples]
     texts = [sample.input for _, sample in places]
 
@@ -255,6 +261,7 @@ def _repeated(datasets: Sequence[Dataset]) -> dict[str, Any]:
 
 
 def _print(facts: Mapping[str, Any]) -> None:
+
     out.line(f"{facts['name']}: {facts['samples']} samples")
     for note in facts["notes"]:
         out.line(f"  {note}")

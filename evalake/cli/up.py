@@ -12,7 +12,6 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Any
 
-import httpx
 import polars as pl
 import typer
 
@@ -21,7 +20,6 @@ from evalake.cli.configuration import read
 from evalake.cli.help import App
 from evalake.cli.options import LAKE, ConfigOption, JsonOption, LakeOption
 from evalake.cli.terminal import say
-from evalake.contracts.tables import BATCH_JOBS
 from evalake.core.configuration import FILE_VARIABLE, whole_address
 from evalake.core.errors import EvalakeError
 from evalake.core.files import open_private
@@ -34,10 +32,6 @@ from evalake.server.local.background import (
     lost_supervisor,
     make_folder_of,
 )
-from evalake.server.local.deployment import require_suites
-from evalake.server.local.supervisor import READY
-from evalake.storage.batch_jobs import OPEN, jobs
-from evalake.storage.lake import Lake
 
 app = App()
 
@@ -65,6 +59,8 @@ def up(
         _require_none_is_lost(lake)
         read(None)
         if (project := folder_to_deploy(Path.cwd()) if workers else None) is not None:
+            from evalake.server.local.deployment import require_suites
+
             require_suites(project)
         _start(lake, port, project)
     _show(lake, as_json=json)
@@ -97,6 +93,8 @@ def status(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
 
 def _start(lake: str, port: int, project: Path | None) -> None:
     """Start the supervisor, and print its messages until all servers are up."""
+    from evalake.server.local.supervisor import READY
+
     folder = make_folder_of(lake)
     # Servers and workers write to their log only
     unwanted = (ADDRESS, LOG_LEVEL)
@@ -175,11 +173,17 @@ def _show(lake: str, *, as_json: bool) -> None:
 
 def _jobs(lake: str) -> list[str]:
     """Describe the open batch jobs of a lake."""
+    from evalake.contracts.tables import BATCH_JOBS
+    from evalake.storage.batch_jobs import OPEN, jobs
+    from evalake.storage.lake import Lake
+
     where = Lake(lake)
     return [job.progress for job in jobs(where, pl.col("state").is_in(OPEN))] if where.exists(BATCH_JOBS) else []
 
 
 def _answers(address: str) -> bool:
+    import httpx
+
     try:
         return httpx.get(address, timeout=5, trust_env=False).status_code < HTTPStatus.INTERNAL_SERVER_ERROR
     except httpx.HTTPError:
@@ -203,6 +207,7 @@ def doctor(
 ) -> None:
     """Check what evaluations need of this machine, and schedules of a Prefect server and its workers."""
     from evalake.admin.doctor import FIRST_MINUTE, Level, Place, examine
+    from evalake.storage.lake import Lake
 
     place = Place(Lake(lake), read(config), deploying, are_new(lake, FIRST_MINUTE.total_seconds()))
     checks: list[dict[str, Any]] = []

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ import polars as pl
 
 from evalake.contracts.tables import RUN_ITEMS
 from evalake.core.errors import UsageError
-from evalake.decisions.compare import Lacks, compare_found, lacks_of, rows_of
+from evalake.decisions.compare import compare_found, lacks_of, rows_of
 from evalake.decisions.rules import Change, Level, Target, read_rule, require_known, require_within
 from evalake.decisions.sides import Side, find_side
 from evalake.metrics.compare import SIGNIFICANT_BELOW, with_holm
@@ -29,12 +29,13 @@ from evalake.reports.ranking import (
     decide,
     decide_whatever_is_missing,
     of_whole_run,
+    too_few,
 )
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import read_metrics
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks import measure
-from evalake.tasks.corrected import Corrections, correction_notes, corrections
+from evalake.tasks.corrected import correction_notes, corrections
 
 BARE = (Count, Maximum, Total)
 """Estimators whose value is what was seen, and estimates nothing beyond: it decides by itself."""
@@ -92,8 +93,7 @@ def hold_gate(
         raise UsageError(f'the rule "{changes[0].text}" needs a --baseline to compare with')
     side = _side(lake, run)
     other = None if baseline is None else _side(lake, baseline)
-    metrics = read_metrics(lake, side.snapshot["snapshot_id"]).filter(pl.col("model").is_in(side.models))
-    measured = _Measured.read(lake, side, metrics, look, corrected=corrected)
+    measured = _Measured(lake, side, look, corrected=corrected)
     for rule in read:
         require_known(rule, measured.known)
         if (metric := measured.declared.get(rule.target.metric)) is not None:
@@ -126,43 +126,26 @@ def _side(lake: Lake, name: str) -> Side:
 class _Measured:
     """The values of a snapshot by target and subject (model and judge), with the limits that decide about them."""
 
-    def __init__(
-        self,
-        side: Side,
-        declared: Sequence[Metric],
-        metrics: pl.DataFrame,
-        look: Look | None,
-        frame: pl.DataFrame,
-        lacks: Lacks,
-        corrected: Corrections,
-        asked: Collection[Subject],
-    ) -> None:
-        self.corrected, self.asked = corrected, asked
-        self.models = side.models
-        self.look = look
-        self.frame, self.lacks = frame, lacks
+    def __init__(self, lake: Lake, side: Side, look: Look | None, *, corrected: bool) -> None:
+        """Read the values of the snapshot, the rows behind it, what it lacks, and how its rates are corrected."""
+        suite = find_suite(side.run["suite"], lake)
+        self.models, self.look = side.models, look
+        self.frame = rows_of(lake, suite, side)
+        self.lacks = lacks_of(lake, suite, side, self.frame)
+        self.corrected = corrections(lake, side.snapshot, self.frame) if corrected else {}
+        items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == side.run["run_id"])
+        self.asked = {*items.select("model", "judge").unique().collect().iter_rows()}
+        metrics = read_metrics(lake, side.snapshot["snapshot_id"]).filter(pl.col("model").is_in(side.models))
         self.rows: dict[tuple[Target, Subject], dict[str, Any]] = {}
         for row in metrics.iter_rows(named=True):
             target = Target(row["metric"], row["slice"], row["slice_value"])
             self.rows[target, (row["model"], row["judge"])] = row
         self.known = {target for target, _ in self.rows}
+        declared = suite.all_metrics(json.loads(side.snapshot["options"]))
         self.declared = {each.name: each for each in declared}
         self.bare = {each.name for each in declared if isinstance(each.estimator, BARE)} | set(measure.METRICS)
         self.exact: dict[tuple[Target, Subject], dict[str, Any]] = {}
         self.error = ERROR
-
-    @classmethod
-    def read(
-        cls, lake: Lake, side: Side, metrics: pl.DataFrame, look: Look | None, *, corrected: bool = False
-    ) -> "_Measured":
-        """Read the rows behind a snapshot, what it lacks, and how its rates are corrected."""
-        suite = find_suite(side.run["suite"], lake)
-        frame = rows_of(lake, suite, side)
-        found = corrections(lake, side.snapshot, frame) if corrected else {}
-        items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == side.run["run_id"])
-        asked = {*items.select("model", "judge").unique().collect().iter_rows()}
-        declared = suite.all_metrics(json.loads(side.snapshot["options"]))
-        return cls(side, declared, metrics, look, frame, lacks_of(lake, suite, side, frame), found, asked)
 
     def limited(self, rules: Sequence[Level], *, adjust: bool) -> int:
         """Measure the exact limits of what level rules are about, and count the checks that there are of them."""
@@ -307,9 +290,8 @@ def _hold_change(
             row |= _widened(row, measured.look.anytime)
         numbers = {name: row[name] for name in ("difference", "ci_low", "ci_high", "p_holm", "units")}
         decision = _whatever_is_missing(partial(_change, rule, look=measured.look), row)
-        if decision.verdict is Verdict.PASS and row["units"] < rule.fewest:
-            few = f"fewer than {rule.fewest} units never pass"
-            decision = Decision(Verdict.UNDECIDED, rule.fewest - row["units"], rule.fewest - row["units"], few)
+        if decision.verdict is Verdict.PASS:
+            decision = too_few(row["units"], rule.fewest) or decision
         unbounded = None if row["ci_low"] is not None else "its difference has no interval"
         yield Checked(
             rule.text,

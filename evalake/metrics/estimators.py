@@ -258,7 +258,9 @@ class Quantile(_OfOrder):
         position = 1 + (n - 1) * self.q
         below, above = order_statistic(np.floor(position)), order_statistic(np.ceil(position))
         value = below + (position - np.floor(position)) * (above - below)
-        line = self._not_above(view, value)
+        not_above = view.values("value") <= value[view.units.row_group]
+        counted = not_above & (view.values("known") != 0)
+        line = Linearised(view.units.by_unit(counted.astype(np.float64)), view.over("known"))
         n_eff = np.where(line.single, n, np.minimum(effective_size(line, 0.0, 1.0, np.ones_like(n)), n))
         with np.errstate(all="ignore"):
             t = np.where(line.single, z, np.fmax(student(line.count, 2 * NormalDist().cdf(z) - 1), z))
@@ -275,12 +277,6 @@ class Quantile(_OfOrder):
 
         n_eff = np.where(n > 0, n_eff, np.nan)
         return Estimate(value, n, line.count, n_eff, se, low, high, line.count, influence)
-
-    def _not_above(self, view: View, value: Array) -> Linearised:
-        """Compute the share of values that are not above the quantile."""
-        not_above = view.values("value") <= value[view.units.row_group]
-        counted = not_above & (view.values("known") != 0)
-        return Linearised(view.units.by_unit(counted.astype(np.float64)), view.over("known"))
 
 
 def _in_order(view: View) -> tuple[Array, Integers]:
@@ -383,7 +379,10 @@ class WeightedRate(Rate):
         p = line.value
         low, high = bounded(line, 0.0, 1.0, LEAST_WEIGHT)
         n_eff = np.minimum(effective_size(line, 0.0, 1.0, np.ones_like(p)), alike.n)
-        unequal = self._unequal(view, line.below.total, alike.n)
+        weight, whole = view.values("weight"), line.below.total
+        mean = quotient(whole, alike.n)[view.units.row_group]
+        apart = np.where(weight != 0, np.abs(weight - mean), 0.0)
+        unequal = view.units.total_of_rows(np.nan_to_num(apart)) > ALIKE * whole  # [groups]
 
         def either(weighted: Array, same: Array) -> Array:
             return np.where(unequal, weighted, same)
@@ -397,11 +396,3 @@ class WeightedRate(Rate):
             ci_high=either(high, alike.ci_high),
             make_influence=lambda: np.where(view.units.spread(unequal), line.influence, alike.influence),
         )
-
-    @staticmethod
-    def _unequal(view: View, whole: Array, n: Array) -> Array:
-        """Tell whether a group's rows weigh differently, [groups]."""
-        weight = view.values("weight")
-        mean = quotient(whole, n)[view.units.row_group]
-        apart = np.where(weight != 0, np.abs(weight - mean), 0.0)
-        return np.asarray(view.units.total_of_rows(np.nan_to_num(apart)) > ALIKE * whole)

@@ -54,7 +54,7 @@ class Checked:
     @property
     def marks(self) -> str:
         """The units, their mark where they are fewer than 30, and the share of missing items."""
-        units = "" if self.units is None else f"{self.counted} units"
+        units = "" if self.units is None else f"{self.counted} unit{'' if self.units == 1 else 's'}"
         missing = f"{100 * self.missing:.1f}% missing" if self.missing else ""
         return ", ".join(filter(None, (units, missing)))
 
@@ -80,7 +80,9 @@ class Checked:
         if more is None:
             return ""
         at_least = "" if least is None or least >= more else f" ({least:,} if the truth is at the far end)"
-        return f"{more:,} more samples for 80 % power{at_least}"
+        units = "more unit" if more == 1 else "more units"
+        power = "" if self.decision.reason else " for 80 % power"
+        return f"{more:,} {units}{power}{at_least}"
 
 
 @dataclass(frozen=True, repr=False)

@@ -37,10 +37,10 @@ Z_BOTH = Z_LIMIT + NormalDist().inv_cdf(POWER)
 """Standard errors to a limit, and so many more that it is passed with that chance."""
 
 FIXED = (
-    "more samples settle a rule with 80 % power if the value stays what it is; deciding again after them errs more "
+    "more units settle a rule with 80 % power if the value stays what it is; deciding again after them errs more "
     "often than 2.5 %: `evalake settle` decides in rounds"
 )
-"""What a number of more samples means, and whose work it is."""
+"""What a number of more units means, and whose work it is."""
 
 
 class Verdict(StrEnum):
@@ -53,7 +53,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict; where it is undecided, how many more samples settle it with 80 % power, None where nobody can say.
+    """A verdict; where it is undecided, how many more units settle it with 80 % power, None where nobody can say.
 
     `more_at_least` is that number if the truth is at the far end of the interval; at its near end no number suffices.
     """
@@ -65,7 +65,7 @@ class Decision:
 
     @property
     def text(self) -> str:
-        """The verdict, and how many more samples it needs."""
+        """The verdict, and how many more units it needs."""
         return self.verdict if self.more_samples is None else f"{self.verdict} +{self.more_samples:,}"
 
 
@@ -97,12 +97,7 @@ def decide(
     if low is None or high is None:
         return Decision(Verdict.UNDECIDED)
     if low >= target if higher_is_better else high <= target:
-        worth = units if alike is None else min(units, alike)
-        if worth >= fewest:
-            return Decision(Verdict.PASS)
-        lacking = fewest - units if worth == units else math.ceil(units * (fewest / max(worth, 1) - 1))
-        unequal = "" if worth == units else f"{units} units of unequal size tell as much as {worth} equal ones: "
-        return Decision(Verdict.UNDECIDED, lacking, lacking, f"{unequal}fewer than {fewest} units never pass")
+        return too_few(units, fewest, alike) or Decision(Verdict.PASS)
     if high < target if higher_is_better else low > target:
         return Decision(Verdict.FAIL)
     far, reach = (high, value - low) if value > target else (low, high - value)
@@ -113,8 +108,22 @@ def decide(
     return Decision(Verdict.UNDECIDED, more, least if more is not None else None)
 
 
+def too_few(units: int, fewest: int, alike: int | None = None) -> Decision | None:
+    """Decide that fewer units than `fewest` do not pass; None for enough.
+
+    Units of unequal size tell as much as `alike` equal ones. How many more it takes then depends on their sizes.
+    """
+    if min(units, units if alike is None else alike) >= fewest:
+        return None
+    reason = f"fewer than {fewest} units never pass"
+    if alike is not None and alike < units:
+        unequal = f"{units} units of unequal size tell as much as {alike} equal ones"
+        return Decision(Verdict.UNDECIDED, reason=f"{unequal}: {reason}; `evalake settle` takes as many as it needs")
+    return Decision(Verdict.UNDECIDED, fewest - units, fewest - units, reason)
+
+
 def _more(units: int, reach: float, distance: float) -> int | None:
-    """Compute how many more samples tell a distance from 0 with 80 % power; None where too many to name.
+    """Compute how many more units tell a distance from 0 with 80 % power; None where too many to name.
 
     The limit nears the value by the root of the number of units.
     """
@@ -122,7 +131,7 @@ def _more(units: int, reach: float, distance: float) -> int | None:
 
 
 def _more_trials(units: int, trials: float, value: float, target: float) -> int | None:
-    """Compute how many more samples tell a proportion from its target with 80 % power."""
+    """Compute how many more units tell a proportion from its target with 80 % power."""
     spread = Z_LIMIT * math.sqrt(target * (1 - target)) + (Z_BOTH - Z_LIMIT) * math.sqrt(value * (1 - value))
     needed = (spread / (value - target)) ** 2 if value != target else math.inf
     return _named(units * (needed / trials - 1))

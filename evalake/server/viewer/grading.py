@@ -152,10 +152,21 @@ class SuspiciousView(ItemsView):
 Name = Annotated[Who, Query()]
 Size = Annotated[int, Query(ge=1, le=1000)]
 
+router = APIRouter(prefix="/api/v1", tags=["grading"])
 
-def queue(indexes: RunIndexes, run_id: str, annotator: str, size: int, after: int, *, more: bool) -> Queue:
-    """Find the next line of the newest draw that a person has not answered whole; of a new one where `more`.
 
+@router.get("/runs/{run_id}/grading")
+def read_queue(
+    run_id: RunId,
+    indexes: IndexesHere,
+    annotator: Name,
+    size: Size = SIZE,
+    after: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    more: bool = False,
+) -> Queue:
+    """Read how far a person is in a draw, and the next line to be answered; `after` skips, `more` draws further.
+
+    That is of the newest draw that the person has not answered whole; of a new one where `more`.
     Raises NotFoundError for no such run, WrongQueryError where its suite asks people nothing.
     """
     grading = _grading(indexes, run_id)
@@ -189,11 +200,15 @@ def _people(grading: Grading, lines: list[Line], known: frozenset[str]) -> dict[
     return {each: sum(answered_by(grading.labelling, line, each, known) for line in lines) for each in names}
 
 
-def item_grading(indexes: RunIndexes, run_id: str, item_id: str, annotator: str, size: int) -> ItemGrading:
-    """Find what a person is still asked about an item: its lines of a draw, else lines about all of its answers.
+@router.get("/runs/{run_id}/items/{item_id}/grading")
+def read_item_grading(
+    run_id: RunId, item_id: ItemId, indexes: IndexesHere, annotator: Name, size: Size = SIZE
+) -> ItemGrading:
+    """Read what a person is still asked about an item: its lines of a draw, else lines about all of its answers.
 
-    Raises as `queue` does, and NotFoundError where the run has no such item.
+    Raises as `read_queue` does, and NotFoundError where the run has no such item.
     """
+    _sample(indexes.of(run_id), item_id)
     grading = _grading(indexes, run_id)
     known = frozenset(grading.labels["label_id"])
     lines = _lines_of(grading, item_id, size)
@@ -209,10 +224,11 @@ def item_grading(indexes: RunIndexes, run_id: str, item_id: str, annotator: str,
     )
 
 
-def grade(indexes: RunIndexes, run_id: str, given: Grade) -> Kept:
-    """Keep what a person answers to a line, which is read from the lake again: its draw is not the client's to say.
+def write_grade(run_id: RunId, indexes: IndexesHere, given: Grade) -> Kept:
+    """Keep what a person answers to a line, in `human_labels`.
 
-    Raises as `queue` does, and WrongQueryError for an answer that is none.
+    The line is read from the lake again: its draw is not the client's to say.
+    Raises as `read_queue` does, and WrongQueryError for an answer that is none.
     """
     grading = _grading(indexes, run_id)
     wanted = given.line.model_dump()
@@ -234,7 +250,7 @@ def grade(indexes: RunIndexes, run_id: str, given: Grade) -> Kept:
     return Kept(labels=landed.inserted + landed.replaced)
 
 
-def dispute_item(indexes: RunIndexes, run_id: str, item_id: str, given: Dispute) -> Kept:
+def write_dispute(run_id: RunId, item_id: ItemId, indexes: IndexesHere, given: Dispute) -> Kept:
     """Keep that a person disputes an item's ground truth, or takes it back. Raises NotFoundError for no such item."""
     index = indexes.of(run_id)
     row = _sample(index, item_id)
@@ -259,8 +275,9 @@ def suspicious(indexes: IndexesHere, run_id: RunId) -> SuspiciousView:
     return SuspiciousView(**dict(run_opposed(indexes, run_id)), disputed=listed)
 
 
-def agreement(indexes: RunIndexes, run_id: str) -> list[dict[str, Any]]:
-    """Measure how far every two people agree about a run; nothing where no two answered the same."""
+@router.get("/runs/{run_id}/grading/agreement")
+def read_agreement(run_id: RunId, indexes: IndexesHere) -> list[dict[str, Any]]:
+    """Read how far every two people agree, question by question, with intervals; nothing where no two did the same."""
     index = indexes.of(run_id)
     try:
         rows = between_people(indexes.lake, index.suite, run_id)
@@ -317,40 +334,6 @@ def _view(grading: Grading, number: int, line: Line) -> LineView:
     )
 
 
-# Routes
-
-
-router = APIRouter(prefix="/api/v1", tags=["grading"])
-
-
-@router.get("/runs/{run_id}/grading")
-def read_queue(
-    run_id: RunId,
-    indexes: IndexesHere,
-    annotator: Name,
-    size: Size = SIZE,
-    after: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
-    more: bool = False,
-) -> Queue:
-    """Read how far a person is in a draw, and the next line to be answered; `after` skips, `more` draws further."""
-    return queue(indexes, run_id, annotator, size, after, more=more)
-
-
-@router.get("/runs/{run_id}/grading/agreement")
-def read_agreement(run_id: RunId, indexes: IndexesHere) -> list[dict[str, Any]]:
-    """Read how far every two people agree, question by question, with intervals."""
-    return agreement(indexes, run_id)
-
-
-@router.get("/runs/{run_id}/items/{item_id}/grading")
-def read_item_grading(
-    run_id: RunId, item_id: ItemId, indexes: IndexesHere, annotator: Name, size: Size = SIZE
-) -> ItemGrading:
-    """Read what a person is still asked about an item."""
-    _sample(indexes.of(run_id), item_id)
-    return item_grading(indexes, run_id, item_id, annotator, size)
-
-
 def writing(settings: Settings, hosts: Hosts) -> APIRouter:
     """Build the routes that write: each asks for the token, and for an origin of our own."""
 
@@ -360,14 +343,6 @@ def writing(settings: Settings, hosts: Hosts) -> APIRouter:
 
     routes = APIRouter(prefix="/api/v1", tags=["grading"], dependencies=[Depends(may_write)])
 
-    @routes.post("/runs/{run_id}/grading")
-    def write_grade(run_id: RunId, indexes: IndexesHere, given: Grade) -> Kept:
-        """Keep what a person answers to a line, in `human_labels`."""
-        return grade(indexes, run_id, given)
-
-    @routes.post("/runs/{run_id}/items/{item_id}/dispute")
-    def write_dispute(run_id: RunId, item_id: ItemId, indexes: IndexesHere, given: Dispute) -> Kept:
-        """Keep that a person disputes an item's ground truth, or takes it back."""
-        return dispute_item(indexes, run_id, item_id, given)
-
+    routes.post("/runs/{run_id}/grading")(write_grade)
+    routes.post("/runs/{run_id}/items/{item_id}/dispute")(write_dispute)
     return routes

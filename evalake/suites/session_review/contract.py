@@ -2,12 +2,21 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import ClassVar, Literal
 
 import polars as pl
 from pydantic import Field
 
-from evalake.contracts.contract import ENDPOINTS_OF_RESULTS, Added, Contract, Renamed, Rewritten, RowModel
+from evalake.contracts.contract import (
+    ENDPOINTS_OF_RESULTS,
+    Added,
+    Contract,
+    Renamed,
+    Rewritten,
+    RowModel,
+    with_empty_text,
+)
 from evalake.contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
 from evalake.sdk.results import LANDED_BY_RUN, ReplyColumns, ResultRow, replaced_when, result_rules
 from evalake.sdk.suite import Outcomes
@@ -93,10 +102,6 @@ def _between(column: str, lowest: int, highest: int) -> Rule:
     return Rule(f"{column}_in_range", column, Kind.BETWEEN, {"minimum": lowest, "maximum": highest})
 
 
-def _with_fallback(rows: pl.LazyFrame) -> pl.LazyFrame:
-    return rows.with_columns(fallback_for=pl.lit(None, pl.String))
-
-
 # A scoring goes on from pending to its end and never back; one that waits may be asked otherwise. A failed one is
 # mended where a call had failed, not the judge; a completed one only gains the missing tools that its first run could
 # not get.
@@ -141,7 +146,10 @@ RESULTS = Contract(
         Added(("started_at",)),
         LANDED_BY_RUN,
         ENDPOINTS_OF_RESULTS,
-        Rewritten("names the judge that another stood in for; a completed scoring may have an error", _with_fallback),
+        Rewritten(
+            "names the judge that another stood in for; a completed scoring may have an error",
+            partial(with_empty_text, column="fallback_for"),
+        ),
     ),
 )
 

@@ -88,11 +88,6 @@ def test_a_server_that_the_user_names_keeps_its_own(tmp_path: Path, by: str) -> 
     assert prepared(tmp_path, **named) == ["", "", ""]
 
 
-def test_a_password_of_the_users_choice_is_the_servers_too(tmp_path: Path) -> None:
-    client, server, _ = prepared(tmp_path, PREFECT_API_AUTH_STRING="me:mine")
-    assert (client, server) == ("me:mine", "me:mine")
-
-
 def test_a_server_that_is_named_as_none_is_none_whatever_the_profile_says(tmp_path: Path) -> None:
     (tmp_path / "profiles.toml").write_text(PROFILES)
     client, server, origins = prepared(tmp_path, PREFECT_API_URL="")  # Prefect would start one of its own
@@ -100,13 +95,12 @@ def test_a_server_that_is_named_as_none_is_none_whatever_the_profile_says(tmp_pa
     assert "*" not in origins
 
 
+@pytest.mark.parametrize("of", ["PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"])
 @pytest.mark.parametrize("by", ["environment", "profile"])
-def test_a_servers_password_of_the_users_choice_is_the_clients_too(tmp_path: Path, by: str) -> None:
-    password = 'PREFECT_SERVER_API_AUTH_STRING = "me:mine"'
-    (tmp_path / "profiles.toml").write_text(f'active = "mine"\n[profiles.mine]\n{password if by == "profile" else ""}')
-    named = {"PREFECT_SERVER_API_AUTH_STRING": "me:mine"} if by == "environment" else {}
-    client, server, _ = prepared(tmp_path, **named)
-    assert (client, server) == ("me:mine", "me:mine")
+def test_a_password_of_the_users_choice_is_the_clients_and_the_servers(tmp_path: Path, of: str, by: str) -> None:
+    chosen = f'{of} = "me:mine"' if by == "profile" else ""
+    (tmp_path / "profiles.toml").write_text(f'active = "mine"\n[profiles.mine]\n{chosen}')
+    assert prepared(tmp_path, **({of: "me:mine"} if by == "environment" else {}))[:2] == ["me:mine"] * 2
 
 
 # Options that several commands share.

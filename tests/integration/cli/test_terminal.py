@@ -208,7 +208,7 @@ def test_an_unexpected_error_is_one_line_without_keys(tmp_path: Path, monkeypatc
     def fail(*_: object) -> None:
         raise TypeError("connect(password='hunter2')\ngot it wrong")
 
-    monkeypatch.setattr("evalake.cli.lake.inventory", fail)
+    monkeypatch.setattr("evalake.storage.cached_table.inventory", fail)
     done = evalake_here("tables", folder=tmp_path)
     assert done.returncode == 1
     assert done.stderr == (

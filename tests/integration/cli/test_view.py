@@ -70,22 +70,40 @@ def test_what_cannot_be_exported_is_wrong_usage(
 
 
 @contextmanager
-def viewing(lake: Lake, *options: str, **environment: str) -> Iterator[str]:
-    """A process of `evalake view`; yields what it says, and requires that it says nothing else."""
-    command = [sys.executable, "-m", "evalake.cli", "view", "--port", "0", "--lake", lake.uri, *options]
+def serving(folder: Path, *words: str, **environment: str) -> Iterator["subprocess.Popen[str]"]:
+    """A process of `evalake view` or `serve` at a free port, which ends with the block."""
+    command = [sys.executable, "-m", "evalake.cli", *words, "--port", "0"]
     env = {name: value for name, value in os.environ.items() if name != "EVALAKE_API_TOKEN"}
-    with subprocess.Popen(command, cwd=ROOT, env={**env, **environment}, stderr=subprocess.PIPE, text=True) as process:
+    env |= {"PYTHONPATH": str(ROOT), **environment}
+    with subprocess.Popen(command, cwd=folder, env=env, stderr=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stderr is not None
-            yield process.stderr.readline()
+            yield process
         finally:
             process.terminate()
+
+
+def first(process: "subprocess.Popen[str]", words: str) -> str:
+    """The first line with these words that the process says."""
+    return next(line for line in process.stderr or () if words in line)
+
+
+@contextmanager
+def viewing(lake: Lake, *options: str, **environment: str) -> Iterator[str]:
+    """What `evalake view` says, which must be all."""
+    with serving(ROOT, "view", "--lake", lake.uri, *options, **environment) as process:
+        yield first(process, "")
+        process.terminate()
+        assert process.stderr is not None
         assert process.stderr.read() == ""
 
 
-def answer(address: str, token: str | None = None) -> int:
+def address_in(said: str) -> str:
+    return str(re.findall(r"http://127.0.0.1:\d+", said)[0])
+
+
+def answer(address: str, token: str | None = None, path: str = "runs") -> int:
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    return httpx.get(f"{address}/api/v1/runs", headers=headers, timeout=60, verify=PLAIN).status_code
+    return httpx.get(f"{address}/api/v1/{path}", headers=headers, timeout=60, verify=PLAIN).status_code
 
 
 def test_it_asks_for_a_token_and_its_link_opens(imported: Imported, chromium: str) -> None:
@@ -104,27 +122,24 @@ def test_a_token_of_the_users_own_is_asked_for_and_not_shown(imported: Imported)
     with viewing(imported.lake, EVALAKE_API_TOKEN="mine-alone") as said:
         assert "EVALAKE_API_TOKEN" in said
         assert "mine-alone" not in said
-        address = re.findall(r"http://127.0.0.1:\d+", said)[0]
-        assert [answer(address), answer(address, "mine-alone")] == [401, 200]
+        assert [answer(address_in(said), given) for given in (None, "mine-alone")] == [401, 200]
 
 
 def test_without_a_token_it_answers_this_machine_and_says_so(imported: Imported, tmp_path: Path) -> None:
     with viewing(imported.lake, "--no-token") as said:
         assert "without a token: every user of this machine can read it" in said
-        assert answer(re.findall(r"http://127.0.0.1:\d+", said)[0]) == 200
+        assert answer(address_in(said)) == 200
     refused = evalake_here("view", "--no-token", "--host", "0.0.0.0", "--lake", imported.lake.uri, folder=tmp_path)
     assert refused.returncode == 2
     assert "reachable by others" in refused.stderr
 
 
 def test_ctrl_c_ends_it_without_a_word(imported: Imported) -> None:
-    command = [sys.executable, "-m", "evalake.cli", "view", "--port", "0", "--no-token", "--lake", imported.lake.uri]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        address = re.findall(r"http://127.0.0.1:\d+", process.stderr.readline())[0]
-        assert answer(address) == 200
-        assert httpx.get(f"{address}/api/v1/runs/{imported.run}/items", timeout=60, verify=PLAIN).status_code == 200
+    with serving(ROOT, "view", "--no-token", "--lake", imported.lake.uri) as process:
+        address = address_in(first(process, ""))
+        assert [answer(address, path=path) for path in ("runs", f"runs/{imported.run}/items")] == [200, 200]
         process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
         assert (process.stderr.read(), process.wait(60)) == ("", 130)
 
 
@@ -151,38 +166,22 @@ def test_a_mistake_is_one_line(tmp_path: Path, arguments: tuple[str, ...], told:
     assert not list(tmp_path.iterdir())
 
 
-@contextmanager
-def serving(folder: Path, prefect_api: str, *options: str, **environment: str) -> Iterator[str]:
-    """A process of `evalake serve`; yields what it says first."""
-    command = [sys.executable, "-m", "evalake.cli", "serve", "--port", "0", "--lake", str(folder / "lake"), *options]
-    env = {name: value for name, value in os.environ.items() if name != "EVALAKE_API_TOKEN"}
-    env |= {"PREFECT_API_URL": prefect_api, "PYTHONPATH": str(ROOT), **environment}
-    with subprocess.Popen(command, cwd=folder, env=env, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            yield next(line for line in process.stderr if "evalake serves" in line)
-        finally:
-            process.terminate()
-
-
-def status_of(address: str, token: str | None = None) -> int:
-    headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    return httpx.get(f"{address}/api/v1/status", headers=headers, timeout=60, verify=PLAIN).status_code
-
-
 def test_it_asks_for_a_token_unless_it_is_told_to_answer_everybody_here(tmp_path: Path, prefect_api: str) -> None:
-    with serving(tmp_path, prefect_api) as said:
+    mine = {"PREFECT_API_URL": prefect_api, "EVALAKE_API_TOKEN": "mine-alone"}
+    with serving(tmp_path, "serve", PREFECT_API_URL=prefect_api) as process:
         address, token, link = re.findall(
-            r"evalake serves (http://127.0.0.1:\d+) .*; its token is (\S{30,}), and (\S+) opens the dashboard", said
+            r"evalake serves (http://127.0.0.1:\d+) .*; its token is (\S{30,}), and (\S+) opens the dashboard",
+            first(process, "evalake serves"),
         )[0]
         assert link == f"{address}/#token={token}"
-        assert [status_of(address, given) for given in (None, "wrong", token)] == [401, 401, 200]
-    with serving(tmp_path, prefect_api, "--no-token", EVALAKE_API_TOKEN="mine-alone") as said:
+        assert [answer(address, given, "status") for given in (None, "wrong", token)] == [401, 401, 200]
+    with serving(tmp_path, "serve", "--no-token", **mine) as process:
+        said = first(process, "evalake serves")
         assert "without a token: every user of this machine can use it" in said
-        assert status_of(re.findall(r"http://127.0.0.1:\d+", said)[0]) == 200
-    with serving(tmp_path, prefect_api, EVALAKE_API_TOKEN="mine-alone") as said:
+        assert answer(address_in(said), path="status") == 200
+    with serving(tmp_path, "serve", **mine) as process:
+        said = first(process, "evalake serves")
         assert not any(word in said for word in ("its token", "mine-alone", "without a token"))
-        address = re.findall(r"http://127.0.0.1:\d+", said)[0]
-        assert [status_of(address), status_of(address, "mine-alone")] == [401, 200]
+        assert [answer(address_in(said), given, "status") for given in (None, "mine-alone")] == [401, 200]
     refused = evalake_here("serve", "--no-token", "--host", "0.0.0.0", folder=tmp_path, EVALAKE_API_TOKEN="mine-alone")
     assert (refused.returncode, "reachable by others" in refused.stderr) == (2, True)

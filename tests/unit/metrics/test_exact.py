@@ -41,8 +41,9 @@ def test_unequal_clusters_count_as_so_many_equal_ones() -> None:
     known = decide(1.0, 0.9, 1.0, 30, 0.85, alike=row["units"])
     assert known.verdict is Verdict.UNDECIDED
     unequal_sizes = "30 units of unequal size tell as much as 3 equal ones"
-    assert known.reason == f"{unequal_sizes}: fewer than 20 units never pass"
-    assert known.more_samples == 170
+    assert known.reason is not None
+    assert known.reason.startswith(f"{unequal_sizes}: fewer than 20 units never pass; `evalake settle`")
+    assert known.more_samples is None  # the number depends on the sizes of the next clusters
     assert decide(1.0, 0.9, 1.0, 30, 0.85, alike=row["units"], fewest=3).verdict is Verdict.PASS
 
 

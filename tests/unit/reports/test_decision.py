@@ -71,6 +71,10 @@ def test_so_many_samples_settle_it_in_four_of_five_runs(rate: float, target: flo
 def test_nothing_passes_below_20_units_unless_the_rule_says_so() -> None:
     few = decide(1.0, 0.9, 1.0, 12, 0.85)
     assert (few.verdict, few.more_samples, few.reason) == (Verdict.UNDECIDED, 8, "fewer than 20 units never pass")
+    one_less = decide(1.0, 0.9, 1.0, 19, 0.85)
+    for decision, words in ((few, "8 more units"), (one_less, "1 more unit")):
+        told = Checked("rule", "m", None, decision, reason=decision.reason).detail
+        assert told == f"unknown, {words}, fewer than 20 units never pass"
     assert decide(1.0, 0.9, 1.0, 12, 0.85, fewest=10).verdict is Verdict.PASS
     assert decide(0.2, 0.1, 0.3, 12, 0.85).verdict is Verdict.FAIL
 
