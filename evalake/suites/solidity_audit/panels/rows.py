@@ -16,6 +16,7 @@ import polars as pl
 from evalake.contracts.contract import Row
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.configuration import UNKNOWN
+from evalake.core.files import tables_beside
 from evalake.core.hashing import content_hash
 from evalake.metrics.agreement import pearson
 from evalake.metrics.composite import Composite, Parts
@@ -289,20 +290,7 @@ def _words(audits: Sequence[Audit]) -> Iterator[dict[str, Any]]:
 # Judge bias: how a judge's answers depart from the others' on the same audits, and what the departure goes with.
 
 
-# The first word of a model's name, and the family of models that have it; a name of none of these has no family.
-FAMILIES: Mapping[str, str] = {
-    **dict.fromkeys(("gpt", "chatgpt", "o1", "o3", "o4"), "OpenAI"),
-    **dict.fromkeys(("gemini", "gemma"), "Google"),
-    **dict.fromkeys(("mistral", "mixtral", "magistral", "ministral", "codestral"), "Mistral"),
-    **dict.fromkeys(("qwen", "qwq"), "Qwen"),
-    "claude": "Anthropic",
-    "llama": "Meta",
-    "deepseek": "DeepSeek",
-    "grok": "xAI",
-    "command": "Cohere",
-    "phi": "Microsoft",
-    "nova": "Amazon",
-}
+FAMILIES = {word: name for name, words in tables_beside(__file__, "families.toml").items() for word in words}
 AUDIT = ("model", "sample_hash", "prompt_type", "replicate")
 READ = (*AUDIT, "judge", "cluster", "is_vulnerable", "target_found", "output_tokens", "findings")
 
