@@ -241,19 +241,17 @@ def judge_errors(frame: pl.DataFrame) -> pl.DataFrame:
     """
     known = frame.filter(pl.col("judge").str.starts_with(panel_name((), DAWID_SKENE))).select("model", "judge").unique()
     parts = [pl.DataFrame(schema=METRIC_ROWS)]
-    for judges, audits in panels_of(frame, _findings).items() if known.height else ():
-        panel = panel_name(judges, DAWID_SKENE)
+    for panel, audits in dawid_skene_panels(frame):
+        words = pl.DataFrame(list(_words(audits)), schema=_WORDS)
+        measured = measure(words, _RATES, groups=("judge", "decision"), cluster="cluster").filter(pl.col("n") > 0)
+        named = measured.with_columns(
+            metric=pl.col("metric") + pl.col("decision"),
+            slice=pl.lit(SLICE),
+            slice_value=pl.col("judge") + f"~{panel}",
+            judge=pl.lit(panel),
+        )
         models = known.filter(judge=panel).select("model").sort("model")
-        if models.height:
-            words = pl.DataFrame(list(_words(audits)), schema=_WORDS)
-            measured = measure(words, _RATES, groups=("judge", "decision"), cluster="cluster").filter(pl.col("n") > 0)
-            named = measured.with_columns(
-                metric=pl.col("metric") + pl.col("decision"),
-                slice=pl.lit(SLICE),
-                slice_value=pl.col("judge") + f"~{panel}",
-                judge=pl.lit(panel),
-            )
-            parts.append(models.join(named, how="cross", maintain_order="left").select(METRIC_ROWS.keys()))
+        parts.append(models.join(named, how="cross", maintain_order="left").select(METRIC_ROWS.keys()))
     return pl.concat(parts)
 
 
