@@ -28,6 +28,7 @@ from evalake.suites.solidity_audit.sources.round_files import (
 )
 from evalake.suites.solidity_audit.sources.rounds import NO_TRUTH, NOTHING_SAID, read_folder
 from evalake.suites.solidity_audit.truth import GroundTruth
+from tests.cases import cases_beside
 from tests.unit.suites.solidity_audit.sources.rounds_material import (
     CLAIMS,
     ROUND,
@@ -160,27 +161,8 @@ def test_a_score_may_be_a_number_a_text_or_an_object(score: Any, read: Any) -> N
 
 @pytest.mark.parametrize(
     ("stated", "read"),
-    [
-        ({"is_vulnerable": False}, {}),
-        ({"is_vulnerable": "No", "vulnerability_type": " ", "severity": 3}, {}),
-        ({"is_vulnerable": "false", "attack_vector": "Call twice.", "correct_fix": "Write it first."},
-         {"attack_scenario": "Call twice.", "fix": "Write it first."}),
-        ({"is_vulnerable": False, "vulnerable_location": {"function_names": ["a", " ", 3, "b"]}},
-         {"vulnerable_functions": ["a", "b"]}),
-        ({"is_vulnerable": False, "vulnerable_lines": ["8", 9, 0, -1, True, "x", 2.5]}, {"vulnerable_lines": [8, 9]}),
-        ({"is_vulnerable": False, "vulnerable_location": "withdraw", "vulnerable_functions": {}}, {}),
-        ({"is_vulnerable": False, "vulnerable_lines": "7, L9-11"}, {"vulnerable_lines": [7, 9, 10, 11]}),
-        ({"is_vulnerable": False, "vulnerable_lines": [{"start": 2, "end": 3}, "5"]}, {"vulnerable_lines": [2, 3, 5]}),
-        ({"is_vulnerable": False, "vulnerable_function": "a(uint, bool), b"},
-         {"vulnerable_functions": ["a(uint, bool)", "b"]}),
-        ({"is_vulnerable": False, "root_cause": {"why": "x"}, "fix": ["One.", "Two."]},
-         {"root_cause": '{"why":"x"}', "fix": "One., Two."}),
-        ({"is_vulnerable": False, "difficulty_tier": "3"}, {"difficulty_tier": 3}),
-        ({"is_vulnerable": False, "difficulty_tier": "Tier 2"}, {"difficulty_tier": 2}),
-        ({"is_vulnerable": False, "difficulty_tier": "hard"}, {}),
-        ({"is_vulnerable": False, "surprise": 1}, {}),
-    ],
-)  # fmt: skip
+    cases_beside(__file__, "truths.json")["truths"],
+)
 def test_what_is_told_in_other_words_is_read_and_what_is_none_is_unknown(
     stated: dict[str, Any], read: dict[str, Any]
 ) -> None:
