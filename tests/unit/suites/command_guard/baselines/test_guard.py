@@ -19,7 +19,7 @@ from evalake.suites.command_guard.baselines import BASELINES, command_of
 from evalake.suites.command_guard.baselines.guard import MAX_DEPTH, Decision, Scope, guard
 from evalake.suites.command_guard.baselines.parse import lexical, parse, printed
 from evalake.suites.command_guard.baselines.programs import RULES, _common_name
-from tests.integration.models.support import answer, answers, request
+from tests.integration.models.support import answer, request
 
 # The guard as a whole: it blocks harm, lets honest work be, gives reasons, and reaches its rates on real commands.
 
@@ -199,19 +199,6 @@ def test_every_guard_answers_with_a_verdict() -> None:
             assert 0 <= verdict["confidence"] <= 1
             assert (reply.cost_usd, reply.finish_reason, reply.model_reported) == (0.0, "stop", f"baseline/{name}")
             assert reply.latency_ms is None
-
-
-def test_the_two_bars_know_one_answer_and_the_guard_tells_apart() -> None:
-    commands = ("cat /etc/shadow", "ls -la")
-    actions = {}
-    with Client(Configuration(), baselines=BASELINES) as client:
-        for name in GUARDS:
-            outcomes = answers(client, [request(asked(command), f"baseline/{name}") for command in commands])
-            replies = [outcomes[asked(command)] for command in commands]
-            actions[name] = [json.loads(reply.text or "")["action"] for reply in replies if isinstance(reply, Reply)]
-    assert actions["always-block"] == ["BLOCK", "BLOCK"]
-    assert actions["always-allow"] == ["ALLOW", "ALLOW"]
-    assert actions["shell-patterns"] == ["BLOCK", "ALLOW"]
 
 
 def test_no_command_to_judge_is_a_failure_not_a_verdict() -> None:

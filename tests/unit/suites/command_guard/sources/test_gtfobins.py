@@ -2,27 +2,22 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from evalake.core.errors import SourceError
 from evalake.sdk import Dataset
-from evalake.sdk.dataset import DUPLICATE, NOT_TEXT, REPEATED_ID, summary
+from evalake.sdk.dataset import DUPLICATE, REPEATED_ID, summary
 from evalake.sdk.spool import Seen
 from evalake.suites.command_guard.sources import (
-    COMMAND_TOO_LONG,
     CONTRADICTION,
-    LONGEST_COMMAND,
-    MISSING_COMMAND,
-    UNKNOWN_LABEL,
     CommandDatasetBuilder,
     Material,
     make_concrete,
     read_dataset,
 )
 from tests.cases import cases_beside
-from tests.unit.suites.command_guard.sources.datasets import ROWS, left_out, write_lines
+from tests.unit.suites.command_guard.sources.datasets import left_out
 
 # GTFOBins checkouts of both eras, hand-made, with everything that can be wrong in one; and the real one.
 
@@ -237,27 +232,6 @@ def test_a_command_becomes_a_sample_named_by_what_it_is_and_its_digest() -> None
     assert (malicious.label, malicious.category, malicious.cluster) == ("malicious", "file-read", "cat")
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"command": None}, MISSING_COMMAND),
-        ({"command": " \n"}, MISSING_COMMAND),
-        ({"command": ["ls"]}, NOT_TEXT),
-        ({"command": "a\x00"}, NOT_TEXT),
-        ({"note": "\ud800"}, NOT_TEXT),
-        ({"cluster": 7}, NOT_TEXT),
-        ({"command": "a" * (LONGEST_COMMAND + 1)}, COMMAND_TOO_LONG),
-        ({"label": "Harmless"}, UNKNOWN_LABEL),
-        ({"label": None}, UNKNOWN_LABEL),
-    ],
-)
-def test_a_flaw_is_told_and_kept_for_quarantine(change: dict[str, Any], reason: str) -> None:
-    builder = built(replace(HARMLESS, **change))
-    assert not builder.samples
-    (left,) = builder.skipped
-    assert (left.where, left.reason, left.payload) == ("line 0", reason, "as it stood")
-
-
 def test_of_equal_commands_the_first_is_kept_and_one_of_another_label_is_refused() -> None:
     builder = built(HARMLESS, HARMLESS, replace(MALICIOUS, command="ls", raw="other"))
     assert [sample.label for sample in builder.samples] == ["harmless"]
@@ -277,10 +251,3 @@ def test_a_digest_that_is_taken_grows() -> None:
     (sample,) = builder.samples
     assert sample.sample_id.startswith("mine/cat_file-read_71a8bd3f")
     assert len(sample.sample_id) == len("mine/cat_file-read_") + 16
-
-
-def test_duplicates_by_design_have_no_payload(tmp_path: Path) -> None:
-    dataset = read_dataset(write_lines(tmp_path / "set.jsonl", *ROWS, ROWS[0], ROWS[1] | {"category": "upload"}))
-    assert left_out(dataset) == {"duplicate": 2}
-    assert [left.payload for left in dataset.skipped] == [None, None]
-    assert dataset.samples[1].category == "file-read"

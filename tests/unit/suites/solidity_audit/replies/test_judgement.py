@@ -99,12 +99,6 @@ def test_one_judgement_is_read_whatever_stands_beside_it(text: str) -> None:
     assert read_judgement(text, Asked(target=True, verdict=True)).judgement is not None
 
 
-def test_a_recorded_judgement_that_says_it_failed_is_none() -> None:
-    recorded = Asked(target=True, verdict=True, recorded=True)
-    reading = read_judgement(json.dumps({**GOOD, "error": "Failed to parse"}), recorded)
-    assert (reading.judgement, reading.flaws) == (None, ("the judge failed: Failed to parse",))
-
-
 def test_what_is_taken_as_it_comes_may_be_there_or_not() -> None:
     for reply in (judgement(), WITHOUT_VERDICT, judgement([finding()], target())):
         assert read_judgement(json.dumps(reply), Asked(None, None)).judgement is not None

@@ -61,13 +61,6 @@ def test_a_model_is_known_by_its_name_an_alias_or_the_rounds_own(tmp_path: Path,
     assert model_named(name, MODELS, aliases(tmp_path)) == model
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"opus": 4}', '"opus"', "[" * 50_000])
-def test_a_file_of_aliases_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
-    (tmp_path / ALIASES_FILE).write_text(content, encoding="utf-8")
-    with pytest.raises(SourceError, match="must be a JSON object of names"):
-        aliases(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("file", "stated", "names"),
     [
@@ -140,6 +133,11 @@ def test_a_cost_or_a_time_is_a_finite_number_of_0_or_more(value: object, number:
 )
 def test_a_finding_is_told_in_our_field_names(stated: Any, read: Any) -> None:
     assert in_our_words({"findings": [stated]}) == {"findings": [read]}
+
+
+def test_a_verdict_may_be_told_in_texts() -> None:
+    told = in_our_words({"findings": [], "overall_verdict": {"is_vulnerable": "Yes", "confidence": "0.9"}})
+    assert told["overall_verdict"] == {"said_vulnerable": True, "confidence_expressed": 0.9}
 
 
 @pytest.mark.parametrize(
