@@ -40,9 +40,7 @@ from evalake.suites.solidity_audit.panels.consensus import (
     on_targets,
     on_verdicts,
 )
-from evalake.suites.solidity_audit.panels.consensus import (
-    rows as finding_rows,
-)
+from evalake.suites.solidity_audit.panels.consensus import rows as finding_rows
 from evalake.suites.solidity_audit.score import UNJUDGED
 from evalake.suites.solidity_audit.truth import (
     DAWID_SKENE,

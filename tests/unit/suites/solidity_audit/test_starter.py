@@ -17,12 +17,7 @@ from evalake.sdk import Sample
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.suites.solidity_audit.sources.read import read_contract
 from evalake.suites.solidity_audit.suite import SUITE
-from evalake.suites.solidity_audit.truth import (
-    GroundTruth,
-    as_sample,
-    normalised,
-    truth_of,
-)
+from evalake.suites.solidity_audit.truth import GroundTruth, as_sample, normalised, truth_of
 from tests.unit.suites.declared import converse_with_baselines
 from tests.unit.suites.solidity_audit.support import TRUTH, sample
 
