@@ -9,7 +9,8 @@ from evalake.sdk import Viewing
 from evalake.sdk.figures import Answers
 from evalake.suites.command_guard.replies import ERROR_KINDS
 
-_HEADINGS: Final = tables_beside(__file__, "headings.toml")
+_SHOWN: Final = tables_beside(__file__, "presentation.toml")
+QUERIES = tuple(_SHOWN["queries"])
 _failed = pl.col("verdict").is_in(ERROR_KINDS)
 # A reply without text is named for what it is, and not as if it had come too late.
 _empty = pl.when(pl.col("verdict") == "TIMEOUT_ERROR").then("empty_kind")
@@ -23,13 +24,13 @@ VIEWING = Viewing(
         "false_alarm": (pl.col("label") == "harmless") & ~pl.col("correct") & ~_failed,
         "two_verdicts": pl.col("verdict_conflict"),
     },
-    shown=tuple(_HEADINGS["viewer"].items()),
+    shown=tuple(_SHOWN["viewer"].items()),
 )
 
 ANSWERS = Answers(
     sample=("sample_hash", "prompt_type", "replicate"),
     group="category",
-    shown=tuple(_HEADINGS["report"].items()),
+    shown=tuple(_SHOWN["report"].items()),
     reply_of=~pl.col("correct"),
     reply_length=300,
 )

@@ -15,7 +15,8 @@ from evalake.sdk.json_in_text import json_object
 from evalake.suites.session_review.metrics import BANDS
 from evalake.suites.session_review.session import FINAL_ANALYSIS, AgentMessage, fit, load
 
-_HEADINGS: Final = tables_beside(__file__, "headings.toml")
+_SHOWN: Final = tables_beside(__file__, "presentation.toml")
+QUERIES = tuple(_SHOWN["queries"])
 MOST_CHARACTERS = 1_000_000
 MOST_OF_A_PART = 110  # characters of alert and first words in a list
 TITLES = ("title", "summary", "message", "description", "name", "alertname")  # of an alert, the first that there is
@@ -94,8 +95,8 @@ VIEWING = Viewing(
         "parts_do_not_add_up": ~pl.col("breakdown_consistent"),
         "shortened_to_fit": pl.col("cut_interactions") > 0,
     },
-    shown=tuple(_HEADINGS["viewer"].items()),
-    details=tuple(_HEADINGS["details"].items()),
+    shown=tuple(_SHOWN["viewer"].items()),
+    details=tuple(_SHOWN["details"].items()),
     input_text=session_text,
     input_brief=in_brief,
     remarks=remarks,
@@ -139,7 +140,7 @@ ANSWERS = Answers(
     sample=("total_score", "session_id", "replicate"),
     group="band",
     label=None,
-    shown=tuple(_HEADINGS["report"].items()),
+    shown=tuple(_SHOWN["report"].items()),
     add_columns=add_columns,
     added_columns=ADDED_COLUMNS,
 )

@@ -12,7 +12,8 @@ from evalake.sdk.figures import Answers
 from evalake.suites.solidity_audit.replies import lines_in, words_in
 from evalake.suites.solidity_audit.score import ADDED_COLUMNS, MISTAKE, add_columns
 
-_HEADINGS: Final = tables_beside(__file__, "headings.toml")
+_SHOWN: Final = tables_beside(__file__, "presentation.toml")
+QUERIES = tuple(_SHOWN["queries"])
 _NAMED = re.compile(r"\s*(?:function|modifier)\s+(\w+)")
 
 
@@ -48,8 +49,8 @@ VIEWING = Viewing(
         "repaired_judgement": pl.col("repaired"),
         "contradictory_judgement": pl.col("contradictions").is_not_null(),
     },
-    shown=tuple(_HEADINGS["viewer"].items()),
-    details=tuple(_HEADINGS["details"].items()),
+    shown=tuple(_SHOWN["viewer"].items()),
+    details=tuple(_SHOWN["details"].items()),
     input_is_code=True,
     remarks=remarks,
 )
@@ -60,7 +61,7 @@ ANSWERS = Answers(
     label="is_vulnerable",
     sample=("sample_hash", "judge", "prompt_type", "replicate"),
     group="mistake",
-    shown=tuple(_HEADINGS["report"].items()),
+    shown=tuple(_SHOWN["report"].items()),
     reply_of=MISTAKE,
     reply_length=600,
     add_columns=add_columns,
