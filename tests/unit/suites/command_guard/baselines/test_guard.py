@@ -6,6 +6,7 @@ import random
 import shlex
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -19,31 +20,15 @@ from evalake.suites.command_guard.baselines import BASELINES, command_of
 from evalake.suites.command_guard.baselines.guard import MAX_DEPTH, Decision, Scope, guard
 from evalake.suites.command_guard.baselines.parse import lexical, parse, printed
 from evalake.suites.command_guard.baselines.programs import RULES, _common_name
+from tests.cases import cases_beside
 from tests.integration.models.support import answer, request
 
 # The guard as a whole: it blocks harm, lets honest work be, gives reasons, and reaches its rates on real commands.
 
-COMMANDS: dict[str, list[str]] = json.loads(Path(__file__).with_name("commands.json").read_text(encoding="utf-8"))
+COMMANDS: dict[str, list[str]] = cases_beside(__file__, "commands.json")
 
-BRACKETS = ("$(", "`", "'", '"', "<(", "{", "}", "(", ")", "[[ ", "${x:-")
-OPERATORS = ("|", "&&", ";", "\n", "\\", "!", ">", "5<>", "<<E\n", "E\n", "*")
-WORDS = (
-    "$a",
-    "a=$a$a;",
-    "a=($(",
-    "set -- $@ a;",
-    "cat ",
-    "-e ",
-    "/etc/",
-    "echo x >f\n",
-    "for x in ",
-    "do ",
-    "done",
-    "case x in ",
-)
-RUNNERS = ("sh -c ", "sudo ", "eval ", "find . -exec ", "awk '", "python -c ", "vim\n")
-FEEDERS = ("find / -name x -exec ", "echo {} | xargs -I{} ", "printf %s%s x | xargs -Ix xxxx")
-PIECES = (*BRACKETS, *OPERATORS, *WORDS, *RUNNERS, *FEEDERS)
+PIECES_BY_KIND: dict[str, list[str]] = cases_beside(__file__, "pieces.json")
+BRACKETS, PIECES = PIECES_BY_KIND["brackets"], [*chain.from_iterable(PIECES_BY_KIND.values())]
 
 
 @pytest.mark.parametrize("action", COMMANDS)
@@ -154,7 +139,7 @@ def test_any_mixture_of_shell_syntax_gets_a_decision_and_always_the_same(text: s
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "pieces"), [(20_000, PIECES), (1_000_000, BRACKETS)])
-def test_deep_nesting_gets_a_decision(size: int, pieces: tuple[str, ...]) -> None:
+def test_deep_nesting_gets_a_decision(size: int, pieces: list[str]) -> None:
     for piece in pieces:
         assert is_sound(guard((piece * size)[:size])), piece
 

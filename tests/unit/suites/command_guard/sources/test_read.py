@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -206,26 +207,8 @@ def test_csv_rows_that_do_not_fit_are_left_out(tmp_path: Path) -> None:
     }
 
 
-AEGISH = {
-    "metadata": {"source": "by hand"},
-    "commands": [
-        {"command": "cat /etc/shadow", "binary": "cat", "category": "file-read"},
-        {"command": "ld x", "binary": "ld", "category": "library-load"},
-        {"command": "ls", "ground_truth": "ALLOW", "prompt": "list files"},
-        {"command": "df", "ground_truth": "WARN"},
-        {"command": "sh", "ground_truth": "BLOCK"},
-        {"command": "du", "ground_truth": "MAYBE"},
-        {"command": "du"},
-        "du",
-        {"command": "ls", "ground_truth": "ALLOW"},
-    ],
-}
-
-
 def test_aegish_command_sets(tmp_path: Path) -> None:
-    path = tmp_path / "set.json"
-    path.write_text(json.dumps(AEGISH))
-    dataset = read_dataset(str(path))
+    dataset = read_dataset(shutil.copy(Path(__file__).with_name("aegish.json"), tmp_path / "set.json").as_posix())
     assert commands(dataset) == [
         ("cat /etc/shadow", "malicious", "file-read"),
         ("ls", "harmless", None),

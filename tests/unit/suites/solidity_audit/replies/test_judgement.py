@@ -52,15 +52,8 @@ OTHER = json.dumps({**GOOD, "target_assessment": target(False), "findings": []})
         json.dumps({"quoted": json.loads(OTHER), "mine": GOOD}),
     ],
     ids=[
-        "before",
-        "behind",
-        "twice",
-        "twice in two spellings",
-        "twice and broken",
-        "broken",
-        "beside broken",
-        "a list",
-        "in one",
+        *("before", "behind", "twice", "twice in two spellings", "twice and broken"),
+        *("broken", "beside broken", "a list", "in one"),
     ],
 )
 def test_two_judgements_that_differ_are_none(text: str) -> None:

@@ -101,24 +101,12 @@ def test_what_was_judged_or_reviewed_twice_is_named(tmp_path: Path) -> None:
     assert len(ids) == len(set(ids)) == 3
 
 
-SINGLE = {
-    "detection_correct": "detection_correct",
-    "ground_truth_vulnerable": "is_vulnerable",
-    "response_said_vulnerable": "said_vulnerable",
-    "target_found": "target_found",
-    "lucky_guess": "lucky_guess",
-    "total_findings": "total_findings",
-    "valid_findings": "valid_findings",
-    "invalid_findings": "invalid_findings",
-    "hallucinated_findings": "hallucinated_findings",
-    "finding_precision": "finding_precision",
-    "rcir_score": "rcir",
-    "ava_score": "ava",
-    "fsv_score": "fsv",
-    "type_match": "type_match",
-    "confidence": "confidence",
-    "calibration_error": "calibration_error",
-}
+ALIKE = (
+    *("detection_correct", "target_found", "lucky_guess", "type_match", "confidence", "calibration_error"),
+    *("total_findings", "valid_findings", "invalid_findings", "hallucinated_findings", "finding_precision"),
+)
+SINGLE = dict(zip(ALIKE, ALIKE, strict=True)) | {f"{name}_score": name for name in ("rcir", "ava", "fsv")}
+SINGLE |= {"ground_truth_vulnerable": "is_vulnerable", "response_said_vulnerable": "said_vulnerable"}
 """Recorded values of one audit, and the columns that must equal them."""
 
 
