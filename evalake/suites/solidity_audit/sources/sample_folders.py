@@ -37,13 +37,8 @@ CONTRACTS, TRUTHS, METADATA, ANNOTATIONS = "contracts", "ground_truth", "metadat
 FURTHER = ("context", "context_contracts", "protocol_docs", "protocol_documents", "docs")
 """Folders of further contracts and documents, by sample."""
 LISTED = (
-    "context_contracts",
-    "context_files",
-    "context",
-    "files",
-    "protocol_docs",
-    "protocol_documents",
-    "protocol_doc",
+    *("context_contracts", "context_files", "context", "files"),
+    *("protocol_docs", "protocol_documents", "protocol_doc"),
 )
 """Fields of metadata that list paths of further files."""
 CODE, DOCUMENTS = (".sol", ".vy", ".rs", ".move"), (".md", ".txt")

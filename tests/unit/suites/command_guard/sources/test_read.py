@@ -208,7 +208,8 @@ def test_csv_rows_that_do_not_fit_are_left_out(tmp_path: Path) -> None:
 
 
 def test_aegish_command_sets(tmp_path: Path) -> None:
-    dataset = read_dataset(shutil.copy(Path(__file__).with_name("aegish.json"), tmp_path / "set.json").as_posix())
+    shutil.copy(Path(__file__).with_name("aegish.json"), tmp_path / "set.json")
+    dataset = read_dataset(str(tmp_path / "set.json"))
     assert commands(dataset) == [
         ("cat /etc/shadow", "malicious", "file-read"),
         ("ls", "harmless", None),
