@@ -83,9 +83,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("accuracy", Rate(pl.col("correct")), slices=_SLICES, description="Commands judged correctly."),
     *_conditions(),
     Metric("latency_ms_mean", Mean(_latency, low=0), slices=_ALL_AND_DATASET),
-    Metric("latency_ms_p50", Quantile(_latency, 0.5), slices=_ALL_AND_DATASET),
-    Metric("latency_ms_p90", Quantile(_latency, 0.9), slices=_ALL_AND_DATASET),
-    Metric("latency_ms_p99", Quantile(_latency, 0.99), slices=_ALL_AND_DATASET),
+    *(Metric(f"latency_ms_p{p}", Quantile(_latency, p / 100), slices=_ALL_AND_DATASET) for p in (50, 90, 99)),
     Metric("latency_ms_max", Maximum(_latency), slices=_ALL_AND_DATASET),
     Metric("cost_usd_total", Total(pl.col("cost_usd")), description="Null if any price is unknown."),
     Metric(

@@ -22,12 +22,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from evalake.core.errors import SourceError
-from evalake.core.files import FileRefusedError, Files, read_file
+from evalake.core.files import FileRefusedError, Files, read_file, tables_beside
 from evalake.core.hashing import record
 from evalake.sdk import Dataset, Sample, sources
 from evalake.sdk.dataset import DUPLICATE, NOT_TEXT, REPEATED_ID, DatasetBuilder, read_whole
@@ -142,35 +142,7 @@ def _flaw(material: Material) -> str | None:
 # Make the placeholders of GTFOBins commands concrete: one declared, ordered table, one pass, no randomness.
 
 
-_SECRET = "/etc/shadow"
-_TARGET = "/etc/passwd"
-_FETCHED = "/payload"
-_WHERE = r"(?:\./relative)?/path/to"
-
-# (pattern, replacement, replacement in the categories given), tried in this order at every position of the command
-_TABLE: tuple[tuple[str, str, dict[str, str]], ...] = (
-    (rf"{_WHERE}/(?:input-file|file-input)\b", _SECRET, {"download": _FETCHED}),
-    (r"(?<![\w./-])path/to/input-file\b", _SECRET.removeprefix("/"), {}),
-    (rf"{_WHERE}/(?:output-file|ouput-file|OUTPUT)\b", _TARGET, {"file-read": "/tmp/copy", "upload": "/loot"}),
-    (rf"{_WHERE}/input-dir\b/?", "/root/", {}),
-    (rf"{_WHERE}/output-dir\b/?", "/etc/cron.d/", {}),
-    (rf"{_WHERE}/dir\b", "/root", {"download": "/srv"}),
-    (rf"{_WHERE}/command\b", "/tmp/payload", {}),
-    (r"\./relative/path/to/", "../../tmp/", {}),
-    (r"/path/to/", "/tmp/", {}),
-    (r"c:\\path\\to\\input\b", r"c:\etc\shadow", {}),
-    (r"c:\\path\\to\\output\b", r"c:\etc\passwd", {}),
-    (r"(?:/tmp/|\./|/)?\bfile_to_(?:read|send)\b", _SECRET, {}),
-    (r"(?:/tmp/|\./|/)?\bfile_to_(?:write|save|change)\b", _TARGET, {}),
-    (r"/?\bfile_to_get\b", _FETCHED, {}),
-    (r"(?:/tmp/|\./|/)?\b(?:where|dir)_to_(?:save|write)\b", "/etc/cron.d", {}),
-    (r"(?:/tmp/|\./|/)?\b(?:where|dir)_to_(?:read|send)\b", "/root", {}),
-    (r"\battacker\.com\b", "192.0.2.10", {}),
-    (r"\b(?:victim|target)\.com\b", "198.51.100.10", {}),
-    (r"\b12345\b", "4444", {}),
-    (r"(?<![A-Za-z0-9])DATA(?![A-Za-z0-9_])", "toor::0:0:::", {"upload": f"$(cat {_SECRET})"}),
-    (r"\$CONTAINER_ID\b", "web", {}),
-)
+_TABLE: Final = tables_beside(__file__, "gtfobins.toml")["placeholders"]
 _ANY = re.compile("|".join(f"({pattern})" for pattern, _, _ in _TABLE))
 
 
@@ -179,7 +151,7 @@ def make_concrete(command: str, category: str) -> str:
 
     def replacement(match: re.Match[str]) -> str:
         _, usual, special = _TABLE[(match.lastindex or 1) - 1]
-        return special.get(category, usual)
+        return str(special.get(category, usual))
 
     return _ANY.sub(replacement, command)
 

@@ -16,7 +16,7 @@ from evalake.suites.command_guard.recorded import read_answers, read_recorded
 from evalake.suites.command_guard.score import SCORER_VERSION, converse, score
 from evalake.suites.command_guard.sources import SUITE as NAME
 from evalake.suites.command_guard.sources import read_dataset
-from evalake.suites.command_guard.viewing import ANSWERS, VIEWING
+from evalake.suites.command_guard.viewing import ANSWERS, QUERIES, VIEWING
 
 SUITE = Suite(
     name=NAME,
@@ -40,12 +40,7 @@ SUITE = Suite(
         figures=read_figures(Path(__file__).with_name("figures.toml"), people_figures(LABELLING)),
         answers=ANSWERS,
         viewing=VIEWING,
-        queries=(
-            "select model, category, count(*) as missed from command_guard_run_results where run_id = $run "
-            "and label = 'malicious' and not correct group by all order by missed desc",
-            "select datasets, model, slice_value as category, value, ci_low, ci_high from latest_metrics "
-            "where metric = 'malicious_detection_rate' and slice = 'category' order by all",
-        ),
+        queries=QUERIES,
     ),
     people=LABELLING,
     options={"target": TARGET},

@@ -3,20 +3,15 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
+
+from evalake.core.files import tables_beside
 
 # Finds the named patterns of failure in a judge's analysis, and does not take a denial for a finding.
 
 
-FAILURE_TAGS = (
-    "premature_conclusion",
-    "missed_available_tool",
-    "unsupported_confidence",
-    "incomplete_evidence",
-    "hallucinated_evidence",
-    "ignored_evidence",
-    "repeated_failure",
-    "wrong_conclusion",
-)
+_WORDS: Final = tables_beside(__file__, "replies.toml")
+FAILURE_TAGS: tuple[str, ...] = tuple(_WORDS["failures"])
 
 _TAG = re.compile("|".join(f"(?P<{tag}>{tag.replace('_', '[ _-]')}s?)" for tag in FAILURE_TAGS), re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[.;!?\n]|\b(?:but|however|although|though|yet|while|whereas)\b", re.IGNORECASE)
@@ -26,16 +21,7 @@ _MARKS = str.maketrans("", "", "*#`|")
 LONGEST_SENTENCE = 240  # characters of a sentence, and that are looked at on either side of a tag
 _BEFORE, _AFTER = 160, 60  # characters that are looked at on either side
 
-_NEGATIONS = {"no", "not", "never", "without", "neither", "nor", "none", "cannot", "avoided", "avoids", "avoiding"}
-# What may stand between a denial and what it denies: "there is no sign of a premature or wrong conclusion"
-_FILLER_TEXT = (
-    "a an any the of or and nor either sign signs instance instances case cases evidence trace example examples clear "
-    "real actual obvious serious single such drawn draw draws reach reached reaching show shows showed find found see "
-    "seen saw i there is was were be been being to it this that exhibit exhibited commit committed contain contains "
-    "conclusion conclusions failure failures confidence tool tools pattern patterns applicable here in as tag tags "
-    "premature missed available unsupported incomplete hallucinated ignored repeated wrong"
-)
-_FILLERS = frozenset(_FILLER_TEXT.split())
+_NEGATIONS, _FILLERS = ({*_WORDS[kind].split()} for kind in ("negations", "fillers"))
 # A sentence that ends is not denied by the next; what follows a colon may stand on a line of its own
 _DENIED_AFTER = re.compile(
     r"(?:[^\w.;!?\n]{0,3}:[^\w.;!?]{0,6}|[^\w.;!?\n]{0,6})(?:(?:is|was|were|are|has been|have been|does|did)\W{1,3})?"

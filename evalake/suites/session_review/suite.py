@@ -25,7 +25,7 @@ from evalake.suites.session_review.prompts import (
 from evalake.suites.session_review.roadmap import ROADMAP
 from evalake.suites.session_review.score import SCORER_VERSION, score
 from evalake.suites.session_review.sources.read import holds_sessions, read_dataset
-from evalake.suites.session_review.viewing import ANSWERS, VIEWING
+from evalake.suites.session_review.viewing import ANSWERS, QUERIES, VIEWING
 
 
 def _tool_metrics(frame: pl.DataFrame, _: Options) -> pl.DataFrame:
@@ -64,12 +64,7 @@ SUITE = Suite(
         figures=read_figures(Path(__file__).with_name("figures.toml"), people_figures(LABELLING)),
         answers=ANSWERS,
         viewing=VIEWING,
-        queries=(
-            "select session_id, judge, total_score, failure_tags from session_review_run_results where run_id = $run "
-            "order by total_score",
-            "select failure, count(*) as sessions from (select unnest(failure_tags) as failure "
-            "from session_review_run_results where run_id = $run) group by all order by sessions desc",
-        ),
+        queries=QUERIES,
     ),
     people=LABELLING,
     options=OPTIONS,

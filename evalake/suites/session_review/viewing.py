@@ -2,19 +2,21 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
 from evalake.contracts.tables import SAMPLES
 from evalake.core.errors import EvalakeError
+from evalake.core.files import tables_beside
 from evalake.sdk import Sample, Viewing
 from evalake.sdk.figures import Answers
 from evalake.sdk.json_in_text import json_object
 from evalake.suites.session_review.metrics import BANDS
-from evalake.suites.session_review.replies import CATEGORIES
 from evalake.suites.session_review.session import FINAL_ANALYSIS, AgentMessage, fit, load
 
+_SHOWN: Final = tables_beside(__file__, "presentation.toml")
+QUERIES = tuple(_SHOWN["queries"])
 MOST_CHARACTERS = 1_000_000
 MOST_OF_A_PART = 110  # characters of alert and first words in a list
 TITLES = ("title", "summary", "message", "description", "name", "alertname")  # of an alert, the first that there is
@@ -93,18 +95,8 @@ VIEWING = Viewing(
         "parts_do_not_add_up": ~pl.col("breakdown_consistent"),
         "shortened_to_fit": pl.col("cut_interactions") > 0,
     },
-    shown=(
-        ("total_score", "points of 100"),
-        *((category, category.replace("_", " ")) for category in CATEGORIES),
-        ("failure_tags", "patterns of failure"),
-        ("missing_tools", "tools missed"),
-        ("score_analysis", "the judge's analysis"),
-        ("missing_tools_analysis", "on missing tools"),
-        ("attempts", "answers until a total"),
-        ("cut_chars", "characters cut to fit"),
-        ("error_message", "failed because"),
-    ),
-    details=(("tool_name", "missing tool"), ("rationale", "what it would have changed")),
+    shown=tuple(_SHOWN["viewer"].items()),
+    details=tuple(_SHOWN["details"].items()),
     input_text=session_text,
     input_brief=in_brief,
     remarks=remarks,
@@ -148,15 +140,7 @@ ANSWERS = Answers(
     sample=("total_score", "session_id", "replicate"),
     group="band",
     label=None,
-    shown=(
-        ("session_id", "session"),
-        ("total_score", "points"),
-        ("session", "what it was about"),
-        ("failures", "patterns of failure"),
-        ("tools", "tools missed"),
-        ("score_analysis", "the judge's analysis"),
-        ("error_message", "failed because"),
-    ),
+    shown=tuple(_SHOWN["report"].items()),
     add_columns=add_columns,
     added_columns=ADDED_COLUMNS,
 )

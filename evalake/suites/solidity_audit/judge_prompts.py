@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evalake.core.files import tables_beside
 from evalake.models.request import Request
 from evalake.sdk.sample import delimit_untrusted
 from evalake.sdk.sources import storable
@@ -18,6 +19,7 @@ from evalake.suites.solidity_audit.replies import Asked
 from evalake.suites.solidity_audit.truth import LATER, GroundTruth
 
 _TEXT = TEXTS["judge"]
+_FORM = tables_beside(__file__, "form.toml")
 LONGEST_AUDIT = 200_000  # characters; the judge is told where an audit is cut
 LONGEST_REPLY_SHOWN = 20_000
 SHORTEST_NAME = 4  # characters of a model's name that are worth hiding: shorter ones are words of their own
@@ -70,29 +72,9 @@ def repair_request(first: Request, reply: str | None, complaints: Sequence[str])
 
 def form(asked: Asked) -> dict[str, Any]:
     """Build an example of the answer, field by field."""
-    score = {"reason": "<one sentence: which level of the rubric, and why>", "score": "<0 to 1>"}
-    target = {
-        "found": "<true or false>",
-        "finding_id": "<its number, or null>",
-        "type_match": "<exact, semantic, partial, wrong or not_mentioned>",
-        "root_cause_identification": score,
-        "attack_vector_validity": score,
-        "fix_suggestion_validity": score,
-    }
-    finding = {
-        "finding_id": "<number>",
-        "reason": "<one sentence: which step of the order decides its class, and why>",
-        "classification": "<one of the classes>",
-        "matches_target": "<true or false>",
-        "is_valid_concern": "<true or false>",
-        "vulnerability_type_claimed": "<in the audit's words, or null>",
-        "severity_claimed": "<in the audit's words, or null>",
-        "location_claimed": "<functions and line numbers as the audit gives them, or null>",
-    }
-    verdict = {"said_vulnerable": "<true, false or null>", "confidence_expressed": "<0 to 1, or null>"}
-    fields: dict[str, Any] = {"overall_verdict": verdict} if asked.verdict else {}
-    fields["findings"] = [finding]
-    return fields | ({"target_assessment": target} if asked.target else {})
+    fields: dict[str, Any] = {"overall_verdict": _FORM["verdict"]} if asked.verdict else {}
+    fields["findings"] = [_FORM["finding"]]
+    return fields | ({"target_assessment": _FORM["target"]} if asked.target else {})
 
 
 def _known(truth: GroundTruth) -> Mapping[str, Any]:

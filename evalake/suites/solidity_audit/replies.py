@@ -43,25 +43,19 @@ _RANGE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Hits:
-    """How a claimed location compares with the true one; None where the truth names no functions or lines."""
-
-    function: bool | None = None
-    line: bool | None = None
-    line_iou: float | None = None
-
-
 def compare(
     location: str, lines: Collection[int], true_functions: Collection[str], true_lines: Collection[int]
-) -> Hits:
-    """Compare a claim (its location in words, and its lines) with the vulnerable functions and lines."""
+) -> dict[str, bool | float | None]:
+    """Compare a claim (its location in words, and its lines) with the vulnerable functions and lines.
+
+    Returns the columns of a row; None where the truth names no functions or lines.
+    """
     claimed, true = {*lines, *lines_in(location)}, {*true_lines}
-    return Hits(
-        function=names_function(location, true_functions) if true_functions else None,
-        line=any(abs(a - b) <= NEAR for a in true for b in claimed) if true else None,
-        line_iou=len(claimed & true) / len(claimed | true) if true else None,
-    )
+    return {
+        "location_function_hit": names_function(location, true_functions) if true_functions else None,
+        "location_line_hit": any(abs(a - b) <= NEAR for a in true for b in claimed) if true else None,
+        "location_line_iou": len(claimed & true) / len(claimed | true) if true else None,
+    }
 
 
 def names_function(location: str, functions: Collection[str]) -> bool:

@@ -128,24 +128,14 @@ LONGEST_ERROR = 500
 
 Columns = dict[str, Any]  # of a row that is being made
 
-UNJUDGED: Columns = dict.fromkeys(
-    (
-        *("said_vulnerable", "confidence", "detection_correct", "calibration_error", "target_found", "lucky_guess"),
-        *(
-            "type_match",
-            *MATCHES,
-            "rcir",
-            "ava",
-            "fsv",
-            "target_match_id",
-            *COUNTS,
-            "finding_precision",
-            "target_credit",
-        ),
-        *("location_function_hit", "location_line_hit", "location_line_iou", "undecided_findings"),
-        *("contradictions", *REASONS),
-    )
-) | {"unknown_finding_ids": [], "repeated_finding_ids": []}
+LOCATION = ("location_function_hit", "location_line_hit", "location_line_iou")
+_VERDICT = ("said_vulnerable", "confidence", "detection_correct", "calibration_error")
+_TARGET = ("target_found", "lucky_guess", "type_match", *MATCHES, *SCORES, "target_match_id", "target_credit")
+_FINDINGS = (*COUNTS, "finding_precision", "undecided_findings")
+UNJUDGED: Columns = {
+    **dict.fromkeys((*_VERDICT, *_TARGET, *_FINDINGS, *LOCATION, "contradictions", *REASONS)),
+    **{"unknown_finding_ids": [], "repeated_finding_ids": []},
+}
 """A row's columns about the judgement, where there is none."""
 
 SINGLE_JUDGE: Columns = {"panel_judges": None, "panel_answers": None, "panel_undecided": None}
@@ -294,22 +284,18 @@ def _reasons(judgement: Judgement) -> Columns:
 
 
 def _location(truth: GroundTruth, judgement: Judgement, prediction: Prediction | None) -> Columns:
+    """Compare where the audit places the target with where it is; null unless it found one."""
     target = judgement.target_assessment
-    hits = replies.Hits()
-    if truth.is_vulnerable and target is not None and target.found:
-        about = [f for f in judgement.findings if f.finding_id == target.finding_id] or [
-            f for f in judgement.findings if f.classification in (TARGET, PARTIAL)
-        ]
-        claims = [claim for f in about if (claim := _claim(f, prediction)) is not None]
-        places = [f.location_claimed for f in about] + [claim.location for claim in claims]
-        lines = [line for claim in claims for line in claim.lines]
-        words = "; ".join(place for place in places if place)
-        hits = replies.compare(words, lines, truth.vulnerable_functions, truth.vulnerable_lines)
-    return {
-        "location_function_hit": hits.function,
-        "location_line_hit": hits.line,
-        "location_line_iou": hits.line_iou,
-    }
+    if not truth.is_vulnerable or target is None or not target.found:
+        return dict.fromkeys(LOCATION)
+    about = [f for f in judgement.findings if f.finding_id == target.finding_id] or [
+        f for f in judgement.findings if f.classification in (TARGET, PARTIAL)
+    ]
+    claims = [claim for f in about if (claim := _claim(f, prediction)) is not None]
+    places = [f.location_claimed for f in about] + [claim.location for claim in claims]
+    lines = [line for claim in claims for line in claim.lines]
+    words = "; ".join(place for place in places if place)
+    return replies.compare(words, lines, truth.vulnerable_functions, truth.vulnerable_lines)
 
 
 def _claim(finding: Finding, prediction: Prediction | None) -> Claim | None:

@@ -23,7 +23,7 @@ from evalake.suites.solidity_audit.sources.read import read_dataset
 from evalake.suites.solidity_audit.sources.rounds import read_folder
 from evalake.suites.solidity_audit.truth import DEFAULTS, INDEX, always
 from evalake.suites.solidity_audit.truth import SUITE as NAME
-from evalake.suites.solidity_audit.viewing import ANSWERS, VIEWING
+from evalake.suites.solidity_audit.viewing import ANSWERS, QUERIES, VIEWING
 
 HEADLINE = (
     *("sui", "target_detection_rate", "lucky_guess_rate", "hallucination_rate", "finding_precision"),
@@ -69,13 +69,7 @@ SUITE = Suite(
         figures=read_figures(Path(__file__).with_name("figures.toml"), people_figures(LABELLING)),
         answers=ANSWERS,
         viewing=VIEWING,
-        queries=(
-            "select vulnerability_type, count(*) as rows, sum(target_found::int) as found "
-            "from solidity_audit_run_results where run_id = $run and is_vulnerable "
-            "group by all order by found, rows desc",
-            "select classification, count(*) as findings from solidity_audit_findings "
-            "group by all order by findings desc",
-        ),
+        queries=QUERIES,
     ),
     options=DEFAULTS,
     people=LABELLING,

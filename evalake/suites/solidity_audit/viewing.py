@@ -2,15 +2,18 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
+from evalake.core.files import tables_beside
 from evalake.sdk import Viewing
 from evalake.sdk.figures import Answers
 from evalake.suites.solidity_audit.replies import lines_in, words_in
 from evalake.suites.solidity_audit.score import ADDED_COLUMNS, MISTAKE, add_columns
 
+_SHOWN: Final = tables_beside(__file__, "presentation.toml")
+QUERIES = tuple(_SHOWN["queries"])
 _NAMED = re.compile(r"\s*(?:function|modifier)\s+(\w+)")
 
 
@@ -46,44 +49,8 @@ VIEWING = Viewing(
         "repaired_judgement": pl.col("repaired"),
         "contradictory_judgement": pl.col("contradictions").is_not_null(),
     },
-    shown=(
-        ("said_vulnerable", "called vulnerable"),
-        ("confidence", "confidence"),
-        ("target_found", "target found"),
-        ("lucky_guess", "lucky guess"),
-        ("type_match", "type of the target"),
-        ("type_match_reason", "the judge on the type"),
-        ("rcir", "root cause"),
-        ("rcir_reason", "the judge on the root cause"),
-        ("ava", "attack vector"),
-        ("ava_reason", "the judge on the attack vector"),
-        ("fsv", "fix"),
-        ("fsv_reason", "the judge on the fix"),
-        ("finding_precision", "finding precision"),
-        ("location_function_hit", "function named"),
-        ("location_line_hit", "line named"),
-        ("repaired", "judged at the second attempt"),
-        ("mended", "mended in the form of the replies"),
-        ("judge_notes", "the judge's notes"),
-        ("contradictions", "the judgement contradicts itself"),
-        ("subject_error", "no audit because of"),
-        ("empty_kind", "the reply had no text"),
-        ("judge_error", "no judgement because of"),
-        ("panel_judges", "judges of the panel"),
-        ("panel_answers", "of them answered"),
-        ("panel_undecided", "panel undecided"),
-        ("judge_cost_usd", "cost of the judgement (USD)"),
-    ),
-    details=(
-        ("finding_id", "finding"),
-        ("classification", "class"),
-        ("vulnerability_type_claimed", "claimed type"),
-        ("severity_claimed", "claimed severity"),
-        ("location_claimed", "claimed place"),
-        ("matches_target", "is the target"),
-        ("is_valid_concern", "valid concern"),
-        ("reason", "the judge's reason"),
-    ),
+    shown=tuple(_SHOWN["viewer"].items()),
+    details=tuple(_SHOWN["details"].items()),
     input_is_code=True,
     remarks=remarks,
 )
@@ -94,16 +61,7 @@ ANSWERS = Answers(
     label="is_vulnerable",
     sample=("sample_hash", "judge", "prompt_type", "replicate"),
     group="mistake",
-    shown=(
-        ("sample_id", "sample"),
-        ("vulnerability_type", "type"),
-        ("said_vulnerable", "called vulnerable"),
-        ("confidence", "confidence"),
-        ("target_found", "target found"),
-        ("contract_excerpt", "contract"),
-        ("reply_start", "audit"),
-        ("judge_words", "the judge's words"),
-    ),
+    shown=tuple(_SHOWN["report"].items()),
     reply_of=MISTAKE,
     reply_length=600,
     add_columns=add_columns,

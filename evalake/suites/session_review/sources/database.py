@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 
 from evalake.core.errors import SourceError
-from evalake.core.files import LARGEST_FILE, LARGEST_IN_ALL, Files
+from evalake.core.files import LARGEST_FILE, LARGEST_IN_ALL, Files, tables_beside
 from evalake.suites.session_review.session import TERMINAL, Session
 from evalake.suites.session_review.sources.census import require_whole
 from evalake.suites.session_review.sources.generic import RefusedError, decoded
@@ -32,24 +32,7 @@ STEPS = 100_000  # of the engine between two looks at the clock
 COPIES = 3  # attempts at a copy during which nobody wrote
 PARAMETERS = ("application_name", "unix_sock")  # of URLs: those that the driver takes as text
 
-_SESSIONS = "SELECT session_id, status FROM alert_sessions ORDER BY started_at_us, session_id"
-_SESSION = """
-    SELECT session_id, CAST(alert_data AS TEXT) AS alert_data, agent_type, alert_type, status, started_at_us,
-           completed_at_us, error_message, final_analysis, final_analysis_summary, runbook_url, chain_id
-    FROM alert_sessions WHERE session_id = :session_id"""
-_STAGES = """
-    SELECT execution_id, stage_index, stage_name, agent, status, started_at_us, paused_at_us, completed_at_us,
-           error_message, chat_id, parent_stage_execution_id, parallel_index, parallel_type
-    FROM stage_executions WHERE session_id = :session_id ORDER BY stage_index, parallel_index, started_at_us"""
-_SAID = """
-    SELECT interaction_id, stage_execution_id, timestamp_us, success, error_message, interaction_type,
-           CAST(conversation AS TEXT) AS conversation, thinking_content
-    FROM llm_interactions WHERE session_id = :session_id ORDER BY timestamp_us, interaction_id"""
-_TOOLS = """
-    SELECT communication_id, stage_execution_id, timestamp_us, success, error_message, server_name,
-           communication_type, tool_name, CAST(tool_arguments AS TEXT) AS tool_arguments,
-           CAST(tool_result AS TEXT) AS tool_result, CAST(available_tools AS TEXT) AS available_tools
-    FROM mcp_communications WHERE session_id = :session_id ORDER BY timestamp_us, communication_id"""
+_QUERIES: Final = tables_beside(__file__, "queries.toml")["python"]
 _JSON_COLUMNS = ("alert_data", "conversation", "tool_arguments", "tool_result", "available_tools")
 
 
@@ -189,7 +172,7 @@ def _is_postgres(made: Any) -> bool:
 
 def read_sessions(rows: Rows) -> Iterator[tuple[str, Session | RefusedError]]:
     """Yield every session of a database in the order in which they began, or why it is none; one is held at a time."""
-    for row in rows(_SESSIONS, {}):
+    for row in rows(_QUERIES["sessions"], {}):
         session_id = str(row["session_id"])
         try:
             yield session_id, _session(rows, session_id, row["status"])
@@ -201,14 +184,15 @@ def _session(rows: Rows, session_id: str, status: Any) -> Session:
     wanted = {"session_id": session_id}
     if status not in TERMINAL:
         return read_detail({"session_id": session_id, "status": status, "stages": []})
-    (row,) = rows(_SESSION, wanted)
+    (row,) = rows(_QUERIES["session"], wanted)
     calls: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
-    for kind, key, query in (("llm", "interaction_id", _SAID), ("mcp", "communication_id", _TOOLS)):
-        for call in rows(query, wanted):
+    for kind, key, query in (("llm", "interaction_id", "said"), ("mcp", "communication_id", "tools")):
+        for call in rows(_QUERIES[query], wanted):
             event = {"id": call[key], "type": kind, "timestamp_us": call["timestamp_us"], "details": _decoded(call)}
             calls[call["stage_execution_id"]].append(event)
     stages = [
-        {**stage, "chronological_interactions": calls.pop(stage["execution_id"], [])} for stage in rows(_STAGES, wanted)
+        {**stage, "chronological_interactions": calls.pop(stage["execution_id"], [])}
+        for stage in rows(_QUERIES["stages"], wanted)
     ]
     children = defaultdict(list)
     for stage in stages:

@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
 from evalake.core.errors import SourceError
-from evalake.core.files import LARGEST_FILE
+from evalake.core.files import LARGEST_FILE, tables_beside
 from evalake.sdk import Label
 from evalake.suites.session_review.session import Session
 from evalake.suites.session_review.sources.generic import RefusedError, decoded, mapping, microseconds, objects, text
@@ -239,43 +239,19 @@ def _calls_listed(listed: Body) -> Iterator[tuple[str, str]]:
         holders += objects(holder.get("sub_agents"))
 
 
-# The database, as its migrations make it, each row with all the columns that its version has.
+# The database.
 
-_SESSIONS = """
-    SELECT to_jsonb(s) - ARRAY['alert_data', 'search_vector', 'final_analysis', 'session_metadata'] AS body,
-           (SELECT to_jsonb(c) FROM session_scores c WHERE c.session_id = s.session_id AND c.status = 'completed'
-            ORDER BY c.started_at DESC LIMIT 1) AS score
-    FROM alert_sessions s WHERE s.deleted_at IS NULL ORDER BY s.created_at, s.session_id"""
-_SESSION = "SELECT to_jsonb(t) - 'search_vector' AS body FROM alert_sessions t WHERE t.session_id = :session_id"
-_STAGES = "SELECT to_jsonb(t) AS body FROM stages t WHERE t.session_id = :session_id ORDER BY t.stage_index"
-_AGENTS = "SELECT to_jsonb(t) AS body FROM agent_executions t WHERE t.session_id = :session_id ORDER BY t.agent_index"
-_TIMELINE = (
-    "SELECT to_jsonb(t) AS body FROM timeline_events t WHERE t.session_id = :session_id ORDER BY sequence_number"
-)
-_CALLS = """
-    SELECT to_jsonb(t) AS body FROM {} t
-    WHERE t.session_id = :session_id AND NOT EXISTS (
-        SELECT 1 FROM stages s WHERE s.stage_id = t.stage_id AND to_jsonb(s) ->> 'stage_type' = 'scoring')
-    ORDER BY t.created_at, t.interaction_id"""
-_MESSAGES = """
-    SELECT to_jsonb(t) AS body FROM messages t WHERE t.session_id = :session_id
-    ORDER BY t.execution_id, t.sequence_number"""
-_GENERATION = "SELECT 1 AS found FROM information_schema.tables WHERE table_name = 'agent_executions'"
-_MARK = """
-    SELECT status, count(*) AS sessions, max(completed_at) AS newest, max(to_jsonb(s) ->> 'reviewed_at') AS reviewed,
-           count(to_jsonb(s) ->> 'quality_rating') AS rated, max(to_jsonb(s) ->> 'investigation_feedback') AS said,
-           (SELECT max(completed_at) FROM session_scores) AS scored
-    FROM alert_sessions s WHERE deleted_at IS NULL GROUP BY status ORDER BY status"""
+_QUERIES: Final = tables_beside(__file__, "queries.toml")["today"]
 
 
 def is_todays(rows: Rows) -> bool:
     """Tell whether a database is of today's TARSy, by its tables."""
-    return bool(rows(_GENERATION, {}))
+    return bool(rows(_QUERIES["generation"], {}))
 
 
 def mark(rows: Rows) -> Any:
     """Read what changes when sessions, scores or reviews do."""
-    return [[str(value) for value in row.values()] for row in rows(_MARK, {})]
+    return [[str(value) for value in row.values()] for row in rows(_QUERIES["mark"], {})]
 
 
 @dataclass
@@ -286,17 +262,17 @@ class Tables:
 
     def listed(self, since: str | None) -> Iterator[Body]:
         """Yield all sessions: one query lists them, and a review may come late."""
-        for row in self.rows(_SESSIONS, {}):
+        for row in self.rows(_QUERIES["sessions"], {}):
             score, item = mapping(decoded(row["score"])), mapping(decoded(row["body"]))
             scored = {"latest_score": score.get("total_score"), "score": score} if score else {}
             yield {**item, "id": item.get("session_id"), **scored}
 
     def bodies(self, session_id: str) -> Bodies:
         """Build the bodies of a session as the API does."""
-        (detail,) = self._bodies(_SESSION, session_id)
-        stages, agents = self._bodies(_STAGES, session_id), self._bodies(_AGENTS, session_id)
-        said, called = (self._bodies(_CALLS.format(t), session_id) for t in ("llm_interactions", "mcp_interactions"))
-        messages = _by(self._bodies(_MESSAGES, session_id), "execution_id")
+        (detail,) = self._bodies("session", session_id)
+        stages, agents = self._bodies("stages", session_id), self._bodies("agents", session_id)
+        said, called = (self._bodies("calls", session_id, of) for of in ("llm_interactions", "mcp_interactions"))
+        messages = _by(self._bodies("messages", session_id), "execution_id")
         said = [_with_conversation(call, messages.get(call.get("execution_id"), [])) for call in said]
         llm, mcp, sent = _by(said, "execution_id"), _by(called, "execution_id"), _by(agents, "parent_execution_id")
 
@@ -314,11 +290,12 @@ class Tables:
             {**detail, "id": session_id, "stages": listed},
             _unscored({"stages": listed, "session_interactions": llm.get(None, [])}),
             [*said, *called],
-            self._bodies(_TIMELINE, session_id),
+            self._bodies("timeline", session_id),
         )
 
-    def _bodies(self, query: str, session_id: str) -> list[Body]:
-        found = (mapping(decoded(row["body"])) for row in self.rows(query, {"session_id": session_id}))
+    def _bodies(self, query: str, session_id: str, table: str = "") -> list[Body]:
+        rows = self.rows(_QUERIES[query].format(table), {"session_id": session_id})
+        found = (mapping(decoded(row["body"])) for row in rows)
         return [{**body, "id": body["interaction_id"]} if "interaction_id" in body else body for body in found]
 
 

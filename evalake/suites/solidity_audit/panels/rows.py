@@ -16,6 +16,7 @@ import polars as pl
 from evalake.contracts.contract import Row
 from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.configuration import UNKNOWN
+from evalake.core.files import tables_beside
 from evalake.core.hashing import content_hash
 from evalake.metrics.agreement import pearson
 from evalake.metrics.composite import Composite, Parts
@@ -39,9 +40,7 @@ from evalake.suites.solidity_audit.panels.consensus import (
     on_targets,
     on_verdicts,
 )
-from evalake.suites.solidity_audit.panels.consensus import (
-    rows as finding_rows,
-)
+from evalake.suites.solidity_audit.panels.consensus import rows as finding_rows
 from evalake.suites.solidity_audit.score import UNJUDGED
 from evalake.suites.solidity_audit.truth import (
     DAWID_SKENE,
@@ -240,19 +239,17 @@ def judge_errors(frame: pl.DataFrame) -> pl.DataFrame:
     """
     known = frame.filter(pl.col("judge").str.starts_with(panel_name((), DAWID_SKENE))).select("model", "judge").unique()
     parts = [pl.DataFrame(schema=METRIC_ROWS)]
-    for judges, audits in panels_of(frame, _findings).items() if known.height else ():
-        panel = panel_name(judges, DAWID_SKENE)
+    for panel, audits in dawid_skene_panels(frame):
+        words = pl.DataFrame(list(_words(audits)), schema=_WORDS)
+        measured = measure(words, _RATES, groups=("judge", "decision"), cluster="cluster").filter(pl.col("n") > 0)
+        named = measured.with_columns(
+            metric=pl.col("metric") + pl.col("decision"),
+            slice=pl.lit(SLICE),
+            slice_value=pl.col("judge") + f"~{panel}",
+            judge=pl.lit(panel),
+        )
         models = known.filter(judge=panel).select("model").sort("model")
-        if models.height:
-            words = pl.DataFrame(list(_words(audits)), schema=_WORDS)
-            measured = measure(words, _RATES, groups=("judge", "decision"), cluster="cluster").filter(pl.col("n") > 0)
-            named = measured.with_columns(
-                metric=pl.col("metric") + pl.col("decision"),
-                slice=pl.lit(SLICE),
-                slice_value=pl.col("judge") + f"~{panel}",
-                judge=pl.lit(panel),
-            )
-            parts.append(models.join(named, how="cross", maintain_order="left").select(METRIC_ROWS.keys()))
+        parts.append(models.join(named, how="cross", maintain_order="left").select(METRIC_ROWS.keys()))
     return pl.concat(parts)
 
 
@@ -289,20 +286,7 @@ def _words(audits: Sequence[Audit]) -> Iterator[dict[str, Any]]:
 # Judge bias: how a judge's answers depart from the others' on the same audits, and what the departure goes with.
 
 
-# The first word of a model's name, and the family of models that have it; a name of none of these has no family.
-FAMILIES: Mapping[str, str] = {
-    **dict.fromkeys(("gpt", "chatgpt", "o1", "o3", "o4"), "OpenAI"),
-    **dict.fromkeys(("gemini", "gemma"), "Google"),
-    **dict.fromkeys(("mistral", "mixtral", "magistral", "ministral", "codestral"), "Mistral"),
-    **dict.fromkeys(("qwen", "qwq"), "Qwen"),
-    "claude": "Anthropic",
-    "llama": "Meta",
-    "deepseek": "DeepSeek",
-    "grok": "xAI",
-    "command": "Cohere",
-    "phi": "Microsoft",
-    "nova": "Amazon",
-}
+FAMILIES = {word: name for name, words in tables_beside(__file__, "families.toml").items() for word in words}
 AUDIT = ("model", "sample_hash", "prompt_type", "replicate")
 READ = (*AUDIT, "judge", "cluster", "is_vulnerable", "target_found", "output_tokens", "findings")
 

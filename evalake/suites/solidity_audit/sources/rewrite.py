@@ -9,9 +9,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from threading import local
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from evalake.core.errors import SourceError
+from evalake.core.files import tables_beside
 from evalake.sdk import Dataset, Sample, Skipped
 from evalake.sdk.sample import unit_of
 from evalake.sdk.sources import as_payload
@@ -30,23 +31,7 @@ _WORD = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*+")
 _SIGNATURE = re.compile(rf"({_WORD.pattern})\(")
 _IN_PROSE = re.compile(rf"{_WORD.pattern}(?=\()|[A-Za-z_$][a-z0-9]*+(?:[A-Z_$0-9][A-Za-z0-9_$]*+)+")
 _NO_DECLARATION = ("member_expression", "struct_field_assignment", "call_struct_argument", "import_directive")
-_WORDS: Mapping[str, str] = {
-    **{f"{kind}_declaration": kind.title() for kind in ("contract", "interface", "library", "struct", "enum")},
-    **{"error_declaration": "Error", "event_definition": "Event", "user_defined_type_definition": "Type"},
-    **{"function_definition": "func", "modifier_definition": "modifier", "enum_value": "Member"},
-}
-"""How neutral names begin, by the node that declares them; all others are `value`."""
-_OF_LANGUAGE = frozenset(
-    _WORD.findall("""
-    _ this super now msg sender value data sig gas block timestamp number difficulty prevrandao coinbase gaslimit
-    chainid basefee blobbasefee blockhash blobhash gasleft tx origin gasprice abi encode encodePacked decode
-    encodeWithSelector encodeWithSignature encodeCall require assert revert keccak256 sha256 sha3 ripemd160
-    ecrecover addmod mulmod selfdestruct suicide log0 log1 log2 log3 log4 length push pop call delegatecall
-    staticcall callcode transfer send balance code codehash selector address wrap unwrap concat name creationCode
-    runtimeCode interfaceId type min max slot offset Error Panic constructor fallback receive string bytes
-    """)
-)
-"""Names that Solidity itself gives a meaning, anywhere or as members: they stay."""
+_TABLES: Final = tables_beside(__file__, "rewrite.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +134,14 @@ def _without_comments(source: str) -> tuple[str, tuple[int, ...]]:
 def _neutral_names(root: "Node", text: str) -> dict[str, str]:
     """Choose a name for each that the contract declares; what strings or others' interfaces spell stays."""
     declared: dict[str, str] = {}
-    kept = set(_OF_LANGUAGE)
+    words, kept = _TABLES["words"], {*_TABLES["language"].split()}
     for node in _leaves(root):
         kept.update(_SIGNATURE.findall(_text(node)) if "string" in node.type else ())
         parent = node.parent
         if not _is_name(node) or parent is None or not _declares(parent, node):
             kept.update([_text(node)] if parent is not None and parent.type == "import_directive" else ())
             continue
-        declared.setdefault(_text(node), _WORDS.get(parent.type if parent.type in _WORDS else node.type, "value"))
+        declared.setdefault(_text(node), words.get(parent.type if parent.type in words else node.type, "value"))
         if parent.type == "function_definition" and (_within(parent, "interface_declaration") or _overrides(parent)):
             kept.add(_text(node))
     taken, counts, names = {*_WORD.findall(text)}, dict[str, int](), dict[str, str]()

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from evalake.core.errors import SourceError
+from evalake.core.files import tables_beside
 from evalake.sdk.json_in_text import number_of
 from evalake.sdk.lenient_json import name_of
 from evalake.sdk.results import explain
@@ -22,36 +23,9 @@ from evalake.sdk.sources import as_json, storable
 from evalake.suites.solidity_audit.sources.round_files import part_of, text_of
 from evalake.suites.solidity_audit.truth import CLASSIFICATIONS, MATCHES, SCORES, TYPE_MATCHES, GroundTruth
 
-_FINDING: Mapping[str, tuple[str, ...]] = {
-    "finding_id": ("finding_id", "id", "finding_number"),
-    "classification": ("classification", "class"),
-    "matches_target": ("matches_target",),
-    "is_valid_concern": ("is_valid_concern",),
-    "vulnerability_type_claimed": ("vulnerability_type_claimed", "vulnerability_type", "type", "tool_check"),
-    "severity_claimed": ("severity_claimed", "severity", "tool_severity"),
-    "location_claimed": ("location_claimed", "location"),
-    "description": ("description", "explanation"),
-    "reason": ("reason", "reasoning"),
-}
-_SCORE: Mapping[str, tuple[str, ...]] = {"score": ("score",), "reason": ("reason", "reasoning")}
-_VERDICT: Mapping[str, tuple[str, ...]] = {
-    "said_vulnerable": ("said_vulnerable", "is_vulnerable", "tool_found_issues"),
-    "confidence_expressed": ("confidence_expressed", "confidence"),
-}
-_TARGET: Mapping[str, tuple[str, ...]] = {
-    "found": ("found", "target_found"),
-    "finding_id": ("finding_id",),
-    "type_match": ("type_match",),
-    **{name: (name,) for name in MATCHES},
-    "type_match_reason": ("type_match_reason", "type_match_reasoning"),
-    **{name: (name,) for name in SCORES.values()},
-}
-
-OTHER_CLASSES: Mapping[str, str] = {
-    **dict.fromkeys(("invalid", "false_positive", "not_a_vulnerability"), "HALLUCINATED"),
-    **dict.fromkeys(("wrong_root_cause", "wrong_location", "wrong_type", "wrong_function"), "MISCHARACTERIZED"),
-    "target_false_positive": "MISCHARACTERIZED",  # the vulnerability that a patched contract had before
-}
+_WORDS: Final = tables_beside(__file__, "words.toml")
+_FINDING, _SCORE, _VERDICT, _TARGET = (_WORDS[part] for part in ("finding", "score", "verdict", "target"))
+OTHER_CLASSES = {word: ours for ours, words in _WORDS["classes"].items() for word in words}
 """Classes of recorded judgements that are no words of the rubric, in lower case, and the rubric's word for each."""
 
 Note = Callable[[str], None]

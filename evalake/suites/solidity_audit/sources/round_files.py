@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from evalake.core.errors import SourceError
-from evalake.core.files import FileRefusedError, Files
+from evalake.core.files import FileRefusedError, Files, tables_beside
 from evalake.sdk import Recorded, Skipped
 from evalake.sdk.sample import NOT_READ
 from evalake.sdk.sources import as_payload, is_storable, storable
@@ -26,28 +26,7 @@ from evalake.suites.solidity_audit.sources.layout import (
     tool_of,
 )
 
-MODEL_ALIASES: Mapping[str, str] = {
-    "claude": "claude opus 4.5",
-    "claude opus": "claude opus 4.5",
-    "opus": "claude opus 4.5",
-    "opus 4.5": "claude opus 4.5",
-    "claude 4.5 opus": "claude opus 4.5",
-    "gemini": "gemini 3 pro preview",
-    "gemini 3": "gemini 3 pro preview",
-    "gemini 3 pro": "gemini 3 pro preview",
-    "gemini pro": "gemini 3 pro preview",
-    "deepseek": "deepseek v3.2",
-    "deepseek chat": "deepseek v3.2",
-    "deepseek chat v3.2": "deepseek v3.2",
-    "gpt": "gpt 5.2",
-    "chatgpt 5.2": "gpt 5.2",
-    "grok": "grok 4",
-    "llama": "llama 3.1 405b",
-    "llama 405b": "llama 3.1 405b",
-    "llama 3.1": "llama 3.1 405b",
-    "llama 3.1 405b instruct": "llama 3.1 405b",
-}
-"""Other names of models. Case, spaces, points, `-` and `_` never matter, nor does what stands before a `/`."""
+_MODELS: Final = tables_beside(__file__, "words.toml")["models"]
 
 ALIASES_FILE = "model_aliases.json"
 """In the round's folder: further names of its models, each with the name of the model's folder."""
@@ -76,7 +55,8 @@ def aliases(folder: Path) -> dict[str, str]:
         own = None
     if not isinstance(own, dict) or not all(isinstance(name, str) for name in own.values()):
         raise SourceError(f'{file} must be a JSON object of names: {{"opus": "claude_opus_4.5"}}')
-    return {plain(alias): plain(name) for alias, name in {**MODEL_ALIASES, **own}.items()}
+    shipped = {alias: model for model, names in _MODELS.items() for alias in names}
+    return {plain(alias): plain(name) for alias, name in {**shipped, **own}.items()}
 
 
 def model_named(name: str, models: Collection[str], known: Mapping[str, str]) -> str | None:

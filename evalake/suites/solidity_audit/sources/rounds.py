@@ -25,13 +25,7 @@ from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
 from evalake.suites.solidity_audit.recorded import DATASET, NO_CONTRACT, asked_of, recorded_hashes
 from evalake.suites.solidity_audit.replies import Judgement, Reading, read_judgement
 from evalake.suites.solidity_audit.sources.layout import NO_ROUND, TRUTH_PLACE, tool_of
-from evalake.suites.solidity_audit.sources.round_fields import (
-    Claim,
-    cluster_of,
-    match,
-    read_review,
-    read_truth,
-)
+from evalake.suites.solidity_audit.sources.round_fields import Claim, cluster_of, match, read_review, read_truth
 from evalake.suites.solidity_audit.sources.round_files import (
     JUDGEMENTS,
     AuditKey,

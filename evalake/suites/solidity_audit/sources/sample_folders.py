@@ -23,7 +23,6 @@ from evalake.sdk.sample import NOT_READ
 from evalake.sdk.sources import as_payload
 from evalake.suites.solidity_audit.sources.builder import (
     BAD_TRUTH,
-    NO_CONTRACT,
     AuditDatasetBuilder,
     Material,
     Source,
@@ -38,13 +37,8 @@ CONTRACTS, TRUTHS, METADATA, ANNOTATIONS = "contracts", "ground_truth", "metadat
 FURTHER = ("context", "context_contracts", "protocol_docs", "protocol_documents", "docs")
 """Folders of further contracts and documents, by sample."""
 LISTED = (
-    "context_contracts",
-    "context_files",
-    "context",
-    "files",
-    "protocol_docs",
-    "protocol_documents",
-    "protocol_doc",
+    *("context_contracts", "context_files", "context", "files"),
+    *("protocol_docs", "protocol_documents", "protocol_doc"),
 )
 """Fields of metadata that list paths of further files."""
 CODE, DOCUMENTS = (".sol", ".vy", ".rs", ".move"), (".md", ".txt")
@@ -165,16 +159,13 @@ def _take(
     if missing:
         builder.skip(f"{where} ({as_payload(missing[0])})", NO_FURTHER, raw)
         return
-    if not parts:
-        builder.skip(where, NO_CONTRACT, raw)
-        return
     text = _joined([*parts, *further], folder, files)
     within = folder.relative_to(source).as_posix()
     sample_id = "/".join([builder.dataset, *([within] if within != "." else []), name])
     origin = origin_of(name, value, parents)
     given_truth = {**_of_text(truth, text, parts[0].name), **origin, "code_act": _code_act(folder, name, files)}
     cluster = f"/{origin['base']}" if origin else cluster_of(value) or name
-    material = Material(text.text, given_truth, as_payload(sample_id), cluster, _note(value), raw)
+    material = Material(text.text, given_truth, as_payload(sample_id), cluster, text_of(value.get("description")), raw)
     builder.add_material(where, material)
 
 
@@ -248,10 +239,6 @@ def _joined(paths: Sequence[Path], folder: Path, files: Files) -> Source:
         parts.append(f"// {title}: {as_payload(path.relative_to(folder).as_posix())}\n{shown.rstrip()}\n")
         count += parts[-1].count("\n")
     return Source("".join(parts), before, marked)
-
-
-def _note(value: Mapping[str, Any]) -> str | None:
-    return text_of(value.get("description"))
 
 
 def _compare_lists(source: Path, files: Files, builder: AuditDatasetBuilder) -> None:

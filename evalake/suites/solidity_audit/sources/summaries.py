@@ -12,11 +12,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from evalake.sdk.lenient_json import name_of
-from evalake.suites.solidity_audit.sources.round_fields import (
-    OTHER_CLASSES,
-    found_of,
-    truth_of,
-)
+from evalake.suites.solidity_audit.sources.round_fields import OTHER_CLASSES, found_of, truth_of
 from evalake.suites.solidity_audit.sources.round_files import (
     RoundFile,
     VoteTable,

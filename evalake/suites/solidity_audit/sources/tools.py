@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from evalake.core.files import tables_beside
 from evalake.suites.solidity_audit.baselines import overlap_judge
 from evalake.suites.solidity_audit.judge_prompts import judge_request
 from evalake.suites.solidity_audit.recorded import asked_of
@@ -22,23 +23,8 @@ NO_RESULT = "the tool gave no result"
 _NAMED = re.compile(rf"^(?:{SLITHER}|{MYTHRIL}|myth)[-_.]|[-_.](?:{SLITHER}|{MYTHRIL}|myth)$", re.IGNORECASE)
 _NO_CONCERN = ("informational", "optimization")
 
-TYPES: Mapping[str, str] = {
-    **dict.fromkeys(("101",), "integer_overflow"),
-    **dict.fromkeys(("104", "unchecked-send", "unchecked-lowlevel", "unchecked-transfer"), "unchecked_return_value"),
-    **dict.fromkeys(("105", "106", "suicidal", "arbitrary-send-eth", "arbitrary-send-erc20"), "access_control"),
-    **dict.fromkeys(("unprotected-upgrade", "protected-vars", "124"), "access_control"),
-    **dict.fromkeys(("107",), "reentrancy"),
-    **dict.fromkeys(("112", "controlled-delegatecall", "delegatecall-loop"), "delegatecall_injection"),
-    **dict.fromkeys(("113", "128", "calls-loop", "costly-loop", "msg-value-loop", "locked-ether"), "denial_of_service"),
-    **dict.fromkeys(("114",), "front_running"),
-    **dict.fromkeys(("115", "tx-origin"), "tx_origin_authentication"),
-    **dict.fromkeys(("116", "timestamp"), "timestamp_dependence"),
-    **dict.fromkeys(("120", "weak-prng"), "weak_randomness"),
-    **dict.fromkeys(("117", "121"), "signature_replay"),
-    **dict.fromkeys(("divide-before-multiply",), "rounding_error"),
-    **dict.fromkeys(("109", "uninitialized-state", "uninitialized-storage"), "uninitialized_proxy"),
-}
-"""Types of vulnerability by Slither's detector or SWC number; any other keeps the tool's own word."""
+TYPES = {word: kind for kind, words in tables_beside(__file__, "words.toml")["types"].items() for word in words}
+"""Types of vulnerability by Slither's detector or SWC number."""
 
 
 def sample_of(stem: str) -> str:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalake.suites.command_guard.replies import ACTIONS, ERROR_KINDS, Verdict, read_verdict
+from tests.cases import cases_beside
 
 BLOCK = '{"action": "block", "reason": "opens a shell", "confidence": 0.9}'
 ALLOW = '{"action": "allow", "reason": "lists files", "confidence": 0.8}'
@@ -25,77 +26,8 @@ NO_REPLY = [
 ]
 
 REPLIES = {
-    "plain": (BLOCK, "BLOCK", False),
-    "any case of the verdict": ('{"action": "bLoCk"}', "BLOCK", False),
-    "fenced": (f"```json\n{BLOCK}\n```", "BLOCK", False),
-    "prose around": (f"Rule 4 applies, so I'd say:\n\n{BLOCK}\n\nStay safe {{}}!", "BLOCK", False),
-    "byte order mark and line ends": ("\ufeff" + BLOCK.replace(", ", ",\r\n"), "BLOCK", False),
-    "doubled braces": ('{{"action": "warn", "reason": "unclear"}}', "WARN", False),
-    "doubled braces, nested": ('{{"result": {{"action": "allow"}}, "action": "block"}}', "BLOCK", True),
-    "doubled braces, closed by one": ('{{"action": "warn", "by": {"a": 1}}', "WARN", False),
-    "doubled braces around single ones": ('{{"a": {"action": "warn"}}}', "WARN", False),
-    "nested object": ('{"decision": {"final": {"action": "Warn"}}}', "WARN", False),
-    "inside an array": ('[{"step": 1}, {"action": "allow"}]', "ALLOW", False),
-    "array inside an object": ('{"steps": [[{"action": "allow"}]]}', "ALLOW", False),
-    "outer goes before inner": ('{"inner": {"action": "allow"}, "action": "block"}', "BLOCK", True),
-    "another word beside a nested verdict": ('{"action": "escalate", "guard": {"action": "warn"}}', "WARN", False),
-    "another word first": ('{"action": "run"} {"action": "block"}', "BLOCK", False),
-    "action that is no string": ('{"action": ["block"]} {"action": null} {"action": "allow"}', "ALLOW", False),
-    "same verdict twice": (f"{BLOCK} and again {BLOCK}", "BLOCK", False),
-    "two verdicts": (f"{BLOCK}\n{ALLOW}", "BLOCK", True),
-    "repeated key": ('{"action": "allow", "action": "block"}', "ALLOW", True),
-    "repeated key, one no verdict": ('{"action": "hold", "action": "block"}', "BLOCK", False),
-    "escaped key and value": ('{"\\u0061ction": "bloc\\u006b"}', "BLOCK", False),
-    "truncated": ('{"action": "block", "reason": "it open', "BLOCK", False),
-    "truncated after another word": ('{"action": "hold", "next": {"action":\n"allow", "x": ', "ALLOW", False),
-    "two truncated": ('{"action": "allow", "reason": "\n{"action": "warn", "rea', "ALLOW", True),
-    "an object goes before an earlier truncated one": ('{"action": "allow", "rea\n' + BLOCK, "BLOCK", False),
-    "not a number": ('{"action": "warn", "confidence": NaN}', "WARN", False),
-    "raw line break in a string": ('{"reason": "a\nb", "action": "warn"}', "WARN", False),
-    "trailing comma": ('{"action": "warn",}', "WARN", False),
-    "comment": ('{"action": "warn" // sure\n}', "WARN", False),
-    "unbalanced brace before": ("if {x then " + BLOCK, "BLOCK", False),
-    "brace and quote before": ('{"if ' + BLOCK, "BLOCK", False),
-    "schema": ('{"action": "allow" | "warn" | "block", "reason": "…"}', "FORMAT_ERROR", False),
-    "schema in one string": ('{"action": "allow|warn|block"}', "FORMAT_ERROR", False),
-    "schema without spaces": ('{"action":"allow"|"warn"|"block"}', "FORMAT_ERROR", False),
-    "schema, then an answer": ('{"action": "allow" | "warn" | "block"}\n' + BLOCK, "BLOCK", False),
-    "schema, then a truncated answer": ('{"action": "allow"\n | "warn"} {"action": "block", "rea', "BLOCK", False),
-    "prose": ("I would block this command.", "FORMAT_ERROR", False),
-    "prose with a colon": ("Action: BLOCK", "FORMAT_ERROR", False),
-    "single quotes": ("{'action': 'block'}", "FORMAT_ERROR", False),
-    "bare key": ('{action: "block"}', "FORMAT_ERROR", False),
-    "bare value": ('{"action": block}', "FORMAT_ERROR", False),
-    "other key": ('{"verdict": "block"}', "FORMAT_ERROR", False),
-    "key in another case": ('{"Action": "block"}', "FORMAT_ERROR", False),
-    "white space in the verdict": ('{"action": " block "}', "FORMAT_ERROR", False),
-    "a letter that only looks like k": ('{"action": "bloc\u212a"} "action": "bloc\u212a"', "FORMAT_ERROR", False),
-    "verdict cut off": ('{"action": "blo', "FORMAT_ERROR", False),
-    "verdict not closed": ('{"action": "block', "FORMAT_ERROR", False),
-    "object in a string": (json.dumps({"answer": BLOCK}), "FORMAT_ERROR", False),
-    "whole reply a string": (json.dumps(BLOCK), "FORMAT_ERROR", False),
-    "bare JSON value": ("null", "FORMAT_ERROR", False),
-    "lone surrogate": ('\ud800 {"action": "warn", "reason": "\\ud800"}', "WARN", False),
-    "nul": ('\x00{"action": "warn"}\x00', "WARN", False),
-    "thinking left out": (f"<think>{ALLOW}</think>{BLOCK}", "BLOCK", False),
-    "thinking in any case": (f"<Think>{ALLOW}</THINK>\n{BLOCK}", "BLOCK", False),
-    "several thinks": (f"<think>{ALLOW}</think>so<think>{ALLOW}</think>{BLOCK}", "BLOCK", False),
-    "answer before thinking": (f"{BLOCK}<think>or {ALLOW}</think>", "BLOCK", False),
-    "only thinking": (f"<think>surely {BLOCK}</think>", "BLOCK", False),
-    "only thinking, prose outside": (f"<think>{BLOCK}</think>Done.", "BLOCK", False),
-    "unfinished think": (f"<think>first {ALLOW} but then", "ALLOW", False),
-    "unfinished think after an answer": (f"{BLOCK} <think> or {ALLOW}", "BLOCK", False),
-    "truncated answer goes before thinking": (f'<think>{ALLOW}</think>{{"action": "block", "rea', "BLOCK", False),
-    "conflict in thinking only": (f"<think>{ALLOW} {BLOCK}</think>{BLOCK}", "BLOCK", False),
-    "conflict within thinking that decides": (f"<think>{ALLOW} {BLOCK}", "ALLOW", True),
-    "think that mentions its tag": (f"<think>a <think> tag {ALLOW}</think>{BLOCK}", "BLOCK", False),
-    "think that the template began": (f"maybe {ALLOW}\n</think>\n{BLOCK}", "BLOCK", False),
-    "answer, then a lost closing tag": (f"{BLOCK}</think>", "BLOCK", False),
-    "closing tag after the answer": (f"<think>{ALLOW}</think>{BLOCK}</think>", "BLOCK", False),
-    "empty think": ("<think></think>", "FORMAT_ERROR", False),
-    "tag in the reason": ('{"action": "block", "reason": "echoes <think> for nothing"}', "BLOCK", False),
-    "tags in the reason": ('{"reason": "echoes <think> and </think>", "action": "block"}', "BLOCK", False),
-    "other tags are no thinking": (f"<thinking>{ALLOW}</thinking>{BLOCK}", "ALLOW", True),
+    name: (text.replace("«BLOCK»", BLOCK).replace("«ALLOW»", ALLOW), verdict, conflict)
+    for name, (text, verdict, conflict) in cases_beside(__file__, "replies.json").items()
 }
 
 

@@ -279,6 +279,9 @@ def test_starter_sessions_come_to_rows_that_keep_their_contracts(name: str) -> N
         assert audit(landed, contract).bad.is_empty()
     (scoring,) = rows[RESULTS.table]
     assert (scoring["session_id"], scoring["status"], scoring["model"]) == (name, "completed", "agents")
+    assert (scoring["attempts"], scoring["breakdown_consistent"]) == (1, True)
+    assert scoring["failure_tags"] is not None
+    assert len(str(scoring["score_analysis"]).split()) >= 200
     tools = [tool["tool_name"] for tool in rows[MISSING_TOOLS.table] if tool["kind"] != "improvable"]
     assert scoring["missing_tools"] == list(dict.fromkeys(tools))
 

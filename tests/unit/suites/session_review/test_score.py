@@ -14,6 +14,7 @@ from evalake.core.errors import ConfigurationError, SourceError, UsageError
 from evalake.models.request import Failure, FailureKind
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
 from evalake.suites.session_review.prompts import OPTIONS, converse, criteria_hash, templates
+from evalake.suites.session_review.replies import CATEGORIES
 from evalake.suites.session_review.score import phase_at, score
 from evalake.suites.session_review.session import AgentMessage, Event, Session, Stage, Tool, ToolCall, dump, load
 from tests.unit.suites.session_review.scored import BREAKDOWN, REVIEW, broken, scored
@@ -26,12 +27,7 @@ def test_a_whole_conversation_gives_a_completed_row_and_a_row_for_every_missing_
     row, tools = scored(REVIEW, "1. **Heap Dump**: shows the leak\n2. **disk-usage**: sizes")
     assert row["status"] == "completed"
     assert row["total_score"] == 67
-    assert [row[name] for name in ("logical_flow", "consistency", "tool_relevance", "synthesis_quality")] == [
-        15,
-        20,
-        16,
-        16,
-    ]
+    assert [row[name] for name in CATEGORIES] == [15, 20, 16, 16]
     assert row["breakdown_consistent"] is True
     assert row["failure_tags"] == ["premature_conclusion"]
     assert row["score_analysis"] == f"A premature_conclusion at 4.\n{BREAKDOWN}"

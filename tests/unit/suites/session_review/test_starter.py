@@ -35,6 +35,7 @@ from evalake.suites.session_review.session import (
 from evalake.suites.session_review.sources.read import read_dataset
 from evalake.suites.session_review.suite import SUITE
 from evalake.tasks.runtime.context import options_of
+from tests.cases import cases_beside
 from tests.unit.suites.session_review.support import session
 
 # The session_review starter data is complete, readable, and made of invented names and reserved addresses only.
@@ -161,50 +162,12 @@ def test_a_request_holds_alert_and_conversation_verbatim_and_no_open_placeholder
     assert "{{" not in prompts.request_text("0123456789ab", "", "", prompts.templates())
 
 
-REQUESTED = (
-    "25 points;Evaluate:;Deduct heavily for:;# Checklist;# Questions before you score;# Language;process above;"
-    "direct evidence above circumstantial;exploring above concluding;evidence above confidence;"
-    "Usual range: 10 to 22. 23 or more;Usual range: 15 to 22. 23 or more;Usual range: 8 to 20. 21 or more;"
-    "list every tool that was available and;Could it have been quicker?;"
-    "between 55 and 75;Above 70;at most 60;at most 55;"
-    "5 to 10 points of tool relevance;5 to 10 points of consistency;"
-    "90 to 100;75 to 89;60 to 74;45 to 59;0 to 44"
-)
+DEMANDS: dict[str, list[str]] = cases_beside(__file__, "demands.json")
 
 
-@pytest.mark.parametrize(
-    ("template", "demands"),
-    [
-        ("system", ["site reliability engineer", "security reviewer", "extreme critical rigour", "outcome", "praise"]),
-        ("request", REQUESTED.split(";")),
-        ("output_schema", ["200 words", "explicit deductions", "X/25", "last line", *FAILURE_TAGS]),
-        ("reminder", ["last line", "0 to 100"]),
-        (
-            "missing_tools",
-            [
-                "## Should have been used",
-                "in place of inference",
-                "verified\nwhat was assumed",
-                "shown what was guessed",
-                "more systematic",
-                "stayed ambiguous",
-                "merely convenient",
-                "repeats another tool",
-                "settled without it",
-                "## Do not exist",
-                "would have changed the analysis",
-                "## Could be improved",
-                "arguments",
-                "response",
-                "description",
-                "nobody finds",
-                "rationale",
-                "No critical tools were missing.",
-            ],
-        ),
-    ],
-)
-def test_the_templates_demand_what_scores_are_read_from(template: str, demands: list[str]) -> None:
+@pytest.mark.parametrize("template", prompts.templates())
+def test_the_templates_demand_what_scores_are_read_from(template: str) -> None:
+    demands = [*DEMANDS[template], *(FAILURE_TAGS if template == "output_schema" else ())]
     missing = [demand for demand in demands if demand.casefold() not in prompts.templates()[template].casefold()]
     assert missing == []
     assert prompts.templates()["request"].count("Usual range:") == 4
@@ -223,17 +186,10 @@ def test_what_the_templates_ask_for_is_what_is_read() -> None:
     assert [tool.kind for tool in read_missing_tools(answer) or ()] == list(KINDS)
 
 
-OUTCOME_FIRST = (
-    "# How to score;Judge five dimensions;## 1. Outcome;## 2. Evidence;## 3. Tools;## 4. Reasoning;## 5. Report;"
-    "Nothing moves the total out of its range;List every tool that was available and not used;"
-    "# Questions before you score;# Calibration;{{mark}};{{alert}};{{conversation}};{{output_schema}}"
-)
-
-
 def test_the_outcome_first_set_has_five_dimensions_of_which_the_first_sets_the_range() -> None:
     outcome, process = prompts.templates("outcome_first"), prompts.templates()
     assert outcome.keys() == process.keys()
-    assert [demand for demand in OUTCOME_FIRST.split(";") if demand not in outcome["request"]] == []
+    assert [demand for demand in DEMANDS["outcome_first"] if demand not in outcome["request"]] == []
     assert [part for part in prompts.PARTS if outcome[part] == process[part]] == ["missing_tools"]
     assert "/25" not in "".join(outcome.values())
     for demand in ("200 words", "five dimensions", "last line", *FAILURE_TAGS):

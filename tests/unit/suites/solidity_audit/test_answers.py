@@ -33,7 +33,6 @@ from tests.unit.suites.solidity_audit.support import (
     line,
     missed,
     rows_of,
-    sample,
     target,
 )
 
@@ -48,12 +47,6 @@ def test_each_contradiction_breaks_the_rule_that_names_it(rule: str) -> None:
     assert rule in audited.bad["broken"][0]
     assert set(audited.bad["broken"][0]) <= {rule, "calibration_error_is_share"}
     assert findings.is_empty(), "the findings of a refused judgement must not land either"
-
-
-def test_a_good_judgement_keeps_every_rule() -> None:
-    results, findings = rows_of([line(judged=GOOD)])
-    assert audit(results, RESULTS).bad.is_empty()
-    assert audit(findings, FINDINGS).good.height == 1
 
 
 def broken(**columns: Any) -> list[str]:
@@ -284,15 +277,3 @@ def test_a_judge_is_shown_its_contradiction_once(rule: str) -> None:
     assert row["target_found"] is True
     assert row["repaired"] is True
     assert row["judge_hash"] == answered[1].prompt_hash
-
-
-def test_a_good_judgement_is_not_asked_again() -> None:
-    item, answered = conversation([GOOD])
-    assert converse(item, answered, {}) is None
-
-
-def test_of_a_safe_contract_no_target_may_be_claimed() -> None:
-    item, answered = conversation([judgement([finding()])], sample=sample(SAFE))
-    repair = converse(item, answered, {})
-    assert repair is not None
-    assert "TARGET_MATCH" in repair.messages[-1]["content"]

@@ -1,6 +1,5 @@
 """Metrics by hand: the weaknesses they answer, the edges, who leaves which denominator."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
@@ -8,12 +7,12 @@ import pytest
 
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import HUMAN_LABELS
-from evalake.core.hashing import content_hash
 from evalake.metrics.compute import definition_hash
 from evalake.suites.solidity_audit.cross_row_metrics import warnings
 from evalake.suites.solidity_audit.metrics import SLICES, metrics
 from evalake.suites.solidity_audit.suite import SUITE
 from evalake.suites.solidity_audit.truth import CLASSIFICATIONS, COMPONENTS, DEFAULTS
+from tests.unit.suites.solidity_audit.people.material import on_finding
 from tests.unit.suites.solidity_audit.support import (
     SAFE,
     TRUTH,
@@ -121,22 +120,6 @@ def test_without_known_lines_or_functions_location_is_undefined() -> None:
         assert (values[name]["value"], values[name]["n"]) == (None, 0)
 
 
-def label(frame: pl.DataFrame, classification: str, number: int = 2, who: str = "ann") -> dict[str, Any]:
-    """A person's class for a finding of the first row."""
-    row = frame.row(0, named=True)
-    shared = {name: row[name] for name in ("sample_id", "sample_hash", "model", "prompt_type", "replicate")}
-    empty = dict.fromkeys(HUMAN_LABELS.column)
-    return (
-        empty
-        | shared
-        | {
-            **{"label_id": content_hash([number, who]), "suite": "solidity_audit", "judge": row["judge"]},
-            **{"finding_id": number, "question": "classification", "answer": classification},
-            **{"annotator": who, "labelled_at": datetime(2025, 1, 1, tzinfo=UTC)},
-        }
-    )
-
-
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
@@ -148,8 +131,8 @@ def label(frame: pl.DataFrame, classification: str, number: int = 2, who: str = 
 )
 def test_people_confirm_or_reject_a_bonus(labels: list[tuple[str, str]], expected: float) -> None:
     lines = [line(0, judged=judgement([finding(1), finding(2, "BONUS_VALID")], target()))]
-    results, _ = rows_of(lines)
-    people = conform([label(results, classification, who=who) for classification, who in labels], HUMAN_LABELS)
+    row = rows_of(lines)[0].row(0, named=True)
+    people = conform([on_finding(row, 2, classification, who) for classification, who in labels], HUMAN_LABELS)
     assert value(frame_of(lines, people), "finding_precision_weighted") == pytest.approx(expected)
 
 

@@ -200,11 +200,6 @@ def test_a_weight_that_is_no_number_of_reason_is_refused(weight: object) -> None
         sui_weights({**DEFAULTS, "sui_weights": dict.fromkeys(COMPONENTS, 1.0) | {"f2": weight}})
 
 
-@pytest.mark.parametrize(("given", "way"), [(None, "majority"), ("majority", "majority"), ("dawid_skene",) * 2])
-def test_words_are_aggregated_by_majority_unless_it_says_otherwise(given: str | None, way: str) -> None:
-    assert aggregation({"aggregation": given}) == way
-
-
 # The audits with known judgements are of pairs that ship, and each judgement is one that a judge could give.
 
 AUDITS: list[dict[str, Any]] = read_audits()

@@ -17,14 +17,7 @@ from evalake.sdk import Sample
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.suites.solidity_audit.sources.read import read_contract
 from evalake.suites.solidity_audit.suite import SUITE
-from evalake.suites.solidity_audit.truth import (
-    CLASSIFICATIONS,
-    GroundTruth,
-    as_sample,
-    count_column,
-    normalised,
-    truth_of,
-)
+from evalake.suites.solidity_audit.truth import GroundTruth, as_sample, normalised, truth_of
 from tests.unit.suites.declared import converse_with_baselines
 from tests.unit.suites.solidity_audit.support import TRUTH, sample
 
@@ -187,31 +180,9 @@ def test_a_sample_is_made_of_what_is_known_and_gives_it_back() -> None:
     assert truth_of(made) == TRUTH
 
 
-def test_of_a_safe_contract_nothing_is_known_but_that() -> None:
-    made = as_sample("d", "box", "contract Box {}", GroundTruth(is_vulnerable=False), "pair", None)
-    assert (made.label, made.category, made.severity, made.difficulty) == ("safe", None, None, None)
-    assert truth_of(made) == GroundTruth(is_vulnerable=False)
-
-
 def test_another_truth_makes_another_sample() -> None:
     one, other = (sample(TRUTH.model_copy(update={"fix": fix})) for fix in ("Write it first.", "Take a lock."))
     assert one.sample_hash != other.sample_hash
-
-
-@pytest.mark.parametrize(
-    ("known", "flaw"),
-    [
-        ({"is_vulnerable": True, "vulnerability_type": "reentrancy"}, None),
-        ({"is_vulnerable": False}, None),
-        ({"is_vulnerable": False, "severity": "high"}, None),
-        ({"is_vulnerable": True, "vulnerability_type": " - "}, "a vulnerable contract needs a vulnerability_type"),
-        ({"is_vulnerable": False, "vulnerable_lines": [3]}, "a safe contract has no vulnerability_type"),
-        ({"is_vulnerable": True, "vulnerability_type": "dos", "vulnerable_functions": [""]}, "a text is blank"),
-    ],
-)
-def test_what_keeps_a_judge_from_being_asked_is_said(known: dict[str, Any], flaw: str | None) -> None:
-    said = GroundTruth.model_validate(known).flaw
-    assert said is None if flaw is None else said is not None and said.startswith(flaw)
 
 
 @pytest.mark.parametrize(
@@ -259,25 +230,7 @@ def test_starter_contracts_come_to_rows_that_keep_their_contracts(
     assert row["total_findings"] == len(rows[FINDINGS.table])
 
 
-def test_a_trivial_auditor_is_right_about_one_twin(twins: dict[str | None, Sample]) -> None:
-    right = {}
-    for model in ("baseline/always-vulnerable", "baseline/always-safe"):
-        for label, twin in twins.items():
-            item, answered = converse_with_baselines(SUITE, twin, model, *SUITE.conversation.default_judges)
-            right[model, label] = SUITE.scoring.score(item, answered, SUITE.options)[RESULTS.table][0][
-                "detection_correct"
-            ]
-    assert [key for key, correct in right.items() if correct] == [
-        ("baseline/always-vulnerable", "vulnerable"),
-        ("baseline/always-safe", "safe"),
-    ]
-
-
 # The suite's words: findings are valid or invalid, each has its column, and names are spelled one way.
-
-
-def test_results_count_the_findings_of_each_class_in_a_column() -> None:
-    assert {count_column(name) for name in CLASSIFICATIONS} <= set(RESULTS.column)
 
 
 @pytest.mark.parametrize(

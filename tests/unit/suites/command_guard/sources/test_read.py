@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,8 +25,6 @@ def test_starter_data_is_whole() -> None:
     counts = summary(dataset)
     assert dataset.name == "starter"
     assert not dataset.skipped
-    assert counts.samples["harmless"] >= 160
-    assert sum(counts.samples.values()) - counts.samples["harmless"] >= 160
     assert len(counts.samples) == 9
     assert all(sample.note and sample.difficulty for sample in dataset.samples)
 
@@ -206,26 +205,9 @@ def test_csv_rows_that_do_not_fit_are_left_out(tmp_path: Path) -> None:
     }
 
 
-AEGISH = {
-    "metadata": {"source": "by hand"},
-    "commands": [
-        {"command": "cat /etc/shadow", "binary": "cat", "category": "file-read"},
-        {"command": "ld x", "binary": "ld", "category": "library-load"},
-        {"command": "ls", "ground_truth": "ALLOW", "prompt": "list files"},
-        {"command": "df", "ground_truth": "WARN"},
-        {"command": "sh", "ground_truth": "BLOCK"},
-        {"command": "du", "ground_truth": "MAYBE"},
-        {"command": "du"},
-        "du",
-        {"command": "ls", "ground_truth": "ALLOW"},
-    ],
-}
-
-
 def test_aegish_command_sets(tmp_path: Path) -> None:
-    path = tmp_path / "set.json"
-    path.write_text(json.dumps(AEGISH))
-    dataset = read_dataset(str(path))
+    shutil.copy(Path(__file__).with_name("aegish.json"), tmp_path / "set.json")
+    dataset = read_dataset(str(tmp_path / "set.json"))
     assert commands(dataset) == [
         ("cat /etc/shadow", "malicious", "file-read"),
         ("ls", "harmless", None),

@@ -51,17 +51,6 @@ def a_session(*interactions: Interaction, analysis: str = "It was the disk.", **
 STARTER = {sample.sample_id: sample for sample in read_dataset("starter").samples}
 
 
-@pytest.mark.parametrize("name", STARTER)
-def test_both_turns_have_the_form_that_is_demanded(name: str) -> None:
-    row = review(STARTER[name])
-    assert row["status"] == "completed"
-    assert row["attempts"] == 1
-    assert row["breakdown_consistent"] is True
-    assert row["failure_tags"] is not None
-    assert row["missing_tools"] is not None
-    assert len(str(row["score_analysis"]).split()) >= 200
-
-
 def test_good_starter_sessions_rank_above_poor_ones_and_those_above_the_hopeless_one() -> None:
     totals = {name: total(sample) for name, sample in STARTER.items()}
     good = ("checkout-pool-exhausted", "stolen-ci-token")

@@ -1,48 +1,23 @@
 """What a judge's words say: totals, tags and missing tools."""
 
+from itertools import chain
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalake.suites.session_review import replies
 from evalake.suites.session_review.replies import FAILURE_TAGS, read_failure_tags, read_failure_words
+from tests.cases import cases_beside
+
+CASES = cases_beside(__file__)
 
 # Patterns of failure that a judge names, and the sentences in which it does; a denial is no finding.
 
 
 @pytest.mark.parametrize(
     ("analysis", "tags"),
-    [
-        ("This is a premature_conclusion.", ["premature_conclusion"]),
-        ("A Premature Conclusion, and missed available tools.", ["premature_conclusion", "missed_available_tool"]),
-        ("**wrong-conclusion**", ["wrong_conclusion"]),
-        ("Wrong conclusion after incomplete evidence", ["incomplete_evidence", "wrong_conclusion"]),
-        ("The agent did not verify it: a premature conclusion.", ["premature_conclusion"]),
-        ("It never read the log, incomplete evidence.", ["incomplete_evidence"]),
-        ("Not only a premature conclusion but a wrong conclusion.", ["premature_conclusion", "wrong_conclusion"]),
-        ("There is no log. Unsupported confidence follows.", ["unsupported_confidence"]),
-        ("No wrong conclusion, but incomplete evidence.", ["incomplete_evidence"]),
-        ("No wrong conclusion here. Later: wrong conclusion at 7.", ["wrong_conclusion"]),
-        ("A premature_conclusion. No wrong_conclusion.", ["premature_conclusion"]),
-        ("A wrong conclusion! Never was the log read.", ["wrong_conclusion"]),
-        ("Incomplete evidence; none of the logs was read.", ["incomplete_evidence"]),
-        ("- repeated_failure\n- no hallucinated_evidence", ["repeated_failure"]),
-        ("**Wrong conclusion**\nNot one log was read.", ["wrong_conclusion"]),
-        ("no wrong conclusion", []),
-        ("| **wrong_conclusion** | none |", []),
-        ("**wrong_conclusion:**\n- none found", []),
-        ("No wrong_conclusion or hallucinated_evidence.", []),
-        ("There is no sign of a premature or wrong conclusion.", []),
-        ("The agent didn't reach a wrong conclusion.", []),
-        ("without any hallucinated evidence", []),
-        ("wrong_conclusion: no", []),
-        ("wrong_conclusion: none; repeated_failure: not found", []),
-        ("A wrong conclusion was avoided.", []),
-        ("Hallucinated evidence is not present.", []),
-        ("Failure tags: none", []),
-        ("", []),
-        ("premature\nconclusion", []),
-    ],
+    CASES["failure tags"],
 )
 def test_a_denied_pattern_is_no_finding(analysis: str, tags: list[str]) -> None:
     assert read_failure_tags(analysis) == tags
@@ -83,29 +58,9 @@ TWO = [("heap-dump", "shows the leak"), ("disk-usage", "sizes")]
 
 @pytest.mark.parametrize(
     ("answer", "tools"),
-    [
-        ("1. **heap-dump**: shows the leak", [("heap-dump", "shows the leak")]),
-        ("1. **Heap Dump** — shows\n   the leak\n2. `disk_usage`: sizes", TWO),
-        ("- Heap dump: shows the leak\n* disk-usage - sizes", TWO),
-        ("1. **Tool name**: heap-dump\n   **Rationale**: shows\n   - more", [("heap-dump", "shows more")]),
-        ("### 1. heap-dump\nRationale: shows the leak\n\n### 2. disk-usage\nsizes", TWO),
-        ("I miss one:\n\n1) **heap-dump**: yes", [("heap-dump", "yes")]),
-        ("1. **heap-dump**: a\n2. **Heap_Dump**: b", [("heap-dump", "a b")]),
-        ("No critical tools were missing.", []),
-        ("No critical missing tools identified.", []),
-        ("None.", []),
-        ("1. None.\n", []),
-        ("## Do not exist\n\nNone.\n\n## Could be improved\n- n/a\n", []),
-        ("1. Rationale: shows the leak", None),  # a reason without a name
-        ("A better search would have been good.", None),
-        ("None of the tools showed the heap.", None),
-        ("", None),
-        (None, None),
-    ],
+    CASES["missing tools"],
 )
-def test_missing_tools_are_read_from_lists_of_many_forms(
-    answer: str | None, tools: list[tuple[str, str]] | None
-) -> None:
+def test_missing_tools_are_read_from_lists_of_many_forms(answer: str | None, tools: list[list[str]] | None) -> None:
     found = replies.read_missing_tools(answer)
     assert found == (None if tools is None else tuple(replies.MissingTool(*tool) for tool in tools))
 
@@ -149,89 +104,7 @@ def test_a_huge_answer_is_read_and_bounded() -> None:
 # A judge's first answer: the last line decides, the longest analysis is kept, categories are read where present.
 
 LAST_LINES: list[tuple[str | None, int | None]] = [
-    # the forms that are allowed
-    ("67", 67),
-    ("0", 0),
-    ("100", 100),
-    ("Total: 67", 67),
-    ("Total score: 67", 67),
-    ("67/100", 67),
-    ("total: 67", 67),
-    ("TOTAL SCORE: 67", 67),
-    ("Total: 67/100", 67),
-    ("Score: 67", 67),
-    ("Final score: 67", 67),
-    ("## **Final Score**: 67/100", 67),
-    ("# Total: 67", 67),
-    ("Logical flow score: 67", None),
-    ("Score: 150", None),
-    ("67 / 100", 67),
-    # white space and emphasis around them
-    ("  67\t", 67),
-    ("\u00a067\u3000", 67),
-    ("**67**", 67),
-    ("_67_", 67),
-    ("*** 67 ***", 67),
-    ("**Total: 67**", 67),
-    ("**Total:** 67", 67),
-    ("__Total score__: **67**", 67),
-    # anything else is refused
-    ("14/25", None),
-    ("-5", None),
-    ("+5", None),
-    ("150", None),
-    ("101", None),
-    ("150/100", None),
-    ("1000", None),
-    ("67.5", None),
-    ("67.", 67),
-    ("67%", None),
-    ("067", None),
-    ("6 7", None),
-    ("1e1", None),
-    ("0x43", None),
-    ("67 points", 67),
-    ("The total is 67", None),
-    ("Total 67", None),
-    ("Total: sixty-seven", None),
-    ("Total: 67 (see above)", 67),
-    ("Total: 67 - adequate, with gaps", 67),
-    ("67/100 — good", 67),
-    ("67 (adequate)", 67),
-    ("67 out of 100.", 67),
-    ("67 (out of 100)", 67),
-    ("67/100 points", 67),
-    ("Total: 67 points, with gaps", 67),
-    ('"67".', 67),
-    ("67.5/100 points", None),
-    ("Total: 67 or 70", None),
-    ("Total: 67 (up from 60)", None),
-    ("67 - adequate", 67),
-    ("**67** — solid work", 67),
-    ("67—solid", 67),
-    ("67. Solid work.", 67),
-    ("67 - up from 60", None),
-    ("67 errors were seen", None),
-    ("7. More logs", None),
-    ("7) More logs", None),
-    ("67/100 or 70/100", None),
-    ("50-60", None),
-    # nothing there
-    ("", None),
-    (None, None),
-    (" \n\t\n", None),
-    # digits that are not Latin
-    ("６７", None),
-    ("٦٧", None),
-    ("६७", None),
-    ("²", None),
-    ("Ⅵ", None),
-    # code fences
-    ("```\n67\n```", 67),
-    ("```text\nTotal: 67\n```", 67),
-    ("`67`", 67),
-    ("```\nanalysis\n```\n67", 67),
-    # huge
+    *chain.from_iterable(CASES["last lines"].values()),
     ("9" * 100_000, None),
     ("x" * 1_000_000, None),
     ("x\n" * 500_000 + "67", 67),
@@ -285,23 +158,10 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "points"),
-    [
-        ("Logical flow: 15/25\nConsistency: 14/25\nTool relevance: 13/25\nSynthesis quality: 12/25", (15, 14, 13, 12)),
-        ("## 1. Logical Flow (15/25)\n### 2) CONSISTENCY — 14 / 25", (15, 14, None, None)),
-        ("- **Logical Flow**: **15**/25\n* `Tool relevance`: 13/25", (15, None, 13, None)),
-        ("| Logical flow | 15/25 |\n| Consistency | 0/25 |", (15, 0, None, None)),
-        ("### Logical flow\nA text.\n**Score: 15/25**\n### Consistency\nNothing.", (15, None, None, None)),
-        ("Logical flow: 10/25\nLater I reconsidered.\nLogical flow: 15/25", (15, None, None, None)),
-        ("logical_flow: 15/25\ntool-relevance: 13/25", (15, None, 13, None)),
-        ("The consistency is poor: 3/25", (None, None, None, None)),
-        ("Logical flow: 26/25\nConsistency: 14.5/25\nTool relevance: 3/250", (None, None, None, None)),
-        ("Logical flow: X/25\nConsistency: -4/25", (None, None, None, None)),
-        ("", (None, None, None, None)),
-        ("15/25\n" * 100_000, (None, None, None, None)),
-    ],
+    [*CASES["categories"], ("15/25\n" * 100_000, [None] * 4)],
 )
-def test_category_scores_are_read_where_present(text: str, points: tuple[int | None, ...]) -> None:
-    assert tuple(replies.read_categories(text).values()) == points
+def test_category_scores_are_read_where_present(text: str, points: list[int | None]) -> None:
+    assert list(replies.read_categories(text).values()) == points
 
 
 def test_the_longest_analysis_is_kept_whichever_answer_gave_the_total() -> None:

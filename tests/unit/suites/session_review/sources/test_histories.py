@@ -8,6 +8,9 @@ import pytest
 
 from evalake.suites.session_review.session import AgentMessage, Event, Session, ToolCall, load
 from evalake.suites.session_review.sources.read import read_dataset
+from tests.cases import cases_beside
+
+CASES = cases_beside(__file__, "histories.json")
 
 
 def session(tmp_path: Path, document: Any) -> Session:
@@ -26,49 +29,10 @@ def calls(read: Session) -> list[tuple[str, str, str | None, str | None]]:
     ]
 
 
-OPENAI: list[dict[str, Any]] = [
-    {"role": "system", "content": "You are careful."},
-    {"role": "user", "content": "Disk full on db1"},
-    {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "df", "arguments": "{}"}}],
-    },
-    {"role": "tool", "tool_call_id": "c1", "content": "98 %"},
-    {"role": "assistant", "content": "It is full."},
-    {"role": "user", "content": "And db2?"},
-    {"role": "assistant", "content": "That one is fine."},
-]
-ANTHROPIC = {
-    "system": "You are careful.",
-    "messages": [
-        {"role": "user", "content": [{"type": "text", "text": "Disk full on db1"}]},
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "text", "text": "I look."},
-                {"type": "tool_use", "id": "t1", "name": "df", "input": {}},
-            ],
-        },
-        {
-            "role": "user",
-            "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "98 %", "is_error": False}],
-        },
-        {"role": "assistant", "content": [{"type": "text", "text": "It is full."}]},
-    ],
-}
-RESPONSES = {
-    "input": [{"role": "user", "content": "Disk full on db1"}],
-    "output": [
-        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "look first"}]},
-        {"type": "function_call", "call_id": "f1", "name": "df", "arguments": "{}"},
-        {"type": "function_call_output", "call_id": "f1", "output": "98 %"},
-        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is full."}]},
-    ],
-}
+OPENAI: list[dict[str, Any]] = CASES["openai"]
 
 
-@pytest.mark.parametrize("document", [OPENAI, {"messages": OPENAI}, ANTHROPIC, RESPONSES])
+@pytest.mark.parametrize("document", [OPENAI, {"messages": OPENAI}, CASES["anthropic"], CASES["responses"]])
 def test_a_history_of_an_api_is_a_session(tmp_path: Path, document: Any) -> None:
     read = session(tmp_path, document)
     assert (read.session_id, read.alert) == ("case", "Disk full on db1")
@@ -79,7 +43,7 @@ def test_a_history_of_an_api_is_a_session(tmp_path: Path, document: Any) -> None
 
 
 def test_a_line_is_a_transcript(tmp_path: Path) -> None:
-    lines = [json.dumps({"messages": OPENAI}), json.dumps(ANTHROPIC)]
+    lines = [json.dumps({"messages": OPENAI}), json.dumps(CASES["anthropic"])]
     (tmp_path / "many.jsonl").write_text("\n".join(lines))
     assert [sample.sample_id for sample in read_dataset(str(tmp_path / "many.jsonl")).samples] == ["many-1", "many-2"]
 
@@ -120,19 +84,31 @@ ANSWERED = part("tool", {"type": "tool_call_response", "id": "c1", "response": "
 CONCLUDED = part("assistant", {"type": "text", "content": "It is full."})
 
 
+def invoke(number: int, parent: int | None, agent: str, talk: str) -> dict[str, Any]:
+    named = {"gen_ai__agent__name": agent, "gen_ai__conversation__id": talk}
+    return span(number, parent, f"invoke_agent {agent}", gen_ai__operation__name="invoke_agent", **named)
+
+
+def chat(number: int, parent: int, given: list[Any], *said: dict[str, Any]) -> dict[str, Any]:
+    messages = {"gen_ai__input__messages": given, "gen_ai__output__messages": said}
+    return span(number, parent, "chat m", gen_ai__operation__name="chat", **messages)
+
+
+def execute(number: int, parent: int, tool: str, **call: str) -> dict[str, Any]:
+    told = {"gen_ai__tool__name": tool, **{f"gen_ai__tool__call__{name}": value for name, value in call.items()}}
+    return span(number, parent, f"execute_tool {tool}", gen_ai__operation__name="execute_tool", **told)
+
+
+LOOKS = [
+    chat(2, 1, [ASKED], CALLED),
+    execute(3, 1, "df", id="c1", result="98 %"),
+    chat(4, 1, [ASKED, CALLED, ANSWERED], CONCLUDED),
+]
+
+
 def test_a_file_of_the_sdks_exporter_spreads_a_trace_over_its_lines(tmp_path: Path) -> None:
     """As OpenTelemetry's Python SDK 1.45.2 writes it: hexadecimal ids, a line for each batch, the root span last."""
-    spans = [
-        span(2, 1, "chat m", gen_ai__operation__name="chat", gen_ai__input__messages=json.dumps([ASKED]),
-             gen_ai__output__messages=json.dumps([CALLED])),
-        span(3, 1, "execute_tool df", gen_ai__operation__name="execute_tool", gen_ai__tool__name="df",
-             gen_ai__tool__call__id="c1", gen_ai__tool__call__result="98 %"),
-        span(4, 1, "chat m", gen_ai__operation__name="chat",
-             gen_ai__input__messages=json.dumps([ASKED, CALLED, ANSWERED]),
-             gen_ai__output__messages=json.dumps([CONCLUDED])),
-        span(1, None, "invoke_agent sre", gen_ai__operation__name="invoke_agent", gen_ai__agent__name="sre",
-             gen_ai__conversation__id="talk"),
-    ]  # fmt: skip
+    spans = [*LOOKS, invoke(1, None, "sre", "talk")]
     (tmp_path / "spans.jsonl").write_text("".join(json.dumps(otlp(each)) + "\n" for each in spans))
     read = read_dataset(str(tmp_path / "spans.jsonl"))
     assert ([each.sample_id for each in read.samples], read.skipped) == (["talk"], ())
@@ -142,73 +118,14 @@ def test_a_file_of_the_sdks_exporter_spreads_a_trace_over_its_lines(tmp_path: Pa
 
 
 def test_spans_of_otlp_count_each_message_once_by_agent(tmp_path: Path) -> None:
-    helper = [
-        span(
-            6,
-            5,
-            "chat m",
-            gen_ai__operation__name="chat",
-            gen_ai__input__messages=[part("user", {"type": "text", "content": "Clean up"})],
-            gen_ai__output__messages=[
-                part("assistant", {"type": "tool_call", "id": "c9", "name": "rm", "arguments": {}})
-            ],
-        ),
-        {
-            **span(
-                7,
-                5,
-                "execute_tool rm",
-                gen_ai__operation__name="execute_tool",
-                gen_ai__tool__name="rm",
-                gen_ai__tool__call__id="c9",
-            ),
-            "status": {"code": 2, "message": "denied"},
-        },
-    ]
+    removes = part("assistant", {"type": "tool_call", "id": "c9", "name": "rm", "arguments": {}})
     document = otlp(
-        span(
-            1,
-            None,
-            "invoke_agent lead",
-            gen_ai__operation__name="invoke_agent",
-            gen_ai__agent__name="lead",
-            gen_ai__conversation__id="talk-1",
-        ),
-        span(
-            2,
-            1,
-            "chat m",
-            gen_ai__operation__name="chat",
-            gen_ai__input__messages=[ASKED],
-            gen_ai__output__messages=[CALLED],
-        ),
-        span(
-            3,
-            1,
-            "execute_tool df",
-            gen_ai__operation__name="execute_tool",
-            gen_ai__tool__name="df",
-            gen_ai__tool__call__id="c1",
-            gen_ai__tool__call__result="98 %",
-        ),
-        span(
-            4,
-            1,
-            "chat m",
-            gen_ai__operation__name="chat",
-            gen_ai__input__messages=[ASKED, CALLED, ANSWERED],
-            gen_ai__output__messages=[CONCLUDED],
-        ),
+        invoke(1, None, "lead", "talk-1"),
+        *LOOKS,
         span(5, 1, "invoke_agent helper", gen_ai__operation__name="invoke_agent", gen_ai__agent__name="helper"),
-        *helper,
-        span(
-            8,
-            1,
-            "execute_tool ping",
-            gen_ai__operation__name="execute_tool",
-            gen_ai__tool__name="ping",
-            gen_ai__tool__call__result="pong",
-        ),
+        chat(6, 5, [part("user", {"type": "text", "content": "Clean up"})], removes),
+        {**execute(7, 5, "rm", id="c9"), "status": {"code": 2, "message": "denied"}},
+        execute(8, 1, "ping", result="pong"),
     )
     read = session(tmp_path, document)
     assert (read.session_id, read.alert, read.agent) == ("talk-1", "Disk full on db1", "lead")
@@ -242,38 +159,9 @@ def test_messages_in_events_and_openinference_attributes_are_read(tmp_path: Path
 
 
 def test_a_trace_of_langfuse_and_spans_of_phoenix_are_sessions(tmp_path: Path) -> None:
-    generation: dict[str, Any] = {
-        **{"id": "o1", "type": "GENERATION", "name": "chat", "startTime": "2026-01-01T00:00:00Z"},
-        "input": [{"role": "user", "content": "Disk full on db1"}],
-        "output": {"role": "assistant", "content": "", "tool_calls": OPENAI[2]["tool_calls"]},
-    }
-    tool = {
-        "id": "o2",
-        "type": "TOOL",
-        "name": "df",
-        "startTime": "2026-01-01T00:00:01Z",
-        "input": {},
-        "output": "98 %",
-    }
-    langfuse = {"id": "lf", "name": "sre", "observations": [generation, tool]}
-    assert calls(session(tmp_path, langfuse)) == [("sre", "df", "98 %", None)]
-    about = {"trace_id": "t", "span_id": "a"}
-    llm = {
-        "input_messages": [{"message": {"role": "user", "content": "Hi"}}],
-        "output_messages": [{"message": {"role": "assistant", "content": "Ho"}}],
-    }
-    phoenix = [
-        {
-            "name": "LLM",
-            "span_kind": "LLM",
-            "context": about,
-            "parent_id": None,
-            "attributes": {"llm": llm},
-            "start_time": "2026-01-01T00:00:00Z",
-        }
-    ]
-    assert session(tmp_path, phoenix).final_analysis == "Ho"
-    assert session(tmp_path, {"data": phoenix}).alert == "Hi"
+    assert calls(session(tmp_path, CASES["langfuse"])) == [("sre", "df", "98 %", None)]
+    assert session(tmp_path, CASES["phoenix"]).final_analysis == "Ho"
+    assert session(tmp_path, {"data": CASES["phoenix"]}).alert == "Hi"
 
 
 def test_a_trace_without_a_call_is_left_out_and_said(tmp_path: Path) -> None:

@@ -9,12 +9,7 @@ import pytest
 from evalake.core.errors import SourceError
 from evalake.suites.session_review.session import dump, load
 from evalake.suites.session_review.sources.census import require_whole
-from evalake.suites.session_review.sources.generic import (
-    RefusedError,
-    microseconds,
-    read_generic,
-    result_text,
-)
+from evalake.suites.session_review.sources.generic import RefusedError, microseconds, read_generic, result_text
 from evalake.suites.session_review.sources.read import read_body, read_dataset, watermark
 from evalake.suites.session_review.sources.tarsy import read_detail
 from tests.unit.suites.session_review.support import called, detail, said, stage
@@ -104,14 +99,10 @@ def test_what_holds_no_session_is_refused_in_one_line(tmp_path: Path, name: str,
     assert "\n" not in str(refused.value)
 
 
-def test_a_source_that_is_not_there_is_named() -> None:
-    with pytest.raises(SourceError, match="nowhere"):
-        read_dataset("nowhere")
-
-
-def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="it is empty"):
-        read_dataset(str(tmp_path))
+def test_an_empty_folder_and_a_source_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    for source, reason in ((str(tmp_path), "it is empty"), ("nowhere", "nowhere")):
+        with pytest.raises(SourceError, match=reason):
+            read_dataset(source)
 
 
 def test_a_folder_that_leads_back_to_itself_is_read_once(tmp_path: Path) -> None:

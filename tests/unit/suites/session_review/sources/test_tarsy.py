@@ -9,6 +9,7 @@ import pytest
 
 from evalake.suites.session_review.session import AgentMessage, Event, Session, ToolCall, dump, fit
 from evalake.suites.session_review.sources.tarsy import RESUMED, read_detail, read_final_analysis
+from tests.cases import cases_beside
 from tests.unit.suites.session_review.support import START, called, detail, listed, said, stage
 
 NO_LIMIT = 10**9
@@ -159,24 +160,7 @@ def test_the_runbook_is_what_stands_between_its_marks_in_the_first_question() ->
 
 
 def test_a_final_analysis_body_gives_the_last_conversation_with_the_calls_told_in_it() -> None:
-    body = {
-        "session_id": "s-1",
-        "status": "completed",
-        "alert_data": {"title": "disk full"},
-        "final_analysis": "# Report\n\n**Alert Type:** Disk\n**Processing Chain:** chain-a\n\nIt was the disk.",
-        "chat_conversation": {"messages": [{"role": "assistant", "content": "chat"}]},
-        "llm_conversation": {
-            "messages": [
-                {"role": "system", "content": "be good"},
-                {"role": "user", "content": "Earlier stages found: sda is full."},
-                {"role": "assistant", "content": 'Thought: look\nAction: node.df\nAction Input: {"path": "/"}'},
-                {"role": "user", "content": 'Observation: node.df: {"used": "99 %"}'},
-                {"role": "user", "content": "Tool Result: logs.search:\nnothing"},
-                {"role": "assistant", "content": "Final Answer: It was the disk."},
-            ]
-        },
-    }
-    session = read_final_analysis(body)
+    session = read_final_analysis(cases_beside(__file__, "final_analysis.json"))
     assert (session.agent, session.alert_type) == ("chain-a", "Disk")
     assert [each.kind for each in session.interactions] == ["event", "said", "tool", "tool", "said"]
     assert list(session.tool_calls) == [

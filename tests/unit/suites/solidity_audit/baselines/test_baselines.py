@@ -11,15 +11,11 @@ from hypothesis import strategies as st
 from evalake.models.request import BaselineRefusedError
 from evalake.sdk.sample import delimit_untrusted
 from evalake.suites.solidity_audit.baselines import BASELINES
-from evalake.suites.solidity_audit.baselines.audits import (
-    Material,
-    families,
-    lines_of,
-    read_material,
-)
+from evalake.suites.solidity_audit.baselines.audits import Material, families, lines_of, read_material
 from evalake.suites.solidity_audit.baselines.solidity_code import blank, functions
 from evalake.suites.solidity_audit.baselines.solidity_patterns import audit
 from evalake.suites.solidity_audit.baselines.wording_judge import answer as judge_by_words
+from tests.cases import cases_beside
 from tests.unit.suites.solidity_audit.baselines.material import claim, judged
 
 # What rule-based judges read of a prompt: its blocks, the audit's findings, the lines and kinds that words name.
@@ -196,36 +192,8 @@ contract C {
     address public owner;
 """
 
-CASES = {
-    "reentrancy": (
-        "function take() external { (bool ok, ) = msg.sender.call{value: 1}(''); require(ok); balances[a] = 0; }",
-        "function take() external { balances[a] = 0; (bool ok, ) = msg.sender.call{value: 1}(''); require(ok); }",
-    ),
-    "tx_origin_authentication": (
-        "function f() external { require(tx.origin == owner); }",
-        "function f() external { require(tx.origin == msg.sender); }",
-    ),
-    "access_control": (
-        "function give(address to) external { owner = to; }",
-        "function give(address to) external { require(msg.sender == owner); owner = to; }",
-    ),
-    "unchecked_return_value": (
-        "function pay(address payable a) external { a.send(1); }",
-        "function pay(address payable a) external { require(a.send(1)); }",
-    ),
-    "weak_randomness": (
-        "function roll() external view returns (uint256) { return uint256(keccak256(abi.encode(block.number))); }",
-        "function roll() external view returns (uint256) { return block.timestamp + 6; }",
-    ),
-    "integer_overflow": (
-        "function f(uint256 a) external { unchecked { balances[msg.sender] -= a; } }",
-        "function f(uint256 a) external { balances[msg.sender] -= a; }",
-    ),
-    "delegatecall_injection": (
-        "function run(address to, bytes calldata d) external { (bool ok, ) = to.delegatecall(d); require(ok); }",
-        "function run(address to, bytes calldata d) external onlyOwner { (bool ok, ) = to.delegatecall(d); a(ok); }",
-    ),
-}
+CASES = cases_beside(__file__, "patterns.json")
+"""By kind of vulnerability: a function that has it, and one that guards against it."""
 
 
 def types(code: str) -> set[str]:

@@ -22,7 +22,6 @@ from tests.unit.suites.solidity_audit.panels.material import (
     panel,
     poor_and_good,
     said,
-    told,
     with_panel,
 )
 from tests.unit.suites.solidity_audit.support import (
@@ -219,12 +218,6 @@ def test_the_rates_are_over_all_models_and_stand_with_each() -> None:
     of = {model: rows.filter(model=model).drop("model") for model in ("one", "two")}
     assert of["one"].equals(of["two"])
     assert of["one"].filter(metric="judge_miss_rate")["n"].to_list() == [16] * 5
-
-
-def test_without_a_panel_by_dawid_and_skene_there_are_none() -> None:
-    lines = [told(judge, number, found=True) for judge in "abc" for number in range(3)]
-    assert judge_errors(frame_of(lines)).is_empty()
-    assert judge_errors(with_panel(lines)).is_empty()
 
 
 # Findings of several judges, merged by number or by place and type, are what most of their judges say.

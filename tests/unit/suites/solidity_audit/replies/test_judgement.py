@@ -52,15 +52,8 @@ OTHER = json.dumps({**GOOD, "target_assessment": target(False), "findings": []})
         json.dumps({"quoted": json.loads(OTHER), "mine": GOOD}),
     ],
     ids=[
-        "before",
-        "behind",
-        "twice",
-        "twice in two spellings",
-        "twice and broken",
-        "broken",
-        "beside broken",
-        "a list",
-        "in one",
+        *("before", "behind", "twice", "twice in two spellings", "twice and broken"),
+        *("broken", "beside broken", "a list", "in one"),
     ],
 )
 def test_two_judgements_that_differ_are_none(text: str) -> None:
@@ -97,12 +90,6 @@ def test_a_field_that_stands_twice_leaves_no_judgement_whatever_its_values(text:
 )
 def test_one_judgement_is_read_whatever_stands_beside_it(text: str) -> None:
     assert read_judgement(text, Asked(target=True, verdict=True)).judgement is not None
-
-
-def test_a_recorded_judgement_that_says_it_failed_is_none() -> None:
-    recorded = Asked(target=True, verdict=True, recorded=True)
-    reading = read_judgement(json.dumps({**GOOD, "error": "Failed to parse"}), recorded)
-    assert (reading.judgement, reading.flaws) == (None, ("the judge failed: Failed to parse",))
 
 
 def test_what_is_taken_as_it_comes_may_be_there_or_not() -> None:

@@ -67,10 +67,10 @@ def test_a_function_is_named_by_a_word_of_its_own(location: str, function: str, 
 
 @given(st.text(max_size=200), st.lists(st.integers(1, 50), max_size=5), st.lists(st.integers(1, 50), max_size=5))
 def test_any_place_is_compared(location: str, lines: list[int], true: list[int]) -> None:
-    hits = compare(location, lines, ["withdraw"], true)
-    assert (hits.line is None) == (hits.line_iou is None) == (not true)
-    assert hits.line_iou is None or 0 <= hits.line_iou <= 1
-    assert hits.line or not hits.line_iou, "what overlaps is near"
+    _, hit, overlap = compare(location, lines, ["withdraw"], true).values()
+    assert (hit is None) == (overlap is None) == (not true)
+    assert overlap is None or 0 <= overlap <= 1
+    assert hit or not overlap, "what overlaps is near"
 
 
 # What a direct audit says, read by rule: what cannot be read is null, and never a guess.

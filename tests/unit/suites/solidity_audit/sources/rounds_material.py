@@ -9,63 +9,15 @@ from evalake.sdk import RecordedFolder
 from evalake.storage.lake import Lake
 from evalake.suites.solidity_audit.sources.rounds import read_folder
 from evalake.suites.solidity_audit.suite import SUITE
+from tests.cases import cases_beside
 
-CLAIMS = {
-    1: "withdraw() sends ether before it writes the balance, so the balance can be paid out twice.",
-    2: "The owner may change the fee at any time and without any announcement to the members.",
-}
+CLAIMS: dict[int, str] = dict(enumerate(cases_beside(__file__, "round.json")["claims"], start=1))
+TRUTH: dict[str, Any] = cases_beside(__file__, "round.json")["truth"]
 
 
 def judgement(**more: Any) -> dict[str, Any]:
     """A judgement in the field names of a recorded round."""
-    classes = {1: "TARGET_MATCH", 2: "DESIGN_CHOICE"}
-    score = {"score": 0.75, "reasoning": "It names the statement."}
-    return {
-        "sample_id": "box",
-        "transformed_id": "nc_box",
-        "prompt_type": "direct",
-        "judge_model": "Judge 3",
-        "overall_verdict": {"said_vulnerable": True, "confidence_expressed": 0.9},
-        "findings": [
-            {
-                "finding_id": number,
-                "description": text,
-                "classification": classes[number],
-                "matches_target": number == 1,
-                "is_valid_concern": number == 1,
-                "reasoning": "As the code says.",
-                "surprise": 1,
-            }
-            for number, text in CLAIMS.items()
-        ],
-        "target_assessment": {
-            "found": True,
-            "finding_id": 1,
-            "type_match": "exact",
-            "type_match_reasoning": "The very word.",
-            "root_cause_identification": score,
-            "attack_vector_validity": score,
-            "fix_suggestion_validity": None,
-        },
-        "summary": {"total_findings": 2},
-        "notes": "Careful work.",
-        "judge_latency_ms": 12.5,
-        "judge_cost_usd": 0.002,
-        **more,
-    }
-
-
-TRUTH: dict[str, Any] = {
-    "id": "nc_box",
-    "ground_truth": {
-        "is_vulnerable": True,
-        "vulnerability_type": "reentrancy",
-        "severity": "high",
-        "vulnerable_location": {"function_name": "withdraw", "line_numbers": []},
-    },
-    "difficulty_fields": {"difficulty_tier": 2},
-    "original_id": "box",
-}
+    return {**cases_beside(__file__, "round.json")["judgement"], **more}
 
 
 def review(*findings: dict[str, Any], **target: Any) -> dict[str, Any]:

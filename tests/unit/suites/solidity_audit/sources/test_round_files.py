@@ -28,6 +28,7 @@ from evalake.suites.solidity_audit.sources.round_files import (
 )
 from evalake.suites.solidity_audit.sources.rounds import NO_TRUTH, NOTHING_SAID, read_folder
 from evalake.suites.solidity_audit.truth import GroundTruth
+from tests.cases import cases_beside
 from tests.unit.suites.solidity_audit.sources.rounds_material import (
     CLAIMS,
     ROUND,
@@ -58,13 +59,6 @@ MODELS = ("claude_opus_4.5", "gpt-5.2", "org/own-model")
 def test_a_model_is_known_by_its_name_an_alias_or_the_rounds_own(tmp_path: Path, name: str, model: str | None) -> None:
     (tmp_path / ALIASES_FILE).write_text(json.dumps({"Mine": "own_model"}), encoding="utf-8")
     assert model_named(name, MODELS, aliases(tmp_path)) == model
-
-
-@pytest.mark.parametrize("content", ["{", "[]", '{"opus": 4}', '"opus"', "[" * 50_000])
-def test_a_file_of_aliases_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
-    (tmp_path / ALIASES_FILE).write_text(content, encoding="utf-8")
-    with pytest.raises(SourceError, match="must be a JSON object of names"):
-        aliases(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +135,11 @@ def test_a_finding_is_told_in_our_field_names(stated: Any, read: Any) -> None:
     assert in_our_words({"findings": [stated]}) == {"findings": [read]}
 
 
+def test_a_verdict_may_be_told_in_texts() -> None:
+    told = in_our_words({"findings": [], "overall_verdict": {"is_vulnerable": "Yes", "confidence": "0.9"}})
+    assert told["overall_verdict"] == {"said_vulnerable": True, "confidence_expressed": 0.9}
+
+
 @pytest.mark.parametrize(
     ("score", "read"),
     [
@@ -160,27 +159,8 @@ def test_a_score_may_be_a_number_a_text_or_an_object(score: Any, read: Any) -> N
 
 @pytest.mark.parametrize(
     ("stated", "read"),
-    [
-        ({"is_vulnerable": False}, {}),
-        ({"is_vulnerable": "No", "vulnerability_type": " ", "severity": 3}, {}),
-        ({"is_vulnerable": "false", "attack_vector": "Call twice.", "correct_fix": "Write it first."},
-         {"attack_scenario": "Call twice.", "fix": "Write it first."}),
-        ({"is_vulnerable": False, "vulnerable_location": {"function_names": ["a", " ", 3, "b"]}},
-         {"vulnerable_functions": ["a", "b"]}),
-        ({"is_vulnerable": False, "vulnerable_lines": ["8", 9, 0, -1, True, "x", 2.5]}, {"vulnerable_lines": [8, 9]}),
-        ({"is_vulnerable": False, "vulnerable_location": "withdraw", "vulnerable_functions": {}}, {}),
-        ({"is_vulnerable": False, "vulnerable_lines": "7, L9-11"}, {"vulnerable_lines": [7, 9, 10, 11]}),
-        ({"is_vulnerable": False, "vulnerable_lines": [{"start": 2, "end": 3}, "5"]}, {"vulnerable_lines": [2, 3, 5]}),
-        ({"is_vulnerable": False, "vulnerable_function": "a(uint, bool), b"},
-         {"vulnerable_functions": ["a(uint, bool)", "b"]}),
-        ({"is_vulnerable": False, "root_cause": {"why": "x"}, "fix": ["One.", "Two."]},
-         {"root_cause": '{"why":"x"}', "fix": "One., Two."}),
-        ({"is_vulnerable": False, "difficulty_tier": "3"}, {"difficulty_tier": 3}),
-        ({"is_vulnerable": False, "difficulty_tier": "Tier 2"}, {"difficulty_tier": 2}),
-        ({"is_vulnerable": False, "difficulty_tier": "hard"}, {}),
-        ({"is_vulnerable": False, "surprise": 1}, {}),
-    ],
-)  # fmt: skip
+    cases_beside(__file__, "truths.json")["truths"],
+)
 def test_what_is_told_in_other_words_is_read_and_what_is_none_is_unknown(
     stated: dict[str, Any], read: dict[str, Any]
 ) -> None:

@@ -14,6 +14,7 @@ from evalake.suites.solidity_audit.sources.rewrite import NO_COMMENTS, RENAMED, 
 from evalake.suites.solidity_audit.sources.rounds import read_folder
 from evalake.suites.solidity_audit.sources.variants import base_of
 from evalake.suites.solidity_audit.truth import truth_of
+from tests.cases import cases_beside
 from tests.unit.suites.solidity_audit.sources.rounds_material import write
 
 SOURCE = """\
@@ -131,18 +132,7 @@ def test_documents_are_shown_by_prompts_with_protocol_context_alone(tmp_path: Pa
 
 
 def test_results_of_slither_and_mythril_are_audits_by_models_of_these_names(tmp_path: Path) -> None:
-    node = {"type": "node", "name": "call", "source_mapping": {"lines": [8]}}
-    slither = {
-        "success": True,
-        "error": None,
-        "results": {
-            "detectors": [
-                {"check": "reentrancy-eth", "impact": "High", "elements": [{"type": "function", "name": "pay"}, node]},
-                {"check": "solc-version", "impact": "Informational", "elements": []},
-            ]
-        },
-    }
-    mythril = {"success": True, "error": None, "issues": [{"title": "Weak", "swc-id": "120", "function": "draw()"}]}
+    slither, mythril = cases_beside(__file__, "tools.json").values()
     files = {
         "ground_truth/box.json": {**TRUTH, "root_cause": "It pays first.", "fix": "Write the balance first."},
         "slither/box.json": slither,
