@@ -66,8 +66,8 @@ _REDUCERS: Mapping[str, Callable[[Sequence[float]], float]] = {
 # fmt: off
 _FIELDS = frozenset({
     "choices", "completed_at", "epoch", "error", "error_retries", "events", "events_data", "id", "input",
-    "limit", "messages", "metadata", "model_usage", "output", "role_usage", "score", "scores", "started_at",
-    "store", "target", "total_time", "turn_count", "uuid", "working_time",
+    "limit", "messages", "metadata", "model_usage", "output", "role_usage", "scores", "started_at", "store",
+    "target", "total_time", "turn_count", "uuid", "working_time",
 })
 # fmt: on
 # Events that hold nothing but what samples and their messages hold, or say where others begin and end
@@ -152,17 +152,17 @@ class _Members:
 
 def _read_log(header: Mapping[str, Any], logged: Iterable[Mapping[str, Any]], name: str) -> ToolResults:
     evaluation, results = as_mapping(header, "eval"), as_mapping(header, "results")
-    if only := as_text(results, "scorer.name"):  # version 1 has one scorer
-        results = {"scores": [{"name": only, "scorer": only, "metrics": results.get("metrics")}]}
     task, model = as_text(evaluation, "task"), as_text(evaluation, "model")
     if not task or not model:
         raise SourceError(f"{name} is no log of Inspect: it names no task or no model")
+    if header.get("version") == 1:
+        raise SourceError(f"{name} is a log of Inspect's version 1: convert it by `inspect log convert`")
     left_over: Counter[str] = Counter()
     address = as_text(evaluation, "model_base_url")
     expected = [
         scorer.rpartition("/")[2]  # without its package, as samples name it
-        for scorer in (only, *(as_text(each, "name") for each in objects(evaluation, "scorers")))
-        if scorer
+        for each in objects(evaluation, "scorers")
+        if (scorer := as_text(each, "name"))
     ]
     read = (_sample(each, model, address, expected, left_over, name) for each in logged)
     variant = _variant(evaluation) or "direct"
@@ -200,8 +200,7 @@ def _sample(
     asked = messages[:-1] if messages and messages[-1]["role"] == "assistant" else messages
     error = as_text(logged, "error.message") or _limit(logged)
     answer = _reply(as_mapping(logged, "output"), as_mapping(as_mapping(logged, "model_usage").get(model)), turns)
-    scored = logged.get("scores", {(*scorers, "score")[0]: one} if (one := logged.get("score")) else None)
-    scores = [each for named in as_mapping(scored).items() for each in _scores(*named)]
+    scores = [each for named in as_mapping(logged, "scores").items() for each in _scores(*named)]
     if not scores and answer.text is not None and error is None:
         error = "no scorer has scored it"
     gave = [f"{each.scorer}." for each in scores]
@@ -243,7 +242,7 @@ def _attached(value: Any, attached: Mapping[str, Any]) -> Any:
 
 def _limit(logged: Mapping[str, Any]) -> str | None:
     limit = as_mapping(logged, "limit")
-    reached = limit and not logged.get("scores", logged.get("score"))
+    reached = limit and not logged.get("scores")
     return f"the {limit.get('type')} limit of {limit.get('limit')} was reached" if reached else None
 
 

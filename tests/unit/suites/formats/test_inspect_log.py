@@ -94,15 +94,9 @@ def test_a_log_that_never_ended_is_read_by_its_start() -> None:
     assert len(inspect_log.read_archive(content, "x.eval").samples) == 1
 
 
-def test_a_log_of_version_1_has_one_scorer() -> None:
-    logged = [sample(number, score={"value": value}) for number, value in ((1, "C"), (2, "I"))]
-    for each in logged:
-        del each["scores"]
-    figures = {name: {"name": name, "value": 0.5} for name in ("accuracy", "stderr")}
-    results = {"scorer": {"name": "match"}, "metrics": figures}
-    read = inspect_log.read_document({**header(scorers=[]), "results": results, "samples": logged}, "x")
-    assert [each.agrees for each in read.headlines] == [True, True]
-    assert [(s.scores[0].scorer, s.scores[0].correct) for s in read.samples] == [("match", True), ("match", False)]
+def test_a_log_of_version_1_says_how_it_is_converted() -> None:
+    with pytest.raises(SourceError, match=r"x\.json is a log of Inspect.s version 1: convert it by"):
+        inspect_log.read_document({**header(), "version": 1}, "x.json")
 
 
 @pytest.mark.parametrize(
