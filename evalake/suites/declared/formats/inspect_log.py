@@ -14,6 +14,7 @@ from typing import Any, cast
 from evalake.core.errors import SourceError
 from evalake.core.files import MEGABYTE
 from evalake.core.hashing import content_hash
+from evalake.models.failures import excerpt
 from evalake.models.request import Reply, Request
 from evalake.sdk.tool_results import (
     Headline,
@@ -167,8 +168,11 @@ def _read_log(header: Mapping[str, Any], logged: Iterable[Mapping[str, Any]], na
     read = (_sample(each, model, address, expected, left_over, name) for each in logged)
     variant = _variant(evaluation) or "direct"
     samples = decide([replace(each, prompt_variant=variant) for each in read])
-    if (status := as_text(header, "status")) not in (None, "", "success"):
-        left_over[f"status {status} of the log"] = 1
+    lacks = len(as_list(evaluation, "dataset.sample_ids")) - len({each.sample_id for each in samples})
+    if (status := as_text(header, "status") or "started") != "success":  # a log that did not end has no header
+        why = excerpt(" ".join((as_text(header, "error.message") or "").split()))
+        left_over[f"end of the log, whose status is {status}{why and f': {why}'}"] = 1
+        left_over["samples that the log lacks"] = max(lacks, 0)
     return ToolResults(
         tool=f"Inspect {as_mapping(evaluation, 'packages').get('inspect_ai', '')}".strip(),
         task=task.rpartition("/")[2],
