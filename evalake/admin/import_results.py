@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evalake.admin.recorded_files import UNREADABLE, Read, identity, of_folders, read_files
+from evalake.contracts.contract import Row
 from evalake.core.configuration import IMPORT, UNKNOWN, Configuration
 from evalake.core.errors import SourceError, UsageError
 from evalake.core.hashing import canonical_json, content_hash
@@ -203,7 +204,10 @@ def _datasets(recorded: Sequence[Recorded]) -> tuple[Dataset, ...]:
 
 
 def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Conversation]:
-    """Put the replies into the ledger, and build conversations from it: the first reply of a key counts."""
+    """Put the replies into the ledger, and build conversations from it.
+
+    The first reply of a key counts, but an answer takes the place of an error, like that of a log that was unfinished.
+    """
     index = LedgerIndex.read(context.lake)
     lines = {
         Key(prompt_hash, line.item.replicate, IMPORT): (line, place)
@@ -211,10 +215,16 @@ def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Con
         for place, prompt_hash in enumerate(line.prompt_hashes)
     }
     known = index.fetch([key._replace(endpoint=endpoint) for key in lines for endpoint in (IMPORT, UNKNOWN)])
-    kept = {
-        key: known.get(key) or known.get(key._replace(endpoint=UNKNOWN)) or _row(context, *line, key, index)
-        for key, line in lines.items()
-    }
+    held = {key: known.get(key) or known.get(key._replace(endpoint=UNKNOWN)) for key in lines}
+    kept: dict[Key, Row] = {}
+    for key, (line, place) in lines.items():
+        earlier, first = held[key], held[key._replace(prompt_hash=line.prompt_hashes[0])]
+        if earlier is None:
+            kept[key] = _row(context, line, place, key, index.next_revision(key))
+        elif first is not None and first["error_kind"] is not None and line.replies[0].error_kind is None:
+            kept[key] = _row(context, line, place, key, earlier["reply_revision"] + 1)
+        else:
+            kept[key] = earlier
     if fresh := [row for row in reversed(kept.values()) if "ledger_version" not in row]:
         ledger.append(context.lake, fresh)
     return [
@@ -253,12 +263,11 @@ def _differing(recorded: Sequence[Recorded], conversations: Sequence[Conversatio
     return sum(any(isinstance(of, Reply) and content(of) != content(given) for given, of in each) for each in pairs)
 
 
-def _row(context: RunContext, line: Recorded, place: int, key: Key, index: LedgerIndex) -> dict[str, Any]:
+def _row(context: RunContext, line: Recorded, place: int, key: Key, revision: int) -> dict[str, Any]:
     reply = line.replies[place]
     asked = line.item.judge if place and line.item.judge else line.item.model
     identity = {"dataset": line.item.sample.dataset, "sample_id": line.item.sample.sample_id, "model": asked}
     request = line.requests[place] if line.requests else canonical_json(identity).decode()
-    revision = index.next_revision(key)
     row = call_row(reply, key, asked, request, revision=revision, origin="import", run_id=context.run_id)
     return {**row, "cost_usd": _cost(asked, reply)}
 

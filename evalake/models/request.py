@@ -83,18 +83,9 @@ def _begun(before: bytes, *message: tuple[str, str]) -> "hashlib._Hash":
 
 def _around(request: Request) -> tuple[bytes, bytes]:
     """Encode what stands before the messages of a request, and after them."""
-    if not request.parameters:
-        return _plain(request.model, request.revision)
-    return _encoded({_name(name): value for name, value in request.parameters.items()}, request.model, request.revision)
-
-
-@lru_cache(maxsize=32)
-def _plain(model: str, revision: str | None) -> tuple[bytes, bytes]:
-    return _encoded({}, model, revision)
-
-
-def _encoded(parameters: Mapping[str, Any], model: str, revision: str | None) -> tuple[bytes, bytes]:
-    fields = {**parameters, "model": model} | ({} if revision is None else {"revision": revision})
+    fields = {_name(name): value for name, value in request.parameters.items()} | {"model": request.model}
+    if request.revision is not None:
+        fields["revision"] = request.revision
     before = {name: value for name, value in fields.items() if name < "messages"}
     after = {name: value for name, value in fields.items() if name > "messages"}
     start = canonical_json(before)[:-1] + b"," if before else b"{"

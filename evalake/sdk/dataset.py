@@ -93,6 +93,11 @@ class DatasetBuilder:
         return Dataset(self.dataset, spooled(self.samples), tuple(self.skipped), tuple(self.notes))
 
 
+def name_by(text: str) -> str:
+    """Name a sample that has no name by its input."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
 def _whole(sample: Sample) -> str:
     """Name a sample with all that it holds, beside the names of samples."""
     return f"\0{sample.sample_hash}"
@@ -208,24 +213,23 @@ class SampleTable:
         is_starter = source == STARTER and self.starter is not None
         path, mapping = (self.starter, "") if is_starter and self.starter else sources.find_table(source)
         names = {name: self.columns.get(name, name) for name in FIELDS}
-        columns = sources.read_mapping(mapping, tuple(names.values()))
         builder = DatasetBuilder(STARTER if is_starter else sources.as_payload(path.stem))
+        columns = sources.read_mapping(mapping, tuple(names.values()))
         for record in builder.records(path, columns, [names[name] for name in self.required]):
-            self._take(record, columns, names, builder)
+            fields = {name: columns.field(record, column) for name, column in names.items()}
+            self._take(record, fields, names, builder)
         return builder.result()
 
     def _take(
-        self, record: Record, columns: sources.ColumnMapping, names: Mapping[str, str], builder: DatasetBuilder
+        self, record: Record, fields: Mapping[str, Any], names: Mapping[str, str], builder: DatasetBuilder
     ) -> None:
-        texts = {name: sources.as_text(columns.field(record, column)) or None for name, column in names.items()}
-        digest = hashlib.sha256((texts["input"] or "").encode("utf-8", "replace")).hexdigest()
-        sample_id = texts["sample_id"] or digest[:16]
+        texts = {name: sources.as_text(value) or None for name, value in fields.items()}
         if (reason := self._flaw(texts, names)) is not None:
             builder.skip(record.where, reason, record.raw)
             return
-        target = columns.field(record, names["target"])
+        target = fields["target"]
         given: dict[str, Any] = texts | {
-            "sample_id": sample_id,
+            "sample_id": texts["sample_id"] or name_by(texts["input"] or ""),
             "target": None if target is None else json.dumps(target, ensure_ascii=False, default=str),
         }
         builder.add_new(Sample(self.suite, builder.dataset, **given), record)

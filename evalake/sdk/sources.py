@@ -271,8 +271,6 @@ def _read_array(path: Path) -> Iterator[Record | Skipped]:
         entries = held[0] if len(held) == 1 else None
     if not isinstance(entries, list):
         raise SourceError(f"{path} is no JSON array of objects; for JSON Lines, name it .jsonl")
-    if entries and all(isinstance(each, dict) and each.keys() >= {"row_idx", "row"} for each in entries):
-        entries = [each["row"] for each in entries]  # as Hugging Face serves them
     for number, values in enumerate(entries):
         where, raw = f"{path.name}[{number}]", json.dumps(values, default=str)
         is_record = isinstance(values, dict)

@@ -33,7 +33,6 @@ _MARKS = (
 )
 _NAMES = {"utf-8": "UTF-8", "utf-8-sig": "UTF-8", "cp1252": "Latin-1 (Windows-1252)"}
 _VALID_UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
-_SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n?\Z")  # by which spreadsheets name the delimiter
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,6 @@ class TextForm:
 
     encoding: str
     delimiter: str | None = None  # of a table with delimiters
-    skipped_lines: int = 0  # before the header
 
     @property
     def words(self) -> str | None:
@@ -56,10 +54,7 @@ class TextForm:
     def open(self, path: Path) -> TextIO:
         """Open the file; bytes that are no text come as lone surrogates."""
         errors = "surrogateescape" if self.encoding.startswith("utf-8") else "replace"
-        file = path.open(encoding=self.encoding, errors=errors, newline="")
-        for _ in range(self.skipped_lines):
-            file.readline()
-        return file
+        return path.open(encoding=self.encoding, errors=errors, newline="")
 
 
 def encoding_of(path: Path) -> str:
@@ -97,10 +92,7 @@ def form_of_table(path: Path, needed: Collection[str]) -> TextForm:
     encoding = encoding_of(path)
     form = TextForm(encoding, ",")
     with form.open(path) as file:
-        first = file.readline()
-        if named := _SEPARATOR_LINE.match(first):
-            return TextForm(encoding, named[1], 1)
-        header = [first, *islice(file, 20)]  # a quoted name may go over lines
+        header = [*islice(file, 21)]  # a quoted name may go over lines
     usual = "\t" if path.suffix.lower() == ".tsv" else ","
     order = sorted(DELIMITERS, key=lambda delimiter: delimiter != usual)
     return TextForm(encoding, max(order, key=lambda delimiter: _fit(header, delimiter, needed)))

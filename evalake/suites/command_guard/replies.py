@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from evalake.core.hashing import record
-from evalake.sdk.json_in_text import as_share, find_objects, json_object, only_object, split_thinking
+from evalake.sdk.json_in_text import as_share, find_objects, split_thinking
 
 ACTIONS = ("ALLOW", "WARN", "BLOCK")
 ERROR_KINDS = ("TIMEOUT_ERROR", "FORMAT_ERROR", "CONTENT_FILTER", "TOKEN_LIMIT")
@@ -39,7 +39,7 @@ class Verdict:
 
 
 def read_verdict(text: str | None, finish_reason: str | None = None) -> Verdict:
-    """Read the verdict of a reply. Never raises, and takes time linear in the reply's length."""
+    """Read the verdict of a reply. Never raises."""
     return (_kept_verdict if text is None or len(text) <= LONGEST_KEPT else _verdict)(text, finish_reason)
 
 
@@ -47,7 +47,7 @@ def _verdict(text: str | None, finish_reason: str | None) -> Verdict:
     if text is None or not text.strip():
         return Verdict(_NO_REPLY.get(finish_reason or "", "TIMEOUT_ERROR"))
     for part in split_thinking(text):
-        verdict = _from_only_object(part) or _from_objects(part) or _from_text(part)
+        verdict = _from_objects(part) or _from_text(part)
         if verdict is not None:
             return verdict
     return Verdict("FORMAT_ERROR")
@@ -56,21 +56,13 @@ def _verdict(text: str | None, finish_reason: str | None) -> Verdict:
 _kept_verdict = lru_cache(maxsize=1024)(_verdict)  # guards give the same short replies again and again
 
 
-def _from_only_object(text: str) -> Verdict | None:
-    pairs = only_object(text.strip(" \t\n\r"))
-    actions = [action for key, value in pairs or () if key == "action" and (action := _as_action(value))]
-    if pairs is None or not actions:
-        return None
-    return Verdict(actions[0], len(set(actions)) > 1, *_beside_action(dict(pairs)))
-
-
 def _from_objects(text: str) -> Verdict | None:
     first: Verdict | None = None
     for candidate in find_objects(text, "action"):
-        for action in filter(None, map(_as_action, candidate.strings)):
+        for action in filter(None, (_as_action(value) for key, value in candidate.pairs if key == "action")):
             if first is None:
-                given = json_object(text[candidate.start : candidate.end])  # None where its braces are doubled
-                first = Verdict(action, False, *_beside_action(given or {}))
+                given = {} if candidate.is_doubled else dict(candidate.pairs)
+                first = Verdict(action, False, *_beside_action(given))
             elif action != first.verdict:
                 return Verdict(first.verdict, True, first.reason, first.confidence)
     return first

@@ -1,6 +1,5 @@
 """The samples of a declared suite and the prompts about them: every column reaches prompt, scorers and slices."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any
 from evalake.core.errors import SourceError, SuiteError
 from evalake.core.files import MEGABYTE, FileRefusedError, Files
 from evalake.sdk import Dataset, Sample
-from evalake.sdk.dataset import NOT_TEXT, STARTER, DatasetBuilder, read_whole
+from evalake.sdk.dataset import NOT_TEXT, STARTER, DatasetBuilder, name_by, read_whole
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.sample import Record
 from evalake.sdk.sources import as_json, as_payload, as_text, find_table, is_storable, read_mapping
@@ -46,12 +45,9 @@ class Samples:
             return self._read_own()
         path, mapping = find_table(self.place(source))
         builder = DatasetBuilder(as_payload(path.stem))
-        named = [self.column(field) for field in FIELDS]
-        columns = read_mapping(mapping, list(dict.fromkeys(named)), self.file.columns)
-        needed = [column for field, column in self.file.columns.items() if field in FIELDS]
-        for record in builder.records(path, columns, needed):
-            fields = {field: columns.field(record, self.column(field)) for field in FIELDS}
-            self._take(record, fields, builder)
+        columns = read_mapping(mapping, list(dict.fromkeys(map(self.column, FIELDS))), self.file.columns)
+        for record in builder.records(path, columns, list(self.file.columns.values())):
+            self._take(record, {field: columns.field(record, self.column(field)) for field in FIELDS}, builder)
         return builder.result()
 
     def _read_own(self) -> Dataset:
@@ -74,9 +70,8 @@ class Samples:
             builder.skip(record.where, NOT_TEXT, record.raw)
             return
         texts = {name: as_text(fields[name]) or None for name in FIELDS if name not in ("input", "target")}
-        sample_id = texts["sample_id"] or hashlib.sha256(packed.encode("utf-8", "replace")).hexdigest()[:16]
         reason = self._flaw(text, others, fields["target"], [packed, target, *texts.values()])
-        given: dict[str, Any] = texts | {"sample_id": sample_id}
+        given: dict[str, Any] = texts | {"sample_id": texts["sample_id"] or name_by(packed)}
         sample = Sample(self.file.called, builder.dataset, input=packed, target=target, **given)
         reason = reason or self.flaw(row_of(sample, self.file))
         if reason is not None:

@@ -130,6 +130,17 @@ def test_a_later_file_that_says_otherwise_is_overruled_and_that_is_said(tmp_path
     assert set(lake.frame(RESULTS).collect()["verdict"]) == {"BLOCK"}
 
 
+def test_an_answer_takes_the_place_of_an_error_and_no_later_error_that_of_an_answer(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    failed = written(tmp_path / "unfinished.jsonl", recorded(response=None, error_kind="timeout"))
+    answered = written(tmp_path / "finished.jsonl", recorded())
+    messages = [imported(lake, file)["message"] for file in (failed, answered, answered)]
+    assert [message is None for message in messages] == [False, True, True]
+    assert lake.frame(RESULTS).select("verdict", "reply_revision").collect().rows() == [("BLOCK", 1)]
+    assert "1 imported results differ" in imported(lake, failed)["message"]
+    assert lake.frame(RESULTS).collect()["verdict"].to_list() == ["BLOCK"]
+
+
 def test_the_same_sample_id_in_two_datasets_is_two_samples(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path / "lake"))
     other = recorded(dataset="e", command="ls", label="harmless", category=None)

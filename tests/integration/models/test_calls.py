@@ -42,31 +42,23 @@ SLOW = ("hang", "slow_drip")
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize(("fault", "kind"), RETRIED.items())
-def test_what_may_pass_is_tried_again_and_then_given_up(
+def test_what_may_pass_is_tried_again_until_it_passes_or_is_given_up(
     model_server: ModelServer, provider: str, fault: str, kind: str
 ) -> None:
     model_server.rule(contains="for ever", faults=[{"kind": fault, "times": 0}])
-    limits = configuration(model_server, attempts=3, timeout_seconds=0.2 if fault in SLOW else 20)
-    with Client(limits, backoff_seconds=QUICK) as client:
-        outcome = answer(client, request("for ever", f"{provider}/m"))
-    assert isinstance(outcome, Failure)
-    assert (outcome.kind, outcome.attempts) == (kind, 3)
-    assert outcome.message
-    assert "Traceback" not in outcome.message
-    assert len(model_server.requests("for ever")) == 3
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("fault", RETRIED)
-def test_what_passes_ends_in_a_reply(model_server: ModelServer, provider: str, fault: str) -> None:
     model_server.rule(contains="twice", reply="at last", faults=[{"kind": fault, "times": 2}])
     limits = configuration(model_server, attempts=3, timeout_seconds=0.2 if fault in SLOW else 20)
     with Client(limits, backoff_seconds=QUICK) as client:
         answer(client, request("first", f"{provider}/m"))
-        outcome = answer(client, request("twice", f"{provider}/m"))
-    assert isinstance(outcome, Reply), outcome
-    assert (outcome.text, outcome.attempts) == ("at last", 3)
-    assert len(model_server.requests("twice")) == 3
+        given_up = answer(client, request("for ever", f"{provider}/m"))
+        passed = answer(client, request("twice", f"{provider}/m"))
+    assert isinstance(given_up, Failure)
+    assert (given_up.kind, given_up.attempts) == (kind, 3)
+    assert given_up.message
+    assert "Traceback" not in given_up.message
+    assert isinstance(passed, Reply), passed
+    assert (passed.text, passed.attempts) == ("at last", 3)
+    assert [len(model_server.requests(text)) for text in ("for ever", "twice")] == [3, 3]
 
 
 def test_a_reply_that_is_not_utf_8_is_one_or_is_malformed(model_server: ModelServer) -> None:

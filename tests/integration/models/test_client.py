@@ -149,16 +149,6 @@ def test_interrupts_at_any_moment_leave_nothing_behind(model_server: ModelServer
     assert model_server.in_flight == 0
 
 
-def test_a_model_that_cannot_be_called_is_refused_before_any_call(
-    model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    needs = pytest.raises(ProviderError, match="openai/gpt-4o-mini needs a key: set OPENAI_API_KEY")
-    with Client(configuration(model_server, "hosted_vllm/m")) as client, needs:
-        answer(client, request("one", "openai/gpt-4o-mini"))
-    assert not model_server.seen
-
-
 def test_a_request_cannot_take_over_what_the_client_decides(model_server: ModelServer) -> None:
     with Client(configuration(model_server)) as client, pytest.raises(ProviderError, match="api_base"):
         answer(client, request("x", api_base="http://elsewhere.invalid"))

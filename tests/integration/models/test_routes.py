@@ -24,21 +24,6 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
-@pytest.mark.parametrize(
-    ("model", "variables"),
-    [
-        ("openai/gpt-4o-mini", "OPENAI_API_KEY"),
-        ("gpt-4o-mini", "OPENAI_API_KEY"),
-        ("anthropic/claude-sonnet-4", "ANTHROPIC_API_KEY"),
-        ("gemini/gemini-2.5-pro", "GOOGLE_API_KEY or GEMINI_API_KEY"),
-    ],
-)
-def test_a_missing_key_is_named(model: str, variables: str) -> None:
-    with pytest.raises(ProviderError) as refusal:
-        find_route(model, NOTHING)
-    assert str(refusal.value) == f"model {model} needs a key: set {variables}"
-
-
 @pytest.mark.parametrize("blank", ["", "  "])
 def test_a_blank_key_is_a_missing_key(monkeypatch: pytest.MonkeyPatch, blank: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", blank)
@@ -111,7 +96,7 @@ def test_a_missing_key_is_said_without_importing_litellm() -> None:
         "from evalake.core.configuration import Configuration\n"
         "from evalake.core.errors import ProviderError\n"
         "from evalake.models.routes import find_route\n"
-        "for model in ('gpt-4o', 'openai/gpt-4o', 'claude-haiku-4-5', 'mistral/x'):\n"
+        "for model in ('gpt-4o', 'openai/gpt-4o', 'claude-haiku-4-5', 'gemini/x'):\n"
         "    try:\n"
         "        find_route(model, Configuration())\n"
         "    except ProviderError as error:\n"
@@ -126,6 +111,6 @@ def test_a_missing_key_is_said_without_importing_litellm() -> None:
         "model gpt-4o needs a key: set OPENAI_API_KEY",
         "model openai/gpt-4o needs a key: set OPENAI_API_KEY",
         "model claude-haiku-4-5 needs a key: set ANTHROPIC_API_KEY",
-        "model mistral/x needs a key: set MISTRAL_API_KEY",
+        "model gemini/x needs a key: set GOOGLE_API_KEY or GEMINI_API_KEY",
         "False",
     ]

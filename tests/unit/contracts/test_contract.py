@@ -312,7 +312,6 @@ def test_white_space_is_what_unicode_calls_white_space() -> None:
         (Kind.ONE_OF, {}, "takes exactly these parameters: values"),
         (Kind.PRESENT_WHEN, {"other": "name"}, "takes exactly these parameters: other, values"),
         (Kind.PRESENT_WHEN, {"other": "note", "values": ()}, "names no values"),
-        (Kind.MATCHES, {"pattern": "(a"}, "is not a regular expression"),
     ],
 )
 def test_a_rule_with_wrong_parameters_cannot_be_made(kind: Kind, parameters: dict[str, Any], message: str) -> None:

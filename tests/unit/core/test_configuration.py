@@ -142,10 +142,6 @@ def test_an_entry_that_cannot_be_is_named(tmp_path: Path, text: str, entry: str)
     assert "sk-secret" not in message
 
 
-def test_a_misspelt_setting_is_told_in_plain_words(tmp_path: Path) -> None:
-    assert refused(written(tmp_path, "batch_sise = 5")).endswith("batch_sise: there is no such setting")
-
-
 @pytest.mark.parametrize("text", ["batch_size = ", "[models", "a = 1\na = 2", b"\xff\xfe", b"a = '\xe9'", "\x00"])
 def test_a_file_that_is_not_toml_is_named(tmp_path: Path, text: str | bytes) -> None:
     assert "is not valid TOML" in refused(written(tmp_path, text))

@@ -231,20 +231,15 @@ def test_templates_that_are_no_folder_are_left_to_the_suite_and_others_refused(t
             read_configuration(configuration(tmp_path, f"[suites.guard]\ntemplates = {given}"))
 
 
-def test_templates_of_a_configuration_that_only_lies_there_are_refused(
+def test_a_configuration_that_only_lies_there_names_no_prompts_and_no_templates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.chdir(tmp_path)
-    configuration(tmp_path, '[suites.guard]\ntemplates = "criteria"')
-    with pytest.raises(ConfigurationError, match=r"may not set suites\.guard\.templates: .*--trust-folder"):
-        read_configuration()
-
-
-def test_a_configuration_that_only_lies_there_names_no_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     (work := tmp_path / "work").mkdir()
     monkeypatch.chdir(work)
+    configuration(work, '[suites.guard]\ntemplates = "criteria"')
+    with pytest.raises(ConfigurationError, match=r"may not set suites\.guard\.templates: .*--trust-folder"):
+        read_configuration()
     file = configuration(work, SECTION + 'system = "absent.md"')
     with pytest.raises(ConfigurationError, match=r"may not set suites\.guard\.prompts: .*--trust-folder"):
         read_configuration()

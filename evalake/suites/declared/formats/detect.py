@@ -71,8 +71,6 @@ def _read(file: Path, content: bytes) -> list[ToolResults] | None:
     if line is not None and content.strip() != first.strip():
         return None  # JSON Lines
     document = _decoded(content)
-    if isinstance(document, list) and document and json_lines.is_sample(document[0]):
-        return [_read_samples(file, content)]
     if inspect_log.is_document(document):
         return [inspect_log.read_document(document, file.name)]
     if records.is_mlflow(document):

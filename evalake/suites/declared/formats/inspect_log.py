@@ -14,6 +14,7 @@ from typing import Any, cast
 from evalake.core.errors import SourceError
 from evalake.core.files import MEGABYTE
 from evalake.core.hashing import content_hash
+from evalake.models.failures import excerpt
 from evalake.models.request import Reply, Request
 from evalake.sdk.tool_results import (
     Headline,
@@ -66,8 +67,8 @@ _REDUCERS: Mapping[str, Callable[[Sequence[float]], float]] = {
 # fmt: off
 _FIELDS = frozenset({
     "choices", "completed_at", "epoch", "error", "error_retries", "events", "events_data", "id", "input",
-    "limit", "messages", "metadata", "model_usage", "output", "role_usage", "score", "scores", "started_at",
-    "store", "target", "total_time", "turn_count", "uuid", "working_time",
+    "limit", "messages", "metadata", "model_usage", "output", "role_usage", "scores", "started_at", "store",
+    "target", "total_time", "turn_count", "uuid", "working_time",
 })
 # fmt: on
 # Events that hold nothing but what samples and their messages hold, or say where others begin and end
@@ -152,23 +153,26 @@ class _Members:
 
 def _read_log(header: Mapping[str, Any], logged: Iterable[Mapping[str, Any]], name: str) -> ToolResults:
     evaluation, results = as_mapping(header, "eval"), as_mapping(header, "results")
-    if only := as_text(results, "scorer.name"):  # version 1 has one scorer
-        results = {"scores": [{"name": only, "scorer": only, "metrics": results.get("metrics")}]}
     task, model = as_text(evaluation, "task"), as_text(evaluation, "model")
     if not task or not model:
         raise SourceError(f"{name} is no log of Inspect: it names no task or no model")
+    if header.get("version") == 1:
+        raise SourceError(f"{name} is a log of Inspect's version 1: convert it by `inspect log convert`")
     left_over: Counter[str] = Counter()
     address = as_text(evaluation, "model_base_url")
     expected = [
         scorer.rpartition("/")[2]  # without its package, as samples name it
-        for scorer in (only, *(as_text(each, "name") for each in objects(evaluation, "scorers")))
-        if scorer
+        for each in objects(evaluation, "scorers")
+        if (scorer := as_text(each, "name"))
     ]
     read = (_sample(each, model, address, expected, left_over, name) for each in logged)
     variant = _variant(evaluation) or "direct"
     samples = decide([replace(each, prompt_variant=variant) for each in read])
-    if (status := as_text(header, "status")) not in (None, "", "success"):
-        left_over[f"status {status} of the log"] = 1
+    lacks = len(as_list(evaluation, "dataset.sample_ids")) - len({each.sample_id for each in samples})
+    if (status := as_text(header, "status") or "started") != "success":  # a log that did not end has no header
+        why = excerpt(" ".join((as_text(header, "error.message") or "").split()))
+        left_over[f"end of the log, whose status is {status}{why and f': {why}'}"] = 1
+        left_over["samples that the log lacks"] = max(lacks, 0)
     return ToolResults(
         tool=f"Inspect {as_mapping(evaluation, 'packages').get('inspect_ai', '')}".strip(),
         task=task.rpartition("/")[2],
@@ -200,8 +204,7 @@ def _sample(
     asked = messages[:-1] if messages and messages[-1]["role"] == "assistant" else messages
     error = as_text(logged, "error.message") or _limit(logged)
     answer = _reply(as_mapping(logged, "output"), as_mapping(as_mapping(logged, "model_usage").get(model)), turns)
-    scored = logged.get("scores", {(*scorers, "score")[0]: one} if (one := logged.get("score")) else None)
-    scores = [each for named in as_mapping(scored).items() for each in _scores(*named)]
+    scores = [each for named in as_mapping(logged, "scores").items() for each in _scores(*named)]
     if not scores and answer.text is not None and error is None:
         error = "no scorer has scored it"
     gave = [f"{each.scorer}." for each in scores]
@@ -243,7 +246,7 @@ def _attached(value: Any, attached: Mapping[str, Any]) -> Any:
 
 def _limit(logged: Mapping[str, Any]) -> str | None:
     limit = as_mapping(logged, "limit")
-    reached = limit and not logged.get("scores", logged.get("score"))
+    reached = limit and not logged.get("scores")
     return f"the {limit.get('type')} limit of {limit.get('limit')} was reached" if reached else None
 
 

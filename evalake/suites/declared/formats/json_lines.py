@@ -1,7 +1,6 @@
 """Results that are a line a sample: `samples_TASK_*.jsonl` of lm-evaluation-harness, instances of Every Eval Ever."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -27,7 +26,6 @@ from evalake.suites.declared.formats.values import (
 
 _SAMPLE = {"doc_id", "doc", "resps", "filtered_resps"}
 _FIELDS = _SAMPLE | {"arguments", "doc_hash", "filter", "metrics", "prompt_hash", "target", "target_hash"}
-_NO_METRICS = _SAMPLE | {"target", "arguments", "filter"}  # of a line that does not list its metrics
 
 
 def is_sample(line: Any) -> bool:
@@ -36,8 +34,8 @@ def is_sample(line: Any) -> bool:
 
 
 def is_results(document: Any) -> bool:
-    """Tell whether a decoded JSON document is a results file of lm-eval; those before 0.4.3 name no version."""
-    return isinstance(document, dict) and document.keys() >= {"results", "configs", "versions"}
+    """Tell whether a decoded JSON document is a results file of lm-eval."""
+    return isinstance(document, dict) and document.keys() >= {"results", "configs", "lm_eval_version"}
 
 
 def task_of(stem: str, results: Mapping[str, Any]) -> str | None:
@@ -46,28 +44,24 @@ def task_of(stem: str, results: Mapping[str, Any]) -> str | None:
 
 
 def read_samples(lines: Sequence[str], results: Mapping[str, Any], task: str, name: str) -> ToolResults:
-    """Read a samples file: a sample a line, or, before 0.4.3, one list of all.
-
-    Raises SourceError where one is no sample of lm-eval.
-    """
-    is_list = lines[0].startswith("[")
-    decoded = as_list(read_json("\n".join(lines), name)) if is_list else decoded_lines(lines, name)
-    model = as_text(results, "model_name") or _model(as_mapping(results, "config")) or as_text(results, "model_source")
+    """Read a samples file: a sample a line. Raises SourceError where a line is no sample of lm-eval."""
+    decoded = decoded_lines(lines, name)
+    model = as_text(results, "model_name") or as_text(results, "model_source")
     if not model:
         raise SourceError(f"{name}: its results file names no model")
     if wrong := next((number for number, line in enumerate(decoded, start=1) if not is_sample(line)), None):
         raise SourceError(f"{name}:{wrong} is no sample of lm-eval: it lacks one of {', '.join(sorted(_SAMPLE))}")
     filters = {str(line.get("filter", "none")) for line in decoded}
-    scorers = list(dict.fromkeys(scorer for line in decoded for scorer in _scorers(line))) or ["none"]
+    scorers = list(dict.fromkeys(str(scorer) for line in decoded for scorer in as_list(line, "metrics"))) or ["none"]
     samples = decide([_sample(line, model, scorers, len(filters) > 1) for line in decoded])
     left_over: Counter[str] = Counter()
     for line in decoded:
-        count_further(line, {*_FIELDS, *as_list(line.get("metrics", [*line]))}, left_over)
+        count_further(line, {*_FIELDS, *as_list(line, "metrics")}, left_over)
         further = max(0, len(as_list(line, "resps.0")) - 1)
         if further and not _is_choice(line):
             left_over["further replies to a request"] += further
     return ToolResults(
-        tool=f"lm-eval {results.get('lm_eval_version') or ''}".strip(),
+        tool=f"lm-eval {results['lm_eval_version']}",
         task=task,
         evaluation=f"{results.get('date')} {model}",
         began=str(results.get("date") or ""),
@@ -77,12 +71,6 @@ def read_samples(lines: Sequence[str], results: Mapping[str, Any], task: str, na
         headlines=_means(results, task, samples),
         left_over=left_over,
     )
-
-
-def _scorers(line: Mapping[str, Any]) -> list[str]:
-    """List the metrics of a line; of one that does not list them, the fields that are numbers."""
-    numbers = [n for n, v in line.items() if n not in _NO_METRICS and isinstance(v, int | float)]
-    return list(map(str, as_list(line.get("metrics", numbers))))
 
 
 def _sample(line: Mapping[str, Any], model: str, scorers: Sequence[str], names_filter: bool) -> ToolSample:
@@ -104,13 +92,6 @@ def _sample(line: Mapping[str, Any], model: str, scorers: Sequence[str], names_f
         prompt_variant=str(line.get("filter", "none")) if names_filter else "direct",
         metadata=as_mapping(line, "doc"),
     )
-
-
-def _model(config: Mapping[str, Any]) -> str | None:
-    """Find the model in the arguments of the command, which older results have in place of its name."""
-    given = config.get("model_args")
-    named = given if isinstance(given, dict) else dict(re.findall(r"(\w+)=([^,]*)", as_text(given) or ""))
-    return as_text(named.get("pretrained") or named.get("model") or config.get("model"))
 
 
 def _arguments(line: Mapping[str, Any]) -> list[Any]:

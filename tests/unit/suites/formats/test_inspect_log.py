@@ -87,22 +87,20 @@ def test_a_sample_that_failed_keeps_its_error_and_has_no_score() -> None:
     assert [(each.scorer, each.score, each.correct) for each in read.scores] == [("match", None, None)]
 
 
-def test_a_log_that_never_ended_is_read_by_its_start() -> None:
-    content = archive(None, [sample(1)], _journal__start__json="")
-    assert not inspect_log.is_archive(content)
-    content = archive(None, [sample(1)], DEFLATED, **{"_journal/start.json": json.dumps(header())})
-    assert len(inspect_log.read_archive(content, "x.eval").samples) == 1
+def test_a_log_that_did_not_end_well_says_so_and_counts_what_it_lacks() -> None:
+    assert not inspect_log.is_archive(archive(None, [sample(1)], _journal__start__json=""))
+    begun = {"eval": header(dataset={"name": "numbers", "sample_ids": [1, 2, 3]})["eval"]}
+    content = archive(None, [sample(1)], DEFLATED, **{"_journal/start.json": json.dumps(begun)})
+    unfinished = inspect_log.read_archive(content, "x.eval")
+    assert len(unfinished.samples) == 1
+    assert unfinished.left_over == {"end of the log, whose status is started": 1, "samples that the log lacks": 2}
+    failed = {**header(), "status": "error", "error": {"message": "no\nquota"}, "samples": [sample(1)]}
+    assert +inspect_log.read_document(failed, "x").left_over == {"end of the log, whose status is error: no quota": 1}
 
 
-def test_a_log_of_version_1_has_one_scorer() -> None:
-    logged = [sample(number, score={"value": value}) for number, value in ((1, "C"), (2, "I"))]
-    for each in logged:
-        del each["scores"]
-    figures = {name: {"name": name, "value": 0.5} for name in ("accuracy", "stderr")}
-    results = {"scorer": {"name": "match"}, "metrics": figures}
-    read = inspect_log.read_document({**header(scorers=[]), "results": results, "samples": logged}, "x")
-    assert [each.agrees for each in read.headlines] == [True, True]
-    assert [(s.scores[0].scorer, s.scores[0].correct) for s in read.samples] == [("match", True), ("match", False)]
+def test_a_log_of_version_1_says_how_it_is_converted() -> None:
+    with pytest.raises(SourceError, match=r"x\.json is a log of Inspect.s version 1: convert it by"):
+        inspect_log.read_document({**header(), "version": 1}, "x.json")
 
 
 @pytest.mark.parametrize(

@@ -60,29 +60,12 @@ def test_samples_of_lm_eval_find_the_results_file_of_their_evaluation(tmp_path: 
     assert {each.model for each in read.samples} == {"new"}
 
 
-def test_samples_of_lm_eval_are_known_in_each_of_its_layouts(tmp_path: Path) -> None:
-    # `--output_path NAME.json` names the results after it; before 0.4.3 samples are one list, and no metric is listed
-    date = "2026-01-02T00-00-00"
-    (tmp_path / f"mine_{date}.json").write_text(json.dumps(lm_eval_results(exact_match__none=0.5)))
-    named = tmp_path / f"samples_sums_{date}.jsonl"
-    named.write_text("\n".join(lm_eval_line(doc, float(doc), filtered_resps=[["5"]]) for doc in range(2)))
-    old = tmp_path / "old" / "pretrained__a-b_sums.jsonl"
-    old.parent.mkdir()
-    lines = [json.loads(lm_eval_line(doc, float(doc))) for doc in range(2)]
-    for line in lines:
-        del line["metrics"]
-        line["arguments"] = [[line["arguments"]["gen_args_0"]["arg_0"][0], {"until": []}]]
-    old.write_text(json.dumps(lines, indent=2))
-    results = lm_eval_results(exact_match__none=0.5) | {
-        "config": {"model": "hf", "model_args": "pretrained=a/b,dtype=x"}
-    }
-    del results["lm_eval_version"], results["model_name"]
-    (old.parent / "results.json").write_text(json.dumps(results))
-    for file, model in ((named, "small"), (old, "a/b")):
-        (read,) = read_tool_results([file])
-        assert ([each.agrees for each in read.headlines], read.samples[0].model) == ([True], model)
-        assert [(each.scorer, each.correct) for each in read.samples[1].scores] == [("exact_match", True)]
-        assert (read.samples[0].input, read.samples[0].reply.text) == ("Question 0", "5")
+def test_results_of_lm_eval_may_be_named_by_the_user(tmp_path: Path) -> None:
+    (tmp_path / "mine_2026-01-02.json").write_text(json.dumps(lm_eval_results(exact_match__none=0.5)))
+    named = tmp_path / "samples_sums_2026-01-02.jsonl"
+    named.write_text("\n".join(lm_eval_line(doc, float(doc)) for doc in range(2)))
+    (read,) = read_tool_results([named])
+    assert ([each.agrees for each in read.headlines], read.samples[0].model) == ([True], "small")
 
 
 def test_what_no_table_can_hold_is_replaced(tmp_path: Path) -> None:
