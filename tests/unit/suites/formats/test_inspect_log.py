@@ -95,7 +95,7 @@ def test_a_log_that_did_not_end_well_says_so_and_counts_what_it_lacks() -> None:
     assert len(unfinished.samples) == 1
     assert unfinished.left_over == {"end of the log, whose status is started": 1, "samples that the log lacks": 2}
     failed = {**header(), "status": "error", "error": {"message": "no\nquota"}, "samples": [sample(1)]}
-    assert +inspect_log.read_document(failed, "x").left_over == {"end of the log, whose status is error: no quota": 1}
+    assert inspect_log.read_document(failed, "x").left_over["end of the log, whose status is error: no quota"] == 1
 
 
 def test_a_log_of_version_1_says_how_it_is_converted() -> None:
