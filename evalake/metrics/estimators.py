@@ -382,7 +382,7 @@ class WeightedRate(Rate):
         weight, whole = view.values("weight"), line.below.total
         mean = quotient(whole, alike.n)[view.units.row_group]
         apart = np.where(weight != 0, np.abs(weight - mean), 0.0)
-        unequal = view.units.total_of_rows(np.nan_to_num(apart)) > ALIKE * whole  # [groups]
+        unequal: Array = np.asarray(view.units.total_of_rows(np.nan_to_num(apart)) > ALIKE * whole)  # [groups]
 
         def either(weighted: Array, same: Array) -> Array:
             return np.where(unequal, weighted, same)
