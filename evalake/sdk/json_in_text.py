@@ -71,9 +71,10 @@ MOST_ATTEMPTS = 100  # braces from which nothing can be read
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A well-formed object: its keys and values in order, and whether its braces are doubled."""
+    """A well-formed object: its keys and values in order, its strings under the wanted key, any doubled braces."""
 
     pairs: list[tuple[str, Any]]
+    strings: tuple[str, ...]
     is_doubled: bool = False
 
 
@@ -98,8 +99,8 @@ def find_objects(text: str, key: str) -> Iterator[Found]:
             position, attempts = start + 1, attempts + 1
             continue
         for each in _objects(value):
-            if any(name == key and isinstance(held, str) for name, held in each):
-                yield Found(each, any(each is one for one in doubled))
+            if strings := tuple(held for name, held in each if name == key and isinstance(held, str)):
+                yield Found(each, strings, any(each is one for one in doubled))
 
 
 def _decoded(text: str, start: int) -> tuple[Any, int] | None:
