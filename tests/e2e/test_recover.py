@@ -1,17 +1,12 @@
 """Runs that end otherwise than planned, and are run again: what the ledger holds is never asked for twice."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 
-import psutil
 import pytest
 
 from evalake.contracts.tables import RUNS
 from tests.e2e.counts import are_there_once
-from tests.e2e.processes import ENDS, EVERY_SECONDS_OF_RUNS, ROOT, PrefectStack, wait_until
+from tests.e2e.processes import ENDS, EVERY_SECONDS_OF_RUNS, PrefectStack, wait_until
 from tests.integration.flows.workplace import LIMITS, Workplace
 
 pytestmark = pytest.mark.e2e
@@ -20,7 +15,6 @@ DEPLOYMENT = "evaluate/command-guard-nightly"
 CONCURRENCY = 8  # by LIMITS
 LATENCY_SECONDS = 1.0  # half a minute for all, in which a busy machine interrupts
 ITEMS = 240
-DEAF_TO_SIGINT = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")  # as a script has its background jobs
 MOST_RETRIES = 5  # for a minute, Prefect's runner can end a retry of what was cancelled (docs/operations.md)
 
 
@@ -47,34 +41,16 @@ def test_a_cancelled_run_stops_asking_and_goes_on_when_it_is_retried(stack: Pref
     interrupted(stack, work, cancel)
 
 
-def test_one_sigterm_ends_a_worker_in_the_background_with_its_run_which_goes_on_with_another(
-    stack: PrefectStack, work: Workplace
-) -> None:
+def test_a_run_whose_worker_was_killed_goes_on_with_another(stack: PrefectStack, work: Workplace) -> None:
     with stack.pool(DEPLOYMENT) as pool:
-        command = [sys.executable, "-m", "evalake.cli", "prefect", "worker", "start", "--pool", pool]
-        environment = {**os.environ, **stack.environment}
-        with subprocess.Popen([*DEAF_TO_SIGINT, *command], cwd=ROOT, env=environment) as worker:
+        worker = stack.worker(pool=pool)
 
-            def stop(flow_run: str) -> None:
-                stop_once(worker)  # which does not wait for the run's end
-                assert stack.get(f"/flow_runs/{flow_run}")["state_name"] == "Running"  # nobody has told the server
-                stack.worker(pool=pool)
+        def kill(flow_run: str) -> None:
+            worker.kill_all()
+            assert stack.get(f"/flow_runs/{flow_run}")["state_name"] == "Running"  # nobody has told the server
+            stack.worker(pool=pool)
 
-            try:
-                interrupted(stack, work, stop)
-            finally:
-                worker.kill()
-
-
-def stop_once(worker: "subprocess.Popen[bytes]") -> None:
-    """Send SIGTERM once, wait for the end, and kill what is left of its children, as a unit and a container do."""
-    children = psutil.Process(worker.pid).children(recursive=True)
-    worker.terminate()
-    worker.wait()
-    for child in children:
-        with suppress(psutil.NoSuchProcess):
-            child.kill()
-    psutil.wait_procs(children)
+        interrupted(stack, work, kill)
 
 
 def test_a_server_that_is_restarted_in_the_middle_costs_no_call(stack: PrefectStack, work: Workplace) -> None:
