@@ -81,7 +81,7 @@ def _first_mistakes(
     answers = suite.presentation.answers
     if answers is None:
         return None, {}
-    key = list(dict.fromkeys([*suite.results.key, "model", "judge", *answers.sample]))
+    key = list(dict.fromkeys([*suite.results.key, "sample_hash", "model", "judge", *answers.sample]))
     counts, first = Counter[Subject](), list[pl.DataFrame]()
     place = pl.int_range(pl.len()).over("model", "judge")
     for part in parts_of(lake, run_id, versions):

@@ -218,7 +218,7 @@ def test_a_lake_that_nobody_may_write_to_is_checked_whole_and_that_is_said_once(
         raise OSError(errno.EROFS, "Read-only file system")
 
     before = newest(lake, CONTRACT_CHECKS)
-    monkeypatch.setattr("evalake.storage.commit.TemporaryFile", refuse)
+    monkeypatch.setattr("evalake.storage.objects.TemporaryFile", refuse)
     findings = [(table.contract, finding) for table in check_lake(lake) for finding in table.findings]
     ((contract, finding),) = findings
     assert contract is CONTRACT_CHECKS
