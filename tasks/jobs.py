@@ -51,8 +51,7 @@ from evalake.tasks.runtime.server import read_secret
 
 SETTLE = timedelta(minutes=2)
 """A job that the provider does not list so long after its submission was cut off, was not submitted."""
-LARGEST_JOB = 10_000
-"""The requests of a job at most, whatever its provider takes: they are in memory together while it is submitted."""
+LARGEST_JOB = 10_000  # requests, whatever its provider takes: they are in memory together while it is submitted
 LAND_AT_ONCE = 1000  # replies of a job
 _HOLDER = "job "  # begins the name of a job's row in RUN_RESERVATIONS
 

@@ -110,8 +110,8 @@ items noisier than others. Prediction-powered: a judge that finds 90 % of true c
 true. Families: every p adjusted by Holm. Decisions: a model whose true value is exactly the target should be
 UNDECIDED; 2.5 % are promised on either side, and 1.1 times that is accepted. The target is the population's value, by
 its formula. Few unequal clusters: 20, 25, 30 or 50, of 1 to 12 samples, or of 2 but for one with a third of all, with
-a correlation within clusters of 0, .5 or .9, at rates of .5 and .9: the worst of these 48 populations is shown for each
-quantity. Rounds: a rule about a rate that is
+a correlation within clusters of 0, .5 or .9, at rates of .5 and .9. Each quantity shows the worst of these
+48 populations. Rounds: a rule about a rate that is
 exactly its number. Of clusters that nobody declared rounds promise nothing beyond the samples that they draw from,
 and of replies that hang together in time nothing at all. **Before** is what was simulated before a conclusion was
 mended. **missed** marks shares beyond the accepted one by more than three standard errors.

@@ -228,7 +228,7 @@ def write_grade(run_id: RunId, indexes: IndexesHere, given: Grade) -> Kept:
     """Keep what a person answers to a line, in `human_labels`.
 
     The line is read from the lake again: its draw is not the client's to say.
-    Raises as `read_queue` does, and WrongQueryError for an answer that is none.
+    Raises as `read_queue` does, and WrongQueryError for answers that the line does not ask for, or none.
     """
     grading = _grading(indexes, run_id)
     wanted = given.line.model_dump()
