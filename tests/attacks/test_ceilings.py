@@ -10,8 +10,11 @@ from evalake.models.cost import most_usd
 from evalake.models.routes import find_route
 from evalake.request import RunRequest
 from evalake.tasks.preflight import Plan, check
+from tests.cases import cases_beside
 from tests.integration.cli.command import evalake_here
 from tests.integration.models.support import request
+
+CASES = cases_beside(__file__, "costly.json")
 
 MODEL = "openai/gpt-4o-mini"
 
@@ -36,26 +39,7 @@ def folders(text: str) -> Configuration:
     return read_configuration()
 
 
-COSTLY = [
-    "price = { input = 0, output = 0 }",
-    "price = { input = 0.000001, output = 0.000001 }",
-    "parameters = { n = 100 }",
-    "parameters = { best_of = 20 }",
-    "parameters = { max_tokens = 100000 }",
-    "parameters = { max_completion_tokens = 100000 }",
-    'parameters = { reasoning_effort = "high" }',
-    'parameters = { thinking = { type = "enabled", budget_tokens = 64000 } }',
-    'parameters = { verbosity = "high" }',
-    "parameters = { logit_bias = { 50256 = -100 } }",
-    "parameters = { extra_body = { n = 100 } }",
-    "parameters = { extra_body = { extra_body = { n = 100 } } }",
-    "parameters = { extra_body = { min_tokens = 5000, temperature = 0 } }",
-    'parameters = { extra_body = "n=100" }',
-    'parameters = { extra_headers = { anthropic-beta = "context-1m" } }',
-    'parameters = { service_tier = "priority" }',
-    "parameters = { web_search_options = {} }",
-    'model = "openai/o1-pro"',
-]
+COSTLY = CASES["costly"]
 
 
 @pytest.mark.parametrize("line", COSTLY)

@@ -16,6 +16,9 @@ from evalake.suites.declared.file import MistakesError, SuiteFile, read_suite_fi
 from evalake.suites.declared.make import load, scores_of, totals
 from evalake.suites.declared.samples import row_of
 from evalake.suites.places import places
+from tests.cases import cases_beside
+
+CASES = cases_beside(__file__, "mistakes.json")
 
 # A suite's file: short, in TOML or YAML, with every mistake by line and field; its samples and prompts.
 
@@ -74,24 +77,7 @@ form = { score = "1..5" }
     ]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("dataset", 'name = "command_guard"\ndataset', "1: name: there is a suite command_guard already"),
-        ('{ target = "answer" }', '{ target = "anser" }', "2: columns.target: {folder}/quiz.csv has no column 'anser'"),
-        ("question", "quesion", "3: prompt: the template cannot be filled: 'quesion' is undefined"),
-        ("{{ question }}", "{{ question", "3: prompt.user: the template is not valid Jinja"),
-        ('"{{ question }} {{ hint }}"', '{ user = "?", examples = "no.csv" }', "3: prompt.examples: there is no"),
-        ('score = "exact"', 'score = "exakt"', "4: score.kind: Input should be 'exact'"),
-        ('score = "exact"', 'score = "number"', "4: score.kind: the scorer number needs a number"),
-        ('score = "exact"', "score = 5", "4: score: it holds no fields"),
-        ('"exact"', '{ kind = "python", function = "own.py:bad" }', "4: score.function: it failed at"),
-        ('"exact"', '{ kind = "exact", where = { hint = "x" } }', "4: score.where: no sample is scored by it"),
-        ('"exact"', '{ kind = "exact", expected = "{{ no }}" }', "4: score.expected: the template cannot be filled"),
-        ('"exact"', '{ kind = "judge", rubric = "{{ no }}", form = { ok = "yes/no" } }', "4: score.rubric: the"),
-        ('"exact"', '{ kind = "judge", rubric = "?", form = { ok = "1-5" } }', "4: score.form: '1-5' is no kind"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("old", "new", "said"), CASES["beside"])  # fmt: skip
 def test_a_mistake_beside_the_fields_is_named_once_by_its_field(folder: Path, old: str, new: str, said: str) -> None:
     (folder / "own.py").write_text("def bad(answer, target, row):\n    return 1 / 0\n")
     assert old in QUIZ
@@ -318,18 +304,7 @@ def test_a_configuration_of_odd_values_is_refused_with_its_lines(tmp_path: Path)
     assert config(tmp_path, tests=tests).notes
 
 
-@pytest.mark.parametrize(
-    ("cell", "right", "wrong"),
-    [
-        ("is-json", "5", "five"),
-        ("contains: Paris", "in Paris", " in paris"),
-        ("contains-any: Rome, Paris", "Paris", "Nice"),
-        ("fn: output.length < 3", "ab", "abc"),
-        ("levenshtein(2):Paris", "Pariss", "Parisian"),
-        ("https://x.org", "https://x.org", "x.org"),
-        ("he said: yes", "he said: yes", "yes"),
-    ],
-)
+@pytest.mark.parametrize(("cell", "right", "wrong"), CASES["cells"])
 def test_a_cell_of_a_table_is_an_assertion_or_the_answer(cell: str, right: str, wrong: str, tmp_path: Path) -> None:
     (tmp_path / "tests.csv").write_text(f'country,__expected,__metadata:topic\nFrance,"{cell}",towns\n')
     file = config(tmp_path, tests="file://tests.csv")

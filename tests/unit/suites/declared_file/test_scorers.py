@@ -18,6 +18,9 @@ from evalake.suites.declared.judge import UNREADABLE, majority, read_form
 from evalake.suites.declared.make import make, scores_of, totals
 from evalake.suites.declared.parts import Scorer
 from evalake.suites.declared.scorers import similarity
+from tests.cases import cases_beside
+
+CASES = cases_beside(__file__, "forms.json")
 
 
 def declared(folder: Path, *scorers: dict[str, Any], **more: Any) -> SuiteFile:
@@ -94,19 +97,7 @@ def test_several_scorers_make_one_verdict_and_one_score(tmp_path: Path) -> None:
 TONE = Scorer(kind="judge", name="tone", rubric="Is it kind?", form={"score": "1..5", "reason": "text"}, pass_from=4)
 
 
-@pytest.mark.parametrize(
-    ("form", "share"),
-    [
-        ('{"score": 4, "reason": "kind"}', 0.75),
-        ('Sure! {"Score": "5", "reason": "a\nb",}', 1.0),
-        ('{"result": {"score": 1}}', 0.0),
-        ('{"score": 6}', None),
-        ('{"score": 3.5}', None),
-        ('{"score": true}', None),
-        ("4", None),
-        (None, None),
-    ],
-)
+@pytest.mark.parametrize(("form", "share"), CASES["judge"])
 def test_a_judges_form(form: str | None, share: float | None) -> None:
     read = read_form(TONE, form)
     assert read.value == share
