@@ -73,18 +73,7 @@ def plan(**order: float) -> Plan:
     return check(RunRequest("command_guard", lake="lake", models=[MODEL], limit=1, **order))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("user", "here", "asked", "holds"),
-    [
-        (1.0, None, None, 1.0),
-        (1.0, 50.0, None, 1.0),
-        (1.0, 0.5, None, 0.5),
-        (1.0, 50.0, 20.0, 1.0),
-        (None, 3.0, 20.0, 3.0),
-        (None, 3.0, 2.0, 2.0),
-        (None, None, 2.0, 2.0),
-    ],
-)
+@pytest.mark.parametrize(("user", "here", "asked", "holds"), CASES["lowest"])
 def test_the_lowest_ceiling_holds(user: float | None, here: float | None, asked: float | None, holds: float) -> None:
     users("" if user is None else f"max_cost_usd = {user}\nmax_calls = {int(user * 10)}\n")
     folders("batch_size = 7\n" if here is None else f"max_cost_usd = {here}\nmax_calls = {int(here * 10)}\n")

@@ -106,17 +106,7 @@ def test_the_first_whole_object_with_a_wanted_key_is_taken(text: str, value: obj
     assert (found and found.value) == value
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"verdict": 1, "verdict": 2}',
-        '{"verdict": 1, "verdict": 2,}',
-        "{'verdict': 1, 'verdict': 2}",
-        "{verdict: 1, verdict: 2}",
-        '{"verdict": 1, "Verdict": 2}',
-        '{"about": {"verdict": 1, "verdict": 2},}',
-    ],
-)
+@pytest.mark.parametrize("text", CASES["twice"])
 def test_a_key_that_stands_twice_makes_two_objects(text: str) -> None:
     assert sorted(each.value["verdict"] for each in lenient_json.find_all(text, KEYS)[0]) == [1, 2]
 

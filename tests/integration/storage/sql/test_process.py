@@ -63,16 +63,7 @@ def test_the_network_is_out_of_reach(toys: Lake) -> None:
             server.accept()
 
 
-@pytest.mark.parametrize(
-    "attempt",
-    [
-        "select getenv('EVALAKE_PLANTED')",
-        "select * from pandas_scan(1)",
-        "select * from python_map_function(1)",
-        "select * from arrow_scan(1, 2, 3)",
-        "select * from duckdb_extensions()",
-    ],
-)
+@pytest.mark.parametrize("attempt", CASES["process"])
 def test_the_process_is_out_of_reach(toys: Lake, monkeypatch: pytest.MonkeyPatch, attempt: str) -> None:
     monkeypatch.setenv("EVALAKE_PLANTED", "hunter2")
     with pytest.raises(QueryError) as error:

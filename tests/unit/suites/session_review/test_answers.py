@@ -191,15 +191,7 @@ def brief(**fields: Any) -> str:
     return tell(dump(session))
 
 
-@pytest.mark.parametrize(
-    ("alert", "words"),
-    [
-        ("disk of\nworker-12 is full", "disk of worker-12 is full"),
-        ({"severity": "high", "title": "disk is full"}, "disk is full"),
-        ({"host": "worker-12", "problem": "disk full", "count": 3}, "worker-12, disk full"),
-        ([1, 2], "[1, 2]"),
-    ],
-)
+@pytest.mark.parametrize(("alert", "words"), CASES["words"])
 def test_alert_and_first_words_are_told(alert: Any, words: str) -> None:
     told = brief(alert=alert if isinstance(alert, str) else json.dumps(alert), alert_type="DiskFull")
     assert told == f"DiskFull · {words} · I look at the pods. …"

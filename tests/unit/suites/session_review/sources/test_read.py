@@ -216,16 +216,7 @@ def test_sessions_that_are_over_are_read(stated: str) -> None:
     assert read_detail(detail(stage("a"), status=stated)).status in ("completed", "failed", "cancelled", "timed_out")
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason", "by_design"),
-    [
-        ({"status": "in_progress"}, "session is not over", True),
-        ({"status": "paused"}, "session is not over", True),
-        ({"status": None}, "session without status", False),
-        ({"session_id": " "}, "session without session_id", False),
-        ({"stages": "none"}, "not a session", False),
-    ],
-)
+@pytest.mark.parametrize(("changes", "reason", "by_design"), CASES["refused"])
 def test_what_is_no_session_that_is_over_is_refused(changes: dict[str, Any], reason: str, by_design: bool) -> None:
     with pytest.raises(RefusedError, match=reason) as refused:
         read_detail({**detail(stage("a")), **changes})

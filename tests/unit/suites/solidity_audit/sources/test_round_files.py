@@ -52,20 +52,9 @@ def test_a_model_is_known_by_its_name_an_alias_or_the_rounds_own(tmp_path: Path,
     assert model_named(name, MODELS, aliases(tmp_path)) == model
 
 
-@pytest.mark.parametrize(
-    ("file", "stated", "names"),
-    [
-        ("j_nc_box_direct.json", None, ("nc_box_direct", "nc_box")),
-        ("Review_box.json", " box ", ("box",)),
-        ("judge_box_adversarial.json", "nc_box", ("box_adversarial", "box", "nc_box")),
-        ("box.json", 7, ("box",)),
-        ("m_r_box.json", "", ("r_box",)),
-    ],
-)
-def test_a_sample_is_named_by_its_file_and_as_the_file_states_it(
-    file: str, stated: object, names: tuple[str, ...]
-) -> None:
-    assert sample_names(Path("round") / file, stated, PROMPT_TYPES) == names
+@pytest.mark.parametrize(("file", "stated", "names"), FIELDS["samples"])
+def test_a_sample_is_named_by_its_file_and_as_the_file_states_it(file: str, stated: object, names: list[str]) -> None:
+    assert [*sample_names(Path("round") / file, stated, PROMPT_TYPES)] == names
 
 
 def test_files_of_any_kind_beside_reviews_and_judgements_are_named(tmp_path: Path) -> None:
@@ -188,15 +177,7 @@ def test_answers_are_read_in_any_spelling(target: dict[str, Any], question: str,
     assert read_review(review(**target)).answers[question] == answer
 
 
-@pytest.mark.parametrize(
-    ("target", "question"),
-    [
-        ({"reasoning_quality": "accurate|partial|incorrect"}, "reasoning_quality"),
-        ({"classification": "FOUND|PARTIAL"}, "target_class"),
-        ({"found": "true/false"}, "target_found"),
-        ({"location_correct": "mostly"}, "location_correct"),
-    ],
-)
+@pytest.mark.parametrize(("target", "question"), FIELDS["unfilled"])
 def test_a_form_that_was_not_filled_in_answers_nothing_and_is_named(target: dict[str, Any], question: str) -> None:
     read = read_review(review(**target))
     assert read.answers[question] is None
