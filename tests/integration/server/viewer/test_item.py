@@ -268,17 +268,7 @@ def test_the_most_often_wrong_come_first(http: httpx.Client, world: World) -> No
     assert wrong[-1] == 0
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        {"flag": "nothing"},
-        {"differ": "everything"},
-        {"after": "nowhere"},
-        {"limit": 0},
-        {"sort": "luck"},
-        {"modle": "x"},
-    ],
-)
+@pytest.mark.parametrize("wanted", CASES["refused"])
 def test_what_cannot_be_meant_is_refused_with_a_reason(
     http: httpx.Client, world: World, wanted: dict[str, str]
 ) -> None:
