@@ -6,11 +6,11 @@ import re
 import resource
 import signal
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import duckdb
 import polars as pl
@@ -61,28 +61,33 @@ def answer() -> int:
     """Answer the request on standard input; returns the exit code."""
     request: Request = pickle.load(sys.stdin.buffer)
     try:
-        _answer(request)
+        answer_request(request, sys.stdout.buffer, confine=_confine)
     except EvalakeError as error:
         print(json.dumps({"kind": type(error).__name__, "message": str(error)}), file=sys.stderr)  # noqa: T201
         return REFUSED
     return 0
 
 
-def _answer(request: Request) -> None:
+def answer_request(request: Request, out: BinaryIO, *, confine: Callable[[Limits], None]) -> None:
     """Answer from the tables that the query names; where DuckDB lacks one, from all tables.
 
     Opening a table takes a dozen requests to an object store. The second try serves names made by expressions, and
     DuckDB's hints for misspelt names.
+
+    Args:
+        request: The query. DuckDB is closed and locked before it sees it.
+        out: Gets the rows, in Arrow.
+        confine: Limits the process, once the tables are open and before the query runs; called at each try.
     """
     try:
         with suppress(duckdb.CatalogException):
-            return _answer_from(request, _named(request))
-        return _answer_from(request, _all_names(request))
+            return _answer_from(request, _named(request), out, confine)
+        return _answer_from(request, _all_names(request), out, confine)
     except (duckdb.Error, pl.exceptions.PolarsError, pa.ArrowException, OSError, MemoryError) as error:
         raise QueryError(_reason(error, request.limits)) from error
 
 
-def _answer_from(request: Request, names: Collection[str]) -> None:
+def _answer_from(request: Request, names: Collection[str], out: BinaryIO, confine: Callable[[Limits], None]) -> None:
     """Answer from these tables and views; raises CatalogException where the query needs another."""
     opened, unreadable = _open_tables(request, names)
     files = {name: files_of(table) for name, table in opened.items()}
@@ -93,9 +98,9 @@ def _answer_from(request: Request, names: Collection[str]) -> None:
         for view in _views(request, names, opened, unreadable):
             connection.execute(f"create temp view {view.name} as {_sql_of(view, opened)}")
         connection.execute("set lock_configuration = true")
-        _confine(request.limits)
+        confine(request.limits)
         try:
-            _write(connection, request.sql, request.limits)
+            _write(connection, request, out)
         except duckdb.CatalogException as error:
             absent = _ABSENT_TABLE.search(str(error))
             if absent and absent[1].lower() in unreadable:
@@ -210,8 +215,9 @@ def _bytes_in_use() -> int | None:
     return None
 
 
-def _write(connection: duckdb.DuckDBPyConnection, sql: str, limits: Limits) -> None:
-    statements = connection.extract_statements(sql)
+def _write(connection: duckdb.DuckDBPyConnection, request: Request, out: BinaryIO) -> None:
+    limits = request.limits
+    statements = connection.extract_statements(request.sql)
     if len(statements) != 1:
         raise QueryError(f"give one query: these are {len(statements)} statements")
     if (kind := _kind(statements[0])) not in _STATEMENTS:
@@ -220,7 +226,7 @@ def _write(connection: duckdb.DuckDBPyConnection, sql: str, limits: Limits) -> N
     if relation is None:
         raise QueryError("the query returns no rows")
     rows = size = 0
-    with relation.to_arrow_reader(BATCH_ROWS) as batches, pa.ipc.new_stream(sys.stdout.buffer, batches.schema) as out:
+    with relation.to_arrow_reader(BATCH_ROWS) as batches, pa.ipc.new_stream(out, batches.schema) as stream:
         for batch in batches:
             rows, size = rows + batch.num_rows, size + batch.nbytes
             if rows > limits.rows or size > limits.result:
@@ -228,7 +234,7 @@ def _write(connection: duckdb.DuckDBPyConnection, sql: str, limits: Limits) -> N
                     f"the result is too large (more than {limits.rows:,} rows or {limits.result // MEGABYTE:,} MB): "
                     "aggregate, choose fewer columns, or add a limit"
                 )
-            out.write_batch(batch)
+            stream.write_batch(batch)
 
 
 def _kind(statement: duckdb.Statement) -> duckdb.StatementType | None:

@@ -120,17 +120,29 @@ def open_query(
 
     `process` is one that the caller has started for this lake and these limits.
     """
+    request = to_request(lake, contracts, sql, versions=versions, limits=limits)
+    with TemporaryFile() as result, nullcontext(process) if process else start(lake.address, limits) as started:
+        _run(request, result, started)
+        result.seek(0)
+        yield Result(result, started.deadline)
+
+
+def to_request(
+    lake: Lake,
+    contracts: Sequence[Contract],
+    sql: str,
+    *,
+    versions: Mapping[str, int] | None = None,
+    limits: Limits = LIMITS,
+) -> Request:
+    """Build the request of a query; raises QueryError for an unknown table in `versions` and for invalid Unicode."""
     pinned = dict(versions or {})
     names = {name for contract in contracts for name in (contract.table, *contract.former_tables)}
     if unknown := sorted(pinned.keys() - names):
         raise QueryError(f"no table is called {unknown[0]}: `evalake tables` lists the tables")
     if not sql.isascii() and sql != sql.encode("utf-8", "replace").decode("utf-8"):
         raise QueryError("the query is not valid Unicode: give it as UTF-8")
-    request = Request(lake, tuple(contracts), pinned, views(contracts), sql, limits)
-    with TemporaryFile() as result, nullcontext(process) if process else start(lake.address, limits) as started:
-        _run(request, result, started)
-        result.seek(0)
-        yield Result(result, started.deadline)
+    return Request(lake, tuple(contracts), pinned, views(contracts), sql, limits)
 
 
 def _run(request: Request, result: BinaryIO, started: QueryProcess) -> None:

@@ -10,8 +10,11 @@ from evalake.models.cost import most_usd
 from evalake.models.routes import find_route
 from evalake.request import RunRequest
 from evalake.tasks.preflight import Plan, check
+from tests.cases import cases_beside
 from tests.integration.cli.command import evalake_here
 from tests.integration.models.support import request
+
+CASES = cases_beside(__file__, "costly.json")
 
 MODEL = "openai/gpt-4o-mini"
 
@@ -36,26 +39,7 @@ def folders(text: str) -> Configuration:
     return read_configuration()
 
 
-COSTLY = [
-    "price = { input = 0, output = 0 }",
-    "price = { input = 0.000001, output = 0.000001 }",
-    "parameters = { n = 100 }",
-    "parameters = { best_of = 20 }",
-    "parameters = { max_tokens = 100000 }",
-    "parameters = { max_completion_tokens = 100000 }",
-    'parameters = { reasoning_effort = "high" }',
-    'parameters = { thinking = { type = "enabled", budget_tokens = 64000 } }',
-    'parameters = { verbosity = "high" }',
-    "parameters = { logit_bias = { 50256 = -100 } }",
-    "parameters = { extra_body = { n = 100 } }",
-    "parameters = { extra_body = { extra_body = { n = 100 } } }",
-    "parameters = { extra_body = { min_tokens = 5000, temperature = 0 } }",
-    'parameters = { extra_body = "n=100" }',
-    'parameters = { extra_headers = { anthropic-beta = "context-1m" } }',
-    'parameters = { service_tier = "priority" }',
-    "parameters = { web_search_options = {} }",
-    'model = "openai/o1-pro"',
-]
+COSTLY = CASES["costly"]
 
 
 @pytest.mark.parametrize("line", COSTLY)
@@ -89,18 +73,7 @@ def plan(**order: float) -> Plan:
     return check(RunRequest("command_guard", lake="lake", models=[MODEL], limit=1, **order))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("user", "here", "asked", "holds"),
-    [
-        (1.0, None, None, 1.0),
-        (1.0, 50.0, None, 1.0),
-        (1.0, 0.5, None, 0.5),
-        (1.0, 50.0, 20.0, 1.0),
-        (None, 3.0, 20.0, 3.0),
-        (None, 3.0, 2.0, 2.0),
-        (None, None, 2.0, 2.0),
-    ],
-)
+@pytest.mark.parametrize(("user", "here", "asked", "holds"), CASES["lowest"])
 def test_the_lowest_ceiling_holds(user: float | None, here: float | None, asked: float | None, holds: float) -> None:
     users("" if user is None else f"max_cost_usd = {user}\nmax_calls = {int(user * 10)}\n")
     folders("batch_size = 7\n" if here is None else f"max_cost_usd = {here}\nmax_calls = {int(here * 10)}\n")

@@ -1,6 +1,6 @@
 """A page that is looked at, with all that it asked for and said on the side."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -12,8 +12,6 @@ MOST_TABS = 80
 AXE = Axe()  # knows WCAG and what is good practice
 # What is in order is not listed. Style sheets are not fetched once more, which the pages' own policy forbids.
 VIOLATIONS_ONLY = {"resultTypes": ["violations"], "preload": False}
-# All other rules read the document and what of it is shown, which the colours do not change.
-OF_COLOURS = {**VIOLATIONS_ONLY, "runOnly": ["color-contrast", "link-in-text-block"]}
 LAID_OUT = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 FOCUSED = "(document.activeElement.ariaLabel ?? document.activeElement.textContent).trim()"
 
@@ -80,25 +78,21 @@ class Visit:
         self.page.emulate_media(color_scheme=scheme)
         self.page.evaluate(LAID_OUT)
 
-    def obstacles_of(
-        self, looks: Iterable[tuple[int, Any]], of_each: Callable[[Page], list[str]] = lambda _: []
-    ) -> list[str]:
-        """What is wrong with the page in each of these widths and schemes, and what else `of_each` finds."""
-        obstacles, widths = [], set[int]()
+    def obstacles_of(self, looks: Iterable[tuple[int, Any]]) -> list[str]:
+        """What is wrong with the page in each of these widths and schemes."""
+        obstacles = []
         for width, scheme in looks:
             self.look(width, scheme)
-            found = self.obstacles(OF_COLOURS if width in widths else VIOLATIONS_ONLY) + of_each(self.page)
-            obstacles += [f"{width} {scheme}: {each}" for each in found]
-            widths.add(width)
+            obstacles += [f"{width} {scheme}: {each}" for each in self.obstacles()]
         return obstacles
 
-    def obstacles(self, rules: Mapping[str, Any] = VIOLATIONS_ONLY) -> list[str]:
+    def obstacles(self) -> list[str]:
         """What is wrong with the page for who sees little, hears it or uses the keyboard, and for its width."""
-        if not self.page.evaluate("'axe' in window"):  # to bring it in takes as long as to ask it for colours
+        if not self.page.evaluate("'axe' in window"):  # brought in once, which takes long
             self.page.evaluate(AXE.axe_script)
         violations = [
             f"{violation['id']}: {node['html']} {node['failureSummary']}"
-            for violation in self.page.evaluate("rules => axe.run(rules)", dict(rules))["violations"]
+            for violation in self.page.evaluate("rules => axe.run(rules)", VIOLATIONS_ONLY)["violations"]
             for node in violation["nodes"]
         ]
         width = [f"too wide by {self.overflow()} pixels"] if self.overflow() > 0 else []

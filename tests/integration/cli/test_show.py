@@ -13,9 +13,12 @@ from evalake.cli.show import show
 from evalake.contracts.tables import RUNS
 from evalake.core.errors import UsageError
 from evalake.storage.lake import Lake
+from tests.cases import cases_beside
 from tests.integration.cli.command import evalake_here, recorded
 from tests.integration.cli.conftest import Imported
 from tests.integration.storage.recorded_lake import MODELS, SAMPLES, recorded_lake
+
+CASES = cases_beside(__file__, "fields.json")
 
 # `evalake show`: the samples of a run, and each of them whole, as a terminal shows them.
 
@@ -235,24 +238,7 @@ def test_each_judge_has_a_line(shown: Metrics, lake: Lake) -> None:
 
 def test_metrics_have_exactly_the_promised_fields(imported: Imported) -> None:
     rows = json.loads(evalake_here("metrics", "--run", imported.run, "--format", "json", folder=imported.folder).stdout)
-    fields = [
-        "suite",
-        "model",
-        "judge",
-        "slice",
-        "slice_value",
-        "metric",
-        "tier",
-        "value",
-        "n",
-        "units",
-        "n_eff",
-        "se",
-        "ci_low",
-        "ci_high",
-        "reliable",
-        "missing",
-    ]
+    fields = CASES["fields"]
     assert all(list(row) == fields for row in rows)
     by_name = {(row["metric"], row["slice"], row["slice_value"]): row for row in rows}
     detection = by_name["malicious_detection_rate", "all", ""]

@@ -15,7 +15,10 @@ from evalake.cli.main import COMMANDS, app
 from evalake.cli.samples import SHORT, transcript
 from evalake.core.errors import UsageError
 from evalake.server.viewer.item import ItemDetail
+from tests.cases import cases_beside
 from tests.integration.cli.command import evalake_here
+
+CASES = cases_beside(__file__, "mistakes.json")
 
 # Help names what a user writes: every option and argument of every command, on 80 columns.
 
@@ -64,46 +67,7 @@ def test_commands_are_listed_with_whole_sentences(shown: dict[str, str]) -> None
 # The command's entry: a mistake is one clear line that names the thing, with its exit code, and nothing half-done.
 
 NO_SERVER = "http://127.0.0.1:9/api"  # no mistake waits for one, or has one started
-MISTAKES = [
-    (("run", "poetry"), 2, "poetry"),
-    (("run", "command_guard", "--dataset", "missing.csv"), 2, "missing.csv"),
-    (("run", "command_guard", "--models", "nowhere/x"), 2, "nowhere/x"),
-    (("run", "command_guard", "--models", "baseline/nope"), 2, "baseline/nope"),
-    (("run", "solidity_audit", "--judges", "baseline/nope"), 2, "baseline/nope"),
-    (("run", "command_guard", "--max-cost", "1", "--models", "ollama/m"), 2, "the price of ollama/m"),
-    (("run", "command_guard", "--models", "openai/gpt-4o-mini"), 2, "OPENAI_API_KEY"),
-    (("run", "command_guard", "--prompt-types", "sung"), 2, "sung"),
-    (("run", "command_guard", "--config", "missing.toml"), 2, "missing.toml"),
-    (("run", "command_guard", "--limit", "0"), 2, "--limit"),
-    (("run", "command_guard", "--limit", "2", "--batch"), 2, "leave --batch out"),
-    (("run", "command_guard", "--model", "m"), 2, "--models"),
-    (("gate", "run", "--model", "m", "--rule", "accuracy >= 0.5"), 2, "RUN:MODEL names one model"),
-    (("run", "command_guard", "--lake", "/proc/lake"), 1, "/proc/lake"),
-    (("import", "missing.jsonl", "--suite", "command_guard"), 2, "missing.jsonl"),
-    (("import", "missing.jsonl", "--suite", "poetry"), 2, "missing.jsonl"),
-    (("metrics",), 2, "no snapshot"),
-    (("metrics", "--run", "nothing"), 2, "nothing"),
-    (("metrics", "--run", "a", "--snapshot", "b"), 2, "not both"),
-    (("report", "nothing"), 2, "nothing"),
-    (("sql", "select * from nowhere"), 2, "nowhere"),
-    (("sql", "select 1", "--at", "samples"), 2, "TABLE=VERSION"),
-    (("sql", "select 1", "--at", "nowhere=1"), 2, "nowhere"),
-    (("sql", "select 1", "--format", "xml"), 2, "xml"),
-    (("sql", "select 1", "--format", "parquet"), 2, "--out"),
-    (("export", "everything"), 2, "everything"),
-    (("sing",), 2, "sing"),
-    (("run",), 2, "SUITE"),
-    (("runs", "--limit", "3"), 2, "--limit"),
-    (("run", "command_guard", "--models", " , "), 2, "--models"),
-    (("run", "command_guard", "--lake", ""), 2, "--lake"),
-    (("runs", "--lake", "nosuch://bucket/lake"), 1, "nosuch://"),
-    (("runs", "--lake", "s3://bucket/lake?region=x"), 2, "has parameters"),
-    (("runs", "--lake", "/dev/null"), 1, "/dev/null"),
-    (("metrics", "--snapshot", ""), 2, "snapshot"),
-    (("sql", ""), 2, "one query"),
-    (("sql", "select 1", "--out", "no/such/folder/x.csv"), 1, "no/such/folder"),
-    (("sql", "select 1 as x", "--format", "parquet", "--out", "/dev/full"), 2, "/dev/full is not a regular file"),
-]
+MISTAKES = CASES["mistakes"]
 
 
 @pytest.mark.parametrize(("arguments", "code", "named"), MISTAKES, ids=[" ".join(mistake[0]) for mistake in MISTAKES])

@@ -23,9 +23,12 @@ from evalake.storage.landing import land
 from evalake.storage.snapshots import Snapshot, land_snapshot
 from evalake.storage.sql.query import query
 from evalake.suites.registry import all_contracts
+from tests.cases import cases_beside
 from tests.integration.cli.command import evalake_here
 from tests.integration.storage.recorded_lake import MODELS, lake_of_nights
 from tests.integration.storage.rows import day, measured, run, snapshot_of
+
+CASES = cases_beside(__file__, "series.json")
 
 
 @pytest.fixture
@@ -44,16 +47,7 @@ def test_a_series_is_what_the_view_joins(lake: Lake) -> None:
     moved = {"suite": "s", "judge": "bob", "version": 2, "canary_hash": "0" * 64, "since": day(13), "day": "2026-11-13"}
     row = {**moved, "first_replicate": 0, "replicates": 5, "items": 1, "p_value": 0.0}
     land(lake, JUDGE_VERSIONS, conform([row], JUDGE_VERSIONS))
-    parameters = (
-        {"prompt_types": ["direct"], "replicates": 1},
-        {"prompt_types": ["direct"], "replicates": 5},
-        {"prompts": ["chain_of_thought"], "prompt_types": ["direct"]},
-        {"request_parameters": {"m": '{"seed":1}'}},
-        {"first": 5},
-        {"limit": 5},
-        {"limit": 5, "draw": "stratified"},
-        {"samples": ["a"]},
-    )
+    parameters = CASES["rows"]
     judges = ("bob", "panel:alice+bob")
     kinds = list(product(parameters, ({"d": "1" * 64}, {"d": "2" * 64})))
     runs = []
@@ -79,18 +73,7 @@ def test_a_series_says_under_what_its_values_were_measured(lake: Lake) -> None:
     texts = {"parameters": json.dumps(asked), "dataset_versions": json.dumps({"d": "1" * 64})}
     measured(lake, "run", "bob", day(1), 0.5, **texts)
     (conditions,) = read(lake).conditions.values()
-    assert conditions == {
-        "definitions": "00000000",
-        "scorer": "1",
-        "origin": "run",
-        "datasets": "d 11111111",
-        "samples": "first 5",
-        "prompt types": "chain_of_thought+direct",
-        "replicates": "3",
-        "request parameters": "",
-        "criteria": "",
-        "judge version": "1",
-    }
+    assert conditions == CASES["under"]
 
 
 def test_an_unknown_value_is_passed_over_and_a_lost_run_stands_alone(lake: Lake) -> None:

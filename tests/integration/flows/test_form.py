@@ -16,6 +16,9 @@ from evalake.core.errors import UsageError
 from evalake.flows.evaluate import evaluate
 from evalake.request import OPTIONS, RunRequest
 from evalake.suites.registry import suite_names
+from tests.cases import cases_beside
+
+CASES = cases_beside(__file__, "form.json")
 
 SCHEMA: dict[str, Any] = parameter_schema(evaluate).model_dump()
 SUITE = suite_names()[0]
@@ -47,21 +50,7 @@ def test_what_is_known_is_offered() -> None:
     assert "chain_of_thought" in alternatives("prompt_types")["choose"]["items"]["enum"]
 
 
-@pytest.mark.parametrize(
-    ("given", "taken"),
-    [
-        ({"models": ["baseline/always-block"]}, True),
-        ({"models": ["openai/gpt-4o-mini", "baseline/always-block"]}, True),
-        ({"models": "openai/gpt-4o-mini, baseline/always-block"}, True),
-        ({"models": None, "judges": None, "limit": None, "lake": None}, True),
-        ({"samples": ["s1", "s2"], "only_failed": "", "day": "2026-03-01"}, True),
-        ({"samples": "s1"}, False),
-        ({"limit": 5, "lake": "s3://bucket/lake", "max_cost_usd": 0.5}, True),
-        ({"suite": "poetry"}, False),
-        ({"models": [1]}, False),
-        ({"limit": 0}, False),
-    ],
-)
+@pytest.mark.parametrize(("given", "taken"), CASES["taken"])
 def test_the_server_takes_any_name_and_no_unknown_suite(given: dict[str, Any], taken: bool) -> None:
     assert is_valid({"suite": SUITE, **given}, SCHEMA) is taken
 

@@ -12,31 +12,16 @@ from evalake.models.client import Client
 from evalake.models.failures import AttemptFailed
 from evalake.models.request import Failure, Reply
 from evalake.models.transport import Answer, Asked, Timing, Transport
+from tests.cases import cases_beside
 from tests.integration.models.support import PROVIDERS, QUICK, answer, answers, configuration, kinds, request
 from tests.servers.model_server import ModelServer
 from tests.servers.recorder import recorder
 
+CASES = cases_beside(__file__, "faults.json")
+
 # What a provider does wrong, over real HTTP through LiteLLM: what it becomes, and how often it is asked again.
 
-RETRIED = {
-    "rate_limit": "rate_limit",
-    "server_error": "server",
-    "drop": "connection",
-    "truncated": "connection",
-    "hang": "timeout",
-    "slow_drip": "timeout",
-    "empty_body": "malformed_response",
-    "html": "malformed_response",
-    "garbage": "malformed_response",
-    "wrong_json": "malformed_response",
-    "json_array": "malformed_response",
-    "deep_json": "malformed_response",
-    "empty_choices": "malformed_response",
-    "null_choices": "malformed_response",
-    "no_message": "malformed_response",
-    "message_text": "malformed_response",
-    "content_object": "malformed_response",
-}
+RETRIED = CASES["retried"]
 SLOW = ("hang", "slow_drip")
 
 

@@ -14,6 +14,9 @@ from evalake.models.litellm_setup import load
 from evalake.models.request import Request
 from evalake.models.routes import Route
 from evalake.models.transport import Asked
+from tests.cases import cases_beside
+
+CASES = cases_beside(__file__, "schema.json")
 
 KEY = "a-key-of-nobody-0123456789"
 CONVERSATION = (
@@ -27,19 +30,7 @@ MESSAGES: tuple[tuple[Mapping[str, str], ...], ...] = (
     CONVERSATION,
     ({"role": "system", "content": "only a system message"},),
 )
-SCHEMA = {
-    "type": "json_schema",
-    "json_schema": {
-        "name": "verdict",
-        "strict": True,
-        "schema": {
-            "type": "object",
-            "properties": {"action": {"type": "string"}},
-            "required": ["action"],
-            "additionalProperties": False,
-        },
-    },
-}
+SCHEMA = CASES["schema"]
 SETS: tuple[dict[str, Any], ...] = (
     {},
     {"temperature": 0.0, "max_tokens": 7, "top_p": 0.5, "seed": 3, "stop": ["a", "b"]},

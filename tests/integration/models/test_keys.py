@@ -18,8 +18,11 @@ from evalake.models.endpoints import KEY_VARIABLES, KEYLESS, key_of, known_provi
 from evalake.models.litellm_setup import load
 from evalake.models.request import Reply
 from evalake.models.routes import find_route
+from tests.cases import cases_beside
 from tests.integration.models.support import PROVIDERS, answer, request
 from tests.servers.model_server import ModelServer
+
+CASES = cases_beside(__file__, "keys.json")
 
 # Where a model's key comes from, and that what comes back with it is kept without it.
 
@@ -141,19 +144,7 @@ def test_of_a_name_without_a_known_provider_litellm_is_asked(model: str) -> None
 WISHED = {"temperature": 0, "seed": 5}
 
 
-@pytest.mark.parametrize(
-    ("model", "takes"),
-    [
-        ("openai/gpt-4o", {"temperature": 0, "seed": 5}),
-        ("hosted_vllm/judge", {"temperature": 0, "seed": 5}),
-        ("mistral/mistral-medium-3", {"temperature": 0, "seed": 5}),
-        ("anthropic/claude-opus-4-5", {"temperature": 0}),
-        ("openai/o3", {"seed": 5}),
-        ("openai/gpt-5", {"seed": 5}),
-        ("nobody/knows-it", {}),
-        ("baseline/overlap-judge", {}),
-    ],
-)
+@pytest.mark.parametrize(("model", "takes"), CASES["takes"])
 def test_a_model_is_asked_for_what_it_takes(model: str, takes: dict[str, float]) -> None:
     assert taken(model, WISHED, {}) == takes
 

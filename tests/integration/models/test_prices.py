@@ -15,8 +15,11 @@ from evalake.models.client import Client
 from evalake.models.cost import PROVIDERS, Tokens, cost_usd, messages_of, plain_cost
 from evalake.models.litellm_setup import load
 from evalake.models.request import Reply, Request
+from tests.cases import cases_beside
 from tests.integration.models.support import answer, request
 from tests.servers.model_server import ModelServer
+
+CASES = cases_beside(__file__, "prices.json")
 
 # Costs by hand: tokens times dollars per million, and None for everything unknown.
 
@@ -145,17 +148,7 @@ def test_what_is_free_costs_nothing_and_what_is_unknown_is_not_known() -> None:
     assert not cost.is_priced(MODEL, None)
 
 
-@pytest.mark.parametrize(
-    ("model", "limit", "words", "is_beyond"),
-    [
-        ("hosted_vllm/own", 100, 300, True),
-        ("hosted_vllm/own", 10_000, 300, False),
-        ("hosted_vllm/own", None, 300, False),  # nobody knows
-        ("openai/gpt-4o-mini", None, 140_000, True),  # as LiteLLM's table says
-        ("openai/gpt-4o-mini", 200_000, 140_000, False),
-        ("baseline/any", 1, 300, False),
-    ],
-)
+@pytest.mark.parametrize(("model", "limit", "words", "is_beyond"), CASES["beyond"])
 def test_a_request_beyond_the_context_is_told_with_its_tokens(
     model: str, limit: int | None, words: int, is_beyond: bool
 ) -> None:
@@ -224,15 +217,7 @@ def marked(model: str, messages: Any = TURNS, cache_prompt: bool = True) -> list
     return [block["text"] for block in blocks]
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        "anthropic/claude-opus-4-5",
-        "openrouter/anthropic/claude-opus-4.5",
-        "bedrock/eu.anthropic.claude-opus-4-5-v1:0",
-        "vertex_ai/claude-opus-4-5@20251101",
-    ],
-)
+@pytest.mark.parametrize("model", CASES["marked"])
 def test_what_every_turn_begins_with_is_marked_alike_in_every_turn(model: str) -> None:
     assert marked(model, OPENING) == marked(model) == ["You judge.", "a long session"]
 

@@ -16,7 +16,10 @@ from evalake.cli.help import App
 from evalake.cli.options import takes
 from evalake.core.errors import UsageError
 from evalake.request import OPTIONS, RunRequest
+from tests.cases import cases_beside
 from tests.integration.storage.recorded_lake import AUDITS, JUDGES, MODELS, SAMPLES
+
+CASES = cases_beside(__file__, "requests.json")
 
 # `import evalake`: what a lake holds, as frames.
 
@@ -102,24 +105,7 @@ def test_a_run_stands_for_its_id_and_shows_a_sample(lake: evalake.Lake) -> None:
 
 # A run is asked for in one way: its options are told apart from others, and wrong values are said in one sentence.
 
-FULL: dict[str, Any] = {
-    "models": ["a/b", "c/d"],
-    "judges": ["j"],
-    "datasets": ["one, two.jsonl", "starter"],
-    "limit": 5,
-    "replicates": 2,
-    "first_replicate": 3,
-    "prompt_types": ["direct"],
-    "max_cost_usd": 0.5,
-    "max_calls": 10,
-    "max_missing": 0.0,
-    "accept_unreadable": True,
-    "day": "2026-03-01",
-    "tags": ["night, late", "b"],
-    "note": "it is 'mine'",
-    "configuration_file": "my.toml",
-    "lake": "s3://bucket/lake",
-}
+FULL: dict[str, Any] = CASES["full"]
 
 
 @pytest.mark.parametrize(

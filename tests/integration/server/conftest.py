@@ -9,7 +9,7 @@ from tests.integration.server.services import Place, Service, deploy, environmen
 from tests.servers.model_server import ModelServer
 
 TOKEN = "secret"
-RACES = tuple(f"race-{number}" for number in range(20))
+RACES = tuple(f"race-{number}" for number in range(5))
 FORCED = tuple(f"forced-{number}" for number in range(5))
 TABLE = tuple(f"table-{number}" for number in range(20))
 TOLD = tuple(f"told-{number}" for number in range(10))

@@ -24,7 +24,7 @@ JUDGE = "hosted_vllm/judge"
 ANSWER = "Logical flow: 15/25\nConsistency: 15/25\nTool relevance: 15/25\nSynthesis quality: 15/25\n\n60"
 DRAIN = "drain_seconds = 30\n"  # takes longer on busy machines
 SERVICE = f"lost_after_seconds = 900\n{DRAIN}"  # what a test brings into a state stays there, however slow the test
-IMPATIENT = f"lost_after_seconds = 15\n{DRAIN}"  # for tests that kill, and wait for what follows
+IMPATIENT = f"lost_after_seconds = 8\n{DRAIN}"  # for tests that kill, and wait for what follows
 TOOLS = "1. **kubectl-logs**: the container's log would have shown the error."
 
 

@@ -12,32 +12,16 @@ from evalake.core.configuration import Service as Trust
 from evalake.server.auth import Hosts, who
 from evalake.server.settings import NotAllowedError, Settings, WrongHostError
 from evalake.storage.lake import Lake
+from tests.cases import cases_beside
 from tests.integration.server.conftest import TOKEN
 from tests.integration.server.services import Service
+
+CASES = cases_beside(__file__, "hosts.json")
 
 # By which names the service may be addressed, and whose pages may ask it.
 
 
-@pytest.mark.parametrize(
-    ("bound", "host", "ours"),
-    [
-        ("127.0.0.1", "127.0.0.1:8600", True),
-        ("127.0.0.1", "LocalHost:8600", True),
-        ("127.0.0.1", "[::1]:8600", True),
-        ("127.0.0.1", "scores.example", True),
-        ("127.0.0.1", "scores.example.evil.example", False),
-        ("127.0.0.1", "rebound.example:8600", False),
-        ("127.0.0.1", "10.0.0.7:8600", False),
-        ("127.0.0.1", "[::1", False),
-        ("127.0.0.1", "rebound.example@127.0.0.1:8600", False),
-        ("127.0.0.1", "", False),
-        ("10.0.0.7", "10.0.0.7:8600", True),
-        ("10.0.0.7", "10.0.0.8:8600", False),
-        ("0.0.0.0", "10.0.0.8:8600", True),
-        ("0.0.0.0", "rebound.example", False),
-        ("::", "[fe80::1]:8600", True),
-    ],
-)
+@pytest.mark.parametrize(("bound", "host", "ours"), CASES["names"])
 def test_the_names_of_the_service(bound: str, host: str, ours: bool) -> None:
     hosts = Hosts(bound, ("scores.example",))
     if ours:
@@ -56,24 +40,7 @@ def test_a_request_without_a_host_or_with_two_is_for_somebody_else() -> None:
             hosts.require_ours(connection)
 
 
-@pytest.mark.parametrize(
-    ("method", "headers", "allowed"),
-    [
-        ("POST", {"host": "127.0.0.1:8600"}, True),
-        ("POST", {"host": "localhost:8600", "origin": "http://localhost:8600"}, True),
-        ("POST", {"host": "127.0.0.1:8600", "origin": "https://scores.example"}, True),
-        ("POST", {"host": "127.0.0.1:8600", "origin": "https://elsewhere.example"}, False),
-        (
-            "POST",
-            {"host": "127.0.0.1:8600", "origin": "https://elsewhere.example", "x-forwarded-host": "elsewhere.example"},
-            False,
-        ),
-        ("POST", {"host": "127.0.0.1:8600", "origin": "null"}, False),
-        ("POST", {"host": "127.0.0.1:8600", "origin": "http://[::1"}, False),
-        ("POST", {"host": "127.0.0.1:8600", "origin": "http://127.0.0.1:9999"}, False),
-        ("GET", {"host": "127.0.0.1:8600", "origin": "https://elsewhere.example"}, True),  # it cannot read the answer
-    ],
-)
+@pytest.mark.parametrize(("method", "headers", "allowed"), CASES["pages"])
 def test_pages_of_other_sites_may_start_nothing(method: str, headers: Mapping[str, str], allowed: bool) -> None:
     hosts = Hosts("127.0.0.1", ("scores.example",))
     if allowed:

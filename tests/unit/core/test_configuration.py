@@ -6,6 +6,9 @@ import pytest
 
 from evalake.core.configuration import Configuration, Limits, ModelOptions, Price, read_configuration
 from evalake.core.errors import ConfigurationError
+from tests.cases import cases_beside
+
+CASES = cases_beside(__file__, "entries.json")
 
 
 def written(folder: Path, text: str | bytes) -> Path:
@@ -116,26 +119,7 @@ def test_the_folder_may_not_say_whom_the_service_believes(folder: Path) -> None:
         read_configuration()
 
 
-@pytest.mark.parametrize(
-    ("text", "entry"),
-    [
-        ("batch_size = 0", "batch_size"),
-        ("batch_size = 'many'", "batch_size"),
-        ("batchsize = 5", "batchsize"),
-        ("[providers.openai]\nconcurrency = 0", "providers.openai.concurrency"),
-        ("[providers.openai]\nconcurrency = true", "providers.openai.concurrency"),
-        ("[providers.openai]\ntimeout_seconds = true", "providers.openai.timeout_seconds"),
-        ("[providers.openai]\nrequests_per_minute = '60'", "providers.openai.requests_per_minute"),
-        ("[providers.openai]\ntimeout_seconds = inf", "providers.openai.timeout_seconds"),
-        ("[providers.openai]\nretries = 3", "providers.openai.retries"),
-        ("[models.\"openai/x\"]\napi_key = 'sk-secret'", "models.openai/x.api_key"),
-        ("[models.x.price]\ninput = -1\noutput = 1", "models.x.price.input"),
-        ("[models.x.price]\ninput = 1", "models.x.price"),
-        ("[models.x.price]\ninput = nan\noutput = 1", "models.x.price.input"),
-        ("models = 3", "models"),
-        ("suites = ['command_guard']", "suites"),
-    ],
-)
+@pytest.mark.parametrize(("text", "entry"), CASES["wrong"])
 def test_an_entry_that_cannot_be_is_named(tmp_path: Path, text: str, entry: str) -> None:
     message = refused(written(tmp_path, text))
     assert f", {entry}: " in message

@@ -25,6 +25,9 @@ from evalake.core.files import (
     require_no_links,
     write_file,
 )
+from tests.cases import cases_beside
+
+CASES = cases_beside(__file__, "prompts.json")
 
 # Files that others made are read only where they are what they seem.
 
@@ -169,23 +172,7 @@ def test_the_texts_stand_in_the_place_of_the_files(tmp_path: Path) -> None:
     assert read_configuration(file).suites["guard"] == expected
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ('system = "absent.md"', "names absent.md, but there is no such file beside the configuration"),
-        ('system = "empty.md"', "names empty.md, which is empty"),
-        ('system = "../secret.md"', "which lies outside the configuration's folder"),
-        ('system = "/etc/hostname"', "which lies outside the configuration's folder"),
-        ('system = "link.md"', "which lies outside the configuration's folder"),
-        ('system = "."', "no regular file"),
-        ('system = "binary.md"', "which is not UTF-8"),
-        ('system = "nul.md"', "which holds a NUL"),
-        ('system = "large.md"', "file too large"),
-        ('system = "a\\u0000b"', "which is not UTF-8"),
-        ("system = 3", "must name a file for each part"),
-        ("", "must name a file for each part"),
-    ],
-)
+@pytest.mark.parametrize(("entry", "message"), CASES["refused"])
 def test_a_file_that_cannot_be_a_prompt_is_refused(tmp_path: Path, entry: str, message: str) -> None:
     (tmp_path / "secret.md").write_text("a secret")
     (work := tmp_path / "work").mkdir()

@@ -13,69 +13,14 @@ from evalake.core.configuration import Configuration, ModelOptions
 from evalake.core.redaction import REDACTED, RedactionFilter, redact
 from evalake.models.client import Client
 from evalake.models.request import Failure
+from tests.cases import cases_beside
 from tests.integration.models.support import PROVIDERS, QUICK, answer, configuration, request
 from tests.servers.model_server import ModelServer
 
-SECRETS = (
-    ("Incorrect API key provided: sk-proj-AbCd1234EfGh5678", "sk-proj-AbCd1234EfGh5678"),
-    ("Incorrect API key provided: sk-abcd****************wxyz.", "sk-abcd"),
-    ("Authorization: Bearer abc.DEF-123_456", "abc.DEF-123_456"),
-    ("headers {'authorization': 'Basic dXNlcjpwYXNz'}", "dXNlcjpwYXNz"),
-    ("AKIAIOSFODNN7EXAMPLE was not found", "AKIAIOSFODNN7EXAMPLE"),
-    ("ASIAIOSFODNN7EXAMPLE has expired", "ASIAIOSFODNN7EXAMPLE"),
-    ('x-api-key: "9f8e7d6c5b4a"', "9f8e7d6c5b4a"),
-    ("{'x-api-key': 'ant-9f8e7d6c5b4a'}", "ant-9f8e7d6c5b4a"),
-    ("POST https://host/v1?key=AIzaSyA1234567890abcdefghijk&alt=json", "AIzaSyA1234567890abcdefghijk"),
-    ("GET https://host/v1?alt=json&key=short123", "short123"),
-    ("cannot reach https://user:hunter2secret@host/v1", "hunter2secret"),
-    ("api_key=deadbeefcafe rejected", "deadbeefcafe"),
-    ("token ghp_ABCDEFGHIJKLMNOPQRST expired", "ghp_ABCDEFGHIJKLMNOPQRST"),
-    ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl", "c2lnbmF0dXJl"),
-    ("DefaultEndpointsProtocol=https;AccountKey=c3RvcmFnZQ==x;EndpointSuffix=core", "c3RvcmFnZQ==x"),
-    ("PREFECT_API_AUTH_STRING='admin:hunter2'", "hunter2"),
-    ('{"private_key": "-----BEGIN PRIVATE KEY-----\\nMIIEvQIBADANBgkqh+kiG9w0"}', "MIIEvQ"),
-    ("postgresql://me:p@ss@word@host/lake", "ss@word"),
-    ("host=h password=hunter2 dbname=d", "hunter2"),
-    ("q?password%3Dhunter2&x=1", "hunter2"),
-    ("password%22%3A%22hunter2%22", "hunter2"),
-    ('{"error": "{\\"password\\": \\"hunter2\\"}"}', "hunter2"),
-    ('password = "correct horse hunter2"', "hunter2"),
-    ("Server=db;Uid=me;Pwd=hunter2;", "hunter2"),
-    ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG", "wJalr"),
-    ('"refresh_token": "hunter2"', "hunter2"),
-    ("postgresql://me:hunt/er2#word@host/lake", "er2"),
-    ("GET https://bucket/k?X-Amz-Signature=fe5f80f77d5fa3be", "fe5f80f77d5fa3be"),
-    ("Authorization: Token hunter2hunter2", "hunter2"),
-    ('Authorization: Digest username="me", response="6629fae49393a053"', "6629fae49393a053"),
-    ("pushing with glpat-hunter2hunter2", "hunter2"),
-    ("posting with xoxb-123456789012-hunter2", "hunter2"),
-    (
-        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,AB\n\nMIIEvQIBADAN\n",
-        "MIIEvQ",
-    ),
-    ("-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQOYBGVvQIBADAN\n-----END PGP PRIVATE KEY BLOCK-----", "lQOYBG"),
-)
-INNOCENT = (
-    "HTTP 429: Rate limit reached for gpt-4o-mini in organization org-abc on tokens per min",
-    "This model's maximum context length is 8192 tokens",
-    "GET http://127.0.0.1:8080/icons@2x.png and http://[::1]/me@home: a password is missing",
-    "https://docs.example.org/errors#key: see the task-list, ask-me-anything",
-    "token=5 max_tokens=100 max_token=128000 --max-tokens 100",
-    "secret: true, token: null, secret=None",
-    "input_tokens: 12, output_tokens: 345",
-    "cost per token: $0.000015, time per token: 12.5ms",
-    "Unexpected token: identifier",
-    "a bad token: expected value at line 1 column 1",
-    "eos_token='<|endoftext|>' pad_token='[PAD]'",
-    "{'token': ' the', 'logprob': -0.1}",
-    "invalid_token: the access has expired",
-    "a secret: nobody knows it",
-    "the option --token is missing: give --password or --token-file FILE",
-    "--password <PASSWORD>",
-    "mkdir -p one/two && ssh -p 2222 host && docker run -p 8080:80 -u 1000:1000 image",
-    "evalake prefect worker start -p evalake",
-    "Cookie: the header is missing",
-)
+CASES = cases_beside(__file__, "redaction.json")
+
+SECRETS = CASES["secrets"]
+INNOCENT = CASES["innocent"]
 
 
 @pytest.mark.parametrize(("text", "secret"), SECRETS)
@@ -190,37 +135,7 @@ def test_the_log_filter_covers_arguments_and_tracebacks() -> None:
     assert "RuntimeError: with [redacted]" in stream.getvalue()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "the server said token=hunter2 is old",
-        "token=swordfish",
-        'token = "hunter2"',
-        '{"token": "hunter2"}',
-        "GITHUB_TOKEN=hunter2",
-        "X-Auth-Token: swordfish",
-        "secret: hunter2",
-        "secret: swordfish",
-        'secret: "correct horse hunter2"',
-        '{"error": "{\\"secret\\": \\"hunter2\\"}"}',
-        "?a=1%26secret%3Dhunter2",
-        "mysqldump --password hunter2 --host db",
-        "deploy --token=swordfish --verbose",
-        "login --password 'correct horse hunter2'",
-        "keytool -storepass x --client-secret swordfish",
-        "Command '['login', '--password', 'hunter2']' returned non-zero exit status 1",
-        "sshpass -p hunter2 ssh -p 22 host",
-        "docker login -u me -p swordfish registry.example.org",
-        "mysql -u root -phunter2 db",
-        "curl -u me:hunter2 https://example.org",
-        "Cookie: a=hunter2; c=swordfish",
-        'Cookie: a="hunter2"; c=swordfish',
-        "Set-Cookie: session=hunter2; Path=/; HttpOnly",
-        "{'cookie': 'session=hunter2; other=swordfish', 'accept': '*/*'}",
-        "(b'cookie', b'session=hunter2')",
-        "curl --header 'Cookie: a=hunter2; c=swordfish' https://example.org",
-    ],
-)
+@pytest.mark.parametrize("text", CASES["told"])
 def test_secrets_of_settings_command_lines_and_cookies(text: str) -> None:
     shown = redact(text)
     assert REDACTED in shown

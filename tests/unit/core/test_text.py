@@ -14,6 +14,9 @@ from evalake.core.configuration import WORDS, Configuration
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.core.hashing import NotCanonicalError, canonical_json, content_hash, list_hash
 from evalake.core.redaction import FORMULA, NO_PASSWORD, has_password, is_formula, require_no_password, visible
+from tests.cases import cases_beside
+
+CASES = cases_beside(__file__, "text.json")
 
 # Content hashes are pinned: a changed hash throws away a paid-for ledger.
 
@@ -23,22 +26,7 @@ VALUES = st.recursive(
 )
 
 
-@pytest.mark.parametrize(
-    ("value", "text", "digest"),
-    [
-        ({}, "{}", "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"),
-        ([], "[]", "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"),
-        (None, "null", "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b"),
-        ("", '""', "12ae32cb1ec02d01eda3581b127c1fee3b0dc53572ed6baf239721a03d82e126"),
-        (
-            {"model": "openai/gpt-5.1", "messages": [{"role": "user", "content": "rm -rf /"}], "temperature": 0.0},
-            '{"messages":[{"content":"rm -rf /","role":"user"}],"model":"openai/gpt-5.1","temperature":0.0}',
-            None,
-        ),
-        ({"é": "ß", "z": "\U0001f600", "a": '\n"\\\u2028'}, '{"a":"\\n\\"\\\\\u2028","z":"\U0001f600","é":"ß"}', None),
-        ([1, 1.0, -0.0, 1e100, True, False], "[1,1.0,-0.0,1e+100,true,false]", None),
-    ],
-)
+@pytest.mark.parametrize(("value", "text", "digest"), CASES["canonical"])
 def test_golden_vectors(value: Any, text: str, digest: str | None) -> None:
     assert canonical_json(value) == text.encode("utf-8")
     assert content_hash(value) == hashlib.sha256(text.encode("utf-8")).hexdigest()
@@ -121,30 +109,7 @@ def test_selectors_of_variants_stay_behind_symbols_only() -> None:
 # Which URLs hold a password, by the function and by the pattern that the forms of flows are given.
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "postgresql://reader:s3cret@host/tarsy",
-        "postgresql+pg8000://:s3cret@host:5432/tarsy",
-        "postgresql://reader:s3@cret@host/tarsy",
-        "postgresql://reader:s3/cret@host/tarsy",
-        "postgresql://reader:s3%40cret@host/tarsy",
-        "postgresql://host/tarsy?user=reader&PassWord=s3cret",
-        "postgresql://host/tarsy?sslpassword=s3cret",
-        "s3://AKIA:s3cret@bucket/lake",
-        "https://account.blob.core.windows.net/lake?sv=2024&sig=s3cret",
-        "https://host/v1?api_key=s3cret",
-        "postgresql://reader:s3 cret@host/tarsy",
-        "postgresql://a reader:s3\tcret@host/tarsy",
-        "https://s3cret@host/v1",
-        "https://host/v1?api-key=s3cret",
-        "https://host/v1?key=s3cret",
-        "https://host/v1?oauth2.token=s3cret",
-        "https://host/v1#access_token=s3cret",
-        "postgresql://host/tarsy?user=reader;password=s3cret",
-        "starter\npostgresql://reader:s3cret@host/tarsy",
-    ],
-)
+@pytest.mark.parametrize("url", CASES["passwords"])
 def test_a_password_is_found(url: str) -> None:
     assert has_password(url)
     assert re.search(NO_PASSWORD, url) is None
@@ -153,21 +118,7 @@ def test_a_password_is_found(url: str) -> None:
     assert "s3" not in str(refused.value).replace("s3://…", "")
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "starter",
-        "/data/a:b@c.jsonl",
-        "postgresql://reader@host:5432/tarsy",
-        "postgresql://host/tarsy?sslmode=require",
-        "s3://bucket/lake",
-        "abfss://container@account.dfs.core.windows.net/lake",
-        "http://127.0.0.1:9000/v1",
-        "https://host/v1?monkey=1",
-        "https://host/v1?encode=1&primary_key=id#part",
-        "",
-    ],
-)
+@pytest.mark.parametrize("url", CASES["harmless"])
 def test_what_holds_none_is_left_alone(url: str) -> None:
     assert not has_password(url)
     require_no_password("a dataset", url, "set PGPASSWORD")

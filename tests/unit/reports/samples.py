@@ -9,6 +9,9 @@ import polars as pl
 from evalake.reports.ranking import Comparison
 from evalake.reports.report import Report
 from evalake.sdk.figures import Answers, Bars, Figure, HeatMap, Quantity, Ranking, Scatter, Unit
+from tests.cases import cases_beside
+
+CASES = cases_beside(__file__, "samples.json")
 
 SCORE = Quantity("score", "score")
 DETECTION = Quantity("detection", "detection")
@@ -25,33 +28,10 @@ FIGURES: tuple[Figure, ...] = (
 )
 
 RUN: Mapping[str, Any] = {
-    "run_id": "run-1",
-    "suite": "guard",
-    "origin": "run",
-    "state": "completed",
-    "parameters": '{"limit": 10}',
-    "dataset_versions": '{"starter": "abc"}',
-    "models": ["a/good", "b/bad"],
-    "judges": [],
-    "samples": 80,
-    "items": 160,
-    "calls_made": 150,
-    "calls_from_ledger": 10,
-    "calls_failed": 0,
-    "rows_landed": 160,
-    "rows_already_present": 0,
-    "rows_quarantined": 0,
-    "input_tokens": 1000,
-    "output_tokens": None,
-    "cost_usd": None,
-    "cost_usd_avoided": 0.0,
+    **CASES["run"],
     "snapshot_id": "5" * 64,
-    "flow_run_id": None,
-    "code_version": "0.1.0",
-    "message": None,
     "started_at": datetime(2025, 1, 1, tzinfo=UTC),
     "alive_at": datetime(2025, 1, 1, tzinfo=UTC),
-    "ended_at": None,
 }
 SNAPSHOT: Mapping[str, Any] = {
     "snapshot_id": "5" * 64,

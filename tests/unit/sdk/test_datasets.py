@@ -17,6 +17,9 @@ from evalake.sdk.suite import usage_metrics
 from evalake.sdk.tabular import TwoClasses
 from evalake.suites.registry import canary_items, canary_suites, suite, suite_names
 from evalake.suites.solidity_audit.truth import truth_of
+from tests.cases import cases_beside
+
+CASES = cases_beside(__file__, "datasets.json")
 
 # A dataset in the making: what is taken in order, what is left out for a reason, and a source that gives nothing.
 
@@ -110,19 +113,7 @@ CLASSES = TwoClasses(
 )
 
 
-@pytest.mark.parametrize(
-    ("column", "values", "meanings", "classes"),
-    [
-        ("label", ["malicious", "harmless"], None, ["malicious", "harmless"]),
-        ("label", ["Bad", "GOOD "], None, ["malicious", "harmless"]),
-        ("is_malicious", ["1", "0"], None, ["malicious", "harmless"]),
-        ("isMalicious", ["True", "no"], None, ["malicious", "harmless"]),
-        ("safe", ["yes", "0.0"], None, ["harmless", "malicious"]),
-        ("risk", ["High", "low"], {"high": "malicious", "*": "harmless"}, ["malicious", "harmless"]),
-        ("risk", ["1.0", "0.0"], {"1": "bad", "0": "good"}, ["malicious", "harmless"]),
-        ("label", ["*"], {"*": "harmless"}, ["harmless"]),
-    ],
-)
+@pytest.mark.parametrize(("column", "values", "meanings", "classes"), CASES["classes"])
 def test_each_value_is_a_class(
     column: str, values: list[str], meanings: dict[str, str | None] | None, classes: list[str]
 ) -> None:
@@ -130,18 +121,7 @@ def test_each_value_is_a_class(
     assert [understood[value] for value in values] == classes
 
 
-@pytest.mark.parametrize(
-    ("column", "values", "meanings", "words"),
-    [
-        ("label", ["1", "0", "0"], None, "neither malicious nor harmless: '0' (2), '1' (1)"),
-        ("not_safe", ["1"], None, "neither malicious nor harmless"),
-        ("safe_or_bad", ["1"], None, "neither malicious nor harmless"),
-        ("label", ["evil"], None, "'evil' (1)"),
-        ("label", ["x", "y"], {"x": "malicious"}, "neither malicious nor harmless: 'y' (1). "),
-        ("label", ["1"], {"yes": "malicious"}, "fits no row; the column 'label' has '1' (1)"),
-        ("label", ["1"], {"1": "evil"}, "gives label the value 'evil'"),
-    ],
-)
+@pytest.mark.parametrize(("column", "values", "meanings", "words"), CASES["refused"])
 def test_what_is_not_understood_is_refused_with_what_was_found(
     column: str, values: list[str], meanings: dict[str, str | None] | None, words: str
 ) -> None:

@@ -17,7 +17,10 @@ from evalake.sdk import Exchange, Labelling, Labels, Question, Refusal, Stage
 from evalake.sdk.people import ANSWER, SAMPLE, decisions, measure_people, pairs_with_people, people_metrics, with_people
 from evalake.sdk.sheets import LONGEST_TEXT, SheetFormat, candidates, read_labels, read_sheet, write_sheet
 from evalake.suites.registry import suite, suite_names
+from tests.cases import cases_beside
 from tests.unit.sdk.quiz import LABELLING, WHEN, results, said, sheet
+
+CASES = cases_beside(__file__, "lines.json")
 
 # Labelling as a suite declares it: headings, what is shown, and answers in the words of the questions.
 
@@ -155,21 +158,7 @@ def test_a_line_that_nobody_filled_in_is_counted(nothing: Any) -> None:
     assert (labels.rows, labels.refused, labels.empty) == ([], [], 1)
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"p": "21"}, "p is '21': write a number from 0 to 20"),
-        ({"p": "many"}, "p is 'many': write a number from 0 to 20"),
-        ({"p": True}, "p is True: write a number from 0 to 20"),
-        ({"p": "nan"}, "p is 'nan': write a number from 0 to 20"),
-        ({"true": "perhaps"}, "true is 'perhaps': write yes or no"),
-        ({"p": 1, "note": "a\x00"}, "note is not text that can be stored"),
-        ({"p": 1, "note": 3}, "note is not text that can be stored"),
-        ({"p": 1, "sample_hash": ""}, "sample_hash is missing: keep the columns of the sheet as they were exported"),
-        ({"p": 1, "replicate": "x"}, "replicate is 'x': keep it as it was exported"),
-        ({"p": 1, "inclusion_probability": 2}, "inclusion_probability is 2: write a number from 0 to 1"),
-    ],
-)
+@pytest.mark.parametrize(("change", "reason"), CASES["refused"])
 def test_a_bad_line_is_refused_with_its_number_and_what_to_write(change: dict[str, Any], reason: str) -> None:
     labels = read(LINE | change)
     assert labels.rows == []

@@ -22,6 +22,9 @@ from evalake.suites.registry import suite, suite_names
 from evalake.suites.registry import suite as find_suite
 from evalake.suites.session_review.prompts import criteria_hash, criteria_hash_of
 from evalake.tasks.runtime.context import options_of
+from tests.cases import cases_beside
+
+CASES = cases_beside(__file__, "prompts.json")
 
 # Prompts that a configuration adds: how each suite asks with them, and what it refuses.
 
@@ -67,17 +70,7 @@ def test_examples_are_asked_as_the_question_is() -> None:
     assert asked["content"].partition("<<<")[0] == question["content"].partition("<<<")[0]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "no JSON",
-        "[]",
-        '{"input": "ls"}',
-        '{"input": "", "reply": "x"}',
-        '{"input": "ls", "reply": 3}',
-        '{"input": "ls", "reply": "x", "why": "y"}',
-    ],
-)
+@pytest.mark.parametrize("line", CASES["examples"])
 def test_an_example_without_its_reply_is_refused(line: str) -> None:
     with pytest.raises(ConfigurationError, match="line 2 of examples"):
         read_examples({"examples": f'{{"input": "a", "reply": "b"}}\n{line}'})
@@ -85,16 +78,7 @@ def test_an_example_without_its_reply_is_refused(line: str) -> None:
         options("command_guard", {"system": "x", "examples": line})
 
 
-@pytest.mark.parametrize(
-    ("name", "parts", "called", "message"),
-    [
-        ("command_guard", {"system": "x", "sytem": "y"}, "mine", "has no part sytem: the parts of a prompt are system"),
-        ("command_guard", {"user": "x"}, "mine", "needs the part system"),
-        ("command_guard", {"system": "x"}, "direct", "has the name of a prompt type of the suite"),
-        ("session_review", {"request": "{{mark}} {{alert}}"}, "mine", "request has no {{conversation}}"),
-        ("session_review", {"system": "{{alert}}"}, "mine", "nothing is known to put in the place of {{alert}}"),
-    ],
-)
+@pytest.mark.parametrize(("name", "parts", "called", "message"), CASES["refused"])
 def test_what_a_suite_cannot_use_is_refused(name: str, parts: Mapping[str, str], called: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         options(name, parts, called)
@@ -142,15 +126,7 @@ def test_scores_under_the_set_in_use_are_the_current_ones(templates: Any) -> Non
     assert made.select(estimator.successes).to_series().to_list() == [False, True]
 
 
-@pytest.mark.parametrize(
-    ("name", "templates", "message"),
-    [
-        ("session_review", "outcomefirst", "one of the sets process_first, outcome_first"),
-        ("session_review", {"sytem": "x"}, "templates has no part sytem"),
-        ("session_review", {"request": "{{mark}} {{alert}}"}, "templates: request has no {{conversation}}"),
-        ("command_guard", "outcome_first", "command_guard has no option templates"),
-    ],
-)
+@pytest.mark.parametrize(("name", "templates", "message"), CASES["templates"])
 def test_templates_that_cannot_be_used_are_refused(name: str, templates: Any, message: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         options_of(find_suite(name), Configuration(suites={name: {"templates": templates}}))

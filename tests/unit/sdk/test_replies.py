@@ -19,10 +19,13 @@ from evalake.suites.command_guard.contract import OUTCOMES as GUARD
 from evalake.suites.command_guard.contract import RESULTS
 from evalake.suites.session_review.contract import OUTCOMES as REVIEWED
 from evalake.suites.solidity_audit.contract import OUTCOMES as AUDITED
+from tests.cases import cases_beside
 from tests.unit.suites.command_guard.rows import LANDING, row
 from tests.unit.suites.session_review.scored import REVIEW, scored
 from tests.unit.suites.solidity_audit.judgements import GOOD
 from tests.unit.suites.solidity_audit.support import line, rows_of
+
+CASES = cases_beside(__file__, "replies.json")
 
 # JSON objects in a text: found whatever stands about them, in the order they begin.
 
@@ -103,17 +106,7 @@ def test_the_first_whole_object_with_a_wanted_key_is_taken(text: str, value: obj
     assert (found and found.value) == value
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"verdict": 1, "verdict": 2}',
-        '{"verdict": 1, "verdict": 2,}',
-        "{'verdict': 1, 'verdict': 2}",
-        "{verdict: 1, verdict: 2}",
-        '{"verdict": 1, "Verdict": 2}',
-        '{"about": {"verdict": 1, "verdict": 2},}',
-    ],
-)
+@pytest.mark.parametrize("text", CASES["twice"])
 def test_a_key_that_stands_twice_makes_two_objects(text: str) -> None:
     assert sorted(each.value["verdict"] for each in lenient_json.find_all(text, KEYS)[0]) == [1, 2]
 
@@ -157,25 +150,7 @@ def test_any_reply_is_looked_through(text: str) -> None:
 # Thinking is told from what a reply says.
 
 
-@pytest.mark.parametrize(
-    ("text", "outside", "inside"),
-    [
-        ("plain < 1", "plain < 1", ""),
-        ('{"action": <think>hm</think>"block"}', '{"action": "block"}', "hm"),
-        ("<THINK>a</Think>b<think>c</think>d", "bd", "ac"),
-        ("a<think>b", "a", "b"),
-        ("a</think>b", "b", "a"),
-        ("<think>a<think>b</think>c</think>d", "cd", "ab"),
-        ("<think>", "", ""),
-        ("<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>BLOCK", "BLOCK", "hm"),
-        ("<|start|>assistant<|channel|>final <|constrain|>JSON<|message|>{}<|return|>", "{}", ""),
-        ("<|channel|>analysis hm <|channel|>final BLOCK", " BLOCK", " hm "),
-        ("<|channel|>commentary to=x<|message|>a<|call|><|channel|>analysis<|message|>b", "", "ab"),
-        ("<|channel|>final<|message|>a<think>b</think>c", "ac", "b"),
-        ("analysisWe need ALLOW?assistantfinalBLOCK", "BLOCK", "We need ALLOW?"),
-        ("an analysis of the assistantfinal mark", "an analysis of the assistantfinal mark", ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "outside", "inside"), CASES["thinking"])
 def test_thinking_is_taken_out_without_a_trace(text: str, outside: str, inside: str) -> None:
     assert split_thinking(text) == (outside, inside)
 

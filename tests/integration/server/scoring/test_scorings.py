@@ -12,9 +12,12 @@ from evalake.core.errors import EvalakeError
 from evalake.server.scoring.scorings import ScoringSettings, state_of
 from evalake.server.scoring.views import micros
 from evalake.storage.lake import Lake
+from tests.cases import cases_beside
 from tests.e2e.processes import PrefectStack
 from tests.integration.server.conftest import FORCED, RACES, TABLE
 from tests.integration.server.services import Place, Service, at_once
+
+CASES = cases_beside(__file__, "requests.json")
 
 Pair = tuple[Service, Service]
 
@@ -24,23 +27,7 @@ FIELDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("number", "existing", "force", "status", "is_new"),
-    [
-        (0, None, None, 202, True),
-        (1, None, False, 202, True),
-        (2, None, True, 202, True),
-        (3, "completed", None, 200, False),
-        (4, "completed", False, 200, False),
-        (5, "failed", False, 200, False),
-        (6, "pending", False, 202, False),
-        (7, "in_progress", False, 202, False),
-        (8, "completed", True, 202, True),
-        (9, "failed", True, 202, True),
-        (10, "pending", True, 409, False),
-        (11, "in_progress", True, 409, False),
-    ],
-)
+@pytest.mark.parametrize(("number", "existing", "force", "status", "is_new"), CASES["status"])
 def test_what_a_request_for_a_score_is_answered(
     service: Service, place: Place, number: int, existing: str | None, force: bool | None, status: int, is_new: bool
 ) -> None:
@@ -84,7 +71,7 @@ def test_times_of_asking_start_and_end_are_apart(service: Service, place: Place)
     assert times() == [asked, micros(begun), micros(ended)]
 
 
-def test_fifty_requests_at_once_to_two_processes_start_one_scoring_twenty_times_over(
+def test_fifty_requests_at_once_to_two_processes_start_one_scoring_five_times_over(
     services: Pair, place: Place, idle: PrefectStack
 ) -> None:
     for session in RACES:
@@ -183,12 +170,7 @@ def test_the_embedded_judge_and_the_suites_criteria_are_the_default(tmp_path: Pa
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"judge": "nowhere/x"},
-        {"sources": ("postgresql://me:hidden@host/db",)},
-        {"sources": ("postgresql://me@host/db?sslmode=require",)},
-        {"sources": ("mysql://me@host/db",)},
-    ],
+    CASES["settings"],
     ids=["judge", "password", "parameter", "driver"],
 )
 def test_what_cannot_be_used_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:

@@ -19,9 +19,12 @@ from evalake.storage.landing import land
 from evalake.suites.session_review.contract import SessionScore
 from evalake.suites.session_review.metrics import BANDS
 from evalake.tasks.runtime.context import RunContext
+from tests.cases import cases_beside
 from tests.integration.admin.roadmap.scored import absent, land_scores
 from tests.integration.server.scoring.conftest import complete
 from tests.integration.server.services import Place, Service
+
+CASES = cases_beside(__file__, "ends.json")
 
 # Figures over all scorings.
 
@@ -153,26 +156,7 @@ def test_a_tool_that_was_missed_is_told_apart_from_one_to_improve_and_unknown_fr
     assert (unknown.missing_tools, unknown.tools_to_improve) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("message", "words"),
-    [
-        (
-            "Flow run process exited with non-zero status code -9.",
-            "its process was killed (SIGKILL, as where memory runs out); ask for it again",
-        ),
-        ("The container ended with status code 143.", "its process was killed (SIGTERM); ask for it again"),
-        (
-            "Flow run process exited with non-zero status code 128.",
-            "Flow run process exited with non-zero status code 128.",
-        ),
-        ("Process for flow run 'x' exited with status code: -15", "its process was killed (SIGTERM); ask for it again"),
-        (
-            "Flow run process exited with non-zero status code 1.",
-            "Flow run process exited with non-zero status code 1.",
-        ),
-        (None, "no reason given"),
-    ],
-)
+@pytest.mark.parametrize(("message", "words"), CASES["ends"])
 def test_the_end_of_a_process_is_told_in_words(message: str | None, words: str) -> None:
     assert _in_words(message) == words
 

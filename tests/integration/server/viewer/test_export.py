@@ -10,8 +10,11 @@ from playwright.sync_api import Page, expect
 from evalake.core.errors import LakeError, UsageError
 from evalake.server.viewer import export
 from evalake.server.viewer.run_index import RunIndexes
+from tests.cases import cases_beside
 from tests.integration.server.viewer.conftest import Open
 from tests.integration.server.viewer.world import AUDITOR, BAD, CONTRACT, GOOD, HOSTILE, JUDGE, REASON, World
+
+CASES = cases_beside(__file__, "exported.json")
 
 Exported = Callable[[str], str]
 
@@ -84,23 +87,7 @@ def test_walking_from_the_run_to_its_items_and_from_one_to_the_next(
 
 @pytest.mark.parametrize(
     "wanted",
-    [
-        "",
-        "correct=false",
-        "correct=unknown",
-        f"model={GOOD}&correct=true",
-        "verdict=ALLOW&label=harmless",
-        "category=upload&sort=sample&order=desc",
-        "error=any",
-        "flag=missed&flag=quarantined",
-        "differ=models&sort=wrong&order=desc",
-        "sort=latency&order=desc",
-        "sort=category",
-        "q=SECRET1",
-        "q=NUMBER 2&correct=false",
-        "q=number 5",
-        "q=nothing has this",
-    ],
+    [*CASES["wanted"], f"model={GOOD}&correct=true"],
 )
 def test_filters_and_orders_find_what_the_server_finds(
     look: Open, exported: Exported, http: httpx.Client, world: World, wanted: str

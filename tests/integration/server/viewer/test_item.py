@@ -10,6 +10,7 @@ from evalake.server.viewer import run_index
 from evalake.server.viewer.conversation import tool_calls
 from evalake.server.viewer.items import WantedPage, item_page
 from evalake.server.viewer.run_index import RunIndexes
+from tests.cases import cases_beside
 from tests.integration.server.viewer.world import (
     AUDIT,
     AUDITOR,
@@ -25,6 +26,8 @@ from tests.integration.server.viewer.world import (
     UNREADABLE,
     World,
 )
+
+CASES = cases_beside(__file__, "items.json")
 
 # One item whole: what was read out of its answers, and what stands beside it.
 
@@ -240,20 +243,7 @@ def test_all_that_is_wanted_must_hold_for_one_answer(http: httpx.Client, world: 
     assert "sample-00" not in names(items(http, world.verdicts, verdict="BLOCK", correct="false", limit=500))
 
 
-@pytest.mark.parametrize(
-    ("wanted", "found"),
-    [
-        ({"q": "secret12"}, ["sample-12"]),
-        ({"q": "OF NUMBER 13"}, ["sample-13"]),
-        ({"q": "sample-05"}, ["sample-05"]),
-        ({"q": ".*"}, []),
-        ({"error": "any"}, ["sample-07"]),
-        ({"category": "upload", "correct": "false", "verdict": "ALLOW"}, ["sample-06", "sample-18"]),
-        ({"label": "harmless", "q": "-l 3", "correct": "true"}, ["sample-03"]),
-        ({"flag": "missed", "category": "file-read"}, ["sample-00", "sample-12", "sample-24"]),
-        ({"model": "", "verdict": "", "q": "secret12"}, ["sample-12"]),
-    ],
-)
+@pytest.mark.parametrize(("wanted", "found"), CASES["found"])
 def test_items_are_found(http: httpx.Client, world: World, wanted: dict[str, str], found: list[str]) -> None:
     assert names(items(http, world.verdicts, limit=500, **wanted)) == found
 
@@ -278,17 +268,7 @@ def test_the_most_often_wrong_come_first(http: httpx.Client, world: World) -> No
     assert wrong[-1] == 0
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        {"flag": "nothing"},
-        {"differ": "everything"},
-        {"after": "nowhere"},
-        {"limit": 0},
-        {"sort": "luck"},
-        {"modle": "x"},
-    ],
-)
+@pytest.mark.parametrize("wanted", CASES["refused"])
 def test_what_cannot_be_meant_is_refused_with_a_reason(
     http: httpx.Client, world: World, wanted: dict[str, str]
 ) -> None:

@@ -11,7 +11,7 @@ from tests.integration.server.viewer.conftest import Open, served
 from tests.integration.server.viewer.world import BAD, GOOD, HOSTILE, TAG, World
 from tests.integration.storage.recorded_lake import lake_of_nights
 
-LOOKS = ((1440, "light"), (1024, "dark"), (390, "light"), (390, "dark"))
+LOOKS = ((1440, "light"), (1024, "dark"), (390, "light"))
 
 
 def test_every_page_is_readable_and_fits(look: Open, address: str, world: World) -> None:

@@ -14,6 +14,7 @@ from evalake.server.viewer.export import export_run
 from evalake.server.viewer.run_index import RunIndexes
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite
+from tests.e2e.dashboard.browsing import Visit
 from tests.integration.server.viewer.conftest import Open, served
 
 SUITES = ("command_guard", "solidity_audit", "session_review")
@@ -24,7 +25,7 @@ OVERLAPPING = """all => {
   const after = (i) => boxes.slice(i + 1);
   return boxes.flatMap(([one, a], i) => after(i).filter(([, b]) => meet(a, b)).map(([other]) => `${one} on ${other}`));
 }"""
-LOOKS = ((1440, "light"), (1024, "dark"), (390, "light"))
+WIDTHS = (1440, 1024, 390)
 
 
 @dataclass(frozen=True)
@@ -88,19 +89,20 @@ def test_an_export_is_walked_without_a_server(look: Open, recorded: Recorded, na
 
 
 @pytest.mark.real_data
-def test_every_page_is_readable_and_fits(look: Open, recorded: Recorded) -> None:
+def test_every_page_fits_and_items_of_each_suite_are_readable(look: Open, recorded: Recorded) -> None:
+    """Whether other pages are readable, test_pages.py tells."""
     visit = look(recorded.address + "/runs")
-    obstacles = {"/runs": visit.obstacles_of(LOOKS, _cut)}
+    cut = {"/runs": _cut(visit)}
     for run in recorded.runs.values():
         for path in (f"/runs/{run}", f"/runs/{run}/items"):
             visit.page.goto(recorded.address + path)
             visit.settled()
-            obstacles[path] = visit.obstacles_of(LOOKS, _cut)
+            cut[path] = _cut(visit)
         visit.page.locator("tbody a.id").first.click()
         expect(visit.page.get_by_role("heading", level=2).first).to_be_visible()
         visit.settled()
-        obstacles[f"item of {run}"] = visit.obstacles_of(LOOKS, _cut)
-    assert obstacles == {path: [] for path in obstacles}
+        cut[f"item of {run}"] = _cut(visit) + visit.obstacles()
+    assert cut == {path: [] for path in cut}
 
 
 @pytest.mark.real_data
@@ -126,10 +128,14 @@ def test_where_no_input_was_recorded_no_column_is_kept_for_it(look: Open, record
     expect(page.locator(".sides").first).to_be_visible()
 
 
-def _cut(page: Page) -> list[str]:
-    """The tables of texts that are wider than their place."""
-    tables = page.locator("main :is(.scroll:has(.texts), .listing)")
-    return [f"cut: {table}" for table in tables.evaluate_all(WIDER)]
+def _cut(visit: Visit) -> list[str]:
+    """The widths at which the page is wider than its window, and tables of texts that are wider than their place."""
+    tables, found = visit.page.locator("main :is(.scroll:has(.texts), .listing)"), []
+    for width in WIDTHS:
+        visit.look(width, "light")
+        found += [f"{width}: {table}" for table in tables.evaluate_all(WIDER)]
+        found += [f"{width}: the page"] * (visit.overflow() > 0)
+    return found
 
 
 def _walked(page: Page) -> str:

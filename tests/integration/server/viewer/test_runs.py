@@ -25,10 +25,13 @@ from evalake.storage.landing import land
 from evalake.storage.snapshots import Snapshot, land_snapshot
 from evalake.storage.sql.query import query
 from evalake.suites.registry import all_contracts, suite
+from tests.cases import cases_beside
 from tests.integration.cli.command import recorded
 from tests.integration.server.viewer.world import BAD, COMMANDS, GOOD, SILENT, World
 from tests.integration.storage.recorded_lake import MODELS, SAMPLES, lake_of_nights, recorded_lake
 from tests.integration.storage.rows import run
+
+CASES = cases_beside(__file__, "wanted.json")
 
 # The list of runs: headline values of earlier runs, folded reruns, filters and orders.
 
@@ -86,21 +89,7 @@ def test_reruns_that_asked_nothing_and_rounds_of_a_settle_are_folded_into_the_ne
     assert ids(lake, tag="settle-1") == ["round 2", "round 1"]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "expected"),
-    [
-        ({"sort": "oldest", "page_size": 5}, ["first", "second", "third", "fourth", "other"]),
-        ({"filter": "Value > 0.6 and missing < 0.15"}, ["other", "fourth", "third"]),
-        ({"model": "nobody"}, []),
-        ({"sort": "value", "page_size": 2}, ["other", "fourth"]),
-        ({"sort": "missing", "page_size": 1}, ["second"]),
-        ({"sort": "calls", "page_size": 2, "page": 2}, ["first", "other"]),
-        ({"q": "NIGHT"}, ["fourth", "third", "second", "first"]),
-        ({"q": ".*"}, []),
-        ({"tag": "nightly", "page_size": 1}, ["fourth"]),
-        ({"state": "failed"}, []),
-    ],
-)
+@pytest.mark.parametrize(("wanted", "expected"), CASES["chosen"])
 def test_runs_are_chosen_and_sorted(lake: Lake, wanted: dict[str, Any], expected: list[str]) -> None:
     assert ids(lake, **wanted) == expected
 

@@ -1,35 +1,24 @@
-"""Queries that the engine answers in this process: locked as in its own, without the second that each of those takes.
+"""Answers a query in the test's process: DuckDB is locked as in the query's own, without the second that one takes.
 
 What the operating system adds, test_process.py and test_main.py hold against the process of a query.
 """
 
-from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
-from io import BytesIO, TextIOWrapper
-from unittest.mock import patch
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any
 
 import polars as pl
 
 from evalake.contracts.contract import Contract
 from evalake.storage.lake import Lake
-from evalake.storage.sql import process
-from evalake.storage.sql.query import Request, Result
-from evalake.storage.sql.start import LIMITS, Deadline, Limits
-from evalake.storage.sql.views import views
+from evalake.storage.sql.process import answer_request
+from evalake.storage.sql.query import Result, to_request
+from evalake.storage.sql.start import Deadline
 
 
-def answered(
-    lake: Lake,
-    contracts: Sequence[Contract],
-    sql: str,
-    *,
-    versions: Mapping[str, int] | None = None,
-    limits: Limits = LIMITS,
-) -> pl.DataFrame:
-    """Answer a query as `query` does; this process is not confined."""
-    out = BytesIO()
-    with patch.object(process, "_confine"), redirect_stdout(TextIOWrapper(out, write_through=True)) as text:
-        process._answer(Request(lake, tuple(contracts), dict(versions or {}), views(contracts), sql, limits))
-        text.detach()
+def answered(lake: Lake, contracts: Sequence[Contract], sql: str, **options: Any) -> pl.DataFrame:
+    """Answer a query as `query` does, with the same options; this process is not confined."""
+    request, out = to_request(lake, contracts, sql, **options), BytesIO()
+    answer_request(request, out, confine=lambda limits: None)
     out.seek(0)
-    return Result(out, Deadline(limits)).frame()
+    return Result(out, Deadline(request.limits)).frame()

@@ -14,83 +14,21 @@ from evalake.core.errors import QueryError
 from evalake.storage.lake import Lake
 from evalake.storage.sql.query import query
 from evalake.storage.sql.start import MEGABYTE, Limits
+from tests.cases import cases_beside
 from tests.integration.storage.rows import TOYS, toy
 from tests.integration.storage.sql.engine import answered
 from tests.integration.storage.test_landing import frame
+
+CASES = cases_beside(__file__, "attempts.json")
 
 TABLES = (*CORE_CONTRACTS, TOYS)
 
 SMALL = Limits(seconds=2.0, memory=64 * MEGABYTE, spare=192 * MEGABYTE, rows=10_000, result=8 * MEGABYTE)
 
 
-FILES = [
-    "select * from read_csv('{secret}')",
-    "select * from read_text('{secret}')",
-    "select * from read_text('/proc/self/environ')",
-    "select * from read_blob('{secret}')",
-    "select * from read_json('{secret}')",
-    "select * from read_ndjson_objects('{secret}')",
-    "select * from read_parquet('{secret}')",
-    "select * from parquet_metadata('{secret}')",
-    "select * from parquet_schema('{secret}')",
-    "select * from sniff_csv('{secret}')",
-    "select * from glob('{folder}/*')",
-    "select * from '{secret}'",
-    'select * from "{secret}"',
-    "from query('select * from read_text(''{secret}'')')",
-    "from query_table('{secret}')",
-    "select * from json_execute_serialized_sql(json_serialize_sql('select * from read_text(''{secret}'')'))",
-    "select * from read_csv('/dev/stdin')",
-    "from (describe from '{secret}')",
-    "summarize '{secret}'",
-]
-WRITES = [
-    "copy (select 1) to '{out}'",
-    "copy toys to '{out}' (format parquet)",
-    "copy toys to '{out}' (format csv, partition_by (model))",
-    "copy (select 1) to stdout",
-    "with x as (copy (select 1) to '{out}') select * from x",
-    "explain analyze copy (select 1) to '{out}'",
-    "prepare p as copy (select 1) to '{out}'",
-    "execute p",
-    "export database '{out}'",
-    "import database '{folder}'",
-    "attach '{out}' as other",
-    "attach ':memory:' as other",
-    "attach 'http://127.0.0.1:9/x.db' as other",
-    "pragma enable_profiling = 'json'",
-    "pragma profiling_output = '{out}'",
-    "call enable_logging(storage = 'file', storage_config = {{'path': '{out}'}})",
-    "from enable_logging(storage := 'file', storage_config := {{'path': '{out}'}})",
-    "create persistent secret s (type http)",
-]
-CHANGES = [
-    "set memory_limit = '100GB'",
-    "set enable_external_access = true",
-    "set lock_configuration = false",
-    "reset lock_configuration",
-    "pragma memory_limit = '100GB'",
-    "pragma import_database('{folder}')",
-    "call pragma_version()",
-    "checkpoint",
-    "vacuum",
-    "begin",
-    "create table other as select * from range(10)",
-    "create macro f(a) as a + 1",
-    "create or replace view toys as select 1",
-    "create secret s (type s3, key_id 'a', secret 'b')",
-    "insert into toys values ('b', 'm', 'final', 1)",
-    "with x as (insert into toys values ('b', 'm', 'final', 1) returning *) select * from x",
-    "update toys set size = 2",
-    "delete from toys",
-    "drop view toys",
-    "alter view toys rename to other",
-    "comment on view toys is 'x'",
-    "install httpfs",
-    "load httpfs",
-    "load '{folder}/x.duckdb_extension'",
-    "update extensions",
-]
+FILES = CASES["files"]
+WRITES = CASES["writes"]
+CHANGES = CASES["changes"]
 
 
 @pytest.mark.parametrize("attempts", [FILES, WRITES, CHANGES], ids=["files", "writes", "changes"])
@@ -125,16 +63,7 @@ def test_the_network_is_out_of_reach(toys: Lake) -> None:
             server.accept()
 
 
-@pytest.mark.parametrize(
-    "attempt",
-    [
-        "select getenv('EVALAKE_PLANTED')",
-        "select * from pandas_scan(1)",
-        "select * from python_map_function(1)",
-        "select * from arrow_scan(1, 2, 3)",
-        "select * from duckdb_extensions()",
-    ],
-)
+@pytest.mark.parametrize("attempt", CASES["process"])
 def test_the_process_is_out_of_reach(toys: Lake, monkeypatch: pytest.MonkeyPatch, attempt: str) -> None:
     monkeypatch.setenv("EVALAKE_PLANTED", "hunter2")
     with pytest.raises(QueryError) as error:

@@ -15,9 +15,12 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.sql.query import open_query, query
 from evalake.storage.sql.start import Limits, QueryProcess, start
+from tests.cases import cases_beside
 from tests.integration.storage.rows import TOYS, toy
 from tests.integration.storage.sql.engine import answered
 from tests.integration.storage.test_landing import frame
+
+CASES = cases_beside(__file__, "statements.json")
 
 TABLES = (*CORE_CONTRACTS, TOYS)
 
@@ -37,21 +40,7 @@ def test_a_version_that_does_not_exist_is_named(lake: Lake) -> None:
         query(lake, TABLES, "select 1", versions={"nowhere": 1})
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "select key from toys",
-        "from toys",
-        "describe toys",
-        "summarize toys",
-        "show tables",
-        "explain select * from toys",
-        "pivot toys on state using count(*)",
-        "with t as (from toys) select * from t",
-        "values (1)",
-        "select count(*) as n from duckdb_tables()",
-    ],
-)
+@pytest.mark.parametrize("statement", CASES["asked"])
 def test_every_way_of_asking_is_answered(toys: Lake, statement: str) -> None:
     assert answered(toys, TABLES, statement).height > 0
 

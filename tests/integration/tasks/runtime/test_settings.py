@@ -23,7 +23,7 @@ from evalake.core.errors import LakeError, ProviderError
 from evalake.models.request import Reply, Request
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import append
-from evalake.storage.reservations import Amount, Ceiling, Reservation, reserve
+from evalake.storage.reservations import Amount, Ceiling, Reservation, budget_state, reserve
 from evalake.tasks.runtime import artifacts, form, runs
 from evalake.tasks.runtime import budget as runtime_budget
 from evalake.tasks.runtime.artifacts import emit_run_alarms
@@ -174,7 +174,7 @@ def test_calls_that_wait_for_another_process_look_together_what_it_gave_back(
 ) -> None:
     """Each on its own, they would commit to the lake without a pause for as long as they wait."""
     monkeypatch.setattr(runtime_budget, "LOOK_SECONDS", 0.5)
-    lake, calls, looks = Lake(str(tmp_path / "lake")), 50, 8
+    lake, calls, looks = Lake(str(tmp_path / "lake")), 50, 4
     reserve(lake, "run", "another", lambda _: Reservation(Amount(calls=calls), Amount()))
 
     async def admit_all() -> float:
@@ -189,6 +189,22 @@ def test_calls_that_wait_for_another_process_look_together_what_it_gave_back(
         return took
 
     assert asyncio.run(admit_all()) >= (looks - 2) * 0.5
+
+
+def test_what_a_dead_process_had_reserved_is_used_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime_budget, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(runtime_budget, "PATIENCE_SECONDS", 0.5)
+    lake = Lake(str(tmp_path / "lake"))
+    reserve(lake, "run", "dead", lambda _: Reservation(Amount(calls=2), Amount()))
+
+    async def admit() -> None:
+        budget = Budget(lake, "run", Ceiling(calls=2), Configuration(), lambda: None, {})
+        await budget.admit(Spending(REQUEST), 0.0, nullcontext)
+
+    began = time.monotonic()
+    asyncio.run(admit())
+    assert time.monotonic() - began > 0.5
+    assert budget_state(lake, "run", "another").others["dead"] == Amount()
 
 
 # What people are to hear of a run is told as an event, the same one however often it is told.

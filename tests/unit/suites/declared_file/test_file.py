@@ -16,6 +16,9 @@ from evalake.suites.declared.file import MistakesError, SuiteFile, read_suite_fi
 from evalake.suites.declared.make import load, scores_of, totals
 from evalake.suites.declared.samples import row_of
 from evalake.suites.places import places
+from tests.cases import cases_beside
+
+CASES = cases_beside(__file__, "mistakes.json")
 
 # A suite's file: short, in TOML or YAML, with every mistake by line and field; its samples and prompts.
 
@@ -74,24 +77,7 @@ form = { score = "1..5" }
     ]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("dataset", 'name = "command_guard"\ndataset', "1: name: there is a suite command_guard already"),
-        ('{ target = "answer" }', '{ target = "anser" }', "2: columns.target: {folder}/quiz.csv has no column 'anser'"),
-        ("question", "quesion", "3: prompt: the template cannot be filled: 'quesion' is undefined"),
-        ("{{ question }}", "{{ question", "3: prompt.user: the template is not valid Jinja"),
-        ('"{{ question }} {{ hint }}"', '{ user = "?", examples = "no.csv" }', "3: prompt.examples: there is no"),
-        ('score = "exact"', 'score = "exakt"', "4: score.kind: Input should be 'exact'"),
-        ('score = "exact"', 'score = "number"', "4: score.kind: the scorer number needs a number"),
-        ('score = "exact"', "score = 5", "4: score: it holds no fields"),
-        ('"exact"', '{ kind = "python", function = "own.py:bad" }', "4: score.function: it failed at"),
-        ('"exact"', '{ kind = "exact", where = { hint = "x" } }', "4: score.where: no sample is scored by it"),
-        ('"exact"', '{ kind = "exact", expected = "{{ no }}" }', "4: score.expected: the template cannot be filled"),
-        ('"exact"', '{ kind = "judge", rubric = "{{ no }}", form = { ok = "yes/no" } }', "4: score.rubric: the"),
-        ('"exact"', '{ kind = "judge", rubric = "?", form = { ok = "1-5" } }', "4: score.form: '1-5' is no kind"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("old", "new", "said"), CASES["beside"])  # fmt: skip
 def test_a_mistake_beside_the_fields_is_named_once_by_its_field(folder: Path, old: str, new: str, said: str) -> None:
     (folder / "own.py").write_text("def bad(answer, target, row):\n    return 1 / 0\n")
     assert old in QUIZ
@@ -238,34 +224,10 @@ def verdict(file: SuiteFile, *replies: str, sample: int = 0) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("assertion", "right", "wrong"),
     [
-        ({"type": "equals", "value": "{{capital}}"}, "Paris", "Paris\n"),
-        ({"type": "equals", "value": 5}, "5", "5.0"),
-        ({"type": "equals", "value": {"a": [1, True]}}, '{ "a": [1, true] }', '{"a": [1, 1]}'),
-        ({"type": "contains", "value": "Par"}, "In Paris", "in paris"),
-        ({"type": "icontains", "value": "PAR"}, "in paris", "Rome"),
-        ({"type": "not-contains", "value": "Rome"}, "", "Rome it is"),
-        ({"type": "contains-any", "value": "Rome, Paris"}, "Paris", "Nice"),
-        ({"type": "contains-any", "value": '"so, Paris", Rome'}, "so, Paris", "so"),
-        ({"type": "ends-with", "value": "is."}, "Paris is.", "Paris is.\n"),
-        ({"type": "word-count", "value": {"min": 2}}, " a  b ", "a"),
-        ({"type": "icontains-any", "value": ["ROME", "PARIS"]}, "paris", "Nice"),
-        ({"type": "contains-all", "value": ["Par", "is"]}, "Paris", "Part"),
-        ({"type": "starts-with", "value": "Par"}, "Paris", " Paris"),
-        ({"type": "regex", "value": r"^(?<city>\w+)$"}, "Paris", "Paris\n"),
-        ({"type": "is-json"}, "5", "five"),
-        ({"type": "is-json"}, '{"a": null}', "NaN"),
+        *CASES["assertions"],
         ({"type": "is-json", "value": SCHEMA}, '{"city": 1}', '{"town": 1}'),
         ({"type": "contains-json", "value": SCHEMA}, 'So { not this {"city": 1}', "no {} here"),
         ({"type": "contains-json", "value": SCHEMA}, "So {'city': 1,}", "{'town': 1}"),
-        ({"type": "not-contains-json"}, "none", "x {} y"),
-        ({"type": "levenshtein", "value": "Paris", "threshold": 1}, "Pariss", "Parisian"),
-        ({"type": "levenshtein", "value": "kitten"}, "sitting", "something else"),
-        ({"type": "levenshtein", "value": "kitten", "threshold": 0}, "kitten", "sitten"),
-        ({"type": "python", "value": "file://check.py"}, "Paris", "Rome"),
-        ({"type": "python", "value": "file://check.py:graded"}, "Paris", "Rome"),
-        ({"type": "javascript", "value": "output.length <= 5"}, "Paris", "Paris!"),
-        ({"type": "javascript", "value": "\n  return output === 'Paris';\n"}, "Paris", "Rome"),
-        ({"type": "javascript", "value": "!output.toLowerCase().includes('rome')"}, "Paris", "ROME"),
     ],
 )
 def test_an_assertion_holds_where_promptfoo_says_it_holds(
@@ -318,18 +280,7 @@ def test_a_configuration_of_odd_values_is_refused_with_its_lines(tmp_path: Path)
     assert config(tmp_path, tests=tests).notes
 
 
-@pytest.mark.parametrize(
-    ("cell", "right", "wrong"),
-    [
-        ("is-json", "5", "five"),
-        ("contains: Paris", "in Paris", " in paris"),
-        ("contains-any: Rome, Paris", "Paris", "Nice"),
-        ("fn: output.length < 3", "ab", "abc"),
-        ("levenshtein(2):Paris", "Pariss", "Parisian"),
-        ("https://x.org", "https://x.org", "x.org"),
-        ("he said: yes", "he said: yes", "yes"),
-    ],
-)
+@pytest.mark.parametrize(("cell", "right", "wrong"), CASES["cells"])
 def test_a_cell_of_a_table_is_an_assertion_or_the_answer(cell: str, right: str, wrong: str, tmp_path: Path) -> None:
     (tmp_path / "tests.csv").write_text(f'country,__expected,__metadata:topic\nFrance,"{cell}",towns\n')
     file = config(tmp_path, tests="file://tests.csv")

@@ -4,57 +4,19 @@ import pytest
 
 from evalake.suites.declared.parts import Reply
 from evalake.suites.declared.replies import read_answer
+from tests.cases import cases_beside
+
+CASES = cases_beside(__file__, "replies.json")
 
 
-@pytest.mark.parametrize(
-    ("reply", "letter"),
-    [
-        ("B", "B"),
-        ("b", "B"),
-        ("(C)", "C"),
-        ("**D**", "D"),
-        ("B) Rome", "B"),
-        ("The answer is C.", "C"),
-        ("A is wrong, and so is B. Answer: D", "D"),
-        ("Let me think about A and B.\n\nC", "C"),
-        ("<think>A or B?</think> The correct choice is (B).", "B"),
-        ("I would take C because a map says so", "C"),
-        ("A good question; I do not know.", None),
-        ("either B or C", None),
-        ("Because", None),
-        ("E", "E"),
-        ("The answer is a tough one to find.", None),
-        ("Answer: I do not know", None),
-        ("The answer is a.", "A"),
-        ("The answer is A because of maps", "A"),
-        ("The answer is B because of maps", "B"),
-        ("Answer:\n\n**A**\n", "A"),
-        ("K", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("reply", "letter"), CASES["letters"])
 def test_a_letter(reply: str, letter: str | None) -> None:
     read = read_answer(reply, Reply(read="choice"))
     assert read.text == letter
     assert (read.unreadable is None) == (letter is not None)
 
 
-@pytest.mark.parametrize(
-    ("reply", "number"),
-    [
-        ("7", 7.0),
-        ("It is 1,234.5 in all.", 1234.5),
-        ("3 + 4 = 7", 7.0),
-        ("Answer: **12**. I used 3 steps", 12.0),
-        ("The answer to 3 + 4 is 7.", 7.0),
-        ("The answer is -3.", -3.0),
-        ("#### -5", -5.0),
-        ("about -2.5e3", -2500.0),
-        ("$1,000", 1000.0),
-        ("42%", 42.0),
-        ("no number, v2beta", None),
-    ],
-)
+@pytest.mark.parametrize(("reply", "number"), CASES["numbers"])
 def test_a_number(reply: str, number: float | None) -> None:
     assert read_answer(reply, Reply(read="number")).value == number
 

@@ -18,6 +18,9 @@ from evalake.suites.declared.judge import UNREADABLE, majority, read_form
 from evalake.suites.declared.make import make, scores_of, totals
 from evalake.suites.declared.parts import Scorer
 from evalake.suites.declared.scorers import similarity
+from tests.cases import cases_beside
+
+CASES = cases_beside(__file__, "forms.json")
 
 
 def declared(folder: Path, *scorers: dict[str, Any], **more: Any) -> SuiteFile:
@@ -39,26 +42,7 @@ def test_a_schema_that_refers_elsewhere_or_to_itself_is_refused(schema: dict[str
 
 @pytest.mark.parametrize(
     ("scorer", "reply", "target", "expected"),
-    [
-        ({"kind": "exact"}, " Paris\n", "Paris", 1),
-        ({"kind": "exact"}, "paris", "Paris", 0),
-        ({"kind": "exact", "ignore_case": True}, "paris", ["Rome", "Paris"], 1),
-        ({"kind": "exact"}, "7", 7, 1),
-        ({"kind": "normalised"}, "The  Hague!", "hague", 1),
-        ({"kind": "includes"}, "It is Paris.", "Paris", 1),
-        ({"kind": "includes", "negate": True}, "It is Paris.", "Paris", 0),
-        ({"kind": "includes", "expected": "{{ topic }}"}, "x", None, 1),
-        ({"kind": "regex", "pattern": "^P.*s$"}, "Paris", None, 1),
-        ({"kind": "regex"}, "Rome", "^P", 0),
-        ({"kind": "number"}, "7.0", 7, 1),
-        ({"kind": "number", "tolerance": 0.5}, "7.6", 7, 0),
-        ({"kind": "number", "tolerance": "10%"}, "1,099", "1000", 1),
-        ({"kind": "number"}, "seven", 7, 0),
-        ({"kind": "json_field", "field": "a.b"}, '```json\n{"a": {"b": 3}}\n```', 3, 1),
-        ({"kind": "json_field", "field": "a"}, '{"b": 3}', 3, 0),
-        ({"kind": "choice"}, "The answer is b", "B", 1),
-        ({"kind": "similarity", "threshold": 0.5}, "one two", "three", similarity("one two", "three")),
-    ],
+    [*CASES["rules"], ({"kind": "similarity", "threshold": 0.5}, "one two", "three", similarity("one two", "three"))],
 )
 def test_a_rule(scorer: dict[str, Any], reply: str, target: Any, expected: float, tmp_path: Path) -> None:
     assert value(reply, target, tmp_path, **scorer) == expected
@@ -94,19 +78,7 @@ def test_several_scorers_make_one_verdict_and_one_score(tmp_path: Path) -> None:
 TONE = Scorer(kind="judge", name="tone", rubric="Is it kind?", form={"score": "1..5", "reason": "text"}, pass_from=4)
 
 
-@pytest.mark.parametrize(
-    ("form", "share"),
-    [
-        ('{"score": 4, "reason": "kind"}', 0.75),
-        ('Sure! {"Score": "5", "reason": "a\nb",}', 1.0),
-        ('{"result": {"score": 1}}', 0.0),
-        ('{"score": 6}', None),
-        ('{"score": 3.5}', None),
-        ('{"score": true}', None),
-        ("4", None),
-        (None, None),
-    ],
-)
+@pytest.mark.parametrize(("form", "share"), CASES["judge"])
 def test_a_judges_form(form: str | None, share: float | None) -> None:
     read = read_form(TONE, form)
     assert read.value == share

@@ -32,10 +32,13 @@ from evalake.suites.session_review.sources.read import read_dataset
 from evalake.suites.session_review.suite import SUITE
 from evalake.suites.session_review.viewing import add_columns
 from evalake.tasks.extract import extract, sample_rows
+from tests.cases import cases_beside
 from tests.unit.reports.samples import RUN, SNAPSHOT
 from tests.unit.suites.declared import converse_with_baselines
 from tests.unit.suites.session_review.scored import LANDED, REVIEW, broken, scored
 from tests.unit.suites.session_review.support import item, sample, session, talk
+
+CASES = cases_beside(__file__, "answers.json")
 
 # A report lists sessions, worst first, with what they were about and the judge's words.
 
@@ -87,19 +90,7 @@ def test_every_session_is_listed_the_worst_first() -> None:
 # The tables refuse a scoring that contradicts itself, and a scoring goes on to its end and never back.
 
 
-@pytest.mark.parametrize(
-    ("changes", "rule"),
-    [
-        ({"total_score": 101}, "total_score_in_range"),
-        ({"total_score": None}, "completed_has_total"),
-        ({"logical_flow": 26}, "logical_flow_in_range"),
-        ({"status": "failed"}, "total_only_when_completed"),
-        ({"status": "failed", "total_score": None}, "failed_says_why"),
-        ({"status": "pending", "total_score": None, "error_message": "x"}, "no_error_before_its_end"),
-        ({"attempts": 4}, "attempts_in_range"),
-        ({"judge": " "}, "judge_not_blank"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "rule"), CASES["contradictions"])
 def test_the_contract_refuses_rows_that_contradict_themselves(changes: dict[str, Any], rule: str) -> None:
     row, tools = scored(REVIEW, "None.")
     (rules,) = broken({**row, **changes}, tools)
@@ -146,19 +137,7 @@ def in_state(state: str) -> dict[str, Any]:
     return row if state == "completed" else {**row, "total_score": 11}
 
 
-STEPS = [
-    ("pending", "in_progress", True),
-    ("pending", "completed", True),
-    ("in_progress", "completed", True),
-    ("in_progress", "no_total", True),
-    ("in_progress", "pending", False),
-    ("timeout", "completed", True),
-    ("no_total", "completed", False),
-    ("completed", "timeout", False),
-    ("completed", "in_progress", False),
-    ("completed", "completed otherwise", False),
-    ("without tools", "completed", True),
-]
+STEPS = CASES["steps"]
 
 
 def test_a_scoring_goes_on_to_its_end_and_never_back(tmp_path: Path) -> None:
@@ -212,15 +191,7 @@ def brief(**fields: Any) -> str:
     return tell(dump(session))
 
 
-@pytest.mark.parametrize(
-    ("alert", "words"),
-    [
-        ("disk of\nworker-12 is full", "disk of worker-12 is full"),
-        ({"severity": "high", "title": "disk is full"}, "disk is full"),
-        ({"host": "worker-12", "problem": "disk full", "count": 3}, "worker-12, disk full"),
-        ([1, 2], "[1, 2]"),
-    ],
-)
+@pytest.mark.parametrize(("alert", "words"), CASES["words"])
 def test_alert_and_first_words_are_told(alert: Any, words: str) -> None:
     told = brief(alert=alert if isinstance(alert, str) else json.dumps(alert), alert_type="DiskFull")
     assert told == f"DiskFull · {words} · I look at the pods. …"

@@ -26,9 +26,12 @@ from evalake.suites.session_review.people import LABELLING
 from evalake.suites.session_review.prompts import criteria_hash
 from evalake.suites.session_review.roadmap import FAILURE, ROADMAP, mentions, scored
 from evalake.suites.session_review.session import Session, Stage, Tool, ToolCall, dump
+from tests.cases import cases_beside
 from tests.unit.suites.session_review.scored import LANDED
 from tests.unit.suites.session_review.scored import scored as scoring
 from tests.unit.suites.session_review.support import session
+
+CASES = cases_beside(__file__, "row.json")
 
 # The metrics of session_review against values computed by hand or by the standard library.
 
@@ -42,30 +45,7 @@ TYPES: dict[str, Any] = {
 
 
 def row(**changes: Any) -> dict[str, Any]:
-    given = {
-        "model": "agents",
-        "judge": "j",
-        "dataset": "d",
-        "sample_id": "s",
-        "sample_hash": "h",
-        "replicate": 0,
-        "alert_type": "Disk",
-        "agent": "a",
-        "criteria_hash": criteria_hash(),
-        "status": "completed",
-        "total_score": 50,
-        "logical_flow": 10,
-        "consistency": 10,
-        "tool_relevance": 10,
-        "synthesis_quality": 20,
-        "breakdown_consistent": True,
-        "missing_tools": [],
-        "cost_usd": 0.1,
-        "input_tokens": 1,
-        "output_tokens": 1,
-        "human_score": None,
-        "human_weight_score": None,
-    }
+    given = {**CASES["row"], "criteria_hash": criteria_hash()}
     return {**given, **changes}
 
 

@@ -233,26 +233,7 @@ def test_everything_is_shown_under_headings_in_order() -> None:
         error="stopped",
     )
     text = fit(shown, NO_LIMIT, FENCE).text
-    assert headings(text, FENCE) == [
-        "# SESSION",
-        "# RUNBOOK",
-        "# TOOLS AVAILABLE",
-        "# STAGE 1: investigation",
-        "## 1 AGENT THINKS",
-        "## 1 AGENT SAYS",
-        "## 2 TOOL CALL logs.search",
-        "## 2 RESULT",
-        "## 3 SUMMARY SHOWN TO THE AGENT INSTEAD",
-        "## 4 TOOL CALL search",
-        "## 4 ERROR",
-        "## 5 TOOL CALL search",
-        "## 5 RESULT",
-        "## 6 EVENT",
-        "## 7 ERROR",
-        "## 8 AGENT IS MADE TO CONCLUDE AT ITS LIMIT",
-        "# FINAL ANALYSIS",
-        "# EXECUTIVE SUMMARY",
-    ]
+    assert headings(text, FENCE) == cases_beside(__file__, "shown.json")["headings"]
     assert "line 1\n\nline 2" in text
     assert "- logs.search: finds lines" in text
     assert "error: stopped" in text

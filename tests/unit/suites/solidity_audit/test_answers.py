@@ -20,6 +20,7 @@ from evalake.suites.solidity_audit.recorded import read_recorded
 from evalake.suites.solidity_audit.score import ADDED_COLUMNS, MISTAKE, add_columns, score
 from evalake.suites.solidity_audit.viewing import VIEWING
 from evalake.tasks.extract import sample_rows
+from tests.cases import cases_beside
 from tests.unit.suites.solidity_audit.judgements import CONTRADICTIONS, GOOD
 from tests.unit.suites.solidity_audit.panels.material import by_dawid_skene, derived_of, said, told, with_panel
 from tests.unit.suites.solidity_audit.support import (
@@ -35,6 +36,8 @@ from tests.unit.suites.solidity_audit.support import (
     rows_of,
     target,
 )
+
+CASES = cases_beside(__file__, "answers.json")
 
 # The contract refuses a row that contradicts itself, by the rule that says how, and no good one.
 
@@ -56,21 +59,7 @@ def broken(**columns: Any) -> list[str]:
     return [rule for rules in audit(changed, RESULTS).bad["broken"] for rule in rules]
 
 
-@pytest.mark.parametrize(
-    ("columns", "rule"),
-    [
-        ({"valid_findings": 2}, "valid_within_total"),
-        ({"panel_judges": 1, "panel_answers": 2}, "answers_within_panel"),
-        ({"contradictions": "found is true, but …", "origin": "call"}, "asked_judgement_agrees_with_itself"),
-        ({"location_line_iou": 1.5}, "location_line_iou_is_share"),
-        ({"finding_precision": -0.1}, "finding_precision_is_share"),
-        ({"hallucinated_findings": -1}, "hallucinated_findings_not_negative"),
-        ({"cost_usd": -0.1}, "cost_usd_not_negative"),
-        ({"cluster": " "}, "cluster_not_blank"),
-        ({"severity": ""}, "severity_not_blank"),
-        ({"audit_hash": "abc"}, "audit_hash_is_sha256"),
-    ],
-)
+@pytest.mark.parametrize(("columns", "rule"), CASES["refused"])
 def test_a_row_that_cannot_be_is_refused_by_the_rule_that_says_why(columns: dict[str, Any], rule: str) -> None:
     assert broken(**columns) == [rule]
 

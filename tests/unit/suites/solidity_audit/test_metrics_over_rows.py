@@ -12,9 +12,12 @@ from evalake.suites.solidity_audit.knowledge import probed
 from evalake.suites.solidity_audit.robustness import base_warnings, robustness
 from evalake.suites.solidity_audit.score import score
 from evalake.suites.solidity_audit.truth import DEFAULTS, KNOWLEDGE, GroundTruth, always
+from tests.cases import cases_beside
 from tests.unit.suites.solidity_audit import support
 from tests.unit.suites.solidity_audit.panels.material import said, with_panel
 from tests.unit.suites.solidity_audit.support import finding, found, frame_of, judgement, line, missed, target
+
+CASES = cases_beside(__file__, "probes.json")
 
 # Metrics across rows: agreement of judges and of replicates, and how firm the ranking of models is.
 
@@ -194,18 +197,7 @@ def test_the_least_changed_variant_stands_in_for_a_missing_base_and_that_is_said
     ]
 
 
-@pytest.mark.parametrize(
-    ("reply", "incident", "recognised", "contaminated"),
-    [
-        ('{"recognised": true, "project": "Nomad", "incident": "the bridge hack"}', "Nomad Bridge", True, True),
-        ('{"recognised": true, "project": "PolyNetwork"}', "Poly Network", True, True),
-        ('{"recognised": true, "incident": "Ronin Bridge"}', "Nomad Bridge", True, False),
-        ('{"recognised": false, "project": "Nomad"}', "Nomad Bridge", False, False),
-        ('{"recognised": true, "project": "Nomad"}', None, True, None),
-        ("I cannot say.", "Nomad Bridge", None, None),
-        (None, "Nomad Bridge", None, None),
-    ],
-)
+@pytest.mark.parametrize(("reply", "incident", "recognised", "contaminated"), CASES["probes"])
 def test_a_probe_is_contaminated_if_the_incident_is_named(
     reply: str | None, incident: str | None, recognised: bool | None, contaminated: bool | None
 ) -> None:

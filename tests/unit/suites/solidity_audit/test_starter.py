@@ -18,8 +18,11 @@ from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.suites.solidity_audit.sources.read import read_contract
 from evalake.suites.solidity_audit.suite import SUITE
 from evalake.suites.solidity_audit.truth import GroundTruth, as_sample, normalised, truth_of
+from tests.cases import cases_beside
 from tests.unit.suites.declared import converse_with_baselines
 from tests.unit.suites.solidity_audit.support import TRUTH, sample
+
+CASES = cases_beside(__file__, "starter.json")
 
 # The solidity_audit starter data is complete, consistent and does not give its answers away.
 
@@ -233,16 +236,6 @@ def test_starter_contracts_come_to_rows_that_keep_their_contracts(
 # The suite's words: findings are valid or invalid, each has its column, and names are spelled one way.
 
 
-@pytest.mark.parametrize(
-    ("name", "spelled"),
-    [
-        ("Access Control", "access_control"),
-        (" weak-randomness ", "weak_randomness"),
-        ("DoS (gas)", "dos_gas"),
-        ("HIGH", "high"),
-        ("Überlauf", "überlauf"),
-        ("--", ""),
-    ],
-)
+@pytest.mark.parametrize(("name", "spelled"), CASES["words"])
 def test_types_and_severities_are_lower_case_words_joined_by_underscores(name: str, spelled: str) -> None:
     assert normalised(name) == spelled

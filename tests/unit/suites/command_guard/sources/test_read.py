@@ -13,7 +13,10 @@ from evalake.core.errors import SourceError
 from evalake.sdk import Dataset
 from evalake.sdk.dataset import summary
 from evalake.suites.command_guard.sources import read_dataset
+from tests.cases import cases_beside
 from tests.unit.suites.command_guard.sources.datasets import ROWS, left_out, write_lines
+
+CASES = cases_beside(__file__, "aegish_counts.json")
 
 
 def commands(dataset: Dataset) -> list[tuple[str, str | None, str | None]]:
@@ -128,15 +131,7 @@ def test_a_question_mark_may_be_part_of_a_file_name(tmp_path: Path) -> None:
     assert read_dataset(source).name == "what?"
 
 
-BAD_MAPPINGS = {
-    "cmd=command": "unknown field 'cmd'; fields are command, label,",
-    "command": "not of the form FIELD=COLUMN",
-    "command=": "the field 'command' exactly one column",
-    "command=a&command=b": "the field 'command' exactly one column",
-    "label.malicious=1&label.harmless=1": "label's value '1' two meanings",
-    "command=text": "has no column 'text' (its columns are 'command', 'label'); map it",
-    "difficulty=level": "has no column 'level'",
-}
+BAD_MAPPINGS = CASES["lines"]
 
 
 @pytest.mark.parametrize(("mapping", "message"), BAD_MAPPINGS.items())
@@ -225,16 +220,7 @@ def test_aegish_command_sets(tmp_path: Path) -> None:
 @pytest.mark.real_data
 def test_the_real_aegish_sets_are_read_whole(real_data: Path) -> None:
     malicious = read_dataset(str(real_data / "aegish" / "gtfobins_commands.json"))
-    assert summary(malicious).samples == {
-        "bind-shell": 7,
-        "command": 34,
-        "download": 29,
-        "file-read": 207,
-        "file-write": 84,
-        "reverse-shell": 19,
-        "shell": 264,
-        "upload": 32,
-    }
+    assert summary(malicious).samples == CASES["real"]
     harmless = read_dataset(str(real_data / "aegish" / "harmless_commands.json"))
     assert summary(harmless).samples == {"harmless": 496}
     assert not malicious.skipped

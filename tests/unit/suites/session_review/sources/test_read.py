@@ -12,7 +12,10 @@ from evalake.suites.session_review.sources.census import require_whole
 from evalake.suites.session_review.sources.generic import RefusedError, microseconds, read_generic, result_text
 from evalake.suites.session_review.sources.read import read_body, read_dataset, watermark
 from evalake.suites.session_review.sources.tarsy import read_detail
+from tests.cases import cases_beside
 from tests.unit.suites.session_review.support import called, detail, said, stage
+
+CASES = cases_beside(__file__, "read.json")
 
 # Sources of sessions: files, folders, what is left out of them, and what is refused.
 
@@ -213,16 +216,7 @@ def test_sessions_that_are_over_are_read(stated: str) -> None:
     assert read_detail(detail(stage("a"), status=stated)).status in ("completed", "failed", "cancelled", "timed_out")
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason", "by_design"),
-    [
-        ({"status": "in_progress"}, "session is not over", True),
-        ({"status": "paused"}, "session is not over", True),
-        ({"status": None}, "session without status", False),
-        ({"session_id": " "}, "session without session_id", False),
-        ({"stages": "none"}, "not a session", False),
-    ],
-)
+@pytest.mark.parametrize(("changes", "reason", "by_design"), CASES["refused"])
 def test_what_is_no_session_that_is_over_is_refused(changes: dict[str, Any], reason: str, by_design: bool) -> None:
     with pytest.raises(RefusedError, match=reason) as refused:
         read_detail({**detail(stage("a")), **changes})
@@ -237,19 +231,7 @@ def test_text_that_no_table_can_hold_is_mended() -> None:
     assert load(dump(session)) == session
 
 
-@pytest.mark.parametrize(
-    ("value", "read"),
-    [
-        ({"result": "found"}, "found"),
-        ({"content": "found", "is_error": True}, "found"),
-        ({"result": "found", "more": 1}, '{"result": "found", "more": 1}'),
-        ({"result": [1]}, '{"result": [1]}'),
-        ("found", "found"),
-        ({}, None),
-        ([], None),
-        (None, None),
-    ],
-)
+@pytest.mark.parametrize(("value", "read"), CASES["results"])
 def test_a_result_is_what_the_agent_read(value: Any, read: str | None) -> None:
     assert result_text(value) == read
 
@@ -316,19 +298,7 @@ def test_what_was_left_out_on_purpose_is_not_lost() -> None:
     assert len(list(read_body(body).tool_calls)) == 2
 
 
-@pytest.mark.parametrize(
-    ("more", "reason"),
-    [
-        ([{"type": "function_call_output", "call_id": "1", "output": "99 %"}], "1 of 1 tool results were not read"),
-        ([{"type": "function_call", "call_id": "1", "name": "df"}], "1 of 1 tool calls were not read"),
-        ([{"role": "human", "content": "why?"}, {"role": "ai", "content": "so"}], "2 of 3 messages were not read"),
-        ([{"role": "assistant", "content": [{"toolUse": {"name": "df"}}]}], "1 of 1 tool calls were not read"),
-        ([{"type": "ai", "content": "so"}, "so"], "2 of 3 messages were not read"),
-        ([{"role": "assistant", "text": "so"}], "1 of 2 messages were not read"),
-        ([{"role": "assistant", "content": "so", "tool_calls": {"a": 1}}], "1 of 3 messages were not read"),
-        ([{"role": "event", "steps": [{"tool_name": "df", "tool_output": "9"}]}], "1 of 1 tool calls"),
-    ],
-)
+@pytest.mark.parametrize(("more", "reason"), CASES["unread"])
 def test_forms_of_messages_that_are_not_known_are_told(more: list[Any], reason: str) -> None:
     with pytest.raises(RefusedError, match=reason):
         read_body(generic(SPOKEN, *more))

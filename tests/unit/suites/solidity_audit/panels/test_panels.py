@@ -14,6 +14,7 @@ from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.suites.solidity_audit.cross_row_metrics import cross_row_metrics
 from evalake.suites.solidity_audit.panels.rows import derive, family, judge_bias, judge_errors
 from evalake.suites.solidity_audit.truth import DEFAULTS
+from tests.cases import cases_beside
 from tests.unit.suites.solidity_audit.panels.material import (
     JUDGES,
     by_dawid_skene,
@@ -37,6 +38,8 @@ from tests.unit.suites.solidity_audit.support import (
     target,
     values_of,
 )
+
+CASES = cases_beside(__file__, "panels.json")
 
 # A panel's rows: of all its judges in the run, with medians, and the same from the same judgements.
 
@@ -134,18 +137,7 @@ def test_derived_rows_keep_the_contract_of_the_results() -> None:
 # A panel's word: a strict majority of two answers or more, or what is likelier than not by Dawid and Skene.
 
 
-@pytest.mark.parametrize(
-    ("answers", "found", "undecided"),
-    [
-        ((True, True, False), True, False),
-        ((False, True, False), False, False),
-        ((True, True, None), True, False),
-        ((True, False, None), None, True),
-        ((True, None, None), None, True),
-        ((None, None, None), None, True),
-        ((True, False), None, True),
-    ],
-)
+@pytest.mark.parametrize(("answers", "found", "undecided"), CASES["majorities"])
 def test_a_strict_majority_of_two_answers_or_more_decides(answers: Any, found: bool | None, undecided: bool) -> None:
     row = panel(*map(said, answers))
     assert (row["target_found"], row["panel_undecided"]) == (found, undecided)
@@ -282,25 +274,7 @@ def bias(frame: pl.DataFrame, metric: str) -> dict[str, tuple[float | None, int]
     return by_judge
 
 
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        ("openai/gpt-5.1", "OpenAI"),
-        ("openai/o4-mini", "OpenAI"),
-        ("openrouter/anthropic/claude-opus-4", "Anthropic"),
-        ("gemini/gemini-3-pro", "Google"),
-        ("hosted_vllm/Qwen3-32B", "Qwen"),
-        ("ollama/llama3.3", "Meta"),
-        ("bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0", "Anthropic"),
-        ("bedrock/converse/us.meta.llama3-3-70b-instruct-v1:0", "Meta"),
-        ("bedrock/eu.amazon.nova-pro-v1:0", "Amazon"),
-        ("bedrock/us.deepseek.r1-v1:0", "DeepSeek"),
-        ("bedrock/ai21.jamba-1-5-large-v1:0", None),
-        ("baseline/overlap-judge", None),
-        ("careful", None),
-        ("openai/", None),
-    ],
-)
+@pytest.mark.parametrize(("model", "expected"), CASES["families"])
 def test_the_family_follows_from_the_name(model: str, expected: str | None) -> None:
     assert family(model) == expected
 

@@ -20,7 +20,10 @@ from evalake.suites.solidity_audit.replies import (
     read_prediction,
     refusing,
 )
+from tests.cases import cases_beside
 from tests.unit.suites.solidity_audit.support import finding, judgement, target
+
+CASES = cases_beside(__file__, "places.json")
 
 # Places are compared by function names and line numbers, as people write them.
 
@@ -48,19 +51,7 @@ def test_lines_are_read_where_a_word_or_mark_introduces_them(location: str, line
     assert lines_in(location) == lines
 
 
-@pytest.mark.parametrize(
-    ("location", "function", "named"),
-    [
-        ("Vault.withdraw(uint256)", "withdraw", True),
-        ("withdraw", "Vault.withdraw(uint256)", True),
-        ("in function withdraw, line 7", "function withdraw(uint256)", True),
-        ("the constructor", "constructor", True),
-        ("withdrawAll", "withdraw", False),
-        ("_withdraw", "withdraw", False),
-        ("Withdraw", "withdraw", False),
-        ("", "withdraw", False),
-    ],
-)
+@pytest.mark.parametrize(("location", "function", "named"), CASES["functions"])
 def test_a_function_is_named_by_a_word_of_its_own(location: str, function: str, named: bool) -> None:
     assert names_function(location, ["other", function]) is named
 

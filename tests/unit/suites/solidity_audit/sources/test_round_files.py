@@ -39,42 +39,22 @@ from tests.unit.suites.solidity_audit.sources.rounds_material import (
     write,
 )
 
+FIELDS = cases_beside(__file__, "fields.json")
+
 # Names that mean one model or one sample, and files that are read, sorted or left out with a reason.
 
 MODELS = ("claude_opus_4.5", "gpt-5.2", "org/own-model")
 
 
-@pytest.mark.parametrize(
-    ("name", "model"),
-    [
-        ("claude opus 4.5", "claude_opus_4.5"),
-        ("Opus", "claude_opus_4.5"),
-        ("GPT", "gpt-5.2"),
-        ("own model", "org/own-model"),
-        ("mine", "org/own-model"),
-        ("grok", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("name", "model"), FIELDS["models"])
 def test_a_model_is_known_by_its_name_an_alias_or_the_rounds_own(tmp_path: Path, name: str, model: str | None) -> None:
     (tmp_path / ALIASES_FILE).write_text(json.dumps({"Mine": "own_model"}), encoding="utf-8")
     assert model_named(name, MODELS, aliases(tmp_path)) == model
 
 
-@pytest.mark.parametrize(
-    ("file", "stated", "names"),
-    [
-        ("j_nc_box_direct.json", None, ("nc_box_direct", "nc_box")),
-        ("Review_box.json", " box ", ("box",)),
-        ("judge_box_adversarial.json", "nc_box", ("box_adversarial", "box", "nc_box")),
-        ("box.json", 7, ("box",)),
-        ("m_r_box.json", "", ("r_box",)),
-    ],
-)
-def test_a_sample_is_named_by_its_file_and_as_the_file_states_it(
-    file: str, stated: object, names: tuple[str, ...]
-) -> None:
-    assert sample_names(Path("round") / file, stated, PROMPT_TYPES) == names
+@pytest.mark.parametrize(("file", "stated", "names"), FIELDS["samples"])
+def test_a_sample_is_named_by_its_file_and_as_the_file_states_it(file: str, stated: object, names: list[str]) -> None:
+    assert [*sample_names(Path("round") / file, stated, PROMPT_TYPES)] == names
 
 
 def test_files_of_any_kind_beside_reviews_and_judgements_are_named(tmp_path: Path) -> None:
@@ -119,18 +99,7 @@ def test_a_cost_or_a_time_is_a_finite_number_of_0_or_more(value: object, number:
 # Fields of recorded judgements, truths and reviews are read into ours, and what they do not say stays unknown.
 
 
-@pytest.mark.parametrize(
-    ("stated", "read"),
-    [
-        ({"id": "3", "class": "target match"}, {"finding_id": 3, "classification": "TARGET_MATCH"}),
-        ({"finding_number": 2, "classification": "bonus-valid"}, {"finding_id": 2, "classification": "BONUS_VALID"}),
-        ({"finding_id": None, "id": 4}, {"finding_id": 4}),
-        ({"type": "dos", "severity": "low"}, {"vulnerability_type_claimed": "dos", "severity_claimed": "low"}),
-        ({"location": "f()", "explanation": "x"}, {"location_claimed": "f()", "description": "x"}),
-        ({"matches_target": "yes", "is_valid_concern": "No"}, {"matches_target": True, "is_valid_concern": False}),
-        ("no finding", "no finding"),
-    ],
-)
+@pytest.mark.parametrize(("stated", "read"), FIELDS["findings"])
 def test_a_finding_is_told_in_our_field_names(stated: Any, read: Any) -> None:
     assert in_our_words({"findings": [stated]}) == {"findings": [read]}
 
@@ -140,18 +109,7 @@ def test_a_verdict_may_be_told_in_texts() -> None:
     assert told["overall_verdict"] == {"said_vulnerable": True, "confidence_expressed": 0.9}
 
 
-@pytest.mark.parametrize(
-    ("score", "read"),
-    [
-        ("0.5", {"score": 0.5}),
-        (1, {"score": 1}),
-        ({"score": "0.25", "reasoning": "why"}, {"score": 0.25, "reason": "why"}),
-        ({"score": None, "reasoning": "not told"}, None),
-        (None, None),
-        (True, True),
-        ("high", "high"),
-    ],
-)
+@pytest.mark.parametrize(("score", "read"), FIELDS["scores"])
 def test_a_score_may_be_a_number_a_text_or_an_object(score: Any, read: Any) -> None:
     target = in_our_words({"findings": [], "target_assessment": {"root_cause_identification": score}})
     assert target["target_assessment"]["root_cause_identification"] == read
@@ -214,31 +172,12 @@ def test_a_review_is_read_whole() -> None:
     assert read.unanswered == []
 
 
-@pytest.mark.parametrize(
-    ("target", "question", "answer"),
-    [
-        ({"found": "Yes"}, "target_found", True),
-        ({"found": False}, "target_found", False),
-        ({"found": None, "classification": "PARTIAL"}, "target_found", True),
-        ({"found": None, "classification": "missed"}, "target_found", False),
-        ({"type_correct": "no"}, "type_correct", False),
-        ({"location_correct": " true "}, "location_correct", True),
-        ({"reasoning_quality": "[partial]"}, "reasoning_quality", "partial"),
-    ],
-)
+@pytest.mark.parametrize(("target", "question", "answer"), FIELDS["answers"])
 def test_answers_are_read_in_any_spelling(target: dict[str, Any], question: str, answer: Any) -> None:
     assert read_review(review(**target)).answers[question] == answer
 
 
-@pytest.mark.parametrize(
-    ("target", "question"),
-    [
-        ({"reasoning_quality": "accurate|partial|incorrect"}, "reasoning_quality"),
-        ({"classification": "FOUND|PARTIAL"}, "target_class"),
-        ({"found": "true/false"}, "target_found"),
-        ({"location_correct": "mostly"}, "location_correct"),
-    ],
-)
+@pytest.mark.parametrize(("target", "question"), FIELDS["unfilled"])
 def test_a_form_that_was_not_filled_in_answers_nothing_and_is_named(target: dict[str, Any], question: str) -> None:
     read = read_review(review(**target))
     assert read.answers[question] is None

@@ -18,20 +18,15 @@ from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.suites.solidity_audit.sources.layout import MISPLACED
 from evalake.suites.solidity_audit.sources.rounds import read_folder
 from evalake.suites.solidity_audit.suite import SUITE
+from tests.cases import cases_beside
 from tests.unit.suites.solidity_audit.sources.rounds_material import imported, read, reasons, write
+
+CASES = cases_beside(__file__, "todays.json")
 
 JUDGED = "results/detection_evaluation/llm-judge/one-judge/model-5.2/ds/tier1"
 RULES = "results/detection_evaluation/rule-based/traditional/finder/ds/tier1"
 TRUTH = {"is_vulnerable": True, "vulnerability_type": "reentrancy", "vulnerable_functions": ["withdraw"]}
-AUDIT = {
-    "sample_id": "box",
-    "prompt_type": "direct",
-    "prediction": {
-        "verdict": "vulnerable",
-        "vulnerabilities": [{"type": "Reentrancy", "explanation": "It pays first."}],
-    },
-    "api_metrics": {"input_tokens": 20, "output_tokens": 30, "latency_ms": 1.5, "cost_usd": 0.25},
-}
+AUDIT = CASES["judgement"]
 
 
 def judgement(classification: str = "TARGET_MATCH", *, partial: bool = False, **more: Any) -> dict[str, Any]:
@@ -110,14 +105,7 @@ def test_an_unknown_class_is_refused_with_those_that_are_read(tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_what_rules_found_has_no_classes_and_no_counts(tmp_path: Path) -> None:
-    rules = {
-        "sample_id": "box",
-        "evaluator_type": "rule_based",
-        "evaluation": {"detection_verdict_correct": True, "target_vulnerability_found": True},
-        "findings_analysis": {"total_findings": 7},
-        "metadata": {"timeout": False, "reasoning": "It names the type."},
-        "ground_truth": {"is_vulnerable": True},
-    }
+    rules = CASES["rules"]
     tool = {"sample_id": "box", "tool": "finder", "findings": [{"check": "reentrancy", "description": "It pays."}]}
     files = {
         **ROUND,
@@ -181,15 +169,7 @@ def test_summaries_are_recomputed_and_failures_stand_beside_the_originals_count(
 def test_a_prompts_summary_and_a_table_of_votes_are_compared_by_the_originals_definitions(tmp_path: Path) -> None:
     """A prompt's summary counts judged audits alone, and types of found targets; a table knows further judges."""
     place = "results/detection_evaluation/llm-judge/one-judge/model-5.2/gs/direct"
-    summary = {
-        "prompt_type": "direct",
-        "sample_counts": {"total": 1, "successful_evaluations": 1, "failed_evaluations": 1},
-        "detection_metrics": {"target_found_count": 1, "miss_rate": 0.0, "verdict_correct_count": 1},
-        "quality_scores": {"avg_rcir": 0.5, "std_rcir": 0, "count": 1},
-        "classification_totals": {"WRONG_ROOT_CAUSE": 1},
-        "type_match_distribution": {"wrong": 1},
-        "by_vulnerability_type": {"reentrancy": {"target_found": 1, "detection_rate": 1.0, "avg_ava": 0.5}},
-    }
+    summary = CASES["counted"]
     partly = judgement("WRONG_ROOT_CAUSE", partial=True)
     partly["target_assessment"]["type_match"] = "wrong"
     votes = "sample_id,one-judge,other,agreement\nbox,NO,YES,SPLIT (1Y/1N)\n"
