@@ -41,15 +41,20 @@ def commit(
     """
     from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
+    # It keeps what it holds until the garbage is collected: neither the change, which has the rows, nor the table
     retrying = Retrying(
         retry=retry_if_exception_type(CommitFailedError),
         wait=wait_random_exponential(multiplier=0.02, max=LONGEST_WAIT_SECONDS),
         stop=stop_after_delay(PATIENCE_SECONDS),
-        before_sleep=lambda _: None if table is None else table.update_incremental(),
         reraise=True,
     )
     try:
-        return retrying(change)
+        for attempt in retrying:
+            with attempt:
+                if table is not None and attempt.retry_state.attempt_number > 1:
+                    table.update_incremental()
+                return change()
+        raise AssertionError("the last attempt raises")
     except CommitFailedError as error:
         raise LakeError(busy) from error
     except (DeltaError, OSError, pl.exceptions.PolarsError) as error:

@@ -1,57 +1,63 @@
 """Clusters: which rows of a run are dependent, as its samples say; the same input in two datasets is one cluster."""
 
 from collections.abc import Iterable, Mapping
-from math import ceil
 
 import polars as pl
 
 from evalake.contracts.tables import RUN_ITEMS, SAMPLES
+from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.metrics.columns import STRATUM
 from evalake.sdk import Suite
 from evalake.storage.lake import Lake
 
 Versions = Mapping[str, int | None]  # table to version; None where the table does not exist yet
 
-ITEMS_AT_ONCE = 25_000  # whose rows are joined, which bounds memory
+
+def item_hash(suite: Suite) -> pl.Expr:
+    """Hash the item that an item or result row is of, as `item`: a join by 8 bytes a row, where texts take hundreds.
+
+    Among ten million rows two have one hash by chance in one run of some 300,000.
+    """
+    return pl.struct([name for name in ITEM_KEY if name in suite.results.column]).hash().alias("item")
 
 
-def parts_of(lake: Lake, run_id: str, versions: Versions) -> list[pl.Expr | None]:
-    """Divide the items of a run into parts, as conditions of `sample_hash`; a small run is one part, without any."""
-    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id).select(pl.len()).collect().item()
-    parts = ceil(items / ITEMS_AT_ONCE)
-    return [None] if parts < 2 else [pl.col("sample_hash").hash() % parts == part for part in range(parts)]
+def sample_hash() -> pl.Expr:
+    """Hash the name of a row's sample, as `named`, likewise."""
+    return pl.col("sample_hash").hash().alias("named")
 
 
-def run_samples(lake: Lake, suite: Suite, run_id: str, versions: Versions, part: pl.Expr | None = None) -> pl.LazyFrame:
-    """Read the samples of a run, or of a part of its items."""
-    ours = () if part is None else (part,)
-    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id, *ours).select("sample_hash")
-    samples = lake.pinned(SAMPLES, versions).filter(pl.col("suite") == suite.name, *ours)
-    return samples.join(items, on="sample_hash", how="semi").unique("sample_hash")
+def run_samples(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.LazyFrame:
+    """Read the samples of a run; one that several versions of its dataset hold is there several times."""
+    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id).select(sample_hash())
+    samples = lake.pinned(SAMPLES, versions).filter(pl.col("suite") == suite.name)
+    return samples.with_columns(sample_hash()).join(items, on="named", how="semi").drop("named")
 
 
 def with_twins(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.DataFrame:
     """Read the samples of a run whose input another has, too; of all others, only a digest is in memory."""
-    digest = pl.col("input").hash()
-    read = [run_samples(lake, suite, run_id, versions, part) for part in parts_of(lake, run_id, versions)]
-    digests = pl.concat([each.select(digest).collect(engine="streaming") for each in read])["input"].sort()
+    samples, digest = run_samples(lake, suite, run_id, versions), pl.col("input").hash()
+    known = samples.select(digest, sample_hash()).unique().collect(engine="streaming")
+    digests = known["input"].sort()
     repeated = digest.is_in(digests.filter(digests == digests.shift()).implode())
     columns = ("sample_hash", "dataset", "sample_id", "cluster", "input")
-    return pl.concat([each.filter(repeated).select(columns).collect(engine="streaming") for each in read])
+    return samples.filter(repeated).select(columns).collect(engine="streaming")
 
 
-def with_clusters(rows: pl.DataFrame, samples: pl.DataFrame, twins: Mapping[str, str]) -> pl.DataFrame:
+def with_clusters(rows: pl.LazyFrame, samples: pl.LazyFrame, twins: Mapping[str, str]) -> pl.LazyFrame:
     """Give result rows the column `cluster`: what their sample shares with others, and else the sample itself.
 
     Args:
         rows: Result rows, by `sample_hash`; one whose sample is not known keeps its own cluster, where it has one.
+            Where samples are named by hashes, so are clusters.
         samples: Samples with sample_hash, dataset, sample_id and cluster.
         twins: What `twins_of` finds in all samples of a run.
     """
-    of_sample = samples.select("sample_hash", _cluster().replace(twins).alias("of sample")).unique("sample_hash")
-    own = pl.col("cluster") if "cluster" in rows.columns else pl.lit(None, pl.String)
-    joined = _with_one(rows, of_sample)
-    return joined.with_columns(cluster=pl.coalesce("of sample", own, "sample_hash")).drop("of sample")
+    names, schema = _cluster().replace(twins), rows.collect_schema()
+    if schema["sample_hash"] != pl.String:
+        names = names.hash()
+    known = [name for name in ("cluster", "sample_hash") if name in schema]
+    joined = _with_one(rows, samples.select("sample_hash", names.alias("of sample")))
+    return joined.with_columns(cluster=pl.coalesce("of sample", *known)).drop("of sample")
 
 
 def twins_of(samples: pl.DataFrame) -> dict[str, str]:
@@ -61,21 +67,18 @@ def twins_of(samples: pl.DataFrame) -> dict[str, str]:
     return _components(shared.group_by("input", maintain_order=True).agg("cluster")["cluster"].to_list())
 
 
-def _with_one(rows: pl.DataFrame, of_sample: pl.DataFrame) -> pl.DataFrame:
-    """Add a column of samples to result rows, whose other columns are not copied."""
-    return rows.with_columns(
-        rows.select("sample_hash")
-        .join(of_sample, on="sample_hash", how="left", maintain_order="left")
-        .drop("sample_hash")
-    )
+def _with_one(rows: pl.LazyFrame, of_sample: pl.LazyFrame) -> pl.LazyFrame:
+    """Add a column of samples to result rows."""
+    is_named = rows.collect_schema()["sample_hash"] == pl.String
+    known = of_sample.with_columns(sample_hash()).drop("sample_hash").unique("named")
+    rows = rows.with_columns(sample_hash() if is_named else pl.col("sample_hash").alias("named"))
+    return rows.join(known, on="named", how="left", maintain_order="left").drop("named")
 
 
-def with_strata(rows: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
+def with_strata(rows: pl.LazyFrame, samples: pl.LazyFrame) -> pl.LazyFrame:
     """Give result rows of a draw the stratum of their sample: its dataset, label and category (`tasks.extract`)."""
-    of_sample = samples.select(
-        "sample_hash", pl.struct("dataset", "label", "category").struct.json_encode().alias(STRATUM)
-    )
-    return _with_one(rows, of_sample)
+    stratum = pl.struct("dataset", "label", "category").struct.json_encode().cast(pl.Categorical)
+    return _with_one(rows, samples.select("sample_hash", stratum.alias(STRATUM)))
 
 
 def shared_inputs(rows: pl.DataFrame, samples: pl.DataFrame) -> list[str]:

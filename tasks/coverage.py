@@ -10,7 +10,6 @@ import polars as pl
 
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUN_ITEMS, SAMPLES, SNAPSHOTS
-from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.configuration import Configuration
 from evalake.reports.coverage import MAX_MISSING, NOT_ASKED, Coverage, Tolerance, from_table, to_table
 from evalake.request import RunRequest
@@ -20,9 +19,9 @@ from evalake.sdk.suite import EMPTY
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.registry import suite as find_suite
-from evalake.tasks.clusters import parts_of
+from evalake.tasks.clusters import item_hash, sample_hash
 from evalake.tasks.failures import PANEL, UNDECIDED, with_reasons
-from evalake.tasks.measure import run_results
+from evalake.tasks.measure import scored_rows
 
 EMPTY_KIND = "empty_kind"
 """The column by which result rows name an empty reply, in suites that have it."""
@@ -66,8 +65,7 @@ def cover(
         judges: The called judges; none where rules judge.
         sources: The sources of its datasets.
     """
-    counts = pl.concat([_outcomes(lake, suite, run_id, judges, part) for part in parts_of(lake, run_id, {})])
-    counted = counts.group_by(_OUTCOME).agg(pl.col("len").sum()).sort(_OUTCOME)
+    counted = _outcomes(lake, suite, run_id, judges).sort(_OUTCOME)
     by_source = {source.dataset: source for source in sources}
     return [
         _coverage(part, model, judge, by_source.get(dataset, Source(dataset)))
@@ -75,27 +73,28 @@ def cover(
     ]
 
 
-def _outcomes(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str], samples: pl.Expr | None) -> pl.DataFrame:
-    """Count the items of a part of a run by `_OUTCOME`.
+def _outcomes(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str]) -> pl.DataFrame:
+    """Count the items of a run by `_OUTCOME`.
 
     `missing` says why there is no answer, `without_verdict` why it cannot be read.
     """
     asked = pl.col("judge").is_in(list(judges)) if judges else pl.col("judge").is_null()
-    ours = () if samples is None else (samples,)
-    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id, asked, *ours)
-    labels = lake.frame(SAMPLES).filter(pl.col("suite") == suite.name, *ours).select("sample_hash", "label")
-    results = run_results(lake, suite, run_id, {}, samples).select(
-        *ITEM_KEY,
+    items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id, asked)
+    item = item_hash(suite)
+    results = scored_rows(lake, suite, {}).select(
+        item,
         pl.lit(True).alias("has_row"),
         _word(suite.scoring.outcomes.missing).alias("row_missing"),
         _unread(suite).alias("without_verdict"),
     )
-    found = with_reasons(lake, suite, run_id, items.join(results, on=ITEM_KEY, how="left", nulls_equal=True))
+    found = with_reasons(lake, suite, run_id, items.with_columns(item).join(results, on="item", how="left"))
     missing = pl.when(pl.col("has_row").is_null()).then("why").otherwise("row_missing")
     found = found.with_columns(missing=missing).with_columns(
         without_verdict=pl.when(pl.col("missing").is_null()).then("without_verdict")
     )
-    labelled = found.join(labels.unique("sample_hash"), on="sample_hash", how="left")
+    ours = lake.frame(SAMPLES).filter(pl.col("suite") == suite.name)
+    labels = ours.select(sample_hash(), "label").unique("named")
+    labelled = found.with_columns(sample_hash()).join(labels, on="named", how="left")
     return labelled.group_by(_OUTCOME).len().collect(engine="streaming")
 
 

@@ -11,7 +11,6 @@ import polars as pl
 
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALL_FAILURES, RUN_ITEMS
-from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.redaction import redact
 from evalake.metrics.exact import Bounds
 from evalake.metrics.limits import Answered, Unknown, open_bounds, undecided
@@ -23,6 +22,7 @@ from evalake.storage.forget import refused_rows
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.snapshots import Bounded
+from evalake.tasks.clusters import item_hash
 from evalake.tasks.converse import Conversation
 from evalake.tasks.runtime.context import RunContext
 
@@ -185,8 +185,8 @@ def lacking(
     if opened.is_empty() and suite.metrics.join_inputs is None and _height(listed) == _height(frame):
         return {}
     scored = lake.pinned(suite.results, versions).filter(pl.col("scorer_version") == suite.scoring.version)
-    key = [name for name in ITEM_KEY if name in suite.results.column]
-    lacks = listed.join(scored.select(key), on=key, how="anti", nulls_equal=True)
+    item = item_hash(suite)
+    lacks = listed.with_columns(item).join(scored.select(item), on="item", how="anti").drop("item")
     absent = dict(_by(with_reasons(lake, suite, run_id, lacks).collect(engine="streaming")))
     rows = dict(_by(opened))
     found = {}

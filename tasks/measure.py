@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
-from polars import selectors
 
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.arrow import conform
@@ -31,7 +30,7 @@ from evalake.storage.snapshots import Snapshot, land_snapshot
 from evalake.tasks.calibrate import calibration_notes
 from evalake.tasks.clusters import (
     Versions,
-    parts_of,
+    item_hash,
     run_samples,
     shared_inputs,
     twins_of,
@@ -205,19 +204,18 @@ def _warnings(context: RunContext, pinned: Versions, rows: pl.LazyFrame) -> Iter
 def measured_rows(
     lake: Lake, suite: Suite, run_id: str, versions: Versions, options: Options
 ) -> Iterator[pl.LazyFrame]:
-    """Yield a scan of the rows that a run's metrics are computed from, in temporary files: each metric reads its own.
+    """Yield a scan of the rows that a run's metrics are computed from, in a temporary file: each metric reads its own.
 
     They are narrow, with the columns that are read, unless the suite reads rows as a whole or joins others to them.
     """
     read, labels = expressions_read(suite, options), _labels(lake, suite, versions)
-    is_whole = read is None or suite.metrics.join_inputs is not None or _is_labelled(suite, labels)
-    parts = [run_frame(lake, suite, run_id, versions)] if is_whole else _parts(lake, suite, run_id, versions, read)
     with TemporaryDirectory() as folder:
-        files: list[Path] = []
-        for part in parts:
-            files.append(Path(folder) / f"{len(files)}.parquet")
-            part.write_parquet(files[-1])
-        yield pl.concat([pl.scan_parquet(file) for file in files], how="vertical_relaxed")
+        file = Path(folder) / "rows.parquet"
+        if read is None or suite.metrics.join_inputs is not None or _is_labelled(suite, labels):
+            run_frame(lake, suite, run_id, versions).write_parquet(file)
+        else:
+            _narrow_rows(lake, suite, run_id, versions, read).sink_parquet(file)
+        yield pl.scan_parquet(file)
 
 
 def over_all(metrics: Iterable[Metric], name: str | None) -> Metric | None:
@@ -262,7 +260,7 @@ def compute(scan: pl.LazyFrame, calls: pl.DataFrame, suite: Suite, options: Opti
     if suite.metrics.across_rows is not None:
         values.append(suite.metrics.across_rows(scan.collect(), options))
     if suite.people is not None:
-        values.append(measure_people(scan.collect(), suite.people))
+        values.append(measure_people(scan, suite.people))
     few = pl.col("judge").str.starts_with(BY_DAWID_SKENE).fill_null(False) & (pl.col("units") < FEWEST_ITEMS)
     texts = pl.col("model", "judge").cast(pl.String)  # of categories
     return pl.concat(each.with_columns(texts) for each in values).with_columns(reliable=pl.col("reliable") & ~few)
@@ -284,7 +282,6 @@ def expressions_read(suite: Suite, options: Options) -> Sequence[pl.Expr] | None
     ]
 
 
-_OF_SAMPLE = ("sample_hash", "dataset", "sample_id", "cluster", "label", "category")
 _ALWAYS_READ = ("dataset", "sample_hash", "model", "judge", "prompt_type", "replicate")
 
 
@@ -293,7 +290,7 @@ def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.D
 
     `dataset_version` is the run's; rows of one `cluster` depend on one another.
     """
-    rows = pl.concat(_parts(lake, suite, run_id, versions, None), how="vertical_relaxed").lazy()
+    rows = _clustered(lake, suite, run_id, versions, run_results(lake, suite, run_id, versions))
     if suite.people is not None:
         rows = _with_people(rows, _labels(lake, suite, versions), suite)
     if suite.metrics.join_inputs is not None:
@@ -301,50 +298,45 @@ def run_frame(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.D
     return rows.collect()
 
 
-def _parts(
-    lake: Lake, suite: Suite, run_id: str, versions: Versions, read: Sequence[pl.Expr] | None
-) -> Iterator[pl.DataFrame]:
-    """Yield the result rows of a run with their clusters; with `read`, narrow and only what these expressions read."""
-    twins, is_drawn = twins_of(with_twins(lake, suite, run_id, versions)), was_drawn(lake, run_id)
-    like: pl.Schema | None = None
-    for part in parts_of(lake, run_id, versions):
-        rows = run_results(lake, suite, run_id, versions, part)
-        if read is not None:
-            names = {name for each in read for name in each.meta.root_names()}
-            rows = rows.select(name for name in rows.collect_schema() if name in names)
-        samples = run_samples(lake, suite, run_id, versions, part).select(_OF_SAMPLE).collect(engine="streaming")
-        frame = with_clusters(rows.collect(), samples, twins)
-        frame = with_strata(frame, samples) if is_drawn else frame
-        frame = frame if read is None else narrow(frame, read, like)
-        like = like or frame.schema
-        yield frame
+def _clustered(lake: Lake, suite: Suite, run_id: str, versions: Versions, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Add the clusters of a run's samples to rows, and the strata of a draw."""
+    twins, samples = twins_of(with_twins(lake, suite, run_id, versions)), run_samples(lake, suite, run_id, versions)
+    rows = with_clusters(rows, samples, twins)
+    return with_strata(rows, samples) if was_drawn(lake, run_id) else rows
 
 
-_IDENTITIES = ("sample_hash", "cluster")
+TRIED = 1_000
+"""Rows on which expressions are tried."""
 
 
-def narrow(rows: pl.DataFrame, read: Sequence[pl.Expr], like: pl.Schema | None) -> pl.DataFrame:
-    """Replace texts by categories, those that name samples by hashes, integers by small ones: 1 to 8 bytes each.
+def _narrow_rows(lake: Lake, suite: Suite, run_id: str, versions: Versions, read: Sequence[pl.Expr]) -> pl.LazyFrame:
+    """Read the columns of a run's rows that these expressions read, with the clusters, as narrow as they can be."""
+    rows, names = run_results(lake, suite, run_id, versions), {name for each in read for name in each.meta.root_names()}
+    rows = rows.select(name for name in rows.collect_schema() if name in names)
+    rows = narrow(rows, texts_read(rows.head(TRIED).collect(), read))
+    return _clustered(lake, suite, run_id, versions, rows)
 
-    Both behave as texts, or raise: texts stay that are read by an expression that raises, or are texts in `like`, the
-    schema of earlier rows.
-    """
 
-    def without(kept: Collection[str]) -> pl.DataFrame:
-        texts = [name for name, kind in rows.schema.items() if kind == pl.String and name not in kept]
-        smaller = {each.name: each.shrink_dtype() for each in rows.select(selectors.signed_integer())}
-        shorter = (pl.col(n).hash() if n in _IDENTITIES else pl.col(n).cast(pl.Categorical) for n in texts)
-        return rows.with_columns(*shorter, **smaller)
-
-    if like is not None:
-        return without([name for name, kind in like.items() if kind == pl.String])
-    tried, kept = without(()), set[str]()
+def texts_read(rows: pl.DataFrame, read: Iterable[pl.Expr]) -> set[str]:
+    """Find the columns that must stay texts, for an expression raises where they are categories or hashes."""
+    tried, kept = narrow(rows.lazy(), ()).collect(), set[str]()
     for each in read:
         try:
             tried.select(each)
         except pl.exceptions.PolarsError:
             kept.update(each.meta.root_names())
-    return without(kept)
+    return kept
+
+
+_IDENTITIES = ("sample_hash", "cluster")
+
+
+def narrow(rows: pl.LazyFrame, kept: Collection[str]) -> pl.LazyFrame:
+    """Replace texts by categories, and those that name samples by hashes: 4 or 8 bytes each. Those in `kept` stay."""
+    texts = [name for name, kind in rows.collect_schema().items() if kind == pl.String and name not in kept]
+    return rows.with_columns(
+        pl.col(name).hash() if name in _IDENTITIES else pl.col(name).cast(pl.Categorical) for name in texts
+    )
 
 
 def _labels(lake: Lake, suite: Suite, versions: Versions) -> pl.LazyFrame:
@@ -366,21 +358,24 @@ def _with_people(rows: pl.LazyFrame, labels: pl.LazyFrame, suite: Suite) -> pl.L
     return rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in said.items())
 
 
-def run_results(
-    lake: Lake, suite: Suite, run_id: str, versions: Versions, samples: pl.Expr | None = None
-) -> pl.LazyFrame:
-    """Read the result rows of the items of a run; with a condition of `sample_hash`, of these samples."""
-    ours = () if samples is None else (samples,)
-    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id, *ours)
-    models = items.select("model").unique().collect()["model"].to_list()
-    results = lake.pinned(suite.results, versions).filter(
-        pl.col("model").is_in(models), pl.col("scorer_version") == suite.scoring.version, *ours
-    )
-    key = [name for name in ITEM_KEY if name in suite.results.column]
-    judged_by_rules = [pl.lit(None, pl.String).alias(name) for name in ITEM_KEY if name not in key]
-    found = results.join(items, on=key, how="semi", nulls_equal=True).with_columns(judged_by_rules)
-    datasets = items.select("dataset", "dataset_version").unique("dataset")  # a run has one version of each
-    return found.join(datasets, on="dataset", how="left")
+def run_results(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.LazyFrame:
+    """Read the result rows of the items of a run; `dataset_version` is the run's."""
+    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
+    item = item_hash(suite)
+    ours = items.select(item).collect(engine="streaming")["item"]
+    known = items.select("model", "dataset", "dataset_version").unique().collect(engine="streaming")
+    results = scored_rows(lake, suite, versions).filter(pl.col("model").is_in(known["model"].unique().implode()))
+    found = results.with_columns(item).filter(pl.col("item").is_in(ours.implode())).drop("item")
+    datasets = known.unique("dataset")  # a run has one version of each
+    version = pl.col("dataset").replace_strict(datasets["dataset"], datasets["dataset_version"], default=None)
+    return found.with_columns(dataset_version=version)
+
+
+def scored_rows(lake: Lake, suite: Suite, versions: Versions) -> pl.LazyFrame:
+    """Read the result rows of every run by the suite's scorer version, with null columns of a judge where none is."""
+    scored = lake.pinned(suite.results, versions).filter(pl.col("scorer_version") == suite.scoring.version)
+    missing = [name for name in ITEM_KEY if name not in suite.results.column]
+    return scored.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
 
 
 def run_calls(lake: Lake, run_id: str, versions: Versions) -> pl.DataFrame:

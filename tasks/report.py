@@ -1,16 +1,19 @@
 """Report: gather one run's snapshot, its rows, and the columns and figures of its suite."""
 
 import json
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import polars as pl
 
+from evalake.metrics.columns import STRATUM
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.corrected import Corrected
 from evalake.metrics.estimators import Rate
 from evalake.metrics.exact import limits_of, measure_exact
-from evalake.metrics.limits import open_bounds, widened
+from evalake.metrics.limits import open_bounds, undecided_trials, widened
 from evalake.reports.ranking import Comparison, Limits, compare_all
 from evalake.reports.report import MISTAKES_SHOWN, Report, Subject
 from evalake.sdk import Options, Suite
@@ -19,7 +22,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.ledger import KEY, Key, LedgerIndex, priced
 from evalake.storage.snapshots import find_snapshot, read_metrics
 from evalake.suites.registry import suite as find_suite
-from evalake.tasks.clusters import Versions, parts_of
+from evalake.tasks.clusters import Versions
 from evalake.tasks.corrected import Corrections, corrected_rows, correction_notes, corrections
 from evalake.tasks.coverage import coverage_of
 from evalake.tasks.failures import Lacking, headline_bounds, lacking, missing_items
@@ -41,13 +44,14 @@ def build_report(lake: Lake, run_id: str, *, corrected: bool = False) -> Report:
     versions, options = json.loads(snapshot["pinned_versions"]), json.loads(snapshot["options"])
     as_scored = suite.scored_by(snapshot["scorer_version"])
     ranks = _ranking_metric(suite, options)
+    known = corrections(lake, snapshot) if corrected else {}
+    ranked = Ranked()
     with measured_rows(lake, as_scored, run_id, versions, options) as rows:
         lacks = lacking(lake, suite, run_id, versions, rows)
         bounds = headline_bounds(suite, rows, lacks, options)
-        texts = pl.col("model", "judge").cast(pl.String)  # of categories
-        frame = None if ranks is None else rows.with_columns(texts).collect()
+        if ranks is not None:
+            ranked = _ranked(suite, rows, ranks, lacks, known)
     metrics = read_metrics(lake, snapshot["snapshot_id"])
-    known = corrections(lake, snapshot) if corrected else {}
     if corrected:
         metrics = corrected_rows(metrics, known)
         subjects = [
@@ -63,9 +67,9 @@ def build_report(lake: Lake, run_id: str, *, corrected: bool = False) -> Report:
         metrics=metrics,
         figures=suite.presentation.figures,
         target=options.get("target"),
-        comparisons={} if ranks is None or frame is None else _comparisons(frame, ranks, lacks, known),
-        limits={} if ranks is None or frame is None else _limits(frame, ranks, lacks, known),
-        trivial={} if ranks is None or frame is None else _trivial(suite, frame, ranks),
+        comparisons=ranked.comparisons,
+        limits=ranked.limits,
+        trivial=ranked.trivial,
         answers=suite.presentation.answers,
         coverage=coverage_of(lake, run),
         missing=missing_items(lacks, bounds),
@@ -81,24 +85,24 @@ def _first_mistakes(
     answers = suite.presentation.answers
     if answers is None:
         return None, {}
-    key = list(dict.fromkeys([*suite.results.key, "sample_hash", "model", "judge", *answers.sample]))
-    counts, first = Counter[Subject](), list[pl.DataFrame]()
-    place = pl.int_range(pl.len()).over("model", "judge")
-    for part in parts_of(lake, run_id, versions):
-        listed = run_results(lake, suite, run_id, versions, part).filter(answers.listed)
-        wrong = listed.select(key).collect(engine="streaming")
-        counts.update({Subject(*named): rows.height for named, rows in wrong.group_by("model", "judge")})
-        known = pl.concat([*first, wrong], how="vertical_relaxed").sort(answers.sample)
-        first = [known.filter(place < MISTAKES_SHOWN)]
-    (keys,) = first
+    key = list(dict.fromkeys([*answers.sample, *suite.results.key, "sample_hash", "model", "judge"]))
+    every = run_results(lake, suite, run_id, versions).filter(answers.listed)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "listed.parquet"
+        every.select(key).sink_parquet(file)
+        listed = pl.scan_parquet(file)
+        counted = listed.group_by("model", "judge").len().collect().sort("model", "judge")
+        counts = {Subject(*of): count for *of, count in counted.iter_rows()}
+        of_subject = [listed.filter(pl.col("model") == m, pl.col("judge").eq_missing(j)) for m, j in counts]
+        first = [each.bottom_k(MISTAKES_SHOWN, by=key).collect(engine="streaming") for each in of_subject]
+    keys = pl.concat([every.select(key).clear().collect(), *first])
     shown = pl.col("sample_hash").is_in(keys["sample_hash"].unique().implode())
-    listed = run_results(lake, suite, run_id, versions, shown)
-    rows = listed.join(keys.lazy(), on=key, how="semi", nulls_equal=True).collect().sort(answers.sample)
+    rows = every.filter(shown).join(keys.lazy(), on=key, how="semi", nulls_equal=True).collect().sort(answers.sample)
     tables = {each.table: lake.pinned(each, versions) for each in inputs(suite)}
     if suite.metrics.join_inputs is not None:
         rows = suite.metrics.join_inputs(rows.lazy(), tables).collect()
     rows = _with_replies(lake, answers, rows if suite.is_judged else rows.drop("judge", "judge_hash"))
-    return rows if answers.add_columns is None else answers.add_columns(rows, tables), dict(counts)
+    return rows if answers.add_columns is None else answers.add_columns(rows, tables), counts
 
 
 def _with_replies(lake: Lake, answers: Answers, listed: pl.DataFrame) -> pl.DataFrame:
@@ -117,12 +121,30 @@ def _with_replies(lake: Lake, answers: Answers, listed: pl.DataFrame) -> pl.Data
 Lacks = Mapping[tuple[str, str | None], Lacking]
 
 
-def _comparisons(
-    frame: pl.DataFrame, metric: Metric, lacks: Lacks, corrected: Corrections
-) -> dict[str | None, tuple[Comparison, ...]]:
-    """Compare every pair of models in the quantity that ranks."""
-    known = {subject: each.answered for subject, each in lacks.items()}
-    return compare_all(frame, metric, known, _of_metric(corrected, metric))
+@dataclass(frozen=True)
+class Ranked:
+    """What a report says of the metric that ranks: comparisons by judge, limits by model and judge, trivial models."""
+
+    comparisons: Mapping[str | None, tuple[Comparison, ...]] = field(default_factory=dict)
+    limits: Mapping[tuple[str, str | None], Limits] = field(default_factory=dict)
+    trivial: Mapping[str, float] = field(default_factory=dict)
+
+
+def _ranked(suite: Suite, rows: pl.LazyFrame, metric: Metric, lacks: Lacks, corrected: Corrections) -> Ranked:
+    """Compare every pair of models, and each with the target and with trivial models."""
+    trivial = _trivial(suite, rows, metric)
+    read = [*metric.estimator.inputs().values(), *undecided_trials(metric.estimator)]
+    frame = _reading(rows, read, "sample_hash", "model", "judge", "cluster", STRATUM)
+    frame = frame.with_columns(pl.col("model", "judge").cast(pl.String))  # of categories
+    answered = {subject: each.answered for subject, each in lacks.items()}
+    comparisons = compare_all(frame, metric, answered, _of_metric(corrected, metric))
+    return Ranked(comparisons, _limits(frame, metric, lacks, corrected), trivial)
+
+
+def _reading(rows: pl.LazyFrame, read: Iterable[pl.Expr], *more: str) -> pl.DataFrame:
+    """Read the columns that expressions read, and more."""
+    names = {*more, *(name for each in read for name in each.meta.root_names())}
+    return rows.select(name for name in rows.collect_schema() if name in names).collect(engine="streaming")
 
 
 def _of_metric(corrected: Corrections, metric: Metric) -> dict[tuple[str, str | None], Corrected]:
@@ -149,14 +171,16 @@ def _limits(
     return found
 
 
-def _trivial(suite: Suite, frame: pl.DataFrame, metric: Metric) -> dict[str, float]:
+def _trivial(suite: Suite, rows: pl.LazyFrame, metric: Metric) -> dict[str, float]:
     """Compute the ranking metric of trivial models, which answer every sample alike."""
-    if frame.is_empty():
+    given = [
+        *metric.estimator.inputs().values(),
+        *(x for each in suite.metrics.trivial.values() for x in each.values()),
+    ]
+    samples = _reading(rows, given, "sample_hash", "model", "judge").sort("model", "judge")
+    samples = samples.unique("sample_hash", keep="first", maintain_order=True).drop("sample_hash", "model", "judge")
+    if samples.is_empty():
         return {}
-    read = [*metric.estimator.inputs().values(), *(x for each in suite.metrics.trivial.values() for x in each.values())]
-    names = {name for each in read for name in each.meta.root_names()} - {*suite.metrics.unmeasured}
-    columns = [name for name in frame.columns if name in {*names, "sample_hash", "model", "judge"}]
-    samples = frame.select(columns).sort("model", "judge").unique("sample_hash", keep="first", maintain_order=True)
     measured = {
         name: measure(samples.with_columns(**columns), (metric,), groups=())["value"].item()
         for name, columns in suite.metrics.trivial.items()

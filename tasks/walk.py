@@ -4,6 +4,7 @@ import queue
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from prefect.exceptions import Pause
@@ -143,8 +144,11 @@ class _Walk:
 
         Raises RunOverError where the run is stopped meanwhile, once no batch of it is left.
         """
-        ended: queue.SimpleQueue[_Submitted] = queue.SimpleQueue()
+        ended: queue.SimpleQueue[int] = queue.SimpleQueue()
+        # By number: a future that held its own batch would keep it until the garbage is collected
+        under_way: dict[int, _Submitted] = {}
         in_flight: Counter[str] = Counter()
+        numbers = count()
 
         def fill(stream: str, up_to: int) -> None:
             while not is_over(self._context) and in_flight[stream] < up_to:
@@ -158,15 +162,16 @@ class _Walk:
                 except Pause:  # Prefect has seen before us that the flow run is suspended
                     stop_calls(self._context, "the flow run is suspended")
                     return
-                submitted = _Submitted(batch, stream, future)
-                future.add_done_callback(lambda _, submitted=submitted: ended.put(submitted))  # type: ignore[misc]
+                number = next(numbers)
+                under_way[number] = _Submitted(batch, stream, future)
+                future.add_done_callback(lambda _, number=number: ended.put(number))  # type: ignore[misc]
                 in_flight[stream] += 1
 
         for up_to in range(BATCHES_IN_FLIGHT * processes()):
             for stream in streams:  # in turns, so that no model waits until another has its share
                 fill(stream, up_to + 1)
         while in_flight.total():
-            done = ended.get()
+            done = under_way.pop(ended.get())
             in_flight[done.stream] -= 1
             try:
                 self._take(done)

@@ -86,9 +86,9 @@ def judges_and_people(lake: Lake, run_id: str) -> pl.DataFrame:
 
 def tables_of(lake: Lake, suite: Suite, run_id: str) -> dict[str, pl.DataFrame]:
     """Read the run's rows of every table of its suite, and all labels."""
-    results = run_results(lake, suite, run_id, {}).collect()
     twins = twins_of(with_twins(lake, suite, run_id, {}))
-    results = with_clusters(results, run_samples(lake, suite, run_id, {}).collect(), twins)
+    samples = run_samples(lake, suite, run_id, {})
+    results = with_clusters(run_results(lake, suite, run_id, {}), samples, twins).collect()
     tables = {suite.results.table: results, HUMAN_LABELS.table: lake.frame(HUMAN_LABELS).collect()}
     for contract in suite.scoring.extra_tables:
         rows = lake.frame(contract)

@@ -157,10 +157,14 @@ def variance_components(lazy: pl.LazyFrame, value: pl.Expr) -> pl.DataFrame:
         Rows in the columns of `measure`, none where nothing was repeated.
     """
     read = {"model", "judge", "replicate", "cluster", *ITEM, *value.meta.root_names()}
-    frame = lazy.select(name for name in lazy.collect_schema() if name in read).collect(engine="streaming")
-    item = [name if name in frame.columns else pl.lit("").alias(name) for name in ITEM]
-    if frame["judge"].n_unique() < 2 and frame.select(*item, "model").hash_rows().n_unique() == frame.height:
+    schema = lazy.collect_schema()
+    lazy = lazy.select(name for name in schema if name in read)
+    item = [pl.col(name) if name in schema else pl.lit("").alias(name) for name in ITEM]
+    items = pl.struct(*item, "model").hash().alias("item").n_unique()
+    counted = lazy.select(pl.col("judge").n_unique(), items, n=pl.len()).collect(engine="streaming")
+    if counted["judge"].item() < 2 and counted["item"].item() == counted["n"].item():
         return pl.DataFrame(schema=METRIC_ROWS)
+    frame = lazy.collect(engine="streaming")
     names = pl.col("model", "judge").cast(pl.String)
     rows = frame.select(names, "replicate", "cluster", *item, value=value.cast(pl.Float64)).drop_nulls("value")
     repeated = rows.group_by("model", "judge", *ITEM).len().filter(pl.col("len") > 1)

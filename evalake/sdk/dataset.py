@@ -64,12 +64,12 @@ class DatasetBuilder:
         """
         mapping = with_label_column(mapping, classes, path, required)
         field = classes.field
-        records = Spool(self.records(path, mapping, required))
-        labels = (text for each in records if (text := mapping.label_text(each, field)))
+        read = read_table(path, mapping.needed(required), mapping.columns.values())
+        labels = (text for each in read if isinstance(each, Record) and (text := mapping.label_text(each, field)))
         of, words = classes.understand(path.name, mapping.columns[field], labels, mapping.values.get(field))
         if words:
             self.notes.append(words)
-        for each in records:
+        for each in self.records(path, mapping, required):
             yield each, mapping, of.get(mapping.label_text(each, field))
 
     def add(self, sample: Sample) -> bool:

@@ -322,13 +322,13 @@ def _statistics(question: Question, answer: pl.Expr) -> Iterator[tuple[str, Esti
         yield "difference", agreement.mean_absolute_difference(answer, theirs, weight, most=question.most)
 
 
-def measure_people(frame: pl.DataFrame, labelling: Labelling) -> pl.DataFrame:
+def measure_people(rows: pl.LazyFrame, labelling: Labelling) -> pl.DataFrame:
     """Compute the metrics of people that have answers, in the columns of `evalake.metrics.compute.measure`."""
     answers = [f"human_{question.name}" for _, questions in _compared(labelling) for question in questions]
-    metrics = (
-        people_metrics(labelling) if any(name in frame.columns and frame[name].count() for name in answers) else ()
-    )
-    return measure(frame, metrics, cluster="cluster").filter(pl.col("n") > 0)
+    known = [name for name in answers if name in rows.collect_schema()]
+    if not known or not any(rows.select(pl.col(known).count()).collect().row(0)):
+        return measure(rows.clear().collect(), (), cluster="cluster")
+    return measure(rows.collect(), people_metrics(labelling), cluster="cluster").filter(pl.col("n") > 0)
 
 
 def people_figures(labelling: Labelling) -> tuple[Statistics, ...]:

@@ -347,13 +347,13 @@ ROWS = pl.DataFrame({"sample_hash": ["e", "d", "c", "b", "a", "unknown"]})
 
 
 def test_equal_inputs_are_one_unit_across_datasets_and_order_stays() -> None:
-    found = with_clusters(ROWS, SAMPLES, twins_of(SAMPLES))
+    found = with_clusters(ROWS.lazy(), SAMPLES.lazy(), twins_of(SAMPLES)).collect()
     assert found["sample_hash"].to_list() == ROWS["sample_hash"].to_list()
     assert found["cluster"].to_list() == ["two/2", "one/3", "one/3", "one/x", "one/x", "unknown"]
 
 
 def test_a_cluster_of_the_row_stays_where_its_sample_is_unknown() -> None:
-    found = with_clusters(ROWS.with_columns(cluster=pl.lit("own")), SAMPLES, twins_of(SAMPLES))
+    found = with_clusters(ROWS.lazy().with_columns(cluster=pl.lit("own")), SAMPLES.lazy(), twins_of(SAMPLES)).collect()
     assert found["cluster"].to_list()[-1] == "own"
 
 

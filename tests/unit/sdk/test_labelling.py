@@ -185,7 +185,7 @@ def test_a_word_on_a_sample_counts_for_all_of_its_answers_and_the_majority_for_t
     joined = with_people(rows.lazy(), tied.lazy(), LABELLING).collect().sort("sample_hash", "model")
     assert joined["human_true"].to_list() == [*["yes"] * 6, None, None]
     assert joined["human_points"].null_count() == 8
-    measured = measure_people(joined, LABELLING).filter(model="m0")
+    measured = measure_people(joined.lazy(), LABELLING).filter(model="m0")
     values = {row["metric"]: (row["value"], row["n"]) for row in measured.to_dicts()}
     assert values["model_human_agreement_true"] == (pytest.approx(2 / 3), 3)
     assert not any("points" in name for name in values), "nobody gave any"
