@@ -43,7 +43,6 @@ from evalake.tasks.runtime.artifacts import (
     tag_flow_run,
     tag_task_run,
 )
-from evalake.tasks.runtime.attempts import OVERTAKEN, require_newest
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.form import (
     current_attempt,
@@ -57,7 +56,7 @@ from evalake.tasks.runtime.logs import observed
 from evalake.tasks.runtime.orders import continued, in_turn, warn_of_other_machines
 from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection, return_arrays, return_memory
 from evalake.tasks.runtime.runner import task_runner
-from evalake.tasks.runtime.runs import Run
+from evalake.tasks.runtime.runs import OVERTAKEN, Run, require_newest
 from evalake.tasks.runtime.suspension import Interruption, StateWatch
 from evalake.tasks.walk import walk
 
