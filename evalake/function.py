@@ -8,8 +8,7 @@ from typing import Any
 
 from evalake.core.errors import UsageError
 from evalake.lake import open_lake
-from evalake.models.function import Function
-from evalake.models.request import FUNCTION
+from evalake.models.request import FUNCTION, Function
 from evalake.request import RunRequest
 from evalake.run import Run, carry_out
 from evalake.suites.declared.functions import Samples, ScorerLike, source_hash_of, write_suite

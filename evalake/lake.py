@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, update_wrapper
 from inspect import signature
-from typing import Concatenate, ParamSpec, TypeVar, overload
+from typing import Concatenate, ParamSpec, TypeVar
 
 import polars as pl
 
@@ -27,6 +27,7 @@ from evalake.tasks.runtime.runs import no_run, of_suite, tagged, with_labels, wi
 
 P = ParamSpec("P")
 R = TypeVar("R")
+N = TypeVar("N", bound=None)
 
 
 def takes_options(
@@ -187,19 +188,7 @@ class Lake:
         return titled(f"Lake {self.uri}", self.runs().select(columns))
 
 
-@overload
-def _id(side: str | Run) -> str: ...
-
-
-@overload
-def _id(side: None) -> None: ...
-
-
-@overload
-def _id(side: str | Run | None) -> str | None: ...
-
-
-def _id(side: str | Run | None) -> str | None:
+def _id(side: str | Run | N) -> str | N:
     return side.run_id if isinstance(side, Run) else side
 
 

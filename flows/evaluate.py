@@ -43,7 +43,6 @@ from evalake.tasks.runtime.artifacts import (
     tag_flow_run,
     tag_task_run,
 )
-from evalake.tasks.runtime.attempts import OVERTAKEN, require_newest
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.form import (
     current_attempt,
@@ -57,8 +56,8 @@ from evalake.tasks.runtime.logs import observed
 from evalake.tasks.runtime.orders import continued, in_turn, warn_of_other_machines
 from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection, return_arrays, return_memory
 from evalake.tasks.runtime.runner import task_runner
-from evalake.tasks.runtime.runs import Run
-from evalake.tasks.runtime.suspension import Interruption, StateWatch
+from evalake.tasks.runtime.runs import OVERTAKEN, Run, require_newest
+from evalake.tasks.runtime.suspension import Interruption, watching
 from evalake.tasks.walk import walk
 
 
@@ -146,8 +145,8 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
     publisher: ThreadPoolTaskRunner[Any] = ThreadPoolTaskRunner(max_workers=1)
     collector = Collector(context, publisher)
     try:
-        watch = StateWatch(context, flow_run_id)
-        with publisher, runs.alive(plan.lake, run, lambda: collector.tally), watch.looking_for_batches():
+        watch = watching(context, flow_run_id)
+        with publisher, runs.alive(plan.lake, run, lambda: collector.tally), watch:
             snapshot_id = _carry_out(context, plan, collector)
         require_newest(plan.lake, run_id, started_at)
     except BaseException as error:

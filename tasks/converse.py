@@ -17,11 +17,11 @@ from evalake.models.endpoints import endpoint_of
 from evalake.models.request import Failure, Reply, Request, parameters_of, revision_of
 from evalake.sdk import Converse, Exchange, Item, Suite
 from evalake.storage.ledger import Key, LedgerIndex
-from evalake.tasks.runtime.attempts import OVERTAKEN
 from evalake.tasks.runtime.budget import Spending
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.orders import NewestIndex, claim
 from evalake.tasks.runtime.resources import RunOverError, budget_of, client_of, is_over, lease_of, ledger_writer
+from evalake.tasks.runtime.runs import OVERTAKEN
 from evalake.tasks.runtime.server import shared_slot
 
 # The parameters of judges: the configuration of the model overrides the suite's declaration.

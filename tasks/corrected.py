@@ -11,9 +11,8 @@ import polars as pl
 from evalake.contracts.tables import HUMAN_LABELS
 from evalake.core.configuration import read_configuration
 from evalake.metrics.compute import Metric, measure
-from evalake.metrics.corrected import Corrected, Known, by_calibration, more_labels, with_corrections
+from evalake.metrics.corrected import Corrected, Known, PPIEstimate, by_calibration, more_labels, with_corrections
 from evalake.metrics.estimators import Rate
-from evalake.metrics.prediction_powered import PPIEstimate
 from evalake.sdk import Suite
 from evalake.sdk.people import ANSWER, Correction
 from evalake.storage.lake import Lake

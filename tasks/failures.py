@@ -12,8 +12,7 @@ import polars as pl
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALL_FAILURES, RUN_ITEMS
 from evalake.core.redaction import redact
-from evalake.metrics.exact import Bounds
-from evalake.metrics.limits import Answered, Unknown, open_bounds, undecided
+from evalake.metrics.limits import Answered, Bounds, Unknown, open_bounds, undecided
 from evalake.models.request import Failure
 from evalake.reports.coverage import IN_QUARANTINE, NOT_ASKED
 from evalake.reports.ranking import Missing

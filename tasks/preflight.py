@@ -11,10 +11,9 @@ from typing import Any
 import polars as pl
 
 from evalake.contracts.tables import CORE_CONTRACTS, RUNS
-from evalake.core.configuration import Configuration, lowest, read_configuration
+from evalake.core.configuration import PROMPTS, TEMPLATES, Configuration, lowest, read_configuration
 from evalake.core.errors import ConfigurationError, MissingKeyError, SuiteError, UsageError
 from evalake.core.hashing import canonical_json, content_hash
-from evalake.core.prompt_files import PROMPTS, TEMPLATES
 from evalake.core.redaction import redact
 from evalake.models.batch_forms import require_batches
 from evalake.models.cost import is_priced

@@ -12,8 +12,7 @@ from evalake.metrics.columns import STRATUM
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.corrected import Corrected
 from evalake.metrics.estimators import Rate
-from evalake.metrics.exact import limits_of, measure_exact
-from evalake.metrics.limits import open_bounds, undecided_trials, widened
+from evalake.metrics.limits import limits_of, measure_exact, open_bounds, undecided_trials, widened
 from evalake.reports.ranking import Comparison, Limits, compare_all
 from evalake.reports.report import MISTAKES_SHOWN, Report, Subject
 from evalake.sdk import Options, Suite

@@ -19,7 +19,6 @@ WHOLE = (
     "evalake/suites/session_review/score.py",
     "evalake/suites/solidity_audit/replies.py",
     "evalake/sdk/lenient_json.py",
-    "tasks/runtime/attempts.py",
     "tasks/runtime/runs.py",
 )
 """Files that read a score out of a reply, or through which runs and scorings change states: no line may be left out."""

@@ -28,11 +28,10 @@ from benchmarks.coverage.quantities import QUANTITIES, Quantity
 from benchmarks.coverage.simulation import ALPHA, DRAWS, LEAST, SEED, Conclusion, models
 from evalake.metrics.compare import compare, with_holm
 from evalake.metrics.compute import Metric
-from evalake.metrics.corrected import Corrected
+from evalake.metrics.corrected import Corrected, ratio
 from evalake.metrics.drift import Given, drift
 from evalake.metrics.estimators import Rate
-from evalake.metrics.exact import limits_of, measure_exact
-from evalake.metrics.prediction_powered import ratio
+from evalake.metrics.limits import limits_of, measure_exact
 from evalake.reports.ranking import Verdict, decide
 
 RESAMPLES = 999

@@ -14,8 +14,15 @@ from evalake.metrics.compare import SIGNIFICANT_BELOW, compare
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.drift import FALSE_ALARMS_A_YEAR, moved
 from evalake.metrics.estimators import Mean, Rate
-from evalake.metrics.exact import clopper_pearson, measure_exact
-from evalake.metrics.limits import Answered, bounds_of_differences, left_open, open_bounds, widened
+from evalake.metrics.limits import (
+    Answered,
+    bounds_of_differences,
+    clopper_pearson,
+    left_open,
+    measure_exact,
+    open_bounds,
+    widened,
+)
 from evalake.metrics.power import Anytime
 from evalake.reports.ranking import Verdict, compare_all, decide, decide_whatever_is_missing
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -26,7 +25,6 @@ _TYPES: Mapping[type, _Type] = {
     datetime: _Type(pa.timestamp("us", tz="UTC"), pl.Datetime("us", "UTC"), "a time with its zone"),
 }
 NOTHING: Mapping[str, Any] = {}
-_of_each_table = lru_cache(maxsize=256)
 
 
 def arrow_schema(contract: Contract) -> pa.Schema:
@@ -34,7 +32,6 @@ def arrow_schema(contract: Contract) -> pa.Schema:
     return schema_of(contract.columns)
 
 
-@_of_each_table
 def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
     """Build the Arrow schema of columns."""
     fields = []
@@ -47,7 +44,7 @@ def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
 
 def polars_schema(contract: Contract) -> pl.Schema:
     """Build the Polars schema of the table's rows."""
-    return pl.Schema(_polars_types(contract.columns))
+    return pl.Schema({column.name: _polars_type(column) for column in contract.columns})
 
 
 def conform(
@@ -83,17 +80,12 @@ def require_exact(frame: pl.DataFrame, contract: Contract) -> None:
 def require_schema(frame: pl.DataFrame, contract: Contract) -> None:
     """Raise SchemaMismatchError unless every column of the contract is in the frame with its type."""
     schema = frame.schema
-    for name, wanted in _polars_types(contract.columns).items():
+    for name, wanted in polars_schema(contract).items():
         dtype = schema.get(name)
         if dtype is None:
             raise SchemaMismatchError(f"table {contract.table}: the frame has no column {name}")
         if dtype != wanted:
             raise SchemaMismatchError(f"table {contract.table}, column {name}: expected {wanted}, found {dtype}")
-
-
-@_of_each_table
-def _polars_types(columns: tuple[Column, ...]) -> Mapping[str, pl.DataType]:
-    return {column.name: _polars_type(column) for column in columns}
 
 
 def _polars_type(column: Column) -> pl.DataType:

@@ -59,8 +59,7 @@ def runs(
     from evalake.contracts.tables import RUNS
     from evalake.decisions.trend import headline_changes
     from evalake.storage.lake import Lake
-    from evalake.tasks.runtime.attempts import with_attempts
-    from evalake.tasks.runtime.runs import of_suite, tagged, with_labels, with_state
+    from evalake.tasks.runtime.runs import of_suite, tagged, with_attempts, with_labels, with_state
 
     style = style_of(style, as_json=json)
     where = Lake(lake)

@@ -4,14 +4,11 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from typing import Any, TypeVar, dataclass_transform
 
 from evalake.core.errors import EvalakeError
 
-# JSON with sorted keys, without spaces, escapes and NaN. `json.JSONEncoder` builds such an encoder for each value,
-# which takes a third of its time. A cyclic value raises RecursionError.
-_encode = c_make_encoder(None, json.JSONEncoder().default, encode_basestring, None, ":", ",", True, False, False)
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 _NO_FORM = "a value cannot be hashed because it has no canonical JSON form"
 
@@ -23,7 +20,7 @@ class NotCanonicalError(EvalakeError):
 def canonical_text(value: Any) -> str:
     """Write `value` as canonical JSON text, keeping lone surrogates. Raises NotCanonicalError without a form."""
     try:
-        return "".join(_encode(value, 0))
+        return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise NotCanonicalError(f"{_NO_FORM}: {error}") from error
 

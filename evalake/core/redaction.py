@@ -3,7 +3,6 @@
 import logging
 import os
 import re
-from functools import lru_cache
 from urllib.parse import quote, quote_plus
 
 from evalake.core.errors import UsageError
@@ -157,16 +156,11 @@ def _as_in_json(character: str) -> str:
 
 def _values(variables: re.Pattern[str]) -> list[str]:
     """List secrets and the values of these variables, the longest first, so that none leaves a part of another."""
-    names = (name for name in os.environ if name in _named_variables or _matches(name, variables))
+    names = (name for name in os.environ if name in _named_variables or variables.search(name))
     values = {value.strip() for value in _secrets.union(os.environ.get(name, "") for name in names)}
     long = {value for value in values if len(value) >= _SHORTEST_KEY}
     in_urls = {encoded for value in long for encoded in (quote(value), quote(value, safe=""), quote_plus(value))}
     return sorted(long | in_urls, key=len, reverse=True)
-
-
-@lru_cache(maxsize=1024)  # asked for each log record
-def _matches(name: str, variables: re.Pattern[str]) -> bool:
-    return variables.search(name) is not None
 
 
 def redact_record(record: logging.LogRecord) -> None:

@@ -17,8 +17,7 @@ from evalake.decisions.sides import Side, find_side
 from evalake.metrics.compare import SIGNIFICANT_BELOW, with_holm
 from evalake.metrics.compute import Metric
 from evalake.metrics.estimators import Count, Maximum, Mean, Rate, Total
-from evalake.metrics.exact import ERROR, limits_of, measure_exact, range_of
-from evalake.metrics.limits import Ends, open_bounds, widened, within
+from evalake.metrics.limits import ERROR, Ends, limits_of, measure_exact, open_bounds, range_of, widened, within
 from evalake.metrics.power import FEWEST_UNITS, Anytime
 from evalake.metrics.variance import Deviation, Repeats
 from evalake.reports.gate import Checked, Gate, by_chance

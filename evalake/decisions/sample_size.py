@@ -13,7 +13,7 @@ from evalake.decisions.compare import metrics_named
 from evalake.decisions.gate import BARE, Look, hold_gate
 from evalake.decisions.rules import Change, read_rule, require_within
 from evalake.decisions.sides import measured_runs
-from evalake.metrics.exact import range_of
+from evalake.metrics.limits import range_of
 from evalake.metrics.power import Anytime, Components, components, detectable, required
 from evalake.reports.coverage import pooled
 from evalake.reports.gate import Gate

@@ -26,10 +26,9 @@ from evalake.core.errors import ProviderError
 from evalake.models.direct import DirectCalls
 from evalake.models.direct import warm_up as warm_up_direct
 from evalake.models.failures import PROVIDER_DOWN, RETRIED, STOPS_MODEL, AttemptFailed, classify_error
-from evalake.models.function import Function
 from evalake.models.litellm_calls import ask_litellm
 from evalake.models.replies import ProviderAnswer, reply_of
-from evalake.models.request import Baseline, Failure, Reply, Request, answer_by_baseline
+from evalake.models.request import Baseline, Failure, Function, Reply, Request, answer_by_baseline
 from evalake.models.routes import CLIENT_OWNED, Route, Routes
 from evalake.models.streams import AnswerTimeout
 from evalake.models.telemetry import record_call
@@ -77,15 +76,8 @@ class RateLimiter:
         breaker = CircuitBreaker(limits.breaker_failures, limits.breaker_seconds, AttemptFailed, provider)
         self._breaker = breakers.setdefault(provider, breaker)
 
-    def acquire(self, refuse: Callable[[], None]) -> "Slot":
-        """Create a context that waits for a slot and for the rate, and holds the slot.
-
-        `refuse` raises where no further call may begin; it is called after each wait.
-        """
-        return Slot(self, refuse)
-
     async def wait_for_rate(self, refuse: Callable[[], None]) -> None:
-        """Wait until another call may begin; `refuse` as in `acquire`."""
+        """Wait until another call may begin; `refuse` as of a `Slot`."""
         if self._rate is not None:
             async with self._queue:  # so that calls in the queue are refused without waiting for the rate
                 refuse()
@@ -115,7 +107,10 @@ class RateLimiter:
 
 
 class Slot:
-    """The right to make one of the provider's calls."""
+    """A context that waits for the right to make one of the provider's calls, and for the rate, and holds it.
+
+    `refuse` raises where no further call may begin; it is called after each wait.
+    """
 
     def __init__(self, limiter: RateLimiter, refuse: Callable[[], None]):
         self._limiter = limiter
@@ -213,20 +208,25 @@ class _CallState:
 
 
 class Caller:
-    """Makes the calls of one client. Only `end` may be called from another thread than its event loop's."""
+    """Makes the calls of one client, on its event loop. `require_going_on` raises where no further attempt begins."""
 
     def __init__(
-        self, configuration: Configuration, routes: Routes, backoff_seconds: float, breakers: Breakers
+        self,
+        configuration: Configuration,
+        routes: Routes,
+        backoff_seconds: float,
+        breakers: Breakers,
+        require_going_on: Callable[[], None],
     ) -> None:
         self._configuration = configuration
         self._breakers = breakers
         self._routes = routes
         self._backoff_seconds = backoff_seconds
+        self._require_going_on = require_going_on
         self._limiters: dict[str, RateLimiter] = {}
         self._transport = Transport()
         self._direct = DirectCalls(self._transport)
         self._import: asyncio.Task[None] | None = None  # of LiteLLM; baselines do not need it
-        self._ended: str | None = None  # the reason for which no further attempt begins
         self.waiting = 0
         """Calls that wait for their provider's limits, or for the next attempt."""
         self.stopped: dict[str, str] = {}
@@ -265,10 +265,6 @@ class Caller:
         record_call(request, route, outcome, state.begun)
         return outcome
 
-    def end(self, reason: str) -> None:
-        """Begin no further attempt: each raises CallsEndedError. Running attempts go on."""
-        self._ended = reason
-
     async def close(self) -> None:
         """Close all connections."""
         await self._transport.close()
@@ -300,7 +296,7 @@ class Caller:
         """Make one attempt within the provider's limits; raises AttemptFailed."""
         async with AsyncExitStack() as held:
             with self._waits():
-                slot = await held.enter_async_context(limiter.acquire(lambda: self._refuse(route.model, limiter)))
+                slot = await held.enter_async_context(Slot(limiter, lambda: self._refuse(route.model, limiter)))
             await admit(state.failed_cost_usd or 0.0, slot.lend)
             state.attempts += 1
             state.begun = state.begun or time.time_ns()
@@ -337,9 +333,8 @@ class Caller:
             raise classify_error(error) from error
 
     def _refuse(self, model: str, limiter: RateLimiter) -> None:
-        """Raise AttemptFailed where the model was stopped or its provider is down, CallsEndedError after `end`."""
-        if self._ended is not None:
-            raise CallsEndedError(self._ended)
+        """Raise AttemptFailed where the model is stopped or its provider is down, CallsEndedError after `end_calls`."""
+        self._require_going_on()
         cause = self.stopped.get(model)
         if cause is not None:
             raise AttemptFailed("model_stopped", f"{model} is no longer called: {cause}")

@@ -131,8 +131,6 @@ class Client(AbstractContextManager["Client"]):
     def end_calls(self, reason: str) -> None:
         """Begin no further attempt: `call` raises CallsEndedError. Running attempts go on."""
         self._ended = reason
-        if self._caller is not None:
-            self._caller.end(reason)
 
     def require_going_on(self) -> None:
         """Raise CallsEndedError after `end_calls`."""
@@ -186,9 +184,9 @@ class Client(AbstractContextManager["Client"]):
 
     async def _set_up_loop(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._caller = Caller(self._configuration, self._routes, self._backoff_seconds, self._breakers)
-        if self._ended is not None:
-            self._caller.end(self._ended)
+        self._caller = Caller(
+            self._configuration, self._routes, self._backoff_seconds, self._breakers, self.require_going_on
+        )
 
     async def _tear_down_loop(self) -> None:
         tasks = [running.task for running in self._running.values()]

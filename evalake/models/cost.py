@@ -15,8 +15,7 @@ from typing import Any
 
 from evalake.core.configuration import Price
 from evalake.models import litellm_internals as internals
-from evalake.models.litellm_internals import PRICE_FILE
-from evalake.models.litellm_setup import load
+from evalake.models.litellm_internals import PRICE_FILE, load
 from evalake.models.request import ANSWERED_HERE, Request
 
 PROVIDERS = frozenset({"anthropic", "gemini", "groq", "mistral", "openai"})

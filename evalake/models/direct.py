@@ -17,7 +17,7 @@ from evalake.models import litellm_internals as internals
 from evalake.models.cost import messages_of
 from evalake.models.endpoints import HARMLESS_PARAMETERS, key_of
 from evalake.models.failures import failure_of
-from evalake.models.litellm_setup import load
+from evalake.models.litellm_internals import load
 from evalake.models.replies import ProviderAnswer, read_answer, read_whole
 from evalake.models.request import Request
 from evalake.models.routes import Route

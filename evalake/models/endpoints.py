@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from evalake.core.configuration import IN_PROCESS, PROVIDER, TRUST_OPTION, UNKNOWN, UNSET, Configuration, ModelOptions
 from evalake.core.errors import ProviderError
 from evalake.models.cost import entry_of
-from evalake.models.litellm_setup import load
+from evalake.models.litellm_internals import load
 from evalake.models.request import ANSWERED_HERE
 
 # The environment variables of keys, so that a missing one is found without importing LiteLLM

@@ -76,11 +76,9 @@ _LONGEST_READ = 20_000  # LiteLLM puts whole bodies into its messages
 class AttemptFailed(Exception):  # noqa: N818 - an expected end of an attempt
     """One attempt ended without a reply. `retry_after` is in seconds; `cost_usd` follows from its stated usage."""
 
-    def __init__(
-        self, kind: FailureKind, message: str, retry_after: float | None = None, cost_usd: float | None = None
-    ):
+    def __init__(self, kind: FailureKind, message: str, retry_after: float | None = None):
         self.kind = kind
-        self.cost_usd = cost_usd
+        self.cost_usd: float | None = None
         self.message = _presentable(message)
         super().__init__(self.message)
         self.retry_after = retry_after

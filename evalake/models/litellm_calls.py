@@ -1,24 +1,29 @@
 """Makes calls by `litellm.acompletion`, for providers, parameters and messages that `direct.py` does not support.
 
-LiteLLM builds the request and reads the answer; our own transport carries both (`carrier.py`). So an answer is known as
-it came: LiteLLM takes a null for the reason "stop", estimates tokens, and hides errors behind its own words.
+LiteLLM builds the request and reads the answer. Our own transport carries both, since LiteLLM's clients follow
+redirects with some providers' keys, try twice what was dropped, and read without a limit. So an answer is known as it
+came: LiteLLM takes a null for the reason "stop", estimates tokens, and hides errors behind its own words.
 """
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalake.models import litellm_internals as internals
 from evalake.models.cost import messages_of
 from evalake.models.direct import direct_model
 from evalake.models.failures import AttemptFailed, failure_of
-from evalake.models.litellm_setup import load
+from evalake.models.litellm_internals import load
 from evalake.models.replies import ProviderAnswer, as_stated, in_openai_form, read_answer, read_whole
 from evalake.models.request import Request
 from evalake.models.routes import Route
 from evalake.models.streams import STREAMED, read_stream
 from evalake.models.transport import LARGEST_REPLY, LARGEST_STREAM, WHOLE, Answer, Asked, Timing, Transport
+
+if TYPE_CHECKING:
+    import httpx
 
 # What LiteLLM's reader of a provider cannot do without; it counts as not stated
 _NEEDS: Mapping[str, Mapping[str, Any]] = {
@@ -26,6 +31,11 @@ _NEEDS: Mapping[str, Mapping[str, Any]] = {
     "gemini": {"usageMetadata": {"promptTokenCount": 0}},
 }
 _BINARY_STREAMS = frozenset({"bedrock", "bedrock_converse", "sagemaker", "sagemaker_chat"})  # are asked at once
+
+_OF_CONNECTION = frozenset({
+    *("accept", "accept-encoding", "connection", "content-length", "host", "transfer-encoding", "user-agent"),
+})  # fmt: skip
+_UNPACKED = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # wrong for an unpacked body
 
 Send = Callable[[Asked], Awaitable[Answer]]
 
@@ -93,13 +103,10 @@ async def _read_again(body: bytes, request: Request, route: Route) -> ProviderAn
 
 
 async def _answer_of(request: Request, route: Route, send: Send) -> ProviderAnswer:
-    load()
-    from evalake.models.carrier import Exchange, install
-
-    install()
+    _install()
     internals.spare_bookkeeping()
-    exchange = Exchange(send, lambda body: _completed(body, _NEEDS.get(route.provider, {})))
-    Exchange.current.set(exchange)
+    exchange = _Exchange(send, lambda body: _completed(body, _NEEDS.get(route.provider, {})))
+    _Exchange.current.set(exchange)
     response: Any = None
     error: Exception | None = None
     try:
@@ -120,7 +127,7 @@ async def _answer_of(request: Request, route: Route, send: Send) -> ProviderAnsw
         if exchange.answer is None:
             raise
     finally:
-        Exchange.current.set(None)
+        _Exchange.current.set(None)
     answer = exchange.answer
     if answer is None:
         raise AttemptFailed("malformed_response", "LiteLLM answered without a request")
@@ -149,3 +156,67 @@ def _read(said: Any, response: Any, failed: bool) -> ProviderAnswer:
     if failed or in_openai_form(said):
         return read_answer(said)
     return as_stated(read_answer(response), said)
+
+
+class _Exchange:
+    """The one request of an attempt: sends it, and keeps its answer or its failure."""
+
+    current: ContextVar["_Exchange | None"] = ContextVar("exchange", default=None)
+
+    def __init__(self, send: Send, complete: Callable[[bytes], bytes]) -> None:
+        """Set up an exchange. LiteLLM reads the answer's body as `complete` returns it."""
+        self._send, self._complete = send, complete
+        self.answer: Answer | None = None
+        self.error: Exception | None = None
+
+    async def __call__(self, request: "httpx.Request") -> "httpx.Response":
+        """Send a request. A second one after a failure is LiteLLM's own retry, and fails alike."""
+        import httpx
+
+        if self.error is not None:
+            raise self.error
+        answer = self.answer
+        if answer is None or answer.is_ok:
+            headers = {name: value for name, value in request.headers.items() if name not in _OF_CONNECTION}
+            try:
+                answer = await self._send(Asked(str(request.url), headers, await request.aread()))
+            except Exception as error:
+                self.error = error
+                raise
+            self.answer = answer
+        kept = [(name, value) for name, value in answer.headers.items() if name.lower() not in _UNPACKED]
+        body = self._complete(answer.body) if answer.is_ok and answer.is_whole else answer.body
+        return httpx.Response(answer.status, headers=kept, content=body, request=request)
+
+
+def _install() -> None:
+    """Give LiteLLM our client wherever it takes one, once."""
+    litellm: Any = load()
+    if litellm.aclient_session is not None:
+        return
+    import httpx
+    from litellm.caching.llm_caching_handler import LLMClientCache
+    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+
+    class Carrier(httpx.AsyncBaseTransport):
+        """Sends what belongs to an exchange by it, and what a user's own code asks of LiteLLM as LiteLLM does."""
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            if (exchange := _Exchange.current.get()) is not None:
+                return await exchange(request)
+            handler = AsyncHTTPHandler()
+            response = await handler.client.send(request, stream=True)
+            response.extensions["handler"] = handler  # which would close the connection when it is collected
+            return response
+
+    class Clients(LLMClientCache):
+        """LiteLLM's cache of HTTP clients, with one client for all exchanges."""
+
+        def get_cache(self, key: str, **more: Any) -> Any:
+            if key.startswith("async_httpx_client") and _Exchange.current.get() is not None:
+                return litellm.module_level_aclient
+            return super().get_cache(key, **more)  # type: ignore[no-untyped-call]
+
+    litellm.aclient_session = httpx.AsyncClient(transport=Carrier(), follow_redirects=False, trust_env=False)
+    litellm.module_level_aclient = AsyncHTTPHandler(transport=Carrier(), follow_redirects=False)
+    litellm.in_memory_llm_clients_cache = Clients()

@@ -2,12 +2,14 @@
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Literal
 
 from evalake.core.hashing import canonical_json, record
+from evalake.core.redaction import redact
 
 FailureKind = Literal[
     "timeout",
@@ -51,45 +53,17 @@ class Request:
     @property
     def canonical(self) -> bytes:
         """The canonical JSON of the request (sorted keys, UTF-8, no spaces)."""
-        before, after = _around(self)
-        return before + b",".join(canonical_json(dict(message)) for message in self.messages) + after
+        fields = {_name(name): value for name, value in self.parameters.items()}
+        fields |= {"model": self.model, "messages": [dict(message) for message in self.messages]}
+        return canonical_json(fields if self.revision is None else {**fields, "revision": self.revision})
 
     @property
     def prompt_hash(self) -> str:
         """SHA-256 of the canonical JSON: the identity of the request."""
         if self._prompt_hash is None:
-            object.__setattr__(self, "_prompt_hash", _hashed(self))
+            object.__setattr__(self, "_prompt_hash", hashlib.sha256(self.canonical).hexdigest())
         assert self._prompt_hash is not None
         return self._prompt_hash
-
-
-def _hashed(request: Request) -> str:
-    if len(request.messages) < 2 or any(type(value) is not str for value in request.messages[0].values()):
-        return hashlib.sha256(request.canonical).hexdigest()
-    first, *others = request.messages
-    before, after = _around(request)
-    digest = _begun(before, *first.items()).copy()
-    for message in others:
-        digest.update(b"," + canonical_json(dict(message)))
-    digest.update(after)
-    return digest.hexdigest()
-
-
-@lru_cache(maxsize=32)
-def _begun(before: bytes, *message: tuple[str, str]) -> "hashlib._Hash":
-    """Hash the beginning of requests that share their first message, like a long system prompt."""
-    return hashlib.sha256(before + canonical_json(dict(message)))
-
-
-def _around(request: Request) -> tuple[bytes, bytes]:
-    """Encode what stands before the messages of a request, and after them."""
-    fields = {_name(name): value for name, value in request.parameters.items()} | {"model": request.model}
-    if request.revision is not None:
-        fields["revision"] = request.revision
-    before = {name: value for name, value in fields.items() if name < "messages"}
-    after = {name: value for name, value in fields.items() if name > "messages"}
-    start = canonical_json(before)[:-1] + b"," if before else b"{"
-    return start + b'"messages":[', b"]," + canonical_json(after)[1:]
 
 
 def _name(parameter: str) -> str:
@@ -199,3 +173,42 @@ async def answer_by_baseline(baseline: Baseline, request: Request) -> Reply | Fa
     except BaselineRefusedError as error:
         return Failure("bad_request", str(error), 1)
     return Reply(text, finish_reason="stop", model_reported=request.model, cost_usd=0.0, attempts=1)
+
+
+# Functions of a user's process as models: their replies are text, and what they raise is a failed call.
+
+
+LONGEST_MESSAGE = 500
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that maps a sample's input to a reply, and the threads that call it."""
+
+    function: Callable[[str], str]
+    threads: Executor
+
+    def __call__(self, messages: Messages) -> str:
+        """Answer the last message. Raises TypeError where the function returns no text."""
+        text = self.function(messages[-1]["content"])
+        if not isinstance(text, str):
+            raise TypeError(f"the function returned {type(text).__name__}: return text")
+        text.encode()  # a lone surrogate cannot be kept
+        return text
+
+    async def answer(self, request: Request) -> Reply | Failure:
+        """Answer a request on a thread of its own. Tokens and cost are unknown."""
+        try:
+            text, seconds = await asyncio.get_running_loop().run_in_executor(self.threads, self._timed, request)
+        except Exception as error:  # noqa: BLE001 - a user's function may raise any exception
+            return Failure("server", redact(f"{type(error).__name__}: {error}")[:LONGEST_MESSAGE], 1)
+        return Reply(text, finish_reason="stop", model_reported=request.model, latency_ms=seconds * 1000)
+
+    def _timed(self, request: Request) -> tuple[str, float]:
+        begun = time.perf_counter()
+        return self(request.messages), time.perf_counter() - begun
+
+
+def absent(messages: Messages) -> str:
+    """Stand for a function of another process. Raises BaselineRefusedError."""
+    raise BaselineRefusedError("only the process with the function can ask it: call `evalake.evaluate` there again")

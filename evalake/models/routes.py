@@ -21,9 +21,8 @@ from evalake.models.endpoints import (
     require_trust,
     sends_elsewhere,
 )
-from evalake.models.function import absent
-from evalake.models.litellm_setup import load
-from evalake.models.request import ANSWERED_HERE, BASELINE, FUNCTION, Baseline
+from evalake.models.litellm_internals import load
+from evalake.models.request import ANSWERED_HERE, BASELINE, FUNCTION, Baseline, absent
 
 ReadSecret = Callable[[str], str]
 """Reads a secret by its name; raises ProviderError where it cannot."""

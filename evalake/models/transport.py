@@ -69,14 +69,9 @@ class Answer:
         return 200 <= self.status < 300
 
     @property
-    def kind(self) -> str:
-        """The content type, without parameters."""
-        return self.headers.get("content-type", "").partition(";")[0].strip()
-
-    @property
     def is_whole(self) -> bool:
         """Whether the answer is not streamed."""
-        return self.kind == WHOLE
+        return self.headers.get("content-type", "").partition(";")[0].strip() == WHOLE
 
 
 class Transport:

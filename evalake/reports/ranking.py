@@ -17,8 +17,7 @@ from evalake.metrics.agreement import BY_DAWID_SKENE
 from evalake.metrics.compare import DRAWS, SIGNIFICANT_BELOW, compare, holm
 from evalake.metrics.compute import Metric
 from evalake.metrics.corrected import Corrected, implied_p, with_corrections
-from evalake.metrics.exact import ERROR, Bounds
-from evalake.metrics.limits import Answered, Ends, bounds_of_differences, left_open
+from evalake.metrics.limits import ERROR, Answered, Bounds, Ends, bounds_of_differences, left_open
 
 # Decide whether a value reaches a target, as far as its interval tells: PASS, FAIL, or UNDECIDED.
 

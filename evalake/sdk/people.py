@@ -13,9 +13,9 @@ from evalake.metrics import agreement
 from evalake.metrics.agreement import WEIGHED_PAIRS
 from evalake.metrics.columns import STRATUM
 from evalake.metrics.compute import Metric, measure
+from evalake.metrics.corrected import PPIEstimate, ratio
 from evalake.metrics.estimator import Estimator
 from evalake.metrics.intervals import Array, Integers
-from evalake.metrics.prediction_powered import PPIEstimate, ratio
 from evalake.sdk.dataset import represented
 from evalake.sdk.figures import Quantity, Statistics, Unit
 

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import polars as pl
 
 from evalake.contracts.contract import Contract
+from evalake.core.configuration import PROMPTS
 from evalake.core.errors import ConfigurationError, ContractError
-from evalake.core.prompt_files import PROMPTS
 from evalake.metrics.compute import Metric
 from evalake.metrics.estimators import Total
 from evalake.models.request import Baseline

@@ -9,7 +9,7 @@ import polars as pl
 
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.arrow import polars_schema
-from evalake.contracts.engines.sql import describe
+from evalake.contracts.engines.sql import describe, literal
 from evalake.core.errors import UsageError, did_you_mean
 from evalake.storage.lake import Opened
 from evalake.storage.sql.views import View, views
@@ -134,7 +134,7 @@ def register_table(
 def _view(contract: Contract, files: list[str]) -> str:
     kinds = ", ".join(f"{column}: varchar" for column in contract.partition_by)
     partitions = f"true, hive_types = {{{kinds}}}" if kinds else "false"
-    paths = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
+    paths = ", ".join(map(literal, files))
     return (
         f"create temp view {contract.table} as select {', '.join(contract.column)} "
         f"from read_parquet([{paths}], union_by_name = true, hive_partitioning = {partitions})"

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalake.contracts.contract import Contract, scales
+from evalake.contracts.engines.sql import literal
 from evalake.contracts.tables import CALLS, METRIC_SNAPSHOTS, QUARANTINE, RUN_ITEMS, RUNS, SNAPSHOTS
 from evalake.contracts.tables.metrics import JUDGE_VERSIONS
 from evalake.contracts.tables.runs import ITEM_KEY
@@ -282,7 +283,7 @@ def _run_results(contracts: Sequence[Contract]) -> tuple[View, ...]:
     shared = ", ".join(_SHARED)
     judges = {suite: "judge" if "judge" in each.column else "null::varchar" for suite, each in results.items()}
     union = " union all ".join(
-        f"select run_id, {_text(suite)} as suite, {judges[suite]} as judge, {shared} from {view.name}"
+        f"select run_id, {literal(suite)} as suite, {judges[suite]} as judge, {shared} from {view.name}"
         for view, suite in zip(by_suite, results, strict=True)
     )
     whole = View(
@@ -315,15 +316,11 @@ def _run_results_of(suite: str, contract: Contract) -> View:
         left join (
             select run_id, arg_max(scorer_version, created_at) as scorer_version from snapshots group by run_id
         ) measured on measured.run_id = i.run_id
-        where i.suite = {_text(suite)} and coalesce(measured.scorer_version = r.scorer_version, true)
+        where i.suite = {literal(suite)} and coalesce(measured.scorer_version = r.scorer_version, true)
         """,
         (RUN_ITEMS.table, SNAPSHOTS.table, contract.table),
         {"run_id": _RUN, **{name: column.description for name, column in contract.column.items()}},
     )
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
 
 
 # A table with these columns holds answers about samples

@@ -9,9 +9,8 @@ from importlib.metadata import version
 from secrets import token_bytes
 from typing import Any
 
-from evalake.core.configuration import Configuration
+from evalake.core.configuration import PROMPTS, TEMPLATES, Configuration
 from evalake.core.errors import ConfigurationError
-from evalake.core.prompt_files import PROMPTS, TEMPLATES
 from evalake.models import telemetry
 from evalake.sdk import Item, Options, Suite
 from evalake.sdk.sample import fence

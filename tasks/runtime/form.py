@@ -22,9 +22,8 @@ from prefect.exceptions import PrefectException
 from prefect.runtime import flow_run
 from pydantic import BeforeValidator, Field, TypeAdapter, WithJsonSchema
 
-from evalake.core.configuration import Configuration, lake_uri, read_configuration
+from evalake.core.configuration import PROMPTS, Configuration, lake_uri, read_configuration
 from evalake.core.errors import ConfigurationError
-from evalake.core.prompt_files import PROMPTS
 from evalake.core.redaction import NO_PASSWORD
 from evalake.models.routes import find_route
 from evalake.request import OPTIONS, Option, RunRequest, listed

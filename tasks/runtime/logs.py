@@ -44,17 +44,14 @@ def as_json() -> bool:
 
 
 @contextmanager
-def observed(name: str, flow_run_id: str, run_id: str, suite: str, parent: str | None = None) -> Iterator[None]:
-    """Log and trace a flow run during the block, and send its telemetry at the end.
-
-    `parent` is the run's own trace, for a part of it in another process.
-    """
+def observed(name: str, flow_run_id: str, run_id: str, suite: str) -> Iterator[None]:
+    """Log and trace a flow run during the block, and send its telemetry at the end."""
     redact_logs()
     _run_ids[flow_run_id] = run_id
     if len(_run_ids) > KNOWN_RUNS:
         del _run_ids[next(iter(_run_ids))]
     try:
-        with telemetry.scope(name, parent=parent, run_id=run_id, suite=suite):
+        with telemetry.scope(name, run_id=run_id, suite=suite):
             yield
     finally:
         telemetry.flush()

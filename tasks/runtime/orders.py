@@ -20,9 +20,9 @@ from evalake.core.hashing import content_hash
 from evalake.models.client import Client
 from evalake.request import OPTIONS
 from evalake.storage.batch_jobs import waiting_runs
-from evalake.storage.claims import Claims
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import Key, LedgerIndex
+from evalake.storage.reservations import Claims
 from evalake.tasks.runtime.progress import tell
 from evalake.tasks.runtime.runs import with_lost
 
@@ -42,7 +42,7 @@ def in_turn(lake: Lake, suite: str, parameters: Mapping[str, Any], run_id: str) 
     """Wait for this user's other run of the same order on this machine; another one waits during the block.
 
     It is for runs with batch jobs, whose requests no claim holds. A newer attempt of the same run does not wait: it
-    overtakes (`attempts.py`). A process that dies gives way at once.
+    overtakes (`runs.py`). A process that dies gives way at once.
     """
     name = f"order-{content_hash([suite, order_of(parameters)])[:32]}"
     with open_state(lake.address, name) as file:

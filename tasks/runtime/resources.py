@@ -20,9 +20,9 @@ from evalake.models.client import Client
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import LedgerWriter, reply_lengths
 from evalake.suites.registry import baselines
-from evalake.tasks.runtime.attempts import is_overtaken
 from evalake.tasks.runtime.budget import Budget
 from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.runs import is_overtaken
 from evalake.tasks.runtime.server import read_secret
 
 LEASE_SECONDS = 4.0  # shorter than PATIENCE_SECONDS, so that old leases have expired when a new attempt issues calls

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -35,49 +36,19 @@ class RunSuspendedError(EvalakeError):
     """A run without a deployment was suspended: only its command can continue it, not Prefect."""
 
 
-class StateWatch:
-    """Watches the states of flow runs, and ends the calls of a run when one of them leaves RUNNING."""
+@contextmanager
+def watching(context: RunContext, flow_run: str) -> Iterator[None]:
+    """End the calls of a run when its flow run leaves RUNNING: during the block, for all its batches in this process.
 
-    def __init__(self, context: RunContext, *flow_runs: str) -> None:
-        self._context = context
-        self._flow_runs = [UUID(flow_run) for flow_run in flow_runs]
-
-    @contextmanager
-    def looking(self) -> Iterator[None]:
-        """Look at once, because the run may be suspended already, and every two seconds during the block."""
-        with background_thread(self._look, "state-watch"):
+    Look at once, because the run may be suspended already, and every two seconds.
+    """
+    key = (context.run_id, context.attempt)
+    _watched.add(key)
+    try:
+        with background_thread(partial(_look, context, UUID(flow_run)), "state-watch"):
             yield
-
-    @contextmanager
-    def looking_for_batches(self) -> Iterator[None]:
-        """Look during the block, also for the batches in this process."""
-        key = (self._context.run_id, self._context.attempt)
-        _watched.add(key)
-        try:
-            with self.looking():
-                yield
-        finally:
-            _watched.discard(key)
-
-    def _look(self, over: threading.Event) -> None:
-        with get_client(sync_client=True) as client:
-            while not (state := self._stopping_state(client)):
-                if over.wait(LOOK_SECONDS):
-                    return
-        self._stop(f"the flow run is {state.name}", over)
-
-    def _stopping_state(self, client: SyncPrefectClient) -> State[Any] | None:
-        try:
-            states = [client.read_flow_run(flow_run).state for flow_run in self._flow_runs]
-        except (httpx.HTTPError, PrefectException, OSError):
-            return None  # an unreachable server is asked the next time
-        return next((state for state in states if state is not None and not state.is_running()), None)
-
-    def _stop(self, reason: str, over: threading.Event) -> None:
-        logger.warning("%s: this process makes no more calls", reason)
-        stop_calls(self._context, reason)
-        if not over.wait(DRAIN_SECONDS):
-            end_attempt(self._context)
+    finally:
+        _watched.discard(key)
 
 
 @contextmanager
@@ -86,8 +57,28 @@ def stopping_with_flow_run(context: RunContext, flow_run: UUID | None) -> Iterat
     if flow_run is None or (context.run_id, context.attempt) in _watched:
         yield
         return
-    with StateWatch(context, str(flow_run)).looking():
+    with background_thread(partial(_look, context, flow_run), "state-watch"):
         yield
+
+
+def _look(context: RunContext, flow_run: UUID, over: threading.Event) -> None:
+    with get_client(sync_client=True) as client:
+        while not (state := _stopping_state(client, flow_run)):
+            if over.wait(LOOK_SECONDS):
+                return
+    reason = f"the flow run is {state.name}"
+    logger.warning("%s: this process makes no more calls", reason)
+    stop_calls(context, reason)
+    if not over.wait(DRAIN_SECONDS):
+        end_attempt(context)
+
+
+def _stopping_state(client: SyncPrefectClient, flow_run: UUID) -> State[Any] | None:
+    try:
+        state = client.read_flow_run(flow_run).state
+    except (httpx.HTTPError, PrefectException, OSError):
+        return None  # an unreachable server is asked the next time
+    return None if state is None or state.is_running() else state
 
 
 @dataclass(frozen=True)

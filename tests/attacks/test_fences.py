@@ -109,8 +109,7 @@ def test_the_engine_reads_the_secret_for_no_query(tmp_path: Path) -> None:
 CONFINED = """
 import sys
 from pathlib import Path
-from evalake.storage.sql.__main__ import _folders
-from evalake.storage.sql.start import confine
+from evalake.storage.sql.start import _folders, confine
 confine([*_folders(Path(sys.argv[1])), "/lib", "/usr/lib"])
 try:
     print(open(sys.argv[2]).read())

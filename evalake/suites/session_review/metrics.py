@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from evalake.core.prompt_files import PROMPTS
+from evalake.core.configuration import PROMPTS
 from evalake.metrics.agreement import cohen_kappa, pearson
 from evalake.metrics.compute import Metric
 from evalake.metrics.estimators import Count, Mean, Quantile, Rate

@@ -6,9 +6,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from evalake.core.configuration import TEMPLATES
 from evalake.core.errors import ConfigurationError, UsageError
 from evalake.core.hashing import content_hash
-from evalake.core.prompt_files import TEMPLATES
 from evalake.models.request import Reply, Request
 from evalake.sdk import Exchange, Item
 from evalake.sdk.sample import ANY_FENCE, fence

@@ -10,8 +10,8 @@ from evalake.contracts.tables.people import HUMAN_LABELS, YES
 from evalake.metrics.agreement import WEIGHED_PAIRS, cohen_kappa, gwet_ac1, percent_agreement
 from evalake.metrics.calibration import equal_width_bin
 from evalake.metrics.compute import METRIC_ROWS, Metric, measure, metric_row
+from evalake.metrics.corrected import PPIEstimate
 from evalake.metrics.estimators import Count
-from evalake.metrics.prediction_powered import PPIEstimate
 from evalake.sdk import Labelling, Question, Seen, Stage
 from evalake.sdk.dataset import represented
 from evalake.sdk.people import ANSWER, YES_NO, Correction, powered

@@ -10,7 +10,7 @@ import pytest
 from evalake.models.direct import DIRECT, PARAMETERS, direct_model
 from evalake.models.endpoints import KEY_VARIABLES
 from evalake.models.litellm_calls import sent_by_litellm
-from evalake.models.litellm_setup import load
+from evalake.models.litellm_internals import load
 from evalake.models.request import Request
 from evalake.models.routes import Route
 from evalake.models.transport import Asked

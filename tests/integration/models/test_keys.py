@@ -15,7 +15,7 @@ from evalake.models import litellm_internals
 from evalake.models.client import Client
 from evalake.models.cost import taken
 from evalake.models.endpoints import KEY_VARIABLES, KEYLESS, key_of, known_provider, likely_provider, missing_variables
-from evalake.models.litellm_setup import load
+from evalake.models.litellm_internals import load
 from evalake.models.request import Reply
 from evalake.models.routes import find_route
 from tests.cases import cases_beside
@@ -185,7 +185,7 @@ def refuse(*_: object) -> None:
     raise AssertionError("the network was used")
 
 socket.socket.connect = refuse
-from evalake.models.litellm_setup import load
+from evalake.models.litellm_internals import load
 litellm = load()
 assert load() is litellm
 import os

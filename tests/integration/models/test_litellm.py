@@ -16,7 +16,7 @@ from evalake.core.redaction import KnownKeys
 from evalake.models import transport
 from evalake.models.attempts import Outcome
 from evalake.models.client import Client
-from evalake.models.litellm_setup import load
+from evalake.models.litellm_internals import load
 from evalake.models.replies import ProviderAnswer, read_answer, reply_of
 from evalake.models.request import Failure, Reply
 from evalake.models.routes import Route

@@ -13,7 +13,7 @@ from evalake.models import cost
 from evalake.models import cost as price_table
 from evalake.models.client import Client
 from evalake.models.cost import PROVIDERS, Tokens, cost_usd, messages_of, plain_cost
-from evalake.models.litellm_setup import load
+from evalake.models.litellm_internals import load
 from evalake.models.request import Reply, Request
 from tests.cases import cases_beside
 from tests.integration.models.support import answer, request

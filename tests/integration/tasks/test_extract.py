@@ -15,9 +15,9 @@ from evalake.core.errors import EvalakeError, SourceError, SuiteError, UsageErro
 from evalake.models.client import Client
 from evalake.request import RunRequest
 from evalake.sdk import Dataset, Item, Skipped
-from evalake.storage.claims import Claims
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import Key, LedgerIndex
+from evalake.storage.reservations import Claims
 from evalake.suites.registry import suite
 from evalake.tasks.converse import Conversation, call, replay_from_ledger
 from evalake.tasks.extract import extract, read_datasets
@@ -148,7 +148,7 @@ def test_datasets_are_told_with_their_categories_and_models_with_their_items(tmp
 CALLS = [("a" * 64, 0, "provider"), ("a" * 64, 1, "provider")]
 HOLD = """
 import sys
-from evalake.storage.claims import Claims
+from evalake.storage.reservations import Claims
 claims = Claims(sys.argv[1])
 print(claims.take(("a" * 64, 0, "provider")), flush=True)
 sys.stdin.readline()

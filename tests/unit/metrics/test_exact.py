@@ -8,8 +8,8 @@ from benchmarks.coverage.conclusions import decisions
 from benchmarks.coverage.populations import Structure, unequal
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.estimators import Mean, Rate
-from evalake.metrics.exact import measure_exact
 from evalake.metrics.intervals import student
+from evalake.metrics.limits import measure_exact
 from evalake.metrics.variance import pooled_within
 from evalake.reports.ranking import Verdict, decide
 

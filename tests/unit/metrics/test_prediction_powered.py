@@ -5,8 +5,8 @@ import pytest
 
 from benchmarks.coverage.conclusions import drawn
 from evalake.core.errors import MetricError
+from evalake.metrics.corrected import FEWEST_LABELS, PPIEstimate, ratio
 from evalake.metrics.intervals import Array, Integers, wilson
-from evalake.metrics.prediction_powered import FEWEST_LABELS, PPIEstimate, ratio
 
 SIMULATIONS = 1000
 

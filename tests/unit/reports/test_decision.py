@@ -13,8 +13,8 @@ from evalake.core.configuration import VIEWER_URL
 from evalake.metrics.composite import Composite, Parts
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.estimators import Rate
-from evalake.metrics.exact import clopper_pearson, measure_exact
 from evalake.metrics.intervals import Array
+from evalake.metrics.limits import clopper_pearson, measure_exact
 from evalake.reports.files import junit_of_gate, markdown_of_gate
 from evalake.reports.gate import Checked, Gate
 from evalake.reports.page import items_address

@@ -45,7 +45,7 @@ process = types.ModuleType("evalake.storage.sql.process")
 process.answer = answer
 sys.modules["evalake.storage.sql.process"] = process
 """
-STARTED = TAKEN_OVER + 'runpy.run_module("evalake.storage.sql", run_name="__main__")'
+STARTED = TAKEN_OVER + 'runpy.run_module("evalake.storage.sql.start", run_name="__main__")'
 
 
 def _attempts(folder: Path, *, remote: bool = False) -> dict[str, str]:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalake.core.errors import ConfigurationError
-from evalake.models.litellm_setup import load
+from evalake.models.litellm_internals import load
 from evalake.models.telemetry import scope
 from evalake.tasks.runtime.logs import JsonLines, redact_logs
 

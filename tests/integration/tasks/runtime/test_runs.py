@@ -22,25 +22,23 @@ from evalake.storage.landing import land
 from evalake.storage.ledger import append
 from evalake.tasks.runtime import progress, runs
 from evalake.tasks.runtime import progress as runtime_progress
-from evalake.tasks.runtime.attempts import (
-    PATIENCE_SECONDS,
-    Attempt,
-    OvertakenError,
-    is_overtaken,
-    require_newest,
-    with_attempts,
-)
 from evalake.tasks.runtime.progress import advance, background_thread, ended, heartbeat_artifact, shown
 from evalake.tasks.runtime.resources import LEASE_SECONDS, Lease
 from evalake.tasks.runtime.runs import (
+    PATIENCE_SECONDS,
+    Attempt,
+    OvertakenError,
     Run,
     Tally,
     cost_of,
+    is_overtaken,
     labels_of,
     mark_lost,
     of_suite,
+    require_newest,
     run_row,
     tagged,
+    with_attempts,
     with_labels,
     with_lost,
 )
@@ -270,7 +268,7 @@ def test_the_right_to_ask_ends_for_a_process_that_stood_still_while_a_newer_one_
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [time()]
-    monkeypatch.setattr("evalake.tasks.runtime.attempts.time.time", lambda: clock[0])
+    monkeypatch.setattr("evalake.tasks.runtime.runs.time.time", lambda: clock[0])
     runs.begin(lake, started(), 1, None)
     older = Lease(lake, "r", LONG_AGO)
     assert asyncio.run(older.holds())

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalake.core.configuration import read_configuration
+from evalake.core.configuration import TEMPLATES, read_configuration
 from evalake.core.hashing import content_hash
-from evalake.core.prompt_files import TEMPLATES
 from evalake.models.request import Reply
 from evalake.sdk import Exchange, Item
 from evalake.suites.session_review import prompts
