@@ -10,9 +10,9 @@ from evalake.sdk import Labelling, Question, Sample, Seen, Stage
 from evalake.sdk.people import SAMPLE, Correction, by_answers
 from evalake.suites.session_review.metrics import in_words_of_reviewers
 from evalake.suites.session_review.replies import CATEGORIES, CATEGORY_POINTS
+from evalake.suites.session_review.session import session_text
 from evalake.suites.session_review.sources.read import SUITE
 from evalake.suites.session_review.sources.tarsy_live import QUALITIES, QUALITY, TARSY_SCORE
-from evalake.suites.session_review.viewing import session_text
 
 QUESTION = "score"  # what a rating answers
 HIGHEST = 100

@@ -15,11 +15,10 @@ from evalake.metrics.prediction_powered import PPIEstimate
 from evalake.sdk import Labelling, Question, Seen, Stage
 from evalake.sdk.dataset import represented
 from evalake.sdk.people import ANSWER, YES_NO, Correction, powered
-from evalake.suites.solidity_audit.contract import FINDINGS, JUDGED_KEY, RESULTS
-from evalake.suites.solidity_audit.panels.consensus import NUMBERED, merge
-from evalake.suites.solidity_audit.panels.rows import PREFIX
+from evalake.suites.solidity_audit.consensus import NUMBERED, merge
+from evalake.suites.solidity_audit.contract import FINDINGS, JUDGED_KEY, RESULTS, VERDICT_WORD
+from evalake.suites.solidity_audit.panels import PREFIX
 from evalake.suites.solidity_audit.truth import BONUS, CLASSIFICATIONS, SUITE, VALID, GroundTruth
-from evalake.suites.solidity_audit.viewing import VERDICT_WORD
 
 # How people's labels join the results, and the bin of a confidence.
 
@@ -102,7 +101,7 @@ def _counted(findings: pl.LazyFrame, counts: Mapping[str, pl.Expr]) -> pl.LazyFr
 def _on_same_findings(answers: pl.DataFrame, results: pl.LazyFrame, findings: pl.LazyFrame) -> pl.LazyFrame:
     """Count what people say of a finding for every judge and panel that has it, by the rows of their findings.
 
-    Findings of one audit are the same as a panel takes them for (`panels.consensus.merge`).
+    Findings of one audit are the same as a panel takes them for (`consensus.merge`).
     """
     schema = pl.Schema({**{name: answers.schema[name] for name in (*RESULT, "finding_id")}, "valid": pl.Float64()})
     if answers.is_empty():

@@ -24,7 +24,6 @@ from evalake.suites.solidity_audit.contract import (
     REASONS,
     RESULTS,
 )
-from evalake.suites.solidity_audit.knowledge import probed
 from evalake.suites.solidity_audit.recorded import NO_CONTRACT, asked_of
 from evalake.suites.solidity_audit.replies import (
     Asked,
@@ -34,6 +33,7 @@ from evalake.suites.solidity_audit.replies import (
     Prediction,
     Reading,
     further,
+    probed,
     read_judgement,
     read_prediction,
     refusing,

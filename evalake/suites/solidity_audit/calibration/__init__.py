@@ -11,11 +11,10 @@ from evalake.core.hashing import content_hash
 from evalake.metrics.agreement import PAIRS
 from evalake.models.request import Reply
 from evalake.sdk import Calibration, Exchange, Item
-from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
 from evalake.suites.solidity_audit.replies import Judgement, contradictions, names_function, read_judgement
 from evalake.suites.solidity_audit.score import asked
 from evalake.suites.solidity_audit.sources.read import STARTER, read_contract
-from evalake.suites.solidity_audit.truth import BONUS, SCORES, GroundTruth, as_sample, truth_of
+from evalake.suites.solidity_audit.truth import BONUS, PROMPT_TYPES, SCORES, GroundTruth, as_sample, truth_of
 
 FILE = Path(__file__).parent / "audits.jsonl"
 DATASET, SUBJECT = "calibration", "calibration"

@@ -2,10 +2,12 @@
 
 At any depth: JSON files below `<model>/judge_outputs` are judgements, below `ground_truth` truths, below a folder
 of expert reviews reviews, and any other with a `prediction` is the audit that was judged. The original's layout
-of today is in layout.py; its summaries are compared in summaries.py. Other metrics, checkpoints and reports follow from
-these, and are not read. A judgement goes with the truth and the audit that are nearest to it.
+of today is in round_files.py; its summaries are compared in summaries.py. Other metrics, checkpoints and reports follow
+from these, and are not read. A judgement goes with the truth and the audit that are nearest to it.
 """
 
+import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,17 +19,22 @@ from typing import Any
 from evalake.contracts.contract import fits_folder
 from evalake.contracts.tables.people import answered
 from evalake.core.errors import SourceError
+from evalake.core.files import tables_beside
 from evalake.core.hashing import content_hash
 from evalake.models.request import Reply
 from evalake.sdk import Item, Recorded, RecordedFolder
 from evalake.sdk.sources import as_json, is_storable, storable
-from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
+from evalake.suites.solidity_audit.baselines.judges import judge_by_overlap
+from evalake.suites.solidity_audit.prompts import judge_request
 from evalake.suites.solidity_audit.recorded import DATASET, NO_CONTRACT, asked_of, recorded_hashes
 from evalake.suites.solidity_audit.replies import Judgement, Reading, read_judgement
-from evalake.suites.solidity_audit.sources.layout import NO_ROUND, TRUTH_PLACE, tool_of
 from evalake.suites.solidity_audit.sources.round_fields import Claim, cluster_of, match, read_review, read_truth
 from evalake.suites.solidity_audit.sources.round_files import (
     JUDGEMENTS,
+    MYTHRIL,
+    NO_ROUND,
+    SLITHER,
+    TRUTH_PLACE,
     AuditKey,
     Judged,
     Round,
@@ -47,12 +54,12 @@ from evalake.suites.solidity_audit.sources.round_files import (
     sort_files,
     stated_failure,
     text_of,
+    tool_of,
     whole_of,
 )
+from evalake.suites.solidity_audit.sources.sample_folders import origin_of, parent_of
 from evalake.suites.solidity_audit.sources.summaries import compare, compare_votes
-from evalake.suites.solidity_audit.sources.tools import JUDGE, audit_of, failure_of, judged_by_rules, sample_of
-from evalake.suites.solidity_audit.sources.variants import origin_of, parent_of
-from evalake.suites.solidity_audit.truth import SUITE, as_sample
+from evalake.suites.solidity_audit.truth import PROMPT_TYPES, SUITE, GroundTruth, as_sample, normalised
 
 JUDGED_TWICE = "another judgement of the same audit by the same judge"
 NO_TRUTH = f"a judgement without a ground truth: {TRUTH_PLACE} is expected"
@@ -375,3 +382,85 @@ def _read_files(round_: Round) -> dict[str, int]:
     kinds = (round_.judgements, round_.tools, round_.reviews, round_.summaries, *_partners(round_))
     where = {file.where for file in chain(*kinds, *round_.metadata.values())} | {each.where for each in round_.votes}
     return dict(sorted(Counter(str(Path(file).parent) for file in where - unread).items()))
+
+
+# What Slither and Mythril write as JSON, as audits by models of these names; a judge by rules compares them.
+#
+#    slither SAMPLE.sol --json SLITHER.json         {"success", "error", "results": {"detectors": […]}}
+#    myth analyze SAMPLE.sol -o json, or jsonv2     {"success", "error", "issues": […]}, or [{"issues": […]}]
+#
+# Nothing here runs a tool. A file is named like its sample: `SAMPLE.json`, `slither_SAMPLE.json` or
+# `SAMPLE.slither.json`.
+
+
+JUDGE = "baseline/overlap-judge"
+NO_RESULT = "the tool gave no result"
+_NAMED = re.compile(rf"^(?:{SLITHER}|{MYTHRIL}|myth)[-_.]|[-_.](?:{SLITHER}|{MYTHRIL}|myth)$", re.IGNORECASE)
+_NO_CONCERN = ("informational", "optimization")
+
+TYPES = {word: kind for kind, words in tables_beside(__file__, "words.toml")["types"].items() for word in words}
+"""Types of vulnerability by Slither's detector or SWC number."""
+
+
+def sample_of(stem: str) -> str:
+    """Name the sample that a tool's file is about."""
+    return _NAMED.sub("", stem)
+
+
+def failure_of(value: Mapping[str, Any]) -> str | None:
+    """Read why the tool gave no result; None where it gave one."""
+    if value.get("success") is not True or value.get("error"):
+        return f"{NO_RESULT}: {' '.join(str(value.get('error') or 'success is not true').split())[:200]}"
+    return None
+
+
+def audit_of(value: Mapping[str, Any]) -> str:
+    """Write the tool's findings as a structured audit."""
+    findings = list(_slither(value) if tool_of(value) == SLITHER else _mythril(value))
+    return json.dumps({"verdict": "vulnerable" if findings else "safe", "confidence": None, "findings": findings})
+
+
+def judged_by_rules(truth: GroundTruth, audit: str, tool: str) -> str:
+    """Judge an audit by the overlap of type, functions and lines with the truth; a tool states no attack and no fix."""
+    known = truth.model_copy(update={"attack_scenario": None, "fix": None})
+    return judge_by_overlap(judge_request(JUDGE, "", known, audit, asked_of(truth), tool).messages)
+
+
+def _slither(value: Any) -> Iterator[Mapping[str, Any]]:
+    for found in _maps(value["results"].get("detectors")):
+        if str(found.get("impact")).casefold() in _NO_CONCERN:
+            continue
+        elements = _maps(found.get("elements"))
+        names = [str(each.get("name")) for each in elements if each.get("type") == "function"]
+        lines = {line for each in elements if each.get("type") == "node" for line in _lines(each)}
+        lines = lines or {line for each in elements if each.get("type") == "function" for line in _lines(each)}
+        check = str(found.get("check") or "")
+        kind = "reentrancy" if check.startswith("reentrancy") else TYPES.get(check, normalised(check))
+        yield _finding(kind, found.get("impact"), names, sorted(lines), found.get("description"))
+
+
+def _mythril(value: Any) -> Iterator[Mapping[str, Any]]:
+    for issue in _maps(value["issues"]):
+        number = str(issue.get("swc-id") or issue.get("swcID") or "").upper().removeprefix("SWC-")
+        told = issue.get("description")
+        text = " ".join(map(str, told.values())) if isinstance(told, Mapping) else told
+        kind = TYPES.get(number, normalised(str(issue.get("title") or issue.get("swcTitle") or number)))
+        name = str(issue.get("function") or "").partition("(")[0]
+        line = issue.get("lineno")
+        yield _finding(kind, issue.get("severity"), [name] if name else [], [line] if type(line) is int else [], text)
+
+
+def _finding(kind: str, severity: Any, names: list[str], lines: list[int], text: Any) -> Mapping[str, Any]:
+    location = ", ".join(dict.fromkeys(names)) or None
+    told = {"type": kind, "severity": str(severity or "").lower(), "explanation": str(text or "")}
+    return {**told, "location": location, "lines": lines}
+
+
+def _lines(element: Mapping[str, Any]) -> list[int]:
+    mapping = element.get("source_mapping")
+    lines = mapping.get("lines") if isinstance(mapping, Mapping) else None
+    return [line for line in lines if type(line) is int] if isinstance(lines, list) else []
+
+
+def _maps(value: Any) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

@@ -1,9 +1,9 @@
 """A panel: the rows that follow where several judges saw the same audits.
 
 The panel of a model is all its judges in the run. An answer is a judgement; judge errors and rows in quarantine are
-none. Target found, verdict and the classes of findings are aggregated as declared (`panels.consensus`), where there are
+none. Target found, verdict and the classes of findings are aggregated as declared (`consensus`), where there are
 two answers at least; a reasoning score is the median of the scores that were given, type and place are the majority's.
-Findings are merged (`panels.findings`).
+Findings are merged (`consensus.merge`).
 """
 
 import re
@@ -24,8 +24,7 @@ from evalake.metrics.compute import METRIC_ROWS, Metric, measure
 from evalake.metrics.estimators import Mean, Ratio
 from evalake.metrics.intervals import Array
 from evalake.sdk import Derived
-from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
-from evalake.suites.solidity_audit.panels.consensus import (
+from evalake.suites.solidity_audit.consensus import (
     AGGREGATIONS,
     FEWEST_ANSWERS,
     NUMBERED,
@@ -40,7 +39,8 @@ from evalake.suites.solidity_audit.panels.consensus import (
     on_targets,
     on_verdicts,
 )
-from evalake.suites.solidity_audit.panels.consensus import rows as finding_rows
+from evalake.suites.solidity_audit.consensus import rows as finding_rows
+from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.suites.solidity_audit.score import UNJUDGED
 from evalake.suites.solidity_audit.truth import (
     DAWID_SKENE,
@@ -286,7 +286,7 @@ def _words(audits: Sequence[Audit]) -> Iterator[dict[str, Any]]:
 # Judge bias: how a judge's answers depart from the others' on the same audits, and what the departure goes with.
 
 
-FAMILIES = {word: name for name, words in tables_beside(__file__, "families.toml").items() for word in words}
+FAMILIES = {word: name for name, words in tables_beside(__file__, "model_families.toml").items() for word in words}
 AUDIT = ("model", "sample_hash", "prompt_type", "replicate")
 READ = (*AUDIT, "judge", "cluster", "is_vulnerable", "target_found", "output_tokens", "findings")
 
