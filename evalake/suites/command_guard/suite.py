@@ -13,10 +13,10 @@ from evalake.suites.command_guard.baselines import BASELINES
 from evalake.suites.command_guard.contract import OUTCOMES, RESULTS
 from evalake.suites.command_guard.metrics import METRICS, TARGET
 from evalake.suites.command_guard.people import LABELLING
-from evalake.suites.command_guard.prompts import PARTS, PROMPT_TYPES, check_prompt
+from evalake.suites.command_guard.prompts import PARTS, PROMPT_TYPES, check_prompt, converse
 from evalake.suites.command_guard.recorded import read_answers, read_recorded
 from evalake.suites.command_guard.replies import ERROR_KINDS
-from evalake.suites.command_guard.score import SCORER_VERSION, converse, score
+from evalake.suites.command_guard.score import SCORER_VERSION, score
 from evalake.suites.command_guard.sources import SUITE as NAME
 from evalake.suites.command_guard.sources import read_dataset
 

@@ -20,13 +20,13 @@ import polars as pl
 import yaml
 
 from evalake.contracts.contract import Row
-from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.configuration import UNKNOWN
 from evalake.core.errors import SuiteError
 from evalake.core.hashing import content_hash
 from evalake.sdk import Derived, Options
 from evalake.sdk.json_in_text import refuse_constant
 from evalake.sdk.lenient_json import find_object
+from evalake.sdk.results import derived_item
 from evalake.sdk.sample import delimit_untrusted
 from evalake.suites.declared.file import SuiteFile
 from evalake.suites.declared.formats.values import at
@@ -413,7 +413,7 @@ def derive(table: str, tables: Mapping[str, pl.DataFrame], options: Options) -> 
         members = group.to_dicts()
         if len(members) > 1:
             rows.append(_panel_row(members))
-            items.append(_panel_item(rows[-1], members[0]))
+            items.append(derived_item(rows[-1], members[0]))
     return Derived({table: rows}, items)
 
 
@@ -449,9 +449,3 @@ def _of_scorers(members: Sequence[Row], column: str, together: Any) -> dict[str,
     """Put the judges' values of each scorer together, those that are known."""
     read = [json.loads(row[column]) for row in members]
     return {name: together([each[name] for each in read if each.get(name) is not None]) for name in read[0]}
-
-
-def _panel_item(row: Row, member: Row) -> dict[str, Any]:
-    names = ("dataset", "sample_id", "prompt_type", *ITEM_KEY)
-    version = {"dataset_version": member["dataset_version"]} if "dataset_version" in member else {}
-    return {name: row[name] for name in names} | version

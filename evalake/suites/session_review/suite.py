@@ -15,19 +15,11 @@ from evalake.sdk import Conversation, Data, Metrics, Options, Presentation, Prom
 from evalake.sdk.figures import Answers, read_figures
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.people import people_figures
+from evalake.suites.session_review import prompts
 from evalake.suites.session_review.baselines import BASELINES
 from evalake.suites.session_review.contract import MISSING_TOOLS, OUTCOMES, RESULTS
-from evalake.suites.session_review.metrics import BANDS, TOOL_METRICS, metrics, tools_named
+from evalake.suites.session_review.metrics import BANDS, TOOL_METRICS, in_bands, metrics, tools_named
 from evalake.suites.session_review.people import CORRECTED, LABELLING
-from evalake.suites.session_review.prompts import (
-    OPTIONS,
-    PARTS,
-    PROMPT_TYPES,
-    SETS,
-    check_prompt,
-    converse,
-    templates_of,
-)
 from evalake.suites.session_review.roadmap import ROADMAP
 from evalake.suites.session_review.score import SCORER_VERSION, score
 from evalake.suites.session_review.session import FINAL_ANALYSIS, AgentMessage, load, session_text
@@ -117,8 +109,6 @@ VIEWING = Viewing(
 # What a report lists of session_review: every scored session, worst first, with the judge's words.
 
 
-NOT_SCORED = "not scored"
-
 ADDED_COLUMNS = ("band", "session", "failures", "tools")
 
 
@@ -130,10 +120,8 @@ def add_columns(results: pl.DataFrame, tables: Mapping[str, pl.LazyFrame]) -> pl
     failures  the patterns of failure that were found, by comma
     tools     the tools that were missed, by comma
     """
-    band = pl.lit(NOT_SCORED)
-    for lowest, highest in BANDS.values():
-        is_within = pl.col("total_score").is_between(lowest, highest)
-        band = pl.when(is_within).then(pl.lit(f"{lowest} to {highest}")).otherwise(band)
+    bands = [f"{lowest} to {highest}" for lowest, highest in BANDS.values()]
+    band = in_bands(pl.col("total_score"), bands).fill_null("not scored")
     known = tables[SAMPLES.table].filter(pl.col("sample_hash").is_in(results["sample_hash"].unique().to_list()))
     in_words = pl.col("input").map_elements(in_brief, pl.String)
     sessions = known.unique("sample_hash").select("sample_hash", session=in_words).collect()
@@ -166,7 +154,7 @@ SUITE = Suite(
     title="Session review",
     data=Data(read=read_dataset, starter=("starter",), imports="samples", knows=holds_sessions),
     conversation=Conversation(
-        next_request=converse,
+        next_request=prompts.converse,
         asks_subject=False,
         baselines=BASELINES,
         default_models=("agents",),
@@ -176,7 +164,13 @@ SUITE = Suite(
         streams=True,
         usual_replies=("50", ""),
     ),
-    prompts=Prompts(types=PROMPT_TYPES, parts=PARTS, sets=SETS, check=check_prompt, texts=templates_of),
+    prompts=Prompts(
+        types=prompts.PROMPT_TYPES,
+        parts=prompts.PARTS,
+        sets=prompts.SETS,
+        check=prompts.check_prompt,
+        texts=prompts.templates_of,
+    ),
     scoring=Scoring(
         score=score, version=SCORER_VERSION, results=RESULTS, extra_tables=(MISSING_TOOLS,), outcomes=OUTCOMES
     ),
@@ -195,6 +189,6 @@ SUITE = Suite(
         queries=tuple(_SHOWN["queries"]),
     ),
     people=LABELLING,
-    options=OPTIONS,
+    options=prompts.OPTIONS,
     roadmap=ROADMAP,
 )

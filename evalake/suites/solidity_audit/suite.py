@@ -19,13 +19,13 @@ from evalake.suites.solidity_audit.cross_row_metrics import cross_row_metrics, w
 from evalake.suites.solidity_audit.metrics import metrics
 from evalake.suites.solidity_audit.panels import derive
 from evalake.suites.solidity_audit.people import CORRECTED, INPUTS, LABELLING, join_inputs
-from evalake.suites.solidity_audit.prompts import PARTS, PROMPT_TYPES, converse
+from evalake.suites.solidity_audit.prompts import PARTS, converse
 from evalake.suites.solidity_audit.recorded import read_recorded, stated_label
 from evalake.suites.solidity_audit.replies import lines_in, words_in
 from evalake.suites.solidity_audit.score import ADDED_COLUMNS, MISTAKE, SCORER_VERSION, add_columns, score
 from evalake.suites.solidity_audit.sources.read import read_dataset
 from evalake.suites.solidity_audit.sources.rounds import read_folder
-from evalake.suites.solidity_audit.truth import DEFAULTS, INDEX, always
+from evalake.suites.solidity_audit.truth import DEFAULTS, INDEX, PROMPT_TYPES, always
 from evalake.suites.solidity_audit.truth import SUITE as NAME
 
 # How viewer and reports show an audit: its verdict, its judge's words, each finding as it was classed.

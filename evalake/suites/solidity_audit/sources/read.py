@@ -107,12 +107,7 @@ def enclosing(code: str, lines: list[int]) -> list[str]:
 
 
 def _entries(file: Path, files: Files) -> Iterator[Any]:
-    try:
-        entries = json.loads(files.read(file).decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{file} is not UTF-8 text") from error
-    except (ValueError, RecursionError) as error:
-        raise SourceError(f"{file} is not valid JSON: {error}") from error
+    entries = sources.read_json(files.read(file), file)
     if not isinstance(entries, list):
         raise SourceError(f"{file} is no list of labelled contracts")
     return iter(entries)

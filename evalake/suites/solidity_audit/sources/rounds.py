@@ -9,7 +9,7 @@ from these, and are not read. A judgement goes with the truth and the audit that
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -28,41 +28,15 @@ from evalake.suites.solidity_audit.baselines.judges import judge_by_overlap
 from evalake.suites.solidity_audit.prompts import judge_request
 from evalake.suites.solidity_audit.recorded import DATASET, NO_CONTRACT, asked_of, recorded_hashes
 from evalake.suites.solidity_audit.replies import Judgement, Reading, read_judgement
+from evalake.suites.solidity_audit.sources import round_files
 from evalake.suites.solidity_audit.sources.round_fields import Claim, cluster_of, match, read_review, read_truth
-from evalake.suites.solidity_audit.sources.round_files import (
-    JUDGEMENTS,
-    MYTHRIL,
-    NO_ROUND,
-    SLITHER,
-    TRUTH_PLACE,
-    AuditKey,
-    Judged,
-    Round,
-    RoundFile,
-    aliases,
-    expert_of,
-    folder_name,
-    is_review_folder,
-    model_named,
-    nearest,
-    note_variants,
-    number_of,
-    part_of,
-    prompt_in,
-    prompt_of,
-    sample_names,
-    sort_files,
-    stated_failure,
-    text_of,
-    tool_of,
-    whole_of,
-)
+from evalake.suites.solidity_audit.sources.round_files import AuditKey, Judged, Round, RoundFile, part_of, text_of
 from evalake.suites.solidity_audit.sources.sample_folders import origin_of, parent_of
 from evalake.suites.solidity_audit.sources.summaries import compare, compare_votes
 from evalake.suites.solidity_audit.truth import PROMPT_TYPES, SUITE, GroundTruth, as_sample, normalised
 
 JUDGED_TWICE = "another judgement of the same audit by the same judge"
-NO_TRUTH = f"a judgement without a ground truth: {TRUTH_PLACE} is expected"
+NO_TRUTH = f"a judgement without a ground truth: {round_files.TRUTH_PLACE} is expected"
 _UNJUDGED = Judgement(findings=[])
 OTHER_AUDIT = "an audit that is not the one that was judged"
 
@@ -86,12 +60,12 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
     """Read one judgement. Raises SourceError where it has no ground truth, or is not valid."""
     value = file.value
     stated = value.get("transformed_id") or value.get("sample_id")
-    names = sample_names(file.path, stated, PROMPT_TYPES)
-    about = next((nearest(round_.truths[name], file) for name in reversed(names) if name in round_.truths), None)
+    names = round_files.sample_names(file.path, stated, PROMPT_TYPES)
+    about = _nearest_of(round_.truths, reversed(names), file)
     if about is None:
         raise SourceError(NO_TRUTH)
     described = _with_metadata(about, names, round_)
-    truth, prompt_type = read_truth(described), prompt_in(file)
+    truth, prompt_type = read_truth(described), round_files.prompt_in(file)
     name = _name_of(stated) or names[-1]
     sample_id = _sample_id(file, name, round_)
     model, judge = _names(file)
@@ -99,7 +73,7 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
         raise SourceError("a name of a model that is too long")
     if not all(map(is_storable, (sample_id, model, judge))):
         raise SourceError("a name of a file or folder that is not UTF-8")
-    text, failure = as_json(value), stated_failure(value)
+    text, failure = as_json(value), round_files.stated_failure(value)
     reading = Reading(_UNJUDGED) if failure is not None else read_judgement(text, asked_of(truth))
     if reading.judgement is None:
         raise SourceError(f"judgement: {'; '.join(reading.flaws)}")
@@ -110,7 +84,7 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
     cluster = f"/{origin['base']}" if origin else cluster_of(described) or sample_id
     sample = as_sample(DATASET, sample_id, NO_CONTRACT, truth, cluster=cluster, note=None)
     audit = _judged_audit(round_, file, (name, model, prompt_type), reading.judgement)
-    item = Item(sample, model, judge, prompt_type, whole_of(value.get("replicate")) or 0)
+    item = Item(sample, model, judge, prompt_type, round_files.whole_of(value.get("replicate")) or 0)
     round_.used |= {about.where, *([audit.where] if audit else [])}
     return Judged(
         file.where,
@@ -122,8 +96,8 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
 def read_tool(file: RoundFile, round_: Round) -> None:
     """Add what a tool found, as an audit by a model of its name that a judge by rules compared with the truth."""
     stem = sample_of(file.path.stem)
-    names = (stem, *sample_names(file.path.with_stem(stem), None, ()))
-    about = next((nearest(round_.truths[name], file) for name in names if name in round_.truths), None)
+    names = (stem, *round_files.sample_names(file.path.with_stem(stem), None, ()))
+    about = _nearest_of(round_.truths, names, file)
     described = {} if about is None else _with_metadata(about, names, round_)
     if about is None or (failed := failure_of(file.value)) is not None:
         round_.leave_out(file, NO_TRUTH if about is None else failed or "", refused=True)
@@ -134,7 +108,7 @@ def read_tool(file: RoundFile, round_: Round) -> None:
     except SourceError as error:
         round_.leave_out(file, str(error), refused=True)
         return
-    tool = tool_of(file.value) or ""
+    tool = round_files.tool_of(file.value) or ""
     sample_id = next(name for name in names if name in round_.truths)
     sample = as_sample(DATASET, sample_id, NO_CONTRACT, truth, cluster=cluster_of(described) or sample_id, note=None)
     item, audit = Item(sample, tool, JUDGE), audit_of(file.value)
@@ -144,11 +118,14 @@ def read_tool(file: RoundFile, round_: Round) -> None:
         round_.leave_out(file, JUDGED_TWICE, refused=True)
 
 
+def _nearest_of(files: Mapping[str, list[RoundFile]], names: Iterable[str], file: RoundFile) -> RoundFile | None:
+    """Find the file of the first of the names that there is, the one nearest to `file`."""
+    return next((round_files.nearest(files[name], file) for name in names if name in files), None)
+
+
 def _with_metadata(truth: RoundFile, names: Sequence[str], round_: Round) -> Mapping[str, Any]:
     """Complete a truth of today's layout by the sample's metadata, which tell its base, tier and lines."""
-    metadata = next(
-        (nearest(round_.metadata[name], truth) for name in reversed(names) if name in round_.metadata), None
-    )
+    metadata = _nearest_of(round_.metadata, reversed(names), truth)
     return truth.value if metadata is None else {**metadata.value, **truth.value}
 
 
@@ -156,7 +133,9 @@ def _names(file: RoundFile) -> tuple[str, str]:
     """Find the names of model and judge: today's folders have both, others the model's and the file the judge's."""
     if file.place is not None:
         return file.place.model, file.place.judge or ""
-    of_model = next(parent for parent in file.path.parents if folder_name(parent.name) == JUDGEMENTS).parent
+    of_model = next(
+        parent for parent in file.path.parents if round_files.folder_name(parent.name) == round_files.JUDGEMENTS
+    ).parent
     stated = _name_of(file.value.get("judge_model") or file.value.get("judge"))
     return of_model.name, stated or f"{of_model.parent.name} judge"
 
@@ -169,7 +148,7 @@ def _sample_id(file: RoundFile, name: str, round_: Round) -> str:
 
 def _judged_audit(round_: Round, file: RoundFile, key: AuditKey, judgement: Judgement) -> RoundFile | None:
     """Find the audit that was judged; None where its file holds another, none of whose findings the judge repeats."""
-    audit = nearest(round_.audits.get(key, ()), file)
+    audit = round_files.nearest(round_.audits.get(key, ()), file)
     if audit is None or file.place is not None:
         return audit
     described = [Claim(finding.description, None, "", None) for finding in judgement.findings if finding.description]
@@ -220,10 +199,10 @@ def _reply(text: str, value: Mapping[str, Any], of: str = "") -> Reply:
     value = part_of(value, "api_metrics", value)
     return Reply(
         text,
-        input_tokens=whole_of(value.get(f"{of}input_tokens")),
-        output_tokens=whole_of(value.get(f"{of}output_tokens")),
-        latency_ms=number_of(value.get(f"{of}latency_ms")),
-        cost_usd=number_of(value.get(f"{of}cost_usd")),
+        input_tokens=round_files.whole_of(value.get(f"{of}input_tokens")),
+        output_tokens=round_files.whole_of(value.get(f"{of}output_tokens")),
+        latency_ms=round_files.number_of(value.get(f"{of}latency_ms")),
+        cost_usd=round_files.number_of(value.get(f"{of}cost_usd")),
     )
 
 
@@ -297,18 +276,18 @@ def _reviewed(file: RoundFile, round_: Round, known: Mapping[str, str]) -> list[
     stated = [
         value.get(name) for value in (file.value, about) if isinstance(value, Mapping) for name in ("model", "model_id")
     ]
-    folders = [part for part in reversed(Path(file.where).parts[:-1]) if not is_review_folder(part)]
+    folders = [part for part in reversed(Path(file.where).parts[:-1]) if not round_files.is_review_folder(part)]
     candidates = [name for name in (*folders, *stated) if isinstance(name, str)]
-    model = next((named for name in candidates if (named := model_named(name, models, known))), None)
+    model = next((named for name in candidates if (named := round_files.model_named(name, models, known))), None)
     by_sample: dict[str, list[Judged]] = {}
     for judged in round_.judged.values():
         if judged.recorded.item.model == model:
             by_sample.setdefault(judged.recorded.item.sample.sample_id, []).append(judged)
     sample_id = about.get("sample_id") if isinstance(about, Mapping) else file.value.get("sample_id")
-    names = sample_names(file.path, sample_id, PROMPT_TYPES)
+    names = round_files.sample_names(file.path, sample_id, PROMPT_TYPES)
     of_sample = next((by_sample[name] for name in names if name in by_sample), [])
     prompt_types = {judged.recorded.item.prompt_type for judged in of_sample}
-    named = text_of(file.value.get("prompt_type")) or prompt_of(file.path, default="")
+    named = text_of(file.value.get("prompt_type")) or round_files.prompt_of(file.path, default="")
     prompt_type = named or (next(iter(prompt_types)) if len(prompt_types) == 1 else PROMPT_TYPES[0])
     return [
         judged
@@ -320,7 +299,9 @@ def _reviewed(file: RoundFile, round_: Round, known: Mapping[str, str]) -> list[
 def _expert(file: RoundFile) -> str | None:
     """Find the expert that a folder of the review is named for; None without one."""
     folders = reversed(Path(file.where).parts[:-1])
-    return next((name for part in folders if is_review_folder(part) and (name := expert_of(part))), None)
+    return next(
+        (name for part in folders if round_files.is_review_folder(part) and (name := round_files.expert_of(part))), None
+    )
 
 
 TRUTH_NOT_JUDGED = "a ground truth without a judgement"
@@ -332,17 +313,17 @@ def read_folder(folder: Path) -> RecordedFolder | None:
 
     Raises SourceError where it cannot be listed, holds neither, or its file of aliases is not valid.
     """
-    known = aliases(folder)
+    known = round_files.aliases(folder)
     try:
         paths = sorted(path for path in folder.rglob("*") if not path.is_dir())
     except OSError as error:
         raise SourceError(f"cannot read {folder}: {error.strerror}") from error
-    round_ = sort_files(folder, paths)
+    round_ = round_files.sort_files(folder, paths)
     if not round_.judgements and not round_.tools and not round_.reviews and not round_.skipped:
         if any(path.suffix == ".jsonl" for path in paths):
             return None
-        raise SourceError(f"{folder}: {NO_ROUND}")
-    note_variants(round_)
+        raise SourceError(f"{folder}: {round_files.NO_ROUND}")
+    round_files.note_variants(round_)
     for file in round_.judgements:
         read_judged(file, round_)
     for file in round_.tools:
@@ -358,8 +339,8 @@ def read_folder(folder: Path) -> RecordedFolder | None:
 
 def _truth_of(file: RoundFile, round_: Round) -> Mapping[str, Any]:
     """Find the ground truth of a judgement as the original states it; empty where there is none."""
-    names = sample_names(file.path, file.value.get("sample_id"), PROMPT_TYPES)
-    about = next((nearest(round_.truths[name], file) for name in reversed(names) if name in round_.truths), None)
+    names = round_files.sample_names(file.path, file.value.get("sample_id"), PROMPT_TYPES)
+    about = _nearest_of(round_.truths, reversed(names), file)
     return {} if about is None else part_of(about.value, "ground_truth", about.value)
 
 
@@ -395,7 +376,8 @@ def _read_files(round_: Round) -> dict[str, int]:
 
 JUDGE = "baseline/overlap-judge"
 NO_RESULT = "the tool gave no result"
-_NAMED = re.compile(rf"^(?:{SLITHER}|{MYTHRIL}|myth)[-_.]|[-_.](?:{SLITHER}|{MYTHRIL}|myth)$", re.IGNORECASE)
+_TOOLS = f"(?:{round_files.SLITHER}|{round_files.MYTHRIL}|myth)"
+_NAMED = re.compile(rf"^{_TOOLS}[-_.]|[-_.]{_TOOLS}$", re.IGNORECASE)
 _NO_CONCERN = ("informational", "optimization")
 
 TYPES = {word: kind for kind, words in tables_beside(__file__, "words.toml")["types"].items() for word in words}
@@ -416,7 +398,7 @@ def failure_of(value: Mapping[str, Any]) -> str | None:
 
 def audit_of(value: Mapping[str, Any]) -> str:
     """Write the tool's findings as a structured audit."""
-    findings = list(_slither(value) if tool_of(value) == SLITHER else _mythril(value))
+    findings = list(_slither(value) if round_files.tool_of(value) == round_files.SLITHER else _mythril(value))
     return json.dumps({"verdict": "vulnerable" if findings else "safe", "confidence": None, "findings": findings})
 
 
