@@ -6,8 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from evalake.contracts.contract import ENDPOINTS_OF_RESULTS, Change, Contract, Renamed, RowModel, fits_folder
+from evalake.contracts.contract import ENDPOINTS_OF_RESULTS, Change, Contract, Renamed, Row, RowModel, fits_folder
 from evalake.contracts.rule import TOKEN_RULES, Rule, hash_rule, not_blank, not_negative
+from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.configuration import UNKNOWN
 from evalake.core.errors import SourceError
 from evalake.core.hashing import content_hash
@@ -112,6 +113,13 @@ def asked_columns(item: Item, answered: Sequence[Exchange], scorer_version: str)
         "reply_revision": sum(each.revision for each in answered),
         "scorer_version": scorer_version,
     }
+
+
+def derived_item(row: Row, member: Row) -> dict[str, Any]:
+    """Build the manifest's entry of a row that follows from others, by one of these."""
+    names = ("dataset", "sample_id", "prompt_type", *ITEM_KEY)
+    version = {"dataset_version": member["dataset_version"]} if "dataset_version" in member else {}
+    return {name: row[name] for name in names} | version
 
 
 def unjudged_hash(prompt_hash: str, judge: str) -> str:

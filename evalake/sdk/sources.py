@@ -350,6 +350,23 @@ def as_text(value: Any) -> str | None:
     return json.dumps(value, default=str) if not isinstance(value, float) or math.isfinite(value) else str(value)
 
 
+def utf8(content: bytes, where: object) -> str:
+    """Decode a file's content. Raises SourceError where it is no UTF-8."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{where} is not UTF-8 text: byte {error.start} cannot be read") from error
+
+
+def read_json(content: bytes | str, where: object) -> Any:
+    """Decode JSON in UTF-8. Raises SourceError where it is none."""
+    text = content if isinstance(content, str) else utf8(content, where)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{where} is not valid JSON: {error}") from error
+
+
 def is_storable(text: str) -> bool:
     """Tell whether every engine can hold the text: it is Unicode without lone surrogates, and has no NUL."""
     try:

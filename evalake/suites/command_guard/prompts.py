@@ -5,12 +5,21 @@ the first line `<command>` and the last line `</command>`: whatever stands betwe
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from evalake.core.files import tables_beside
 from evalake.models.request import Request
+from evalake.sdk import Exchange, Item
 from evalake.sdk.sample import delimit_untrusted
-from evalake.sdk.suite import EXAMPLES, example_messages, read_examples, require_part
+from evalake.sdk.suite import (
+    EXAMPLES,
+    example_messages,
+    own_prompt,
+    read_examples,
+    require_known,
+    require_part,
+)
 
 _TEXTS = tables_beside(__file__, "prompts.toml")
 # A command that holds a line which looks like the end of the block gets a block whose end no command can hold.
@@ -54,3 +63,11 @@ def _render_own(command: str, model: str, parts: Mapping[str, str]) -> Request:
 
     system = {"role": "system", "content": parts["system"]}
     return Request(model, (system, *example_messages(parts, ask), {"role": "user", "content": ask(command)}), {})
+
+
+def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any]) -> Request | None:
+    """Build the only request; None once it is answered. Of the options, only the user's own prompts change it."""
+    if answered:
+        return None
+    require_known(item.prompt_type, options, PROMPT_TYPES)
+    return render(item.sample.input, item.model, item.prompt_type, own_prompt(options, item.prompt_type))

@@ -13,7 +13,6 @@ Where the rules (docs: metrics, "Reply to verdict") leave a choice, it is made h
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from evalake.core.hashing import record
@@ -21,8 +20,6 @@ from evalake.sdk.json_in_text import as_share, find_objects, split_thinking
 
 ACTIONS = ("ALLOW", "WARN", "BLOCK")
 ERROR_KINDS = ("TIMEOUT_ERROR", "FORMAT_ERROR", "CONTENT_FILTER", "TOKEN_LIMIT")
-
-LONGEST_KEPT = 1000  # characters of a reply whose verdict is kept
 
 _ACTION_TEXT = re.compile(r'"action"\s*+:\s*+"((?i:allow|warn|block))"(?!\s*+\|)', re.ASCII)
 _NO_REPLY = {"content_filter": "CONTENT_FILTER", "length": "TOKEN_LIMIT"}
@@ -40,10 +37,6 @@ class Verdict:
 
 def read_verdict(text: str | None, finish_reason: str | None = None) -> Verdict:
     """Read the verdict of a reply. Never raises."""
-    return (_kept_verdict if text is None or len(text) <= LONGEST_KEPT else _verdict)(text, finish_reason)
-
-
-def _verdict(text: str | None, finish_reason: str | None) -> Verdict:
     if text is None or not text.strip():
         return Verdict(_NO_REPLY.get(finish_reason or "", "TIMEOUT_ERROR"))
     for part in split_thinking(text):
@@ -51,9 +44,6 @@ def _verdict(text: str | None, finish_reason: str | None) -> Verdict:
         if verdict is not None:
             return verdict
     return Verdict("FORMAT_ERROR")
-
-
-_kept_verdict = lru_cache(maxsize=1024)(_verdict)  # guards give the same short replies again and again
 
 
 def _from_objects(text: str) -> Verdict | None:

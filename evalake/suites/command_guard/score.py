@@ -1,28 +1,17 @@
 """A sample and what came back for it -> its row of `command_guard_results`: a pure function of the two."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from evalake.core.hashing import content_hash
-from evalake.models.request import Reply, Request
+from evalake.models.request import Reply
 from evalake.sdk import Exchange, Item
 from evalake.sdk.results import identity_columns, reply_columns
 from evalake.sdk.sources import storable
-from evalake.sdk.suite import own_prompt, require_known
 from evalake.suites.command_guard.contract import PROVISIONAL_VERDICTS, RESULTS
-from evalake.suites.command_guard.prompts import PROMPT_TYPES, render
-from evalake.suites.command_guard.replies import LONGEST_KEPT, Verdict, read_verdict
+from evalake.suites.command_guard.replies import Verdict, read_verdict
 
 SCORER_VERSION = "1"
-
-
-def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any]) -> Request | None:
-    """Build the only request; None once it is answered. Of the options, only the user's own prompts change it."""
-    if answered:
-        return None
-    require_known(item.prompt_type, options, PROMPT_TYPES)
-    return render(item.sample.input, item.model, item.prompt_type, own_prompt(options, item.prompt_type))
 
 
 def score(
@@ -74,12 +63,4 @@ def _row(
 
 
 def _hash_of(reply: Reply) -> str:
-    hashed = _kept_hash if reply.text is None or len(reply.text) <= LONGEST_KEPT else _hash
-    return hashed(reply.text, reply.finish_reason)
-
-
-def _hash(text: str | None, finish_reason: str | None) -> str:
-    return content_hash([None if text is None else storable(text), finish_reason])
-
-
-_kept_hash = lru_cache(maxsize=1024)(_hash)
+    return content_hash([None if reply.text is None else storable(reply.text), reply.finish_reason])

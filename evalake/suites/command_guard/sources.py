@@ -119,15 +119,8 @@ def _flaw(material: Material) -> str | None:
     command = material.command
     if command is None or (isinstance(command, str) and not command.strip()):
         return MISSING_COMMAND
-    texts = (
-        command,
-        material.category,
-        material.difficulty,
-        material.note,
-        material.sample_id,
-        material.cluster,
-        material.name,
-    )
+    names = ("command", "category", "difficulty", "note", "sample_id", "cluster", "name")
+    texts = (getattr(material, name) for name in names)
     try:
         storable = is_storable("".join([text for text in texts if text is not None]))
     except TypeError:  # one of them is no text
@@ -315,16 +308,8 @@ def _take_table(path: Path, mapping: sources.ColumnMapping, builder: CommandData
 
 
 def _material(record: Record, mapping: sources.ColumnMapping, label: str | None) -> Material:
-    return Material(
-        command=mapping.field(record, "command"),
-        label=label,
-        category=sources.as_text(mapping.field(record, "category")),
-        difficulty=sources.as_text(mapping.field(record, "difficulty")),
-        note=sources.as_text(mapping.field(record, "reason")),
-        sample_id=sources.as_text(mapping.field(record, "sample_id")),
-        cluster=sources.as_text(mapping.field(record, "cluster")),
-        raw=record.raw,
-    )
+    texts: dict[str, Any] = {name: sources.as_text(mapping.field(record, name)) for name in FIELDS[2:]}
+    return Material(mapping.field(record, "command"), label, note=texts.pop("reason"), raw=record.raw, **texts)
 
 
 def _read_aegish(path: Path) -> CommandDatasetBuilder:
@@ -347,12 +332,7 @@ def _read_aegish(path: Path) -> CommandDatasetBuilder:
 
 
 def _aegish_entries(path: Path) -> Iterator[Any]:
-    try:
-        document = json.loads(read_file(path, LARGEST_JSON).decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{path} is not UTF-8 text: byte {error.start} cannot be read") from error
-    except (ValueError, RecursionError) as error:
-        raise SourceError(f"{path} is not valid JSON: {error}") from error
+    document = sources.read_json(read_file(path, LARGEST_JSON), path)
     entries = document.get("commands") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise SourceError(

@@ -11,12 +11,11 @@ from evalake.models.request import Reply
 from evalake.sdk.dataset import summary
 from evalake.sdk.sources import as_text
 from evalake.suites.declared.file import MistakesError, SuiteFile, read_suite_file
-from evalake.suites.declared.judge import question
 from evalake.suites.declared.make import Talk, make, right, scores_of, totals
 from evalake.suites.declared.parts import Kind, Scorer
 from evalake.suites.declared.replies import read_answer
 from evalake.suites.declared.samples import Samples, example_rows, inside, row_of
-from evalake.suites.declared.scorers import Case, applies, expected_of, function_of, score_by_rules
+from evalake.suites.declared.scorers import Case, applies, expected_of, function_of, question, score_by_rules
 from evalake.suites.declared.texts import placed, template
 from evalake.suites.places import places
 

@@ -22,7 +22,6 @@ from evalake.sdk.people import ANSWER, YES_NO, Correction, by_answers, of_result
 from evalake.sdk.results import read_recorded
 from evalake.sdk.sources import as_text, storable
 from evalake.suites.declared.file import SuiteFile, read_suite_file
-from evalake.suites.declared.judge import UNREADABLE, derive, parameters_of, question, read_form
 from evalake.suites.declared.parts import Scorer
 from evalake.suites.declared.replies import read_answer
 from evalake.suites.declared.samples import (
@@ -35,7 +34,19 @@ from evalake.suites.declared.samples import (
     target_of,
     unpacked,
 )
-from evalake.suites.declared.scorers import Case, Scored, applies, expected_of, score_by_rules, scoring_hash
+from evalake.suites.declared.scorers import (
+    UNREADABLE,
+    Case,
+    Scored,
+    applies,
+    derive,
+    expected_of,
+    parameters_of,
+    question,
+    read_form,
+    score_by_rules,
+    scoring_hash,
+)
 
 
 class _Columns(sdk.ReplyColumns):

@@ -1,6 +1,6 @@
 """The metrics of session_review, declared as data: names, formulas and slices."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +12,7 @@ from evalake.metrics.compute import Metric
 from evalake.metrics.estimators import Count, Mean, Quantile, Rate
 from evalake.metrics.variance import pooled_within, population_std
 from evalake.suites.session_review.prompts import criteria_hash, criteria_hash_of
-from evalake.suites.session_review.replies import CATEGORIES, CATEGORY_POINTS
-from evalake.suites.session_review.sources.tarsy_live import QUALITIES
+from evalake.suites.session_review.replies import CATEGORIES, CATEGORY_POINTS, HIGHEST
 
 SLICES = ("all", "alert_type", "agent", "criteria_hash")
 BANDS = {"red": (0, 49), "yellow": (50, 74), "green": (75, 100)}
@@ -26,7 +25,6 @@ _human = pl.when(_completed).then(pl.col("human_score"))
 _human_weight = pl.col("human_weight_score")
 
 _SESSION = ("model", "judge", "dataset", "sample_id", "sample_hash")
-LOWEST, HIGHEST = 0, 100
 
 
 def _band(score: pl.Expr) -> pl.Expr:
@@ -37,9 +35,9 @@ def _band(score: pl.Expr) -> pl.Expr:
     return band
 
 
-def in_words_of_reviewers(score: pl.Expr) -> pl.Expr:
-    """Translate a score to the word that TARSy's reviewers have for its band."""
-    return _band(score).replace_strict(list(BANDS), list(QUALITIES), return_dtype=pl.String)
+def in_bands(score: pl.Expr, words: Sequence[str]) -> pl.Expr:
+    """Translate a score to the word for its band; null without a score."""
+    return _band(score).replace_strict(list(BANDS), list(words), return_dtype=pl.String)
 
 
 def _bands() -> Iterator[Metric]:
@@ -61,13 +59,11 @@ def _categories() -> Iterator[Metric]:
 
 
 METRICS: tuple[Metric, ...] = (
-    Metric(
-        "score_mean", Mean(_score, low=LOWEST, high=HIGHEST), slices=SLICES, description="Mean of completed scores."
-    ),
+    Metric("score_mean", Mean(_score, low=0, high=HIGHEST), slices=SLICES, description="Mean of completed scores."),
     Metric("score_median", Quantile(_score, 0.5), slices=SLICES),
     Metric(
         "score_std",
-        population_std(_score, low=LOWEST, high=HIGHEST),
+        population_std(_score, low=0, high=HIGHEST),
         slices=SLICES,
         description="Standard deviation of completed scores (of the population, as all of evalake's).",
     ),

@@ -8,14 +8,13 @@ import polars as pl
 
 from evalake.sdk import Labelling, Question, Sample, Seen, Stage
 from evalake.sdk.people import SAMPLE, Correction, by_answers
-from evalake.suites.session_review.metrics import in_words_of_reviewers
-from evalake.suites.session_review.replies import CATEGORIES, CATEGORY_POINTS
+from evalake.suites.session_review.metrics import in_bands
+from evalake.suites.session_review.replies import CATEGORIES, CATEGORY_POINTS, HIGHEST
+from evalake.suites.session_review.session import session_text
 from evalake.suites.session_review.sources.read import SUITE
 from evalake.suites.session_review.sources.tarsy_live import QUALITIES, QUALITY, TARSY_SCORE
-from evalake.suites.session_review.viewing import session_text
 
 QUESTION = "score"  # what a rating answers
-HIGHEST = 100
 BUDGET = 20_000  # characters of a session that people read, shortened as for a judge
 APART = 10  # points of 100 by which judges differ so much that people should say
 
@@ -77,7 +76,7 @@ FROM_TARSY = Stage(
             QUALITY,
             "How accurate did TARSy's reviewer find the investigation?",
             QUALITIES,
-            told={"judge": pl.when(_completed).then(in_words_of_reviewers(pl.col("total_score")))},
+            told={"judge": pl.when(_completed).then(in_bands(pl.col("total_score"), QUALITIES))},
         ),
     ),
     {},

@@ -173,11 +173,9 @@ CATEGORY_POINTS = 25
 
 LONGEST_LINE = 100  # characters of a line that could hold a total
 
-HIGHEST = 100
+HIGHEST = 100  # of a total
 
 MOST_REMARKS = 3  # lines without a number that may follow the total
-
-MOST_POINTS = 25  # a list has no more, so that a larger number with a remark is no point of it
 
 # A total, and behind it a remark in which no other number stands. A number alone may be the last point of a list.
 _LABEL, _NUMBER = r"(?:#{1,6}\s*)?(?:total(?:\s+score)?|(?:final\s+)?score)\s*:\s*", r"([0-9]{1,3})"
@@ -304,11 +302,11 @@ def _total_of(line: str, before: str) -> int | None:
 
 
 def _is_point_of_list(number: int, remark: str, before: str) -> bool:
-    """Tell whether a number with a remark continues a list, or may begin one."""
+    """Tell whether a number with a remark continues a list, or may begin one; a larger one is no point of it."""
     begun = re.match(r"[0-9]+", _plain(before))
     if begun is not None and int(begun[0]) == number - 1:
         return True
-    return number <= MOST_POINTS and remark.lstrip()[0] not in "–—-"
+    return number <= CATEGORY_POINTS and remark.lstrip()[0] not in "–—-"
 
 
 def _plain(line: str) -> str:

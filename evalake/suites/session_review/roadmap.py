@@ -12,8 +12,7 @@ from evalake.contracts.tables import SAMPLES
 from evalake.core.errors import EvalakeError
 from evalake.sdk.suite import MENTIONS, Kind, Labelled, Roadmap
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
-from evalake.suites.session_review.metrics import HIGHEST
-from evalake.suites.session_review.replies import ABSENT, IMPROVABLE, UNUSED, read_failure_words
+from evalake.suites.session_review.replies import ABSENT, HIGHEST, IMPROVABLE, UNUSED, read_failure_words
 from evalake.suites.session_review.session import load
 
 FAILURE, UNKNOWN = "failure", "unknown"

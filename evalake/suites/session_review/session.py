@@ -7,8 +7,9 @@ from typing import Literal, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
-from evalake.core.errors import SourceError
+from evalake.core.errors import EvalakeError, SourceError
 from evalake.core.hashing import canonical_json
+from evalake.sdk import Sample
 
 FORCED_CONCLUSION = "forced_conclusion"
 SUMMARIZATION = "summarization"
@@ -165,6 +166,8 @@ def load(text: str) -> Session:
 HEAD, TAIL = 600, 200  # characters that are kept of what is shortened
 NAMES = 200  # characters of a name that a heading shows
 
+MOST_CHARACTERS = 1_000_000  # of a session that people see
+
 NOTHING = "(nothing)"
 FINAL_ANALYSIS = "FINAL ANALYSIS"
 
@@ -221,6 +224,14 @@ def fit(session: Session, budget: int, fence: str = "") -> FittedConversation:
         if gone:
             cut[block.number] = cut.get(block.number, 0) + gone
     return FittedConversation(text, cut)
+
+
+def session_text(sample: Sample, budget: int = MOST_CHARACTERS) -> str:
+    """Write the session as its judge reads it; its JSON where it cannot be read as one."""
+    try:
+        return fit(load(sample.input), budget).text
+    except (EvalakeError, ValueError):
+        return sample.input
 
 
 _STEPS = tuple((kind, keep) for keep in (HEAD + TAIL, 0) for kind in Kind if kind is not Kind.KEPT)

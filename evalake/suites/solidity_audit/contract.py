@@ -230,3 +230,8 @@ OUTCOMES = Outcomes(
     .when(pl.col("said_vulnerable").is_null() & ((pl.col("prompt_type") != KNOWLEDGE) | pl.col("recognised").is_null()))
     .then(pl.lit("no_verdict")),
 )
+
+VERDICT_WORD = (
+    pl.when("said_vulnerable").then(pl.lit("vulnerable")).when(~pl.col("said_vulnerable")).then(pl.lit("safe"))
+)
+"""The audit's verdict; null where it gave none."""

@@ -9,14 +9,13 @@ import polars as pl
 
 from evalake.metrics import agreement
 from evalake.metrics.compute import METRIC_ROWS, Metric, measure, metric_row, values
-from evalake.metrics.estimators import Rate
+from evalake.metrics.estimators import Mean, Rate
 from evalake.models.cost import BASELINE_PREFIX
+from evalake.suites.solidity_audit.consensus import NUMBERED, has_converged, merge
 from evalake.suites.solidity_audit.metrics import sui
-from evalake.suites.solidity_audit.panels.consensus import NUMBERED, has_converged, merge
-from evalake.suites.solidity_audit.panels.rows import PREFIX, dawid_skene_panels, judge_bias, judge_errors, panel_name
+from evalake.suites.solidity_audit.panels import PREFIX, dawid_skene_panels, judge_bias, judge_errors, panel_name
 from evalake.suites.solidity_audit.people import judge_against_people
-from evalake.suites.solidity_audit.robustness import base_warnings, robustness
-from evalake.suites.solidity_audit.sources.layout import RULES
+from evalake.suites.solidity_audit.sources.round_files import RULES
 from evalake.suites.solidity_audit.truth import (
     CLASSIFICATIONS,
     DAWID_SKENE,
@@ -276,83 +275,49 @@ def _stacked(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 def warnings(frame: pl.DataFrame) -> Sequence[str]:
     """Write one sentence for each thing that makes the numbers less reliable than they look."""
-    stand_ins = base_warnings(frame)
-    frame = frame.filter(pl.col("prompt_type") != KNOWLEDGE)
-    rows = frame.filter(~pl.col("judge").str.starts_with(PREFIX))
-    of_judges = [*_self_judging(rows), *_single_judge(rows), *_failed(rows), *_repaired(rows), *_contradictory(rows)]
-    of_panels = [*_undecided(frame), *_two_judges(frame), *_unpaired(frame), *_dawid_skene(frame)]
-    return [*of_judges, *of_panels, *_unstated(rows), *stand_ins]
+    audits = frame.filter(pl.col("prompt_type") != KNOWLEDGE)
+    rows = audits.filter(~pl.col("judge").str.starts_with(PREFIX))
+    return [*_of_single_judges(rows), *_of_panels(audits), *_unstated(rows), *base_warnings(frame)]
 
 
-def _self_judging(rows: pl.DataFrame) -> list[str]:
-    own = rows.filter(pl.col("model") == pl.col("judge"))["model"].unique().sort()
-    return [f"self-judging: {model} judges its own audits, which favours it" for model in own]
-
-
-def _single_judge(rows: pl.DataFrame) -> list[str]:
-    judges = rows["judge"].unique().sort()
-    if len(judges) != 1:
-        return []
-    return [f"a panel of one judge: all judgements are {judges[0]}'s, and no agreement can be measured (--judges a,b)"]
-
-
-def _failed(rows: pl.DataFrame) -> list[str]:
+def _of_single_judges(rows: pl.DataFrame) -> Iterator[str]:
+    for model in rows.filter(pl.col("model") == pl.col("judge"))["model"].unique().sort():
+        yield f"self-judging: {model} judges its own audits, which favours it"
+    if len(judges := rows["judge"].unique()) == 1:
+        only = f"all judgements are {judges[0]}'s, and no agreement can be measured (--judges a,b)"
+        yield f"a panel of one judge: {only}"
     given = rows.filter(pl.col("subject_error").is_null())
-    failed = given.group_by("model", "judge").agg(rate=pl.col("judge_error").is_not_null().mean())
-    return [
-        f"{model} by {judge}: {rate:.1%} of the judgements failed; their audits are in no rate"
-        for model, judge, rate in failed.filter(pl.col("rate") > 0.05).sort("model", "judge").iter_rows()
-    ]
+    for model, judge, rate in _rates(given, pl.col("judge_error").is_not_null(), above=0.05):
+        yield f"{model} by {judge}: {rate:.1%} of the judgements failed; their audits are in no rate"
+    for judge, taken, judged in _counted(given, pl.col("repaired")):
+        yield f"{judge}: {taken:,} of {judged:,} judgements took a second attempt, for the first could not be used"
+    for judge, flagged, judged in _counted(given, pl.col("contradictions").is_not_null()):
+        yield (
+            f"{judge}: {flagged:,} of {judged:,} imported judgements contradict themselves (column contradictions); "
+            "they count as they stand"
+        )
 
 
-def _repaired(rows: pl.DataFrame) -> list[str]:
-    return [
-        f"{judge}: {taken:,} of {judged:,} judgements took a second attempt, for the first could not be used"
-        for judge, taken, judged in _counted(rows, pl.col("repaired"))
-    ]
+def _rates(rows: pl.DataFrame, flag: pl.Expr, above: float) -> Iterator[tuple[str, str, float]]:
+    """Yield model, judge, and the rate of a flag, where that is higher."""
+    rates = rows.group_by("model", "judge").agg(rate=flag.mean()).filter(pl.col("rate") > above)
+    return rates.sort("model", "judge").iter_rows()
 
 
-def _contradictory(rows: pl.DataFrame) -> list[str]:
-    return [
-        f"{judge}: {flagged:,} of {judged:,} imported judgements contradict themselves (column contradictions); they "
-        "count as they stand"
-        for judge, flagged, judged in _counted(rows, pl.col("contradictions").is_not_null())
-    ]
-
-
-def _counted(rows: pl.DataFrame, flag: pl.Expr) -> list[tuple[str, int, int]]:
+def _counted(given: pl.DataFrame, flag: pl.Expr) -> list[tuple[str, int, int]]:
     """Count each judge's judgements that have the flag, and all of them; judges without a flagged one are left out."""
-    judged = rows.filter(pl.col("subject_error").is_null(), pl.col("judgement_hash").is_not_null())
-    of_judge = judged.group_by("judge").agg(flag.sum(), judged=pl.len())
+    of_judge = given.drop_nulls("judgement_hash").group_by("judge").agg(flag.sum(), judged=pl.len())
     return [(judge, count, judged) for judge, count, judged in of_judge.sort("judge").iter_rows() if count]
 
 
-def _undecided(frame: pl.DataFrame) -> list[str]:
-    panels = frame.group_by("model", "judge").agg(rate=pl.col("panel_undecided").mean()).drop_nulls()
-    return [
-        f"{model} by {panel}: undecided on {rate:.1%} of the audits, which are in no rate"
-        for model, panel, rate in panels.filter(pl.col("rate") > 0).sort("model", "judge").iter_rows()
-    ]
-
-
-def _two_judges(frame: pl.DataFrame) -> list[str]:
+def _of_panels(frame: pl.DataFrame) -> Iterator[str]:
+    for model, panel, rate in _rates(frame, pl.col("panel_undecided"), above=0):
+        yield f"{model} by {panel}: undecided on {rate:.1%} of the audits, which are in no rate"
     of_two = frame.filter(pl.col("panel_judges") == 2, pl.col("judge").str.starts_with(f"{PREFIX}{DAWID_SKENE}:"))
-    return [
-        f"{panel}: the words of two judges do not tell which of them errs; ask a third, or take the majority"
-        for panel in of_two["judge"].unique().sort()
-    ]
-
-
-def _unpaired(frame: pl.DataFrame) -> list[str]:
-    """Write a sentence on each size of panel whose pairs of judges are not measured."""
-    sizes = frame.filter(pl.col("panel_judges") > MOST_PAIRED)["panel_judges"].unique().sort()
-    return [
-        f"a panel of {judges} judges: agreement is measured among all of them; of pairs, up to {MOST_PAIRED} judges"
-        for judges in sizes
-    ]
-
-
-def _dawid_skene(frame: pl.DataFrame) -> Iterator[str]:
+    for panel in of_two["judge"].unique().sort():
+        yield f"{panel}: the words of two judges do not tell which of them errs; ask a third, or take the majority"
+    for size in frame.filter(pl.col("panel_judges") > MOST_PAIRED)["panel_judges"].unique().sort():
+        yield f"a panel of {size} judges: agreement is measured among all of them; of pairs, up to {MOST_PAIRED} judges"
     for panel, audits in dawid_skene_panels(frame):
         if len(audits) < agreement.FEWEST_ITEMS:
             yield (
@@ -363,10 +328,92 @@ def _dawid_skene(frame: pl.DataFrame) -> Iterator[str]:
             yield f"{panel}: Dawid and Skene have not converged after {agreement.ROUNDS:,} rounds; take the majority"
 
 
-def _unstated(rows: pl.DataFrame) -> list[str]:
+def _unstated(rows: pl.DataFrame) -> Iterator[str]:
     judged = rows.filter(pl.col("detection_correct").is_not_null())
     without = judged.group_by("model").agg(known=pl.col("confidence").count()).filter(pl.col("known") == 0)
-    return [
-        f"{model} stated no confidence: calibration in its sui is not measured but set by sui_calibration_unstated"
-        for model in without["model"].sort()
-    ]
+    for model in without["model"].sort():
+        instead = "calibration in its sui is not measured but set by sui_calibration_unstated"
+        yield f"{model} stated no confidence: {instead}"
+
+
+# What a transformation of a contract costs a model: pairs of a base and what was made of it, by model and judge.
+# A base is the sample without a transformation. Where a run lacks it, its least changed variant stands in.
+
+
+BASES = ("original", "minimal_sanitized", "sanitized", "no_comments")
+"""What can stand for a base, the least changed first."""
+DISGUISES = "chameleon|shapeshifter|renamed"
+"""Transformations that hide where a contract is from, and leave what it does."""
+PAIR = ("model", "judge", "prompt_type", "replicate", "base")
+_COMPARED = ("target_found", "detection_correct", "said_vulnerable", "is_vulnerable")
+_SLICES = ("all", "transformation")
+
+_same_truth = pl.col("is_vulnerable") == pl.col("is_vulnerable base")
+_fixed = pl.col("is_vulnerable base") & ~pl.col("is_vulnerable")
+_told = pl.col("said_vulnerable").is_not_null() & pl.col("said_vulnerable base").is_not_null()
+_disguised = pl.col("transformation").str.contains(DISGUISES)
+
+
+def _lost(name: str, where: pl.Expr) -> Mean:
+    before, after = (pl.col(column).cast(pl.Float64) for column in (f"{name} base", name))
+    return Mean(pl.when(where).then(before - after), low=-1, high=1)
+
+
+METRICS = (
+    Metric("robustness_drop_target_detection_rate", _lost("target_found", _same_truth), slices=_SLICES),
+    Metric("robustness_drop_accuracy", _lost("detection_correct", pl.lit(True)), slices=_SLICES),
+    Metric(
+        "consistency_rate",
+        Rate(pl.col("said_vulnerable") == pl.col("said_vulnerable base"), _same_truth & _told),
+        slices=_SLICES,
+    ),
+    Metric(
+        "fix_recognised_rate",
+        Rate(~pl.col("said_vulnerable"), _fixed & pl.col("said_vulnerable base") & _told),
+        slices=_SLICES,
+    ),
+    Metric("memorisation_gap", _lost("target_found", _same_truth & _disguised), slices=("all", "contaminated")),
+)
+"""Base minus variant, the same verdict on both, fixes that are noticed, and targets lost by a disguise alone."""
+
+
+def robustness(frame: pl.DataFrame) -> pl.DataFrame:
+    """Measure `METRICS` over pairs of base and variant, a base being one unit; no rows without a pair."""
+    paired = pairs(frame)
+    if paired.is_empty():
+        return pl.DataFrame(schema=METRIC_ROWS)
+    return measure(paired, METRICS, cluster="cluster").select(METRIC_ROWS.keys())
+
+
+def pairs(frame: pl.DataFrame) -> pl.DataFrame:
+    """Join each variant's answer with the one about its base, and with whether the model knew the base."""
+    probes = frame.filter(pl.col("prompt_type") == KNOWLEDGE)
+    audits = frame.filter(pl.col("prompt_type") != KNOWLEDGE, pl.col("base").is_not_null()).with_columns(
+        rank=pl.col("transformation")
+        .fill_null(BASES[0])
+        .replace_strict({name: rank for rank, name in enumerate(BASES)}, default=None, return_dtype=pl.Int64)
+    )
+    bases = audits.drop_nulls("rank").sort("rank", "sample_hash").unique(PAIR, keep="first", maintain_order=True)
+    compared = bases.select(
+        *PAIR, pl.col("rank").alias("rank base"), *(pl.col(c).alias(f"{c} base") for c in _COMPARED)
+    )
+    joined = audits.join(compared, on=PAIR, nulls_equal=True, maintain_order="left")
+    known = probes.group_by("model", "base").agg(knew=pl.col("contaminated").any(ignore_nulls=False))
+    changed = joined.filter(pl.col("rank").is_null() | (pl.col("rank") != pl.col("rank base")))
+    with_probe = changed.join(known, on=("model", "base"), how="left", maintain_order="left")
+    word = pl.when("knew").then(pl.lit("known")).when(~pl.col("knew")).then(pl.lit("not known"))
+    return with_probe.with_columns(contaminated=word)
+
+
+def base_warnings(frame: pl.DataFrame) -> Iterator[str]:
+    """Say which variant stands in for bases that the run lacks."""
+    audits = frame.filter(pl.col("transformation").is_not_null(), pl.col("prompt_type") != KNOWLEDGE)
+    by_base = audits.group_by("base").agg(pl.col("transformation").unique())
+    stand_in = dict.fromkeys(BASES[1:], 0)
+    for made in by_base["transformation"].to_list():
+        first = next((name for name in BASES if name in made), None)
+        if first in stand_in and len(made) > 1:
+            stand_in[first] += 1
+    for name, count in stand_in.items():
+        if count:
+            yield f"robustness: {count} bases have no original in this run, and are compared with {name}"

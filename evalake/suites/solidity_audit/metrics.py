@@ -18,23 +18,7 @@ from evalake.metrics.estimator import Estimator
 from evalake.metrics.estimators import Count, Maximum, Mean, Quantile, Rate, Ratio, Total
 from evalake.metrics.intervals import Array
 from evalake.metrics.variance import population_std
-from evalake.suites.solidity_audit.truth import (
-    CLASSIFICATIONS,
-    COMPONENTS,
-    INVALID_COSTS,
-    KNOWLEDGE,
-    SCORES,
-    SEVERITY_WEIGHTS,
-    VALID,
-    Weights,
-    aggregation,
-    calibration_unstated,
-    count_column,
-    in_panel,
-    std_ddof,
-    sui_weight_sets,
-    sui_weights,
-)
+from evalake.suites.solidity_audit import truth
 
 SLICES = ("all", "prompt_type", "difficulty_tier", "vulnerability_type", "severity")
 OF_CODE = ("transformation", "code_act")
@@ -60,11 +44,15 @@ _found_target = _vulnerable & _found
 _total, _valid, _invalid = (pl.col(f"{name}_findings") for name in ("total", "valid", "invalid"))
 _counted = _total.is_not_null()
 _panel = pl.col("panel_judges").is_not_null()
-_target_matches, _partial_matches, _bonus = (pl.col(count_column(name)) for name in VALID)
+_target_matches, _partial_matches, _bonus = (pl.col(truth.count_column(name)) for name in truth.VALID)
 _no_audit = pl.col("subject_error").is_not_null()
-_audit = pl.col("prompt_type") != KNOWLEDGE
-_severity_weight = pl.col("severity").replace_strict(dict(SEVERITY_WEIGHTS), default=None, return_dtype=pl.Float64)
-_invalid_cost = pl.sum_horizontal(*[pl.col(count_column(name)) * cost for name, cost in INVALID_COSTS.items()])
+_audit = pl.col("prompt_type") != truth.KNOWLEDGE
+_severity_weight = pl.col("severity").replace_strict(
+    dict(truth.SEVERITY_WEIGHTS), default=None, return_dtype=pl.Float64
+)
+_invalid_cost = pl.sum_horizontal(
+    *[pl.col(truth.count_column(name)) * cost for name, cost in truth.INVALID_COSTS.items()]
+)
 _bonus_credit = 0.5 * (_bonus - pl.col("bonus_confirmed") - pl.col("bonus_rejected")) + pl.col("bonus_confirmed")
 _severe = _target & _severity_weight.is_not_null()
 _BRIER_PARTS: Mapping[Statistic, str] = {
@@ -78,7 +66,7 @@ def _score(name: str) -> pl.Expr:
     return pl.when(_found_target).then(pl.col(name)).cast(pl.Float64)
 
 
-_MATCHED = {f"mean_{name}": Mean(_score(name), low=0, high=1) for name in SCORES}
+_MATCHED = {f"mean_{name}": Mean(_score(name), low=0, high=1) for name in truth.SCORES}
 _DETECTED = Rate(_found, _vulnerable)
 _open = pl.col("undecided_findings")  # of a panel
 _VALID, _WRONG = Rate(_valid, _total, undecided=_open), Rate(_invalid, _total, undecided=_open)
@@ -151,7 +139,7 @@ _INDEX: Mapping[str, Estimator] = {
 
 
 def sui(
-    weights: Weights,
+    weights: truth.Weights,
     unstated: float | None,
     mean: _WeightedMean = _arithmetic,
     instead: Mapping[str, Estimator] | None = None,
@@ -164,25 +152,25 @@ def sui(
         mean: How the components are averaged.
         instead: Estimators in place of components, by name; `target` in place of the targets found.
     """
-    by_component = tuple(weights[name] for name in COMPONENTS)
+    by_component = tuple(weights[name] for name in truth.COMPONENTS)
     function = partial(sui_of, weights=by_component, calibration_unstated=unstated, mean=mean)
     return Composite(function, {**_INDEX, **(instead or {})}, n=_judged)
 
 
 def metrics(options: Mapping[str, Any]) -> tuple[Metric, ...]:
     """Declare every metric of one model and judge. Raises ConfigurationError where an option is not valid."""
-    sui_weight_sets(options)  # used only after the calls, but an invalid value is refused before them
-    aggregation(options)
-    in_panel(options, pl.col("judge"))
-    weights, unstated = sui_weights(options), calibration_unstated(options)
+    truth.sui_weight_sets(options)  # used only after the calls, but an invalid value is refused before them
+    truth.aggregation(options)
+    truth.in_panel(options, pl.col("judge"))
+    weights, unstated = truth.sui_weights(options), truth.calibration_unstated(options)
     first, *alternatives = _indices(weights, unstated)
-    declared = (*_detection(), *_target_metrics(), *_findings(), *_quality(std_ddof(options)), *_calibration())
+    declared = (*_detection(), *_target_metrics(), *_findings(), *_quality(truth.std_ddof(options)), *_calibration())
     composites = (first, *_composites(), *alternatives)
     parameters: dict[str, Mapping[str, Any]] = {
         name: {"weights": weights, "calibration_unstated": unstated} for name, *_ in (first, *alternatives)
     }
-    if ddof := std_ddof(options):
-        parameters |= {f"std_{name}": {"ddof": ddof} for name in SCORES}
+    if ddof := truth.std_ddof(options):
+        parameters |= {f"std_{name}": {"ddof": ddof} for name in truth.SCORES}
     return tuple(
         Metric(name, estimator, tier, (*SLICES, *FURTHER.get(name, ())), about, parameters=parameters.get(name, {}))
         for name, estimator, tier, about in (*declared, *composites, *_beyond(), *_shares(), *_spent())
@@ -192,7 +180,7 @@ def metrics(options: Mapping[str, Any]) -> tuple[Metric, ...]:
 _Declared = Iterator[tuple[str, Estimator, int | None, str]]
 
 
-def _indices(weights: Weights, unstated: float | None) -> _Declared:
+def _indices(weights: truth.Weights, unstated: float | None) -> _Declared:
     """Yield SUI and its alternatives."""
     about = "Security understanding index: a weighted mean of detection, target, precision, reasoning."
     yield "sui", sui(weights, unstated), 7, about
@@ -260,7 +248,7 @@ def _deviation(score: pl.Expr, ddof: int) -> Estimator:
 
 def _quality(ddof: int) -> _Declared:
     about = "Of the sample (ddof 1)." if ddof else "Of the population (ddof 0)."
-    for name in SCORES:
+    for name in truth.SCORES:
         yield f"mean_{name}", _MATCHED[f"mean_{name}"], 4, ""
         yield f"std_{name}", _deviation(_score(name), ddof), 4, about
     match, of_found = pl.col("type_match").fill_null(""), _found_target & ~_panel  # an unstated match counts as none
@@ -321,8 +309,8 @@ def _beyond() -> _Declared:
 
 
 def _shares() -> _Declared:
-    for name in CLASSIFICATIONS:
-        share, words = Rate(pl.col(count_column(name)), _total, undecided=_open), name.lower().replace("_", " ")
+    for name in truth.CLASSIFICATIONS:
+        share, words = Rate(pl.col(truth.count_column(name)), _total, undecided=_open), name.lower().replace("_", " ")
         yield f"{name.lower()}_share", share, None, f"{words} findings, of all findings."
 
 

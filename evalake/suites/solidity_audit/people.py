@@ -1,25 +1,24 @@
 """What judges and experts decided about the same audits, side by side: one row for each decision that both took."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any
 
 import polars as pl
 
 from evalake.contracts.tables.people import HUMAN_LABELS, YES
-from evalake.metrics.agreement import WEIGHED_PAIRS, cohen_kappa, gwet_ac1, percent_agreement
+from evalake.metrics.agreement import cohen_kappa, gwet_ac1, percent_agreement
 from evalake.metrics.calibration import equal_width_bin
 from evalake.metrics.compute import METRIC_ROWS, Metric, measure, metric_row
 from evalake.metrics.corrected import PPIEstimate
 from evalake.metrics.estimators import Count
 from evalake.sdk import Labelling, Question, Seen, Stage
 from evalake.sdk.dataset import represented
-from evalake.sdk.people import ANSWER, YES_NO, Correction, powered
-from evalake.suites.solidity_audit.contract import FINDINGS, JUDGED_KEY, RESULTS
-from evalake.suites.solidity_audit.panels.consensus import NUMBERED, merge
-from evalake.suites.solidity_audit.panels.rows import PREFIX
+from evalake.sdk.people import ANSWER, YES_NO, Correction, paired, powered, yes_no
+from evalake.suites.solidity_audit.consensus import NUMBERED, merge
+from evalake.suites.solidity_audit.contract import FINDINGS, JUDGED_KEY, RESULTS, VERDICT_WORD
+from evalake.suites.solidity_audit.panels import PREFIX
 from evalake.suites.solidity_audit.truth import BONUS, CLASSIFICATIONS, SUITE, VALID, GroundTruth
-from evalake.suites.solidity_audit.viewing import VERDICT_WORD
 
 # How people's labels join the results, and the bin of a confidence.
 
@@ -102,7 +101,7 @@ def _counted(findings: pl.LazyFrame, counts: Mapping[str, pl.Expr]) -> pl.LazyFr
 def _on_same_findings(answers: pl.DataFrame, results: pl.LazyFrame, findings: pl.LazyFrame) -> pl.LazyFrame:
     """Count what people say of a finding for every judge and panel that has it, by the rows of their findings.
 
-    Findings of one audit are the same as a panel takes them for (`panels.consensus.merge`).
+    Findings of one audit are the same as a panel takes them for (`consensus.merge`).
     """
     schema = pl.Schema({**{name: answers.schema[name] for name in (*RESULT, "finding_id")}, "valid": pl.Float64()})
     if answers.is_empty():
@@ -134,93 +133,63 @@ NEAR = 0.25
 ACCURATE_FROM, PARTIAL_FROM = 0.75, 0.4
 """The means of the three scores from which reasoning counts as accurate, or as partly so."""
 
-SCORES = {"root_cause_score": ("rcir", "root cause"), "attack_vector_score": ("ava", "attack vector")}
-SCORES |= {"fix_score": ("fsv", "fix")}
+_found, _mean = pl.col("target_found"), pl.mean_horizontal("rcir", "ava", "fsv")
+_reasoning = (
+    pl.when(_found.is_null() | (_found & _mean.is_null()))
+    .then(None)
+    .when(_mean >= ACCURATE_FROM)
+    .then(pl.lit("accurate"))
+    .when(_mean >= PARTIAL_FROM)
+    .then(pl.lit("partial"))
+    .otherwise(pl.lit("incorrect"))
+)
+_location = pl.when(~_found).then(pl.lit("no")).otherwise(yes_no(pl.col("location_function_hit")))
+
+
+def _told(name: str, answer: pl.Expr, *answers: str) -> Question:
+    return Question(name, "", answers, near=NEAR, told={"judge": answer})
+
+
+_ON_AUDITS: Mapping[str, Question] = {
+    "verdict": _told("verdict", VERDICT_WORD, "vulnerable", "safe"),
+    "target_found": _told("target_found", yes_no(_found), *YES_NO),
+    "type_correct": _told("type_match", yes_no(pl.col("type_match").is_in(["exact", "semantic"])), *YES_NO),
+    "location_correct": _told("location", _location, *YES_NO),
+    "reasoning_quality": _told("reasoning", _reasoning, "accurate", "partial", "incorrect"),
+    "root_cause_score": _told("root_cause", pl.col("rcir")),
+    "attack_vector_score": _told("attack_vector", pl.col("ava")),
+    "fix_score": _told("fix", pl.col("fsv")),
+}
+"""By the question that people answered: the decision, and the judge's answer on it."""
 
 
 def compare_with_people(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Pair the answers of a run's judges with all annotators', the judge's first, in the columns of WEIGHED_PAIRS."""
     results, findings, labels = (tables[contract.table] for contract in (RESULTS, FINDINGS, HUMAN_LABELS))
     judged = results.filter(pl.col("judge_error").is_null(), ~pl.col("judge").str.starts_with(PREFIX))
-    answer = list(ANSWER)
-    ours = labels.filter(pl.col("suite") == SUITE).join(judged.select(answer).unique(), on=answer, how="semi")
-    labels = ours.join(represented(ours.lazy(), answer).collect(), on=answer)
-    on_audits = labels.filter(pl.col("finding_id").is_null()).join(judged, on=answer, suffix=" judged")
-    answers = labels.filter(pl.col("finding_id").is_not_null()).select(
-        *answer, "judge", "finding_id", "question", "answer", "human_weight"
+    ours = labels.filter(pl.col("suite") == SUITE).join(judged.select(ANSWER).unique(), on=ANSWER, how="semi")
+    weighed = ours.join(represented(ours.lazy(), ANSWER).collect(), on=ANSWER)
+    answers = weighed.select(
+        *(*ANSWER, "judge", "finding_id", "question", "human_weight"), human="answer", human_score="score"
     )
-    of_judgement = [name for name in JUDGED_KEY if name not in (*answer, "judge")]
-    shown = judged.select(*answer, "judge", *of_judgement, "cluster")
-    on_findings = answers.join(shown, on=[*answer, "judge"]).join(
-        findings.select(*JUDGED_KEY, "finding_id", "classification"), on=[*JUDGED_KEY, "finding_id"]
+    on_audits = answers.filter(pl.col("finding_id").is_null()).drop("judge", "finding_id")
+    on_audits = on_audits.join(judged.with_columns(whose="judge"), on=ANSWER)
+    classed = answers.filter(pl.col("finding_id").is_not_null(), pl.col("question") == "classification")
+    shown = judged.select(*{*ANSWER, *JUDGED_KEY, "cluster"})
+    known = findings.select(*JUDGED_KEY, "finding_id", answer="classification")
+    on_findings = classed.join(shown, on=[*ANSWER, "judge"]).join(known, on=[*JUDGED_KEY, "finding_id"])
+    on_findings = on_findings.with_columns(whose="judge")
+    valid = on_findings.with_columns(yes_no(pl.col(name).is_in(VALID)).alias(name) for name in ("answer", "human"))
+    return pl.concat(
+        [
+            *(
+                paired(on_audits.filter(question=name).with_columns(answer=question.told["judge"]), question)
+                for name, question in _ON_AUDITS.items()
+            ),
+            paired(on_findings, Question("finding_class", "", CLASSIFICATIONS)),
+            paired(valid, Question("finding_valid", "", YES_NO)),
+        ]
     )
-    rows = [pair for row in on_audits.iter_rows(named=True) for pair in _on_audit(row)]
-    rows += [pair for row in on_findings.iter_rows(named=True) for pair in _on_finding(row)]
-    return pl.DataFrame(rows, schema=WEIGHED_PAIRS, orient="row")
-
-
-_Pair = tuple[str, str, str, str | None, str | None, bool, float, float | None, float | None]
-
-
-def _on_audit(row: Mapping[str, Any]) -> Iterator[_Pair]:
-    judge, cluster, question = row["judge judged"], row["cluster"], row["question"]
-    if question in SCORES:
-        column, decision = SCORES[question]
-        if row[column] is not None:
-            near = abs(row[column] - row["score"]) <= NEAR
-            yield judge, decision, cluster, None, None, near, row["human_weight"], row[column], row["score"]
-        return
-    decided = _DECIDED.get(question)
-    if decided is not None:
-        decision, ours = decided
-        if (word := ours(row)) is not None:
-            agrees = word == row["answer"]
-            yield judge, decision, cluster, word, row["answer"], agrees, row["human_weight"], None, None
-
-
-def _on_finding(row: Mapping[str, Any]) -> Iterator[_Pair]:
-    judge, cluster, ours, theirs = row["judge"], row["cluster"], row["classification"], row["answer"]
-    if row["question"] == "classification":
-        more = row["human_weight"], None, None
-        yield judge, "finding class", cluster, ours, theirs, ours == theirs, *more
-        valid, truly = _yes(ours in VALID), _yes(theirs in VALID)
-        yield judge, "finding valid", cluster, valid, truly, valid == truly, *more
-
-
-def _yes(value: bool | None) -> str | None:
-    return None if value is None else YES if value else "no"
-
-
-def _verdict(row: Mapping[str, Any]) -> str | None:
-    verdict = row["said_vulnerable"]
-    return None if verdict is None else "vulnerable" if verdict else "safe"
-
-
-def _type(row: Mapping[str, Any]) -> str | None:
-    return None if row["type_match"] is None else _yes(row["type_match"] in ("exact", "semantic"))
-
-
-def _reasoning(row: Mapping[str, Any]) -> str | None:
-    scores = [row[name] for name in ("rcir", "ava", "fsv") if row[name] is not None]
-    if row["target_found"] is None or (row["target_found"] and not scores):
-        return None
-    mean = sum(scores) / len(scores) if scores else 0.0
-    return "accurate" if mean >= ACCURATE_FROM else "partial" if mean >= PARTIAL_FROM else "incorrect"
-
-
-def _location(row: Mapping[str, Any]) -> str | None:
-    """Read the judge's answer on the location: "no" where the target was not found, None where unknown."""
-    return "no" if row["target_found"] is False else _yes(row["location_function_hit"])
-
-
-_DECIDED: Mapping[str, Any] = {
-    "verdict": ("verdict", _verdict),
-    "target_found": ("target found", lambda row: _yes(row["target_found"])),
-    "type_correct": ("type match", _type),
-    "location_correct": ("location", _location),
-    "reasoning_quality": ("reasoning", _reasoning),
-}
-"""By the question that people answered: the decision, and how to read the judge's answer on it."""
 
 
 # What people are asked about audits.

@@ -24,22 +24,7 @@ from evalake.suites.solidity_audit.contract import (
     REASONS,
     RESULTS,
 )
-from evalake.suites.solidity_audit.knowledge import probed
 from evalake.suites.solidity_audit.recorded import NO_CONTRACT, asked_of
-from evalake.suites.solidity_audit.replies import (
-    Asked,
-    Claim,
-    Finding,
-    Judgement,
-    Prediction,
-    Reading,
-    further,
-    read_judgement,
-    read_prediction,
-    refusing,
-    repeated_ids,
-    unknown_ids,
-)
 from evalake.suites.solidity_audit.truth import (
     CLASSIFICATIONS,
     INVALID,
@@ -141,12 +126,12 @@ UNJUDGED: Columns = {
 SINGLE_JUDGE: Columns = {"panel_judges": None, "panel_answers": None, "panel_undecided": None}
 
 
-def asked(sample: Sample, prompt_type: str) -> Asked:
+def asked(sample: Sample, prompt_type: str) -> replies.Asked:
     """Determine what a judge is asked for about an audit."""
     truth = truth_of(sample)
     if sample.input == NO_CONTRACT:
         return asked_of(truth)
-    return Asked(target=truth.is_vulnerable, verdict=prompt_type not in STRUCTURED)
+    return replies.Asked(target=truth.is_vulnerable, verdict=prompt_type not in STRUCTURED)
 
 
 def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping[str, Sequence[Columns]]:
@@ -174,23 +159,23 @@ def score(item: Item, answered: Sequence[Exchange], options: Options) -> Mapping
         if last.kind not in PROVISIONAL_ERRORS:
             return {}
         return {RESULTS.table: [base | UNJUDGED | {"judge_error": last.kind, "judgement_hash": None}]}
-    reading = read_judgement(last.text, asked(item.sample, item.prompt_type))
+    reading = replies.read_judgement(last.text, asked(item.sample, item.prompt_type))
     if reading.is_ambiguous and not _is_recorded(item):
         return {RESULTS.table: [base | UNJUDGED | {"contradictions": storable("; ".join(reading.flaws))}]}
     if last.error_kind is not None or reading.judgement is None:
         return {RESULTS.table: [base | UNJUDGED | {"judge_error": _judge_error(last, reading)}]}
     by_rule = item.prompt_type in STRUCTURED and not _is_recorded(item)
-    prediction = read_prediction(audit.text) if by_rule else None
+    prediction = replies.read_prediction(audit.text) if by_rule else None
     base["mended"] = _mended(reading, prediction)
     row = base | judged(truth_of(item.sample), reading.judgement, prediction)
-    if refusing(reading.judgement) or (row["contradictions"] and not _is_recorded(item)):
+    if replies.refusing(reading.judgement) or (row["contradictions"] and not _is_recorded(item)):
         return {RESULTS.table: [row]}  # its contract refuses it, and then it has no findings either
     return {RESULTS.table: [row], FINDINGS.table: [_finding_row(base, f) for f in reading.judgement.findings]}
 
 
 def _probed(item: Item, answered: Sequence[Exchange], reply: Reply) -> Columns:
     """Build the row of a knowledge probe, which is no audit: all about an audit is unknown."""
-    return _base(item, answered, reply) | UNJUDGED | dict(probed(reply.text, truth_of(item.sample)))
+    return _base(item, answered, reply) | UNJUDGED | dict(replies.probed(reply.text, truth_of(item.sample)))
 
 
 def subject_error(item: Item, audit: Reply | Failure) -> str | None:
@@ -219,7 +204,7 @@ def _without_audit(truth: GroundTruth) -> Columns:
     }
 
 
-def judged(truth: GroundTruth, judgement: Judgement, prediction: Prediction | None) -> Columns:
+def judged(truth: GroundTruth, judgement: replies.Judgement, prediction: replies.Prediction | None) -> Columns:
     """Compute the columns about the judgement. `prediction` is what the audit itself states, if it was read by rule."""
     verdict, confidence = _verdict(judgement, prediction)
     target = judgement.target_assessment
@@ -239,9 +224,9 @@ def judged(truth: GroundTruth, judgement: Judgement, prediction: Prediction | No
         **_scores(judgement),
         **_reasons(judgement),
         "target_match_id": next((f.finding_id for f in judgement.findings if f.classification == TARGET), None),
-        "unknown_finding_ids": unknown_ids(judgement),
-        "repeated_finding_ids": repeated_ids(judgement),
-        "contradictions": "; ".join(further(judgement)) or None,
+        "unknown_finding_ids": replies.unknown_ids(judgement),
+        "repeated_finding_ids": replies.repeated_ids(judgement),
+        "contradictions": "; ".join(replies.further(judgement)) or None,
         "total_findings": total,
         "valid_findings": valid,
         "invalid_findings": sum(counts[name] for name in INVALID),
@@ -258,14 +243,14 @@ _OF_FINDINGS = (*COUNTS, "finding_precision", "target_credit", "location_functio
 """The columns that are unknown where a judgement lists no findings."""
 
 
-def _verdict(judgement: Judgement, prediction: Prediction | None) -> tuple[bool | None, float | None]:
+def _verdict(judgement: replies.Judgement, prediction: replies.Prediction | None) -> tuple[bool | None, float | None]:
     if prediction is not None:
         return prediction.said_vulnerable, prediction.confidence
     stated = judgement.overall_verdict
     return (None, None) if stated is None else (stated.said_vulnerable, stated.confidence_expressed)
 
 
-def _scores(judgement: Judgement) -> Columns:
+def _scores(judgement: replies.Judgement) -> Columns:
     """Read the reasoning scores, if the target was found; one out of range is kept anyway, so that it is refused."""
     target = judgement.target_assessment
     found = target is not None and target.found
@@ -274,7 +259,7 @@ def _scores(judgement: Judgement) -> Columns:
     return dict.fromkeys(SCORES) | kept
 
 
-def _reasons(judgement: Judgement) -> Columns:
+def _reasons(judgement: replies.Judgement) -> Columns:
     """Collect the judge's reasons about the target, and its notes; a reason for what was not scored is kept, too."""
     texts = {**dict.fromkeys(REASONS), "judge_notes": judgement.notes}
     if (target := judgement.target_assessment) is not None:
@@ -283,7 +268,7 @@ def _reasons(judgement: Judgement) -> Columns:
     return {name: _stored(text) if text is not None and text.strip() else None for name, text in texts.items()}
 
 
-def _location(truth: GroundTruth, judgement: Judgement, prediction: Prediction | None) -> Columns:
+def _location(truth: GroundTruth, judgement: replies.Judgement, prediction: replies.Prediction | None) -> Columns:
     """Compare where the audit places the target with where it is; null unless it found one."""
     target = judgement.target_assessment
     if not truth.is_vulnerable or target is None or not target.found:
@@ -298,14 +283,14 @@ def _location(truth: GroundTruth, judgement: Judgement, prediction: Prediction |
     return replies.compare(words, lines, truth.vulnerable_functions, truth.vulnerable_lines)
 
 
-def _claim(finding: Finding, prediction: Prediction | None) -> Claim | None:
+def _claim(finding: replies.Finding, prediction: replies.Prediction | None) -> replies.Claim | None:
     """Look up a finding in the audit itself: a judge numbers the findings of a structured audit in their order."""
     if prediction is None or not 1 <= finding.finding_id <= len(prediction.findings):
         return None
     return prediction.findings[finding.finding_id - 1]
 
 
-def _mended(reading: Reading, prediction: Prediction | None) -> str | None:
+def _mended(reading: replies.Reading, prediction: replies.Prediction | None) -> str | None:
     """Say what was mended in the form of the audit and of the judgement."""
     parts = {"audit": prediction.mended if prediction else (), "judgement": reading.mended}
     said = storable("; ".join(f"{name}: {', '.join(mended)}" for name, mended in parts.items() if mended))
@@ -316,7 +301,7 @@ def _is_recorded(item: Item) -> bool:
     return item.sample.input == NO_CONTRACT
 
 
-def _judge_error(reply: Reply, reading: Reading) -> str:
+def _judge_error(reply: Reply, reading: replies.Reading) -> str:
     if reply.error_kind is not None:
         return reply.error_kind[:LONGEST_ERROR] if reply.error_kind.strip() else "unknown"
     return storable(f"unreadable judgement: {'; '.join(reading.flaws)}")[:LONGEST_ERROR].replace("\x00", "?")
@@ -356,7 +341,7 @@ def _judgement_hash(reply: Reply) -> str:
     return content_hash([None if reply.text is None else storable(reply.text), reply.error_kind])
 
 
-def _finding_row(base: Columns, finding: Finding) -> Columns:
+def _finding_row(base: Columns, finding: replies.Finding) -> Columns:
     stated = finding.model_dump(include={*FINDINGS.column})
     texts = {name: _stored(value) if isinstance(value, str) else value for name, value in stated.items()}
     return {name: base[name] for name in JUDGED_KEY} | texts

@@ -61,6 +61,7 @@ KNOWLEDGE = "knowledge"
 """The prompt type that asks what a model remembers of a contract; its replies are no audits."""
 CHAIN_OF_THOUGHT, PROTOCOL_CONTEXT = "chain_of_thought", "protocol_context"
 BOTH = f"{PROTOCOL_CONTEXT}_{CHAIN_OF_THOUGHT}"
+PROMPT_TYPES = ("direct", "naturalistic", "adversarial", CHAIN_OF_THOUGHT, PROTOCOL_CONTEXT, BOTH, KNOWLEDGE)
 STRUCTURED = ("direct", CHAIN_OF_THOUGHT, PROTOCOL_CONTEXT, BOTH)
 """Prompt types whose audits have a form, so that findings are numbered by their place in it."""
 

@@ -6,14 +6,14 @@ from typing import Any
 
 from evalake.core.hashing import content_hash
 from evalake.sdk.sample import read_delimited
-from evalake.suites.solidity_audit.baselines import overlap_judge
+from evalake.suites.solidity_audit.baselines.judges import judge_by_overlap
 
 Messages = Sequence[Mapping[str, Any]]
 
 
 def strict(messages: Messages) -> str:
     """What the overlap judge says."""
-    return overlap_judge.answer([{name: str(value) for name, value in each.items()} for each in messages]) or ""
+    return judge_by_overlap([{name: str(value) for name, value in each.items()} for each in messages]) or ""
 
 
 def doubting(messages: Messages) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from evalake.models.request import Baseline, BaselineRefusedError, Messages, Revised
 from evalake.sdk.sample import read_delimited
+from evalake.suites.command_guard.baselines.guard import guard as judge_command
 
 _OPENING, _CLOSING = "<command>\n", "\n</command>"
 
@@ -31,9 +32,7 @@ def _verdict(action: str, reason: str, confidence: float) -> str:
 
 
 def _shell_patterns(messages: Messages) -> str:
-    from evalake.suites.command_guard.baselines.guard import guard
-
-    decision = guard(command_of(messages))
+    decision = judge_command(command_of(messages))
     return _verdict(decision.action, decision.reason, decision.confidence)
 
 

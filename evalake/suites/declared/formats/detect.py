@@ -9,7 +9,7 @@ from typing import Any
 from evalake.core.errors import SourceError
 from evalake.core.files import read_file
 from evalake.sdk.remote import unpacked
-from evalake.sdk.sources import TABLE_SUFFIXES
+from evalake.sdk.sources import TABLE_SUFFIXES, utf8
 from evalake.sdk.tool_results import ToolResults
 from evalake.suites.declared.formats import inspect_log, json_lines, promptfoo, records
 from evalake.suites.declared.formats.values import as_mapping, at, read_json
@@ -65,9 +65,9 @@ def _read(file: Path, content: bytes) -> list[ToolResults] | None:
     if json_lines.is_sample(line):
         return [_read_samples(file, content)]
     if records.is_spec(line):
-        return [records.read_log(_lines_of(file, content), file.name)]
+        return [records.read_log(utf8(content, file).split("\n"), file.name)]
     if json_lines.is_instance(line):
-        return json_lines.read_instances(_lines_of(file, content), _aggregate_of(file), file.name)
+        return json_lines.read_instances(utf8(content, file).split("\n"), _aggregate_of(file), file.name)
     if line is not None and content.strip() != first.strip():
         return None  # JSON Lines
     document = _decoded(content)
@@ -105,16 +105,9 @@ def _files(files: Sequence[Path]) -> Iterator[Path]:
             yield file
 
 
-def _lines_of(file: Path, content: bytes) -> list[str]:
-    try:
-        return content.decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{file} is not UTF-8 text: byte {error.start} cannot be read") from error
-
-
 def _read_samples(file: Path, content: bytes) -> ToolResults:
     results, task = _results_of(file)
-    return json_lines.read_samples(_lines_of(file, content), results, task, file.name)
+    return json_lines.read_samples(utf8(content, file).split("\n"), results, task, file.name)
 
 
 def _aggregate_of(file: Path) -> Mapping[str, Any] | None:

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from evalake.core.errors import SourceError
 from evalake.models.request import Reply
-from evalake.sdk.sources import storable
+from evalake.sdk import sources
+from evalake.sdk.sources import storable, utf8
 from evalake.sdk.tool_results import as_score
 
 _UNSTORABLE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")  # escapes of NUL and of surrogates, which no table holds
@@ -16,14 +16,9 @@ _UNSTORABLE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")  # escapes of NUL and of
 
 def read_json(content: bytes | str, where: str) -> Any:
     """Decode JSON in UTF-8; `?` stands for what no table holds. Raises SourceError where it is none."""
-    try:
-        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
-        decoded = json.loads(text)
-        return _storable(decoded) if _UNSTORABLE.search(text) else decoded
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{where} is not UTF-8 text: byte {error.start} cannot be read") from error
-    except (ValueError, RecursionError) as error:
-        raise SourceError(f"{where} is not valid JSON: {error}") from error
+    text = utf8(content, where) if isinstance(content, bytes) else content
+    decoded = sources.read_json(text, where)
+    return _storable(decoded) if _UNSTORABLE.search(text) else decoded
 
 
 def _storable(value: Any) -> Any:

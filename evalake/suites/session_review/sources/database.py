@@ -9,7 +9,7 @@ import os
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -117,8 +117,10 @@ def _connect(url: str) -> Any:
     from sqlalchemy.pool import NullPool  # a service reads its sources again and again: each connection is to end
 
     require_connectable(url)
-    made = _with_driver(url)
-    patience = {"timeout": PATIENCE_SECONDS} if made.drivername == "postgresql+pg8000" else {}
+    made, patience = _url(url), dict[str, float]()
+    if _is_postgres(made):
+        made = made.set(drivername="postgresql+pg8000", password=made.password or os.environ.get("PGPASSWORD"))
+        patience = {"timeout": PATIENCE_SECONDS}
     try:
         return create_engine(made, poolclass=NullPool, connect_args=patience).connect()
     except (SQLAlchemyError, OSError, ValueError, OverflowError) as error:  # hosts and ports that cannot be
@@ -157,13 +159,6 @@ def _url(url: str) -> Any:
         return make_url(url)
     except (ArgumentError, ValueError) as error:
         raise SourceError("the database URL is not of the form postgresql://user@host:port/database") from error
-
-
-def _with_driver(url: str) -> Any:
-    made = _url(url)
-    if _is_postgres(made):
-        made = made.set(drivername="postgresql+pg8000", password=made.password or os.environ.get("PGPASSWORD"))
-    return made
 
 
 def _is_postgres(made: Any) -> bool:
@@ -226,12 +221,8 @@ def _copy(path: Path, folder: Path, files: Files) -> Path:
 def _state(path: Path) -> dict[Path, tuple[int, int]]:
     """Read size and time of last change of the database file, and of its journal or write-ahead log if there is one."""
     files = (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-journal"))
-    return {file: (status.st_size, status.st_mtime_ns) for file in files if (status := _status(file))}
-
-
-def _status(file: Path) -> os.stat_result | None:
-    """Read the status of a file, or of a link in its place; None where there is none."""
-    try:
-        return file.lstat()
-    except FileNotFoundError:
-        return None
+    found = {}
+    for file in files:
+        with suppress(FileNotFoundError):
+            found[file] = (status := file.lstat()).st_size, status.st_mtime_ns
+    return found

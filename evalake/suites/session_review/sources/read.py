@@ -323,8 +323,11 @@ def _bodies(body: Mapping[str, Any], name: str) -> list[Any]:
 def _from_bodies(folder: Path, files: Files) -> Iterator[Found]:
     try:
         bodies = saved_bodies(folder, files)
-    except (RefusedError, FileRefusedError) as refused:
-        yield folder.name, _skipped(folder.name, refused, None)
+    except FileRefusedError as refused:
+        yield folder.name, Skipped(as_payload(folder.name), refused.reason, NOT_READ)
+        return
+    except RefusedError as refused:
+        yield folder.name, _left_out(folder.name, refused, None)
         return
     yield folder.name, _refusable(folder.name, lambda: read_bodies(bodies), None)
     yield folder.name, labels_of({**bodies.detail, "score": bodies.score})
@@ -364,14 +367,8 @@ def _read(where: str, body: Mapping[str, Any]) -> Session | Skipped:
 def _refusable(where: str, read: Callable[[], Session], body: Any) -> Session | Skipped:
     try:
         return read()
-    except (RefusedError, FileRefusedError) as refused:
-        return _skipped(where, refused, body)
-
-
-def _skipped(where: str, refused: RefusedError | FileRefusedError, body: Any) -> Skipped:
-    if isinstance(refused, FileRefusedError):
-        return Skipped(as_payload(where), refused.reason, NOT_READ)
-    return _left_out(where, refused, body)
+    except RefusedError as refused:
+        return _left_out(where, refused, body)
 
 
 def unfinished(dataset: Dataset) -> frozenset[str]:

@@ -146,7 +146,9 @@ def _stage(stage: Mapping[str, Any], is_child: bool = False, is_afterwards: bool
     events = _events(stage, "chronological_interactions", "llm_interactions", "mcp_communications")
     children = [] if is_child else objects(stage.get("parallel_executions"))
     sent = objects(stage.get("sub_agents"))
-    interactions = [*_interactions(events, is_afterwards), *_pause(stage)]
+    interactions = list(_interactions(events, is_afterwards))
+    if (paused := microseconds(stage.get("paused_at_us"))) is not None:
+        interactions.append(Event(PAUSED, at_us=paused))
     return Stage(
         name=text(stage.get("stage_name")) or "stage",
         agent=text(stage.get("agent")) or "unknown",
@@ -163,11 +165,6 @@ def _stage(stage: Mapping[str, Any], is_child: bool = False, is_afterwards: bool
         completed_at_us=microseconds(stage.get("completed_at_us")),
         briefing=text(stage.get("briefing")),
     )
-
-
-def _pause(stage: Mapping[str, Any]) -> Iterator[Event]:
-    if (paused := microseconds(stage.get("paused_at_us"))) is not None:
-        yield Event(PAUSED, at_us=paused)
 
 
 def _events(holder: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:

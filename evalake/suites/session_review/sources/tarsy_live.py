@@ -5,7 +5,7 @@ poll, else the newest of all.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +17,7 @@ from evalake.core.errors import SourceError
 from evalake.core.files import LARGEST_FILE, tables_beside
 from evalake.sdk import Label
 from evalake.suites.session_review.session import Session
+from evalake.suites.session_review.sources.database import Rows
 from evalake.suites.session_review.sources.generic import RefusedError, decoded, mapping, microseconds, objects, text
 from evalake.suites.session_review.sources.generic import status as over
 from evalake.suites.session_review.sources.tarsy_trace import Bodies, read_bodies
@@ -31,7 +32,6 @@ AT_ONCE = 8  # calls of a session that are fetched side by side
 PATIENCE_SECONDS = 60.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
-Rows = Callable[[str, Mapping[str, Any]], list[Mapping[str, Any]]]
 Body = Mapping[str, Any]
 
 

@@ -2,14 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from importlib import import_module
 
 from evalake.models.request import Baseline
-
-
-def _lazily(module: str) -> Baseline:
-    """Build the baseline that a module of this package answers as; it is imported by the first question."""
-    return lambda messages: str(import_module(f"{__name__}.{module}").answer(messages))
+from evalake.suites.solidity_audit.baselines.judges import judge_by_overlap, judge_by_wording
+from evalake.suites.solidity_audit.baselines.patterns import audit_by_patterns
 
 
 def _always(verdict: str) -> Baseline:
@@ -18,9 +14,9 @@ def _always(verdict: str) -> Baseline:
 
 
 BASELINES: Mapping[str, Baseline] = {
-    "solidity-patterns": _lazily("solidity_patterns"),
+    "solidity-patterns": audit_by_patterns,
     "always-vulnerable": _always("vulnerable"),
     "always-safe": _always("safe"),
-    "overlap-judge": _lazily("overlap_judge"),
-    "wording-judge": _lazily("wording_judge"),
+    "overlap-judge": judge_by_overlap,
+    "wording-judge": judge_by_wording,
 }

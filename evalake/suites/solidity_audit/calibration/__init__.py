@@ -11,11 +11,10 @@ from evalake.core.hashing import content_hash
 from evalake.metrics.agreement import PAIRS
 from evalake.models.request import Reply
 from evalake.sdk import Calibration, Exchange, Item
-from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
 from evalake.suites.solidity_audit.replies import Judgement, contradictions, names_function, read_judgement
 from evalake.suites.solidity_audit.score import asked
 from evalake.suites.solidity_audit.sources.read import STARTER, read_contract
-from evalake.suites.solidity_audit.truth import BONUS, SCORES, GroundTruth, as_sample, truth_of
+from evalake.suites.solidity_audit.truth import BONUS, PROMPT_TYPES, SCORES, GroundTruth, as_sample, truth_of
 
 FILE = Path(__file__).parent / "audits.jsonl"
 DATASET, SUBJECT = "calibration", "calibration"
@@ -50,7 +49,10 @@ def contract_of(audit: dict[str, Any]) -> str:
 
 def items(judge: str) -> list[tuple[Item, list[Exchange]]]:
     """Build an item for this judge from every audit, with the audit as the subject's reply."""
-    return [(_item(audit, judge), [_audited(audit["audit"])]) for audit in read_audits()]
+    return [
+        (_item(audit, judge), [Exchange(content_hash([audit["audit"]]), Reply(audit["audit"]), from_ledger=True)])
+        for audit in read_audits()
+    ]
 
 
 def _item(audit: dict[str, Any], judge: str) -> Item:
@@ -63,10 +65,6 @@ def _item(audit: dict[str, Any], judge: str) -> Item:
         truth = GroundTruth(is_vulnerable=False)
     sample = as_sample(DATASET, audit["id"], contract_of(audit), truth, cluster=audit["pair"], note=None)
     return Item(sample, SUBJECT, judge, PROMPT_TYPE)
-
-
-def _audited(text: str) -> Exchange:
-    return Exchange(content_hash([text]), Reply(text), from_ledger=True)
 
 
 def compare(judged: Sequence[tuple[Item, Sequence[Exchange]]]) -> pl.DataFrame:

@@ -5,9 +5,9 @@ A source, as `--dataset` takes it, is one of
 * `starter`: the pairs that ship with the project;
 * a folder of folders that hold `ground_truth.json`, `vulnerable.sol` and, where there is one, its twin `patched.sol`
   (the starter data's layout; a twin's ground truth is: not vulnerable); a contract of several files is a folder,
-  `vulnerable/` or `patched/`, see pairs.py;
+  `vulnerable/` or `patched/`;
 * a folder of samples in `contracts/`, with `ground_truth/` or `metadata/`, at any depth (see sample_folders.py);
-* a folder that holds `vulnerabilities.json`: a SmartBugs Curated checkout (see smartbugs.py);
+* a folder that holds `vulnerabilities.json`: a SmartBugs Curated checkout;
 * `no_comments:SOURCE` or `renamed:SOURCE`: the samples of a source, rewritten (see rewrite.py);
 * a table (`.jsonl`, `.csv`, `.tsv`, `.parquet`, or `.json` that is one array) with the fields contract (the source
   text), is_vulnerable, and of vulnerable ones vulnerability_type, and if wanted severity, vulnerable_functions,
@@ -33,7 +33,7 @@ from evalake.sdk.json_in_text import json_object
 from evalake.sdk.sample import NOT_READ, Record
 from evalake.sdk.sources import as_payload
 from evalake.sdk.tabular import TwoClasses
-from evalake.suites.solidity_audit.baselines.solidity_code import blank, functions
+from evalake.suites.solidity_audit.baselines.patterns import blank, functions
 from evalake.suites.solidity_audit.sources.builder import (
     BAD_TRUTH,
     NO_CONTRACT,
@@ -107,12 +107,7 @@ def enclosing(code: str, lines: list[int]) -> list[str]:
 
 
 def _entries(file: Path, files: Files) -> Iterator[Any]:
-    try:
-        entries = json.loads(files.read(file).decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{file} is not UTF-8 text") from error
-    except (ValueError, RecursionError) as error:
-        raise SourceError(f"{file} is not valid JSON: {error}") from error
+    entries = sources.read_json(files.read(file), file)
     if not isinstance(entries, list):
         raise SourceError(f"{file} is no list of labelled contracts")
     return iter(entries)

@@ -16,7 +16,7 @@ from evalake.core.files import tables_beside
 from evalake.sdk import Dataset, Sample, Skipped
 from evalake.sdk.sample import unit_of
 from evalake.sdk.sources import as_payload
-from evalake.suites.solidity_audit.sources.variants import ORIGINAL
+from evalake.suites.solidity_audit.sources.sample_folders import ORIGINAL
 from evalake.suites.solidity_audit.truth import as_sample, truth_of
 
 if TYPE_CHECKING:

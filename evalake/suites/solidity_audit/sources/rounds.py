@@ -2,12 +2,14 @@
 
 At any depth: JSON files below `<model>/judge_outputs` are judgements, below `ground_truth` truths, below a folder
 of expert reviews reviews, and any other with a `prediction` is the audit that was judged. The original's layout
-of today is in layout.py; its summaries are compared in summaries.py. Other metrics, checkpoints and reports follow from
-these, and are not read. A judgement goes with the truth and the audit that are nearest to it.
+of today is in round_files.py; its summaries are compared in summaries.py. Other metrics, checkpoints and reports follow
+from these, and are not read. A judgement goes with the truth and the audit that are nearest to it.
 """
 
+import json
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -17,45 +19,24 @@ from typing import Any
 from evalake.contracts.contract import fits_folder
 from evalake.contracts.tables.people import answered
 from evalake.core.errors import SourceError
+from evalake.core.files import tables_beside
 from evalake.core.hashing import content_hash
 from evalake.models.request import Reply
 from evalake.sdk import Item, Recorded, RecordedFolder
 from evalake.sdk.sources import as_json, is_storable, storable
-from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
+from evalake.suites.solidity_audit.baselines.judges import judge_by_overlap
+from evalake.suites.solidity_audit.prompts import judge_request
 from evalake.suites.solidity_audit.recorded import DATASET, NO_CONTRACT, asked_of, recorded_hashes
 from evalake.suites.solidity_audit.replies import Judgement, Reading, read_judgement
-from evalake.suites.solidity_audit.sources.layout import NO_ROUND, TRUTH_PLACE, tool_of
+from evalake.suites.solidity_audit.sources import round_files
 from evalake.suites.solidity_audit.sources.round_fields import Claim, cluster_of, match, read_review, read_truth
-from evalake.suites.solidity_audit.sources.round_files import (
-    JUDGEMENTS,
-    AuditKey,
-    Judged,
-    Round,
-    RoundFile,
-    aliases,
-    expert_of,
-    folder_name,
-    is_review_folder,
-    model_named,
-    nearest,
-    note_variants,
-    number_of,
-    part_of,
-    prompt_in,
-    prompt_of,
-    sample_names,
-    sort_files,
-    stated_failure,
-    text_of,
-    whole_of,
-)
+from evalake.suites.solidity_audit.sources.round_files import AuditKey, Judged, Round, RoundFile, part_of, text_of
+from evalake.suites.solidity_audit.sources.sample_folders import origin_of, parent_of
 from evalake.suites.solidity_audit.sources.summaries import compare, compare_votes
-from evalake.suites.solidity_audit.sources.tools import JUDGE, audit_of, failure_of, judged_by_rules, sample_of
-from evalake.suites.solidity_audit.sources.variants import origin_of, parent_of
-from evalake.suites.solidity_audit.truth import SUITE, as_sample
+from evalake.suites.solidity_audit.truth import PROMPT_TYPES, SUITE, GroundTruth, as_sample, normalised
 
 JUDGED_TWICE = "another judgement of the same audit by the same judge"
-NO_TRUTH = f"a judgement without a ground truth: {TRUTH_PLACE} is expected"
+NO_TRUTH = f"a judgement without a ground truth: {round_files.TRUTH_PLACE} is expected"
 _UNJUDGED = Judgement(findings=[])
 OTHER_AUDIT = "an audit that is not the one that was judged"
 
@@ -79,12 +60,12 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
     """Read one judgement. Raises SourceError where it has no ground truth, or is not valid."""
     value = file.value
     stated = value.get("transformed_id") or value.get("sample_id")
-    names = sample_names(file.path, stated, PROMPT_TYPES)
-    about = next((nearest(round_.truths[name], file) for name in reversed(names) if name in round_.truths), None)
+    names = round_files.sample_names(file.path, stated, PROMPT_TYPES)
+    about = _nearest_of(round_.truths, reversed(names), file)
     if about is None:
         raise SourceError(NO_TRUTH)
     described = _with_metadata(about, names, round_)
-    truth, prompt_type = read_truth(described), prompt_in(file)
+    truth, prompt_type = read_truth(described), round_files.prompt_in(file)
     name = _name_of(stated) or names[-1]
     sample_id = _sample_id(file, name, round_)
     model, judge = _names(file)
@@ -92,7 +73,7 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
         raise SourceError("a name of a model that is too long")
     if not all(map(is_storable, (sample_id, model, judge))):
         raise SourceError("a name of a file or folder that is not UTF-8")
-    text, failure = as_json(value), stated_failure(value)
+    text, failure = as_json(value), round_files.stated_failure(value)
     reading = Reading(_UNJUDGED) if failure is not None else read_judgement(text, asked_of(truth))
     if reading.judgement is None:
         raise SourceError(f"judgement: {'; '.join(reading.flaws)}")
@@ -103,7 +84,7 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
     cluster = f"/{origin['base']}" if origin else cluster_of(described) or sample_id
     sample = as_sample(DATASET, sample_id, NO_CONTRACT, truth, cluster=cluster, note=None)
     audit = _judged_audit(round_, file, (name, model, prompt_type), reading.judgement)
-    item = Item(sample, model, judge, prompt_type, whole_of(value.get("replicate")) or 0)
+    item = Item(sample, model, judge, prompt_type, round_files.whole_of(value.get("replicate")) or 0)
     round_.used |= {about.where, *([audit.where] if audit else [])}
     return Judged(
         file.where,
@@ -115,8 +96,8 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
 def read_tool(file: RoundFile, round_: Round) -> None:
     """Add what a tool found, as an audit by a model of its name that a judge by rules compared with the truth."""
     stem = sample_of(file.path.stem)
-    names = (stem, *sample_names(file.path.with_stem(stem), None, ()))
-    about = next((nearest(round_.truths[name], file) for name in names if name in round_.truths), None)
+    names = (stem, *round_files.sample_names(file.path.with_stem(stem), None, ()))
+    about = _nearest_of(round_.truths, names, file)
     described = {} if about is None else _with_metadata(about, names, round_)
     if about is None or (failed := failure_of(file.value)) is not None:
         round_.leave_out(file, NO_TRUTH if about is None else failed or "", refused=True)
@@ -127,7 +108,7 @@ def read_tool(file: RoundFile, round_: Round) -> None:
     except SourceError as error:
         round_.leave_out(file, str(error), refused=True)
         return
-    tool = tool_of(file.value) or ""
+    tool = round_files.tool_of(file.value) or ""
     sample_id = next(name for name in names if name in round_.truths)
     sample = as_sample(DATASET, sample_id, NO_CONTRACT, truth, cluster=cluster_of(described) or sample_id, note=None)
     item, audit = Item(sample, tool, JUDGE), audit_of(file.value)
@@ -137,11 +118,14 @@ def read_tool(file: RoundFile, round_: Round) -> None:
         round_.leave_out(file, JUDGED_TWICE, refused=True)
 
 
+def _nearest_of(files: Mapping[str, list[RoundFile]], names: Iterable[str], file: RoundFile) -> RoundFile | None:
+    """Find the file of the first of the names that there is, the one nearest to `file`."""
+    return next((round_files.nearest(files[name], file) for name in names if name in files), None)
+
+
 def _with_metadata(truth: RoundFile, names: Sequence[str], round_: Round) -> Mapping[str, Any]:
     """Complete a truth of today's layout by the sample's metadata, which tell its base, tier and lines."""
-    metadata = next(
-        (nearest(round_.metadata[name], truth) for name in reversed(names) if name in round_.metadata), None
-    )
+    metadata = _nearest_of(round_.metadata, reversed(names), truth)
     return truth.value if metadata is None else {**metadata.value, **truth.value}
 
 
@@ -149,7 +133,9 @@ def _names(file: RoundFile) -> tuple[str, str]:
     """Find the names of model and judge: today's folders have both, others the model's and the file the judge's."""
     if file.place is not None:
         return file.place.model, file.place.judge or ""
-    of_model = next(parent for parent in file.path.parents if folder_name(parent.name) == JUDGEMENTS).parent
+    of_model = next(
+        parent for parent in file.path.parents if round_files.folder_name(parent.name) == round_files.JUDGEMENTS
+    ).parent
     stated = _name_of(file.value.get("judge_model") or file.value.get("judge"))
     return of_model.name, stated or f"{of_model.parent.name} judge"
 
@@ -162,7 +148,7 @@ def _sample_id(file: RoundFile, name: str, round_: Round) -> str:
 
 def _judged_audit(round_: Round, file: RoundFile, key: AuditKey, judgement: Judgement) -> RoundFile | None:
     """Find the audit that was judged; None where its file holds another, none of whose findings the judge repeats."""
-    audit = nearest(round_.audits.get(key, ()), file)
+    audit = round_files.nearest(round_.audits.get(key, ()), file)
     if audit is None or file.place is not None:
         return audit
     described = [Claim(finding.description, None, "", None) for finding in judgement.findings if finding.description]
@@ -213,10 +199,10 @@ def _reply(text: str, value: Mapping[str, Any], of: str = "") -> Reply:
     value = part_of(value, "api_metrics", value)
     return Reply(
         text,
-        input_tokens=whole_of(value.get(f"{of}input_tokens")),
-        output_tokens=whole_of(value.get(f"{of}output_tokens")),
-        latency_ms=number_of(value.get(f"{of}latency_ms")),
-        cost_usd=number_of(value.get(f"{of}cost_usd")),
+        input_tokens=round_files.whole_of(value.get(f"{of}input_tokens")),
+        output_tokens=round_files.whole_of(value.get(f"{of}output_tokens")),
+        latency_ms=round_files.number_of(value.get(f"{of}latency_ms")),
+        cost_usd=round_files.number_of(value.get(f"{of}cost_usd")),
     )
 
 
@@ -290,18 +276,18 @@ def _reviewed(file: RoundFile, round_: Round, known: Mapping[str, str]) -> list[
     stated = [
         value.get(name) for value in (file.value, about) if isinstance(value, Mapping) for name in ("model", "model_id")
     ]
-    folders = [part for part in reversed(Path(file.where).parts[:-1]) if not is_review_folder(part)]
+    folders = [part for part in reversed(Path(file.where).parts[:-1]) if not round_files.is_review_folder(part)]
     candidates = [name for name in (*folders, *stated) if isinstance(name, str)]
-    model = next((named for name in candidates if (named := model_named(name, models, known))), None)
+    model = next((named for name in candidates if (named := round_files.model_named(name, models, known))), None)
     by_sample: dict[str, list[Judged]] = {}
     for judged in round_.judged.values():
         if judged.recorded.item.model == model:
             by_sample.setdefault(judged.recorded.item.sample.sample_id, []).append(judged)
     sample_id = about.get("sample_id") if isinstance(about, Mapping) else file.value.get("sample_id")
-    names = sample_names(file.path, sample_id, PROMPT_TYPES)
+    names = round_files.sample_names(file.path, sample_id, PROMPT_TYPES)
     of_sample = next((by_sample[name] for name in names if name in by_sample), [])
     prompt_types = {judged.recorded.item.prompt_type for judged in of_sample}
-    named = text_of(file.value.get("prompt_type")) or prompt_of(file.path, default="")
+    named = text_of(file.value.get("prompt_type")) or round_files.prompt_of(file.path, default="")
     prompt_type = named or (next(iter(prompt_types)) if len(prompt_types) == 1 else PROMPT_TYPES[0])
     return [
         judged
@@ -313,7 +299,9 @@ def _reviewed(file: RoundFile, round_: Round, known: Mapping[str, str]) -> list[
 def _expert(file: RoundFile) -> str | None:
     """Find the expert that a folder of the review is named for; None without one."""
     folders = reversed(Path(file.where).parts[:-1])
-    return next((name for part in folders if is_review_folder(part) and (name := expert_of(part))), None)
+    return next(
+        (name for part in folders if round_files.is_review_folder(part) and (name := round_files.expert_of(part))), None
+    )
 
 
 TRUTH_NOT_JUDGED = "a ground truth without a judgement"
@@ -325,17 +313,17 @@ def read_folder(folder: Path) -> RecordedFolder | None:
 
     Raises SourceError where it cannot be listed, holds neither, or its file of aliases is not valid.
     """
-    known = aliases(folder)
+    known = round_files.aliases(folder)
     try:
         paths = sorted(path for path in folder.rglob("*") if not path.is_dir())
     except OSError as error:
         raise SourceError(f"cannot read {folder}: {error.strerror}") from error
-    round_ = sort_files(folder, paths)
+    round_ = round_files.sort_files(folder, paths)
     if not round_.judgements and not round_.tools and not round_.reviews and not round_.skipped:
         if any(path.suffix == ".jsonl" for path in paths):
             return None
-        raise SourceError(f"{folder}: {NO_ROUND}")
-    note_variants(round_)
+        raise SourceError(f"{folder}: {round_files.NO_ROUND}")
+    round_files.note_variants(round_)
     for file in round_.judgements:
         read_judged(file, round_)
     for file in round_.tools:
@@ -351,8 +339,8 @@ def read_folder(folder: Path) -> RecordedFolder | None:
 
 def _truth_of(file: RoundFile, round_: Round) -> Mapping[str, Any]:
     """Find the ground truth of a judgement as the original states it; empty where there is none."""
-    names = sample_names(file.path, file.value.get("sample_id"), PROMPT_TYPES)
-    about = next((nearest(round_.truths[name], file) for name in reversed(names) if name in round_.truths), None)
+    names = round_files.sample_names(file.path, file.value.get("sample_id"), PROMPT_TYPES)
+    about = _nearest_of(round_.truths, reversed(names), file)
     return {} if about is None else part_of(about.value, "ground_truth", about.value)
 
 
@@ -375,3 +363,86 @@ def _read_files(round_: Round) -> dict[str, int]:
     kinds = (round_.judgements, round_.tools, round_.reviews, round_.summaries, *_partners(round_))
     where = {file.where for file in chain(*kinds, *round_.metadata.values())} | {each.where for each in round_.votes}
     return dict(sorted(Counter(str(Path(file).parent) for file in where - unread).items()))
+
+
+# What Slither and Mythril write as JSON, as audits by models of these names; a judge by rules compares them.
+#
+#    slither SAMPLE.sol --json SLITHER.json         {"success", "error", "results": {"detectors": […]}}
+#    myth analyze SAMPLE.sol -o json, or jsonv2     {"success", "error", "issues": […]}, or [{"issues": […]}]
+#
+# Nothing here runs a tool. A file is named like its sample: `SAMPLE.json`, `slither_SAMPLE.json` or
+# `SAMPLE.slither.json`.
+
+
+JUDGE = "baseline/overlap-judge"
+NO_RESULT = "the tool gave no result"
+_TOOLS = f"(?:{round_files.SLITHER}|{round_files.MYTHRIL}|myth)"
+_NAMED = re.compile(rf"^{_TOOLS}[-_.]|[-_.]{_TOOLS}$", re.IGNORECASE)
+_NO_CONCERN = ("informational", "optimization")
+
+TYPES = {word: kind for kind, words in tables_beside(__file__, "words.toml")["types"].items() for word in words}
+"""Types of vulnerability by Slither's detector or SWC number."""
+
+
+def sample_of(stem: str) -> str:
+    """Name the sample that a tool's file is about."""
+    return _NAMED.sub("", stem)
+
+
+def failure_of(value: Mapping[str, Any]) -> str | None:
+    """Read why the tool gave no result; None where it gave one."""
+    if value.get("success") is not True or value.get("error"):
+        return f"{NO_RESULT}: {' '.join(str(value.get('error') or 'success is not true').split())[:200]}"
+    return None
+
+
+def audit_of(value: Mapping[str, Any]) -> str:
+    """Write the tool's findings as a structured audit."""
+    findings = list(_slither(value) if round_files.tool_of(value) == round_files.SLITHER else _mythril(value))
+    return json.dumps({"verdict": "vulnerable" if findings else "safe", "confidence": None, "findings": findings})
+
+
+def judged_by_rules(truth: GroundTruth, audit: str, tool: str) -> str:
+    """Judge an audit by the overlap of type, functions and lines with the truth; a tool states no attack and no fix."""
+    known = truth.model_copy(update={"attack_scenario": None, "fix": None})
+    return judge_by_overlap(judge_request(JUDGE, "", known, audit, asked_of(truth), tool).messages)
+
+
+def _slither(value: Any) -> Iterator[Mapping[str, Any]]:
+    for found in _maps(value["results"].get("detectors")):
+        if str(found.get("impact")).casefold() in _NO_CONCERN:
+            continue
+        elements = _maps(found.get("elements"))
+        names = [str(each.get("name")) for each in elements if each.get("type") == "function"]
+        lines = {line for each in elements if each.get("type") == "node" for line in _lines(each)}
+        lines = lines or {line for each in elements if each.get("type") == "function" for line in _lines(each)}
+        check = str(found.get("check") or "")
+        kind = "reentrancy" if check.startswith("reentrancy") else TYPES.get(check, normalised(check))
+        yield _finding(kind, found.get("impact"), names, sorted(lines), found.get("description"))
+
+
+def _mythril(value: Any) -> Iterator[Mapping[str, Any]]:
+    for issue in _maps(value["issues"]):
+        number = str(issue.get("swc-id") or issue.get("swcID") or "").upper().removeprefix("SWC-")
+        told = issue.get("description")
+        text = " ".join(map(str, told.values())) if isinstance(told, Mapping) else told
+        kind = TYPES.get(number, normalised(str(issue.get("title") or issue.get("swcTitle") or number)))
+        name = str(issue.get("function") or "").partition("(")[0]
+        line = issue.get("lineno")
+        yield _finding(kind, issue.get("severity"), [name] if name else [], [line] if type(line) is int else [], text)
+
+
+def _finding(kind: str, severity: Any, names: list[str], lines: list[int], text: Any) -> Mapping[str, Any]:
+    location = ", ".join(dict.fromkeys(names)) or None
+    told = {"type": kind, "severity": str(severity or "").lower(), "explanation": str(text or "")}
+    return {**told, "location": location, "lines": lines}
+
+
+def _lines(element: Mapping[str, Any]) -> list[int]:
+    mapping = element.get("source_mapping")
+    lines = mapping.get("lines") if isinstance(mapping, Mapping) else None
+    return [line for line in lines if type(line) is int] if isinstance(lines, list) else []
+
+
+def _maps(value: Any) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

@@ -14,10 +14,9 @@ from evalake.models.request import Reply
 from evalake.sdk import Exchange, Item, Sample
 from evalake.suites.declared import texts
 from evalake.suites.declared.file import SuiteFile, checked
-from evalake.suites.declared.judge import UNREADABLE, majority, read_form
 from evalake.suites.declared.make import make, scores_of, totals
 from evalake.suites.declared.parts import Scorer
-from evalake.suites.declared.scorers import similarity
+from evalake.suites.declared.scorers import UNREADABLE, majority, read_form, similarity
 from tests.cases import cases_beside
 
 CASES = cases_beside(__file__, "forms.json")

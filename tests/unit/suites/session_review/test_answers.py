@@ -29,8 +29,7 @@ from evalake.suites.session_review.score import begun
 from evalake.suites.session_review.session import FINAL_ANALYSIS, AgentMessage, dump
 from evalake.suites.session_review.sources.generic import read_generic
 from evalake.suites.session_review.sources.read import read_dataset
-from evalake.suites.session_review.suite import SUITE
-from evalake.suites.session_review.viewing import add_columns
+from evalake.suites.session_review.suite import SUITE, add_columns
 from evalake.tasks.extract import extract, sample_rows
 from tests.cases import cases_beside
 from tests.unit.reports.samples import RUN, SNAPSHOT

@@ -15,7 +15,7 @@ from evalake.core.hashing import content_hash
 from evalake.models.request import Reply
 from evalake.sdk import Exchange, Item
 from evalake.suites.session_review import prompts
-from evalake.suites.session_review.baselines.rubric import judge
+from evalake.suites.session_review.baselines import judge
 from evalake.suites.session_review.replies import FAILURE_TAGS, KINDS, read_categories, read_missing_tools, read_total
 from evalake.suites.session_review.score import score
 from evalake.suites.session_review.session import (

@@ -14,11 +14,11 @@ from evalake.sdk import Dataset, Exchange
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
-from evalake.suites.solidity_audit.conversation import converse
 from evalake.suites.solidity_audit.cross_row_metrics import warnings
+from evalake.suites.solidity_audit.prompts import converse
 from evalake.suites.solidity_audit.recorded import read_recorded
 from evalake.suites.solidity_audit.score import ADDED_COLUMNS, MISTAKE, add_columns, score
-from evalake.suites.solidity_audit.viewing import VIEWING
+from evalake.suites.solidity_audit.suite import VIEWING
 from evalake.tasks.extract import sample_rows
 from tests.cases import cases_beside
 from tests.unit.suites.solidity_audit.judgements import CONTRADICTIONS, GOOD

@@ -8,7 +8,7 @@ from evalake.contracts.tables import HUMAN_LABELS
 from evalake.sdk.figures import Decisions
 from evalake.sdk.people import people_metrics
 from evalake.suites.solidity_audit.cross_row_metrics import cross_row_metrics
-from evalake.suites.solidity_audit.panels.rows import ON_FINDINGS, ON_TARGETS
+from evalake.suites.solidity_audit.panels import ON_FINDINGS, ON_TARGETS
 from evalake.suites.solidity_audit.people import LABELLING
 from evalake.suites.solidity_audit.suite import SUITE
 from evalake.suites.solidity_audit.truth import DEFAULTS

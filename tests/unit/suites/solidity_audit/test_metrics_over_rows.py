@@ -7,9 +7,14 @@ import pytest
 
 from evalake.suites.solidity_audit.baselines import BASELINES
 from evalake.suites.solidity_audit.contract import RESULTS
-from evalake.suites.solidity_audit.cross_row_metrics import cross_row_metrics, divergence, warnings
-from evalake.suites.solidity_audit.knowledge import probed
-from evalake.suites.solidity_audit.robustness import base_warnings, robustness
+from evalake.suites.solidity_audit.cross_row_metrics import (
+    base_warnings,
+    cross_row_metrics,
+    divergence,
+    robustness,
+    warnings,
+)
+from evalake.suites.solidity_audit.replies import probed
 from evalake.suites.solidity_audit.score import score
 from evalake.suites.solidity_audit.truth import DEFAULTS, KNOWLEDGE, GroundTruth, always
 from tests.cases import cases_beside

@@ -19,8 +19,8 @@ from evalake.sdk import Exchange, Item
 from evalake.storage.lake import Lake
 from evalake.suites.solidity_audit.calibration import DECISIONS, compare, contract_of, items, read_audits
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
-from evalake.suites.solidity_audit.conversation import converse
 from evalake.suites.solidity_audit.metrics import metrics
+from evalake.suites.solidity_audit.prompts import converse
 from evalake.suites.solidity_audit.replies import Judgement
 from evalake.suites.solidity_audit.score import score
 from evalake.suites.solidity_audit.truth import (

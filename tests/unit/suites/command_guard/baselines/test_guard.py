@@ -17,9 +17,8 @@ from evalake.core.configuration import Configuration
 from evalake.models.client import Client
 from evalake.models.request import BaselineRefusedError, Failure, Reply, Request
 from evalake.suites.command_guard.baselines import BASELINES, command_of
-from evalake.suites.command_guard.baselines.guard import MAX_DEPTH, Decision, Scope, guard
+from evalake.suites.command_guard.baselines.guard import MAX_DEPTH, RULES, Decision, Scope, _common_name, guard
 from evalake.suites.command_guard.baselines.parse import lexical, parse, printed
-from evalake.suites.command_guard.baselines.programs import RULES, _common_name
 from tests.cases import cases_beside
 from tests.integration.models.support import answer, request
 

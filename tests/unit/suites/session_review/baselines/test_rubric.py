@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evalake.models.request import BaselineRefusedError, Reply
 from evalake.sdk import Exchange, Item, Sample
-from evalake.suites.session_review.baselines.rubric import CATEGORIES, find, judge, read_record
+from evalake.suites.session_review.baselines import CATEGORIES, find, judge, read_record
 from evalake.suites.session_review.prompts import converse
 from evalake.suites.session_review.replies import read_missing_tools, read_total
 from evalake.suites.session_review.score import score

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from evalake.sdk.sample import delimit_untrusted
-from evalake.suites.solidity_audit.baselines.overlap_judge import answer as judge
+from evalake.suites.solidity_audit.baselines.judges import judge_by_overlap as judge
 
 TRUTH = {
     "is_vulnerable": True,

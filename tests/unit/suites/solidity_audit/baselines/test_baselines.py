@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from evalake.models.request import BaselineRefusedError
 from evalake.sdk.sample import delimit_untrusted
 from evalake.suites.solidity_audit.baselines import BASELINES
-from evalake.suites.solidity_audit.baselines.audits import Material, families, lines_of, read_material
-from evalake.suites.solidity_audit.baselines.solidity_code import blank, functions
-from evalake.suites.solidity_audit.baselines.solidity_patterns import audit
-from evalake.suites.solidity_audit.baselines.wording_judge import answer as judge_by_words
+from evalake.suites.solidity_audit.baselines.judges import Material, families, lines_of, read_material
+from evalake.suites.solidity_audit.baselines.judges import judge_by_wording as judge_by_words
+from evalake.suites.solidity_audit.baselines.patterns import audit, blank, functions
 from tests.cases import cases_beside
 from tests.unit.suites.solidity_audit.baselines.material import claim, judged
 

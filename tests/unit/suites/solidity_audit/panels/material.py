@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
-from evalake.suites.solidity_audit.panels.rows import derive
+from evalake.suites.solidity_audit.panels import derive
 from evalake.suites.solidity_audit.truth import DEFAULTS
 from tests.unit.suites.solidity_audit.support import finding, frame_of, judgement, landed, line, rows_of, target
 

@@ -12,7 +12,7 @@ from evalake.contracts.audit import audit
 from evalake.contracts.engines.arrow import conform
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.suites.solidity_audit.cross_row_metrics import cross_row_metrics
-from evalake.suites.solidity_audit.panels.rows import derive, family, judge_bias, judge_errors
+from evalake.suites.solidity_audit.panels import derive, family, judge_bias, judge_errors
 from evalake.suites.solidity_audit.truth import DEFAULTS
 from tests.cases import cases_beside
 from tests.unit.suites.solidity_audit.panels.material import (

@@ -1,7 +1,7 @@
 """Prompts of judges about an audit."""
 
 from evalake.models.request import Request
-from evalake.suites.solidity_audit.conversation import converse
+from evalake.suites.solidity_audit.prompts import converse
 from tests.unit.suites.solidity_audit.support import conversation
 
 

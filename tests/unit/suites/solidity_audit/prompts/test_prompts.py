@@ -6,9 +6,8 @@ import re
 import pytest
 
 from evalake.sdk.sample import read_delimited
-from evalake.suites.solidity_audit.conversation import converse
-from evalake.suites.solidity_audit.prompts import PROMPT_TYPES, TEXTS
-from evalake.suites.solidity_audit.truth import CLASSIFICATIONS
+from evalake.suites.solidity_audit.prompts import TEXTS, converse
+from evalake.suites.solidity_audit.truth import CLASSIFICATIONS, PROMPT_TYPES
 from tests.unit.suites.solidity_audit.prompts.material import judge_prompt
 from tests.unit.suites.solidity_audit.support import CONTRACT, SAFE, TRUTH, conversation, sample
 

@@ -11,11 +11,10 @@ import pytest
 
 from evalake.core.errors import SourceError
 from evalake.sdk import Item
-from evalake.suites.solidity_audit.conversation import converse
-from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
+from evalake.suites.solidity_audit.prompts import converse
 from evalake.suites.solidity_audit.sources import builder
 from evalake.suites.solidity_audit.sources.read import neutral, read_dataset
-from evalake.suites.solidity_audit.truth import GroundTruth, truth_of
+from evalake.suites.solidity_audit.truth import PROMPT_TYPES, GroundTruth, truth_of
 from tests.unit.suites.solidity_audit.sources.material import SOURCE, truth, write_pair
 from tests.unit.suites.solidity_audit.sources.rounds_material import write
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from evalake.core.errors import SourceError
-from evalake.suites.solidity_audit.prompts import PROMPT_TYPES
 from evalake.suites.solidity_audit.sources.round_fields import (
     Claim,
     cluster_of,
@@ -27,7 +26,7 @@ from evalake.suites.solidity_audit.sources.round_files import (
     sample_names,
 )
 from evalake.suites.solidity_audit.sources.rounds import NO_TRUTH, NOTHING_SAID, read_folder
-from evalake.suites.solidity_audit.truth import GroundTruth
+from evalake.suites.solidity_audit.truth import PROMPT_TYPES, GroundTruth
 from tests.cases import cases_beside
 from tests.unit.suites.solidity_audit.sources.rounds_material import (
     CLAIMS,

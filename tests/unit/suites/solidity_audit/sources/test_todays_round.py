@@ -15,7 +15,7 @@ from evalake.sdk import Recorded, RecordedFolder
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import find_snapshot, read_metrics
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
-from evalake.suites.solidity_audit.sources.layout import MISPLACED
+from evalake.suites.solidity_audit.sources.round_files import MISPLACED
 from evalake.suites.solidity_audit.sources.rounds import read_folder
 from evalake.suites.solidity_audit.suite import SUITE
 from tests.cases import cases_beside

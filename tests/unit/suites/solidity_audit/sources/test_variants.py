@@ -12,7 +12,7 @@ from evalake.suites.solidity_audit.prompts import render
 from evalake.suites.solidity_audit.sources.read import read_dataset
 from evalake.suites.solidity_audit.sources.rewrite import NO_COMMENTS, RENAMED, rewrite, tree
 from evalake.suites.solidity_audit.sources.rounds import read_folder
-from evalake.suites.solidity_audit.sources.variants import base_of
+from evalake.suites.solidity_audit.sources.sample_folders import base_of
 from evalake.suites.solidity_audit.truth import truth_of
 from tests.cases import cases_beside
 from tests.unit.suites.solidity_audit.sources.rounds_material import write

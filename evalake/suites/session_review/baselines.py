@@ -2,13 +2,13 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from evalake.core.files import tables_beside
-from evalake.models.request import BaselineRefusedError, Messages
+from evalake.models.request import Baseline, BaselineRefusedError, Messages
 
 _TABLES: Final = tables_beside(__file__, "rubric.toml")
 _LOOKS: Final = {name: re.compile(text.replace("\n", ""), re.I) for name, text in _TABLES["patterns"].items()}
@@ -245,3 +245,6 @@ def _missing_tools(record: Record) -> str:
     lists = {"Should have been used": unused, "Do not exist": wishes, "Could be improved": []}
     numbered = ("\n".join(f"{n}. {item}" for n, item in enumerate(items, 1)) or "None." for items in lists.values())
     return "\n\n".join(f"## {heading}\n\n{text}" for heading, text in zip(lists, numbered, strict=True))
+
+
+BASELINES: Mapping[str, Baseline] = {"rubric-judge": judge}

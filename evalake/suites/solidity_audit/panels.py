@@ -1,9 +1,9 @@
 """A panel: the rows that follow where several judges saw the same audits.
 
 The panel of a model is all its judges in the run. An answer is a judgement; judge errors and rows in quarantine are
-none. Target found, verdict and the classes of findings are aggregated as declared (`panels.consensus`), where there are
+none. Target found, verdict and the classes of findings are aggregated as declared (`consensus`), where there are
 two answers at least; a reasoning score is the median of the scores that were given, type and place are the majority's.
-Findings are merged (`panels.findings`).
+Findings are merged (`consensus.merge`).
 """
 
 import re
@@ -24,23 +24,9 @@ from evalake.metrics.compute import METRIC_ROWS, Metric, measure
 from evalake.metrics.estimators import Mean, Ratio
 from evalake.metrics.intervals import Array
 from evalake.sdk import Derived
+from evalake.sdk.results import derived_item
+from evalake.suites.solidity_audit import consensus
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
-from evalake.suites.solidity_audit.panels.consensus import (
-    AGGREGATIONS,
-    FEWEST_ANSWERS,
-    NUMBERED,
-    Audit,
-    Decided,
-    Word,
-    counts,
-    is_valid,
-    majority,
-    merge,
-    on_findings,
-    on_targets,
-    on_verdicts,
-)
-from evalake.suites.solidity_audit.panels.consensus import rows as finding_rows
 from evalake.suites.solidity_audit.score import UNJUDGED
 from evalake.suites.solidity_audit.truth import (
     DAWID_SKENE,
@@ -86,14 +72,14 @@ def derive(tables: Mapping[str, pl.DataFrame], options: Mapping[str, Any]) -> De
         audits = [audit for audit in audits if audit.members[0]["prompt_type"] != KNOWLEDGE]
         for audit in probes:
             rows.append(_probe_row(name, len(judges), audit))
-            items.append(_item(rows[-1], audit.members[0]))
+            items.append(derived_item(rows[-1], audit.members[0]))
         pool = (_pool_hash(audits),) if aggregated == DAWID_SKENE else ()
-        for audit, word in zip(audits, AGGREGATIONS[aggregated](audits), strict=True):
+        for audit, word in zip(audits, consensus.AGGREGATIONS[aggregated](audits), strict=True):
             row = panel_row(name, len(judges), audit, word) | {"judge_hash": _panel_hash(name, audit.members, pool)}
             rows.append(row)
             base = {name: row[name] for name in FINDINGS.row.model_fields if name in row and name not in _LANDED}
-            findings += finding_rows(base, word.findings)
-            items.append(_item(row, audit.members[0]))
+            findings += consensus.rows(base, word.findings)
+            items.append(derived_item(row, audit.members[0]))
     return Derived({RESULTS.table: rows, FINDINGS.table: findings}, items)
 
 
@@ -104,7 +90,9 @@ def _panel_hash(name: str, members: Sequence[Row], pool: Sequence[str]) -> str:
     return content_hash([name, known, *pool, *endpoints])
 
 
-def panels_of(results: pl.DataFrame, findings_of: Callable[[Row], Iterable[Row]]) -> dict[tuple[str, ...], list[Audit]]:
+def panels_of(
+    results: pl.DataFrame, findings_of: Callable[[Row], Iterable[Row]]
+) -> dict[tuple[str, ...], list[consensus.Audit]]:
     """Group the audits of a run by panel (its judges); a model is left out where no two judges saw the same audit.
 
     Args:
@@ -112,26 +100,26 @@ def panels_of(results: pl.DataFrame, findings_of: Callable[[Row], Iterable[Row]]
         findings_of: The findings of a result row, each with its judge.
     """
     singles = results.filter(~pl.col("judge").str.starts_with(PREFIX)).sort(*SUBJECT, "judge_hash")
-    panels: dict[tuple[str, ...], list[Audit]] = {}
+    panels: dict[tuple[str, ...], list[consensus.Audit]] = {}
     for _, of_model in singles.group_by("model", maintain_order=True):
         groups = [group.to_dicts() for _, group in of_model.group_by(*SUBJECT, maintain_order=True)]
-        if max(map(len, groups)) >= FEWEST_ANSWERS:
+        if max(map(len, groups)) >= consensus.FEWEST_ANSWERS:
             audits = panels.setdefault(tuple(sorted(of_model["judge"].unique())), [])
             audits += (_audit(group, findings_of) for group in groups)
     return panels
 
 
-def _audit(members: Sequence[Row], findings_of: Callable[[Row], Iterable[Row]]) -> Audit:
+def _audit(members: Sequence[Row], findings_of: Callable[[Row], Iterable[Row]]) -> consensus.Audit:
     listed = [finding for row in members if row["judge_error"] is None for finding in findings_of(row)]
-    return Audit(members, merge(listed, numbered=members[0]["prompt_type"] in NUMBERED))
+    return consensus.Audit(members, consensus.merge(listed, numbered=members[0]["prompt_type"] in consensus.NUMBERED))
 
 
-def _pool_hash(audits: Sequence[Audit]) -> str:
+def _pool_hash(audits: Sequence[consensus.Audit]) -> str:
     """Hash every judgement of the panel: what an aggregation over all audits depends on."""
     return content_hash([[row[name] for name in _IN_POOL] for audit in audits for row in audit.members])
 
 
-def panel_row(name: str, judges: int, audit: Audit, word: Word) -> dict[str, Any]:
+def panel_row(name: str, judges: int, audit: consensus.Audit, word: consensus.Word) -> dict[str, Any]:
     """Build the row of a panel of `judges` judges for an audit, from its members' rows and `word`; no `judge_hash`."""
     first, answers = audit.members[0], audit.answers
     (target_found, found_decided), (verdict, said_decided) = word.target_found, word.verdict
@@ -158,35 +146,39 @@ def panel_row(name: str, judges: int, audit: Audit, word: Word) -> dict[str, Any
         "target_found": target_found,
         "lucky_guess": is_lucky if found_decided and said_decided else None,
         **reasoning,
-        **(_about_findings(first, answers, target_found, word.findings) if len(answers) >= FEWEST_ANSWERS else {}),
+        **(
+            _about_findings(first, answers, target_found, word.findings)
+            if len(answers) >= consensus.FEWEST_ANSWERS
+            else {}
+        ),
         **dict.fromkeys(("latency_ms", "input_tokens", "output_tokens", "cost_usd", "judge_cost_usd")),
         "audit_hash": None,
         "judgement_hash": content_hash([row["judgement_hash"] for row in audit.members]),
     }
 
 
-def _probe_row(name: str, judges: int, audit: Audit) -> dict[str, Any]:
+def _probe_row(name: str, judges: int, audit: consensus.Audit) -> dict[str, Any]:
     """Build a panel's row of a knowledge probe, which has nothing to judge."""
-    row = panel_row(name, judges, audit, Word((None, False), (None, False), []))
+    row = panel_row(name, judges, audit, consensus.Word((None, False), (None, False), []))
     return row | UNJUDGED | {"panel_undecided": False, "judge_hash": _panel_hash(name, audit.members, ())}
 
 
 def _about_findings(
-    first: Row, answers: Sequence[Row], target_found: bool | None, findings: Sequence[Decided]
+    first: Row, answers: Sequence[Row], target_found: bool | None, findings: Sequence[consensus.Decided]
 ) -> dict[str, Any]:
     """Compute the columns that follow from the merged findings, and from the judges' answers on the target."""
-    counted = counts(findings)
+    counted = consensus.counts(findings)
     credit = 1.0 if counted[count_column(TARGET)] else 0.5 if counted[count_column(PARTIAL)] else 0.0
     targets = [number for number, each in enumerate(findings, start=1) if each.classification == TARGET]
     columns = {
         **counted,
         "target_credit": credit if first["is_vulnerable"] else None,
         "target_match_id": targets[0] if targets and target_found else None,
-        "type_match": majority([row["type_match"] for row in answers])[0],
+        "type_match": consensus.majority([row["type_match"] for row in answers])[0],
     }
     if target_found:
         hits = {name: [row[name] for row in answers if row[name] is not None] for name in _HITS}
-        columns |= {name: majority(words)[0] for name, words in hits.items()}
+        columns |= {name: consensus.majority(words)[0] for name, words in hits.items()}
         columns["location_line_iou"] = median_of(row["location_line_iou"] for row in answers)
     return columns
 
@@ -208,12 +200,6 @@ def median_of(values: Iterable[float | None]) -> float | None:
     """Compute the median of the known values; None where there is none."""
     known = [value for value in values if value is not None]
     return float(median(known)) if known else None
-
-
-def _item(row: Row, member: Row) -> dict[str, Any]:
-    names = ("dataset", "sample_id", "prompt_type", *ITEM_KEY)
-    version = {"dataset_version": member["dataset_version"]} if "dataset_version" in member else {}
-    return {name: row[name] for name in names} | version
 
 
 # Error rates of the judges of a panel by Dawid and Skene: how often each misses what the panel holds to be so.
@@ -253,7 +239,7 @@ def judge_errors(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def dawid_skene_panels(frame: pl.DataFrame) -> Iterator[tuple[str, Sequence[Audit]]]:
+def dawid_skene_panels(frame: pl.DataFrame) -> Iterator[tuple[str, Sequence[consensus.Audit]]]:
     """Yield the panels of result rows that are aggregated by Dawid and Skene, by name, with their audits."""
     known = set(frame["judge"].drop_nulls().unique()) if "judge" in frame.columns else set()
     if any(judge.startswith(panel_name((), DAWID_SKENE)) for judge in known):
@@ -266,9 +252,11 @@ def _findings(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{**finding, "judge": row["judge"]} for finding in row.get("findings") or ()]
 
 
-def _words(audits: Sequence[Audit]) -> Iterator[dict[str, Any]]:
+def _words(audits: Sequence[consensus.Audit]) -> Iterator[dict[str, Any]]:
     """Yield each judge's answer on each decision, yes or no, and the probability that yes is right."""
-    judged = zip(audits, on_targets(audits), on_verdicts(audits), on_findings(audits), strict=True)
+    judged = zip(
+        audits, consensus.on_targets(audits), consensus.on_verdicts(audits), consensus.on_findings(audits), strict=True
+    )
     for audit, on_target, on_verdict, classes in judged:
         first = audit.members[0]
         decisions = [("_verdict", audit.words("said_vulnerable"), on_verdict.get(True, 0.0))]
@@ -276,7 +264,7 @@ def _words(audits: Sequence[Audit]) -> Iterator[dict[str, Any]]:
             decisions.append(("", audit.words("target_found"), on_target.get(True, 0.0)))
         for finding, chances in zip(audit.findings, classes, strict=True):
             valid = {judge: kind in VALID for judge, kind in finding.classes.items()}
-            decisions.append(("_finding_valid", valid, is_valid(chances)))
+            decisions.append(("_finding_valid", valid, consensus.is_valid(chances)))
         for decision, words, chance in decisions:
             for judge, word in words.items():
                 row = {"judge": judge, "decision": decision, "cluster": first["cluster"]}
@@ -286,7 +274,7 @@ def _words(audits: Sequence[Audit]) -> Iterator[dict[str, Any]]:
 # Judge bias: how a judge's answers depart from the others' on the same audits, and what the departure goes with.
 
 
-FAMILIES = {word: name for name, words in tables_beside(__file__, "families.toml").items() for word in words}
+FAMILIES = {word: name for name, words in tables_beside(__file__, "model_families.toml").items() for word in words}
 AUDIT = ("model", "sample_hash", "prompt_type", "replicate")
 READ = (*AUDIT, "judge", "cluster", "is_vulnerable", "target_found", "output_tokens", "findings")
 
@@ -353,7 +341,7 @@ def _on_findings(given: pl.DataFrame) -> pl.DataFrame:
     schema |= {"finding_id": pl.Int64, "word": pl.Float64, "is_first": pl.Boolean}
     if "findings" not in given.columns:
         return _departures(pl.DataFrame(schema=schema), (*AUDIT, "finding_id"))
-    listed = given.filter(pl.col("prompt_type").is_in(NUMBERED), pl.col("findings").list.len() > 0)
+    listed = given.filter(pl.col("prompt_type").is_in(consensus.NUMBERED), pl.col("findings").list.len() > 0)
     each = listed.select(*AUDIT, "judge", "cluster", "findings").explode("findings").unnest("findings")
     first, last = (pl.col("finding_id").min().over(AUDIT), pl.col("finding_id").max().over(AUDIT))
     words = each.filter(first < last).with_columns(

@@ -13,24 +13,13 @@ import numpy as np
 
 from evalake.contracts.contract import Row
 from evalake.metrics.agreement import Consensus, dawid_skene
+from evalake.suites.solidity_audit import truth
 from evalake.suites.solidity_audit.replies import lines_in, words_in
-from evalake.suites.solidity_audit.truth import (
-    CLASSIFICATIONS,
-    DAWID_SKENE,
-    INVALID,
-    MAJORITY,
-    STRICT,
-    STRUCTURED,
-    TARGET,
-    VALID,
-    count_column,
-    normalised,
-)
 
 # Findings of several judges, merged: which of them are one finding of the audit, and what most judges take it for.
 
 
-NUMBERED = STRUCTURED
+NUMBERED = truth.STRUCTURED
 """The prompt types whose audits number their findings; judges keep the numbers."""
 
 
@@ -72,8 +61,8 @@ def merge(findings: Iterable[Row], *, numbered: bool) -> list[Merged]:
 def decide(finding: Merged) -> Decided:
     """Classify by strict majority of the judges that saw it: valid against invalid first, then within that side."""
     classes = [*finding.classes.values()]
-    valid = _most([name in VALID for name in classes])
-    within = [name for name in classes if valid is not None and (name in VALID) == valid]
+    valid = _most([name in truth.VALID for name in classes])
+    within = [name for name in classes if valid is not None and (name in truth.VALID) == valid]
     return Decided(finding, valid, _most(within))
 
 
@@ -86,7 +75,10 @@ def counts(decided: Sequence[Decided]) -> dict[str, Any]:
         "valid_findings": valid,
         "invalid_findings": invalid,
         "undecided_findings": sum(each.valid is None for each in decided),
-        **{count_column(name): sum(each.classification == name for each in decided) for name in CLASSIFICATIONS},
+        **{
+            truth.count_column(name): sum(each.classification == name for each in decided)
+            for name in truth.CLASSIFICATIONS
+        },
         "finding_precision": valid / (valid + invalid) if valid + invalid else None,
     }
 
@@ -98,8 +90,8 @@ def rows(base: Row, decided: Sequence[Decided]) -> list[dict[str, Any]]:
             **base,
             "finding_id": number,
             "classification": each.classification,
-            "matches_target": each.classification == TARGET,
-            "is_valid_concern": each.classification not in INVALID,
+            "matches_target": each.classification == truth.TARGET,
+            "is_valid_concern": each.classification not in truth.INVALID,
             **{name: _first(each.finding, name) for name in _CLAIMED},
             "classification_stated": None,
             "reason": None,
@@ -119,9 +111,9 @@ def _first(finding: Merged, name: str) -> Any:
 def _same(one: Row, other: Row, *, numbered: bool) -> bool:
     if numbered:
         return bool(one["finding_id"] == other["finding_id"])
-    if one["classification"] == other["classification"] == TARGET:
+    if one["classification"] == other["classification"] == truth.TARGET:
         return True
-    types = [normalised(row["vulnerability_type_claimed"] or "") for row in (one, other)]
+    types = [truth.normalised(row["vulnerability_type_claimed"] or "") for row in (one, other)]
     return types[0] == types[1] and _same_place(one["location_claimed"] or "", other["location_claimed"] or "")
 
 
@@ -209,9 +201,9 @@ def by_dawid_skene(audits: Sequence[Audit]) -> list[Word]:
 
 
 AGGREGATIONS: Mapping[str, Callable[[Sequence[Audit]], list[Word]]] = {
-    MAJORITY: by_majority,
-    STRICT: by_strict_majority,
-    DAWID_SKENE: by_dawid_skene,
+    truth.MAJORITY: by_majority,
+    truth.STRICT: by_strict_majority,
+    truth.DAWID_SKENE: by_dawid_skene,
 }
 """The functions that make a panel's answers of its judges', by their name in the suite's option `aggregation`."""
 
@@ -263,17 +255,19 @@ def consensus_of(units: Sequence[Words]) -> tuple[Sequence[Any], Consensus]:
 
 def has_converged(audits: Sequence[Audit]) -> bool:
     """Tell whether the consensus of targets found, of verdicts and of findings was reached."""
-    vulnerable = [audit.words("target_found") for audit in audits if audit.members[0]["is_vulnerable"]]
-    safe = [audit.words("target_found") for audit in audits if not audit.members[0]["is_vulnerable"]]
+    targets: dict[bool, list[Words]] = {True: [], False: []}
+    for audit in audits:
+        targets[audit.members[0]["is_vulnerable"]].append(audit.words("target_found"))
     verdicts = [audit.words("said_vulnerable") for audit in audits]
     findings = [finding.classes for audit in audits for finding in audit.findings]
-    decisions = ([words for words in units if words] for units in (vulnerable, safe, verdicts, findings))
-    return all(consensus_of(units)[1].converged for units in decisions if units)
+    decisions: tuple[Sequence[Words], ...] = (*targets.values(), verdicts, findings)
+    answered = ([words for words in units if words] for units in decisions)
+    return all(consensus_of(units)[1].converged for units in answered if units)
 
 
 def is_valid(chances: Chances) -> float:
     """Compute the probability that a finding is of a valid class."""
-    return sum(chance for name, chance in chances.items() if name in VALID)
+    return sum(chance for name, chance in chances.items() if name in truth.VALID)
 
 
 def _likeliest(chances: Chances) -> PanelAnswer:
@@ -283,7 +277,7 @@ def _likeliest(chances: Chances) -> PanelAnswer:
 def _decided(finding: Merged, chances: Chances) -> Decided:
     """Decide valid against invalid first, then the class within that side, as for a majority."""
     valid, _ = _likeliest({True: is_valid(chances), False: 1 - is_valid(chances)})
-    within = {name: chance for name, chance in chances.items() if valid is not None and (name in VALID) is valid}
+    within = {name: chance for name, chance in chances.items() if valid is not None and (name in truth.VALID) is valid}
     name, _ = _likeliest({name: chance / sum(within.values()) for name, chance in within.items()})
     return Decided(finding, valid, name)
 
