@@ -18,7 +18,7 @@ from evalake.core.errors import UsageError
 from evalake.suites.registry import suite_names
 
 if TYPE_CHECKING:
-    from prefect.blocks.notifications import NotificationBlock
+    from prefect.blocks.abstract import NotificationBlock
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.events.actions import ActionTypes
     from prefect.events.schemas.automations import AutomationCore
