@@ -42,7 +42,7 @@ $(BIN)/python -m pip check
 $(BIN)/python -m compileall -q -j 0 -x '[/]tests?[/]' $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') > /dev/null || true
 $(BIN)/python -m compileall -q -j 0 $(ROOMS)
 # The first run finds a Prefect database that is migrated already.
-$(BIN)/python -m evalake.server.local.database
+$(BIN)/python -m evalake.server.local.server
 endef
 
 # Tests whose programs the machine lacks are skipped, with the reason; in CI they fail. Three processes share the files, since

@@ -46,7 +46,7 @@ def run(
 
 def main(place: Path, dataset: Path, model: str, lake: str) -> None:
     """Make the small run, then the one that is measured, and print what it took."""
-    from evalake.cli.environment import prepare
+    from evalake.cli.terminal import prepare
 
     prepare()
     _seconds(place, str(place / "warm-up"), dataset, model, WARM_UP_SAMPLES)

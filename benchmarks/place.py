@@ -14,8 +14,8 @@ import httpx
 
 from benchmarks.command import Ended
 from benchmarks.material import ANSWER
-from evalake.cli.environment import DEFAULTS
-from evalake.server.local.database import is_migrated
+from evalake.cli.terminal import DEFAULTS
+from evalake.server.local.server import is_migrated
 from tests.e2e.processes import ROOT, PrefectStack
 
 

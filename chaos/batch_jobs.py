@@ -19,7 +19,7 @@ from random import Random
 from typing import Any
 
 from chaos.outcome import Outcome
-from evalake.cli import environment
+from evalake.cli import terminal
 from evalake.contracts.tables import BATCH_JOBS, BATCH_REQUESTS, CALLS
 from evalake.storage.lake import Lake
 from evalake.suites.command_guard.contract import RESULTS
@@ -35,7 +35,7 @@ WAITING, KILLED = 3, -signal.SIGKILL
 def campaign(folder: Path, seed: int, seconds: float) -> Iterator[Outcome]:
     """Kill a run of each form after drawn steps, until it ends or the time is over; then it goes on unharmed."""
     until = time.monotonic() + seconds
-    environment.prepare()
+    terminal.prepare()
     with PrefectStack(folder / "prefect") as stack:
         os.environ.update({**stack.environment, "ANTHROPIC_API_KEY": "key-of-the-campaign"})
         for number, form in enumerate(FORMS, start=1):

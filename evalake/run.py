@@ -166,9 +166,9 @@ def titled(title: str, frame: pl.DataFrame | None) -> str:
 
 def carry_out(request: RunRequest) -> str:
     """Make a run, and return its id: also of one that could not ask everything. Raises EvalakeError where it failed."""
-    from evalake.cli import environment
+    from evalake.cli import terminal
 
-    environment.prepare()  # before Prefect is imported
+    terminal.prepare()  # before Prefect is imported
     from evalake.flows.evaluate import IncompleteRunError, evaluate
     from evalake.tasks.preflight import carried, check
     from evalake.tasks.runtime.runs import run_of_flow

@@ -17,8 +17,8 @@ from evalake.core.errors import EvalakeError, SourceError, SuiteError, UsageErro
 from evalake.core.redaction import redact, require_no_password
 from evalake.sdk import Dataset, Sample, Skipped, Suite
 from evalake.sdk.remote import new_file
+from evalake.sdk.sample import spooled
 from evalake.sdk.sources import expanded
-from evalake.sdk.spool import spooled
 from evalake.storage.forget import forgotten_samples
 from evalake.storage.lake import Lake
 from evalake.storage.sql.query import query, write_parquet

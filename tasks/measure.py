@@ -22,7 +22,7 @@ from evalake.metrics.limits import undecided_trials
 from evalake.models.request import Failure, Reply
 from evalake.sdk import Exchange, Options, Suite
 from evalake.sdk.people import measure_people, people_metrics, with_people
-from evalake.sdk.spool import Seen
+from evalake.sdk.sample import Seen
 from evalake.storage import ledger
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land

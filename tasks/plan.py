@@ -25,7 +25,7 @@ from evalake.models.request import Reply, Request
 from evalake.reports.wording import dollars
 from evalake.sdk import Dataset, Exchange, Item
 from evalake.sdk.results import unjudged_hash
-from evalake.sdk.spool import Seen
+from evalake.sdk.sample import Seen
 from evalake.storage.landing import land
 from evalake.storage.ledger import ReplyLengths, newest_index, reply_lengths
 from evalake.tasks.converse import Conversation, next_request, replay_from_ledger

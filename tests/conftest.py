@@ -10,10 +10,9 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import settings
 
-from evalake.cli.environment import DEFAULTS
+from evalake.cli.terminal import DEFAULTS
 from evalake.core.files import CACHE, make_private
-from evalake.server.local.database import template
-from evalake.server.local.server import WAIT_SECONDS
+from evalake.server.local.server import WAIT_SECONDS, template
 from tests.environment import environment_kept
 
 pytest_plugins = ["tests.servers.fixtures"]

@@ -12,7 +12,6 @@ from rich.text import Text
 
 from evalake.cli import output as show
 from evalake.cli.configuration import command, read
-from evalake.cli.environment import flows_begun, start_server
 from evalake.cli.help import App
 from evalake.cli.options import (
     LAKE,
@@ -26,7 +25,7 @@ from evalake.cli.options import (
     style_of,
     takes,
 )
-from evalake.cli.terminal import say, write_text
+from evalake.cli.terminal import flows_begun, say, start_server, write_text
 from evalake.core.errors import LakeError
 from evalake.request import RunRequest
 

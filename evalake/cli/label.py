@@ -11,7 +11,6 @@ import polars as pl
 import typer
 
 from evalake.cli import output as show
-from evalake.cli.environment import flows_begun, start_server
 from evalake.cli.help import App, Group
 from evalake.cli.options import (
     LAKE,
@@ -26,7 +25,7 @@ from evalake.cli.options import (
     style_of,
     suite_with,
 )
-from evalake.cli.terminal import say
+from evalake.cli.terminal import flows_begun, say, start_server
 from evalake.core.configuration import whole_address
 from evalake.core.errors import LakeError, SourceError, UsageError
 from evalake.core.files import LARGEST_SHEET, place_in, read_file, write_file

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer._click.shell_completion import CompletionItem
 
-from evalake.cli import environment
+from evalake.cli import terminal
 from evalake.cli.help import App, Group
 from evalake.cli.terminal import INTERRUPTED, escape_unencodable, say_error, say_first_step
 from evalake.core import phases
@@ -71,7 +71,7 @@ COMMANDS = {name: text for commands in SECTIONS.values() for name, text in comma
 
 # The commands of a module in this folder beside that of its name.
 CHAPTERS = {
-    "runs": ("watch", "cancel", "rescore", "snapshots"),
+    "runs": ("show", "watch", "cancel", "rescore", "snapshots"),
     "metrics": ("report",),
     "decide": ("compare", "explain", "power"),
     "gate": ("settle",),
@@ -81,7 +81,7 @@ CHAPTERS = {
     "label": ("calibrate", "fit-weights", "roadmap"),
     "lake": ("tables", "check", "maintain", "forget"),
     "up": ("status", "down", "doctor"),
-    "serve": ("view",),
+    "serve": ("view", "prefect"),
 }
 
 
@@ -171,7 +171,7 @@ def _options(
 def main() -> None:
     """Run the command; exits with 0 on success, 1 on failure, 2 on wrong usage, 3 on something undecided."""
     try:
-        environment.prepare()
+        terminal.prepare()
         escape_unencodable()
         # Anywhere on the line, because people add them at the end
         general = [option for option in ("--debug", "--verbose", "--trust-folder") if option in sys.argv[1:]]

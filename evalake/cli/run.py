@@ -10,10 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from evalake.cli.environment import flows_begun, start_server
 from evalake.cli.help import App, SuiteCommand, complete_suite
 from evalake.cli.options import CorrectedOption, FullOption, JsonOption, takes
-from evalake.cli.terminal import say
+from evalake.cli.terminal import flows_begun, say, start_server
 from evalake.core.phases import phase
 from evalake.request import OPTIONS, RunRequest
 

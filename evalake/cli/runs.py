@@ -1,4 +1,4 @@
-"""`evalake runs`, `watch`, `cancel`, `rescore` and `snapshots`: what became of runs, and their snapshots."""
+"""`evalake runs`, `show`, `watch`, `cancel`, `rescore` and `snapshots`: what became of runs, and their snapshots."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from evalake.cli import output as show
+from evalake.cli import output
 from evalake.cli.configuration import read
 from evalake.cli.help import App, Group
 from evalake.cli.options import (
@@ -25,6 +25,7 @@ from evalake.cli.options import (
     RunArgument,
     StyleOption,
     SuiteOption,
+    names,
     style_of,
 )
 from evalake.core.errors import EvalakeError, UsageError
@@ -78,7 +79,7 @@ def runs(
             tags=pl.when(pl.col("tags").list.len() > 0).then("tags"),
         )
     what = f"runs of {suite}" if suite else "runs"
-    show.listing(what if tag is None else f"{what} tagged {tag}", rows, lake, style, COLUMNS)
+    output.listing(what if tag is None else f"{what} tagged {tag}", rows, lake, style, COLUMNS)
 
 
 def _brief(models: Sequence[str]) -> str:
@@ -103,7 +104,7 @@ def watch(
 
     where = Lake(lake)
     row = _row(where, run)
-    terminal = show.console()
+    terminal = output.console()
     with Live(_shown(row, _covered(where, row)), console=terminal, auto_refresh=False) as live:
         while row["state"] == "running":
             time.sleep(LOOK_SECONDS)
@@ -112,7 +113,7 @@ def watch(
     if not terminal.is_terminal:
         typer.echo()  # rich ends the last line on a terminal only
     if row["message"]:
-        show.paragraph(row["message"])
+        output.paragraph(row["message"])
     if row["state"] != "completed":
         raise typer.Exit(3 if row["state"] == "waiting" else 1)
 
@@ -192,7 +193,7 @@ def cancel(
     if not cancelled:
         raise EvalakeError(f"the run {run} waits for no batch job")
     for job in cancelled:
-        show.line(job.progress)
+        output.line(job.progress)
     if any(job.state not in ("cancelling", "closed") for job in cancelled):
         raise EvalakeError("some batch jobs were not cancelled: cancel the run again")
 
@@ -211,7 +212,7 @@ def rescore(
     done = rescore_run(Lake(lake), run, read(config))
     rows = done.published.counts
     if json:
-        show.as_json({"run_id": run, "snapshot_id": done.snapshot_id, "items": done.items, "rows": rows})
+        output.as_json({"run_id": run, "snapshot_id": done.snapshot_id, "items": done.items, "rows": rows})
         return
     typer.echo(
         f"run {run}: {done.items - done.unanswered} of {done.items} items rescored from the ledger, "
@@ -241,7 +242,7 @@ def snapshots(
     rows = of_suite(Lake(lake).frame(SNAPSHOTS), suite).sort("created_at", descending=True).collect()
     if style is Format.table:
         rows = rows.with_columns(pl.col("snapshot_id").str.slice(0, 12), pl.col("definition_hash").str.slice(0, 12))
-    show.listing("snapshots", rows, lake, style, SNAPSHOT_COLUMNS)
+    output.listing("snapshots", rows, lake, style, SNAPSHOT_COLUMNS)
 
 
 @group.command("verify")
@@ -259,9 +260,9 @@ def verify(
 
     proof = verify_snapshot(Lake(lake), snapshot_id)
     if json:
-        show.as_json({"snapshot_id": proof.snapshot_id, "outcome": proof.outcome, "reason": proof.reason or None})
+        output.as_json({"snapshot_id": proof.snapshot_id, "outcome": proof.outcome, "reason": proof.reason or None})
     else:
-        show.line(f"snapshot {proof.name}: {proof.outcome}{f': {proof.reason}' if proof.reason else ''}")
+        output.line(f"snapshot {proof.name}: {proof.outcome}{f': {proof.reason}' if proof.reason else ''}")
     if proof.exit_code:
         raise typer.Exit(proof.exit_code)
 
@@ -278,3 +279,43 @@ def _refuse_options(context: typer.Context) -> None:
 def _on_command_line(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
+
+
+@app.command("show")
+def show(
+    run: RunArgument,
+    sample: Annotated[
+        str | None,
+        typer.Argument(help="A sample by its name, DATASET/NAME, or the beginning of its hash.", metavar="SAMPLE"),
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Only these models, by comma.", metavar="NAMES")] = None,
+    wrong: Annotated[bool, typer.Option("--wrong", help="Only samples that a model got wrong.")] = False,
+    differ: Annotated[bool, typer.Option("--differ", help="Only samples on which models differ.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="The most samples of the table.", metavar="N")] = 50,
+    full: Annotated[bool, typer.Option("--full", help="Print long texts and requests in full.")] = False,
+    lake: LakeOption = LAKE,
+    style: StyleOption = Format.table,
+    json: RowsAsJsonOption = False,
+) -> None:
+    """List a run's samples with each model's verdict; or print one: input, truth, conversation, judgements.
+
+    JSON and CSV hold a line an answer, of every sample; of one sample, JSON holds everything.
+    """
+    from evalake.cli.samples import PAGE, index_of, print_list, print_one
+    from evalake.server.viewer.items import WantedPage
+    from evalake.server.viewer.run_index import RunIndexes
+    from evalake.storage.lake import Lake
+
+    style = style_of(style, as_json=json)
+    indexes = RunIndexes(Lake(lake))
+    index = index_of(indexes, run)
+    models = names("--model", model) or []
+    if unknown := [name for name in models if name not in index.run["models"]]:
+        raise UsageError(f"the run has no model {unknown[0]}: there is {', '.join(index.run['models'])}")
+    wanted = WantedPage(
+        model=models, correct="false" if wrong else None, differ="models" if differ else None, limit=PAGE
+    )
+    if sample is None:
+        print_list(indexes, index, wanted, limit, lake, style)
+    else:
+        print_one(indexes, index, sample, wanted, lake, style, full=full)

@@ -10,9 +10,8 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from evalake.reports.kinds import KINDS
 from evalake.reports.report import Report, headline, warnings
-from evalake.reports.tables import Cell, Table
+from evalake.reports.tables import KINDS, Cell, Table
 from evalake.reports.wording import UNKNOWN, UNRELIABLE, WHY_UNRELIABLE, multiplicity, visible
 
 STYLES = {"": "", "pass": "bold green", "fail": "bold red"}

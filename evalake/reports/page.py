@@ -26,10 +26,9 @@ from evalake.core.errors import UsageError
 from evalake.core.files import make_folder, write_file
 from evalake.reports.axes import Drawing
 from evalake.reports.files import as_data, as_json
-from evalake.reports.kinds import KINDS
 from evalake.reports.report import Report, facts, headline, warnings
 from evalake.reports.svg import Picture, alone, as_svg
-from evalake.reports.tables import Table, comparisons_table, coverage_table
+from evalake.reports.tables import KINDS, Table, comparisons_table, coverage_table
 from evalake.reports.wording import UNKNOWN, UNRELIABLE, WHY_UNRELIABLE, multiplicity, one_line, visible
 
 # Files of a report, each written whole or not at all.

@@ -1,15 +1,19 @@
 """Every figure as a table: the form that a terminal prints, and that stands under each plot of the page."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import polars as pl
 from rich.cells import cell_len, set_cell_size
 
-from evalake.reports import coverage
+from evalake.reports import coverage, tables
+from evalake.reports.axes import Drawing
+from evalake.reports.bars import draw_bars, draw_by_judge, draw_by_part, draw_decisions, draw_statistics
+from evalake.reports.heat_maps import draw_agreement, draw_heat_map
 from evalake.reports.ranking import Comparison, Verdict
 from evalake.reports.report import Report, Subject, Value
+from evalake.reports.scatter import draw_reliability, draw_scatter
 from evalake.reports.wording import UNKNOWN, UNRELIABLE, interval, number, one_line, short_names, visible
 from evalake.sdk import figures
 from evalake.sdk.figures import Quantity, Unit
@@ -343,3 +347,29 @@ def _number(value: float | None, like: float | None, *, whole: bool = False) -> 
     if size >= 1e7:
         return f"{value:.3g}"
     return f"{value:,.{3 if size < 10 else 1 if size < 1e4 and size != round(size) else 0}f}"
+
+
+# Every kind of figure that a suite may declare: how it is tabulated, and how it is drawn where it is a plot.
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`tabulate` and `draw` take the report and the figure; `draw` is, or gives, None for a table."""
+
+    tabulate: Callable[[Report, Any], Table]
+    draw: Callable[[Report, Any], Drawing | None] | None = None
+    terminal: Literal["no", "values", "intervals"] = "values"  # what of it a terminal shows
+
+
+KINDS: Mapping[type, Kind] = {
+    figures.Ranking: Kind(tables.ranking_table, terminal="intervals"),
+    figures.Scatter: Kind(tables.scatter_table, draw_scatter, terminal="no"),
+    figures.Bars: Kind(tables.bars_table, draw_bars),
+    figures.HeatMap: Kind(tables.heat_map_table, draw_heat_map),
+    figures.ByPart: Kind(tables.heat_map_table, draw_by_part),
+    figures.Reliability: Kind(tables.reliability_table, draw_reliability),
+    figures.AgreementMatrix: Kind(tables.agreement_table, draw_agreement),
+    figures.ByJudge: Kind(tables.by_judge_table, draw_by_judge),
+    figures.Statistics: Kind(tables.statistics_table, draw_statistics),
+    figures.Decisions: Kind(tables.decisions_table, draw_decisions),
+}

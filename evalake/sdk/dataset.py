@@ -17,9 +17,8 @@ import polars as pl
 from evalake.core.errors import SourceError, UsageError
 from evalake.core.hashing import content_hash
 from evalake.sdk import sources
-from evalake.sdk.sample import Dataset, Record, Sample, Skipped
+from evalake.sdk.sample import Dataset, Record, Sample, Seen, Skipped, Spool, spooled
 from evalake.sdk.sources import ColumnMapping, as_payload, read_table, with_label_column
-from evalake.sdk.spool import Seen, Spool, spooled
 from evalake.sdk.tabular import TwoClasses, form_of
 
 # A dataset in the making: what its source gives becomes samples, or is left out for a stated reason.

@@ -1,7 +1,7 @@
 """How a suite declares what its reports show: plots, tables and mistakes as data, by names of metrics and columns.
 
 Nothing here draws. A further kind of figure is a dataclass here, a member of `Figure`, and one entry in
-`evalake.reports.kinds.KINDS`, which says how it is tabulated and drawn.
+`evalake.reports.tables.KINDS`, which says how it is tabulated and drawn.
 """
 
 import tomllib

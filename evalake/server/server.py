@@ -23,8 +23,8 @@ from evalake.server.processes import Supervised, address_of, listen
 from evalake.server.scoring import events
 from evalake.server.scoring import routes as scoring_routes
 from evalake.server.scoring.queue import Queue
+from evalake.server.scoring.routes import AppState
 from evalake.server.scoring.scorings import ScoringSettings
-from evalake.server.scoring.state import AppState
 from evalake.server.viewer import routes as viewer_routes
 from evalake.server.viewer.access import new_application
 from evalake.tasks.runtime.logs import as_json, redact_logs

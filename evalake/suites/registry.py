@@ -7,13 +7,15 @@ import json
 import logging
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType, ModuleType
+from typing import TypeVar
 
 from polars import col, scan_delta
 from polars.exceptions import PolarsError
@@ -28,6 +30,8 @@ from evalake.models.request import Baseline, Reply
 from evalake.sdk import Exchange, Item, Sample, Suite
 from evalake.storage.lake import Lake
 from evalake.suites.places import FOLDER, Manifest, Place, manifest, places
+
+T = TypeVar("T")
 
 logger = logging.getLogger("evalake.suites")
 _OF_A_SUITE = (".py", ".md", ".txt", ".jinja", ".jsonl", ".json", ".csv")  # files that a suite's file may name
@@ -97,7 +101,7 @@ def source_hash(name: str) -> str | None:
 
 def baselines() -> Mapping[str, Baseline]:
     """Collect the rule-based models of all suites, by name."""
-    of_suites = {name: rules for each in _of_code() for name, rules in each.conversation.baselines.items()}
+    of_suites = {name: rules for each in _of_code(_load) for name, rules in each.conversation.baselines.items()}
     return {**of_suites, **_FUNCTIONS.get()}
 
 
@@ -120,8 +124,8 @@ def all_contracts(lake: Lake | None = None) -> tuple[Contract, ...]:
 
     Raises SuiteError where two suites have a table of one name.
     """
-    own = [contract for each in usable_suites(lake) for contract in each.contracts]
-    contracts = (*CORE_CONTRACTS, *own)
+    own = (*(each.contracts for each in _without_code(lake).values()), *_of_code(_contracts))
+    contracts = (*CORE_CONTRACTS, *chain.from_iterable(own))
     if twice := [table for table, times in Counter(contract.table for contract in contracts).items() if times > 1]:
         raise SuiteError(f"there are two tables {twice[0]}: name those of a suite after the suite")
     return contracts
@@ -130,17 +134,25 @@ def all_contracts(lake: Lake | None = None) -> tuple[Contract, ...]:
 def usable_suites(lake: Lake | None = None) -> Iterator[Suite]:
     """Yield every suite that can be used; one that is broken is named once, and the others are there without it."""
     yield from _without_code(lake).values()
-    yield from _of_code()
+    yield from _of_code(_load)
 
 
-def _of_code() -> Iterator[Suite]:
+def _of_code(read: Callable[[Place], T]) -> Iterator[T]:
     for _, place in sorted(places().items()):
         try:
-            yield _load(place)
+            yield read(place)
         except SuiteError as error:
             if str(error) not in _told:
                 _told.add(str(error))
                 logger.warning("left out: %s", error)
+
+
+def _contracts(place: Place) -> tuple[Contract, ...]:
+    """Read the contracts of a suite; a suite that ships has them in a module, so that the rest is not imported."""
+    if place.file is None and place.folder is not None and place.folder.parent == FOLDER:
+        contracts: tuple[Contract, ...] = import_module(f"{place.module.rpartition('.')[0]}.contract").CONTRACTS
+        return contracts
+    return _load(place).contracts
 
 
 def _load(place: Place) -> Suite:

@@ -195,7 +195,7 @@ def test_servers_whose_state_is_lost_are_named_and_a_killed_up_leads_nobody_to_w
 def test_the_server_of_one_command_is_ours_from_its_first_moment_to_its_last(tmp_path: Path) -> None:
     code = """
 import os, signal, sys
-from evalake.cli.environment import prepare
+from evalake.cli.terminal import prepare
 prepare()
 from evalake.server.local.server import TemporaryServer
 server = TemporaryServer()

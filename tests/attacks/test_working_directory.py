@@ -12,7 +12,7 @@ from tests.attacks.hostile import markers, write
 from tests.integration.cli.command import ROOT
 
 SET_UP_LOGGING = "from prefect.logging.configuration import setup_logging; setup_logging()"
-PREPARE = "from evalake.cli.environment import prepare; prepare()"
+PREPARE = "from evalake.cli.terminal import prepare; prepare()"
 # Settings are made again for each block of `temporary_settings`
 READ_AGAIN = """
 from prefect.settings import PREFECT_LOGGING_LEVEL, get_current_settings, temporary_settings

@@ -27,8 +27,7 @@ from evalake.server.pages import FOLDER, addresses
 from evalake.server.viewer.item import item_contents
 from evalake.server.viewer.items import Matching, Wanted, item_views, matching
 from evalake.server.viewer.run import run_detail, run_letters, run_values
-from evalake.server.viewer.run_index import RunIndex, RunIndexes
-from evalake.server.viewer.texts import replies
+from evalake.server.viewer.run_index import RunIndex, RunIndexes, replies
 from evalake.storage.lake import Lake
 from evalake.storage.sql.query import write_csv, write_parquet
 from evalake.storage.sql.start import MEGABYTE

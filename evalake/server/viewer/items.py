@@ -12,8 +12,14 @@ from evalake.contracts.tables import CALLS, SAMPLES
 from evalake.server.settings import NotFoundError, WrongQueryError
 from evalake.server.viewer.access import IndexesHere, RunId
 from evalake.server.viewer.expression import LONGEST, Column, compile_filter
-from evalake.server.viewer.run_index import RunIndex, RunIndexes, count_samples
-from evalake.server.viewer.texts import beginnings, beginnings_of_replies, nearest
+from evalake.server.viewer.run_index import (
+    RunIndex,
+    RunIndexes,
+    beginnings,
+    beginnings_of_replies,
+    count_samples,
+    nearest,
+)
 from evalake.storage.lake import Lake
 
 Name = Annotated[str, Field(max_length=500)]

@@ -16,7 +16,7 @@ from evalake.server.processes import listen
 from evalake.server.settings import Settings
 from evalake.server.viewer import grading, routes
 from evalake.server.viewer.access import AnswersHere, IndexesHere, LakeHere, Name, RunId, new_application, state_of
-from evalake.server.viewer.comparison import columns_page, comparison, pair_page
+from evalake.server.viewer.comparison import columns_page, comparison, pair_page, sides_page
 from evalake.server.viewer.conversation import request_view
 from evalake.server.viewer.decided import explanation, gate_history, last_checks
 from evalake.server.viewer.export import WantedFile, items_file
@@ -26,7 +26,6 @@ from evalake.server.viewer.items import item_page
 from evalake.server.viewer.overview import Metrics, StepView, metric_history, metric_steps
 from evalake.server.viewer.run import run_detail, run_letters, run_values
 from evalake.server.viewer.run_list import RunPage, WantedRuns, run_page
-from evalake.server.viewer.sides import sides_page
 from evalake.server.viewer.sql import QuestionForFile, ask, ask_for_file, askable
 from evalake.tasks.runtime.context import CODE_VERSION
 

@@ -80,7 +80,10 @@ RESULTS = result_contract(
     ),
     replaced_when="old.reply_hash IS NULL AND new.reply_hash IS NOT NULL",
     changes=(Added(("empty_kind",)),),
+    suite="command_guard",
 )
+
+CONTRACTS = (RESULTS,)
 
 _verdict = pl.col("verdict")
 

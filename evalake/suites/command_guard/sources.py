@@ -31,9 +31,8 @@ from evalake.core.files import FileRefusedError, Files, read_file, tables_beside
 from evalake.core.hashing import record
 from evalake.sdk import Dataset, Sample, sources
 from evalake.sdk.dataset import DUPLICATE, NOT_TEXT, REPEATED_ID, DatasetBuilder, read_whole
-from evalake.sdk.sample import NOT_READ, Record
+from evalake.sdk.sample import NOT_READ, Record, Seen
 from evalake.sdk.sources import NOT_UTF8, as_payload, is_storable
-from evalake.sdk.spool import Seen
 from evalake.sdk.tabular import TwoClasses
 
 # What a source gives becomes samples, or is left out for a stated reason; every kind of source goes through here.

@@ -151,6 +151,7 @@ RESULTS = Contract(
             partial(with_empty_text, column="fallback_for"),
         ),
     ),
+    suite="session_review",
 )
 
 MISSING_TOOLS = Contract(
@@ -161,5 +162,7 @@ MISSING_TOOLS = Contract(
     (hash_rule("score_id"), not_blank("session_id"), not_blank("tool_name"), not_negative("position")),
     changes=(Added(("kind",)), LANDED_BY_RUN),
 )
+
+CONTRACTS = (RESULTS, MISSING_TOOLS)
 
 OUTCOMES = Outcomes(missing=pl.when(pl.col("status") != "completed").then(pl.coalesce("error_kind", "status")))

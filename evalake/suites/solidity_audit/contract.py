@@ -165,6 +165,7 @@ RESULTS = Contract(
         Added(MATCHES),
         Added(("empty_kind",)),
     ),
+    suite="solidity_audit",
 )
 
 
@@ -209,6 +210,8 @@ FINDINGS = Contract(
     partition_by=("model",),
     changes=(LANDED_BY_RUN, ENDPOINTS_OF_RESULTS, Added(("classification_stated",))),
 )
+
+CONTRACTS = (RESULTS, FINDINGS)
 
 _subject_error = pl.col("subject_error")
 _replied = pl.col("judgement_hash").is_not_null()  # by the judge, or by the model where there was nothing to judge

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from evalake.cli import environment as process_environment
+from evalake.cli import terminal as process_environment
 from evalake.cli.main import main
 from tests.environment import environment_kept
 
@@ -30,7 +30,7 @@ def evalake_here(*arguments: object, folder: Path, **environment: str) -> "subpr
     """Run the command in a folder, in this process: same output and exit code, without seconds of imports.
 
     Environment, arguments, folder and streams are put back. What the command does to the process that is its own
-    (`evalake.cli.environment.prepare`) is not done to the one of the tests.
+    (`evalake.cli.terminal.prepare`) is not done to the one of the tests.
     """
     words = ["evalake", *map(str, arguments)]
     out, err = (TextIOWrapper(BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))

@@ -210,7 +210,7 @@ def test_a_checkout_is_deployed_and_a_stranger_s_folder_is_not(
 
 BEGIN = """
 import signal
-from evalake.cli.environment import flows_begun
+from evalake.cli.terminal import flows_begun
 from evalake.core.errors import EvalakeError
 from evalake.tasks.runtime.form import CALLER
 try:

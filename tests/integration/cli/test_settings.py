@@ -48,7 +48,7 @@ def test_a_command_line_to_go_on_with_has_the_options_that_are_not_usual(monkeyp
 
 SHOW = """
 import os
-from evalake.cli.environment import prepare
+from evalake.cli.terminal import prepare
 prepare()
 for name in ("PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING", "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"):
     print(os.environ.get(name, ""))

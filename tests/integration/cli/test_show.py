@@ -9,7 +9,7 @@ import pytest
 
 from evalake.cli.metrics import metrics
 from evalake.cli.options import Format
-from evalake.cli.show import show
+from evalake.cli.runs import show
 from evalake.contracts.tables import RUNS
 from evalake.core.errors import UsageError
 from evalake.storage.lake import Lake

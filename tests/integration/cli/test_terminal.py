@@ -154,7 +154,7 @@ def test_a_large_result_takes_no_more_memory_than_a_small_one(lake: Path) -> Non
 
 @pytest.mark.parametrize(("options", "shown"), [((), False), (("-W", "default"), True)])
 def test_warnings_of_libraries_are_for_those_who_ask(tmp_path: Path, options: tuple[str, ...], shown: bool) -> None:
-    code = "import warnings; from evalake.cli.environment import prepare; prepare(); warnings.warn('of no use')"
+    code = "import warnings; from evalake.cli.terminal import prepare; prepare(); warnings.warn('of no use')"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
     done = subprocess.run(
         [sys.executable, *options, "-c", code],

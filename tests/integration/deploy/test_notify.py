@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evalake.server.local import automations as notify
+from evalake.server.local import deployment as notify
 from tests.servers.proxy import Proxy
 
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # of apprise's own

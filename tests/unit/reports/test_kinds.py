@@ -5,8 +5,7 @@ from typing import get_args
 import pytest
 
 from evalake.reports.axes import Drawing
-from evalake.reports.kinds import KINDS
-from evalake.reports.tables import Table
+from evalake.reports.tables import KINDS, Table
 from evalake.sdk.figures import ByPart, Decisions, Figure, Ranking, Statistics
 from tests.unit.reports.judged import AGREEMENT, BY_JUDGE, DECISIONS, KAPPA, RELIABILITY, of_two_judges
 from tests.unit.reports.samples import DETECTION, FIGURES, report, two_models

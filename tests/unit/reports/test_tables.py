@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from evalake.reports.kinds import KINDS
 from evalake.reports.ranking import Comparison
 from evalake.reports.report import Subject, Value, facts, headline, target_line, trivial_line, warnings
 from evalake.reports.tables import (
+    KINDS,
     Cell,
     agreement_table,
     by_judge_table,

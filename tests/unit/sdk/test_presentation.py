@@ -15,7 +15,7 @@ from evalake.contracts.audit import audit
 from evalake.contracts.engines.arrow import conform, polars_schema
 from evalake.core.errors import SourceError
 from evalake.models.request import Failure, Reply
-from evalake.reports.kinds import KINDS
+from evalake.reports.tables import KINDS
 from evalake.sdk import Exchange, Item, Sample, Viewing, figures, results
 from evalake.sdk.people import people_metrics
 from evalake.sdk.results import read_recorded

@@ -12,9 +12,10 @@ from evalake.core.configuration import Configuration
 from evalake.core.errors import ConfigurationError, SourceError
 from evalake.metrics.estimators import Rate
 from evalake.models.request import Reply, Request
-from evalake.sdk import Exchange, Item, Suite, spool
+from evalake.sdk import Exchange, Item, Suite
+from evalake.sdk import sample as samples_module
 from evalake.sdk.results import MOST_FLAWS, ModelName, Name, Strict, read_line
-from evalake.sdk.spool import Seen, Spool, spooled
+from evalake.sdk.sample import Seen, Spool, spooled
 from evalake.sdk.suite import read_examples
 from evalake.suites.command_guard.baselines import command_of
 from evalake.suites.command_guard.sources import CONTRADICTION, read_dataset
@@ -191,13 +192,13 @@ def test_what_is_asked_follows_from_item_and_replies_alone(name: str) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 999, 1_000, 2_500])
 def test_a_spool_is_read_like_a_list(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "IN_MEMORY", 100)
+    monkeypatch.setattr(samples_module, "IN_MEMORY", 100)
     items = [f"{number} \ud800" for number in range(count)]
     kept = spooled(iter(items))
     assert list(kept) == items
     assert list(kept) == items
     assert len(kept) == count
-    assert isinstance(kept, Spool) == (count >= spool.PART)
+    assert isinstance(kept, Spool) == (count >= samples_module.PART)
     for part in (slice(0, 3), slice(995, 1_005), slice(None, None, 700), slice(-2, None), slice(5, 2)):
         assert list(kept[part]) == items[part]
     if count:
@@ -207,7 +208,7 @@ def test_a_spool_is_read_like_a_list(count: int, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_set_of_digests_knows_its_members_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "RECENT", 300)
+    monkeypatch.setattr(samples_module, "RECENT", 300)
     seen, texts = Seen(), [str(number) for number in range(5_000)]  # some of their digests end in zero bytes
     assert all(seen.add(text) for text in texts)
     assert not any(seen.add(text) for text in texts)

@@ -34,6 +34,16 @@ def test_every_table_has_one_contract() -> None:
     assert {"calls", "samples", "command_guard_results"} <= set(tables)
 
 
+@pytest.mark.parametrize("name", ["command_guard", "session_review", "solidity_audit"])
+def test_the_contracts_of_a_suite_are_found_without_the_suite(name: str) -> None:
+    script = (
+        "import sys; from evalake.suites.registry import all_contracts, suite; listed = all_contracts()\n"
+        f"assert 'evalake.suites.{name}.suite' not in sys.modules\n"
+        f"assert all(each in listed for each in suite('{name}').contracts)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_what_suites_say_of_themselves_fits_together() -> None:
     for found in map(suite, suite_names()):
         names = [metric.name for metric in found.all_metrics(found.options)]

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from evalake.core.files import Files
 from evalake.sdk.dataset import DUPLICATE, NOT_TEXT, REPEATED_ID, DatasetBuilder
 from evalake.sdk.results import explain
+from evalake.sdk.sample import Seen
 from evalake.sdk.sources import is_storable
-from evalake.sdk.spool import Seen
 from evalake.suites.solidity_audit.truth import SEVERITIES, GroundTruth, as_sample, normalised
 
 LONGEST_CONTRACT = 1_000_000  # characters

@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from evalake.core.errors import UsageError
-from evalake.server.local.database import is_migrated, template, usual_database
 from evalake.server.local.deployment import require_suites
+from evalake.server.local.server import is_migrated, template, usual_database
 from evalake.server.processes import listen
 from tests.integration.cli.command import ROOT
 
@@ -26,7 +26,7 @@ from tests.integration.cli.command import ROOT
 # A command that says where its server is and which process it is, then waits to be killed.
 COMMAND = """
 import os, signal
-from evalake.cli.environment import prepare
+from evalake.cli.terminal import prepare
 prepare()
 from evalake.server.local.server import TemporaryServer
 server = TemporaryServer()

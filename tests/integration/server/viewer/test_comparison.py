@@ -13,9 +13,9 @@ from evalake.contracts.tables import GATE_DECISIONS, SAMPLES
 from evalake.decisions.compare import compare_sides
 from evalake.decisions.explain import explain
 from evalake.server.pages import FOLDER
+from evalake.server.viewer.comparison import _letters
 from evalake.server.viewer.decided import last_checks
 from evalake.server.viewer.export import bundle
-from evalake.server.viewer.sides import _letters
 from evalake.storage.lake import Lake
 from evalake.tasks.publish import record_checks
 from tests.integration.cli.command import evalake_here

@@ -18,7 +18,7 @@ from evalake.models.request import Reply
 from evalake.reports.report import Report
 from evalake.sdk import Dataset, Exchange, Seen
 from evalake.sdk.figures import Bars
-from evalake.server.viewer.texts import PREVIEW, beginnings
+from evalake.server.viewer.run_index import PREVIEW, beginnings
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS

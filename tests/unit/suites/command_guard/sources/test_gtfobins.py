@@ -8,7 +8,7 @@ import pytest
 from evalake.core.errors import SourceError
 from evalake.sdk import Dataset
 from evalake.sdk.dataset import DUPLICATE, REPEATED_ID, summary
-from evalake.sdk.spool import Seen
+from evalake.sdk.sample import Seen
 from evalake.suites.command_guard.sources import (
     CONTRADICTION,
     CommandDatasetBuilder,
