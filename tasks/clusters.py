@@ -28,9 +28,10 @@ def sample_hash() -> pl.Expr:
 
 def run_samples(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.LazyFrame:
     """Read the samples of a run; one that several versions of its dataset hold is there several times."""
-    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id).select(sample_hash())
+    items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
+    ours = items.select(sample_hash()).collect(engine="streaming")["named"]
     samples = lake.pinned(SAMPLES, versions).filter(pl.col("suite") == suite.name)
-    return samples.with_columns(sample_hash()).join(items, on="named", how="semi").drop("named")
+    return samples.filter(sample_hash().is_in(ours.implode()))
 
 
 def with_twins(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.DataFrame:
@@ -53,11 +54,17 @@ def with_clusters(rows: pl.LazyFrame, samples: pl.LazyFrame, twins: Mapping[str,
         twins: What `twins_of` finds in all samples of a run.
     """
     names, schema = _cluster().replace(twins), rows.collect_schema()
-    if schema["sample_hash"] != pl.String:
-        names = names.hash()
     known = [name for name in ("cluster", "sample_hash") if name in schema]
+    if schema["sample_hash"] != pl.String:
+        if not twins and known == ["sample_hash"] and _are_alone(samples):
+            return rows.with_columns(cluster="sample_hash")  # the join would take 100 MB for a million rows
+        names = names.hash()
     joined = _with_one(rows, samples.select("sample_hash", names.alias("of sample")))
     return joined.with_columns(cluster=pl.coalesce("of sample", *known)).drop("of sample")
+
+
+def _are_alone(samples: pl.LazyFrame) -> bool:
+    return not samples.select(pl.col("cluster").count()).collect(engine="streaming").item()
 
 
 def twins_of(samples: pl.DataFrame) -> dict[str, str]:

@@ -21,7 +21,7 @@ from evalake.storage.landing import land
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.clusters import item_hash, sample_hash
 from evalake.tasks.failures import PANEL, UNDECIDED, with_reasons
-from evalake.tasks.measure import scored_rows
+from evalake.tasks.measure import run_results
 
 EMPTY_KIND = "empty_kind"
 """The column by which result rows name an empty reply, in suites that have it."""
@@ -81,7 +81,7 @@ def _outcomes(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str]) -> p
     asked = pl.col("judge").is_in(list(judges)) if judges else pl.col("judge").is_null()
     items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id, asked)
     item = item_hash(suite)
-    results = scored_rows(lake, suite, {}).select(
+    results = run_results(lake, suite, run_id, {}).select(
         item,
         pl.lit(True).alias("has_row"),
         _word(suite.scoring.outcomes.missing).alias("row_missing"),

@@ -359,23 +359,22 @@ def _with_people(rows: pl.LazyFrame, labels: pl.LazyFrame, suite: Suite) -> pl.L
 
 
 def run_results(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.LazyFrame:
-    """Read the result rows of the items of a run; `dataset_version` is the run's."""
+    """Read the result rows of the items of a run, with null columns of a judge where the suite has none.
+
+    `dataset_version` is the run's.
+    """
     items = lake.pinned(RUN_ITEMS, versions).filter(pl.col("run_id") == run_id)
     item = item_hash(suite)
     ours = items.select(item).collect(engine="streaming")["item"]
     known = items.select("model", "dataset", "dataset_version").unique().collect(engine="streaming")
-    results = scored_rows(lake, suite, versions).filter(pl.col("model").is_in(known["model"].unique().implode()))
+    results = lake.pinned(suite.results, versions).filter(
+        pl.col("model").is_in(known["model"].unique().implode()), pl.col("scorer_version") == suite.scoring.version
+    )
     found = results.with_columns(item).filter(pl.col("item").is_in(ours.implode())).drop("item")
+    missing = [name for name in ITEM_KEY if name not in suite.results.column]
     datasets = known.unique("dataset")  # a run has one version of each
     version = pl.col("dataset").replace_strict(datasets["dataset"], datasets["dataset_version"], default=None)
-    return found.with_columns(dataset_version=version)
-
-
-def scored_rows(lake: Lake, suite: Suite, versions: Versions) -> pl.LazyFrame:
-    """Read the result rows of every run by the suite's scorer version, with null columns of a judge where none is."""
-    scored = lake.pinned(suite.results, versions).filter(pl.col("scorer_version") == suite.scoring.version)
-    missing = [name for name in ITEM_KEY if name not in suite.results.column]
-    return scored.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
+    return found.with_columns(*(pl.lit(None, pl.String).alias(name) for name in missing), dataset_version=version)
 
 
 def run_calls(lake: Lake, run_id: str, versions: Versions) -> pl.DataFrame:
