@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
+from polars import selectors
 
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUN_ITEMS, SAMPLES, SNAPSHOTS
@@ -80,22 +81,27 @@ def _outcomes(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str]) -> p
     """
     asked = pl.col("judge").is_in(list(judges)) if judges else pl.col("judge").is_null()
     items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id, asked)
-    item = item_hash(suite)
+    items = items.with_columns(item_hash(suite), sample_hash())
     results = run_results(lake, suite, run_id, {}).select(
-        item,
-        pl.lit(True).alias("has_row"),
-        _word(suite.scoring.outcomes.missing).alias("row_missing"),
-        _unread(suite).alias("without_verdict"),
+        item_hash(suite),
+        missing=_word(suite.scoring.outcomes.missing),
+        without_verdict=_unread(suite),
     )
-    found = with_reasons(lake, suite, run_id, items.with_columns(item).join(results, on="item", how="left"))
-    missing = pl.when(pl.col("has_row").is_null()).then("why").otherwise("row_missing")
-    found = found.with_columns(missing=missing).with_columns(
-        without_verdict=pl.when(pl.col("missing").is_null()).then("without_verdict")
-    )
+    scored = results.select("item").collect(engine="streaming")["item"]
+    without_row = with_reasons(lake, suite, run_id, items.filter(~pl.col("item").is_in(scored.implode())))
+    without_row = without_row.select(*_GROUP, "named", missing="why", without_verdict=pl.lit(None, pl.String))
+    present = _narrow(items.select(*_GROUP, "named", "item")).join(_narrow(results), on="item").drop("item")
+    readable = pl.when(pl.col("missing").is_null()).then("without_verdict").alias("without_verdict")
+    found = pl.concat([present.with_columns(readable), _narrow(without_row)])
     ours = lake.frame(SAMPLES).filter(pl.col("suite") == suite.name)
-    labels = ours.select(sample_hash(), "label").unique("named")
-    labelled = found.with_columns(sample_hash()).join(labels, on="named", how="left")
-    return labelled.group_by(_OUTCOME).len().collect(engine="streaming")
+    labels = _narrow(ours.select(sample_hash(), "label")).unique("named")
+    counted = found.join(labels, on="named", how="left").group_by(_OUTCOME).len().collect(engine="streaming")
+    return counted.with_columns(pl.col(_OUTCOME).cast(pl.String))
+
+
+def _narrow(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Replace texts by categories, since a join holds its rows: 300 MB less for a million."""
+    return rows.with_columns(selectors.string().cast(pl.Categorical))
 
 
 def _word(expression: pl.Expr | None) -> pl.Expr:
