@@ -64,7 +64,9 @@ def with_clusters(rows: pl.LazyFrame, samples: pl.LazyFrame, twins: Mapping[str,
 
 
 def _are_alone(samples: pl.LazyFrame) -> bool:
-    return not samples.select(pl.col("cluster").count()).collect(engine="streaming").item()
+    """Tell whether no sample names a cluster; a name that begins with / is one of all datasets."""
+    names_one = pl.col("cluster").is_not_null() | pl.col("sample_id").str.starts_with("/")
+    return not samples.select(names_one.any()).collect(engine="streaming").item()
 
 
 def twins_of(samples: pl.DataFrame) -> dict[str, str]:

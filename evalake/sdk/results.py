@@ -116,7 +116,7 @@ def asked_columns(item: Item, answered: Sequence[Exchange], scorer_version: str)
 
 
 def derived_item(row: Row, member: Row) -> dict[str, Any]:
-    """Build the manifest's entry of a row that follows from others, by one of these."""
+    """Build the run item of a row that a suite derives, from one of the rows behind it."""
     names = ("dataset", "sample_id", "prompt_type", *ITEM_KEY)
     version = {"dataset_version": member["dataset_version"]} if "dataset_version" in member else {}
     return {name: row[name] for name in names} | version

@@ -46,7 +46,7 @@ FINAL = {"PREFECT__SERVER_FINAL": "1"}
 EPHEMERAL = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1"}
 
 PRIVATE = 0o600
-# With any of these a server's database is not the file in its home, or may not be.
+# Each of these can move a server's database out of its home.
 _ELSEWHERE = [
     f"PREFECT_{of}_DATABASE_{what}" for of in ("SERVER", "API") for what in ("CONNECTION_URL", "DRIVER", "NAME")
 ]

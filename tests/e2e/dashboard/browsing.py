@@ -79,7 +79,7 @@ class Visit:
         self.page.evaluate(LAID_OUT)
 
     def obstacles_of(self, looks: Iterable[tuple[int, Any]]) -> list[str]:
-        """What is wrong with the page in each of these widths and schemes."""
+        """List the faults of the page in each of these widths and schemes."""
         obstacles = []
         for width, scheme in looks:
             self.look(width, scheme)

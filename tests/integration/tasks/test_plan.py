@@ -357,6 +357,16 @@ def test_a_cluster_of_the_row_stays_where_its_sample_is_unknown() -> None:
     assert found["cluster"].to_list()[-1] == "own"
 
 
+def test_hashed_rows_have_the_units_of_named_ones() -> None:
+    unnamed = SAMPLES.with_columns(cluster=pl.lit(None, pl.String), input="sample_hash")
+    for ids in (["1", "2", "3", "1", "2"], ["/1", "2", "3", "/1", "2"]):  # /1 is one cluster of both datasets
+        samples = unnamed.with_columns(sample_id=pl.Series(ids)).lazy()
+        named = with_clusters(ROWS.lazy(), samples, {}).collect()["cluster"]
+        hashed = with_clusters(ROWS.lazy().with_columns(pl.col("sample_hash").hash()), samples, {}).collect()["cluster"]
+        assert hashed.n_unique() == named.n_unique()
+        assert [hashed[1] == hashed[4], named[1] == named[4]] == [ids[0] == "/1"] * 2
+
+
 def test_what_datasets_have_in_common_is_told() -> None:
     told = "1 input of one and two are the same: each counts as one unit"
     assert shared_inputs(ROWS, SAMPLES) == [told]

@@ -38,10 +38,10 @@ def test_every_table_has_one_contract() -> None:
 def test_the_contracts_of_a_suite_are_found_without_the_suite(name: str) -> None:
     script = (
         "import sys; from evalake.suites.registry import all_contracts, suite; listed = all_contracts()\n"
-        f"assert 'evalake.suites.{name}.suite' not in sys.modules\n"
-        f"assert all(each in listed for each in suite('{name}').contracts)"
+        f"print('evalake.suites.{name}.suite' in sys.modules, {{*suite('{name}').contracts}} <= {{*listed}})"
     )
-    subprocess.run([sys.executable, "-c", script], check=True)
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "True"]
 
 
 def test_what_suites_say_of_themselves_fits_together() -> None:

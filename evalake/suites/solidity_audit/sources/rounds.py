@@ -365,7 +365,7 @@ def _read_files(round_: Round) -> dict[str, int]:
     return dict(sorted(Counter(str(Path(file).parent) for file in where - unread).items()))
 
 
-# What Slither and Mythril write as JSON, as audits by models of these names; a judge by rules compares them.
+# Slither and Mythril write JSON. It is read as audits by models of these names, which a rule-based judge compares.
 #
 #    slither SAMPLE.sol --json SLITHER.json         {"success", "error", "results": {"detectors": […]}}
 #    myth analyze SAMPLE.sol -o json, or jsonv2     {"success", "error", "issues": […]}, or [{"issues": […]}]
