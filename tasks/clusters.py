@@ -37,9 +37,10 @@ def run_samples(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl
 def with_twins(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl.DataFrame:
     """Read the samples of a run whose input another has, too; of all others, only a digest is in memory."""
     samples, digest = run_samples(lake, suite, run_id, versions), pl.col("input").hash()
-    known = samples.select(digest, sample_hash()).unique().collect(engine="streaming")
-    digests = known["input"].sort()
-    repeated = digest.is_in(digests.filter(digests == digests.shift()).implode())
+    known = samples.select(digest, sample_hash()).collect(engine="streaming").sort("input", "named")
+    before = known.shift()  # a sample may be there several times
+    twins = known.filter((known["input"] == before["input"]) & (known["named"] != before["named"]))
+    repeated = digest.is_in(twins["input"].implode())
     columns = ("sample_hash", "dataset", "sample_id", "cluster", "input")
     return samples.filter(repeated).select(columns).collect(engine="streaming")
 

@@ -83,19 +83,33 @@ def _outcomes(lake: Lake, suite: Suite, run_id: str, judges: Sequence[str]) -> p
     items = lake.frame(RUN_ITEMS).filter(pl.col("run_id") == run_id, asked)
     items = items.with_columns(item_hash(suite), sample_hash())
     results = run_results(lake, suite, run_id, {}).select(
+        *_GROUP,
+        sample_hash(),
         item_hash(suite),
         missing=_word(suite.scoring.outcomes.missing),
         without_verdict=_unread(suite),
     )
-    scored = results.select("item").collect(engine="streaming")["item"]
-    without_row = with_reasons(lake, suite, run_id, items.filter(~pl.col("item").is_in(scored.implode())))
-    without_row = without_row.select(*_GROUP, "named", missing="why", without_verdict=pl.lit(None, pl.String))
-    present = _narrow(items.select(*_GROUP, "named", "item")).join(_narrow(results), on="item").drop("item")
+    listed, scored = (rows.select("item").collect(engine="streaming")["item"].sort() for rows in (items, results))
+    if listed.equals(scored):  # each item has its row: the join would take 100 MB for a million
+        found = _narrow(results.drop("item"))
+    else:
+        without_row = with_reasons(lake, suite, run_id, items.filter(~pl.col("item").is_in(scored.implode())))
+        without_row = without_row.select(*_GROUP, "named", missing="why", without_verdict=pl.lit(None, pl.String))
+        of_items = _narrow(items.select(*_GROUP, "named", "item"))
+        present = of_items.join(_narrow(results.drop(*_GROUP, "named")), on="item").drop("item")
+        found = pl.concat([present, _narrow(without_row)])
     readable = pl.when(pl.col("missing").is_null()).then("without_verdict").alias("without_verdict")
-    found = pl.concat([present.with_columns(readable), _narrow(without_row)])
-    ours = lake.frame(SAMPLES).filter(pl.col("suite") == suite.name)
-    labels = _narrow(ours.select(sample_hash(), "label")).unique("named")
-    counted = found.join(labels, on="named", how="left").group_by(_OUTCOME).len().collect(engine="streaming")
+    return _counted(lake, suite, found.with_columns(readable))
+
+
+def _counted(lake: Lake, suite: Suite, found: pl.LazyFrame) -> pl.DataFrame:
+    """Count by `_OUTCOME`. Labels tell which of them lack every answer, so they are null where nothing is missing."""
+    counted = found.group_by(*_GROUP, "missing", "without_verdict").len().collect(engine="streaming")
+    counted = counted.with_columns(label=pl.lit(None, pl.String))
+    if counted["missing"].null_count() < counted.height:
+        ours = lake.frame(SAMPLES).filter(pl.col("suite") == suite.name)
+        labels = _narrow(ours.select(sample_hash(), "label")).unique("named")
+        counted = found.join(labels, on="named", how="left").group_by(_OUTCOME).len().collect(engine="streaming")
     return counted.with_columns(pl.col(_OUTCOME).cast(pl.String))
 
 

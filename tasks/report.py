@@ -131,13 +131,14 @@ class Ranked:
 
 def _ranked(suite: Suite, rows: pl.LazyFrame, metric: Metric, lacks: Lacks, corrected: Corrections) -> Ranked:
     """Compare every pair of models, and each with the target and with trivial models."""
-    trivial = _trivial(suite, rows, metric)
-    read = [*metric.estimator.inputs().values(), *undecided_trials(metric.estimator)]
-    frame = _reading(rows, read, "sample_hash", "model", "judge", "cluster", STRATUM)
-    frame = frame.with_columns(pl.col("model", "judge").cast(pl.String))  # of categories
     answered = {subject: each.answered for subject, each in lacks.items()}
-    comparisons = compare_all(frame, metric, answered, _of_metric(corrected, metric))
-    return Ranked(comparisons, _limits(frame, metric, lacks, corrected), trivial)
+    comparisons = {}
+    if rows.select(pl.col("model").n_unique()).collect(engine="streaming").item() > 1:
+        read = [*metric.estimator.inputs().values(), *undecided_trials(metric.estimator)]
+        frame = _reading(rows, read, "sample_hash", "model", "judge", "cluster", STRATUM)
+        frame = frame.with_columns(pl.col("model", "judge").cast(pl.String))  # of categories
+        comparisons = compare_all(frame, metric, answered, _of_metric(corrected, metric))
+    return Ranked(comparisons, _limits(rows, metric, lacks, corrected), _trivial(suite, rows, metric))
 
 
 def _reading(rows: pl.LazyFrame, read: Iterable[pl.Expr], *more: str) -> pl.DataFrame:
@@ -151,13 +152,13 @@ def _of_metric(corrected: Corrections, metric: Metric) -> dict[tuple[str, str | 
 
 
 def _limits(
-    frame: pl.DataFrame, metric: Metric, lacks: Lacks, corrected: Corrections
+    rows: pl.LazyFrame, metric: Metric, lacks: Lacks, corrected: Corrections
 ) -> dict[tuple[str, str | None], Limits]:
     """Compute the limits for the comparison with the target, without and with missing items."""
     found = {}
-    for row in () if frame.is_empty() else measure_exact(frame, [metric]).iter_rows(named=True):
+    for row in measure_exact(rows, [metric]).iter_rows(named=True):
         subject = row["model"], row["judge"]
-        own = frame.filter(pl.col("model") == row["model"], pl.col("judge").eq_missing(row["judge"]))
+        own = rows.filter(pl.col("model") == row["model"], pl.col("judge").eq_missing(row["judge"]))
         ends = open_bounds(own, metric, lacks[subject].unknown if subject in lacks else (0, None))
         if (known := _of_metric(corrected, metric).get(subject)) is not None:
             moved = known.value - row["value"]
@@ -177,7 +178,7 @@ def _trivial(suite: Suite, rows: pl.LazyFrame, metric: Metric) -> dict[str, floa
         *(x for each in suite.metrics.trivial.values() for x in each.values()),
     ]
     samples = _reading(rows, given, "sample_hash", "model", "judge").sort("model", "judge")
-    samples = samples.unique("sample_hash", keep="first", maintain_order=True).drop("sample_hash", "model", "judge")
+    samples = samples.filter(pl.col("sample_hash").is_first_distinct()).drop("sample_hash", "model", "judge")
     if samples.is_empty():
         return {}
     measured = {

@@ -53,7 +53,7 @@ def clopper_pearson(successes: ArrayLike, n: ArrayLike, error: float = ERROR) ->
     return np.where(trials > 0, low, np.nan), np.where(trials > 0, high, np.nan)
 
 
-def measure_exact(frame: pl.DataFrame, metrics: Sequence[Metric], error: float = ERROR) -> pl.DataFrame:
+def measure_exact(frame: pl.DataFrame | pl.LazyFrame, metrics: Sequence[Metric], error: float = ERROR) -> pl.DataFrame:
     """Measure metrics of every model and judge with the limits that decide, in the columns of `measure`.
 
     `units` is the number of equal units that tell as much (Kish 1965), rounded down.
@@ -234,7 +234,9 @@ def widened(row: Mapping[str, Any], metric: Metric, ends: Bounds | None, error: 
     return low - (value - least), high + (most - value)
 
 
-def bounds(frame: pl.DataFrame, metric: Metric, missing: int, opened: pl.DataFrame | None = None) -> Bounds | None:
+def bounds(
+    frame: pl.DataFrame | pl.LazyFrame, metric: Metric, missing: int, opened: pl.DataFrame | None = None
+) -> Bounds | None:
     """Compute the lowest and the highest value that a metric can have once all rows are known.
 
     Args:
@@ -252,7 +254,9 @@ def bounds(frame: pl.DataFrame, metric: Metric, missing: int, opened: pl.DataFra
     return _every_bounds(frame, [metric], (missing, opened))[0]
 
 
-def _every_bounds(frame: pl.DataFrame, metrics: Sequence[Metric], unknown: Unknown) -> list[Bounds | None]:
+def _every_bounds(
+    frame: pl.DataFrame | pl.LazyFrame, metrics: Sequence[Metric], unknown: Unknown
+) -> list[Bounds | None]:
     """Compute the bounds of several metrics, reading their inputs once."""
     inputs = Inputs.read(frame.lazy(), metrics, (), None)
     columns = Columns(inputs.frame)
@@ -261,7 +265,7 @@ def _every_bounds(frame: pl.DataFrame, metrics: Sequence[Metric], unknown: Unkno
     return [_bounds(each.estimator, view, unknown, frame) for each, view in zip(metrics, views, strict=True)]
 
 
-def open_bounds(frame: pl.DataFrame, metric: Metric, unknown: Unknown) -> Bounds | None:
+def open_bounds(frame: pl.DataFrame | pl.LazyFrame, metric: Metric, unknown: Unknown) -> Bounds | None:
     """Compute the bounds of a metric; None where it misses nothing, infinite where it has no range."""
     missing, opened = unknown
     if not missing and (opened is None or opened.is_empty()) and not undecided(metric.estimator, frame):
@@ -284,7 +288,7 @@ def undecided_trials(estimator: Estimator) -> Iterator[pl.Expr]:
         yield of_row
 
 
-def _bounds(estimator: Estimator, view: View, unknown: Unknown, frame: pl.DataFrame) -> Bounds | None:
+def _bounds(estimator: Estimator, view: View, unknown: Unknown, frame: pl.DataFrame | pl.LazyFrame) -> Bounds | None:
     if isinstance(estimator, Composite):
         parts = {name: _bounds(part, view.part(name), unknown, frame) for name, part in estimator.parts.items()}
         return _of_composite(estimator, {name: part for name, part in parts.items() if part is not None}, len(parts))
