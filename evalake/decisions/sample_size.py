@@ -171,9 +171,7 @@ def _notes(seen: _Seen, power: float) -> list[str]:
     if seen.lacks:
         notes.append(f"{', '.join(seen.lacks)} lack answers in that run: the variance is that of the answers")
     if typical.within is None:
-        notes.append(
-            "nothing shows how far repeats differ, and how many samples they would save: run with --replicates 3"
-        )
+        notes.append("the variance between repeats is unknown: run with --replicates 3 to see what repeats would save")
     if (variance := typical.variance(typical.replicates)) is not None:
         least = detectable(variance, typical.units, power)
         notes.append(f"the run itself finds differences of at least {least:.3g}")
