@@ -115,9 +115,11 @@ class RunRequest:
         False, "Ask by the providers' batch jobs, at about half the price; a later run collects the replies."
     )
     day: date | None = _option(None, "The day that the run is for.", "DATE", unset="as scheduled")
-    tags: Tags = _option((), "Tags by which the run is found again.", "TAG", flag="--tag")
-    note: Text = _option("", "What else is to be known of the run.", "TEXT", max_length=2000)
-    configuration_file: File = _option(None, "In place of ./evalake.toml.", "FILE", "--config", "evalake.toml")
+    tags: Tags = _option((), "Tags of the run.", "TAG", flag="--tag")
+    note: Text = _option("", "A note about the run.", "TEXT", max_length=2000)
+    configuration_file: File = _option(
+        None, "The configuration; by default ./evalake.toml.", "FILE", "--config", "evalake.toml"
+    )
     lake: Lake = _option(None, "The lake: a folder, or a URI that Delta supports.", "URI", unset="the worker's own")
 
     @model_validator(mode="wrap")

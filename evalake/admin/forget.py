@@ -231,13 +231,13 @@ def places(runs: Iterable[str] = ()) -> list[str]:
     named = []
     if backup := os.environ.get("EVALAKE_BACKUP"):
         named.append(f"the backup {backup} (EVALAKE_BACKUP): back up to a new place, and delete this one")
-    folders = dict.fromkeys((reports_folder(), Path(DEFAULT_REPORTS)))
+    folders = dict.fromkeys((reports_folder().resolve(), Path(DEFAULT_REPORTS).resolve()))
     for report in (folder / run for folder in folders for run in sorted(filter(is_run_name, runs))):
         if report.exists():
             named.append(f"{report}: the report of a run with it; delete it, `evalake metrics` has its numbers")
     home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect")
     if (results := Path(os.environ.get("PREFECT_LOCAL_STORAGE_PATH") or home / "storage")).exists():
-        named.append(f"{results}: results of Prefect tasks, which of older versions hold replies")
+        named.append(f"{results}: results of Prefect tasks; older versions kept replies in them")
     return [*named, ALWAYS]
 
 
@@ -289,8 +289,10 @@ def forget(
     if not any(wanted.values()):
         if sample is not None and sample in forgotten_samples(lake):
             raise UsageError(f"the sample {sample[:12]} was forgotten already")
+        given = {"sample": sample, "session": session, "dataset": dataset}
+        named = " or ".join(f"{what} {name!r}" for what, name in given.items() if name is not None)
         lists = "`evalake sql 'select * from samples'` lists the samples"
-        raise UsageError(f"the lake {lake.uri} has nothing of that name: {lists}")
+        raise UsageError(f"the lake {lake.uri} has no {named}: {lists}")
     samples = wanted.get(SAMPLES.table, set())
     look_at = places(runs_of(lake, contracts, samples))
     counts = count_rows(lake, contracts, wanted)

@@ -127,8 +127,8 @@ def remove_expired(policy: Retention, *, dry_run: bool = False, now: datetime | 
     """Remove things older than the policy allows; returns one line for each kind that it limits.
 
     Ages are as of `now`, and never beyond this machine's clock. Flow runs need the server that PREFECT_API_URL names;
-    without one they are left out. Raises ServerError where it cannot be used, LakeError where a file cannot be removed,
-    or a folder on the way is a link.
+    without one none is removed, and the line says so. Raises ServerError where it cannot be used, LakeError where a
+    file cannot be removed, or a folder on the way is a link.
     """
     now = min(now or datetime.now(UTC), datetime.now(UTC))
     settings = get_current_settings()
@@ -140,11 +140,14 @@ def remove_expired(policy: Retention, *, dry_run: bool = False, now: datetime | 
         storage = Path(settings.results.local_storage_path)
         results = [[file] for file in _old_results(storage, now - timedelta(days=days), now)]
         done.append(_remove(RESULTS, storage, days, results, dry_run))
-    if (days := policy.flow_runs_days) is not None and settings.api.url:
-        require_server()
-        with get_client(sync_client=True) as client:
-            removed = _remove_flow_runs(client, now - timedelta(days=days), dry_run)
-        done.append(Expired(FLOW_RUNS, str(redact(settings.api.url)), days, removed))
+    if (days := policy.flow_runs_days) is not None:
+        where, removed = "no server, because PREFECT_API_URL names none", 0
+        if settings.api.url:
+            require_server()
+            with get_client(sync_client=True) as client:
+                removed = _remove_flow_runs(client, now - timedelta(days=days), dry_run)
+            where = str(redact(settings.api.url))
+        done.append(Expired(FLOW_RUNS, where, days, removed))
     return done
 
 

@@ -174,7 +174,9 @@ def export(
         ),
     ],
     run: Annotated[str | None, typer.Argument(help="The run of the results.", metavar="RUN")] = None,
-    style: Annotated[ResultsFormat, typer.Option("--format", help="The format of results.")] = ResultsFormat.parquet,
+    style: Annotated[
+        ResultsFormat, typer.Option("--format", help="The format of results.", metavar="|".join(ResultsFormat))
+    ] = ResultsFormat.parquet,
     out: Annotated[
         Path | None, typer.Option(help="The output folder of contracts, or the output file of results.", metavar="FILE")
     ] = None,

@@ -299,6 +299,7 @@ def forget(
 ) -> None:
     """Remove samples and all data derived from them from the lake, and refuse them in later imports."""
     from evalake.admin.forget import forget as forget_samples
+    from evalake.reports.wording import count_of
     from evalake.storage.lake import Lake
 
     done = forget_samples(Lake(lake), sample=sample, session=session, dataset=dataset, dry_run=dry_run)
@@ -306,16 +307,16 @@ def forget(
         show.as_json({"lake": lake, "dry_run": dry_run, **asdict(done), "samples": len(done.samples)})
         return
     would = "would be " if dry_run else ""
-    typer.echo(f"{len(done.samples)} samples {would}forgotten; rows {would}removed:")
+    typer.echo(f"{count_of(len(done.samples), 'sample')} {would}forgotten; rows {would}removed:")
     for table, rows in done.rows.items():
         typer.echo(f"  {table}: {rows}")
     for file in done.files:
         show.line(f"would be deleted: {file}")
     if done.orphan_calls:
-        typer.echo(f"{done.orphan_calls} prompts among them are named by no result, and were found by their text")
+        typer.echo(f"{count_of(done.orphan_calls, 'prompt')} found by text, because no result names them")
     if done.shared_calls:
-        typer.echo(f"{done.shared_calls} prompts stay in calls, for samples that are kept have the same")
-    typer.echo("Check these places yourself, which may still hold the data:")
+        typer.echo(f"{count_of(done.shared_calls, 'prompt')} kept in calls, because kept samples share them")
+    typer.echo("These places may still hold the data; check them yourself:")
     for place in done.look_at:
         show.line(f"  {place}")
     typer.echo("nothing was changed (--dry-run)" if dry_run else "`evalake check` looks at every table")

@@ -244,13 +244,13 @@ def _repeated(datasets: "Sequence[Dataset]") -> dict[str, Any]:
     """List duplicates and near-duplicates of all sources, as pairs."""
     from evalake.sdk.dataset import MOST, equal, near
 
-    places = [(each.name, sample) for each in datasets for sample in each.samples]
+    places = [(dataset, sample) for dataset in datasets for sample in dataset.samples]
     texts = [sample.input for _, sample in places]
 
     def pair(one: int, other: int, **more: Any) -> dict[str, Any]:
         (first, a), (second, b) = places[one], places[other]
-        named = {"one": f"{first}/{a.sample_id}", "other": f"{second}/{b.sample_id}"}
-        return {**named, "within": first == second, **more}
+        named = {"one": f"{first.name}/{a.sample_id}", "other": f"{second.name}/{b.sample_id}"}
+        return {**named, "within": first is second, **more}
 
     looked_for = len(texts) <= MOST
     return {

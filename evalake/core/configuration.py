@@ -337,7 +337,7 @@ def _usual_file() -> tuple[Path | None, bool]:
 
 def _only_trusted(section: BaseModel, place: str = "") -> Iterator[str]:
     """Yield the entries that only a trusted file may set."""
-    for name in section.model_fields_set:
+    for name in sorted(section.model_fields_set):
         field, value = type(section).model_fields[name], getattr(section, name)
         if field.json_schema_extra == ONLY_TRUSTED:
             yield f"{place}{name}"

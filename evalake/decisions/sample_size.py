@@ -167,15 +167,14 @@ def _assumed(seen: _Seen) -> str:
 
 def _notes(seen: _Seen, power: float) -> list[str]:
     typical = seen.typical
-    few = f"the variance is from {typical.units:,} units"
-    notes = [f"{few}, so that samples_low to samples_high are its 95 % range"]
+    notes = [f"samples_low to samples_high is the 95 % range: the variance is estimated from {typical.units:,} units"]
     if seen.lacks:
-        notes.append(f"{', '.join(seen.lacks)} lack answers in that run: the variance is that of what was answered")
+        notes.append(f"{', '.join(seen.lacks)} lack answers in that run: the variance is that of the answers")
     if typical.within is None:
-        notes.append("how far repeats differ is unknown, and what they would save: run with --replicates 3 to know")
+        notes.append("the variance between repeats is unknown: run with --replicates 3 to see what repeats would save")
     if (variance := typical.variance(typical.replicates)) is not None:
         least = detectable(variance, typical.units, power)
-        notes.append(f"that run itself finds differences from {least:.3g} on")
+        notes.append(f"the run itself finds differences of at least {least:.3g}")
     return notes
 
 
@@ -186,10 +185,10 @@ GROWTH = 1.5
 """A round's samples over those of the round before: few looks, and none long after the rules could be decided."""
 
 PROMISE = (
-    "Rounds are one draw over all datasets together, in proportion, declared clusters whole, drawn and asked in an "
-    "order shuffled with a fixed seed. A verdict on these samples is wrong in at most 5 %, though neighbours hang "
-    "together. Of further samples that holds where clusters answer independently: declare what hangs together as "
-    "`cluster`. Of replies that hang together in time nothing is promised."
+    "All rounds are one draw over all datasets, in proportion, with declared clusters whole, in an order shuffled with "
+    "a fixed seed. A verdict on these samples is wrong in at most 5 %, even where neighbours depend on each other. It "
+    "holds for further samples if clusters answer independently: declare samples that belong together as `cluster`. "
+    "Nothing is promised where replies depend on their time."
 )
 """What a settled rule promises, and on which condition."""
 

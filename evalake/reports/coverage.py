@@ -179,7 +179,9 @@ def lines(rows: Sequence[Coverage]) -> Iterator[str]:
     if whole:
         asked = sum(row.asked for row in whole)
         whose = (
-            f"{whole[0].who} in {_source(whole[0])}" if len(whole) == 1 else f"{len(whole)} models, judges and sources"
+            f"{whole[0].who} in {_source(whole[0])}"
+            if len(whole) == 1
+            else f"{len(whole)} combinations of model, judge and source"
         )
         yield f"{whose}: all of {asked:,} asked items answered, each with a verdict"
 

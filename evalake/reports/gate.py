@@ -137,8 +137,8 @@ def by_chance(levels: int, *, adjusted: bool) -> list[str]:
     if adjusted:
         return [f"{levels} checks of level rules are held together to 2.5 % of a wrong FAIL, and of a wrong PASS"]
     return [
-        f"{levels} checks of level rules: of models exactly at their numbers {fails_by_chance(levels)}; --adjust holds "
-        "them together to the error of one"
+        f"{levels} checks of level rules: a model exactly at its number {fails_by_chance(levels)}; --adjust holds all "
+        "together to the error of one"
     ]
 
 

@@ -141,11 +141,11 @@ def _named(more: float) -> int | None:
 
 
 def fails_by_chance(checks: int) -> str:
-    """Say how many checks of models that are exactly at their numbers fail by chance alone."""
+    """Say how many checks fail by chance alone where models are exactly at their numbers."""
     any_of = 1 - (1 - ERROR / 2) ** checks
     return (
-        f"each fails in up to 2.5 % by chance, {checks * ERROR / 2:.2g} of {checks} on average, any of them in up to "
-        f"{100 * any_of:.0f} %"
+        f"fails by chance in up to 2.5 %; of {checks}, at most {checks * ERROR / 2:.2g} on average, and at least one "
+        f"in up to {100 * any_of:.0f} %"
     )
 
 

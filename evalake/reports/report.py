@@ -303,7 +303,7 @@ def target_line(report: Report) -> str | None:
 def chance_line(report: Report) -> str | None:
     """Write how many of the models would miss the target by chance alone; None where fewer than two are held to it."""
     held = sum(report.decision(subject) is not None for subject in report.subjects)
-    return f"of models exactly at the target {fails_by_chance(held)}" if held > 1 else None
+    return f"a model exactly at the target {fails_by_chance(held)}" if held > 1 else None
 
 
 def warnings(report: Report) -> list[str]:

@@ -330,9 +330,9 @@ def with_state(lake: Lake, rows: pl.LazyFrame) -> pl.LazyFrame:
     """Set the state of rows of RUNS to "lost" as `with_lost` does, and to "waiting" where batch jobs are awaited.
 
     A run that waited and awaits no job any more, since they are cancelled, says so in its message. Calls are counted by
-    batch: before the first, the cost of a running run is unknown.
+    batch: before the first call that it made is counted, the cost of a running run is unknown.
     """
-    is_uncounted = (pl.col("state") == "running") & (pl.col("calls_made") + pl.col("calls_from_ledger") == 0)
+    is_uncounted = (pl.col("state") == "running") & (pl.col("calls_made") == 0)
     rows = with_lost(rows).with_columns(cost_usd=pl.when(~is_uncounted).then("cost_usd"))
     if not lake.exists(BATCH_JOBS):
         return rows

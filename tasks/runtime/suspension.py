@@ -16,7 +16,7 @@ from uuid import UUID
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun, State
-from prefect.exceptions import Pause, PrefectException, TerminationSignal
+from prefect.exceptions import Abort, Pause, PrefectException, TerminationSignal
 from prefect.states import Cancelled, Failed, Suspended
 
 from evalake.core.errors import EvalakeError
@@ -119,10 +119,15 @@ class Interruption:
     def leave(self) -> State[Any] | None:
         """End the flow run by its state; returns the final state, None for that of its error.
 
-        Raises Pause, by which Prefect suspends a deployment's run, RunSuspendedError without a deployment.
+        Raises Pause or Abort, by which Prefect leaves the state of a deployment's run as it is; RunSuspendedError for
+        a suspended run without a deployment.
         """
         if self.state.is_cancelling():
-            return Cancelled(message="Cancelled: the replies so far are in the ledger.")
+            cancelled: State[Any] = Cancelled(message="Cancelled: the replies so far are in the ledger.")
+            if self.flow_run.deployment_id is None:
+                return cancelled
+            self._set(cancelled)
+            raise Abort(self.message)  # Prefect's engine logs a returned state as an unexpected exception
         if not self.state.is_paused():
             return None
         if self.flow_run.deployment_id is None:

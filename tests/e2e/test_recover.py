@@ -25,9 +25,11 @@ def work(work: Workplace) -> Workplace:
 
 
 def test_a_cancelled_run_stops_asking_and_goes_on_when_it_is_retried(stack: PrefectStack, work: Workplace) -> None:
+    def logged(words: str) -> int:
+        return sum(log.read_text(errors="replace").count(words) for log in stack.folder.glob("*.log"))
+
     def ended_by_runners() -> int:
-        logs = [log.read_text(errors="replace") for log in stack.folder.glob("*.log")]
-        return sum(log.count("cancellation_manager - Cancelled flow run") for log in logs)
+        return logged("cancellation_manager - Cancelled flow run")
 
     def cancel(flow_run: str) -> None:
         before = ended_by_runners()
@@ -36,6 +38,7 @@ def test_a_cancelled_run_stops_asking_and_goes_on_when_it_is_retried(stack: Pref
         # Prefect's runner says so once more when the process has gone, and would cancel a retry that came before.
         wait_until(lambda: ended_by_runners() > before, "the end of the cancelled run's process")
         assert "TerminationSignal" not in (stack.get(f"/flow_runs/{flow_run}")["state"]["message"] or "")
+        assert not logged("CancelledRun")  # nor a traceback
         assert work.rows(RUNS)["message"].item() == "cancelled; a rerun asks only for what is missing"
 
     interrupted(stack, work, cancel)

@@ -210,7 +210,7 @@ CHOICES = 500  # of each kind at most, that a reader may choose from
 class Wanted(BaseModel):
     """The parameters of the list."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="forbid")
 
     status: list[Status | Literal["not_scored"]] = Field(
         default_factory=list, description="Of the newest scoring; may be repeated."

@@ -163,8 +163,9 @@ def test_a_part_that_no_difference_has_is_named(audited: Imported) -> None:
 
 def test_it_tells_form_mapping_counts_and_duplicates(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes("question;answer;topic\nWie groß?;1,8;body\nWho?;Me;body\n".encode("latin-1"))
-    (tmp_path / "b.jsonl").write_text('{"ask": "who?", "answer": "I"}\n\n[]\n')
-    words = ("dataset", "show", "a.csv", "b.jsonl?input=ask")
+    (tmp_path / "of").mkdir()
+    (tmp_path / "of" / "a.jsonl").write_text('{"ask": "who?", "answer": "I"}\n\n[]\n')
+    words = ("dataset", "show", "a.csv", "of/a.jsonl?input=ask")
     done = evalake_here(*words, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     for said in (

@@ -26,7 +26,7 @@ from prefect.client.schemas.filters import (
 )
 from prefect.context import FlowRunContext
 from prefect.exceptions import ParameterTypeError
-from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
+from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
 
 from evalake.admin.maintain import Missed, remove_expired
 from evalake.contracts.tables import CALLS, RUNS
@@ -204,6 +204,9 @@ def test_flow_runs_of_ours_go_with_their_artifacts_and_others_stay(monkeypatch: 
 
     assert removed == planned >= 1
     assert (kept(mine), kept(others)) == ((False, 0), (True, 1))
+    with temporary_settings(restore_defaults={PREFECT_API_URL}):
+        (nowhere,) = remove_expired(policy)
+    assert (nowhere.removed, nowhere.where) == (0, "no server, because PREFECT_API_URL names none")
 
 
 def test_a_working_directory_may_not_have_things_deleted(work: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,7 +106,7 @@ def test_a_line_for_each_row_that_lacks_something_and_one_for_all_others() -> No
     assert list(coverage.lines(rows)) == [
         "a/b in d: 100 asked, 96 answered (96.0 %); 2 (2.0 %) without a verdict: 2 format_error; "
         "4 (4.0 %) missing: 4 server",
-        "2 models, judges and sources: all of 200 asked items answered, each with a verdict",
+        "2 combinations of model, judge and source: all of 200 asked items answered, each with a verdict",
     ]
     assert list(coverage.lines([])) == []
 

@@ -140,8 +140,8 @@ def test_the_headline_counts_and_says_who_reaches_the_target() -> None:
         "80 samples · 2 models",
         "calls: 150 made, 10 from the ledger, 0 failed · cost unknown",
         "1 of 2 reach the target of at least 85.0% score",
-        "of models exactly at the target each fails in up to 2.5 % by chance, 0.05 of 2 on average, any of them in up "
-        "to 5 %",
+        "a model exactly at the target fails by chance in up to 2.5 %; of 2, at most 0.05 on average, and at least one "
+        "in up to 5 %",
     ]
     assert "1 sample · 1 model" in headline(report(guard_metrics("a", 0.9, 0.9), run={"samples": 1}))
 

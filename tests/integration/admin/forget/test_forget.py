@@ -223,7 +223,7 @@ def test_a_session_goes_with_the_whole_conversation_about_it(tmp_path: Path, pre
     assert ran["calls"]["made"] == 4  # about the two other sessions, under criteria that are newer than the archive
     assert files_with(lake, "disk-full") == []
     said = place.evalake("forget", "--session", "disk-full", code=2)
-    assert "nothing of that name" in said
+    assert "has no session 'disk-full'" in said
 
 
 # Calls that no result names are found by what they ask, and prompts that kept samples share stay.
@@ -303,7 +303,7 @@ def test_a_prompt_shared_with_a_kept_sample_stays_and_is_counted(
 
     command(dataset="theirs", lake=held.uri)
 
-    assert "1 prompts stay in calls, for samples that are kept have the same" in capsys.readouterr().out
+    assert "1 prompt kept in calls, because kept samples share them" in capsys.readouterr().out
     assert held.frame(CALLS).collect().height == 1
     assert held.frame(RUN_ITEMS).collect()["dataset"].to_list() == ["ours"]
 

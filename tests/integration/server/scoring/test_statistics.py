@@ -194,4 +194,5 @@ def test_lists_are_filtered_sorted_and_paged(listed: Service) -> None:
     assert {"lister", "disk-agent"} <= set(page["choices"]["agents"])
     assert "DiskFull" in page["choices"]["alert_types"]
     assert page["choices"]["scored_by"] == ["api-client"]
-    assert listed.http.get("/api/v1/sessions", params={"sort": "luck"}).status_code == 422
+    for wrong in ({"sort": "luck"}, {"min-score": 50}):
+        assert listed.http.get("/api/v1/sessions", params=wrong).status_code == 422

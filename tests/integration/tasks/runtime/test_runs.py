@@ -184,10 +184,11 @@ def test_a_run_that_fails_once_the_process_was_interrupted_failed_for_that(
 def test_the_cost_of_a_running_run_is_unknown_until_its_first_calls_are_counted(tmp_path: Path) -> None:
     lake, run = Lake(str(tmp_path)), Run("one", "toys", "run", {}, {}, ["m"], [], 5, 5, NOW)
     known = []
-    for each in (run, replace(run, tally=Tally(calls_made=2, cost_usd=0.5)), run.ended("completed")):
+    tallies = (Tally(), Tally(calls_from_ledger=3), Tally(calls_made=2, cost_usd=0.5))
+    for each in (*(replace(run, tally=tally) for tally in tallies), run.ended("completed")):
         runs.save(lake, each)
         known.append(run_row(lake, "one")["cost_usd"])
-    assert known == [None, 0.5, 0.0]
+    assert known == [None, None, 0.5, 0.0]
 
 
 # Attempts of runs: the first start stays, each attempt has asked and paid its own part, and none stays open.

@@ -274,7 +274,7 @@ function coverage({coverage_table: {headings, rows}}) {
 
 function givenUp({given_up: kinds}) {
   if (!kinds.length) return null;
-  return h("section", {class: "panel"}, h("h2", {}, "Calls that were given up on"), table({
+  return h("section", {class: "panel"}, h("h2", {}, "Calls given up on, in all attempts"), table({
     caption: "Calls given up on, by model and reason", headings: ["Model", "Reason", "Calls", "One of the messages"], texts: true, kinds: [null, "line", null, "long"],
     rows: kinds.map((each) => [name(each.model), words(each.kind), count(each.count), visible(each.message, 500)]),
   }));

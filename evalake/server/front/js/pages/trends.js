@@ -116,9 +116,9 @@ function agreement({n, units, mean_difference: difference, mean_difference_ci: a
   return h("section", {class: "figure"}, h("h2", {}, title),
     h("p", {class: "note"}, `${count(n)} rated ${n === 1 ? "score" : "scores"} of ${counted(units, "session")} under the current criteria, with 95 % intervals.`),
     h("ul", {class: "tiles"},
-      h("li", {}, h("span", {class: "value"}, signed(difference)), h("span", {class: "what"}, `${interval(around.low, around.high)} points on average: the judge is ${lenient}`)),
-      h("li", {}, h("span", {class: "value"}, number(distance)), h("span", {class: "what"}, `${interval(wide.low, wide.high)} points apart on average`)),
-      h("li", {}, h("span", {class: "value"}, number(correlation)), h("span", {class: "what"}, correlation === null ? "correlation: too few ratings to say" : `${interval(together.low, together.high)} correlation (Pearson)`))));
+      h("li", {}, h("span", {class: "value"}, signed(difference)), h("span", {class: "what"}, `points on average, ${interval(around.low, around.high)}: the judge is ${lenient}`)),
+      h("li", {}, h("span", {class: "value"}, number(distance)), h("span", {class: "what"}, `points apart on average, ${interval(wide.low, wide.high)}`)),
+      h("li", {}, h("span", {class: "value"}, number(correlation)), h("span", {class: "what"}, correlation === null ? "correlation: too few ratings to say" : `correlation (Pearson), ${interval(together.low, together.high)}`))));
 }
 
 function signed(value) {
