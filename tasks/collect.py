@@ -16,7 +16,7 @@ from evalake.contracts.tables import CALLS, RUN_ITEMS, SAMPLES
 from evalake.core.hashing import content_hash
 from evalake.models.failures import TRANSIENT
 from evalake.reports.coverage import Coverage, Tolerance, problems, remarks
-from evalake.reports.wording import dollars
+from evalake.reports.wording import count_of, dollars
 from evalake.sdk import Dataset
 from evalake.storage.landing import land
 from evalake.tasks.converse import Conversation
@@ -195,7 +195,8 @@ class Collector:
         sentences += problems(self.covered, self._tolerance)
         sentences += remarks(self.covered, self._tolerance)
         if self.tally.rows_quarantined:
-            sentences.append(f"{self.tally.rows_quarantined} rows are in quarantine")
+            refused = self.tally.rows_quarantined
+            sentences.append(f"{count_of(refused, 'row')} {'is' if refused == 1 else 'are'} in quarantine")
         if self._skipped:
             sentences.append(f"left out of the sources: {counted(self._skipped)}")
         return "; ".join(sentences) or None

@@ -22,7 +22,7 @@ from evalake.models.routes import find_route
 from evalake.reports.coverage import Tolerance
 from evalake.request import RunRequest
 from evalake.sdk import Dataset, Options, Suite
-from evalake.sdk.dataset import summary
+from evalake.sdk.dataset import UNLABELLED, summary
 from evalake.sdk.results import FALLBACK_FOR
 from evalake.sdk.suite import own_prompt
 from evalake.storage.lake import Lake
@@ -338,8 +338,9 @@ def lines_of(plan: Plan) -> Iterator[str]:
     """Describe a run: its datasets with counts by category, left-out rows, models and judges."""
     for dataset in plan.datasets:
         counts = summary(dataset)
-        parts = ", ".join(f"{category} {count}" for category, count in counts.samples.items())
-        yield f"{dataset.name}: {len(dataset.samples)} samples ({parts})"
+        kinds = ", ".join(f"{category} {count}" for category, count in counts.samples.items())
+        are_told_apart = [*counts.samples] != [UNLABELLED]
+        yield f"{dataset.name}: {len(dataset.samples)} samples" + (f" ({kinds})" if are_told_apart else "")
         yield from (f"  {note}" for note in dataset.notes)
         if counts.skipped:
             yield f"  left out: {', '.join(f'{count} {reason}' for reason, count in counts.skipped.items())}"

@@ -322,7 +322,7 @@ def _keys(place: Place) -> Diagnosis:
         except EvalakeError as error:
             unusable.append(str(error))
     if unusable:
-        mend = "put the keys into the environment of the worker, or into Secret blocks"
+        mend = "do what each sentence asks; keys belong in the environment of the worker, or in Secret blocks"
         return _problem(f"{len(unusable)} of {len(models)} models: {'; '.join(unusable[:3])}", mend)
     return _ok(f"the keys of {count_of(len(models), 'model')} are set")
 

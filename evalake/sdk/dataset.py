@@ -241,6 +241,10 @@ class SampleTable:
         return None if sources.is_storable("".join(text or "" for text in texts.values())) else NOT_TEXT
 
 
+UNLABELLED = "unlabelled"
+"""How samples without category and label are counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """What a dataset holds by category (by label where there is none), and what was left out by reason; sorted."""
@@ -251,7 +255,7 @@ class Summary:
 
 def summary(dataset: Dataset) -> Summary:
     """Count a dataset's samples per category, and what was left out per reason."""
-    samples = Counter(sample.category or sample.label or "unlabelled" for sample in dataset.samples)
+    samples = Counter(sample.category or sample.label or UNLABELLED for sample in dataset.samples)
     skipped = Counter(left.reason for left in dataset.skipped)
     return Summary(dict(sorted(samples.items())), dict(sorted(skipped.items())))
 
