@@ -86,14 +86,10 @@ def _first_mistakes(
         return None, {}
     key = list(dict.fromkeys([*answers.sample, *suite.results.key, "sample_hash", "model", "judge"]))
     every = run_results(lake, suite, run_id, versions).filter(answers.listed)
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "listed.parquet"
-        every.select(key).sink_parquet(file)
-        listed = pl.scan_parquet(file)
-        counted = listed.group_by("model", "judge").len().collect().sort("model", "judge")
-        counts = {Subject(*of): count for *of, count in counted.iter_rows()}
-        of_subject = [listed.filter(pl.col("model") == m, pl.col("judge").eq_missing(j)) for m, j in counts]
-        first = [each.bottom_k(MISTAKES_SHOWN, by=key).collect(engine="streaming") for each in of_subject]
+    counted = every.select("model", "judge").group_by("model", "judge").len().collect(engine="streaming")
+    counts = {Subject(*of): count for *of, count in counted.sort("model", "judge").iter_rows()}
+    of_subject = [every.filter(pl.col("model") == m, pl.col("judge").eq_missing(j)).select(key) for m, j in counts]
+    first = [each.bottom_k(MISTAKES_SHOWN, by=key).collect(engine="streaming") for each in of_subject]
     keys = pl.concat([every.select(key).clear().collect(), *first])
     shown = pl.col("sample_hash").is_in(keys["sample_hash"].unique().implode())
     rows = every.filter(shown).join(keys.lazy(), on=key, how="semi", nulls_equal=True).collect().sort(answers.sample)
