@@ -8,7 +8,8 @@ nor the browser holds the run as a whole.
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import IO, Literal
 from urllib.parse import quote
 
 import polars as pl
+from pyarrow import ArrowException
 from pydantic import BaseModel, Field
 
 from evalake.contracts.tables import SAMPLES
@@ -190,25 +192,33 @@ class WantedFile(Wanted):
 def items_file(indexes: RunIndexes, run_id: str, wanted: WantedFile) -> Iterator[bytes]:
     """Write the answers that match as a file, and return its parts. Raises as `item_page` does."""
     index = indexes.of(run_id)
-    found = matching(indexes, index, wanted)
+    frames = _frames(indexes.lake, index, matching(indexes, index, wanted))
+    return file_of(frames, wanted.format, spreadsheet_safe=True)
+
+
+def file_of(frames: Iterable[pl.DataFrame], style: str, *, spreadsheet_safe: bool) -> Iterator[bytes]:
+    """Write frames as a file of csv, jsonl or parquet, and return its parts. Raises LakeError where it has no place."""
     file = TemporaryFile()  # noqa: SIM115 - for as long as it is sent
     try:
-        frames = _frames(indexes.lake, index, found)
-        if wanted.format == "csv":
-            write_csv(frames, file, spreadsheet_safe=True)
-        elif wanted.format == "parquet":
+        if style == "csv":
+            write_csv(frames, file, spreadsheet_safe=spreadsheet_safe)
+        elif style == "parquet":
             write_parquet(frames, file)
         else:
             for frame in frames:
                 frame.write_ndjson(file)
         file.seek(0)
-    except BaseException:
-        file.close()
+    except BaseException as error:
+        with suppress(OSError):  # it writes what is left, and fails as the write did
+            file.close()
+        if isinstance(error, OSError | ArrowException):
+            reason = getattr(error, "strerror", None) or error
+            raise LakeError(f"the rows cannot be written as {style}: {reason}") from error
         raise
-    return parts_of(file)
+    return _parts_of(file)
 
 
-def parts_of(file: IO[bytes]) -> Iterator[bytes]:
+def _parts_of(file: IO[bytes]) -> Iterator[bytes]:
     """Read a file in parts, and close it."""
     with file:
         while part := file.read(MEGABYTE):

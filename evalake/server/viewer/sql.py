@@ -3,20 +3,18 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from tempfile import TemporaryFile
 from typing import Annotated, Any, Literal
 
 import polars as pl
-from pyarrow import ArrowException
 from pydantic import BaseModel, ConfigDict, Field
 
-from evalake.core.errors import LakeError, QueryError
+from evalake.core.errors import QueryError
 from evalake.server.settings import BusyError, WrongQueryError
 from evalake.server.viewer.access import LakeHere
-from evalake.server.viewer.export import parts_of
+from evalake.server.viewer.export import file_of
 from evalake.storage.lake import Lake
 from evalake.storage.sql.catalogue import Entry, catalogue
-from evalake.storage.sql.query import Result, as_text, open_query, plain, write_csv, write_parquet
+from evalake.storage.sql.query import Result, as_text, open_query, plain
 from evalake.suites.registry import all_contracts, usable_suites
 
 MOST_ROWS = 1000  # of an answer that is shown
@@ -101,21 +99,8 @@ def ask(lake: LakeHere, question: Question) -> Answer:
 
 def ask_for_file(lake: Lake, question: QuestionForFile) -> Iterator[bytes]:
     """Run a query and return its result as parts of a file. Raises as `ask` does, LakeError where there is none."""
-    file = TemporaryFile()  # noqa: SIM115 - for as long as it is sent
-    try:
-        with _asked(lake, question) as result:
-            if question.format == "csv":
-                write_csv(result.frames(), file, spreadsheet_safe=question.spreadsheet_safe)
-            else:
-                write_parquet(result.frames(), file)
-        file.seek(0)
-    except BaseException as error:
-        file.close()
-        if isinstance(error, OSError | ArrowException):
-            reason = getattr(error, "strerror", None) or error
-            raise LakeError(f"the result cannot be written as {question.format}: {reason}") from error
-        raise
-    return parts_of(file)
+    with _asked(lake, question) as result:
+        return file_of(result.frames(), question.format, spreadsheet_safe=question.spreadsheet_safe)
 
 
 @contextmanager

@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 
 from evalake.admin.import_results import import_recorded
+from evalake.core.errors import LakeError
 from evalake.server.settings import WrongQueryError
-from evalake.server.viewer.export import WantedFile, items_file
+from evalake.server.viewer.export import WantedFile, file_of, items_file
 from evalake.server.viewer.expression import Column, compile_filter
 from evalake.server.viewer.run_index import RunIndexes
 from evalake.storage.lake import Lake
@@ -18,6 +19,7 @@ from evalake.suites.registry import suite as find_suite
 from tests.cases import cases_beside
 from tests.integration.server.viewer.test_item import items, names
 from tests.integration.server.viewer.world import BAD, GOOD, HOSTILE, World
+from tests.integration.storage.test_migrations import no_file_longer_than
 
 CASES = cases_beside(__file__, "filters.json")
 
@@ -147,3 +149,10 @@ def test_a_csv_of_hostile_names_and_replies_runs_nothing_in_a_spreadsheet(tmp_pa
 
     for column, expected in (("sample_id", texts), ("reply", texts), ("input", [f"{text} ls" for text in texts])):
         assert sorted(csv[column].to_list()) == sorted(f"'{text}" for text in expected)
+
+
+@pytest.mark.parametrize("style", ["csv", "jsonl", "parquet"])
+def test_a_file_that_the_disk_has_no_room_for_is_one_sentence(style: str) -> None:
+    rows = pl.DataFrame({"number": range(100_000)})
+    with no_file_longer_than(1000), pytest.raises(LakeError, match=f"^the rows cannot be written as {style}: .*large"):
+        file_of([rows], style, spreadsheet_safe=True)
