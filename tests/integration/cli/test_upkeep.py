@@ -30,7 +30,7 @@ def test_a_dry_run_tells_what_is_then_gone(recorded_results: Imported, copy: Cop
     words = ("forget", "--sample", sample["sample_hash"])
     planned = evalake_here(*words, "--dry-run", folder=lake.folder)
     assert planned.returncode == 0, planned.stderr
-    assert "1 samples would be forgotten" in planned.stdout
+    assert "1 sample would be forgotten" in planned.stdout
     assert "nothing was changed" in planned.stdout
     assert lake.query("select count(*) as n from samples") == [{"n": 40}]
     done = json.loads(evalake_here(*words, "--json", folder=lake.folder).stdout)
