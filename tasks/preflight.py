@@ -20,6 +20,7 @@ from evalake.models.cost import is_priced
 from evalake.models.request import ANSWERED_HERE
 from evalake.models.routes import find_route
 from evalake.reports.coverage import Tolerance
+from evalake.reports.wording import count_of
 from evalake.request import RunRequest
 from evalake.sdk import Dataset, Options, Suite
 from evalake.sdk.dataset import UNLABELLED, summary
@@ -339,8 +340,8 @@ def lines_of(plan: Plan) -> Iterator[str]:
     for dataset in plan.datasets:
         counts = summary(dataset)
         kinds = ", ".join(f"{category} {count}" for category, count in counts.samples.items())
-        are_told_apart = [*counts.samples] != [UNLABELLED]
-        yield f"{dataset.name}: {len(dataset.samples)} samples" + (f" ({kinds})" if are_told_apart else "")
+        samples, are_told_apart = count_of(len(dataset.samples), "sample"), [*counts.samples] != [UNLABELLED]
+        yield f"{dataset.name}: {samples}" + (f" ({kinds})" if are_told_apart else "")
         yield from (f"  {note}" for note in dataset.notes)
         if counts.skipped:
             yield f"  left out: {', '.join(f'{count} {reason}' for reason, count in counts.skipped.items())}"

@@ -18,6 +18,7 @@ from evalake.core.phases import phase
 from evalake.reports.console import Summary
 from evalake.reports.coverage import Coverage, as_objects, lines
 from evalake.reports.page import write_page
+from evalake.reports.wording import count_of
 from evalake.request import RunRequest
 from evalake.storage.batch_jobs import jobs_of
 from evalake.storage.lake import Lake
@@ -121,7 +122,7 @@ def _print(
         show.as_json(summary(run, covered))
         return
     if run["snapshot_id"] is None:
-        show.line(f"{_outcome(run)}\n{run['samples']} samples of {run['suite']} are in the lake")
+        show.line(f"{_outcome(run)}\nin the lake: {count_of(run['samples'], 'sample')} of {run['suite']}")
         print_coverage(covered)
         return
 

@@ -261,8 +261,9 @@ def _repeated(datasets: "Sequence[Dataset]") -> dict[str, Any]:
 
 
 def _print(facts: Mapping[str, Any]) -> None:
+    from evalake.reports.wording import count_of
 
-    out.line(f"{facts['name']}: {facts['samples']} samples")
+    out.line(f"{facts['name']}: {count_of(facts['samples'], 'sample')}")
     for note in facts["notes"]:
         out.line(f"  {note}")
     if facts["mapping"]:

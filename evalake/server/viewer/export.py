@@ -197,7 +197,7 @@ def items_file(indexes: RunIndexes, run_id: str, wanted: WantedFile) -> Iterator
 
 
 def file_of(frames: Iterable[pl.DataFrame], style: str, *, spreadsheet_safe: bool) -> Iterator[bytes]:
-    """Write frames as a file of csv, jsonl or parquet, and return its parts. Raises LakeError where it has no place."""
+    """Write frames as a file of csv, jsonl or parquet, and return its parts. Raises LakeError where that fails."""
     file = TemporaryFile()  # noqa: SIM115 - for as long as it is sent
     try:
         if style == "csv":

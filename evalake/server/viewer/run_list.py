@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import polars as pl
 from cachetools import LRUCache, cached
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUNS
 from evalake.sdk.figures import Ranking
@@ -60,6 +60,8 @@ FILTER_COLUMNS = {
 
 class WantedRuns(BaseModel):
     """The runs that are wanted, and one page of them."""
+
+    model_config = ConfigDict(extra="forbid")
 
     suite: str | None = Field(None, max_length=200)
     tag: str | None = Field(None, max_length=200)

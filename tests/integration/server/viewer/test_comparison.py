@@ -215,6 +215,7 @@ def test_a_lake_that_nobody_checked_has_none(tmp_path: Path) -> None:
 
 def test_runs_and_metrics_are_filtered_by_tag(http: httpx.Client, world: World) -> None:
     tagged = http.get("/runs", params={"tag": TAG}).json()
+    assert http.get("/runs", params={"tags": TAG}).status_code == 422  # misspelt: it is not a list of every run
     assert ([run["run_id"] for run in tagged["runs"]], tagged["tags"]) == ([world.verdicts], [TAG])
     assert {point["run_id"] for point in http.get("/metrics", params={"tag": TAG}).json()["points"]} == {world.verdicts}
     assert http.get("/metrics", params={"tag": "none"}).json()["points"] == []
