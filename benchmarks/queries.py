@@ -90,7 +90,7 @@ def fill_results(lake: Lake, rows: int) -> None:
         }
         columns: dict[str, pl.Expr | pl.Series] = {name: pl.lit(None, kind) for name, kind in schema.items()}
         plain = {
-            each.name: pl.lit("x" if schema[each.name] == pl.String else 0)
+            each.name: pl.lit("x" if schema[each.name] == pl.String else 0).cast(schema[each.name])
             for each in RESULTS.columns
             if not each.nullable
         }
