@@ -22,7 +22,7 @@ from evalake.models.endpoints import endpoint_of
 from evalake.models.request import Failure
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import Key, LedgerIndex, index_since
-from evalake.tasks.converse import Conversation, Replay, call, given_up, next_request, replay_from_ledger
+from evalake.tasks.converse import Claimed, Conversation, Replay, call, given_up, next_request, replay_from_ledger
 from evalake.tasks.failures import FailureCounter, failure_of
 from evalake.tasks.runtime import progress
 from evalake.tasks.runtime.artifacts import tag_task_run
@@ -147,20 +147,22 @@ def _answer(batch: Batch) -> int:
     require_ledger(context.lake, batch.ledger_id)
     conversations = [each.again() for each in batch.conversations]
     require_endpoints(context, conversations)
-    # One scan of the ledger as this process first saw it for the plan serves all its batches.
-    index = index_since(context.lake, batch.ledger_id, batch.ledger_version)
     to_call: Sequence[Conversation] = conversations
-    # The plan has looked for these calls. From other runs, or this batch's first attempt, replies may have come since.
-    if index.may_be_new([each.next_key for each in conversations]):
-        to_call = replay_from_ledger(context, conversations, index).unanswered
 
     def advance() -> None:
         progress.advance(context.run_id, batch.name)
 
-    for _ in range(len(conversations) - len(to_call)):
-        advance()
     with stopping_with_flow_run(context, _flow_run_id()):
-        call(context, to_call, index, on_end=advance, turn="subject")
+        with Claimed(context, conversations) as claimed:
+            # One scan of the ledger as this process first saw it for the plan serves all its batches.
+            index = index_since(context.lake, batch.ledger_id, batch.ledger_version)
+            # The plan has looked for them. From other runs, or this batch's first attempt, replies may have come since.
+            if index.may_be_new([each.next_key for each in conversations]):
+                to_call = replay_from_ledger(context, conversations, index).unanswered
+                claimed.keep(to_call)
+            for _ in range(len(conversations) - len(to_call)):
+                advance()
+            call(context, to_call, index, claimed=claimed, on_end=advance, turn="subject")
         for judge, theirs in _by_judge(context, to_call).items():
             part = Batch(context, theirs, batch.ledger_id, batch.ledger_version, batch.judged_by(judge))
             call_judge.with_options(task_run_name=part.name)(part, judge, advance)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from evalake.contracts.contract import Row
 from evalake.contracts.tables import CALLS
@@ -147,30 +147,63 @@ def recall_or_call(context: RunContext, conversations: Sequence[Conversation], i
     call(context, replay_from_ledger(context, conversations, index).unanswered, index)
 
 
+class Claimed:
+    """Claims on the next calls of conversations, for a `with` block: a look at the ledger in it holds for these calls.
+
+    Another process asks the others, and may have claimed them since the ledger was last read.
+    """
+
+    def __init__(self, context: RunContext, conversations: Sequence[Conversation]) -> None:
+        self._claims, self._keys = ledger_writer(context.lake).claims, {each.next_key for each in conversations}
+
+    def __enter__(self) -> Self:
+        self._keys = {key for key in self._keys if self._claims.take(key)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.keep(())
+
+    def keep(self, conversations: Sequence[Conversation]) -> None:
+        """End the claims on calls of other conversations, whose replies were found."""
+        kept = self._keys & {each.next_key for each in conversations}
+        self._claims.release(self._keys - kept)
+        self._keys = kept
+
+    def hand_over(self, key: Key) -> bool:
+        """Leave a claim to the call of this key, which ends it; returns whether there was one."""
+        has = key in self._keys
+        self._keys.discard(key)
+        return has
+
+
 def call(
     context: RunContext,
     conversations: Sequence[Conversation],
     index: LedgerIndex,
     *,
+    claimed: Claimed | None = None,
     on_end: Callable[[], None] = lambda: None,
     turn: Turn | None = None,
 ) -> None:
     """Execute conversations that need a call, all at once; on return each reply is in the ledger.
 
     A failed call ends its conversation; a call that is left to a batch job marks it. The caller has looked up the first
-    calls, so they are made at once; the index is searched for later ones. `on_end` runs for each conversation that has
-    ended. Raises RunOverError where the run is stopped, after its running calls have ended. With `turn`, only that part
-    is walked: the subject's, or the judge's.
+    calls, so they are made at once; the index is searched for later ones, and read again for a call without a claim
+    in `claimed` where other processes ask, too. `on_end` runs for each conversation that has ended. Raises RunOverError
+    where the run is stopped, after its running calls have ended. With `turn`, only that part is walked: the subject's,
+    or the judge's.
     """
     writer, newest = ledger_writer(context.lake), NewestIndex(context.lake, index)
     asked: dict[Key, asyncio.Future[Exchange | None]] = {}
 
     async def answer(request: Request, key: Key) -> Exchange | None:
         limits = context.configuration.limits(request.model.partition("/")[0])
-        waited = await claim(writer.claims, key, client, limits.timeout_seconds)
+        had_looked = claimed is not None and claimed.hand_over(key)
+        waited = not had_looked and await claim(writer.claims, key, client, limits.timeout_seconds)
         is_put = False
         try:
-            if waited or writer.claims.are_shared():  # another process may have asked since the last look
+            # Another process may have asked since the last look
+            if waited or (not had_looked and writer.claims.are_shared()):
                 found = await _recall(context, keys_of(context, request, key.replicate), await newest.now())
                 if found is not None:
                     return found

@@ -16,10 +16,11 @@ from evalake.models.client import Client
 from evalake.request import RunRequest
 from evalake.sdk import Dataset, Item, Skipped
 from evalake.storage.lake import Lake
-from evalake.storage.ledger import Key, LedgerIndex
+from evalake.storage.ledger import Key, newest_index
 from evalake.storage.reservations import Claims
 from evalake.suites.registry import suite
-from evalake.tasks.converse import Conversation, call, replay_from_ledger
+from evalake.tasks.batch import Batch, call_batch
+from evalake.tasks.converse import Conversation, replay_from_ledger
 from evalake.tasks.extract import extract, read_datasets
 from evalake.tasks.preflight import check, lines_of
 from evalake.tasks.publish import publish
@@ -163,9 +164,12 @@ def test_a_call_that_several_runs_ask_at_once_is_paid_once(tmp_path: Path, monke
     def run(run_id: str, first: int) -> list[Conversation]:
         context = RunContext(run_id, "command_guard", lake, configuration)
         asking = [Conversation(Item(sample, "openai/m", None, "direct", 0)) for sample in samples[first:]]
-        index = LedgerIndex.read(lake)
-        call(context, replay_from_ledger(context, asking, index).unanswered, index)
-        return asking
+        ledger_id, version, index = newest_index(lake)
+        replay = replay_from_ledger(context, asking, index)
+        batch = Batch(context, replay.unanswered, ledger_id, version, run_id)
+        call_batch.fn(batch)
+        assert batch.ended is not None
+        return [*replay.ended, *batch.ended]
 
     with ModelServer() as server:
         server.rule(reply="ALLOW", latency=0.3)
