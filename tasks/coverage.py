@@ -229,9 +229,8 @@ def _as_planned(run: Mapping[str, Any], rows: Sequence[Coverage]) -> list[Covera
 
 def _lacking_more(row: Coverage, kind: str, count: int) -> Coverage:
     """Add missing items of a kind."""
-    kinds = Counter(row.missing_kinds) + Counter({kind: count})
-    more = {"asked": row.asked + count, "missing": row.missing + count, "missing_kinds": dict(kinds)}
-    return replace(row, **more)
+    kinds = dict(Counter(row.missing_kinds) + Counter({kind: count}))
+    return replace(row, asked=row.asked + count, missing=row.missing + count, missing_kinds=kinds)
 
 
 def missing_shares(lake: Lake, version: int | None = None) -> pl.LazyFrame:
