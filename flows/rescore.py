@@ -15,7 +15,8 @@ def rescore(
 ) -> str:
     """Derive the rows and the snapshot of a run again by the present rules; returns the snapshot's id.
 
-    Calls no model. Raises UsageError for an unknown run, LakeError where the ledger has none of its replies.
+    Calls no model. Raises UsageError for an unknown run, LakeError where the ledger has none of its replies,
+    RescoreError where rows could not be scored.
 
     Args:
         run_id: The run, as `evalake runs` lists it.
@@ -24,4 +25,5 @@ def rescore(
     done = rescore_run(where, run_id, configuration)
     counts = {"items": done.items, "unanswered": done.unanswered, **done.published.counts}
     create_table_artifact([counts], key=f"rescore-{run_id.lower()}", description=f"Snapshot {done.snapshot_id}")
+    done.require_whole(run_id)
     return done.snapshot_id

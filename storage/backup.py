@@ -45,7 +45,9 @@ def back_up(lake: Lake, to: Lake, contracts: Sequence[Contract]) -> list[BackedU
     """
     if to.address.rstrip("/") == lake.address.rstrip("/"):
         raise UsageError(f"the backup of {lake.uri} cannot be the lake itself: name another folder or bucket")
-    tables = sorted((contract.table for contract in contracts), key=lambda table: (table not in FIRST, table))
+    there = {path.partition("/")[0] for path in file_sizes(lake) if "/_delta_log/" in path}  # some without code here
+    named = {contract.table for contract in contracts} | there - {secret.FOLDER}
+    tables = sorted(named, key=lambda table: (table not in FIRST, table))
     tables.append(secret.FOLDER)  # last: copied calls may have been fenced by it
     for table in tables:  # a link would copy files from outside the lake, or to a folder outside the backup
         for each in (lake, to):

@@ -12,7 +12,15 @@ from polars import selectors
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUN_ITEMS, SAMPLES, SNAPSHOTS
 from evalake.core.configuration import Configuration
-from evalake.reports.coverage import MAX_MISSING, NOT_ASKED, Coverage, Tolerance, from_table, to_table
+from evalake.reports.coverage import (
+    MAX_MISSING,
+    NOT_ASKED,
+    NOT_IN_LOG,
+    Coverage,
+    Tolerance,
+    from_table,
+    to_table,
+)
 from evalake.request import RunRequest
 from evalake.sdk import Dataset, Suite
 from evalake.sdk.sources import is_storable
@@ -181,7 +189,7 @@ def cover_again(lake: Lake, suite: Suite, run: Mapping[str, Any]) -> None:
         lost = tuple(sorted({*row.lost_labels, *of_source}))
         rows.append(
             replace(
-                row,
+                _lacking_more(row, NOT_IN_LOG, known.missing_kinds.get(NOT_IN_LOG, 0)),
                 left_out=known.left_out,
                 refused=known.refused,
                 source_rows=known.source_rows,
@@ -215,10 +223,14 @@ def _as_planned(run: Mapping[str, Any], rows: Sequence[Coverage]) -> list[Covera
     for model, judge in subjects:
         if (never := run["items"] // len(subjects) - asked[model, judge]) > 0:
             row = known.get((model, judge, dataset), Coverage(model, judge, dataset))
-            kinds = Counter(row.missing_kinds) + Counter({NOT_ASKED: never})
-            more = {"asked": row.asked + never, "missing": row.missing + never, "missing_kinds": dict(kinds)}
-            known[model, judge, dataset] = replace(row, **more)
+            known[model, judge, dataset] = _lacking_more(row, NOT_ASKED, never)
     return list(known.values())
+
+
+def _lacking_more(row: Coverage, kind: str, count: int) -> Coverage:
+    """Add missing items of a kind."""
+    kinds = dict(Counter(row.missing_kinds) + Counter({kind: count}))
+    return replace(row, asked=row.asked + count, missing=row.missing + count, missing_kinds=kinds)
 
 
 def missing_shares(lake: Lake, version: int | None = None) -> pl.LazyFrame:
@@ -306,6 +318,16 @@ def with_refused(
             lost_labels=tuple(sorted({*row.lost_labels, *lost_here})),
         )
     return list(known.values())
+
+
+def with_absent(rows: Sequence[Coverage], absent: Mapping[tuple[str, str], int]) -> list[Coverage]:
+    """Add the answers that logs lack, by model and dataset, to the coverage of an import."""
+    known = {(row.model, row.dataset) for row in rows}
+    others = [Coverage(model, None, dataset) for model, dataset in absent if (model, dataset) not in known]
+    return [
+        _lacking_more(row, NOT_IN_LOG, count) if (count := absent.get((row.model, row.dataset), 0)) else row
+        for row in (*rows, *others)
+    ]
 
 
 def _group(piece: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -183,10 +183,7 @@ def lacking(
     # Each row is of another item, unless the suite joined others to them.
     if opened.is_empty() and suite.metrics.join_inputs is None and _height(listed) == _height(frame):
         return {}
-    scored = lake.pinned(suite.results, versions).filter(pl.col("scorer_version") == suite.scoring.version)
-    item = item_hash(suite)
-    lacks = listed.with_columns(item).join(scored.select(item), on="item", how="anti").drop("item")
-    absent = dict(_by(with_reasons(lake, suite, run_id, lacks).collect(engine="streaming")))
+    absent = dict(_by(without_row(lake, suite, run_id, versions, listed).collect(engine="streaming")))
     rows = dict(_by(opened))
     found = {}
     for (model, judge), sized in _by(listed.group_by("model", "judge").len().collect(engine="streaming")):
@@ -246,6 +243,16 @@ def headline_bounds(suite: Suite, frame: pl.LazyFrame, lacks: Mapping[Subject, L
         ends = {each.name: open_bounds(rows, replace(each, slices=("all",)), unknown) for each in metrics}
         found[model, judge] = {name: each for name, each in ends.items() if each is not None and isfinite(sum(each))}
     return found
+
+
+def without_row(
+    lake: Lake, suite: Suite, run_id: str, versions: Mapping[str, int | None], listed: pl.LazyFrame
+) -> pl.LazyFrame:
+    """Find which of the listed items of a run have no row, and `why`."""
+    scored = lake.pinned(suite.results, versions).filter(pl.col("scorer_version") == suite.scoring.version)
+    item = item_hash(suite)
+    lacks = listed.with_columns(item).join(scored.select(item), on="item", how="anti").drop("item")
+    return with_reasons(lake, suite, run_id, lacks)
 
 
 def with_reasons(lake: Lake, suite: Suite, run_id: str, items: pl.LazyFrame) -> pl.LazyFrame:

@@ -10,8 +10,9 @@ import polars as pl
 from evalake.contracts.tables import CALLS, RUN_ITEMS, SAMPLES
 from evalake.contracts.tables.runs import JUDGE_CALL, SUBJECT_CALL
 from evalake.core.configuration import Configuration
-from evalake.core.errors import LakeError
+from evalake.core.errors import EvalakeError, LakeError
 from evalake.models.request import Request
+from evalake.reports.wording import count_of
 from evalake.sdk import Converse, Exchange, Item, Options
 from evalake.sdk.results import FALLBACK_FOR
 from evalake.storage.lake import Lake
@@ -29,6 +30,10 @@ from evalake.tasks.runtime.runs import run_row
 ITEM = ("sample_hash", "model", "judge", "prompt_type", "replicate")
 
 
+class RescoreError(EvalakeError):
+    """Some rows of a run could not be scored again; the others have landed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rescored:
     """The result of a rescoring: new snapshot, published rows, and the number of items without a reply."""
@@ -37,6 +42,14 @@ class Rescored:
     published: Published
     items: int
     unanswered: int
+
+    def require_whole(self, run_id: str) -> None:
+        """Raise RescoreError where rows are in quarantine."""
+        if lost := self.published.quarantined:
+            raise RescoreError(
+                f"{count_of(lost, 'row')} of the run {run_id} could not be scored again, so its metrics lack what they "
+                "say: `select reason from quarantine` says why"
+            )
 
 
 def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:

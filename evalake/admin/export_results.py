@@ -28,14 +28,20 @@ _OF_A_REPLY = (
 )
 
 
-def tool_results(lake: Lake, suite: Suite, run: Mapping[str, Any], rows: pl.DataFrame) -> list[ToolResults]:
-    """Gather the results of a run: one entry a dataset, model and prompt, each answer with the scores that it has."""
+def tool_results(
+    lake: Lake, suite: Suite, run: Mapping[str, Any], rows: pl.DataFrame, absent: pl.DataFrame
+) -> list[ToolResults]:
+    """Gather the results of a run: one entry a dataset, model and prompt, each answer with the scores that it has.
+
+    `absent` has the items without a row, and `why`: samples with an error.
+    """
     viewing, missing = suite.presentation.viewing, suite.scoring.outcomes.missing
     saying = {"correct": viewing.correct, "score": viewing.score, "verdict": viewing.verdict, "error": viewing.error}
     told = rows.with_columns(
         (pl.lit(None) if of is None else of).cast(_KINDS.get(name, pl.String)).alias(f"told_{name}")
         for name, of in (saying | {"missing": missing}).items()
-    ).sort(*_ANSWER)
+    )
+    told = pl.concat([told, absent.with_columns(told_missing="why")], how="diagonal_relaxed").sort(*_ANSWER)
     calls, samples = _behind(lake, run["run_id"], told)
     gathered: dict[tuple[str, str, str], list[ToolSample]] = {}
     for _, part in told.group_by(_ANSWER, maintain_order=True):
@@ -98,6 +104,8 @@ def _sample(
 
 def _scores(suite: Suite, row: Mapping[str, Any], *, several: bool) -> Iterator[Scored]:
     """Yield the scores of an answer: by another tool's scorer, by a file's scorers, or by the whole suite."""
+    if row["why"] is not None:
+        return
     judge = row.get("judge")
     if {"value", "explanation", "answer"} <= row.keys():
         yield Scored(

@@ -27,11 +27,11 @@ from evalake.storage import ledger
 from evalake.storage.forget import forgotten_samples
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import Key, LedgerIndex
-from evalake.suites.declared.imported import merge
+from evalake.suites.declared.imported import absent, merge
 from evalake.suites.registry import suite_of_task
 from evalake.tasks.collect import derive
 from evalake.tasks.converse import Conversation, call_row, exchange_of
-from evalake.tasks.coverage import Source, cover, of_sources, save_coverage, with_refused
+from evalake.tasks.coverage import Source, cover, of_sources, save_coverage, with_absent, with_refused
 from evalake.tasks.extract import extract, read_datasets, without_forgotten
 from evalake.tasks.measure import measure
 from evalake.tasks.plan import write_manifest
@@ -165,12 +165,15 @@ def _import_answers(
         raise UsageError(f"{suite.name} takes no results of {results[0].tool}: leave out --suite")
     require_tables(lake, suite)
     answers, merged = merge(results)
-    read = Read()
+    read = Read(absent=absent(results, answers))
     for where, recorded in suite.data.read_answers(answers):
         try:
             read.add(recorded, where)
         except SourceError as error:
             read.refuse(suite.results.table, where, error, recorded.replies[0].text or "")
+    for each in results:
+        for out in each.refused:
+            read.refuse(suite.results.table, out.where, out.reason, out.payload or "")
     if not read.recorded:
         raise SourceError(f"{', '.join(sorted({each.task for each in results}))} holds no answer to import")
     parameters = {
@@ -294,6 +297,7 @@ def _covered(lake: Lake, suite: Suite, run: Run, read: Read) -> list[Coverage]:
     items = [each.item for each in read.recorded]
     labels = {(item.model, item.judge or "", item.sample.dataset, item.sample.label) for item in items}
     covered = with_refused(cover(lake, suite, run.run_id, run.judges), refused, UNREADABLE, +left_out, labels)
+    covered = with_absent(covered, read.absent)
     save_coverage(lake, run.run_id, covered)
     return covered
 

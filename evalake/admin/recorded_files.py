@@ -28,6 +28,7 @@ class Read:
     refused: list[Refused] = field(default_factory=list)
     repeated: int = 0
     forgotten: int = 0
+    absent: Mapping[tuple[str, str], int] = field(default_factory=dict)  # answers that logs lack: model, dataset
     labels: list[Mapping[str, Any]] = field(default_factory=list)
     files: dict[str, int] = field(default_factory=dict)  # of folders: how many of their files were read
     skipped: dict[str, list[str]] = field(default_factory=dict)  # by reason: where

@@ -241,10 +241,14 @@ def _export_contracts(out: Path, *, as_json: bool) -> None:
 
 def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, as_json: bool) -> None:
     """Write the result rows of a run, by sample, model and replicate."""
+    from evalake.cli.terminal import say
+    from evalake.contracts.tables import RUN_ITEMS
     from evalake.reports.files import junit_of_results
+    from evalake.reports.wording import count_of
     from evalake.storage.lake import Lake
     from evalake.storage.sql.query import write_csv, write_parquet
     from evalake.suites.registry import suite as find_suite
+    from evalake.tasks.failures import without_row
     from evalake.tasks.measure import run_results
     from evalake.tasks.runtime.runs import run_row
 
@@ -252,6 +256,8 @@ def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, 
     run = run_row(where, run_id)
     suite = find_suite(run["suite"], where)
     rows = run_results(where, suite, run_id, {}).collect()
+    listed = where.frame(RUN_ITEMS).filter(run_id=run_id)
+    absent = without_row(where, suite, run_id, {}, listed).collect()
     if rows.is_empty():
         raise LakeError(f"the run {run_id} has no results")
     rows = rows.sort(
@@ -259,7 +265,7 @@ def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, 
     )
     try:
         if style in (ResultsFormat.inspect, ResultsFormat.every_eval_ever):
-            counts = _export_to_tool(where, suite, run, rows, style, out)
+            counts = _export_to_tool(where, suite, run, rows, absent, style, out)
             if as_json:
                 show.as_json({"out": str(out), **counts})
             else:
@@ -271,9 +277,11 @@ def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, 
             elif style is ResultsFormat.csv:
                 write_csv([rows], file, spreadsheet_safe=True)
             else:
-                file.write(junit_of_results(run_id, suite, rows).encode())
+                file.write(junit_of_results(run_id, suite, rows, absent).encode())
     except OSError as error:
         raise LakeError(f"cannot write the results to {out}: {error.strerror}") from error
+    if absent.height and style in (ResultsFormat.parquet, ResultsFormat.csv):
+        say(f"without a row, and so not in the file: {count_of(absent.height, 'item')} of the run")
     if as_json:
         show.as_json({"out": str(out), "rows": rows.height})
     else:
@@ -281,7 +289,13 @@ def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, 
 
 
 def _export_to_tool(
-    lake: "Lake", suite: "Suite", run: Mapping[str, Any], rows: DataFrame, style: ResultsFormat, out: Path
+    lake: "Lake",
+    suite: "Suite",
+    run: Mapping[str, Any],
+    rows: DataFrame,
+    absent: DataFrame,
+    style: ResultsFormat,
+    out: Path,
 ) -> dict[str, Any]:
     """Write a folder of files that another tool reads; returns what was written, by kind."""
     from evalake.admin.export_results import tool_results
@@ -289,7 +303,7 @@ def _export_to_tool(
 
     counts = {"logs": 0, "answers": 0, "left out": 0}
     make_folder(out)
-    for number, results in enumerate(tool_results(lake, suite, run, rows), start=1):
+    for number, results in enumerate(tool_results(lake, suite, run, rows, absent), start=1):
         counts["logs"] += 1
         counts["answers"] += len(results.samples)
         if style is ResultsFormat.inspect:

@@ -213,12 +213,13 @@ def rescore(
     rows = done.published.counts
     if json:
         output.as_json({"run_id": run, "snapshot_id": done.snapshot_id, "items": done.items, "rows": rows})
-        return
-    typer.echo(
-        f"run {run}: {done.items - done.unanswered} of {done.items} items rescored from the ledger, "
-        f"{rows['landed']} rows landed, {rows['already_present']} already present; "
-        f"snapshot {done.snapshot_id[:12]}"
-    )
+    else:
+        typer.echo(
+            f"run {run}: {done.items - done.unanswered} of {done.items} items rescored from the ledger, "
+            f"{rows['landed']} rows landed, {rows['already_present']} already present; "
+            f"snapshot {done.snapshot_id[:12]}"
+        )
+    done.require_whole(run)
 
 
 @group.callback()

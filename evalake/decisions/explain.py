@@ -73,7 +73,9 @@ class Explanation:
     rows: pl.DataFrame
 
 
-def explain(lake: Lake, a: str, b: str, *, run_id: str | None = None, metric: str | None = None) -> Explanation:
+def explain(
+    lake: Lake, a: str, b: str, *, run_id: str | None = None, tag: str | None = None, metric: str | None = None
+) -> Explanation:
     """Split A - B of a metric, for each model and judge that both have.
 
     Args:
@@ -81,13 +83,14 @@ def explain(lake: Lake, a: str, b: str, *, run_id: str | None = None, metric: st
         a: A run, a snapshot, RUN:MODEL, or a model of the run.
         b: The other side, named alike.
         run_id: The run that models are of; without it the newest that was measured.
+        tag: Without `run_id`, only of runs with this tag.
         metric: The metric; without it the one that ranks.
 
     Raises:
         UsageError: A name stands for nothing.
         NotComparableError: The two have nothing in common, or rules that can be told apart only after a rescoring.
     """
-    first, second = find_sides(lake, (a, b), run_id)
+    first, second = find_sides(lake, (a, b), run_id, tag)
     if first.run["suite"] != second.run["suite"]:
         raise NotComparableError(
             f"{a} is of {first.run['suite']}, {b} of {second.run['suite']}: no difference to explain"

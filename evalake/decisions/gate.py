@@ -278,8 +278,11 @@ def _hold_change(
     rule: Change, compared: Mapping[tuple[Target, Subject], dict[str, Any]], measured: _Measured
 ) -> Iterator[Checked]:
     """Hold the run's values against the baseline's."""
+    subjects = measured.subjects(rule.target)  # also those that the baseline lacks, which pass nothing
     judges = {judge for known, (_, judge) in compared if known == rule.target}
-    for subject in [(model, judge) for model in measured.models for judge in sorted(judges or {None}, key=str)]:
+    if not judges <= {judge for _, judge in subjects}:  # the scorers of two tools have one name
+        subjects = [(model, judge) for model in measured.models for judge in sorted(judges, key=str)]
+    for subject in subjects:
         row = compared.get((rule.target, subject))
         if row is None or row["difference"] is None:
             reason = "nothing to pair it with" if row is None else "one side has no value"

@@ -10,7 +10,7 @@ import polars as pl
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALLS, HUMAN_LABELS, SAMPLES
 from evalake.contracts.tables.people import answered
-from evalake.core.errors import UsageError
+from evalake.core.errors import SourceError, UsageError
 from evalake.core.hashing import content_hash
 from evalake.metrics.agreement import agreement_table
 from evalake.sdk import Label, Labelling, Labels, Refusal, SheetFormat, Suite
@@ -101,10 +101,14 @@ def tables_of(lake: Lake, suite: Suite, run_id: str) -> dict[str, pl.DataFrame]:
 def import_labels(lake: Lake, suite_name: str, text: str, form: SheetFormat, annotator: str) -> Labelled:
     """Land the labels of a filled-in sheet; a person's later answer on the same thing takes the earlier one's place.
 
-    Raises UsageError for a suite without labelling, SourceError where the text is no sheet.
+    Raises UsageError for a suite without labelling, SourceError where the text is no sheet, or has no answers.
     """
     labelling = labelling_of(suite_name, lake)
-    lines = read_sheet(text, form, NEEDED)
+    lines = list(read_sheet(text, form, NEEDED))
+    headings = [question.heading for question in labelling.questions]
+    read = [line for _, line in lines if not isinstance(line, str)]
+    if read and not any({*headings} & line.keys() for line in read):
+        raise SourceError(f"this sheet has no column of answers: it needs one of {', '.join(headings)}")
     labels = named(lake, read_labels(labelling, lines, annotator, datetime.now(UTC)))
     return Labelled(land_labels(lake, labels).landed, labels.refused, labels.empty)
 

@@ -28,6 +28,9 @@ IN_QUARANTINE = "in quarantine"
 NOT_ASKED = "not asked"
 """The kind of an item without a failed call: a ceiling or a stop kept it from a row."""
 
+NOT_IN_LOG = "not in its log"
+"""The kind of an answer that the log of another tool was to have, and ended before."""
+
 LONGEST_NAME = 200
 
 

@@ -159,8 +159,11 @@ def _line(row: Mapping[str, Any]) -> str:
     return f"| {_marked(row['metric'] + part)} | {' | '.join((*numbers, difference, p, str(row['units'])))} |"
 
 
-def junit_of_results(run_id: str, suite: Suite, rows: pl.DataFrame) -> str:
-    """Write JUnit XML: wrong is a failure, missing an error, neither right nor wrong is skipped."""
+def junit_of_results(run_id: str, suite: Suite, rows: pl.DataFrame, absent: pl.DataFrame) -> str:
+    """Write JUnit XML: wrong is a failure, missing an error, neither right nor wrong is skipped.
+
+    `absent` has the items without a row, and `why`.
+    """
     viewing, missing = suite.presentation.viewing, suite.scoring.outcomes.missing
     nothing = pl.lit(None)
     told = rows.select(
@@ -175,6 +178,7 @@ def junit_of_results(run_id: str, suite: Suite, rows: pl.DataFrame) -> str:
         missing=(nothing if missing is None else missing).cast(pl.String),
         seconds=pl.col("latency_ms") / 1000 if "latency_ms" in rows.columns else nothing,
     )
+    told = pl.concat([told, absent.with_columns(missing="why")], how="diagonal_relaxed")
     root = ElementTree.Element("testsuites")
     for (model, *judge), part in told.group_by("model", *(["judge"] if suite.is_judged else []), maintain_order=True):
         named = " · ".join(map(str, (model, *judge)))

@@ -314,11 +314,10 @@ def _line(where: str, text: str) -> Record | Skipped:
 def _read_csv(path: Path, needed: Collection[str], names: tabular.ColumnNames) -> Iterator[Record | Skipped]:
     form = tabular.form_of_table(path, needed)
     with form.open(path) as file:
-        latest = ""  # line, for the reader does not show what it refuses
+        latest: list[str] = []  # lines of the row, for the reader does not show what it refuses
 
         def remembered(line: str) -> str:
-            nonlocal latest
-            latest = line
+            latest.append(line)
             return line
 
         reader = csv.reader(map(remembered, file), delimiter=form.delimiter or ",", strict=True)
@@ -328,16 +327,19 @@ def _read_csv(path: Path, needed: Collection[str], names: tabular.ColumnNames) -
             raise SourceError(f"the header of {path} cannot be read: {error}") from error
         tabular.check_columns(path, header, needed)
         while True:
+            latest.clear()
             try:
                 cells = next(reader, None)
-            except csv.Error:
-                yield Skipped(f"{path.name}:{reader.line_num}", UNREADABLE_ROW, as_payload(latest))
+            except csv.Error:  # a quote that nothing closes takes all lines to the end
+                first = reader.line_num - len(latest) + 1
+                for number, line in enumerate(latest, start=first):
+                    yield Skipped(f"{path.name}:{number}", UNREADABLE_ROW, as_payload(line))
                 continue
             where = f"{path.name}:{reader.line_num}"
             if cells is None:
                 return
             if cells and len(cells) != len(header):
-                yield Skipped(where, UNREADABLE_ROW, as_payload(latest))
+                yield Skipped(where, UNREADABLE_ROW, as_payload("".join(latest)))
             elif cells:
                 values = {name: cell or None for name, cell in zip(header, cells, strict=True)}
                 yield Record(where, values, json.dumps(values))

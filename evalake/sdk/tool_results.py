@@ -7,6 +7,7 @@ from math import isclose
 from typing import Any
 
 from evalake.models.request import Reply, Request
+from evalake.sdk.sample import Skipped
 
 SAME = 1e-9  # relative difference up to which two figures are the same
 
@@ -77,6 +78,8 @@ class ToolResults:
     samples: Sequence[ToolSample]
     headlines: Sequence[Headline] = ()
     left_over: Mapping[str, int] = field(default_factory=Counter)  # what has no place here, by kind
+    refused: Sequence[Skipped] = ()  # lines that could not be read
+    planned: int = 0  # answers that a log which did not end was to have
 
 
 @dataclass(frozen=True, slots=True)

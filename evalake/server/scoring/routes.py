@@ -34,6 +34,7 @@ from evalake.server.scoring.views import (
 )
 from evalake.server.scoring.views import Body as Strict
 from evalake.server.settings import ApiError
+from evalake.server.viewer.access import KNOWN_QUERY
 from evalake.suites.session_review.score import ACTIVE
 from evalake.tasks.runtime.context import CODE_VERSION
 
@@ -124,8 +125,8 @@ register_url_convertor("session", SessionIdConvertor())
 
 SESSION = "/sessions/{session_id:session}"
 
-router = APIRouter(prefix="/api/v1/scoring", tags=["scoring"])
-reading = APIRouter(prefix="/api/v1", tags=["reading"])
+router = APIRouter(prefix="/api/v1/scoring", tags=["scoring"], dependencies=[KNOWN_QUERY])
+reading = APIRouter(prefix="/api/v1", tags=["reading"], dependencies=[KNOWN_QUERY])
 
 SessionId = Annotated[str, Path(description="The session, as the system that made it calls it", max_length=1000)]
 

@@ -10,6 +10,9 @@ from typing import Annotated, Any
 from cachetools import LRUCache
 from fastapi import Depends, FastAPI, Query, Response
 from fastapi import Path as PathPart
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.exceptions import RequestValidationError
+from fastapi.params import Path as PathParameter
 from pydantic import BaseModel
 from starlette.requests import HTTPConnection
 
@@ -106,6 +109,20 @@ async def _configuration(connection: HTTPConnection) -> Configuration:
     return found
 
 
+async def _known_query(connection: HTTPConnection) -> None:
+    """Refuse a parameter that the route does not have: ignored, a misspelt filter would answer another question."""
+    fields = get_flat_params(connection.scope["route"].dependant)
+    known = {each.alias for each in fields if not isinstance(each.field_info, PathParameter)}
+    if strange := sorted(connection.query_params.keys() - known):
+        raise RequestValidationError(
+            [
+                {"type": "extra_forbidden", "loc": ("query", name), "msg": "there is no such parameter"}
+                for name in strange
+            ]
+        )
+
+
+KNOWN_QUERY = Depends(_known_query)
 AnswersHere = Annotated[Answers, Depends(_answers)]
 ConfigurationHere = Annotated[Configuration, Depends(_configuration)]
 IndexesHere = Annotated[RunIndexes, Depends(_indexes)]

@@ -55,8 +55,8 @@ class GateHistory(BaseModel):
 def explanation(lake: LakeHere, wanted: ExplanationQuery) -> ExplanationView:
     """Split a difference. Raises as `comparison` does."""
     with as_answers():
-        found = explain(lake, wanted.a, wanted.b, run_id=wanted.run, metric=wanted.metric)
-        sides = find_sides(lake, (wanted.a, wanted.b), wanted.run)
+        found = explain(lake, wanted.a, wanted.b, run_id=wanted.run, tag=wanted.tag, metric=wanted.metric)
+        sides = find_sides(lake, (wanted.a, wanted.b), wanted.run, wanted.tag)
     rows = found.rows.select(name for name in SHOWN if name in found.rows.columns)
     parts = {str(part): of.head(MOST_ROWS) for (part,), of in rows.group_by("part", maintain_order=True)}
     return ExplanationView(

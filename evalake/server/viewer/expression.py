@@ -61,6 +61,13 @@ def compile_filter(text: str, columns: Mapping[str, Column]) -> pl.Expr:
     return _Parser(text, columns).whole()
 
 
+def holds(column: pl.Expr, text: str) -> pl.Expr:
+    """Tell whether a column holds a text, small and capital letters alike."""
+    if text.isascii():  # which is searched several times as fast
+        return column.str.contains_any([text], ascii_case_insensitive=True)
+    return column.str.to_lowercase().str.contains(text.lower(), literal=True)
+
+
 class _Parser:
     """Reads tokens from left to right; each method reads one part of the grammar."""
 
@@ -149,7 +156,7 @@ class _Parser:
             return left.is_in(self._list(name, column.kind))
         value = self._value(name, column.kind)
         if sign in ("~", "!~"):
-            contains = left.str.contains_any([str(value)], ascii_case_insensitive=True)
+            contains = holds(left, str(value))
             return contains if sign == "~" else ~contains
         return _OPERATORS[sign](left, pl.lit(value))
 

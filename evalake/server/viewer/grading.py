@@ -29,7 +29,7 @@ from evalake.labels.sheets import land_labels
 from evalake.sdk.sheets import Line, blind_name, read_labels, stage_of
 from evalake.server.auth import Hosts, require_token
 from evalake.server.settings import NotFoundError, Settings, WrongQueryError
-from evalake.server.viewer.access import IndexesHere, ItemId, RunId
+from evalake.server.viewer.access import KNOWN_QUERY, IndexesHere, ItemId, RunId
 from evalake.server.viewer.run import ItemsView, run_opposed
 from evalake.server.viewer.run_index import RunIndex, RunIndexes
 from evalake.storage.sql.query import plain
@@ -152,7 +152,7 @@ class SuspiciousView(ItemsView):
 Name = Annotated[Who, Query()]
 Size = Annotated[int, Query(ge=1, le=1000)]
 
-router = APIRouter(prefix="/api/v1", tags=["grading"])
+router = APIRouter(prefix="/api/v1", tags=["grading"], dependencies=[KNOWN_QUERY])
 
 
 @router.get("/runs/{run_id}/grading")
@@ -341,7 +341,7 @@ def writing(settings: Settings, hosts: Hosts) -> APIRouter:
         require_token(request, settings)
         hosts.require_same_origin(request)
 
-    routes = APIRouter(prefix="/api/v1", tags=["grading"], dependencies=[Depends(may_write)])
+    routes = APIRouter(prefix="/api/v1", tags=["grading"], dependencies=[Depends(may_write), KNOWN_QUERY])
 
     routes.post("/runs/{run_id}/grading")(write_grade)
     routes.post("/runs/{run_id}/items/{item_id}/dispute")(write_dispute)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from evalake.contracts.tables import CALLS, SAMPLES
 from evalake.server.settings import NotFoundError, WrongQueryError
 from evalake.server.viewer.access import IndexesHere, RunId
-from evalake.server.viewer.expression import LONGEST, Column, compile_filter
+from evalake.server.viewer.expression import LONGEST, Column, compile_filter, holds
 from evalake.server.viewer.run_index import (
     RunIndex,
     RunIndexes,
@@ -278,7 +278,7 @@ def _says(lake: Lake, index: RunIndex, text: str) -> pl.Expr:
 
 
 def _contains(column: str, text: str) -> pl.Expr:
-    return pl.col(column).str.contains_any([text], ascii_case_insensitive=True).fill_null(False)
+    return holds(pl.col(column), text).fill_null(False)
 
 
 def _differing(indexes: RunIndexes, index: RunIndex, shown: pl.DataFrame, differ: str) -> pl.Series:

@@ -15,7 +15,16 @@ from evalake.server.pages import add_pages, addresses
 from evalake.server.processes import listen
 from evalake.server.settings import Settings
 from evalake.server.viewer import grading, routes
-from evalake.server.viewer.access import AnswersHere, IndexesHere, LakeHere, Name, RunId, new_application, state_of
+from evalake.server.viewer.access import (
+    KNOWN_QUERY,
+    AnswersHere,
+    IndexesHere,
+    LakeHere,
+    Name,
+    RunId,
+    new_application,
+    state_of,
+)
 from evalake.server.viewer.comparison import columns_page, comparison, pair_page, sides_page
 from evalake.server.viewer.conversation import request_view
 from evalake.server.viewer.decided import explanation, gate_history, last_checks
@@ -29,7 +38,7 @@ from evalake.server.viewer.run_list import RunPage, WantedRuns, run_page
 from evalake.server.viewer.sql import QuestionForFile, ask, ask_for_file, askable
 from evalake.tasks.runtime.context import CODE_VERSION
 
-router = APIRouter(prefix="/api/v1", tags=["viewer"])
+router = APIRouter(prefix="/api/v1", tags=["viewer"], dependencies=[KNOWN_QUERY])
 
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",

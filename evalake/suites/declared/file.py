@@ -98,6 +98,7 @@ class SuiteFile(Part):
 
     _path: Path = PrivateAttr(default=Path())
     _notes: tuple[str, ...] = PrivateAttr(default=())
+    _of_promptfoo: bool = PrivateAttr(default=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -142,6 +143,11 @@ class SuiteFile(Part):
     def notes(self) -> tuple[str, ...]:
         """What a file of another tool says and was not understood, each with its line."""
         return self._notes
+
+    @property
+    def of_promptfoo(self) -> bool:
+        """Whether it is a configuration of promptfoo, whose functions take promptfoo's context."""
+        return self._of_promptfoo
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -204,7 +210,7 @@ def read_suite_file(path: Path) -> SuiteFile:
         read = checked(translated, path, {})
     except MistakesError as error:
         raise MistakesError([*notes, *error.mistakes]) from error
-    read._notes = tuple(notes)
+    read._notes, read._of_promptfoo = tuple(notes), True
     return read
 
 

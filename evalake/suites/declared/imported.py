@@ -290,6 +290,21 @@ def merge(all_results: Sequence[ToolResults]) -> tuple[list[Answered], Counter[s
     return sorted(answers, key=_place), left_out
 
 
+def absent(all_results: Sequence[ToolResults], answers: Sequence[Answered]) -> Counter[tuple[str, str]]:
+    """Count by model and dataset the answers that logs which did not end lack, also after their retries."""
+    rounds: dict[tuple[str, ...], list[Answered]] = {}
+    for each in answers:
+        whose = each.sample.model, each.results.dataset, each.sample.prompt_variant, each.evaluation
+        rounds.setdefault(whose, []).append(each)
+    lacks: Counter[tuple[str, str]] = Counter()
+    for (model, dataset, *_), own in rounds.items():
+        lacks[model, dataset] += max(0, max(each.results.planned for each in own) - len(own))
+    begun = {each.task_id for each in all_results if each.samples}
+    for results in all_results:
+        lacks["", results.dataset] += 0 if results.task_id in begun else results.planned
+    return +lacks
+
+
 def _place(answer: Answered) -> tuple[str, str, str, str, int]:
     """Order answers, for any order in their files: the same samples are the same version of a dataset."""
     sample = answer.sample

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from evalake.sdk.figures import Answers, Bars, Figure, HeatMap, Quantity, Rankin
 from evalake.sdk.people import ANSWER, YES_NO, Correction, by_answers, of_result, yes_no
 from evalake.sdk.results import read_recorded
 from evalake.sdk.sources import as_text, storable
-from evalake.suites.declared.file import SuiteFile, read_suite_file
+from evalake.suites.declared.file import FIELDS, SuiteFile, read_suite_file
 from evalake.suites.declared.parts import Scorer
 from evalake.suites.declared.replies import read_answer
 from evalake.suites.declared.samples import (
@@ -47,6 +48,9 @@ from evalake.suites.declared.scorers import (
     score_by_rules,
     scoring_hash,
 )
+
+UNMEASURED = ("input", "answer", "reasons")
+"""Columns of result rows that no metric reads; a slice of such a name is the dataset's column, where it has one."""
 
 
 class _Columns(sdk.ReplyColumns):
@@ -92,7 +96,7 @@ def make(file: SuiteFile) -> sdk.Suite:
         name=file.called,
         title=file.title or file.called.replace("_", " ").capitalize(),
         data=sdk.Data(
-            read=Samples(file, talk.prompter.flaw),
+            read=Samples(file, talk.flaw),
             starter=file.sources,
             folders=False,
             read_recorded=partial(_read_recorded, file),
@@ -146,6 +150,14 @@ class Talk:
     def __init__(self, file: SuiteFile) -> None:
         self.file = file
         self.prompter = Prompter(file)
+        own = {*JudgedDeclaredResult.model_fields} - {*FIELDS, *UNMEASURED}
+        self._ambiguous = own.intersection(file.slices)
+
+    def flaw(self, columns: Mapping[str, Any]) -> str | None:
+        """Say why a sample with these columns is none: no prompt, or a slice that would be of a result's own column."""
+        if taken := self._ambiguous & columns.keys():
+            return f"slices names {min(taken)!r}, which results have, too: rename the dataset's column"
+        return self.prompter.flaw(columns)
 
     def next_request(self, item: sdk.Item, answered: Sequence[sdk.Exchange], options: sdk.Options) -> Request | None:
         """Build the next request; None at the end."""
@@ -269,8 +281,9 @@ def _json(value: Any) -> str:
 
 def _metrics(file: SuiteFile) -> sdk.Metrics:
     slices = ("all", "dataset", *(("prompt_type",) if len(file.prompts) > 1 else ()), *file.slices)
-    own = tuple(_metric(name, tuple(dict.fromkeys(slices))) for name in file.metrics)
-    unmeasured = tuple(name for name in ("input", "answer", "reasons") if name not in file.slices)
+    version = 2 if {*UNMEASURED}.intersection(file.slices) else 1  # 2: such a slice is the dataset's column
+    own = tuple(replace(_metric(name, tuple(dict.fromkeys(slices))), version=version) for name in file.metrics)
+    unmeasured = tuple(name for name in UNMEASURED if name not in file.slices)
     by_people = Correction(by_answers("right", pl.col("correct")))
     return sdk.Metrics(
         own=lambda _: own,
@@ -334,10 +347,12 @@ def _with_columns(file: SuiteFile, rows: pl.LazyFrame, _: Mapping[str, pl.LazyFr
         added[f"score {scorer.called}"] = pl.col("scores").str.json_path_match(path).cast(pl.Float64, strict=False)
         added[f"passed {scorer.called}"] = pl.col("passed").str.json_path_match(path) == "true"
     for name in file.slices:
-        if name not in there:
+        if name not in there or (name in UNMEASURED and name not in FIELDS):
             field = fields.get(name)
             quoted = name.replace("\\", "\\\\").replace("'", "\\'")
-            added[name] = pl.col(field) if field in there else pl.col("columns").str.json_path_match(f"$['{quoted}']")
+            further = pl.col("columns").str.json_path_match(f"$['{quoted}']")
+            own = [further, *([pl.col(name)] if name in there else [])]
+            added[name] = pl.col(field) if field in there else pl.coalesce(own)
     return rows.with_columns(**added)
 
 

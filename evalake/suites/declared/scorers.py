@@ -37,6 +37,8 @@ from evalake.suites.declared.texts import PatternError, flaw_of, matches, render
 
 VERSION = 1
 """Changes whenever a scorer or a reader of replies can give another value for the same reply."""
+NEWER_VERSION = 2
+"""That of files with `where` or a function of their own, whose values are others since."""
 
 MOST_BRACES = 500  # that are looked at in a reply
 LONGEST_YAML = 2000  # letters of an object that is no JSON
@@ -79,7 +81,15 @@ def applies(scorer: Scorer, columns: Mapping[str, Any]) -> bool:
     """Tell whether a scorer scores a sample with these columns."""
     if scorer.column is not None and at(columns, scorer.column) is None:
         return False
-    return all(str(columns.get(name)) == str(value) for name, value in scorer.where.items())
+    return all(_is(columns.get(name), value) for name, value in scorer.where.items())
+
+
+def _is(given: Any, wanted: Any) -> bool:
+    """Compare a cell with what the file says; a table of text has yes as `true` or `True`, and 1 perhaps as `1.0`."""
+    if None in (given, wanted) or (isinstance(given, str) and isinstance(wanted, str)):
+        return bool(given == wanted)
+    one, other = (str(each).casefold().removesuffix(".0") for each in (given, wanted))
+    return one == other
 
 
 def score_by_rules(scorer: Scorer, file: SuiteFile, case: Case) -> Scored:
@@ -89,6 +99,8 @@ def score_by_rules(scorer: Scorer, file: SuiteFile, case: Case) -> Scored:
     """
     if not case.expected and scorer.kind not in _WITHOUT_TARGET and not (scorer.kind == "regex" and scorer.pattern):
         raise SuiteError(f"the scorer {scorer.called} has nothing to compare with: the sample has no target")
+    if "" in case.expected and scorer.kind in _FIT_NOTHING and not scorer.pattern:
+        raise SuiteError(f"the scorer {scorer.called} has an empty target, which every answer fits")
     scored = _function(scorer, file, case) if scorer.kind == "python" else _SCORERS[scorer.kind](scorer, case)
     if scorer.negate and scored.value is not None:
         return Scored(1.0 - scored.value, scored.why, right=None if scored.right is None else not scored.right)
@@ -107,7 +119,8 @@ def scoring_hash(file: SuiteFile) -> str:
     """Hash all that decides a score: readers, scorers, and the bytes of users' functions."""
     functions = [_source(file, each)[0].read_bytes().hex() for each in file.scorers if each.kind == "python"]
     parts = [file.reply.model_dump(mode="json"), [each.model_dump(mode="json") for each in file.scorers]]
-    return content_hash([VERSION, *parts, functions])[:8]
+    is_newer = any(each.where for each in file.scorers) or (functions and not file.of_promptfoo)
+    return content_hash([NEWER_VERSION if is_newer else VERSION, *parts, functions])[:8]
 
 
 def _fold(scorer: Scorer) -> Callable[[str], str]:
@@ -292,6 +305,7 @@ _SCORERS: Mapping[str, Callable[[Scorer, Case], Scored]] = {
     "unknown": lambda scorer, _: Scored(None, f"{scorer.called} is not understood here"),
 }
 _WITHOUT_TARGET = ("python", "is_json", "has_json", "unknown")
+_FIT_NOTHING = ("starts_with", "regex")  # by which an empty text is in every answer
 
 
 # A user's function: `file.py:name`, called with the answer, the target and the columns of the sample.
@@ -330,8 +344,11 @@ def _imported(path: Path, name: str, digest: str) -> Callable[..., Any]:
 
 def _function(scorer: Scorer, file: SuiteFile, case: Case) -> Scored:
     function = function_of(file, scorer)
-    if len(signature(function).parameters) == 2:  # as promptfoo calls it
+    takes = list(signature(function).parameters)
+    if len(takes) == 2 and (file.of_promptfoo or takes[1] == "context"):  # as promptfoo calls it
         given = function(case.text, {"vars": dict(case.columns)})
+    elif len(takes) == 2:
+        given = function(case.text, case.columns.get("target"))
     else:
         given = function(case.text, case.columns.get("target"), dict(case.columns))
     why, is_right = None, None

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from evalake.admin.import_results import import_recorded, import_samples
 from evalake.contracts.tables import HUMAN_LABELS, METRIC_SNAPSHOTS, QUARANTINE, RUN_COVERAGE, RUNS, SAMPLES
-from evalake.core.errors import UsageError
+from evalake.core.errors import SourceError, UsageError
 from evalake.labels.grading import LONGEST_TITLE, ReviewSheet, title
 from evalake.labels.sheets import import_labels, judges_and_people, label_sheet, suite_of
 from evalake.storage.lake import Lake
@@ -209,6 +209,8 @@ def test_an_answer_lands_once_and_a_later_word_takes_its_place(mine: RunContext)
     (row,) = mine.lake.frame(HUMAN_LABELS).collect().to_dicts()
     assert (row["annotator"], row["question"], row["answer"]) == ("ann", "verdict", "safe")
     assert row["sample_id"]
+    with pytest.raises(SourceError, match="no column of answers"):
+        import_labels(mine.lake, mine.suite_name, "prompt_hash,sample_hash,model,verdikt\na,b,c,safe\n", "csv", "ann")
 
 
 def test_what_there_is_not_is_named(mine: RunContext) -> None:

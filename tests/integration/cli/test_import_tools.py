@@ -47,10 +47,8 @@ def test_a_row_is_what_one_scorer_said_of_one_answer(imported: Imported) -> None
         "from sums_results where model = 'openai/small' order by sample_id, replicate"
     )
     assert [(row["sample_id"], row["replicate"], row["correct"], row["value"]) for row in rows] == [
-        ("1", 0, True, "C"),
-        ("1", 1, True, "C"),
-        ("2", 0, False, "I"),
-        ("2", 1, False, "I"),
+        *[("1", epoch, True, "C") for epoch in (0, 1)],
+        *[("2", epoch, False, "I") for epoch in (0, 1)],
     ]
     assert {(row["judge"], row["explanation"], row["category"], row["reply"]) for row in rows} == {
         ("match", "it says 5", "easy", "5")
@@ -158,6 +156,15 @@ def test_samples_that_failed_are_missing_and_make_the_import_incomplete(tmp_path
     assert (said["state"], said["coverage"][0]["missing_kinds"]) == ("incomplete", {"error": 1})
     rows = Imported(tmp_path, said).query("select correct, error from failing_results where sample_id = '2'")
     assert rows == [{"correct": None, "error": "the sandbox died"}]
+
+
+def test_what_a_log_or_a_table_lacks_makes_the_import_incomplete(tmp_path: Path) -> None:
+    cut = {**header(task="cut", dataset={"name": "n", "sample_ids": [1, 2, 3]}), "status": "cancelled"}
+    (tmp_path / "x.eval").write_bytes(archive(cut, [sample(1)]))
+    (tmp_path / "t.jsonl").write_text('{"input": "q", "reply": "r", "score": 1}\n{"input": "q2"')
+    for file, why in (("x.eval", "lacks 2 of 3 (66.7 %) items: 2 not in its log"), ("t.jsonl", "1 line could not be")):
+        done = evalake_here("import", file, folder=tmp_path)
+        assert (done.returncode, why in done.stderr) == (1, True), done.stderr
 
 
 def test_words_of_the_only_scorer_are_no_verdicts(tmp_path: Path) -> None:

@@ -234,6 +234,13 @@ def test_a_gate_holds_only_the_pairs_of_model_and_judge_that_were_asked(tmp_path
     subjects = {(check.model, check.judge, str(check.decision.verdict)) for check in held.checks}
     assert ("model", "rules") not in {each[:2] for each in subjects}
     assert ("tool", "judge", "UNDECIDED") in subjects
+    older, before = imported(tmp_path, [audit(n, "model", n < 30) for n in range(40)])
+    again, after = imported(tmp_path, lines[:40] + [audit(n, "model", n < 30, "rules") for n in range(40)])
+    assert older.uri == again.uri
+    held = hold_gate(again, after, ["no significant drop in target_detection_rate"], baseline=before)
+    told = {check.judge: (str(check.decision.verdict), check.reason) for check in held.checks}
+    unpaired = ("UNDECIDED", "nothing to pair it with")
+    assert told == {"judge": ("PASS", None), "rules": unpaired, "panel:judge+rules": unpaired}
 
 
 # Planning from a lake: what it assumes is said, and what the lake does not know is refused or null.

@@ -78,6 +78,10 @@ def test_a_function_is_scored_and_asked_once_for_each_source(tmp_path: Path) -> 
         assert done.returncode == 0, done.stdout + done.stderr
     assert evalake.open(tmp_path / "lake").find(suite=run.suite).row["calls_made"] == 0
     assert asked == []
+    (scorer,) = (tmp_path / "config").rglob("by_shout.py")
+    scorer.write_text("def by_shout(answer, target, sample):\n    return 1 / ('hint' in sample)\n")
+    failing = evalake_here("rescore", run.run_id, "--lake", tmp_path / "lake", folder=tmp_path)
+    assert (failing.returncode, "2 rows of the run" in failing.stderr) == (1, True), failing.stderr
 
 
 def test_a_revision_keeps_the_replies_of_a_changed_function(tmp_path: Path) -> None:
@@ -93,6 +97,11 @@ def test_what_fails_is_missing_and_told(tmp_path: Path) -> None:
     assert "2 of 3" in run.message
     assert run.results()["sample_id"].to_list() == ["long"]  # an empty reply is a reply
     assert run.headline()["missing"][0] == pytest.approx(2 / 3)
+    for style, told in (("junit", 'tests="3" failures="1" errors="2"'), ("inspect", '"completed_samples": 1')):
+        options = ("--format", style, "--out", style, "--lake", tmp_path / "lake")
+        assert evalake_here("export", "results", run.run_id, *options, folder=tmp_path).returncode == 0
+        (file,) = (each for each in tmp_path.glob(f"{style}*/**/*" if style == "inspect" else style) if each.is_file())
+        assert told in file.read_text()
 
 
 def _returns(reply: object) -> Callable[[str], str]:

@@ -164,7 +164,7 @@ def findings(lake: Lake) -> list[object]:
 
 def test_a_copy_is_in_order_and_only_what_is_new_is_copied_the_next_time(whole: Lake, tmp_path: Path) -> None:
     copy = Lake(str(tmp_path / "backups" / "copy"))
-    first = {done.table: done for done in back_up(whole, copy, all_contracts())}
+    first = {done.table: done for done in back_up(whole, copy, ())}  # also tables without code here
     assert first[RESULTS.table].files_there == 0
     assert findings(copy) == []  # which writes to the copy's contract_checks
     add(whole, tmp_path, 8)

@@ -168,11 +168,13 @@ def _read_log(header: Mapping[str, Any], logged: Iterable[Mapping[str, Any]], na
     read = (_sample(each, model, address, expected, left_over, name) for each in logged)
     variant = _variant(evaluation) or "direct"
     samples = decide([replace(each, prompt_variant=variant) for each in read])
-    lacks = len(as_list(evaluation, "dataset.sample_ids")) - len({each.sample_id for each in samples})
+    named, planned = as_list(evaluation, "dataset.sample_ids"), 0
+    lacks = len(named) - len({each.sample_id for each in samples})
     if (status := as_text(header, "status") or "started") != "success":  # a log that did not end has no header
         why = excerpt(" ".join((as_text(header, "error.message") or "").split()))
         left_over[f"end of the log, whose status is {status}{why and f': {why}'}"] = 1
         left_over["samples that the log lacks"] = max(lacks, 0)
+        planned = len(named) * (as_count(at(evaluation, "config.epochs")) or 1)
     return ToolResults(
         tool=f"Inspect {as_mapping(evaluation, 'packages').get('inspect_ai', '')}".strip(),
         task=task.rpartition("/")[2],
@@ -183,6 +185,7 @@ def _read_log(header: Mapping[str, Any], logged: Iterable[Mapping[str, Any]], na
         samples=samples,
         headlines=_headlines(results, samples, model, as_list(evaluation, "config.epochs_reducer")),
         left_over=left_over,
+        planned=planned,
     )
 
 

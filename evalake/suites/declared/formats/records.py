@@ -7,7 +7,7 @@ from typing import Any
 
 from evalake.core.errors import SourceError
 from evalake.core.hashing import content_hash
-from evalake.sdk.sample import Record
+from evalake.sdk.sample import Record, Skipped
 from evalake.sdk.sources import find_table, read_mapping, read_table
 from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, as_score, by_sample, decide, mean
 from evalake.suites.declared.formats.values import (
@@ -49,15 +49,15 @@ def read_rows(source: str) -> ToolResults:
     """Read a table of results: a record an answer and scorer. Raises SourceError where a mapped column is not there."""
     path, mapping = find_table(source)
     columns = read_mapping(mapping, FIELDS)
-    left_over: Counter[str] = Counter()
     rows: list[Row] = []
+    refused: list[Skipped] = []
     for record in read_table(path, columns.needed(("input", "reply"))):
         if isinstance(record, Record):
             own = {field: columns.field(record, field) for field in FIELDS}
             rows.append({**own, "metadata": _further(record.values, columns.columns.values())})
         else:
-            left_over[record.reason] += 1
-    return _results("a table", path.stem, rows, content_hash([path.name, rows]), left_over)
+            refused.append(record)
+    return replace(_results("a table", path.stem, rows, content_hash([path.name, rows]), {}), refused=refused)
 
 
 def _further(values: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
@@ -69,9 +69,12 @@ def _results(
 ) -> ToolResults:
     """Put rows of one answer together, one for each scorer."""
     answers: dict[tuple[Any, ...], list[Row]] = {}
+    times: Counter[tuple[Any, ...]] = Counter()
     for row in rows:
         about = (as_text(row.get(name)) for name in ("sample_id", "input", "model", "prompt", "repeat", "reply"))
-        answers.setdefault(tuple(about), []).append(row)
+        scored = (*about, as_text(row, "scorer"))
+        answers.setdefault((*scored[:-1], times[scored]), []).append(row)  # the same scorer again: a repeat
+        times[scored] += 1
     repeats: Counter[tuple[Any, ...]] = Counter()
     samples = []
     for own in answers.values():

@@ -87,7 +87,7 @@ def test_models_are_of_the_newest_run_with_the_tag(http: httpx.Client, world: Wo
     assert (pairs["run_a"], pairs["run_b"]) == (world.verdicts, world.verdicts)
     columns = http.get("/compare/columns", params={"side": [GOOD, BAD], "tag": TAG}).json()
     assert columns["runs"] == [world.verdicts, world.verdicts]
-    assert http.get("/compare", params={**sides, "tag": "none"}).status_code == 404
+    assert [http.get(to, params={**sides, "tag": "none"}).status_code for to in ("/compare", "/explain")] == [404] * 2
 
 
 # The compare page in one metric: letters, differences by slice that lead to their samples, and Markdown.
@@ -215,7 +215,8 @@ def test_a_lake_that_nobody_checked_has_none(tmp_path: Path) -> None:
 
 def test_runs_and_metrics_are_filtered_by_tag(http: httpx.Client, world: World) -> None:
     tagged = http.get("/runs", params={"tag": TAG}).json()
-    assert http.get("/runs", params={"tags": TAG}).status_code == 422  # misspelt: it is not a list of every run
+    for path in ("/runs", "/metrics", f"/runs/{world.verdicts}/values", "/gates"):  # misspelt: it would list everything
+        assert http.get(path, params={"tags": TAG}).status_code == 422
     assert ([run["run_id"] for run in tagged["runs"]], tagged["tags"]) == ([world.verdicts], [TAG])
     assert {point["run_id"] for point in http.get("/metrics", params={"tag": TAG}).json()["points"]} == {world.verdicts}
     assert http.get("/metrics", params={"tag": "none"}).json()["points"] == []

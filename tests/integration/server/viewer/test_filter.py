@@ -30,9 +30,9 @@ COLUMNS = {
 }
 ROWS = pl.DataFrame(
     {
-        "model": ["openai/GPT-4o", 'it\'s "quoted"', None, "x' or 1=1 --"],
-        "cost_usd": [0.02, None, 0.5, -1.0],
-        "correct": [True, False, None, True],
+        "model": ["openai/GPT-4o", 'it\'s "quoted"', None, "x' or 1=1 --", "Zürich"],
+        "cost_usd": [0.02, None, 0.5, -1.0, 0.0],
+        "correct": [True, False, None, True, None],
     }
 )
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import yaml
 
@@ -202,6 +203,19 @@ def test_a_check_shows_a_prompt_and_how_the_first_sample_is_scored(folder: Path)
     assert "[user] Capital of France? " in shown
     assert "exact: 1, right" in shown
     assert mistakes(folder / "suite.toml", QUIZ + 'slices = ["colour"]\n')[0].startswith("5: slices: no sample has")
+
+
+def test_a_slice_is_a_column_of_the_dataset_also_where_results_have_one_of_that_name(folder: Path) -> None:
+    (folder / "suite.toml").write_text(f'{QUIZ}slices = ["answer", "model"]\n')
+    suite = load(folder / "suite.toml")
+    row = {"target": "Paris", "answer": "Rome", **dict.fromkeys(("scores", "passed", "columns"), "{}")}
+    assert suite.metrics.join_inputs is not None
+    assert suite.metrics.join_inputs(pl.LazyFrame([row]), {}).collect()["answer"].item() == "Paris"
+    (folder / "quiz.csv").write_text(
+        ROWS.replace("hint\n", "hint,model\n").replace(",\n", ",,x\n").replace("boot", "boot,y")
+    )
+    with pytest.raises(SourceError, match="slices names 'model', which results have, too"):
+        suite.data.read(str(folder / "quiz.csv"))
 
 
 # A promptfoo configuration runs as a suite: its assertions give promptfoo's verdicts, and what is unknown is said.

@@ -16,7 +16,7 @@ from evalake.suites.declared import texts
 from evalake.suites.declared.file import SuiteFile, checked
 from evalake.suites.declared.make import make, scores_of, totals
 from evalake.suites.declared.parts import Scorer
-from evalake.suites.declared.scorers import UNREADABLE, majority, read_form, similarity
+from evalake.suites.declared.scorers import UNREADABLE, applies, majority, read_form, similarity
 from tests.cases import cases_beside
 
 CASES = cases_beside(__file__, "forms.json")
@@ -56,6 +56,14 @@ def test_similarity_is_a_share_that_knows_words_and_letters() -> None:
 def test_without_a_target_there_is_nothing_to_say(tmp_path: Path) -> None:
     with pytest.raises(SuiteError, match="exact has nothing to compare with"):
         value("Paris", None, tmp_path, kind="exact")
+    with pytest.raises(SuiteError, match="an empty target, which every answer fits"):
+        value("Paris", "", tmp_path, kind="starts_with")
+
+
+def test_a_condition_is_met_however_a_table_writes_yes_and_numbers() -> None:
+    for cell, said in (("true", True), ("True", True), (True, "true"), (1.0, 1), ("A", "A")):
+        scorer = Scorer(kind="exact", where={"hard": said})
+        assert [applies(scorer, each) for each in ({"hard": cell}, {"hard": "a"}, {})] == [True, False, False]
 
 
 def test_several_scorers_make_one_verdict_and_one_score(tmp_path: Path) -> None:
@@ -99,6 +107,8 @@ def test_a_function_is_given_all_columns_and_what_it_returns_is_checked(tmp_path
     for given, expected in ((True, 1.0), (0.25, 0.25), ((False, "why"), 0.0), (None, None)):
         (scored,) = scores_of(file, {"give": given, "target": None}, [Reply("x")]).values()
         assert scored.value == expected
+    (tmp_path / "two.py").write_text("def f(answer, target):\n    return answer == target\n")
+    assert value("x", "x", tmp_path, kind="python", function="two.py:f") == 1
     with pytest.raises(TypeError, match=r"mine.py:f returned 7"):
         scores_of(file, {"give": 7, "target": None}, [Reply("x")])
     for wrong, why in (

@@ -203,13 +203,15 @@ def test_what_a_scorer_of_numbers_says_besides_is_no_score(tmp_path: Path) -> No
     assert values == {"q0": ["1", "warm"], "q1": [None], "q2": [None]}
 
 
-def test_a_table_with_plain_names_needs_no_mapping(tmp_path: Path) -> None:
-    rows = [{"input": "1+1", "reply": str(n), "correct": n == 2, "latency_ms": 5} for n in (2, 3)]
-    read = written(tmp_path, "sums.jsonl", "\n".join(map(json.dumps, rows)))
-    assert [(each.scores[0].correct, each.repeat, each.reply.latency_ms) for each in read.samples] == [
-        (True, 0, 5),
-        (False, 1, 5),
-    ]
+def test_a_table_with_plain_names_needs_no_mapping_and_the_same_answer_again_is_a_repeat(tmp_path: Path) -> None:
+    rows = [{"input": "1+1", "reply": str(n), "correct": n == 2, "latency_ms": 5} for n in (2, 3, 2)]
+    read = written(tmp_path, "sums.jsonl", "\n".join([*map(json.dumps, rows), "{"]))
+    told = [(each.scores[0].correct, each.repeat, each.reply.latency_ms) for each in read.samples]
+    assert told == [(True, 0, 5), (False, 1, 5), (True, 2, 5)]
+    assert ([len(each.scores) for each in read.samples], [each.where for each in read.refused]) == (
+        [1] * 3,
+        ["sums.jsonl:4"],
+    )
 
 
 def test_a_log_of_openai_evals_gives_its_report(tmp_path: Path) -> None:

@@ -188,12 +188,12 @@ def test_csv_rows_that_do_not_fit_are_left_out(tmp_path: Path) -> None:
     path.write_bytes(
         b'command,label\n"two\nlines",harmless\n\nls,harmless,more\nonly\n"a"b,harmless\n'
         + b"x" * 200_000
-        + b',harmless\nf\xc3\xbcr,harmless\n\xff\xfe,harmless\n"says ""hi""",harmless\n'
+        + b',harmless\nf\xc3\xbcr,harmless\n\xff\xfe,harmless\n"says ""hi""",harmless\n"open,harmless\nls,harmless\n'
     )
     dataset = read_dataset(str(path))
     assert [sample.input for sample in dataset.samples] == ["two\nlines", "für", 'says "hi"']
     assert left_out(dataset) == {
-        "unreadable CSV row": 3,
+        "unreadable CSV row": 5,  # two lines after a quote that nothing closes
         "command too long": 1,
         "not storable text (invalid Unicode or NUL)": 1,
     }
