@@ -26,19 +26,6 @@ def read(told: str, began: float, ended: float) -> Operation:
 
 
 @pytest.mark.parametrize(
-    "history",
-    [
-        [A, B, read("a", 5, 6)],
-        [A, B, read("", 0, 1.5), read("a", 1.5, 2)],
-        [Operation(0, "append", 0, "a", 1), read("", 2, 3), read("a", 4, 5)],  # whose writer died
-        [Operation(0, "append", 0, "a", 1, 4), Operation(1, "append", 0, "b", 2, 3), read("a", 5, 6)],
-    ],
-)
-def test_a_history_that_has_an_order_is_taken(history: list[Operation]) -> None:
-    assert list(contradictions(history)) == []
-
-
-@pytest.mark.parametrize(
     ("history", "problem"),
     [
         ([A, B, read("b", 5, 6)], "had been acknowledged before"),

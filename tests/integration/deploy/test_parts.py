@@ -112,20 +112,17 @@ def test_it_holds_what_a_user_needs(wheel: Path) -> None:
     assert not {name.split("/")[0] for name in names} & {"tests", "benchmarks", "docs", "deploy"}
 
 
-def test_it_runs_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
+def test_it_runs_outside_the_checkout(wheel: Path, tmp_path: Path, prefect_api: str) -> None:
     installed, work = tmp_path / "installed", tmp_path / "work"
     work.mkdir()
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(installed)]
     subprocess.run([*install, str(wheel)], check=True, capture_output=True)
-    environment = {**os.environ, "PYTHONPATH": str(installed), "COLUMNS": "160"}
-    where = "import evalake.cli, evalake.suites; print(evalake.cli.__file__, evalake.suites.__file__)"
-    told = subprocess.run(
-        [sys.executable, "-c", where], cwd=work, env=environment, capture_output=True, text=True, check=True
-    )
-    assert told.stdout.count(str(installed)) == 2
-    run = [sys.executable, "-m", "evalake.cli", "run", "command_guard", "--limit", "5"]
+    environment = {**os.environ, "PYTHONPATH": str(installed), "COLUMNS": "160", "PREFECT_API_URL": prefect_api}
+    here = "from evalake.cli import main; print(main.__file__); main.main()"
+    run = [sys.executable, "-c", here, "run", "command_guard", "--limit", "5"]
     done = subprocess.run(run, cwd=work, env=environment, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(installed))
     assert "15 rows landed" in done.stdout
 
 

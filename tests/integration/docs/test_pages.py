@@ -198,14 +198,19 @@ def test_the_suites_are_as_short_as_their_headings_say() -> None:
 # docs/notebook.ipynb runs from its first cell to its last, in a fresh folder.
 
 
-def test_the_notebook_runs_from_top_to_bottom(tmp_path: Path) -> None:
+def test_the_notebook_runs_from_top_to_bottom(tmp_path: Path, prefect_api: str) -> None:
     cells = json.loads((ROOT / "docs" / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     (tmp_path / "cells.py").write_text(_as_program(code), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "cells.py"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(tmp_path / "prefect")},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "PREFECT_HOME": str(tmp_path / "prefect"),
+            "PREFECT_API_URL": prefect_api,
+        },
         capture_output=True,
         text=True,
         timeout=400,

@@ -62,11 +62,11 @@ def test_mid_p_keeps_its_level_and_gives_back_the_power_that_the_exact_test_lose
     random = np.random.default_rng(units)
 
     def called(gain: float, loss: float) -> tuple[float, float]:
-        flips = random.multinomial(units, [gain, loss, 1 - gain - loss], 4000)[:, :2]
+        flips = random.multinomial(units, [gain, loss, 1 - gain - loss], 2000)[:, :2]
         exact = [min(1.0, 2 * stats.binom.cdf(min(pair), sum(pair), 0.5)) < 0.05 for pair in flips]
         return float(np.mean([mcnemar(int(a), int(b)) < 0.05 for a, b in flips])), float(np.mean(exact))
 
-    assert called(0.07, 0.07)[0] <= 1.1 * 0.05 + 2 * (0.05 * 0.95 / 4000) ** 0.5
+    assert called(0.07, 0.07)[0] <= 1.1 * 0.05 + 2 * (0.05 * 0.95 / 2000) ** 0.5
     found, found_exactly = called(0.10, 0.04)
     assert found > found_exactly + (0.04 if units < 500 else 0.0)
 
@@ -153,18 +153,20 @@ def test_the_interval_leaves_out_0_exactly_where_p_is_below_5_percent(units: int
     size = units * rows
     cluster = pl.Series(np.repeat(np.arange(units), rows)).cast(pl.String)
     shared = {"odd": np.arange(size) % 2, "weight": rng.integers(1, 4, size)}
+    runs = []
     for rate, gain in product((0.02, 0.5, 0.98), (0.0, 0.3, 0.6)):
         second = rng.random(size) < rate
         if rows == 2:
             second[1::2] = ~second[::2]  # twins that cancel
         first = np.where(rng.random(size) < gain, True, np.where(rng.random(size) < 0.8, second, ~second))
-        a, b = (answers(right, score=rng.random(size) / 2 + right / 2, **shared) for right in (first, second))
-        a, b = a.with_columns(cluster=cluster), b.with_columns(cluster=cluster)
-        rows_of = compare(a, b, [ACCURACY, SCORE, RATIO, BALANCED, MACRO], cluster="cluster", pair="sample", draws=500)
-        for row in rows_of.iter_rows(named=True):
-            assert (row["ci_low"] > 0 or row["ci_high"] < 0) == (row["p"] < 0.05), row
-            assert -1 <= row["ci_low"] <= row["difference"] <= row["ci_high"] <= 1, row
-            assert row["ci_low"] < row["ci_high"], row
+        sides = (answers(right, score=rng.random(size) / 2 + right / 2, **shared) for right in (first, second))
+        runs.append([side.with_columns(cluster=cluster) for side in sides])
+    compared = of_runs(runs, [ACCURACY, SCORE, RATIO, BALANCED, MACRO], draws=500)
+    assert compared["judge"].n_unique() == len(runs)
+    for row in compared.iter_rows(named=True):
+        assert (row["ci_low"] > 0 or row["ci_high"] < 0) == (row["p"] < 0.05), row
+        assert -1 <= row["ci_low"] <= row["difference"] <= row["ci_high"] <= 1, row
+        assert row["ci_low"] < row["ci_high"], row
 
 
 def test_counts_have_no_test_and_quantiles_no_p() -> None:

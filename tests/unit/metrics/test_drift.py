@@ -27,13 +27,13 @@ def constant(items: int, times: int, changed: int = 0) -> list[list[Given]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", [0.05, 0.2, 0.5])
-def test_without_a_change_it_is_wrong_no_more_often_than_its_level_says(level: float) -> None:
-    trials = 300
+def test_without_a_change_it_is_wrong_no_more_often_than_its_level_says() -> None:
+    trials = 200
     found = [drift(answers(6, 5, noise=0.05), answers(6, 1, noise=0.05), resamples=499) for _ in range(trials)]
-    wrong = sum(each.p_value <= level for each in found)
-    spread = (trials * level * (1 - level)) ** 0.5
-    assert trials * level - 4 * spread < wrong < trials * level + 4 * spread
+    for level in (0.05, 0.2, 0.5):
+        wrong = sum(each.p_value <= level for each in found)
+        spread = (trials * level * (1 - level)) ** 0.5
+        assert trials * level - 4 * spread < wrong < trials * level + 4 * spread
 
 
 def test_answers_that_never_differ_are_no_drift() -> None:
@@ -42,7 +42,7 @@ def test_answers_that_never_differ_are_no_drift() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changed", [1, 2, 3])
+@pytest.mark.parametrize("changed", [1, 2])
 def test_of_a_judge_without_noise_the_p_value_is_known(changed: int) -> None:
     # The changed answer of each item is the later one by a chance of one in six.
     assert drift(constant(8, 5), constant(8, 1, changed)).p_value == pytest.approx(6.0**-changed, rel=0.1)
@@ -58,7 +58,7 @@ def test_shifts_that_cancel_out_are_found() -> None:
 
 def test_the_same_answers_give_the_same_p_value() -> None:
     before, after = answers(8, 5, noise=0.1), answers(8, 1, noise=0.1)
-    assert drift(before, after) == drift(before, after)
+    assert drift(before, after, resamples=999) == drift(before, after, resamples=999)
 
 
 def test_a_small_shift_of_all_items_is_found() -> None:
@@ -98,10 +98,10 @@ def test_noisy_words_hide_no_shift_of_scores() -> None:
 
         return [[given_() for _ in range(times)] for _ in range(24)]
 
-    found = sum(drift(judged(5, 0), judged(5, 0.05), resamples=499).p_value <= 0.05 for _ in range(20))
-    wrong = sum(drift(judged(5, 0), judged(5, 0.0), resamples=499).p_value <= 0.05 for _ in range(100))
-    assert found >= 19
-    assert wrong <= 1.1 * 5 + 2 * (0.05 * 0.95 * 100) ** 0.5
+    found = sum(drift(judged(5, 0), judged(5, 0.05), resamples=499).p_value <= 0.05 for _ in range(10))
+    wrong = sum(drift(judged(5, 0), judged(5, 0.0), resamples=499).p_value <= 0.05 for _ in range(40))
+    assert found >= 9
+    assert wrong <= 1.1 * 2 + 2 * (0.05 * 0.95 * 40) ** 0.5
 
 
 GIVEN = st.fixed_dictionaries(
@@ -131,7 +131,7 @@ NIGHTS = {
 
 @pytest.mark.parametrize("kind", NIGHTS)
 def test_unchanged_nights_rarely_raise_an_alarm_in_a_year(kind: str) -> None:
-    random, series = np.random.default_rng(len(kind)), 400
+    random, series = np.random.default_rng(len(kind)), 200
     alarms = sum(moved(NIGHTS[kind](random, 365).tolist()) is not None for _ in range(series))
     assert alarms <= 1.1 * FALSE_ALARMS_A_YEAR * series + 2 * (0.05 * 0.95 * series) ** 0.5
 

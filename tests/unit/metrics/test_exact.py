@@ -13,7 +13,7 @@ from evalake.metrics.limits import measure_exact
 from evalake.metrics.variance import pooled_within
 from evalake.reports.ranking import Verdict, decide
 
-TIMES = 1_000
+TIMES = 500
 
 
 @pytest.mark.parametrize(

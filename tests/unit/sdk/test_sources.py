@@ -75,53 +75,6 @@ def test_a_list_of_a_thousand_long_cells_in_one_row_is_not_unpacked(
         list(sources.read_table(file, ["extra"]))
 
 
-def write(tmp_path: Path, name: str, content: bytes) -> Path:
-    (tmp_path / name).write_bytes(content)
-    return tmp_path / name
-
-
-@pytest.mark.parametrize(("name", "content"), [
-    ("t.csv", b"\xef\xbb\xbfa,b\r\n1,\r\n\r\nx,y\r\n"),
-    ("t.jsonl", b'\xef\xbb\xbf{"a": "1", "b": null}\n\n{"a": "x", "b": "y"}'),
-    ("t.ndjson", b'{"a": "1", "b": null}\r\n{"a": "x", "b": "y"}\r\n'),
-])  # fmt: skip
-def test_each_kind_of_table_gives_its_records(tmp_path: Path, name: str, content: bytes) -> None:
-    records = list(sources.read_table(write(tmp_path, name, content), ("a",)))
-    assert [record.values for record in records if isinstance(record, Record)] == [
-        {"a": "1", "b": None}, {"a": "x", "b": "y"}
-    ]  # fmt: skip
-    assert all(record.where.startswith(f"{name}:") for record in records)
-
-
-def test_what_is_no_record_is_told_with_its_line(tmp_path: Path) -> None:
-    file = write(tmp_path, "t.jsonl", b'{"a": 1}\nnonsense\n["a"]\n')
-    assert [(left.where, left.reason) for left in sources.read_table(file, ()) if isinstance(left, Skipped)] == [
-        ("t.jsonl:2", sources.NOT_JSON), ("t.jsonl:3", sources.NOT_JSON)
-    ]  # fmt: skip
-
-
-def test_a_field_is_in_its_column_and_values_have_meanings() -> None:
-    mapping = sources.read_mapping(
-        "label=bad&label.malicious=1&label.harmless=*&input=cmd&note.=none", ("input", "label", "note")
-    )
-    fields = {
-        bad: mapping.field(Record("", {"cmd": "ls", "bad": bad, "note": "none"}, ""), "label") for bad in (1, 0, "x")
-    }
-    assert fields == {1: "malicious", 0: "harmless", "x": "harmless"}
-    record = Record("", {"cmd": "ls", "note": "none"}, "")
-    assert (mapping.field(record, "input"), mapping.field(record, "note")) == ("ls", None)
-    assert set(mapping.needed(("input", "label"))) == {"cmd", "bad"}
-    filled = sources.read_mapping("label.harmless=*", ("input", "label"))
-    assert filled.needed(("input", "label")) == ("input",), "a star needs no column"
-    assert filled.field(record, "label") == "harmless"
-
-
-def test_a_path_that_is_there_has_no_mapping(tmp_path: Path) -> None:
-    there = write(tmp_path, "what?.csv", b"")
-    assert sources.split_source(str(there)) == (there, "")
-    assert sources.split_source(f"{tmp_path}/t.csv?a=b") == (tmp_path / "t.csv", "a=b")
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [(None, None), ("x", "x"), (1, "1"), (True, "true"), (0.5, "0.5"), (float("nan"), "nan"), (["a"], '["a"]')],

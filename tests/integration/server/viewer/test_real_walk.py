@@ -1,4 +1,4 @@
-"""The viewer over a lake of three suites with real recorded results, walked from the runs to an export's pages."""
+"""The viewer over a lake of three suites with real recorded results: its pages fit, and are readable."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from evalake.admin.import_results import import_recorded, import_samples
 from evalake.server.settings import Settings
-from evalake.server.viewer.export import export_run
-from evalake.server.viewer.run_index import RunIndexes
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite
 from tests.e2e.dashboard.browsing import Visit
@@ -49,43 +47,6 @@ def recorded(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     }
     with served(Settings(lake=lake)) as address:
         yield Recorded(lake, address, runs)
-
-
-@pytest.mark.real_data
-@pytest.mark.parametrize("name", SUITES)
-def test_from_the_runs_to_an_item_and_the_next(look: Open, recorded: Recorded, name: str) -> None:
-    run = recorded.runs[name]
-    page = look(f"{recorded.address}/runs").page
-    page.get_by_label("Suite", exact=True).select_option(name)
-    page.get_by_role("link", name=run).click()
-    page.get_by_role("link", name="Read its").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text(_walked(page))
-
-
-@pytest.mark.real_data
-@pytest.mark.parametrize("name", SUITES[:2])
-def test_wrong_answers_are_filtered_and_two_models_compared(look: Open, recorded: Recorded, name: str) -> None:
-    page = look(f"{recorded.address}/runs/{recorded.runs[name]}").page
-    page.get_by_role("link", name="Read its").click()
-    page.get_by_label("Answer is", exact=True).select_option("false")
-    expect(page.locator("tbody a.id").first).to_be_visible()
-    expect(page.locator("tbody .verdict.wrong").filter(has_text="✗").first).to_be_visible()
-    page.reload()
-    expect(page.get_by_label("Answer is", exact=True)).to_have_value("false")
-    page.get_by_role("link", name=recorded.runs[name]).click()
-    page.get_by_role("link", name="Compare models").click()
-    expect(page.get_by_role("heading", name="Difference, A − B")).to_be_visible()
-    page.get_by_role("button", name="Compare", exact=True).first.click()
-    expect(page.locator(".sides").first).to_be_visible()
-
-
-@pytest.mark.real_data
-@pytest.mark.parametrize("name", SUITES)
-def test_an_export_is_walked_without_a_server(look: Open, recorded: Recorded, name: str, tmp_path: Path) -> None:
-    exported = export_run(RunIndexes(recorded.lake), recorded.runs[name], tmp_path / "run", lambda *_: None)
-    page = look(exported.as_uri()).page
-    page.get_by_role("link", name="Read its").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text(_walked(page))
 
 
 @pytest.mark.real_data
@@ -136,16 +97,3 @@ def _cut(visit: Visit) -> list[str]:
         found += [f"{width}: {table}" for table in tables.evaluate_all(WIDER)]
         found += [f"{width}: the page"] * (visit.overflow() > 0)
     return found
-
-
-def _walked(page: Page) -> str:
-    """From a list of items to the first, on to the next, and back; returns the name of the first."""
-    names = page.locator("tbody a.id")
-    expect(names.first).to_be_visible()
-    first, second = names.all_text_contents()[:2]
-    names.first.click()
-    expect(page.get_by_role("heading", level=1)).to_have_text(first)
-    page.keyboard.press("j")
-    expect(page.get_by_role("heading", level=1)).to_have_text(second)
-    page.keyboard.press("k")
-    return first

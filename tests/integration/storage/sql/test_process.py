@@ -102,9 +102,7 @@ def test_python_variables_are_not_tables(toys: Lake) -> None:
 # Those that the engine's own interrupt would stop, and single calls that it would not.
 ENDLESS = [
     "select count(*) from range(10000000000) a, range(10000) b",
-    "with recursive t as (select 1 as n union all select n + 1 from t) select count(*) from t",
     "select levenshtein(repeat('a', 1000000), repeat('b', 1000000))",
-    "select count(*) from range(10000000000) t(i) where regexp_matches(repeat('a', i % 9999), '(a+)+$b')",
     "select 1 union all " + " union all ".join(["select 1"] * 20_000),
     "select range from range(10000000000) where hash(range) = 1",  # while rows are fetched
 ]
@@ -131,19 +129,12 @@ def test_the_query_has_what_opening_the_tables_has_left_of_the_time(toys: Lake) 
 GREEDY = [
     "select length(range(500000000))",
     "select repeat('x', 4000000000)",
-    "select lpad('x', 2000000000, 'y') || rpad('x', 2000000000, 'y')",
-    "select to_json(range(50000000))",
     "select string_agg(repeat('x', 1000000)) from range(100000)",
     "select regexp_replace(repeat('a', 200000000), '(a*)*b', 'x')",
-    "select count(distinct random()) from range(1000000000)",
     "select * from range(100000000000) order by range desc",
-    "with recursive t as (select 1 as n union all select a.n from t a, range(100)) select count(*) from t",
     "with x as materialized (select repeat('x', 1000) from range(100000000)) select count(*) from x a, x b",
-    "select regexp_matches('a', repeat('(a?){1000}', 100000))",
-    "pivot range(90000) on range using sum(range)",
     "select " + "(" * 100_000 + "1" + ")" * 100_000,
     "select json('" + "[" * 2_000_000 + "')",
-    "select 1 where 1 in (" + ",".join(map(str, range(500_000))) + ")",
 ]
 
 

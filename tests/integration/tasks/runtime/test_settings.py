@@ -294,22 +294,6 @@ def test_a_process_ends_that_still_has_clients() -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
 
 
-def test_a_worker_that_sees_another_lake_under_the_same_name_refuses(tmp_path: Path) -> None:
-    from evalake.contracts.tables import CALLS
-    from evalake.core.errors import LakeError
-    from evalake.tasks.batch import require_ledger
-
-    here, there = Lake(str(tmp_path / "here")), Lake(str(tmp_path / "there"))
-    planned = str(here.ensure(CALLS).metadata().id)
-    require_ledger(here, planned)
-    for lake in (there, Lake(str(tmp_path / "empty"))):
-        if lake is there:
-            lake.ensure(CALLS)
-        with pytest.raises(LakeError, match="does not find the lake of the run"):
-            require_ledger(lake, planned)
-    assert not (tmp_path / "empty").exists()
-
-
 # Where batches are called: Dask workers are left without what can stop them for ever.
 
 

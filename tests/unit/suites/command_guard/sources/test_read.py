@@ -47,9 +47,10 @@ def test_csv_json_lines_and_parquet_give_the_same_dataset(tmp_path: Path) -> Non
     lines = [",".join(columns), *(",".join(f'"{cell}"' if cell else "" for cell in row) for row in cells)]
     (tmp_path / "set.csv").write_bytes("\r\n".join(lines).encode("utf-8-sig"))
     pq.write_table(pa.table({c: [row[i] for row in cells] for i, c in enumerate(columns)}), tmp_path / "set.parquet")
-    write_lines(tmp_path / "set.jsonl", *ROWS)
-    read = [read_dataset(str(tmp_path / f"set.{suffix}")) for suffix in ("csv", "jsonl", "parquet")]
-    assert read[0] == read[1] == read[2]
+    for suffix in ("jsonl", "ndjson"):
+        write_lines(tmp_path / f"set.{suffix}", *ROWS)
+    read = [read_dataset(str(tmp_path / f"set.{suffix}")) for suffix in ("csv", "jsonl", "ndjson", "parquet")]
+    assert read[0] == read[1] == read[2] == read[3]
     assert len(read[0].samples) == 3
 
 

@@ -342,11 +342,11 @@ def test_a_judge_without_bias_is_rarely_said_to_have_one() -> None:
         for word in (False, True)
     )
     outside = 0
-    for _ in range(60):
+    for _ in range(30):
         truth = rng.random((2, 40)) < 0.6
         words = np.tile(truth.ravel(), len(judges)) ^ (rng.random(len(rows)) < 0.15)
         frame = pl.concat([missed.filter(~words), found.filter(words)])
         biases = judge_bias(frame).filter(metric="judge_bias_own_family", judge="openai/o3")
         low, high = biases.select("ci_low", "ci_high").row(0)
         outside += not low <= 0 <= high
-    assert outside <= 8  # of 60: 3 expected at 95 %
+    assert outside <= 5  # of 30: 1.5 expected at 95 %
