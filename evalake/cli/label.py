@@ -163,7 +163,7 @@ def calibrate(
     say("starting Prefect …")
     server = start_server()
 
-    from evalake.flows.calibrate import calibrate as flow
+    from evalake.flows.judges import calibrate as flow
 
     with flows_begun(server):
         rows = flow(chosen, wanted, lake, str(config) if config else None)
