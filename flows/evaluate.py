@@ -1,13 +1,16 @@
-"""The flow evaluate: the way of a row from a dataset to a metric snapshot, for any suite."""
+"""The flow evaluate: the way of a row from a dataset to a metric snapshot, for any suite; collect continues runs."""
 
+import json
 from asyncio import CancelledError
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any, cast
 from uuid import UUID, uuid4
 
+import polars as pl
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.orchestration import get_client
@@ -19,21 +22,21 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from prefect.tasks import MaterializingTask
 from prefect.utilities.annotations import quote
 
-from evalake.contracts.tables import METRIC_SNAPSHOTS, SAMPLES, SNAPSHOTS
+from evalake.contracts.tables import BATCH_JOBS, METRIC_SNAPSHOTS, RUNS, SAMPLES, SNAPSHOTS
 from evalake.core.errors import EvalakeError
 from evalake.core.phases import phase
 from evalake.decisions.trend import headline_changes
 from evalake.models.telemetry import current_trace
-from evalake.request import RunRequest
+from evalake.request import OPTIONS, RunRequest
 from evalake.sdk import Dataset
-from evalake.storage.batch_jobs import models_with_jobs
+from evalake.storage import batch_jobs
 from evalake.tasks.collect import Collector
 from evalake.tasks.extract import Extracted, extract
-from evalake.tasks.jobs import Jobs, cancel_jobs
+from evalake.tasks.jobs import Jobs, cancel_jobs, have_news
 from evalake.tasks.measure import inputs as measured_from
 from evalake.tasks.measure import measure, save_usage
 from evalake.tasks.plan import log_estimate
-from evalake.tasks.preflight import Plan, log_plan, plan_of
+from evalake.tasks.preflight import NOT_KEPT, Plan, log_plan, plan_of
 from evalake.tasks.runtime import progress, runs
 from evalake.tasks.runtime.artifacts import (
     assets,
@@ -45,9 +48,12 @@ from evalake.tasks.runtime.artifacts import (
 )
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.form import (
+    ConfigurationFile,
+    LakeUri,
     current_attempt,
     day_of_run,
     evaluate_run_name,
+    flow_inputs,
     run_id_of,
     started_by,
     takes_request,
@@ -123,7 +129,7 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
         run_id, attempt = waiting
     here, started_at = uuid4().hex, datetime.now(UTC)
     context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, here, trace, plan.ceiling, started_at)
-    context = replace(context, batched=plan.batched | models_with_jobs(plan.lake))
+    context = replace(context, batched=plan.batched | batch_jobs.models_with_jobs(plan.lake))
     run = Run(
         run_id=context.run_id,
         suite=plan.suite.name,
@@ -237,3 +243,42 @@ def _message(error: BaseException) -> str:
     if isinstance(error, TerminationSignal | CancelledError | SystemExit):
         return "its process was terminated; a rerun asks only for what is missing"
     return str(error) if isinstance(error, EvalakeError) else f"{type(error).__name__}: {str(error)[:300]}"
+
+
+class CollectError(EvalakeError):
+    """Some waiting runs could not be continued; the others were."""
+
+
+@flow(name="collect", persist_result=False)
+def collect(lake: LakeUri = None, configuration_file: ConfigurationFile = None) -> State[Any]:
+    """Continue each run with an ended batch job: land its replies, and make the calls that follow.
+
+    Raises CollectError, after the other runs, where one fails.
+
+    Args:
+        configuration_file: Instead of ./evalake.toml; the runs are continued with it.
+    """
+    where, configuration = flow_inputs(lake, configuration_file)
+    if not where.exists(BATCH_JOBS):
+        return Completed(message="the lake has no batch jobs")
+    unfinished = pl.col("state").is_in(["cancelling", "collected"])  # replies are paid, or files lie at the provider
+    for job in batch_jobs.jobs(where, unfinished):  # their runs do not go on
+        context = RunContext(job.run_id, "", where, configuration, batched=frozenset({job.model}))
+        Jobs(context, frozenset()).collect()
+    ids = batch_jobs.waiting_runs(where)["run_id"].to_list()
+    waiting = where.frame(RUNS).filter(pl.col("run_id").is_in(ids)).collect()
+    continued, failures = 0, []
+    for run in waiting.sort("started_at").iter_rows(named=True):
+        if not have_news(RunContext(run["run_id"], run["suite"], where, configuration), run["run_id"]):
+            continue
+        file = Path(configuration_file) if configuration_file else None
+        kept = {name: given for name, given in json.loads(run["parameters"]).items() if given not in (None, [], "")}
+        asked = {name: kept[name] for name in OPTIONS.keys() & kept.keys() - {*NOT_KEPT}}
+        request = RunRequest(run["suite"], lake=where.uri, configuration_file=file, **asked)
+        state = evaluate(**request.parameters, return_state=True)
+        continued += 1
+        if not state.is_completed():
+            failures.append(f"{run['run_id']}: {state.message}")
+    if failures:
+        raise CollectError(f"{len(failures)} waiting runs could not be continued: {'; '.join(failures)}")
+    return Completed(message=f"{waiting.height} runs wait for batch jobs, {continued} of them were continued")

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import polars as pl
 from prefect import flow, task
 from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
@@ -39,7 +38,9 @@ def roadmap(
             rows = make_task.with_options(task_run_name=f"roadmap of {suite}")(context, judge)
         if not rows.is_empty():
             made[suite] = str(rows["roadmap_id"][0])
-            _show(suite, ranked(rows))
+            shown: list[dict[str, Any]] = ranked(rows).select(SHOWN).to_dicts()
+            title = roadmap_of(suite).title
+            create_table_artifact(shown, key=f"roadmap-{suite.replace('_', '-')}", description=title)
     return made
 
 
@@ -58,9 +59,3 @@ def measure_roadmap(
     """
     with judge_context(suite, [judge] if judge is not None else [], *flow_inputs(lake, configuration_file)) as context:
         return measure_grouping(context, judge)
-
-
-def _show(suite: str, themes: pl.DataFrame) -> None:
-    """Create a table of the themes in the UI."""
-    shown: list[dict[str, Any]] = themes.select(SHOWN).to_dicts()
-    create_table_artifact(shown, key=f"roadmap-{suite.replace('_', '-')}", description=roadmap_of(suite).title)

@@ -28,14 +28,7 @@ from evalake.storage.landing import land, land_together
 from evalake.storage.ledger import key_of, newest_index
 from evalake.suites.session_review.contract import RESULTS
 from evalake.suites.session_review.prompts import reads_total
-from evalake.suites.session_review.score import (
-    ERROR,
-    GIVEN_UP,
-    NO_TOTAL,
-    PHASES,
-    begun,
-    lacks_second_turn,
-)
+from evalake.suites.session_review.score import ERROR, GIVEN_UP, NO_TOTAL, PHASES, begun, lacks_second_turn
 from evalake.suites.session_review.sources.generic import text as storable
 from evalake.tasks.converse import Conversation, keys_of, next_request, recall_or_call
 from evalake.tasks.extract import sample_of

@@ -1,4 +1,4 @@
-"""The flow snapshot: measures the newest run of every suite at the current versions of its tables."""
+"""The flows snapshot and rescore: measure again, at the present versions of the tables, or by the present rules."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -14,6 +14,7 @@ from evalake.core.errors import EvalakeError
 from evalake.flows.evaluate import measure_task
 from evalake.storage.lake import Lake, short_message
 from evalake.suites.registry import suite_names
+from evalake.tasks.rescore import rescore as rescore_run
 from evalake.tasks.runtime.artifacts import headline, pages_of
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.form import ConfigurationFile, Day, LakeUri, day_of_run, flow_inputs
@@ -72,3 +73,25 @@ def _measure(lake: Lake, run: Mapping[str, Any], configuration: Configuration) -
         f"{snapshot_id[:12]}. {pages_of(run['run_id'])}",
     )
     return snapshot_id
+
+
+@flow(name="rescore", flow_run_name="rescore-{run_id}", persist_result=False)
+def rescore(
+    run_id: str,
+    lake: LakeUri = None,
+    configuration_file: ConfigurationFile = None,
+) -> str:
+    """Derive the rows and the snapshot of a run again by the present rules; returns the snapshot's id.
+
+    Calls no model. Raises UsageError for an unknown run, LakeError where the ledger has none of its replies,
+    RescoreError where rows could not be scored.
+
+    Args:
+        run_id: The run, as `evalake runs` lists it.
+    """
+    where, configuration = flow_inputs(lake, configuration_file)
+    done = rescore_run(where, run_id, configuration)
+    counts = {"items": done.items, "unanswered": done.unanswered, **done.published.counts}
+    create_table_artifact([counts], key=f"rescore-{run_id.lower()}", description=f"Snapshot {done.snapshot_id}")
+    done.require_whole(run_id)
+    return done.snapshot_id

@@ -177,15 +177,12 @@ def _unreadable(contract: Contract, error: BaseException) -> integrity.Defect:
     return integrity.Defect(contract.table, f"cannot be read: {said}", integrity.UNREADABLE)
 
 
-@dataclass(frozen=True)
 class _Check:
     """The check of tables that were looked at."""
 
-    lake: Lake
-    proofs: Proofs
-    looked: Mapping[str, _Looked]
-    keep: bool
-    results: list[pl.DataFrame] = field(default_factory=list)  # rows of CONTRACT_CHECKS that are to be landed
+    def __init__(self, lake: Lake, proofs: Proofs, looked: Mapping[str, _Looked], *, keep: bool) -> None:
+        self.lake, self.proofs, self.looked, self.keep = lake, proofs, looked, keep
+        self.results: list[pl.DataFrame] = []  # rows of CONTRACT_CHECKS that are to be landed
 
     def contained(self, table: _Looked) -> CheckedTable:
         """Check one table; an error becomes a finding."""

@@ -70,7 +70,8 @@ def read_files(suite: Suite, files: Sequence[Path]) -> Read:
             _add_folder(suite, folder, read)
         else:
             guarded = Files(file, LARGEST_IN_ALL)
-            for table in _tables(file):
+            lines = (path for path in file.rglob("*.jsonl") if not path.is_dir())
+            for table in sorted(lines) if file.is_dir() else [file]:
                 try:
                     guarded.check(table)
                 except FileRefusedError as refused:
@@ -93,11 +94,6 @@ def _reasons(read: Read) -> list[str]:
         f"{reason} ({', '.join(places[:MOST_NAMED])}{', …' if len(places) > MOST_NAMED else ''})"
         for reason, places in read.skipped.items()
     ]
-
-
-def _tables(file: Path) -> list[Path]:
-    """List the file itself, or the JSON Lines files in a folder."""
-    return sorted(path for path in file.rglob("*.jsonl") if not path.is_dir()) if file.is_dir() else [file]
 
 
 def _add_lines(suite: Suite, file: Path, read: Read) -> None:

@@ -101,11 +101,13 @@ def meet_folder(command: str) -> None:
         _read_no_foreign_bytecode()
 
 
-def suite_at(path: str) -> str:
-    """Find the suite in a file that a command was given by path, and return its name; later commands here know it.
+def suite_name(path: str) -> str:
+    """Return the name of a suite, also of one that a command was given by the path of its file; later ones know it.
 
     Raises UsageError where there is no such file, or the user does not trust its folder.
     """
+    if not path.endswith(SUITE_SUFFIXES):
+        return path
     from evalake.suites.declared.file import read_suite_file
 
     file = Path(path).resolve()
@@ -123,11 +125,6 @@ def suite_at(path: str) -> str:
     folder_trust.remember_suite(Path.cwd(), file)
     _read_no_foreign_bytecode()
     return suite.called
-
-
-def is_path(suite: str) -> bool:
-    """Tell whether a suite is named by the path of its file."""
-    return suite.endswith(SUITE_SUFFIXES)
 
 
 def add_given() -> None:

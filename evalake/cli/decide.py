@@ -2,35 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import polars as pl
 import typer
 from rich.cells import cell_len, set_cell_size
 
+from evalake.cli import options
 from evalake.cli import output as show
 from evalake.cli.configuration import command
 from evalake.cli.help import App
-from evalake.cli.options import (
-    LAKE,
-    CorrectedOption,
-    DecidingMetricOption,
-    ForceOption,
-    Format,
-    LakeOption,
-    NewestTaggedOption,
-    OtherSideArgument,
-    RowsAsJsonOption,
-    RunOfModelsOption,
-    StyleOption,
-    style_of,
-)
 from evalake.cli.terminal import say, write_text
 from evalake.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from evalake.decisions.compare import Comparison
-    from evalake.decisions.sample_size import Plan
 
 app = App()
 GAP = 2
@@ -44,36 +27,34 @@ def compare(
     a: Annotated[
         str, typer.Argument(help="A model, a run, a snapshot, RUN:MODEL or RUN:MODEL:PROMPT_TYPE.", metavar="A")
     ],
-    b: OtherSideArgument,
-    metric: Annotated[
-        str | None, typer.Option("--metric", help="Only this metric, in all of its slices.", metavar="NAME")
-    ] = None,
-    run: RunOfModelsOption = None,
-    tag: NewestTaggedOption = None,
-    lake: LakeOption = LAKE,
-    style: StyleOption = Format.table,
-    json: RowsAsJsonOption = False,
-    force: ForceOption = False,
-    corrected: CorrectedOption = False,
+    b: options.OtherSide,
+    metric: Annotated[str | None, typer.Option(help="Only this metric, in all of its slices.", metavar="NAME")] = None,
+    run: options.RunOfModels = None,
+    tag: options.NewestTagged = None,
+    lake: options.Lake = options.LAKE,
+    style: options.Style = options.Format.table,
+    json: options.RowsAsJson = False,
+    force: options.Force = False,
+    corrected: options.Corrected = False,
     markdown: Annotated[
-        Path | None, typer.Option("--markdown", help="Write Markdown there, for a pull request.", metavar="FILE")
+        Path | None, typer.Option(help="Write Markdown there, for a pull request.", metavar="FILE")
     ] = None,
 ) -> None:
     """Compare A with B: A - B in every metric, with interval, p values, and flipped answers."""
     from evalake.decisions.compare import compare_sides
     from evalake.reports.files import markdown_of_comparison
-    from evalake.storage.lake import Lake
 
-    style = style_of(style, as_json=json)
+    style = options.style_of(style, as_json=json)
     if run and tag:
         raise UsageError("give --run or --tag, not both")
-    compared = compare_sides(Lake(lake), a, b, run_id=run, tag=tag, metric=metric, force=force, corrected=corrected)
+    where = options.open_lake(lake)
+    compared = compare_sides(where, a, b, run_id=run, tag=tag, metric=metric, force=force, corrected=corrected)
     if markdown is not None:
         write_text(markdown, markdown_of_comparison(compared.rows, compared.remarks))
     for remark in compared.remarks:
         say(remark)
-    if style is Format.table:
-        _print_compared(compared)
+    if style is options.Format.table:
+        _print_compared(compared.rows)
         # The slices of a headline metric, or of another metric
         sliced = compared.headline[:2][-1] if metric is None else None
         again = command("compare", a, b, metric=sliced, lake=lake, run=run, tag=tag)
@@ -82,11 +63,11 @@ def compare(
         show.rows(compared.rows, style)
 
 
-def _print_compared(compared: "Comparison") -> None:
+def _print_compared(compared: pl.DataFrame) -> None:
     """Print a table for each pair of models and judge."""
     from evalake.reports.wording import lacking
 
-    for (a, b, judge), rows in compared.rows.group_by("a", "b", "judge", maintain_order=True):
+    for (a, b, judge), rows in compared.group_by("a", "b", "judge", maintain_order=True):
         judged = "" if judge is None else f"\njudge {judge}"
         first, other = (lacking(rows.select(name).max().item()) for name in ("missing_a", "missing_b"))
         show.paragraph(f"A {a}{first}\nB {b}{other}{judged}")
@@ -153,29 +134,28 @@ def _p(value: float | None) -> str:
 @app.command("explain")
 def explain(
     a: Annotated[str, typer.Argument(help="A run, a snapshot, RUN:MODEL, or a model of a run.", metavar="A")],
-    b: OtherSideArgument,
-    metric: DecidingMetricOption = None,
-    rows: Annotated[str | None, typer.Option("--rows", help="List the result rows of a part.", metavar="PART")] = None,
-    run: RunOfModelsOption = None,
-    lake: LakeOption = LAKE,
-    style: StyleOption = Format.table,
-    json: RowsAsJsonOption = False,
+    b: options.OtherSide,
+    metric: options.DecidingMetric = None,
+    rows: Annotated[str | None, typer.Option(help="List the result rows of a part.", metavar="PART")] = None,
+    run: options.RunOfModels = None,
+    lake: options.Lake = options.LAKE,
+    style: options.Style = options.Format.table,
+    json: options.RowsAsJson = False,
 ) -> None:
     """Split A - B into samples, replies, judge, code and repeats; the parts sum up to it."""
     from evalake.decisions.explain import Part
     from evalake.decisions.explain import explain as split
-    from evalake.storage.lake import Lake
 
-    style = style_of(style, as_json=json)
+    style = options.style_of(style, as_json=json)
     if rows is not None and rows not in list(Part):
         raise UsageError(f"a difference has no part {rows}: choose one of {', '.join(Part)}")
-    explained = split(Lake(lake), a, b, run_id=run, metric=metric)
+    explained = split(options.open_lake(lake), a, b, run_id=run, metric=metric)
     if rows is not None:
         behind = explained.rows.filter(pl.col("part") == rows)
-        if style is Format.table:
+        if style is options.Format.table:
             behind = behind.with_columns(pl.col("prompt_hash").str.slice(0, 12))
         show.listing(f"rows behind {rows}", behind, lake, style, LISTED)
-    elif style is Format.table:
+    elif style is options.Format.table:
         _print_parts(explained.parts)
         behind = explained.parts.filter(explained.parts["samples"] > 0)
         for part in behind["part"].unique(maintain_order=True):
@@ -193,7 +173,8 @@ def _print_parts(parts: pl.DataFrame) -> None:
         show.paragraph(f"B {b}: {first['metric']} {first['value_b']:.4g}")
         show.paragraph(f"A-B      {first['difference']:+.4f}")
         for row in own.iter_rows(named=True):
-            show.paragraph(f"  {row['part']:<8} {_contribution(row):<24} {row['meaning']}{_samples(row['samples'])}")
+            samples = f": {row['samples']:,}" if row["samples"] else ""
+            show.paragraph(f"  {row['part']:<8} {_contribution(row):<24} {row['meaning']}{samples}")
 
 
 def _contribution(row: dict[str, Any]) -> str:
@@ -201,42 +182,32 @@ def _contribution(row: dict[str, Any]) -> str:
     return f"{value:+.4f}" + (f" [{low:+.3f} {high:+.3f}]" if low is not None and row["samples"] else "")
 
 
-def _samples(count: int) -> str:
-    return f": {count:,}" if count else ""
-
-
 @app.command("power")
 def power(
     suite: Annotated[str, typer.Argument(help="The suite.", metavar="SUITE")],
-    detect: Annotated[float, typer.Option("--detect", help="The difference of two models to find.", metavar="NUMBER")],
-    metric: DecidingMetricOption = None,
+    detect: Annotated[float, typer.Option(help="The difference of two models to find.", metavar="NUMBER")],
+    metric: options.DecidingMetric = None,
     chance: Annotated[
         float, typer.Option("--power", help="The chance to find a difference of that size.", metavar="SHARE")
     ] = 0.8,
     sd: Annotated[
         float | None,
-        typer.Option("--sd", help="Assume this standard deviation of a sample's difference.", metavar="NUMBER"),
+        typer.Option(help="Assume this standard deviation of a sample's difference.", metavar="NUMBER"),
     ] = None,
-    lake: LakeOption = LAKE,
-    style: StyleOption = Format.table,
-    json: RowsAsJsonOption = False,
+    lake: options.Lake = options.LAKE,
+    style: options.Style = options.Format.table,
+    json: options.RowsAsJson = False,
 ) -> None:
     """Plan samples and repeats from the variance in the lake's newest run of two models."""
     from evalake.decisions.sample_size import plan
-    from evalake.storage.lake import Lake
 
-    style = style_of(style, as_json=json)
-    planned = plan(Lake(lake), suite, detect, metric=metric, power=chance, sd=sd)
-    if style is Format.table:
-        _print_plan(planned, detect, chance)
-    else:
+    style = options.style_of(style, as_json=json)
+    planned = plan(options.open_lake(lake), suite, detect, metric=metric, power=chance, sd=sd)
+    if style is not options.Format.table:
         for line in (f"assumed: {planned.assumed}", *planned.notes):
             say(line)
         show.rows(planned.rows, style)
-
-
-def _print_plan(planned: "Plan", detect: float, chance: float) -> None:
-
+        return
     promise = f"found with {100 * chance:g} % power, at a two-sided level of 5 %, on the same samples"
     show.paragraph(f"{planned.suite}, {planned.metric}: a difference of {detect:g} between two models, {promise}")
     show.paragraph(f"assumed: {planned.assumed}")

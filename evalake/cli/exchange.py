@@ -11,13 +11,12 @@ import polars as pl
 import typer
 from polars import DataFrame
 
+from evalake.cli import options
 from evalake.cli import output as show
 from evalake.cli.configuration import read
 from evalake.cli.help import App
-from evalake.cli.options import LAKE, FullOption, JsonOption, LakeOption, takes
 from evalake.core.errors import LakeError, UsageError
 from evalake.core.files import make_folder, output_file, write_file
-from evalake.core.redaction import visible
 from evalake.request import RunRequest
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ ENDINGS = {
 
 
 @app.command("import")
-@takes("max_missing", "accept_unreadable", "tags", "note", "configuration_file", "lake")
+@options.takes("max_missing", "accept_unreadable", "tags", "note", "configuration_file", "lake")
 def import_(
     asked: Mapping[str, Any],
     files: Annotated[
@@ -65,12 +64,11 @@ def import_(
         typer.Option(help="The suite the results belong to; other tools' have one of their task.", metavar="SUITE"),
     ] = None,
     out: Annotated[Path, typer.Option(help="Where the report goes.", metavar="DIR")] = Path("evalake-reports"),
-    full: FullOption = False,
-    json: JsonOption = False,
+    full: options.Full = False,
+    json: options.Json = False,
 ) -> None:
     """Import results, of another tool or recorded: scored, audited, measured like a run, without a call."""
     from evalake.admin.import_results import import_recorded, import_samples, import_tool_results
-    from evalake.storage.lake import Lake
     from evalake.suites.declared.formats.detect import KNOWN, read_tool_results
     from evalake.suites.registry import suite as find_suite
     from evalake.suites.registry import suite_names, suite_of_task
@@ -78,7 +76,7 @@ def import_(
     from evalake.tasks.runtime.runs import labels_of
 
     request = RunRequest(suite or "", **asked)
-    where, labels = Lake(request.lake), labels_of(request.tags, request.note)
+    where, labels = options.open_lake(request.lake), labels_of(request.tags, request.note)
     chosen = None if suite is None else find_suite(suite, where) if suite in suite_names(where) else None
     if chosen is not None and chosen.data.imports == "samples":
         _finish(where, [import_samples(where, chosen, files, labels)], out, as_json=json, full=full)
@@ -141,11 +139,11 @@ def _print_tools(run: Mapping[str, Any]) -> None:
     verdict = f"differ: {'; '.join(others)}" if others else f"are equal here ({words})"
     tools = ", ".join(parameters["tools"])
     if known:
-        typer.echo(visible(f"figures of {tools}: {len(known) - len(others)} of {len(known)} {verdict}"))
+        show.line(f"figures of {tools}: {len(known) - len(others)} of {len(known)} {verdict}")
     if unknown:
-        typer.echo(visible(f"not recomputed: {', '.join(unknown)}"))
+        show.line(f"not recomputed: {', '.join(unknown)}")
     for what, count in sorted(parameters["left_over"].items()):
-        typer.echo(visible(f"not kept: {count} {what}"))
+        show.line(f"not kept: {count} {what}")
 
 
 def _print_folders(run: dict[str, Any]) -> None:
@@ -158,7 +156,7 @@ def _print_folders(run: dict[str, Any]) -> None:
     for reason, places in parameters["left_out"].items():
         typer.echo(f"\nleft out, {reason}: {len(places)}")
         for place in places[:MOST_PLACES]:
-            typer.echo(f"  {visible(place)}")
+            show.line(f"  {place}")
         if len(places) > MOST_PLACES:
             typer.echo(f"  … and {len(places) - MOST_PLACES} more")
     typer.echo("")
@@ -180,8 +178,8 @@ def export(
     out: Annotated[
         Path | None, typer.Option(help="The output folder of contracts, or the output file of results.", metavar="FILE")
     ] = None,
-    lake: LakeOption = LAKE,
-    json: JsonOption = False,
+    lake: options.Lake = options.LAKE,
+    json: options.Json = False,
 ) -> None:
     """Write the data contracts of all tables, or the results of a run for other tools."""
     if what == RESULTS and run is not None:
@@ -201,12 +199,11 @@ def export(
 def _export_canary(lake: str, run_id: str, out: Path | None, *, as_json: bool) -> None:
     """Write answers of a run beside its suite, as the items that the canary asks judges about again."""
     from evalake.admin.export_results import frozen_items
-    from evalake.storage.lake import Lake
     from evalake.suites.places import FOLDER
     from evalake.suites.registry import CANARY_FILE, suite, suite_folders
     from evalake.tasks.runtime.runs import run_row
 
-    where = Lake(lake)
+    where = options.open_lake(lake)
     run = run_row(where, run_id)
     folder = suite_folders().get(run["suite"])
     if out is None and (folder is None or folder.parent == FOLDER):
@@ -216,10 +213,7 @@ def _export_canary(lake: str, run_id: str, out: Path | None, *, as_json: bool) -
         raise UsageError(f"{file} is there already, and changed items begin another history: remove it first")
     lines = frozen_items(where, suite(run["suite"], where), run_id)
     write_file(file, "".join(f"{line}\n" for line in lines))
-    if as_json:
-        show.as_json({"out": str(file), "items": len(lines)})
-    else:
-        typer.echo(f"{len(lines)} answers in {file}")
+    show.json_or_line({"out": str(file), "items": len(lines)}, f"{len(lines)} answers in {file}", as_json=as_json)
 
 
 def _export_contracts(out: Path, *, as_json: bool) -> None:
@@ -233,10 +227,8 @@ def _export_contracts(out: Path, *, as_json: bool) -> None:
             write_file(out / f"{contract.table}.yaml", odcs_yaml(contract))
     except OSError as error:
         raise LakeError(f"cannot write the contracts to {out}: {error.strerror}") from error
-    if as_json:
-        show.as_json({"out": str(out), "contracts": [contract.table for contract in contracts]})
-    else:
-        typer.echo(f"{len(contracts)} contracts in {out}")
+    written = {"out": str(out), "contracts": [contract.table for contract in contracts]}
+    show.json_or_line(written, f"{len(contracts)} contracts in {out}", as_json=as_json)
 
 
 def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, as_json: bool) -> None:
@@ -245,14 +237,13 @@ def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, 
     from evalake.contracts.tables import RUN_ITEMS
     from evalake.reports.files import junit_of_results
     from evalake.reports.wording import count_of
-    from evalake.storage.lake import Lake
     from evalake.storage.sql.query import write_csv, write_parquet
     from evalake.suites.registry import suite as find_suite
     from evalake.tasks.failures import without_row
     from evalake.tasks.measure import run_results
     from evalake.tasks.runtime.runs import run_row
 
-    where = Lake(lake)
+    where = options.open_lake(lake)
     run = run_row(where, run_id)
     suite = find_suite(run["suite"], where)
     rows = run_results(where, suite, run_id, {}).collect()
@@ -266,26 +257,21 @@ def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, 
     try:
         if style in (ResultsFormat.inspect, ResultsFormat.every_eval_ever):
             counts = _export_to_tool(where, suite, run, rows, absent, style, out)
-            if as_json:
-                show.as_json({"out": str(out), **counts})
-            else:
-                typer.echo(f"{', '.join(f'{count} {what}' for what, count in counts.items())} in {out}")
-            return
-        with output_file(out) as file:
-            if style is ResultsFormat.parquet:
-                write_parquet([rows], file)
-            elif style is ResultsFormat.csv:
-                write_csv([rows], file, spreadsheet_safe=True)
-            else:
-                file.write(junit_of_results(run_id, suite, rows, absent).encode())
+        else:
+            counts = {"rows": rows.height}
+            with output_file(out) as file:
+                if style is ResultsFormat.parquet:
+                    write_parquet([rows], file)
+                elif style is ResultsFormat.csv:
+                    write_csv([rows], file, spreadsheet_safe=True)
+                else:
+                    file.write(junit_of_results(run_id, suite, rows, absent).encode())
     except OSError as error:
         raise LakeError(f"cannot write the results to {out}: {error.strerror}") from error
     if absent.height and style in (ResultsFormat.parquet, ResultsFormat.csv):
         say(f"without a row, and so not in the file: {count_of(absent.height, 'item')} of the run")
-    if as_json:
-        show.as_json({"out": str(out), "rows": rows.height})
-    else:
-        typer.echo(f"{rows.height} rows in {out}")
+    written = ", ".join(f"{count} {what}" for what, count in counts.items())
+    show.json_or_line({"out": str(out), **counts}, f"{written} in {out}", as_json=as_json)
 
 
 def _export_to_tool(

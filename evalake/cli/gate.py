@@ -10,21 +10,10 @@ import polars as pl
 import typer
 from rich.text import Text
 
+from evalake.cli import options
 from evalake.cli import output as show
 from evalake.cli.configuration import command, read
 from evalake.cli.help import App
-from evalake.cli.options import (
-    LAKE,
-    CorrectedOption,
-    ForceOption,
-    Format,
-    JsonOption,
-    LakeOption,
-    RowsAsJsonOption,
-    StyleOption,
-    style_of,
-    takes,
-)
 from evalake.cli.terminal import flows_begun, say, start_server, write_text
 from evalake.core.errors import LakeError
 from evalake.request import RunRequest
@@ -52,18 +41,18 @@ def gate(
     ],
     baseline: Annotated[
         str | None,
-        typer.Option("--baseline", help="The baseline of rules about changes, in the form of RUN.", metavar="REF"),
+        typer.Option(help="The baseline of rules about changes, in the form of RUN.", metavar="REF"),
     ] = None,
-    junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML there.", metavar="FILE")] = None,
-    markdown: Annotated[Path | None, typer.Option("--markdown", help="Write Markdown there.", metavar="FILE")] = None,
-    lake: LakeOption = LAKE,
-    style: StyleOption = Format.table,
-    json: RowsAsJsonOption = False,
-    force: ForceOption = False,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML there.", metavar="FILE")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write Markdown there.", metavar="FILE")] = None,
+    lake: options.Lake = options.LAKE,
+    style: options.Style = options.Format.table,
+    json: options.RowsAsJson = False,
+    force: options.Force = False,
     adjust: Annotated[
         bool, typer.Option("--adjust", help="Hold all level rules together to the error of one (Bonferroni).")
     ] = False,
-    corrected: CorrectedOption = False,
+    corrected: options.Corrected = False,
 ) -> None:
     """Check a run against rules; each model must pass each rule with each judge.
 
@@ -72,20 +61,22 @@ def gate(
     from evalake.decisions.gate import hold_gate
     from evalake.decisions.rules import keep
     from evalake.reports.files import junit_of_gate, markdown_of_gate
-    from evalake.storage.lake import Lake
 
-    style = style_of(style, as_json=json)
-    held = hold_gate(Lake(lake), run, rule, baseline=baseline, force=force, adjust=adjust, corrected=corrected)
+    style = options.style_of(style, as_json=json)
+    where = options.open_lake(lake)
+    held = hold_gate(where, run, rule, baseline=baseline, force=force, adjust=adjust, corrected=corrected)
     try:
-        keep(Lake(lake), held)
+        keep(where, held)
     except LakeError as error:
         say(f"the decisions are not kept in the lake's history of gates: {error}")
     for path, text in ((junit, junit_of_gate(held)), (markdown, markdown_of_gate(held))):
         if path is not None:
             write_text(path, text)
-    if style is Format.table:
+    if style is options.Format.table:
         print_checks(held)
-        _print_next_step(held, lake)
+        changes = (check for check in held.checks if check.difference is not None)
+        if held.baseline is not None and any(check.decision.verdict != "PASS" for check in changes):
+            typer.echo(f"see: {command('compare', held.run, held.baseline, lake=lake)}")
     else:
         for note in held.notes:
             say(note)
@@ -126,33 +117,19 @@ def print_checks(held: "Gate") -> None:
     show.paragraph(held.summary)
 
 
-def _print_next_step(held: "Gate", lake: str) -> None:
-    """Suggest a comparison for each failed rule about a change."""
-    changed = [check for check in held.checks if check.difference is not None and check.decision.verdict != "PASS"]
-    if not changed or held.baseline is None:
-        return
-    typer.echo(f"see: {command('compare', held.run, held.baseline, lake=lake)}")
-
-
 @app.command("settle")
-@takes("judges", "datasets", "configuration_file", "lake")
+@options.takes("judges", "datasets", "configuration_file", "lake")
 def settle(
     asked: Mapping[str, Any],
     suite: Annotated[str, typer.Argument(help="The suite; an unknown name lists all.", metavar="SUITE")],
-    model: Annotated[str, typer.Option("--model", help="The model that must pass the rules.", metavar="NAME")],
-    rule: Annotated[
-        list[str], typer.Option("--rule", help="A rule, as of `evalake gate`; can be repeated.", metavar="RULE")
-    ],
+    model: Annotated[str, typer.Option(help="The model that must pass the rules.", metavar="NAME")],
+    rule: Annotated[list[str], typer.Option(help="A rule, as of `evalake gate`; can be repeated.", metavar="RULE")],
     against: Annotated[
-        str | None, typer.Option("--against", help="The baseline model of rules about changes.", metavar="NAME")
+        str | None, typer.Option(help="The baseline model of rules about changes.", metavar="NAME")
     ] = None,
-    budget: Annotated[
-        float | None, typer.Option("--budget", min=0, help="The cost ceiling of all rounds.", metavar="USD")
-    ] = None,
-    max_calls: Annotated[
-        int | None, typer.Option("--max-calls", min=1, help="The most calls of all rounds.", metavar="N")
-    ] = None,
-    json: JsonOption = False,
+    budget: Annotated[float | None, typer.Option(min=0, help="The cost ceiling of all rounds.", metavar="USD")] = None,
+    max_calls: Annotated[int | None, typer.Option(min=1, help="The most calls of all rounds.", metavar="N")] = None,
+    json: options.Json = False,
 ) -> None:
     """Buy samples in rounds until every rule is decided, the budget is used up, or no sample is left.
 
@@ -211,20 +188,11 @@ def _print_rounds(rounds: "list[Round]", most: int, *, as_json: bool) -> None:
     last = rounds[-1]
     if as_json:
         listed = [
-            {"samples": each.samples, "run_id": each.run_id, "calls_made": each.calls_made, "cost_usd": each.cost_usd}
-            for each in rounds
+            {name: getattr(each, name) for name in ("samples", "run_id", "calls_made", "cost_usd")} for each in rounds
         ]
+        decided = {"verdict": last.gate.verdict, "stopped": last.stopped, "rounds": listed}
         checks = rows_of(last.gate).to_dicts()
-        show.as_json(
-            {
-                "verdict": last.gate.verdict,
-                "stopped": last.stopped,
-                "rounds": listed,
-                "checks": checks,
-                "notes": last.gate.notes,
-                "promise": PROMISE,
-            }
-        )
+        show.as_json({**decided, "checks": checks, "notes": last.gate.notes, "promise": PROMISE})
         return
     print_checks(last.gate)
     show.paragraph(PROMISE)

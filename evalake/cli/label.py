@@ -2,7 +2,7 @@
 
 import getpass
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,21 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import polars as pl
 import typer
 
+from evalake.cli import options
 from evalake.cli import output as show
 from evalake.cli.help import App, Group
-from evalake.cli.options import (
-    LAKE,
-    ConfigOption,
-    Format,
-    JsonOption,
-    LakeOption,
-    RowsAsJsonOption,
-    RunArgument,
-    StyleOption,
-    names,
-    style_of,
-    suite_with,
-)
 from evalake.cli.terminal import flows_begun, say, start_server
 from evalake.core.configuration import whole_address
 from evalake.core.errors import LakeError, SourceError, UsageError
@@ -42,18 +30,17 @@ app.add_typer(label, name="label")
 
 @label.command("export")
 def export(
-    run: RunArgument,
+    run: options.Run,
     size: Annotated[int, typer.Option(min=1, help="How many results to draw.", metavar="N")] = 30,
     out: Annotated[
         Path | None, typer.Option(help="A .csv or .jsonl file; default: CSV on standard output.", metavar="FILE")
     ] = None,
-    lake: LakeOption = LAKE,
+    lake: options.Lake = options.LAKE,
 ) -> None:
     """Draw results to label, favouring those where judges disagree or are confident and wrong."""
     from evalake.labels.sheets import label_sheet, suite_of
-    from evalake.storage.lake import Lake
 
-    sheet = label_sheet(Lake(lake), run, size, _format(out))
+    sheet = label_sheet(options.open_lake(lake), run, size, _format(out))
     if out is None:
         sys.stdout.write(sheet)
         return
@@ -61,29 +48,26 @@ def export(
         write_file(out, sheet)
     except OSError as error:
         raise LakeError(f"cannot write {out}: {error.strerror}") from error
-    typer.echo(f"{out}: fill it in, then `evalake label import {out} --suite {suite_of(Lake(lake), run)}`")
+    typer.echo(f"{out}: fill it in, then `evalake label import {out} --suite {suite_of(options.open_lake(lake), run)}`")
 
 
 @label.command("agreement")
 def agreement(
-    run: RunArgument,
-    lake: LakeOption = LAKE,
-    style: StyleOption = Format.table,
-    json: RowsAsJsonOption = False,
+    run: options.Run,
+    lake: options.Lake = options.LAKE,
+    style: options.Style = options.Format.table,
+    json: options.RowsAsJson = False,
     people: Annotated[bool, typer.Option("--people", help="The agreement of every two people instead.")] = False,
 ) -> None:
     """Show the agreement of each judge of a run with people, by decision."""
     from evalake.labels.grading import between_people
     from evalake.labels.sheets import judges_and_people, suite_of
-    from evalake.storage.lake import Lake
     from evalake.suites.registry import suite
 
-    style = style_of(style, as_json=json)
-    found = Lake(lake)
-    if people:
-        show.rows(between_people(found, suite(suite_of(found, run), found), run), style)
-    else:
-        show.rows(judges_and_people(found, run), style)
+    style = options.style_of(style, as_json=json)
+    found = options.open_lake(lake)
+    rows = between_people(found, suite(suite_of(found, run), found), run) if people else judges_and_people(found, run)
+    show.rows(rows, style)
 
 
 @label.command("import")
@@ -94,18 +78,17 @@ def import_(
         str | None,
         typer.Option("--annotator", "--labeller", help="The annotator of lines that name none.", metavar="NAME"),
     ] = None,
-    lake: LakeOption = LAKE,
-    json: JsonOption = False,
+    lake: options.Lake = options.LAKE,
+    json: options.Json = False,
 ) -> None:
     """Import labels; skips empty lines, and lists invalid ones."""
     from evalake.labels.sheets import import_labels
-    from evalake.storage.lake import Lake
 
     try:
         text = read_file(file, LARGEST_SHEET).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SourceError(f"cannot read {file}: it is not UTF-8") from error
-    done = import_labels(Lake(lake), suite, text, _format(file), annotator or getpass.getuser())
+    done = import_labels(options.open_lake(lake), suite, text, _format(file), annotator or getpass.getuser())
     if json:
         refused = [asdict(each) for each in done.refused]
         show.as_json({**asdict(done.landed), "empty": done.empty, "refused": refused})
@@ -136,17 +119,14 @@ def _format(file: Path | None) -> "SheetFormat":
 @app.command("fit-weights")
 def fit_weights(
     ranking: Annotated[Path, typer.Argument(help="CSV with the columns model and rank, 1 the best.", metavar="FILE")],
-    run: Annotated[
-        str | None, typer.Option("--run", help="The run with the models; default: the newest.", metavar="ID")
-    ] = None,
-    lake: LakeOption = LAKE,
-    json: JsonOption = False,
+    run: Annotated[str | None, typer.Option(help="The run with the models; default: the newest.", metavar="ID")] = None,
+    lake: options.Lake = options.LAKE,
+    json: options.Json = False,
 ) -> None:
     """Fit the weights of a suite's index to a human ranking, and print the limits of the result."""
-    from evalake.storage.lake import Lake
     from evalake.tasks.calibrate import fit_to_ranking
 
-    fit = fit_to_ranking(Lake(lake), run, ranking)
+    fit = fit_to_ranking(options.open_lake(lake), run, ranking)
     if json:
         show.as_json(asdict(fit))
         return
@@ -169,21 +149,21 @@ def calibrate(
         str | None,
         typer.Option(help="The suite with the calibration set; default: the first with one.", metavar="SUITE"),
     ] = None,
-    config: ConfigOption = None,
-    lake: LakeOption = LAKE,
-    style: StyleOption = Format.table,
-    json: RowsAsJsonOption = False,
+    config: options.Config = None,
+    lake: options.Lake = options.LAKE,
+    style: options.Style = options.Format.table,
+    json: options.RowsAsJson = False,
 ) -> None:
     """Measure judges on items of known judgement; the ledger answers known calls."""
     from evalake.tasks.calibrate import calibrated_suites
 
-    style = style_of(style, as_json=json)
-    chosen = suite_with("calibration set", calibrated_suites(), suite)
-    wanted = names("--judges", judges) or []
+    style = options.style_of(style, as_json=json)
+    chosen = options.suite_with("calibration set", calibrated_suites(), suite)
+    wanted = options.names("--judges", judges) or []
     say("starting Prefect …")
     server = start_server()
 
-    from evalake.flows.calibrate import calibrate as flow
+    from evalake.flows.judges import calibrate as flow
 
     with flows_begun(server):
         rows = flow(chosen, wanted, lake, str(config) if config else None)
@@ -204,18 +184,17 @@ def roadmap(
         bool, typer.Option("--measure", help="Measure the grouping of a labelled set; make no roadmap.")
     ] = False,
     out: Annotated[Path, typer.Option(help="The folder of its page.", metavar="DIR")] = Path("evalake-reports"),
-    config: ConfigOption = None,
-    lake: LakeOption = LAKE,
-    json: JsonOption = False,
+    config: options.Config = None,
+    lake: options.Lake = options.LAKE,
+    json: options.Json = False,
 ) -> None:
     """Group the gaps of scored results, like missing tools, and rank them by lost points.
 
     The ledger answers known calls, so the same results give the same roadmap at no cost.
     """
     from evalake.admin.roadmap import as_data, roadmap_suites, rows_of
-    from evalake.storage.lake import Lake
 
-    name = suite_with("roadmap", roadmap_suites(), suite)
+    name = options.suite_with("roadmap", roadmap_suites(), suite)
     say("starting Prefect …")
     server = start_server()
 
@@ -229,11 +208,12 @@ def roadmap(
         if json:
             show.as_json(measured)
         else:
-            _print_measured(measured)
+            frame = pl.DataFrame(measured).with_columns(pl.col(pl.Float64).round(3))
+            show.table(frame.rename(lambda name: name.replace("_", " ")))
         return
     with flows_begun(server):
         made = flow([name], judge, lake, file)
-    data = as_data(rows_of(Lake(lake), made.get(name, "")))
+    data = as_data(rows_of(options.open_lake(lake), made.get(name, "")))
     if json:
         show.as_json(data)
     elif data["roadmap_id"] is None:
@@ -265,13 +245,3 @@ def _print_roadmap(data: Mapping[str, Any]) -> None:
                 ]
             )
             show.lines(table)
-
-
-def _print_measured(measured: Sequence[Mapping[str, Any]]) -> None:
-    """Print the quality of grouping on a labelled set."""
-    rows = [{name.replace("_", " "): _rounded(value) for name, value in row.items()} for row in measured]
-    show.table(pl.DataFrame(rows))
-
-
-def _rounded(value: Any) -> Any:
-    return round(value, 3) if isinstance(value, float) else value

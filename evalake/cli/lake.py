@@ -9,20 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import polars as pl
 import typer
 
+from evalake.cli import options
 from evalake.cli import output as show
 from evalake.cli.configuration import read
 from evalake.cli.help import App
-from evalake.cli.options import (
-    LAKE,
-    ConfigOption,
-    DryRunOption,
-    Format,
-    JsonOption,
-    LakeOption,
-    RowsAsJsonOption,
-    StyleOption,
-    style_of,
-)
 from evalake.cli.terminal import say_error
 from evalake.core.errors import LakeError, UsageError
 
@@ -41,30 +31,29 @@ def tables(
     describe: Annotated[
         bool, typer.Option("--describe", help="List columns, types, keys and rules, with views.")
     ] = False,
-    lake: LakeOption = LAKE,
-    style: StyleOption = Format.table,
-    json: RowsAsJsonOption = False,
+    lake: options.Lake = options.LAKE,
+    style: options.Style = options.Format.table,
+    json: options.RowsAsJson = False,
 ) -> None:
     """List the tables, most recently changed first; or describe their columns."""
     from evalake.storage.cached_table import inventory
-    from evalake.storage.lake import Lake
     from evalake.suites.registry import all_contracts
 
-    style = style_of(style, as_json=json)
+    style, where = options.style_of(style, as_json=json), options.open_lake(lake)
     if describe or table is not None:
-        _describe(Lake(lake), table, style)
+        _describe(where, table, style)
     else:
-        show.listing("tables", inventory(Lake(lake), all_contracts(Lake(lake))), lake, style, COLUMNS)
+        show.listing("tables", inventory(where, all_contracts(where)), lake, style, COLUMNS)
 
 
-def _describe(lake: "Lake", table: str | None, style: Format) -> None:
+def _describe(lake: "Lake", table: str | None, style: options.Format) -> None:
     from evalake.storage.sql.catalogue import COLUMN_FIELDS, catalogue, column_frame
     from evalake.suites.registry import all_contracts
 
     entries = catalogue(all_contracts(lake), table)
-    if style is Format.json:
+    if style is options.Format.json:
         show.as_json(list(map(asdict, entries)))
-    elif style is Format.csv:
+    elif style is options.Format.csv:
         show.rows(column_frame(entries), style)
     else:
         for entry in entries:
@@ -78,9 +67,9 @@ def _describe(lake: "Lake", table: str | None, style: Format) -> None:
 @app.command("check")
 def check(
     out: Annotated[Path, typer.Option(help="The folder of the data docs.", metavar="DIR")] = Path("evalake-reports"),
-    lake: LakeOption = LAKE,
+    lake: options.Lake = options.LAKE,
     everything: Annotated[bool, typer.Option("--all", help="Prove everything again, ignoring earlier checks.")] = False,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Check every table against its contract, log, files and keys, and recompute every snapshot.
 
@@ -93,11 +82,10 @@ def check(
     replies, is printed and changes no exit status: the run or import of them ended with 1.
     """
     from evalake.admin.check import check_lake, exit_code
-    from evalake.storage.lake import Lake
 
     checked = []
     tell = (lambda _: None) if json else typer.echo
-    for table in check_lake(Lake(lake), again=everything, tell=tell):
+    for table in check_lake(options.open_lake(lake), again=everything, tell=tell):
         checked.append(table)
         if not json:
             _print_table(table)
@@ -119,10 +107,9 @@ def check(
 def _leave_data_docs(lake: str, checked: "Sequence[CheckedTable]", out: Path) -> str | None:
     """Write the data docs and return their path; None where they cannot be written."""
     from evalake.admin.check import leave_data_docs
-    from evalake.storage.lake import Lake
 
     try:
-        return str(leave_data_docs(Lake(lake), checked, out))
+        return str(leave_data_docs(options.open_lake(lake), checked, out))
     except UsageError as error:
         say_error(str(error))
         return None
@@ -187,7 +174,7 @@ def _as_object(lake: str, checked: "Sequence[CheckedTable]", proofs: "Sequence[P
 
 @app.command("maintain")
 def maintain(
-    dry_run: DryRunOption = False,
+    dry_run: options.DryRun = False,
     migrate: Annotated[
         bool,
         typer.Option("--migrate", help="Migrate a lake of an older evalake to this one's schema, and do nothing else."),
@@ -201,19 +188,16 @@ def maintain(
             "--ask-again", help="Withdraw the suspicious replies of a kind: the next run asks again.", metavar="KIND"
         ),
     ] = None,
-    run: Annotated[
-        str | None, typer.Option("--run", help="With --ask-again: only replies of this run.", metavar="ID")
-    ] = None,
+    run: Annotated[str | None, typer.Option(help="With --ask-again: only replies of this run.", metavar="ID")] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="With --ask-again: only replies of this model.", metavar="MODEL")
+        str | None, typer.Option(help="With --ask-again: only replies of this model.", metavar="MODEL")
     ] = None,
-    config: ConfigOption = None,
-    lake: LakeOption = LAKE,
-    json: JsonOption = False,
+    config: options.Config = None,
+    lake: options.Lake = options.LAKE,
+    json: options.Json = False,
 ) -> None:
     """Compact small files, write checkpoints, remove unneeded and expired files; or migrate a lake."""
     from evalake.admin.maintain import maintain as maintain_lake
-    from evalake.storage.lake import Lake
 
     if migrate:
         _migrate(lake, dry_run, as_json=json)
@@ -225,7 +209,7 @@ def maintain(
     if suspicious or again is not None:
         _suspicious(lake, again, run, model, dry_run=dry_run, as_json=json)
         return
-    done = maintain_lake(Lake(lake), read(config).retention, dry_run)
+    done = maintain_lake(options.open_lake(lake), read(config).retention, dry_run)
     if json:
         tables = [{**asdict(table), "files_removed": table.files_removed} for table in done.tables]
         show.as_json({"dry_run": dry_run, **asdict(done), "tables": tables})
@@ -250,9 +234,9 @@ def _suspicious(
 ) -> None:
     """List the suspicious replies of a lake, or withdraw one kind of them."""
     from evalake.admin.maintain import ask_again, suspicious
-    from evalake.storage.lake import Lake
 
-    found = suspicious(Lake(lake)) if kind is None else ask_again(Lake(lake), kind, run, model, dry_run=dry_run)
+    where = options.open_lake(lake)
+    found = suspicious(where) if kind is None else ask_again(where, kind, run, model, dry_run=dry_run)
     replies = int(found["replies"].sum())
     if as_json:
         about = {} if kind is None else {"withdrawn": 0 if dry_run else replies, "dry_run": dry_run}
@@ -271,9 +255,8 @@ def _suspicious(
 
 def _migrate(lake: str, dry_run: bool, *, as_json: bool) -> None:
     from evalake.admin.maintain import migrate
-    from evalake.storage.lake import Lake
 
-    done = migrate(Lake(lake), dry_run)
+    done = migrate(options.open_lake(lake), dry_run)
     if as_json:
         show.as_json({"dry_run": dry_run, "migrated": [asdict(each) for each in done]})
         return
@@ -293,16 +276,15 @@ def forget(
     sample: Annotated[str | None, typer.Option(help="The sample with this content hash.", metavar="HASH")] = None,
     session: Annotated[str | None, typer.Option(help="The session with this id.", metavar="ID")] = None,
     dataset: Annotated[str | None, typer.Option(help="All samples of this dataset.", metavar="NAME")] = None,
-    dry_run: DryRunOption = False,
-    lake: LakeOption = LAKE,
-    json: JsonOption = False,
+    dry_run: options.DryRun = False,
+    lake: options.Lake = options.LAKE,
+    json: options.Json = False,
 ) -> None:
     """Remove samples and all data derived from them from the lake, and refuse them in later imports."""
     from evalake.admin.forget import forget as forget_samples
     from evalake.reports.wording import count_of
-    from evalake.storage.lake import Lake
 
-    done = forget_samples(Lake(lake), sample=sample, session=session, dataset=dataset, dry_run=dry_run)
+    done = forget_samples(options.open_lake(lake), sample=sample, session=session, dataset=dataset, dry_run=dry_run)
     if json:
         show.as_json({"lake": lake, "dry_run": dry_run, **asdict(done), "samples": len(done.samples)})
         return

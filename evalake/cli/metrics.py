@@ -10,22 +10,9 @@ import polars as pl
 import typer
 from polars import DataFrame, Float64, Series, String
 
+from evalake.cli import options
 from evalake.cli import output as show
 from evalake.cli.help import App
-from evalake.cli.options import (
-    LAKE,
-    CorrectedOption,
-    Format,
-    FullOption,
-    JsonOption,
-    LakeOption,
-    NewestTaggedOption,
-    RowsAsJsonOption,
-    RunArgument,
-    StyleOption,
-    names,
-    style_of,
-)
 from evalake.cli.terminal import say
 from evalake.core.errors import UsageError, did_you_mean
 from evalake.core.files import place_in
@@ -42,31 +29,27 @@ FIELDS = (
 
 @app.command("metrics")
 def metrics(
-    run: Annotated[str | None, typer.Option("--run", help="A run's newest snapshot.", metavar="ID")] = None,
-    snapshot: Annotated[
-        str | None, typer.Option("--snapshot", help="A snapshot, or the beginning of its id.", metavar="ID")
-    ] = None,
-    suite: Annotated[
-        str | None, typer.Option("--suite", help="The newest measured run of this suite.", metavar="SUITE")
-    ] = None,
-    tag: NewestTaggedOption = None,
+    run: Annotated[str | None, typer.Option(help="A run's newest snapshot.", metavar="ID")] = None,
+    snapshot: Annotated[str | None, typer.Option(help="A snapshot, or the beginning of its id.", metavar="ID")] = None,
+    suite: Annotated[str | None, typer.Option(help="The newest measured run of this suite.", metavar="SUITE")] = None,
+    tag: options.NewestTagged = None,
     metric: Annotated[
-        str | None, typer.Option("--metric", help="Only these metrics, by comma, in all slices.", metavar="NAMES")
+        str | None, typer.Option(help="Only these metrics, by comma, in all slices.", metavar="NAMES")
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", help="Only these models, by comma.", metavar="NAMES")] = None,
+    model: Annotated[str | None, typer.Option(help="Only these models, by comma.", metavar="NAMES")] = None,
     slice_: Annotated[
         str | None,
         typer.Option("--slice", help="Every metric in these slices, by comma; all: of all samples.", metavar="NAMES"),
     ] = None,
     whole: Annotated[bool, typer.Option("--all", help="Every metric in every slice.")] = False,
-    corrected: CorrectedOption = False,
+    corrected: options.Corrected = False,
     shrink: Annotated[
         bool,
         typer.Option("--shrunk", help="Rates of parts of slices, drawn together by a beta-binomial model."),
     ] = False,
-    lake: LakeOption = LAKE,
-    style: StyleOption = Format.table,
-    json: RowsAsJsonOption = False,
+    lake: options.Lake = options.LAKE,
+    style: options.Style = options.Format.table,
+    json: options.RowsAsJson = False,
 ) -> None:
     """Print the metrics of a snapshot; without options, the headline metrics of the newest.
 
@@ -74,16 +57,15 @@ def metrics(
     """
     from evalake.reports.tables import headline_first, value_lines
     from evalake.reports.wording import lacking
-    from evalake.storage.lake import Lake
     from evalake.storage.snapshots import find_snapshot, read_metrics
     from evalake.suites.registry import suite as find_suite
 
-    style = style_of(style, as_json=json)
+    style = options.style_of(style, as_json=json)
     newest_of = "--suite" if suite else "--tag" if tag else None
     given = [option for option, value in (("--run", run), ("--snapshot", snapshot), (newest_of, newest_of)) if value]
     if len(given) > 1:
         raise UsageError(f"give {given[0]} or {given[1]}, not both")
-    where = Lake(lake)
+    where = options.open_lake(lake)
     if newest_of:
         from evalake.decisions.sides import measured_runs
 
@@ -99,11 +81,12 @@ def metrics(
         for note in correction_notes(known, declared.corrected or declared.headline[:1]):
             say(note)
     values = headline_first(measured, declared.headline)
-    wanted = {"metric": names("--metric", metric), "model": names("--model", model), "slice": names("--slice", slice_)}
+    asked = {"metric": metric, "model": model, "slice": slice_}
+    wanted = {name: options.names(f"--{name}", text) for name, text in asked.items()}
     chosen = _with_shares(where, snapshot_shown["run_id"], _chosen(where, snapshot_shown, values, wanted))
     if shrink:
-        chosen = _shrunk(where, chosen, snapshot_shown, in_place=style is Format.table)
-    if style is not Format.table:
+        chosen = _shrunk(where, chosen, snapshot_shown, in_place=style is options.Format.table)
+    if style is not options.Format.table:
         for note in _by_chance(chosen):
             say(note)
         show.rows(chosen, style)
@@ -208,12 +191,12 @@ def _what_else(values: DataFrame, shown: DataFrame, width: int) -> Iterator[str]
 
 @app.command("report")
 def report(
-    run: RunArgument,
+    run: options.Run,
     out: Annotated[Path, typer.Option(help="The output folder.", metavar="DIR")] = Path("evalake-reports"),
-    lake: LakeOption = LAKE,
-    full: FullOption = False,
-    json: JsonOption = False,
-    corrected: CorrectedOption = False,
+    lake: options.Lake = options.LAKE,
+    full: options.Full = False,
+    json: options.Json = False,
+    corrected: options.Corrected = False,
     folder: Annotated[
         bool, typer.Option("--folder", help="Write each figure as SVG, and as PNG where rsvg-convert is installed.")
     ] = False,
@@ -222,11 +205,10 @@ def report(
     from evalake.cli.outcome import print_coverage
     from evalake.reports.console import Summary
     from evalake.reports.page import DATA, png_converter, write_page
-    from evalake.storage.lake import Lake
     from evalake.tasks.report import build_report
 
     place = place_in(out, run)
-    built = build_report(Lake(lake), run, corrected=corrected)
+    built = build_report(options.open_lake(lake), run, corrected=corrected)
     page = write_page(built, place, figures=folder)
     if folder and png_converter() is None:
         say("the figures are SVG alone: rsvg-convert, which makes PNG of them, is not installed (Debian: librsvg2-bin)")

@@ -6,13 +6,16 @@ from enum import StrEnum
 from functools import update_wrapper
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evalake.core.configuration import DEFAULT_LAKE, VARIABLE
 from evalake.core.errors import UsageError
 from evalake.request import OPTIONS, Option
+
+if TYPE_CHECKING:
+    from evalake.storage import lake as storage
 
 
 def use_servers_in_background(lake: str) -> str:
@@ -25,7 +28,14 @@ def use_servers_in_background(lake: str) -> str:
     return lake
 
 
-LakeOption = Annotated[
+def open_lake(uri: str) -> "storage.Lake":
+    """Open a lake. What reads it is imported only now, because help has to be quick."""
+    from evalake.storage.lake import Lake
+
+    return Lake(uri)
+
+
+Lake = Annotated[
     str,
     typer.Option(
         "--lake",
@@ -44,34 +54,34 @@ def declared(name: str) -> Any:
     return typer.Option(option.flag, help=text, metavar=option.metavar or None)
 
 
-NoTokenOption = Annotated[
+NoToken = Annotated[
     bool,
     typer.Option("--no-token", help="Allow everybody on this machine without a token; only on a loopback address."),
 ]
-ConfigOption = Annotated[Path | None, declared("configuration_file")]
-RunArgument = Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")]
-OtherSideArgument = Annotated[str, typer.Argument(help="The other side, in the same form.", metavar="B")]
-RunOfModelsOption = Annotated[
+Config = Annotated[Path | None, declared("configuration_file")]
+Run = Annotated[str, typer.Argument(help="The run; `evalake runs` lists them.", metavar="RUN")]
+OtherSide = Annotated[str, typer.Argument(help="The other side, in the same form.", metavar="B")]
+RunOfModels = Annotated[
     str | None, typer.Option("--run", help="The run of the models; default: the newest with them.", metavar="ID")
 ]
-DecidingMetricOption = Annotated[
+DecidingMetric = Annotated[
     str | None, typer.Option("--metric", help="The metric; default: the ranking one.", metavar="NAME")
 ]
-ForceOption = Annotated[
+Force = Annotated[
     bool, typer.Option("--force", help="Compare results that are not comparable, and print why they are not.")
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List the changes, and make none.")]
-HostOption = Annotated[str, typer.Option(help="The address to listen on.", metavar="ADDRESS")]
-PortOption = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 picks a free one.", metavar="PORT")]
-NewestTaggedOption = Annotated[
+DryRun = Annotated[bool, typer.Option("--dry-run", help="List the changes, and make none.")]
+Host = Annotated[str, typer.Option(help="The address to listen on.", metavar="ADDRESS")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 picks a free one.", metavar="PORT")]
+NewestTagged = Annotated[
     str | None, typer.Option("--tag", help="The newest measured run with this tag.", metavar="TAG")
 ]
-SuiteOption = Annotated[str | None, typer.Option("--suite", help="Only of this suite.", metavar="SUITE")]
-FullOption = Annotated[bool, typer.Option("--full", help="Print every table of the summary.")]
-CorrectedOption = Annotated[
+Suite = Annotated[str | None, typer.Option("--suite", help="Only of this suite.", metavar="SUITE")]
+Full = Annotated[bool, typer.Option("--full", help="Print every table of the summary.")]
+Corrected = Annotated[
     bool, typer.Option("--corrected", help="Rates corrected by people's labels, or by a calibration of the judge.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object only.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object only.")]
 LAKE = DEFAULT_LAKE
 
 
@@ -83,8 +93,8 @@ class Format(StrEnum):
     csv = "csv"
 
 
-StyleOption = Annotated[Format, typer.Option("--format", help="The format of rows.", metavar="table|json|csv")]
-RowsAsJsonOption = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+Style = Annotated[Format, typer.Option("--format", help="The format of rows.", metavar="table|json|csv")]
+RowsAsJson = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 
 
 def style_of(style: Format, *, as_json: bool) -> Format:
@@ -134,7 +144,7 @@ def takes(*options: str) -> Callable[[Callable[..., None]], Callable[..., None]]
 def _parameter(option: Option) -> Parameter:
     """Make an option a parameter of a command."""
     if option.name == "lake":
-        return Parameter("lake", Parameter.KEYWORD_ONLY, default=LAKE, annotation=LakeOption)
+        return Parameter("lake", Parameter.KEYWORD_ONLY, default=LAKE, annotation=Lake)
     default = option.default if isinstance(option.default, int) else None
     of: Any = list[str] if option.separator == "\n" else str if option.type in (date, Path) else option.type
     of = of | None if default is None else of

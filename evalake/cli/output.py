@@ -165,6 +165,11 @@ def as_json(value: Any) -> None:
     typer.echo(_harmless(_json(value)))
 
 
+def json_or_line(value: Any, text: str, *, as_json: bool) -> None:
+    """Print a value as JSON, or for people a line of text."""
+    typer.echo(_harmless(_json(value)) if as_json else visible(text))
+
+
 def _harmless(text: str) -> str:
     """Escape control characters on a terminal only."""
     return visible(text) if sys.stdout.isatty() else text

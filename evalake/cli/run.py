@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from evalake.cli import options
 from evalake.cli.help import App, SuiteCommand, complete_suite
-from evalake.cli.options import CorrectedOption, FullOption, JsonOption, takes
 from evalake.cli.terminal import flows_begun, say, start_server
 from evalake.core.phases import phase
 from evalake.request import OPTIONS, RunRequest
@@ -20,7 +20,7 @@ app = App()
 
 
 @app.command("run", cls=SuiteCommand)
-@takes(*list(OPTIONS)[1:])
+@options.takes(*list(OPTIONS)[1:])
 def run(
     asked: Mapping[str, Any],
     suite: Annotated[str, typer.Argument(help=OPTIONS["suite"].text, metavar="SUITE", autocompletion=complete_suite)],
@@ -30,16 +30,15 @@ def run(
         typer.Option("--dry-run", help="Make no calls; print how many a run would make, and their estimated cost."),
     ] = False,
     out: Annotated[Path, typer.Option(help="The folder of the report.", metavar="DIR")] = Path("evalake-reports"),
-    full: FullOption = False,
-    corrected: CorrectedOption = False,
-    json: JsonOption = False,
+    full: options.Full = False,
+    corrected: options.Corrected = False,
+    json: options.Json = False,
 ) -> None:
     """Evaluate models on a suite; the ledger answers known calls."""
-    from evalake.cli.configuration import is_path, read, suite_at
+    from evalake.cli.configuration import read, suite_name
     from evalake.models.routes import require_usual_keys
 
-    suite = suite_at(suite) if is_path(suite) else suite
-    request = RunRequest(suite, **asked)
+    request = RunRequest(suite_name(suite), **asked)
     configuration = read(request.configuration_file)
     if not dry_run:
         require_usual_keys([*request.models, *request.judges], configuration)

@@ -12,22 +12,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from evalake.cli import output
+from evalake.cli import options, output
 from evalake.cli.configuration import read
 from evalake.cli.help import App, Group
-from evalake.cli.options import (
-    LAKE,
-    ConfigOption,
-    Format,
-    JsonOption,
-    LakeOption,
-    RowsAsJsonOption,
-    RunArgument,
-    StyleOption,
-    SuiteOption,
-    names,
-    style_of,
-)
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.core.redaction import visible
 
@@ -50,20 +37,19 @@ LOOK_SECONDS = 2.0
 
 @app.command("runs")
 def runs(
-    suite: SuiteOption = None,
+    suite: options.Suite = None,
     tag: Annotated[str | None, typer.Option(help="Only runs with this tag.", metavar="TAG")] = None,
-    lake: LakeOption = LAKE,
-    style: StyleOption = Format.table,
-    json: RowsAsJsonOption = False,
+    lake: options.Lake = options.LAKE,
+    style: options.Style = options.Format.table,
+    json: options.RowsAsJson = False,
 ) -> None:
     """List the runs, newest first."""
     from evalake.contracts.tables import RUNS
     from evalake.decisions.trend import headline_changes
-    from evalake.storage.lake import Lake
     from evalake.tasks.runtime.runs import of_suite, tagged, with_attempts, with_labels, with_state
 
-    style = style_of(style, as_json=json)
-    where = Lake(lake)
+    style = options.style_of(style, as_json=json)
+    where = options.open_lake(lake)
     wanted = with_labels(with_attempts(where, with_state(where, where.frame(RUNS))))
     rows = tagged(of_suite(wanted, suite), tag).sort("started_at", descending=True).collect()
     changes: dict[str, list[str]] = {}
@@ -71,7 +57,7 @@ def runs(
         changes.setdefault(each.run_id, []).append(each.sentence)
     told = [changes.get(run_id) for run_id in rows["run_id"]]
     rows = rows.with_columns(changed=pl.Series(told, dtype=pl.List(pl.String())))
-    if style is Format.table:
+    if style is options.Format.table:
         rows = rows.with_columns(
             done=pl.format("{} of {}", "items_done", "items"),
             started=pl.col("started_at").dt.strftime("%m-%d %H:%M"),
@@ -94,15 +80,13 @@ def _brief(models: Sequence[str]) -> str:
 @app.command("watch")
 def watch(
     run: Annotated[str | None, typer.Argument(help="The run; without it the newest.", metavar="RUN")] = None,
-    lake: LakeOption = LAKE,
+    lake: options.Lake = options.LAKE,
 ) -> None:
     """Show how far a run is: answered, failed and left by model, cost, rate and time left; until it ends.
 
     Exits with 0 where the run completed, 3 where it waits for batch jobs, 1 where it ended otherwise.
     """
-    from evalake.storage.lake import Lake
-
-    where = Lake(lake)
+    where = options.open_lake(lake)
     row = _row(where, run)
     terminal = output.console()
     with Live(_shown(row, _covered(where, row)), console=terminal, auto_refresh=False) as live:
@@ -139,14 +123,14 @@ def headline(row: Mapping[str, Any], now: datetime) -> str:
 def _row(lake: "Lake", run_id: str | None) -> dict[str, Any]:
     """Read the row of a run, or of the newest. Raises UsageError where the lake has none."""
     from evalake.contracts.tables import RUNS
-    from evalake.tasks.runtime.runs import no_run, with_state
+    from evalake.tasks.runtime.runs import run_row, with_state
 
-    rows = with_state(lake, lake.frame(RUNS))
-    found = rows.sort("started_at").tail(1) if run_id is None else rows.filter(run_id=run_id)
-    frame = found.collect()
-    if frame.is_empty():
-        raise UsageError(f"the lake {lake.uri} has no run yet") if run_id is None else no_run(lake, run_id)
-    return frame.row(0, named=True)
+    if run_id is not None:
+        return run_row(lake, run_id)
+    newest = with_state(lake, lake.frame(RUNS)).sort("started_at").tail(1).collect()
+    if newest.is_empty():
+        raise UsageError(f"the lake {lake.uri} has no run yet")
+    return newest.row(0, named=True)
 
 
 def _covered(lake: "Lake", row: Mapping[str, Any]) -> "list[Coverage]":
@@ -178,16 +162,15 @@ def _shown(row: Mapping[str, Any], covered: "Sequence[Coverage]") -> Lines:
 @app.command("cancel")
 def cancel(
     run: Annotated[str, typer.Argument(help="The run whose batch jobs are cancelled.", metavar="RUN")],
-    config: ConfigOption = None,
-    lake: LakeOption = LAKE,
+    config: options.Config = None,
+    lake: options.Lake = options.LAKE,
 ) -> None:
     """Cancel the batch jobs of a run; what they have answered is paid, and a later run collects it."""
-    from evalake.storage.lake import Lake
     from evalake.tasks.jobs import cancel_jobs
     from evalake.tasks.runtime.context import RunContext
     from evalake.tasks.runtime.runs import run_row
 
-    where = Lake(lake)
+    where = options.open_lake(lake)
     suite = run_row(where, run)["suite"]
     cancelled = cancel_jobs(RunContext(run, suite, where, read(config)), run)
     if not cancelled:
@@ -200,48 +183,45 @@ def cancel(
 
 @app.command("rescore")
 def rescore(
-    run: RunArgument,
-    config: ConfigOption = None,
-    lake: LakeOption = LAKE,
-    json: JsonOption = False,
+    run: options.Run,
+    config: options.Config = None,
+    lake: options.Lake = options.LAKE,
+    json: options.Json = False,
 ) -> None:
     """Derive a run's rows and snapshot again from the ledger, by the present rules."""
-    from evalake.storage.lake import Lake
     from evalake.tasks.rescore import rescore as rescore_run
 
-    done = rescore_run(Lake(lake), run, read(config))
+    done = rescore_run(options.open_lake(lake), run, read(config))
     rows = done.published.counts
-    if json:
-        output.as_json({"run_id": run, "snapshot_id": done.snapshot_id, "items": done.items, "rows": rows})
-    else:
-        typer.echo(
-            f"run {run}: {done.items - done.unanswered} of {done.items} items rescored from the ledger, "
-            f"{rows['landed']} rows landed, {rows['already_present']} already present; "
-            f"snapshot {done.snapshot_id[:12]}"
-        )
+    text = (
+        f"run {run}: {done.items - done.unanswered} of {done.items} items rescored from the ledger, "
+        f"{rows['landed']} rows landed, {rows['already_present']} already present; "
+        f"snapshot {done.snapshot_id[:12]}"
+    )
+    told = {"run_id": run, "snapshot_id": done.snapshot_id, "items": done.items, "rows": rows}
+    output.json_or_line(told, text, as_json=json)
     done.require_whole(run)
 
 
 @group.callback()
 def snapshots(
     context: typer.Context,
-    suite: SuiteOption = None,
-    lake: LakeOption = LAKE,
-    style: StyleOption = Format.table,
-    json: RowsAsJsonOption = False,
+    suite: options.Suite = None,
+    lake: options.Lake = options.LAKE,
+    style: options.Style = options.Format.table,
+    json: options.RowsAsJson = False,
 ) -> None:
     """List the snapshots, newest first; or verify one."""
-    style = style_of(style, as_json=json)
+    style = options.style_of(style, as_json=json)
     if context.invoked_subcommand is not None:
         _refuse_options(context)
         return
 
     from evalake.contracts.tables import SNAPSHOTS
-    from evalake.storage.lake import Lake
     from evalake.tasks.runtime.runs import of_suite
 
-    rows = of_suite(Lake(lake).frame(SNAPSHOTS), suite).sort("created_at", descending=True).collect()
-    if style is Format.table:
+    rows = of_suite(options.open_lake(lake).frame(SNAPSHOTS), suite).sort("created_at", descending=True).collect()
+    if style is options.Format.table:
         rows = rows.with_columns(pl.col("snapshot_id").str.slice(0, 12), pl.col("definition_hash").str.slice(0, 12))
     output.listing("snapshots", rows, lake, style, SNAPSHOT_COLUMNS)
 
@@ -249,54 +229,47 @@ def snapshots(
 @group.command("verify")
 def verify(
     snapshot_id: Annotated[str, typer.Argument(help="A snapshot, or the beginning of its id.", metavar="ID")],
-    lake: LakeOption = LAKE,
-    json: JsonOption = False,
+    lake: options.Lake = options.LAKE,
+    json: options.Json = False,
 ) -> None:
     """Prove a snapshot: recompute its values from the table versions that it pins.
 
     Exits with 0 where all values are equal, 1 where one differs, 3 where they could not be recomputed.
     """
     from evalake.admin.prove import verify_snapshot
-    from evalake.storage.lake import Lake
 
-    proof = verify_snapshot(Lake(lake), snapshot_id)
-    if json:
-        output.as_json({"snapshot_id": proof.snapshot_id, "outcome": proof.outcome, "reason": proof.reason or None})
-    else:
-        output.line(f"snapshot {proof.name}: {proof.outcome}{f': {proof.reason}' if proof.reason else ''}")
+    proof = verify_snapshot(options.open_lake(lake), snapshot_id)
+    told = {"snapshot_id": proof.snapshot_id, "outcome": proof.outcome, "reason": proof.reason or None}
+    text = f"snapshot {proof.name}: {proof.outcome}{f': {proof.reason}' if proof.reason else ''}"
+    output.json_or_line(told, text, as_json=json)
     if proof.exit_code:
         raise typer.Exit(proof.exit_code)
 
 
 def _refuse_options(context: typer.Context) -> None:
     """Refuse options of the listing before a subcommand, which would ignore them."""
-    options = {"suite": "--suite", "lake": "--lake", "style": "--format", "json": "--json"}
-    given = [option for name, option in options.items() if _on_command_line(context, name)]
-    if given:
+    listing = {"suite": "--suite", "lake": "--lake", "style": "--format", "json": "--json"}
+    sources = {option: context.get_parameter_source(name) for name, option in listing.items()}
+    if given := [option for option, source in sources.items() if source is not None and source.name == "COMMANDLINE"]:
         command = f"evalake snapshots {context.invoked_subcommand}"
         raise UsageError(f"{given[0]} does not fit `{command}`: see `{command} -h`")
 
 
-def _on_command_line(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
 @app.command("show")
 def show(
-    run: RunArgument,
+    run: options.Run,
     sample: Annotated[
         str | None,
         typer.Argument(help="A sample by its name, DATASET/NAME, or the beginning of its hash.", metavar="SAMPLE"),
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", help="Only these models, by comma.", metavar="NAMES")] = None,
+    model: Annotated[str | None, typer.Option(help="Only these models, by comma.", metavar="NAMES")] = None,
     wrong: Annotated[bool, typer.Option("--wrong", help="Only samples that a model got wrong.")] = False,
     differ: Annotated[bool, typer.Option("--differ", help="Only samples on which models differ.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="The most samples of the table.", metavar="N")] = 50,
     full: Annotated[bool, typer.Option("--full", help="Print long texts and requests in full.")] = False,
-    lake: LakeOption = LAKE,
-    style: StyleOption = Format.table,
-    json: RowsAsJsonOption = False,
+    lake: options.Lake = options.LAKE,
+    style: options.Style = options.Format.table,
+    json: options.RowsAsJson = False,
 ) -> None:
     """List a run's samples with each model's verdict; or print one: input, truth, conversation, judgements.
 
@@ -305,12 +278,11 @@ def show(
     from evalake.cli.samples import PAGE, index_of, print_list, print_one
     from evalake.server.viewer.items import WantedPage
     from evalake.server.viewer.run_index import RunIndexes
-    from evalake.storage.lake import Lake
 
-    style = style_of(style, as_json=json)
-    indexes = RunIndexes(Lake(lake))
+    style = options.style_of(style, as_json=json)
+    indexes = RunIndexes(options.open_lake(lake))
     index = index_of(indexes, run)
-    models = names("--model", model) or []
+    models = options.names("--model", model) or []
     if unknown := [name for name in models if name not in index.run["models"]]:
         raise UsageError(f"the run has no model {unknown[0]}: there is {', '.join(index.run['models'])}")
     wanted = WantedPage(

@@ -13,12 +13,11 @@ from evalake.cli.options import Format
 from evalake.core.errors import UsageError, did_you_mean
 from evalake.reports.report import Subject
 from evalake.reports.wording import one_line, short_names, visible
-from evalake.server.settings import NotFoundError
 from evalake.server.viewer.conversation import CallView
 from evalake.server.viewer.item import Detail, Fact, ItemDetail, item_detail
 from evalake.server.viewer.items import AnswerView, ItemView, Wanted, WantedPage, item_page
 from evalake.server.viewer.run_index import RunIndex, RunIndexes
-from evalake.tasks.runtime.runs import no_run
+from evalake.tasks.runtime.runs import run_row
 
 PAGE = 500
 SHORTEST_HASH = 8
@@ -30,10 +29,8 @@ LEAST_INPUT = 8
 
 def index_of(indexes: RunIndexes, run: str) -> RunIndex:
     """Return the index of a run. Raises UsageError for an unknown run."""
-    try:
-        return indexes.of(run)
-    except NotFoundError as error:
-        raise no_run(indexes.lake, run) from error
+    run_row(indexes.lake, run)
+    return indexes.of(run)
 
 
 def print_list(indexes: RunIndexes, index: RunIndex, wanted: WantedPage, limit: int, lake: str, style: Format) -> None:

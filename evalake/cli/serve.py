@@ -11,17 +11,9 @@ from typing import Annotated
 
 import typer
 
+from evalake.cli import options
 from evalake.cli.configuration import read
 from evalake.cli.help import App
-from evalake.cli.options import (
-    LAKE,
-    ConfigOption,
-    HostOption,
-    LakeOption,
-    NoTokenOption,
-    PortOption,
-    use_servers_in_background,
-)
 from evalake.cli.terminal import DEFAULTS, lock_server, say
 from evalake.core.configuration import VIEWER_PORT, lake_uri
 from evalake.core.errors import EvalakeError, UsageError
@@ -36,18 +28,15 @@ PORT = 8600
 
 @app.command("serve")
 def serve(
-    sessions: Annotated[
-        list[str] | None,
-        typer.Option("--sessions", help="A source of further sessions.", metavar="SOURCE"),
-    ] = None,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = PORT,
+    sessions: Annotated[list[str] | None, typer.Option(help="A source of further sessions.", metavar="SOURCE")] = None,
+    host: options.Host = "127.0.0.1",
+    port: options.Port = PORT,
     judge: Annotated[
         str | None, typer.Option(help="The judge model; default: the embedded one.", metavar="NAME")
     ] = None,
-    no_token: NoTokenOption = False,
-    config: ConfigOption = None,
-    lake: LakeOption = LAKE,
+    no_token: options.NoToken = False,
+    config: options.Config = None,
+    lake: options.Lake = options.LAKE,
 ) -> None:
     """Serve the scoring API and the dashboard, until interrupted."""
     from evalake.server.listening import require_reachable_by_whom
@@ -74,19 +63,19 @@ def serve(
 
 @app.command("view")
 def view(
-    host: HostOption = "127.0.0.1",
-    port: PortOption = VIEWER_PORT,
-    no_token: NoTokenOption = False,
+    host: options.Host = "127.0.0.1",
+    port: options.Port = VIEWER_PORT,
+    no_token: options.NoToken = False,
     write: Annotated[
         bool, typer.Option("--write", help="Let people label results on the pages; each write needs the token.")
     ] = False,
-    config: ConfigOption = None,
+    config: options.Config = None,
     export: Annotated[
         Path | None,
         typer.Option(help="Export a run to a folder that a browser opens without a server.", metavar="DIR"),
     ] = None,
     run: Annotated[str | None, typer.Option(help="The run to export; `evalake runs` lists them.", metavar="ID")] = None,
-    lake: LakeOption = LAKE,
+    lake: options.Lake = options.LAKE,
 ) -> None:
     """Serve pages of runs and samples until interrupted, read-only without --write; or export one run."""
     if (export is None) != (run is None):
@@ -121,17 +110,14 @@ def _serve(lake: str, host: str, port: int, config: Path | None, *, no_token: bo
 
 
 def _export(lake: str, run: str, folder: Path) -> None:
-    from evalake.server.settings import NotFoundError
     from evalake.server.viewer.export import export_run
     from evalake.server.viewer.run_index import RunIndexes
-    from evalake.storage.lake import Lake
-    from evalake.tasks.runtime.runs import no_run
+    from evalake.tasks.runtime.runs import run_row
 
+    where = options.open_lake(lake)
+    run_row(where, run)  # which names runs that resemble it, where there is none
     with _progress("samples written") as tell:
-        try:
-            page = export_run(RunIndexes(Lake(lake)), run, folder, tell)
-        except NotFoundError as error:
-            raise no_run(Lake(lake), run) from error
+        page = export_run(RunIndexes(where), run, folder, tell)
     typer.echo(f"open {page.resolve()}")
 
 
@@ -177,7 +163,7 @@ _DEPLOY = "import sys; from evalake.server.local import deployment; sys.exit(dep
 )
 def prefect(context: typer.Context) -> None:
     """Run Prefect's own command, like `worker start`, without settings of this folder."""
-    use_servers_in_background(lake_uri(None))
+    options.use_servers_in_background(lake_uri(None))
     if context.args[:2] == ["server", "start"] and "--help" not in context.args:
         if password := lock_server():
             user, _, word = password.partition(":")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evalake.cli import options
 from evalake.cli.help import App
-from evalake.cli.options import LAKE, Format, LakeOption, RowsAsJsonOption
 from evalake.cli.terminal import say
 from evalake.core.configuration import whole_address
 from evalake.core.errors import LakeError, UsageError
@@ -33,23 +33,21 @@ def sql(
             help="A query over the tables and views; `evalake tables --describe` lists them.", metavar="QUERY"
         ),
     ],
-    lake: LakeOption = LAKE,
+    lake: options.Lake = options.LAKE,
     at: Annotated[
         list[str] | None,
-        typer.Option("--at", help="Read a table at a version; can be repeated.", metavar="TABLE=VERSION"),
+        typer.Option(help="Read a table at a version; can be repeated.", metavar="TABLE=VERSION"),
     ] = None,
     style: Annotated[
         str, typer.Option("--format", help="The format of rows.", metavar="table|json|csv|parquet")
     ] = "table",
-    json: RowsAsJsonOption = False,
+    json: options.RowsAsJson = False,
     whole: Annotated[bool, typer.Option("--all", help="In a table, print all columns, even without room.")] = False,
     spreadsheet_safe: Annotated[
         bool,
         typer.Option("--spreadsheet-safe", help="In CSV, put ' before text that a spreadsheet reads as a formula."),
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="The output file; parquet needs it.", metavar="FILE")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The output file; parquet needs it.", metavar="FILE")] = None,
 ) -> None:
     """Run a query in DuckDB's SQL over the tables and views."""
     from evalake.storage.sql.start import start
@@ -65,11 +63,10 @@ def sql(
         raise UsageError("--spreadsheet-safe goes with --format csv")
     pinned = _versions(at or [])
     with start(lake) as process:  # starts while the command imports its libraries
-        from evalake.storage.lake import Lake
         from evalake.storage.sql.query import open_query
         from evalake.suites.registry import all_contracts
 
-        where = Lake(lake)
+        where = options.open_lake(lake)
         with open_query(where, all_contracts(where), query, versions=pinned, process=process) as result:
             count = _write(result.frames(), style, out, spreadsheet_safe=spreadsheet_safe, whole=whole)
     if not count and not any(map(where.exists, all_contracts(where))):
@@ -89,16 +86,18 @@ def _write(
     from evalake.cli.output import stream
     from evalake.storage.sql.query import write_parquet
 
+    def printed() -> int:
+        form = options.Format(style)
+        return stream(frames, form, spreadsheet_safe=spreadsheet_safe, whole=whole, hint=HOW_TO_SEE_ALL)
+
     if out is None:
-        return stream(frames, Format(style), spreadsheet_safe=spreadsheet_safe, whole=whole, hint=HOW_TO_SEE_ALL)
+        return printed()
     try:
         with output_file(out) as file:
             if style == "parquet":
                 return write_parquet(frames, file)
             with TextIOWrapper(file, encoding="utf-8") as text, redirect_stdout(text):
-                return stream(
-                    frames, Format(style), spreadsheet_safe=spreadsheet_safe, whole=whole, hint=HOW_TO_SEE_ALL
-                )
+                return printed()
     except (OSError, ArrowException) as error:
         raise LakeError(f"cannot write {out}: {getattr(error, 'strerror', None) or error}") from error
 

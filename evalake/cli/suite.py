@@ -12,10 +12,10 @@ from urllib.parse import parse_qsl
 
 import typer
 
+from evalake.cli import options
 from evalake.cli import output as out
-from evalake.cli.configuration import is_path, suite_at
+from evalake.cli.configuration import suite_name
 from evalake.cli.help import App, Group
-from evalake.cli.options import LAKE, JsonOption, LakeOption
 from evalake.cli.terminal import say
 from evalake.core.errors import EvalakeError, SourceError, SuiteError, UsageError
 from evalake.core.files import make_folder, write_file
@@ -54,10 +54,24 @@ def init(
     if not named.strip():
         raise UsageError("the folder has no name: name one, or . for this one")
     folder = Path(named)
-    files = {folder / _place(file): file for file in sorted(TEMPLATE.rglob("*")) if _is_template(file)}
+    templates = (file for file in sorted(TEMPLATE.rglob("*")) if file.is_file() and "__pycache__" not in file.parts)
+    files = {folder / _place(file): file for file in templates}
     files |= {folder / SUITE / file.name: file for file in sorted((TEMPLATES / "exact").iterdir())}
     if there := next((target for target in files if os.path.lexists(target)), None):
         raise UsageError(f"{there} exists, and init overwrites no file: name another folder")
+    _write(folder, files)
+    remember(folder, trusted=True)  # every file in it is evalake's own, until one changes
+    where = quote(str(folder))
+    say(f"next: cd {where} && evalake run questions (or make -C {where} run); docs/first-suite.md goes on")
+
+
+def _place(file: Path) -> Path:
+    place = file.relative_to(TEMPLATE)
+    return place.with_name(RENAMED.get(place.name, place.name))
+
+
+def _write(folder: Path, files: Mapping[Path, Path]) -> None:
+    """Write copies of files, by their places in a folder, and print these. Raises EvalakeError where it cannot."""
     try:
         for target, file in files.items():
             for parent in reversed(target.relative_to(folder).parents):
@@ -65,20 +79,8 @@ def init(
             write_file(target, file.read_bytes())
     except OSError as error:
         raise EvalakeError(f"cannot write {error.filename} ({error.strerror}): name another folder") from error
-    remember(folder, trusted=True)  # every file in it is evalake's own, until one changes
     for target in files:
         typer.echo(target)
-    where = quote(str(folder))
-    say(f"next: cd {where} && evalake run questions (or make -C {where} run); docs/first-suite.md goes on")
-
-
-def _is_template(file: Path) -> bool:
-    return file.is_file() and "__pycache__" not in file.parts
-
-
-def _place(file: Path) -> Path:
-    place = file.relative_to(TEMPLATE)
-    return place.with_name(RENAMED.get(place.name, place.name))
 
 
 class SuiteKind(StrEnum):
@@ -111,13 +113,7 @@ def new(
         raise UsageError(f"{place} is there already: take another name")
     here = Path.cwd()
     trusted = is_trusted(here)
-    try:
-        make_folder(place)
-        for file in sorted((TEMPLATES / kind).iterdir()):
-            write_file(place / file.name, file.read_bytes())
-            typer.echo(place / file.name)
-    except OSError as error:
-        raise EvalakeError(f"cannot write {error.filename} ({error.strerror}): name another folder") from error
+    _write(place, {place / file.name: file for file in sorted((TEMPLATES / kind).iterdir())})
     if trusted:  # it holds what it held, and files of evalake's own
         remember(here, trusted=True)
     say(f"next: evalake suite check {quote(str(place / 'suite.toml'))}")
@@ -152,13 +148,11 @@ def show(
     suite: Annotated[
         str | None, typer.Option(help="Read them as this suite does; default: as a table.", metavar="SUITE")
     ] = None,
-    lake: LakeOption = LAKE,
-    json: JsonOption = False,
+    lake: options.Lake = options.LAKE,
+    json: options.Json = False,
 ) -> None:
     """Show the first samples, counts by label and category, duplicates, and which column became which field."""
-    from evalake.storage.lake import Lake
-
-    read = list(_read(sources, suite, Lake(lake)))
+    read = list(_read(sources, suite, options.open_lake(lake)))
     datasets = [each for each, _ in read]
     told = {"datasets": [_facts(each, mapping) for each, mapping in read], **_repeated(datasets)}
     if json:
@@ -185,7 +179,7 @@ def _read(sources: Sequence[str], name: str | None, lake: "Lake") -> "Iterator[t
     from evalake.tasks.extract import LAKE, read_datasets, rows_of_lake
 
     if name is not None:
-        found = suite(suite_at(name) if is_path(name) else name)
+        found = suite(suite_name(name))
         for each in read_datasets(found, sources, lake):
             yield each, {}
         return

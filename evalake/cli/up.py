@@ -15,23 +15,15 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
+from evalake.cli import options
 from evalake.cli import output as show
 from evalake.cli.configuration import read
 from evalake.cli.help import App
-from evalake.cli.options import LAKE, ConfigOption, JsonOption, LakeOption
 from evalake.cli.terminal import say
 from evalake.core.configuration import FILE_VARIABLE, whole_address
 from evalake.core.errors import EvalakeError
 from evalake.core.files import open_private
-from evalake.server.local.background import (
-    ADDRESS,
-    are_new,
-    find,
-    folder_of,
-    is_running,
-    lost_supervisor,
-    make_folder_of,
-)
+from evalake.server.local import background as servers
 
 app = App()
 
@@ -51,11 +43,11 @@ def up(
     workers: Annotated[
         bool, typer.Option(help="Deploy prefect.yaml of this folder, and start the workers of its pools.")
     ] = True,
-    lake: LakeOption = LAKE,
-    json: JsonOption = False,
+    lake: options.Lake = options.LAKE,
+    json: options.Json = False,
 ) -> None:
     """Start a Prefect server, workers and the pages in the background."""
-    if find(lake) is None:
+    if servers.find(lake) is None:
         _require_none_is_lost(lake)
         read(None)
         if (project := folder_to_deploy(Path.cwd()) if workers else None) is not None:
@@ -67,10 +59,10 @@ def up(
 
 
 @app.command("down")
-def down(lake: LakeOption = LAKE) -> None:
+def down(lake: options.Lake = options.LAKE) -> None:
     """End the servers of `evalake up`. Running runs end, and a rerun asks only for what is missing."""
-    if (background := find(lake)) is None:
-        if is_running(lake):
+    if (background := servers.find(lake)) is None:
+        if servers.is_running(lake):
             raise EvalakeError("the servers are still starting: try again in a moment")
         _require_none_is_lost(lake)
         say(f"nothing runs in the background for {whole_address(lake)}")
@@ -78,7 +70,7 @@ def down(lake: LakeOption = LAKE) -> None:
     say("ending …")
     os.kill(background.pid, signal.SIGTERM)
     deadline = time.monotonic() + END_SECONDS
-    while is_running(lake):
+    while servers.is_running(lake):
         if time.monotonic() > deadline:
             raise EvalakeError(f"process {background.pid} did not end within {END_SECONDS:g} seconds")
         time.sleep(0.1)
@@ -86,7 +78,7 @@ def down(lake: LakeOption = LAKE) -> None:
 
 
 @app.command("status")
-def status(lake: LakeOption = LAKE, json: JsonOption = False) -> None:
+def status(lake: options.Lake = options.LAKE, json: options.Json = False) -> None:
     """Print the servers of `evalake up` with addresses and passwords, and the lake's open batch jobs."""
     _show(lake, as_json=json)
 
@@ -95,9 +87,9 @@ def _start(lake: str, port: int, project: Path | None) -> None:
     """Start the supervisor, and print its messages until all servers are up."""
     from evalake.server.local.supervisor import READY
 
-    folder = make_folder_of(lake)
+    folder = servers.make_folder_of(lake)
     # Servers and workers write to their log only
-    unwanted = (ADDRESS, LOG_LEVEL)
+    unwanted = (servers.ADDRESS, LOG_LEVEL)
     arguments = [whole_address(lake), str(port), str(project or "")]
     with open_private(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as log:
         supervisor = subprocess.Popen(
@@ -120,7 +112,7 @@ def _start(lake: str, port: int, project: Path | None) -> None:
 
 def _require_none_is_lost(lake: str) -> None:
     """Raise EvalakeError where servers of the lake run whose state folder is lost."""
-    if not is_running(lake) and (pid := lost_supervisor(lake)) is not None:
+    if not servers.is_running(lake) and (pid := servers.lost_supervisor(lake)) is not None:
         raise EvalakeError(
             f"process {pid} keeps servers of {whole_address(lake)}, and their state folder is lost or elsewhere: "
             f"end them by `kill {pid}`, then start again"
@@ -148,14 +140,14 @@ def folder_to_deploy(here: Path) -> Path | None:
 def _show(lake: str, *, as_json: bool) -> None:
     """Print the addresses. Raises EvalakeError where no server runs."""
     jobs = _jobs(lake)
-    if (background := find(lake)) is None:
+    if (background := servers.find(lake)) is None:
         _require_none_is_lost(lake)
         for job in jobs:
             typer.echo(f"job      {job}")
         raise EvalakeError(f"nothing runs in the background for {whole_address(lake)}: evalake up")
     addresses = {"pages": f"{background.pages}/", "prefect": f"{background.prefect}/health"}
     answers = {name: _answers(address) for name, address in addresses.items()}
-    log = str(folder_of(lake) / LOG)
+    log = str(servers.folder_of(lake) / LOG)
     if as_json:
         show.as_json({**asdict(background), "log": log, "answers": answers, "jobs": jobs})
         return
@@ -175,9 +167,8 @@ def _jobs(lake: str) -> list[str]:
     """Describe the open batch jobs of a lake."""
     from evalake.contracts.tables import BATCH_JOBS
     from evalake.storage.batch_jobs import OPEN, jobs
-    from evalake.storage.lake import Lake
 
-    where = Lake(lake)
+    where = options.open_lake(lake)
     return [job.progress for job in jobs(where, pl.col("state").is_in(OPEN))] if where.exists(BATCH_JOBS) else []
 
 
@@ -197,19 +188,18 @@ NEEDED = {MACHINE: "every evaluation needs this, on a laptop, too", DEPLOYMENT: 
 
 @app.command("doctor")
 def doctor(
-    config: ConfigOption = None,
+    config: options.Config = None,
     deploying: Annotated[
         bool,
         typer.Option("--deploying", help="Check the server before its workers start; silent workers are a hint."),
     ] = False,
-    lake: LakeOption = LAKE,
-    json: JsonOption = False,
+    lake: options.Lake = options.LAKE,
+    json: options.Json = False,
 ) -> None:
     """Check what evaluations need of this machine, and schedules of a Prefect server and its workers."""
     from evalake.admin.doctor import FIRST_MINUTE, Level, Place, examine
-    from evalake.storage.lake import Lake
 
-    place = Place(Lake(lake), read(config), deploying, are_new(lake, FIRST_MINUTE.total_seconds()))
+    place = Place(options.open_lake(lake), read(config), deploying, servers.are_new(lake, FIRST_MINUTE.total_seconds()))
     checks: list[dict[str, Any]] = []
     for check, result in examine(place):
         part = DEPLOYMENT if check.of_server else MACHINE
@@ -223,10 +213,7 @@ def doctor(
         told = {"check": check.name, "of": part, "level": result.level, "message": result.message}
         checks.append({**told, "mend": result.mend})
     healthy = all(each["level"] != Level.PROBLEM for each in checks)
-    if json:
-        show.as_json({"healthy": healthy, "checks": checks})
-    else:
-        show.line(_conclusion(checks))
+    show.json_or_line({"healthy": healthy, "checks": checks}, _conclusion(checks), as_json=json)
     if not healthy:
         raise typer.Exit(1)
 

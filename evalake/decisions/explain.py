@@ -97,7 +97,7 @@ def explain(
         )
     suite = find_suite(first.run["suite"], lake)
     name = metric or suite.metrics.headline[0]
-    frames = _Frames.read(lake, suite, first, second)
+    frames = _Frames(lake, suite, first, second)
     explained = [
         _explained(frames, name, one, other, kept, _versions(lake, frames, one, other))
         for one, other in pairs_of(first, second)
@@ -116,31 +116,24 @@ class _Kept:
     values: tuple[float, float]
 
 
-@dataclass(frozen=True)
 class _Frames:
-    """Both sides' rows: as they were measured, and with one scoring rule and one state of people's labels."""
+    """Both sides' rows: as they were measured, and with one scoring rule and one state of people's labels.
 
-    suite: Suite
-    metrics: tuple[tuple[Metric, ...], tuple[Metric, ...]]
-    own: tuple[pl.DataFrame, pl.DataFrame]
-    rescored: tuple[pl.DataFrame, pl.DataFrame]
-    labelled: pl.DataFrame
-    """A's rows, scored as `rescored`, with the labels that B's snapshot saw."""
+    `labelled` are A's rows, scored as `rescored`, with the labels that B's snapshot saw.
+    """
 
-    @classmethod
-    def read(cls, lake: Lake, suite: Suite, a: Side, b: Side) -> "_Frames":
-        own = rows_of(lake, suite, a), rows_of(lake, suite, b)
-        version = _common_version(lake, suite, (a, b), own)
-        rescored = tuple(
+    def __init__(self, lake: Lake, suite: Suite, a: Side, b: Side) -> None:
+        self.suite, self.own = suite, (rows_of(lake, suite, a), rows_of(lake, suite, b))
+        version = _common_version(lake, suite, (a, b), self.own)
+        self.rescored = [
             frame if side.snapshot["scorer_version"] == version else rows_of(lake, suite, side, version, newest=True)
-            for side, frame in zip((a, b), own, strict=True)
-        )
+            for side, frame in zip((a, b), self.own, strict=True)
+        ]
         people = [contract.table for contract in suite.metrics.inputs if contract not in suite.scoring.extra_tables]
         labels = {name: at for name, at in json.loads(b.snapshot["pinned_versions"]).items() if name in people}
         newest = a.snapshot["scorer_version"] != version
-        labelled = rows_of(lake, suite, a, version, newest=newest, labels=labels) if labels else rescored[0]
-        first, second = (suite.all_metrics(json.loads(side.snapshot["options"])) for side in (a, b))
-        return cls(suite, (first, second), own, (rescored[0], rescored[1]), labelled)
+        self.labelled = rows_of(lake, suite, a, version, newest=newest, labels=labels) if labels else self.rescored[0]
+        self.metrics = [suite.all_metrics(json.loads(side.snapshot["options"])) for side in (a, b)]
 
 
 def _common_version(lake: Lake, suite: Suite, sides: tuple[Side, Side], own: tuple[pl.DataFrame, pl.DataFrame]) -> str:
@@ -232,7 +225,8 @@ def _explained(frames: _Frames, name: str, a: Side, b: Side, kept: _Kept, versio
     only = before.join(shared_a, on="sample_hash", how="anti").with_columns(part=pl.lit(str(Part.SAMPLES)))
     behind = pl.concat([only, classes.filter(pl.col("part") != "")])
     counts = dict(behind.group_by("part").len().iter_rows())
-    identity = {"suite": frames.suite.name, "metric": name, "a": a.name, "b": b.name, "judge": _judged(kept)}
+    judge = " | ".join(dict.fromkeys(map(str, kept.judges))) if any(kept.judges) else None
+    identity = {"suite": frames.suite.name, "metric": name, "a": a.name, "b": b.name, "judge": judge}
     values = {"value_a": kept.values[0], "value_b": kept.values[1], "difference": kept.values[0] - kept.values[1]}
     parts = []
     for part in Part if frames.suite.metrics.inputs else [each for each in Part if each is not Part.LABELS]:
@@ -340,8 +334,3 @@ def _only(suite: Suite, name: str, metrics: Sequence[Metric]) -> Metric:
     if (metric := over_all(metrics, name)) is not None:
         return metric
     raise UsageError(f"{name} cannot be split: it is not computed from the rows of {suite.name} one by one")
-
-
-def _judged(kept: _Kept) -> str | None:
-    one, other = kept.judges
-    return one if one == other else f"{one} | {other}"

@@ -314,7 +314,9 @@ def _change(rule: Change, row: Mapping[str, Any], look: Look | None) -> Decision
     if rule.margin is not None:
         return _within(rule, row, rule.margin)
     decision = _significant(rule, row)
-    return decision if look is None else _so_far(decision, rule, row, look)
+    if decision.verdict is not Verdict.PASS or look is None or look.is_last:
+        return decision
+    return _within(rule, row, 0.0)  # a PASS only where nothing is worse at all: more samples may make it significant
 
 
 def _whatever_is_missing(decided: Callable[[Mapping[str, Any]], Decision], row: Mapping[str, Any]) -> Decision:
@@ -339,13 +341,6 @@ def _widened(row: Mapping[str, Any], anytime: Anytime) -> dict[str, Any]:
     """Widen the interval of the difference to hold at every look; a p value, which is of one look only, is dropped."""
     low, high = anytime.widened(row["difference"], row["ci_low"], row["ci_high"], row["units"])
     return {"ci_low": low, "ci_high": high, "p_holm": None}
-
-
-def _so_far(decision: Decision, rule: Change, row: Mapping[str, Any], look: Look) -> Decision:
-    """Keep a PASS before the last look only where nothing is worse at all: more samples may make it significant."""
-    if decision.verdict is not Verdict.PASS or look.is_last:
-        return decision
-    return _within(rule, row, 0.0)
 
 
 def _significant(rule: Change, row: Mapping[str, Any]) -> Decision:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
@@ -54,8 +54,9 @@ class Summary:
             if (kind := KINDS[type(figure)]).terminal != "no"
         ]
         told = [(table, intervals) for figure, table, intervals in tables if figure is report.ranking or _tells(table)]
-        shown = told if self.whole else [(_first(table), intervals) for table, intervals in told[:1]]
-        sheets = [_Sheet.of(table, options.max_width, intervals) for table, intervals in shown]
+        first = [(replace(table, rows=table.rows[:MOST_MODELS]), intervals) for table, intervals in told[:1]]
+        shown = told if self.whole else first
+        sheets = [_Sheet(table, options.max_width, intervals) for table, intervals in shown]
         for sheet in sheets:
             yield from sheet.render(options.max_width)
         if not self.whole and told and (more := len(told[0][0].rows) - MOST_MODELS) > 0:
@@ -66,29 +67,20 @@ class Summary:
             yield Text(f"{more} more table{'s' * (more > 1)}: --full")
 
 
-def _first(table: Table) -> Table:
-    return replace(table, rows=table.rows[:MOST_MODELS])
-
-
 def _tells(table: Table) -> bool:
     """Whether a table holds a value other than zero."""
     values = (cell.text.partition(" ")[0] for row in table.rows for cell in row[table.key + 1 :])
     return any(character in "123456789" for value in values for character in value)
 
 
-@dataclass(frozen=True, slots=True)
 class _Sheet:
     """A table as lines of text. Intervals stand behind their values if that fits, and below them if not."""
 
-    table: Table
-    texts: Sequence[Sequence[str]]
-
-    @classmethod
-    def of(cls, table: Table, width: int, intervals: bool) -> "_Sheet":
-        sheet = cls(table, [[_text(cell, " " if intervals else None) for cell in row] for row in table.rows])
-        if intervals and len(sheet.blocks(width)) > 1:
-            return cls(table, [[_text(cell, "\n") for cell in row] for row in table.rows])
-        return sheet
+    def __init__(self, table: Table, width: int, intervals: bool) -> None:
+        self.table = table
+        self.texts = [[_text(cell, " " if intervals else None) for cell in row] for row in table.rows]
+        if intervals and len(self.blocks(width)) > 1:
+            self.texts = [[_text(cell, "\n") for cell in row] for row in table.rows]
 
     def render(self, width: int) -> Iterator[Padding | Text]:
         yield Text("")

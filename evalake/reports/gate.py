@@ -73,7 +73,10 @@ class Checked:
         return "" if f" {limits}" == self._interval() else f"decided by {limits}"
 
     def _interval(self) -> str:
-        return "" if self.ci_low is None or self.ci_high is None else _ends(self)
+        if self.ci_low is None or self.ci_high is None:
+            return ""
+        sign = "" if self.difference is None else "+"
+        return f" [{self.ci_low:{sign}.4g} {self.ci_high:{sign}.4g}]"
 
     def _more(self) -> str:
         more, least = self.decision.more_samples, self.decision.more_at_least
@@ -140,11 +143,6 @@ def by_chance(levels: int, *, adjusted: bool) -> list[str]:
         f"{levels} checks of level rules: a model exactly at its number {fails_by_chance(levels)}; --adjust holds all "
         "together to the error of one"
     ]
-
-
-def _ends(check: Checked) -> str:
-    sign = "" if check.difference is None else "+"
-    return f" [{check.ci_low:{sign}.4g} {check.ci_high:{sign}.4g}]"
 
 
 def _number(value: float | None) -> str:

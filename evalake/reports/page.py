@@ -93,20 +93,14 @@ def _shown(value: object) -> str:
 
 def write_roadmap(data: Mapping[str, Any], folder: Path) -> Path:
     """Write the page of what `as_data` of a roadmap gives, as `write_page` of a report does."""
-    return _write("roadmap", data, folder, fill("roadmap.html.j2", roadmap=data))
+    page = fill("roadmap.html.j2", roadmap=data)
+    return write_files(folder, {"roadmap.json": as_json(data), "roadmap.html": page})
 
 
 def write_data_docs(data: Mapping[str, Any], folder: Path) -> Path:
     """Write the page of what `evalake.admin.check` gathers: table by table and rule by rule, what a check found."""
-    return _write("data-docs", data, folder, fill("data_docs.html.j2", check=data))
-
-
-def _write(name: str, data: Mapping[str, Any], folder: Path, page: str) -> Path:
-    """Write page and data into a folder, which is made where it is missing; returns the page's path.
-
-    Raises UsageError naming the folder where it cannot be written.
-    """
-    return write_files(folder, {f"{name}.json": as_json(data), f"{name}.html": page})
+    page = fill("data_docs.html.j2", check=data)
+    return write_files(folder, {"data-docs.json": as_json(data), "data-docs.html": page})
 
 
 # Where the viewer shows what a report tells: `evalake view` on this machine, unless another address is named.
@@ -258,7 +252,7 @@ def render(report: Report) -> str:
         why_unreliable=WHY_UNRELIABLE,
         unknown=UNKNOWN,
         script=Markup(script),
-        script_hash=_hash(script),
+        script_hash=f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'",
     )
 
 
@@ -320,7 +314,3 @@ def _mistakes(report: Report) -> Iterator[Mistakes]:
 def _group(row: dict[str, Any], *columns: str | None) -> str:
     """Read the value of the first of the columns that has one."""
     return next((visible(row[c], 80) for c in columns if c is not None and row[c] is not None), UNKNOWN)
-
-
-def _hash(script: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

@@ -25,7 +25,7 @@ from evalake.reports.ranking import (
     of_whole_run,
     stand,
 )
-from evalake.reports.wording import UNKNOWN, number, visible
+from evalake.reports.wording import UNKNOWN, count_of, number, visible
 from evalake.sdk.figures import (
     AgreementMatrix,
     Answers,
@@ -226,16 +226,13 @@ class Report:
         """Yield how many wrong answers each model has, and the first, in the order of the ranking; none without any."""
         if self.answers is None or self.results is None:
             return
-        wrong = self.results.filter(self.answers.listed).with_columns(self._judge().alias("judge"))
+        judge = pl.col("judge") if "judge" in self.results.columns else pl.lit(None, pl.String)
+        wrong = self.results.filter(self.answers.listed).with_columns(judge=judge)
         by_subject = {Subject(*key): part for key, part in wrong.group_by("model", "judge", maintain_order=True)}
         for subject in self.subjects:
             if subject in by_subject:
                 part = by_subject[subject].sort(self.answers.sample)
                 yield subject, self.wrong.get(subject, part.height), part.head(MISTAKES_SHOWN)
-
-    def _judge(self) -> pl.Expr:
-        known = self.results is not None and "judge" in self.results.columns
-        return pl.col("judge") if known else pl.lit(None, dtype=pl.String)
 
     @cached_property
     def _values(self) -> dict[tuple[Subject, str, str, str], Value]:
@@ -267,7 +264,7 @@ def headline(report: Report) -> list[str]:
     run = report.run
     lines = [
         f"run {_shown(run['run_id'])}, {_shown(run['state'])} · snapshot {_shown(report.snapshot['snapshot_id'])[:12]}",
-        f"{_plural(run['samples'], 'sample')} · {_plural(len(run['models']), 'model')}"
+        f"{count_of(run['samples'], 'sample')} · {count_of(len(run['models']), 'model')}"
         + (f" · judged by {_shown(report.only_judge)}" if report.only_judge else ""),
         f"calls: {_calls(run)} · cost {_paid(run)}",
     ]
@@ -311,7 +308,7 @@ def warnings(report: Report) -> list[str]:
     run = report.run
     own = [_shown(run["message"])] if run.get("message") else []
     if run["rows_quarantined"] and "quarantine" not in (run.get("message") or ""):
-        own.append(f"{_plural(run['rows_quarantined'], 'row')} broke the contract: in quarantine, not in the numbers.")
+        own.append(f"{count_of(run['rows_quarantined'], 'row')} broke the contract: in quarantine, not in the numbers.")
     remarks = (json_object(run.get("parameters") or "") or {}).get("remarks", ())  # of an import, on its files
     return [*own, *(_shown(each) for each in (*remarks, *report.snapshot["warnings"]))]
 
@@ -367,10 +364,6 @@ def _paid(run: Mapping[str, Any]) -> str:
 
 def _cost(value: float | None) -> str:
     return "unknown" if value is None else number(value, Unit.US_DOLLARS)
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _moment(value: datetime | None) -> str:

@@ -135,7 +135,7 @@ class Figure:
 
 def as_svg(figure: Figure, width: int, name: str, label: str) -> Picture:
     """Draw a figure `width` pixels wide; `name` begins the ids in it, `label` says what it shows."""
-    return Picture("".join(_Plot.of(figure, width, name).draw(label)))
+    return Picture("".join(_Plot(figure, width, name).draw(label)))
 
 
 def alone(drawn: Picture, width: int, title: str, keys: Sequence[Key]) -> Picture:
@@ -178,36 +178,25 @@ class _Scale:
         return round(self.start + position * (self.end - self.start), 1)
 
 
-@dataclass(frozen=True, slots=True)
 class _Plot:
     """One figure at one width. `headings` is the type size of headings above columns, None where there are none."""
 
-    figure: Figure
-    name: str
-    width: int
-    height: int
-    x: _Scale
-    y: _Scale
-    type_size: float
-    headings: float | None
-    upright: bool
-
-    @classmethod
-    def of(cls, figure: Figure, width: int, name: str) -> "_Plot":
-        height, right, left, top, size = figure.height, 28, 16, 8, 11.0
-        headings, upright = None, False
+    def __init__(self, figure: Figure, width: int, name: str) -> None:
+        self.figure, self.width, self.name = figure, width, name
+        self.height, self.type_size, self.upright = figure.height, 11.0, False
+        self.headings: float | None = None
+        right, left, top = 28, 16, 8
         if figure.y.ticks:
             left = 8 + max(cell_len(text) for _, text in figure.y.ticks) * CHARACTER + 20 * bool(figure.y.title)
         if texts := [len(mark.text) for mark in figure.marks if isinstance(mark, Cell)]:
             columns, longest = len(figure.x.ticks), max(cell_len(text) for _, text in figure.x.ticks) * CHARACTER
             room = (width - left - right) / columns
-            upright = longest >= room  # names of columns without room
-            top = longest + 12 if upright else 24
-            size = min(11.0, (room - 4) / (max(*texts, 1) * 0.64))
-            headings = min(11.0, room * 0.72)
-            height += top
-        x, y = _Scale(figure.x, left, width - right), _Scale(figure.y, height - figure.below, top)
-        return cls(figure, name, width, height, x, y, size, headings, upright)
+            self.upright = longest >= room  # names of columns without room
+            top = longest + 12 if self.upright else 24
+            self.type_size = min(11.0, (room - 4) / (max(*texts, 1) * 0.64))
+            self.headings = min(11.0, room * 0.72)
+            self.height += top
+        self.x, self.y = _Scale(figure.x, left, width - right), _Scale(figure.y, self.height - figure.below, top)
 
     def draw(self, label: str) -> Iterator[str]:
         """Yield the parts of the drawing, those behind first."""

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 from rich.cells import cell_len, set_cell_size
 
-from evalake.reports import coverage, tables
+from evalake.reports import coverage
 from evalake.reports.axes import Drawing
 from evalake.reports.bars import draw_bars, draw_by_judge, draw_by_part, draw_decisions, draw_statistics
 from evalake.reports.heat_maps import draw_agreement, draw_heat_map
@@ -80,7 +80,7 @@ def ranking_table(report: Report, figure: figures.Ranking) -> Table:
 
     def row(subject: Subject) -> tuple[Cell, ...]:
         place = report.standings[subject]
-        cells = [_or_unknown(place.rank), _name(report, subject)]
+        cells = [Cell(UNKNOWN if place.rank is None else str(place.rank)), _name(report, subject)]
         if has_target:
             cells.append(_verdict(report, subject, figure.quantity))
         if has_letters:
@@ -228,10 +228,6 @@ def _name(report: Report, subject: Subject) -> Cell:
     return Cell(name if lacking is None else f"{name} ({lacking.share})")
 
 
-def _or_unknown(value: int | None) -> Cell:
-    return Cell(UNKNOWN if value is None else str(value))
-
-
 def _verdict(report: Report, subject: Subject, quantity: Quantity) -> Cell:
     """Write the verdict, with the limits that decided where the interval beside it is another."""
     decision, limits = report.decision(subject), report.limits.get(subject)
@@ -362,14 +358,14 @@ class Kind:
 
 
 KINDS: Mapping[type, Kind] = {
-    figures.Ranking: Kind(tables.ranking_table, terminal="intervals"),
-    figures.Scatter: Kind(tables.scatter_table, draw_scatter, terminal="no"),
-    figures.Bars: Kind(tables.bars_table, draw_bars),
-    figures.HeatMap: Kind(tables.heat_map_table, draw_heat_map),
-    figures.ByPart: Kind(tables.heat_map_table, draw_by_part),
-    figures.Reliability: Kind(tables.reliability_table, draw_reliability),
-    figures.AgreementMatrix: Kind(tables.agreement_table, draw_agreement),
-    figures.ByJudge: Kind(tables.by_judge_table, draw_by_judge),
-    figures.Statistics: Kind(tables.statistics_table, draw_statistics),
-    figures.Decisions: Kind(tables.decisions_table, draw_decisions),
+    figures.Ranking: Kind(ranking_table, terminal="intervals"),
+    figures.Scatter: Kind(scatter_table, draw_scatter, terminal="no"),
+    figures.Bars: Kind(bars_table, draw_bars),
+    figures.HeatMap: Kind(heat_map_table, draw_heat_map),
+    figures.ByPart: Kind(heat_map_table, draw_by_part),
+    figures.Reliability: Kind(reliability_table, draw_reliability),
+    figures.AgreementMatrix: Kind(agreement_table, draw_agreement),
+    figures.ByJudge: Kind(by_judge_table, draw_by_judge),
+    figures.Statistics: Kind(statistics_table, draw_statistics),
+    figures.Decisions: Kind(decisions_table, draw_decisions),
 }

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isclose
+from statistics import stdev
 from typing import Any
 
 from evalake.models.request import Reply, Request
@@ -108,11 +109,7 @@ def mean(values: Sequence[float]) -> float | None:
 
 def standard_error(values: Sequence[float]) -> float | None:
     """Compute the standard error of the mean, with n - 1; None of fewer than two values."""
-    middle = mean(values)
-    if middle is None or len(values) < 2:
-        return None
-    variance = sum((value - middle) ** 2 for value in values) / (len(values) - 1)
-    return float((variance / len(values)) ** 0.5)
+    return stdev(values) / len(values) ** 0.5 if len(values) > 1 else None
 
 
 def as_score(value: Any) -> float | None:

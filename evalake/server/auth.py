@@ -70,12 +70,8 @@ def _is_trusted(connection: HTTPConnection, settings: Settings) -> bool:
 def _named(connection: HTTPConnection, settings: Settings) -> str:
     """Read the user that a trusted proxy names; empty where it names none, or there are two names, one a client's."""
     headers = connection.headers.getlist(settings.configuration.service.user_header)
-    return _name(headers[0]) if len(headers) == 1 else ""
-
-
-def _name(header: str) -> str:
-    """Decode the name of a user from a header, without characters that cannot be shown."""
-    return "".join(letter for letter in _text(header) if letter.isprintable()).strip()[:LONGEST_NAME]
+    name = _text(headers[0]) if len(headers) == 1 else ""
+    return "".join(filter(str.isprintable, name)).strip()[:LONGEST_NAME]
 
 
 def _text(header: str) -> str:

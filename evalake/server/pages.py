@@ -8,7 +8,6 @@ import hashlib
 import json
 import mimetypes
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -46,22 +45,18 @@ def add_pages(app: FastAPI, *, only_viewer: bool = False) -> None:
     parts = ("viewer",) if only_viewer else ("scoring", "viewer")
     for address in (each for part in parts for each in addresses()[part].values()):
         app.add_api_route(address, index, include_in_schema=False)
-    app.mount("/", _Files({**dict(_pages(FOLDER)), **dict(_reference(FOLDER))}, text))
+    files = (file for file in FOLDER.rglob("*") if file.is_file())
+    pages = {f"/{file.relative_to(FOLDER).as_posix()}": _File(file) for file in files}
+    app.mount("/", _Files({**pages, **dict(_reference(FOLDER))}, text))
 
 
-@dataclass(frozen=True)
 class _File:
     """A file to be served."""
 
-    content: bytes
-    media_type: str
-    version: str  # as a header `etag`
-
-    @classmethod
-    def read(cls, file: Path) -> "_File":
-        content = file.read_bytes()
-        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-        return cls(content, kind, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+    def __init__(self, file: Path) -> None:
+        self.content = file.read_bytes()
+        self.media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+        self.version = f'"{hashlib.sha256(self.content).hexdigest()[:32]}"'  # as a header `etag`
 
     def response(self, headers: Headers) -> Response:
         own = {"etag": self.version}
@@ -100,12 +95,6 @@ class _Files:
         raise HTTPException(404)
 
 
-def _pages(folder: Path) -> Iterator[tuple[str, _File]]:
-    for file in folder.rglob("*"):
-        if file.is_file():
-            yield f"/{file.relative_to(folder).as_posix()}", _File.read(file)
-
-
 def _reference(folder: Path) -> Iterator[tuple[str, _File]]:
     """Yield Swagger UI from the copy that LiteLLM's package brings, so that no page asks another host for it."""
     package = find_spec("litellm")
@@ -113,5 +102,5 @@ def _reference(folder: Path) -> Iterator[tuple[str, _File]]:
         return
     files = {name: Path(package.origin).parent / "proxy" / "swagger" / name for name in SWAGGER}
     if all(file.is_file() for file in files.values()):
-        yield REFERENCE, _File.read(folder / "reference.html")
-        yield from ((f"{REFERENCE}/{name}", _File.read(file)) for name, file in files.items())
+        yield REFERENCE, _File(folder / "reference.html")
+        yield from ((f"{REFERENCE}/{name}", _File(file)) for name, file in files.items())

@@ -21,11 +21,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from evalake.core.errors import UsageError
+from evalake.core.errors import EvalakeError, UsageError
 
 READY = b"ready\n"
 GRACE_SECONDS = 6.0  # a service has two of them to end, and 20 seconds in all
 SETTLED_SECONDS = 30.0  # a process that reports nothing and dies sooner would only die again
+LOOK_SECONDS = 0.1
 BACKLOG = 2048
 _LISTENS = "0A"  # the state in the kernel's table
 
@@ -93,11 +94,7 @@ class Supervised:
     _line: socket.socket  # to the process that runs now
     _ready: bool
 
-    def __init__(
-        self,
-        *words: str,
-        holding: Sequence[socket.socket] = (),
-    ) -> None:
+    def __init__(self, *words: str, holding: Sequence[socket.socket] = ()) -> None:
         """Start it.
 
         Args:
@@ -127,6 +124,19 @@ class Supervised:
             if not self._ready and select.select([self._line], [], [], within_seconds)[0]:
                 self._ready = self._line.recv(len(READY)) == READY
         return self._ready
+
+    def wait_until_ready(
+        self, what: str, seconds: float, messages: str, is_told_to_end: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Wait until the process accepts requests. Raises EvalakeError, which says where its messages are, if not."""
+        deadline = time.monotonic() + seconds
+        while not self.is_ready(LOOK_SECONDS):
+            if not self.is_running:
+                raise EvalakeError(f"{what} ended at its start: {messages}")
+            if is_told_to_end():
+                raise EvalakeError("told to end before everything was up")
+            if time.monotonic() > deadline:
+                raise EvalakeError(f"{what} was not ready in {seconds:g} seconds: {messages}")
 
     def stop(self) -> None:
         """End the process, first by SIGTERM, then by SIGKILL; returns when it is gone."""

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from functools import partial
 from types import FrameType
 
 import httpx
@@ -18,11 +17,11 @@ from uvicorn.config import LOGGING_CONFIG
 from evalake.core.errors import EvalakeError
 from evalake.models.direct import warm_up
 from evalake.server.listening import Server, require_reachable_by_whom
+from evalake.server.local.server import TemporaryServer
 from evalake.server.pages import add_pages
-from evalake.server.processes import Supervised, address_of, listen
+from evalake.server.processes import listen
 from evalake.server.scoring import events
 from evalake.server.scoring import routes as scoring_routes
-from evalake.server.scoring.queue import Queue
 from evalake.server.scoring.routes import AppState
 from evalake.server.scoring.scorings import ScoringSettings
 from evalake.server.viewer import routes as viewer_routes
@@ -42,7 +41,7 @@ def create_app(settings: ScoringSettings, bound: str = "127.0.0.1") -> FastAPI:
         settings: What it is started with.
         bound: The address that it listens on, by which it may be addressed.
     """
-    app_state = AppState.open(settings)
+    app_state = AppState(settings)
 
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
@@ -78,12 +77,7 @@ def serve(settings: ScoringSettings, host: str, port: int, announce: Callable[[s
         serve_at(listener, host, settings, announce)
 
 
-def serve_at(
-    listener: socket.socket,
-    host: str,
-    settings: ScoringSettings,
-    announce: Callable[[str], None],
-) -> None:
+def serve_at(listener: socket.socket, host: str, settings: ScoringSettings, announce: Callable[[str], None]) -> None:
     """Serve at a listening socket of a host."""
     _show_logs()
     threading.Thread(target=warm_up, name="warm-up", daemon=True).start()  # seconds, in which Prefect comes up
@@ -91,7 +85,8 @@ def serve_at(
         app = create_app(settings, host)
         app_state: AppState = app.state.app_state
         app_state.queue.is_lasting = is_lasting
-        _warn_of_idle_workers(app_state.queue)
+        if (pool := app_state.queue.idle_pool()) is not None:
+            logger.warning("no worker of the work pool %s is online: scorings wait until there is one", pool)
         had_sessions = bool(app_state.sessions.all())
         new = app_state.sessions.read_sources()
         app_state.completions.add(new if had_sessions else ())  # a lake's first sessions are the past, not news
@@ -149,24 +144,23 @@ class _Server(Server):
 @contextmanager
 def _prefect() -> Iterator[bool]:
     """Use the configured Prefect server, or start one; yields whether it outlives this process."""
-    from prefect.settings import PREFECT_API_URL, temporary_settings
+    from prefect.settings import PREFECT_API_URL
 
     if configured := PREFECT_API_URL.value():
-        is_there = partial(_answers, f"{configured.rstrip('/')}/health")
-        _wait_until(is_there, f"the Prefect server at {configured} to answer", lambda: True)
+        deadline = time.monotonic() + START_SECONDS
+        while not _answers(f"{configured.rstrip('/')}/health"):
+            if time.monotonic() > deadline:
+                raise EvalakeError(f"waited {START_SECONDS:g} seconds for the Prefect server at {configured} to answer")
+            time.sleep(0.2)
         yield True
         return
     os.environ["PREFECT_SERVER_UI_ENABLED"] = "false"  # nobody knows the password that its pages would ask for
-    with listen("127.0.0.1", 0) as listener:
-        server = Supervised("evalake.server.local.server", str(listener.fileno()), holding=[listener])
-        try:
-            _wait_until(server.is_ready, "the Prefect server to start", lambda: server.is_running)
-            os.environ["PREFECT_API_URL"] = url = f"{address_of(listener)}/api"
-            with temporary_settings({PREFECT_API_URL: url}):
-                yield False
-        finally:
-            os.environ.pop("PREFECT_API_URL", None)
-            server.stop()
+    server = TemporaryServer(options=())
+    try:
+        with server.in_use():
+            yield False
+    finally:
+        server.stop()
 
 
 def _answers(url: str) -> bool:
@@ -175,18 +169,3 @@ def _answers(url: str) -> bool:
         return httpx.get(url, timeout=5).is_success
     except httpx.HTTPError:
         return False
-
-
-def _warn_of_idle_workers(queue: Queue) -> None:
-    if (pool := queue.idle_pool()) is not None:
-        logger.warning("no worker of the work pool %s is online: scorings wait until there is one", pool)
-
-
-def _wait_until(true: Callable[[], bool], what: str, alive: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while not true():
-        if not alive():
-            raise EvalakeError(f"waited for {what}, but its process ended: its messages are above")
-        if time.monotonic() > deadline:
-            raise EvalakeError(f"waited {START_SECONDS:g} seconds for {what}")
-        time.sleep(0.2)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from evalake.contracts.tables import SNAPSHOTS
-from evalake.flows.canary import canary
 from evalake.flows.evaluate import evaluate
+from evalake.flows.judges import canary
 from evalake.storage.lake import Lake
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.servers.judges import NoisyJudge

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from evalake.core.configuration import read_configuration
-from evalake.flows.missed import missed
+from evalake.flows.maintain import missed
 from evalake.storage.lake import Lake
 from evalake.tasks.runtime import runs
 from evalake.tasks.runtime.artifacts import emit_run_alarms

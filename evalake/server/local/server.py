@@ -16,8 +16,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import version
@@ -25,7 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from evalake.core.errors import EvalakeError, UsageError
+from evalake.core.errors import UsageError
 from evalake.core.files import cache_folder, is_ours, make_private
 from evalake.core.phases import phase
 from evalake.core.prefect_settings import prefect_home, prefect_setting
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
 TEMPORARY = "--temporary"
 WAIT_SECONDS = "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"
+START_SECONDS = 120
 SHUTDOWN_SECONDS = 5
 LAST_EVENTS_SECONDS = 60.0
 # `create_app` reads these. Without final, it keeps what only a second server in its process would need.
@@ -193,12 +193,12 @@ def _reporting(config: "uvicorn.Config", report_ready: Callable[[], None]) -> "u
 
 
 class TemporaryServer:
-    """A server that ends when this process has ended, after the last of its logs and events; nothing waits for that."""
+    """A server of this process; that of a command ends after its last logs and events, and nothing waits for that."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Sequence[str] = (TEMPORARY,)) -> None:
         self._listener = listen("127.0.0.1", 0)  # kept, so that nobody else can listen there if the server crashes
         self._url = f"{address_of(self._listener)}/api"
-        words = ("evalake.server.local.server", str(self._listener.fileno()), TEMPORARY)
+        words = ("evalake.server.local.server", str(self._listener.fileno()), *options)
         self._server = Supervised(*words, holding=[self._listener])
 
     @property
@@ -214,8 +214,9 @@ class TemporaryServer:
         """
         from prefect.settings import PREFECT_API_URL, temporary_settings
 
+        seconds, more = float(os.environ.get(WAIT_SECONDS, START_SECONDS)), f"{WAIT_SECONDS} gives it more time"
         with phase("wait for the Prefect server"):
-            self._wait()
+            self._server.wait_until_ready("the Prefect server", seconds, f"its messages are above, and {more}")
         os.environ["PREFECT_API_URL"] = self._url
         try:
             with temporary_settings({PREFECT_API_URL: self._url}):
@@ -223,17 +224,10 @@ class TemporaryServer:
         finally:
             del os.environ["PREFECT_API_URL"]
 
-    def _wait(self) -> None:
-        seconds = float(os.environ[WAIT_SECONDS])
-        deadline = time.monotonic() + seconds
-        while not self._server.is_ready(within_seconds=0.1):
-            if not self._server.is_running:
-                raise EvalakeError("the temporary Prefect server did not start: its messages are above")
-            if time.monotonic() > deadline:
-                raise EvalakeError(
-                    f"the temporary Prefect server took longer than {seconds:g} s to start: "
-                    f"{WAIT_SECONDS} gives it more"
-                )
+    def stop(self) -> None:
+        """End it now."""
+        self._server.stop()
+        self._listener.close()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -30,7 +29,6 @@ from evalake.tasks.runtime.server import LEASES
 READY = "ready"
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 120.0
-LOOK_SECONDS = 0.2
 
 
 def main(lake: str, port: str, project: str) -> int:
@@ -113,15 +111,7 @@ class _Servers:
         return child
 
     def _wait_for(self, child: Supervised, what: str) -> None:
-        """Wait until a child reports that it accepts requests."""
-        deadline = time.monotonic() + START_SECONDS
-        while not child.is_ready(LOOK_SECONDS):
-            if not child.is_running:
-                raise EvalakeError(f"{what} ended at its start: {self._folder / 'up.log'} says why")
-            if self._over.is_set():
-                raise EvalakeError("told to end before everything was up")
-            if time.monotonic() > deadline:
-                raise EvalakeError(f"{what} was not ready in {START_SECONDS:g} seconds: see {self._folder / 'up.log'}")
+        child.wait_until_ready(what, START_SECONDS, f"{self._folder / 'up.log'} says why", self._over.is_set)
 
     def _deploy(self, project: Path) -> tuple[str, ...]:
         """Deploy a project's prefect.yaml; returns the pools that need workers."""

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Path, Response
@@ -12,56 +11,30 @@ from starlette.requests import HTTPConnection
 
 from evalake.contracts.contract import Row
 from evalake.core.errors import EvalakeError
+from evalake.server.scoring import views
 from evalake.server.scoring.events import Watch
 from evalake.server.scoring.queue import Queue
 from evalake.server.scoring.scorings import Completions, Scorings, ScoringSettings, State
 from evalake.server.scoring.sessions import Known, Sessions, SourceView
 from evalake.server.scoring.statistics import Ratings, RoadmapView, Statistics, read_newest, statistics
-from evalake.server.scoring.views import (
-    EXAMPLE_NEW,
-    EXAMPLE_SCORE,
-    Detail,
-    Entry,
-    Error,
-    Rating,
-    Score,
-    SessionPage,
-    WantedQuery,
-    brief,
-    choices,
-    matching,
-    score,
-)
-from evalake.server.scoring.views import Body as Strict
 from evalake.server.settings import ApiError
-from evalake.server.viewer.access import KNOWN_QUERY
+from evalake.server.viewer.access import KNOWN_QUERY, in_state
 from evalake.suites.session_review.score import ACTIVE
 from evalake.tasks.runtime.context import CODE_VERSION
 
 SHOWN = ("alert", "runbook", "final_analysis", "summary", "error", "stages")  # of a session, on its page
 
 
-@dataclass(frozen=True)
 class AppState:
     """The parts of the service."""
 
-    settings: ScoringSettings
-    sessions: Sessions
-    queue: Queue
-    scorings: Scorings
-    ratings: Ratings
-    watch: Watch
-    completions: Completions
-
-    @classmethod
-    def open(cls, settings: ScoringSettings) -> "AppState":
-        """Build the state of the service from its settings."""
-        sessions, service = Sessions(settings.lake, settings.sources), settings.configuration.service
-        queue = Queue(settings.lake.uri, settings.configuration_file, service.scorings_at_once)
-        scorings = Scorings(settings, sessions, queue)
-        watch = Watch(scorings, queue, service.lost_after_seconds)
-        completions = Completions(scorings, sessions, service)
-        return cls(settings, sessions, queue, scorings, Ratings(settings.lake), watch, completions)
+    def __init__(self, settings: ScoringSettings) -> None:
+        service, self.settings = settings.configuration.service, settings
+        self.sessions, self.ratings = Sessions(settings.lake, settings.sources), Ratings(settings.lake)
+        self.queue = Queue(settings.lake.uri, settings.configuration_file, service.scorings_at_once)
+        self.scorings = Scorings(settings, self.sessions, self.queue)
+        self.watch = Watch(self.scorings, self.queue, service.lost_after_seconds)
+        self.completions = Completions(self.scorings, self.sessions, service)
 
     async def drain(self) -> None:
         """Wait for running scorings, fail those that take too long, and announce the ends."""
@@ -74,17 +47,18 @@ class AppState:
         state, score_id = state or self.scorings.state(), row["score_id"]
         tools, is_current = state.tools.get(score_id, ()), state.is_current(row)
         retest = state.deviations.get((row["judge"], row["criteria_hash"]), (None, 0))
-        return score(row, tools, self.watch.phase(score_id), self.queue.flow_run_of(row), retest, is_current=is_current)
+        phase, flow_run_id = self.watch.phase(score_id), self.queue.flow_run_of(row)
+        return views.score(row, tools, phase, flow_run_id, retest, is_current=is_current)
 
     def entry(self, known: Known, newest: Row | None) -> dict[str, Any]:
         """Build the entry of a session in the list."""
-        fields = {name: getattr(known, name) for name in Entry.model_fields if name != "score"}
+        fields = {name: getattr(known, name) for name in views.Entry.model_fields if name != "score"}
         if newest is None:
             return {**fields, "score": None}
         is_current = newest["criteria_hash"] == self.settings.criteria
-        return {**fields, "score": brief(newest, self.watch.phase(newest["score_id"]), is_current=is_current)}
+        return {**fields, "score": views.brief(newest, self.watch.phase(newest["score_id"]), is_current=is_current)}
 
-    def detail(self, known: Known) -> Detail:
+    def detail(self, known: Known) -> views.Detail:
         """Build the whole description of a session."""
         state, session = self.scorings.state(), self.sessions.session(known)
         newest = state.newest(known.session_id)
@@ -94,16 +68,10 @@ class AppState:
             "score": None if newest is None else self.score(newest, state),
             "human_ratings": self.ratings.of(known.session_id, state),
         }
-        return Detail(**fields)
+        return views.Detail(**fields)
 
 
-def app_state_of(connection: HTTPConnection) -> AppState:
-    """Look up the state of the service that a request came to."""
-    state: AppState = connection.app.state.app_state
-    return state
-
-
-AppStateHere = Annotated[AppState, Depends(app_state_of)]
+AppStateHere = Annotated[AppState, in_state("app_state")]
 
 
 def user_of(connection: HTTPConnection) -> str:
@@ -144,7 +112,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Describe the error answers of a route, for OpenAPI."""
     return {
         status: {
-            "model": Error,
+            "model": views.Error,
             "description": _REASONS[status][0],
             "content": {"application/json": {"example": {"detail": _REASONS[status][1]}}},
         }
@@ -153,10 +121,11 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def _example(description: str, example: Mapping[str, Any]) -> dict[str, Any]:
-    return {"model": Score, "description": description, "content": {"application/json": {"example": dict(example)}}}
+    content = {"application/json": {"example": dict(example)}}
+    return {"model": views.Score, "description": description, "content": content}
 
 
-class ScoreRequest(Strict):
+class ScoreRequest(views.Body):
     """A request to score a session: again, or only for the missing tools that its score lacks."""
 
     force_rescore: StrictBool = False
@@ -169,7 +138,7 @@ class ScoreRequest(Strict):
         return self
 
 
-class BatchRequest(Strict):
+class BatchRequest(views.Body):
     """The sessions to score: some by id, all that were never scored, or all with obsolete criteria."""
 
     session_ids: (
@@ -210,8 +179,8 @@ class Refusal(BaseModel):
 class BatchAnswer(BaseModel):
     """The outcome of each session of a batch."""
 
-    accepted: list[Score]
-    existing: list[Score]
+    accepted: list[views.Score]
+    existing: list[views.Score]
     refused: list[Refusal]
 
 
@@ -219,10 +188,10 @@ class History(BaseModel):
     """All scorings of a session, newest first."""
 
     session_id: str
-    scores: list[Score]
+    scores: list[views.Score]
 
 
-class RatingRequest(Strict):
+class RatingRequest(views.Body):
     """A person's rating, on the judge's scale."""
 
     score: Annotated[float, Field(ge=0, le=100, strict=False, allow_inf_nan=False)]
@@ -233,7 +202,7 @@ class RatingList(BaseModel):
     """The ratings of a session, newest first."""
 
     session_id: str
-    ratings: list[Rating]
+    ratings: list[views.Rating]
 
 
 class StatusView(BaseModel):
@@ -250,10 +219,10 @@ class StatusView(BaseModel):
 
 @router.post(
     f"{SESSION}/score",
-    response_model=Score,
+    response_model=views.Score,
     responses={
-        200: _example("The scoring that is there already, completed or failed.", EXAMPLE_SCORE),
-        202: _example("A new scoring, or one that is under way.", EXAMPLE_NEW),
+        200: _example("The scoring that is there already, completed or failed.", views.EXAMPLE_SCORE),
+        202: _example("A new scoring, or one that is under way.", views.EXAMPLE_NEW),
         **errors(400, 401, 404, 409, 500, 503),
     },
 )
@@ -277,13 +246,13 @@ def ask_for_score(
     return app_state.score(decision.row)
 
 
-@router.get(f"{SESSION}/score", response_model=Score, responses=errors(401, 404, 500))
+@router.get(f"{SESSION}/score", response_model=views.Score, responses=errors(401, 404, 500))
 def read_score(session_id: SessionId, app_state: AppStateHere, user: User) -> dict[str, Any]:
     """Read the newest score of a session: one that is under way, or the last one that ended."""
     return app_state.score(app_state.scorings.state().scored(session_id))
 
 
-@router.post(f"{SESSION}/cancel", response_model=Score, responses=errors(401, 404, 409, 500))
+@router.post(f"{SESSION}/cancel", response_model=views.Score, responses=errors(401, 404, 409, 500))
 def cancel(session_id: SessionId, app_state: AppStateHere, user: User) -> dict[str, Any]:
     """End the running scoring as failed; later results of its process do not count."""
     return app_state.score(app_state.scorings.cancel(session_id, user))
@@ -344,8 +313,8 @@ def read_roadmap(app_state: AppStateHere, user: User) -> RoadmapView:
     return read_newest(app_state.settings.lake)
 
 
-@router.put(f"{SESSION}/human-rating", response_model=Rating, responses=errors(401, 404, 500))
-def rate(session_id: SessionId, app_state: AppStateHere, user: User, body: RatingRequest) -> Rating:
+@router.put(f"{SESSION}/human-rating", response_model=views.Rating, responses=errors(401, 404, 500))
+def rate(session_id: SessionId, app_state: AppStateHere, user: User, body: RatingRequest) -> views.Rating:
     """Rate the investigation as a person; the rating is kept beside the session's newest score."""
     return app_state.ratings.put(app_state.scorings.state().scored(session_id), body.score, body.note, user)
 
@@ -372,11 +341,11 @@ def read_status(app_state: AppStateHere, user: User) -> dict[str, Any]:
     }
 
 
-@reading.get("/sessions", response_model=SessionPage, responses=errors(401, 500))
-def read_sessions(app_state: AppStateHere, user: User, wanted: WantedQuery) -> dict[str, Any]:
+@reading.get("/sessions", response_model=views.SessionPage, responses=errors(401, 500))
+def read_sessions(app_state: AppStateHere, user: User, wanted: views.WantedQuery) -> dict[str, Any]:
     """List the sessions, filtered, sorted, and a page at a time."""
     sessions, state = app_state.sessions.all().values(), app_state.scorings.state()
-    listed = matching(sessions, state, wanted)
+    listed = views.matching(sessions, state, wanted)
     start = (wanted.page - 1) * wanted.page_size
     return {
         "sessions": [app_state.entry(known, newest) for known, newest in listed[start : start + wanted.page_size]],
@@ -384,12 +353,12 @@ def read_sessions(app_state: AppStateHere, user: User, wanted: WantedQuery) -> d
         "page_size": wanted.page_size,
         "total": len(listed),
         "pages": -(-len(listed) // wanted.page_size),
-        "choices": choices(sessions, state),
+        "choices": views.choices(sessions, state),
     }
 
 
-@reading.get(SESSION, response_model=Detail, responses=errors(400, 401, 404, 500))
-def read_session(session_id: SessionId, app_state: AppStateHere, user: User) -> Detail:
+@reading.get(SESSION, response_model=views.Detail, responses=errors(400, 401, 404, 500))
+def read_session(session_id: SessionId, app_state: AppStateHere, user: User) -> views.Detail:
     """Read a session whole: alert, conversation, final analysis, newest score and people's ratings."""
     return app_state.detail(app_state.sessions.find(session_id))
 
@@ -401,7 +370,9 @@ def _chosen(body: BatchRequest, app_state: AppStateHere) -> tuple[list[Known], l
     elif body.not_scored:
         ids = [session_id for session_id in app_state.sessions.all() if state.newest(session_id) is None]
     else:
-        ids = [session_id for session_id in state.by_session if _is_obsolete(state.newest(session_id), state)]
+        newest = {session_id: rows[-1] for session_id, rows in state.by_session.items()}
+        done = {session_id: row for session_id, row in newest.items() if row["status"] == "completed"}
+        ids = [session_id for session_id, row in done.items() if not state.is_current(row)]
     known, refused = [], []
     for session_id in ids:
         try:
@@ -409,10 +380,6 @@ def _chosen(body: BatchRequest, app_state: AppStateHere) -> tuple[list[Known], l
         except ApiError as error:
             refused.append(_refusal(session_id, error))
     return known, refused
-
-
-def _is_obsolete(row: Mapping[str, Any] | None, state: State) -> bool:
-    return row is not None and row["status"] == "completed" and not state.is_current(row)
 
 
 def _is_forced(body: BatchRequest) -> bool:

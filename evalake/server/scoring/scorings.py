@@ -326,7 +326,6 @@ def state_of(
 
 
 TRIGGER = "score_on_completion"
-logger = logging.getLogger("evalake.service")
 
 
 class _CeilingError(EvalakeError):
@@ -366,7 +365,8 @@ class Completions:
 
     def _worst_of(self, known: Known) -> float:
         """Estimate the highest cost of scoring a session. Raises _CeilingError where a ceiling forbids it."""
-        now, mine = datetime.now(UTC), self._begun()
+        now, rows = datetime.now(UTC), self._scorings.state().by_id.values()
+        mine = [row for row in rows if row["score_triggered_by"] == TRIGGER]
         if sum(row["asked_at"] > now - timedelta(hours=1) for row in mine) >= self._service.completions_an_hour:
             raise _CeilingError(f"completions_an_hour ({self._service.completions_an_hour}) is reached")
         cost = self._scorings.estimate([known]).usd
@@ -381,9 +381,6 @@ class Completions:
             left = f"{spent:.4f} spent in 24 hours, {cost[1]:.4f} more at worst"
             raise _CeilingError(f"completion_usd_a_day ({self._service.completion_usd_a_day:g}) is reached: {left}")
         return cost[1]
-
-    def _begun(self) -> list[Row]:
-        return [row for row in self._scorings.state().by_id.values() if row["score_triggered_by"] == TRIGGER]
 
     def _complain(self, why: str) -> None:
         """Log why sessions wait, once for as long as the reason stays."""

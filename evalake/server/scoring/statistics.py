@@ -138,7 +138,8 @@ def statistics(sessions: Iterable[str], state: State, ratings: Sequence[Row]) ->
     ids = set(sessions) | state.by_session.keys()
     newest = {session_id: state.newest(session_id) for session_id in ids}
     by_status = Counter("not_scored" if row is None else row["status"] for row in newest.values())
-    completed = [row for rows in state.by_session.values() if (row := _last_completed(rows)) is not None]
+    ended = ([row for row in rows if row["status"] == "completed"] for rows in state.by_session.values())
+    completed = [rows[-1] for rows in ended if rows]
     current = [row for row in completed if state.is_current(row)]
     totals = [row["total_score"] for row in current]
     mean = _measured(
@@ -166,10 +167,6 @@ def statistics(sessions: Iterable[str], state: State, ratings: Sequence[Row]) ->
         failure_tags=[TagCount(tag=name, sessions=count) for name, count in _ranked(tags)],
         agreement=_agreement(state, ratings),
     )
-
-
-def _last_completed(rows: Sequence[Row]) -> Row | None:
-    return next((row for row in reversed(rows) if row["status"] == "completed"), None)
 
 
 def _bucket(totals: Sequence[int], low: int, high: int) -> Bucket:

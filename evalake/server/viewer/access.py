@@ -82,31 +82,20 @@ def new_application(settings: Settings, bound: str, **described: Any) -> FastAPI
     )
     hosts = Hosts(bound, settings.configuration.service.allowed_hosts)
     app.add_middleware(AccessControl, settings=settings, hosts=hosts)
-    app.state.run_indexes = RunIndexes(settings.lake)
+    app.state.lake, app.state.run_indexes = settings.lake, RunIndexes(settings.lake)
     app.state.answers = Answers()
     app.state.configuration = settings.configuration
     add_error_answers(app)
     return app
 
 
-async def _indexes(connection: HTTPConnection) -> RunIndexes:
-    indexes: RunIndexes = connection.app.state.run_indexes
-    return indexes
+def in_state(name: str) -> Any:
+    """Build the dependency that looks up what an application has in its state."""
 
+    async def look_up(connection: HTTPConnection) -> Any:
+        return getattr(connection.app.state, name)
 
-async def _answers(connection: HTTPConnection) -> Answers:
-    found: Answers = connection.app.state.answers
-    return found
-
-
-async def _lake(connection: HTTPConnection) -> Lake:
-    indexes: RunIndexes = connection.app.state.run_indexes
-    return indexes.lake
-
-
-async def _configuration(connection: HTTPConnection) -> Configuration:
-    found: Configuration = connection.app.state.configuration
-    return found
+    return Depends(look_up)
 
 
 async def _known_query(connection: HTTPConnection) -> None:
@@ -123,10 +112,10 @@ async def _known_query(connection: HTTPConnection) -> None:
 
 
 KNOWN_QUERY = Depends(_known_query)
-AnswersHere = Annotated[Answers, Depends(_answers)]
-ConfigurationHere = Annotated[Configuration, Depends(_configuration)]
-IndexesHere = Annotated[RunIndexes, Depends(_indexes)]
-LakeHere = Annotated[Lake, Depends(_lake)]
+AnswersHere = Annotated[Answers, in_state("answers")]
+ConfigurationHere = Annotated[Configuration, in_state("configuration")]
+IndexesHere = Annotated[RunIndexes, in_state("run_indexes")]
+LakeHere = Annotated[Lake, in_state("lake")]
 RunId = Annotated[str, PathPart(max_length=300)]
 ItemId = Annotated[str, PathPart(max_length=100)]
 Name = Annotated[str | None, Query(max_length=200)]

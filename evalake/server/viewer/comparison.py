@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
 from itertools import combinations
+from string import ascii_lowercase
 from typing import Annotated, Any, Literal
 
 import polars as pl
@@ -156,24 +157,15 @@ class ColumnsPage(BaseModel):
 
 def comparison(lake: LakeHere, wanted: ComparisonQuery) -> ComparisonView:
     """Compare two sides. Raises NotFoundError for an unknown name, WrongQueryError for what does not compare."""
+    asked = wanted.model_dump(include={"tag", "metric", "force", "corrected"})
     with as_answers():
-        compared = compare_sides(
-            lake,
-            wanted.a,
-            wanted.b,
-            run_id=wanted.run,
-            tag=wanted.tag,
-            metric=wanted.metric,
-            force=wanted.force,
-            corrected=wanted.corrected,
-        )
-    rows = [plain(row) for row in compared.rows.iter_rows(named=True)]
+        compared = compare_sides(lake, wanted.a, wanted.b, run_id=wanted.run, **asked)
     return ComparisonView(
         suite=compared.suite,
         sides=[side_view(side) for side in compared.sides],
         markdown=markdown_of_comparison(compared.rows, compared.remarks),
         headline=list(compared.headline),
-        rows=rows,
+        rows=plain(compared.rows.to_dicts()),
         warnings=compared.remarks,
     )
 
@@ -190,11 +182,8 @@ def pair_page(indexes: IndexesHere, wanted: PairsQuery) -> PairPage:
         if keys is not None:
             key = list(_PAIR)
             a, b = (_by_input(*each) for each in zip(keys.samples(), by_one_scorer(a, b)[:2], strict=True))
-    both = a.join(b, on=key, nulls_equal=True)
-    both = both.sort("place a", *key[1:])
+    both = a.join(b, on=key, nulls_equal=True).sort("place a", *key[1:])
     chosen = both.filter(_kind(wanted.kind))
-    page = chosen.slice(wanted.after, wanted.limit)
-    following = wanted.after + page.height
     return PairPage(
         run_a=index_a.run["run_id"],
         run_b=index_b.run["run_id"],
@@ -205,13 +194,13 @@ def pair_page(indexes: IndexesHere, wanted: PairsQuery) -> PairPage:
                 a=answer_view(row["a"], index_a.flags),
                 b=answer_view(row["b"], index_b.flags),
             )
-            for row, sample in _with_samples(indexes.lake, index_a, page)
+            for row, sample in _with_samples(indexes.lake, index_a, chosen, wanted)
         ],
         total=chosen.height,
         answered=both.height,
         to_a=both.filter(_kind("to_a")).height,
         to_b=both.filter(_kind("to_b")).height,
-        next=following if following < chosen.height else None,
+        next=_next(chosen, wanted),
     )
 
 
@@ -222,27 +211,31 @@ def columns_page(indexes: IndexesHere, wanted: ColumnsQuery) -> ColumnsPage:
     if len({side.run["suite"] for side in sides}) > 1:
         raise WrongQueryError("runs of several suites stand beside each other by two: name A and B alone")
     indexes_of_sides = [indexes.of(side.run["run_id"]) for side in sides]
-    names = [str(number) for number in range(len(sides))]
+    names = ascii_lowercase[: len(sides)]
     key = [*_PAIR, *_further_key(*sides)]
     columns = zip(indexes_of_sides, sides, names, strict=True)
     parts = [_answers(*each).drop([name for name in ("model", "prompt_type") if name not in key]) for each in columns]
-    every = reduce(lambda one, other: one.join(other, on=key, nulls_equal=True), parts).sort("place 0", *key[1:])
-    is_other = [pl.col("outcome 0").ne_missing(pl.col(f"outcome {name}")) for name in names[1:]]
+    every = reduce(lambda one, other: one.join(other, on=key, nulls_equal=True), parts).sort("place a", *key[1:])
+    is_other = [pl.col("outcome a").ne_missing(pl.col(f"outcome {name}")) for name in names[1:]]
     chosen = every.filter(pl.any_horizontal(is_other)) if wanted.kind == "differences" else every
-    page = chosen.slice(wanted.after, wanted.limit)
-    following = wanted.after + page.height
     enumerated = list(zip(names, indexes_of_sides, strict=True))
     return ColumnsPage(
         runs=[index.run["run_id"] for index in indexes_of_sides],
         right=[int(every[f"correct {name}"].fill_null(value=False).sum()) for name in names],
         rows=[
             ColumnsView(**sample, answers=[answer_view(row[name], index.flags) for name, index in enumerated])
-            for row, sample in _with_samples(indexes.lake, indexes_of_sides[0], page)
+            for row, sample in _with_samples(indexes.lake, indexes_of_sides[0], chosen, wanted)
         ],
         total=chosen.height,
         answered=every.height,
-        next=following if following < chosen.height else None,
+        next=_next(chosen, wanted),
     )
+
+
+def _next(chosen: pl.DataFrame, wanted: WantedPairs | WantedColumns) -> int | None:
+    """Say where the page after the wanted one begins."""
+    following = wanted.after + wanted.limit
+    return following if following < chosen.height else None
 
 
 def _further_key(*sides: Side) -> list[str]:
@@ -293,10 +286,11 @@ def _kind(kind: Kind) -> pl.Expr:
     }[kind]
 
 
-def _with_samples(lake: Lake, index: RunIndex, page: pl.DataFrame) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield the rows of a page, each with what is shown of its sample."""
-    name = next(each for each in ("item a", "item 0") if each in page.columns)
-    page = page.with_columns(sample_hash=pl.col(name))
+def _with_samples(
+    lake: Lake, index: RunIndex, chosen: pl.DataFrame, wanted: WantedPairs | WantedColumns
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield the rows of the wanted page, each with what is shown of its sample."""
+    page = chosen.slice(wanted.after, wanted.limit).with_columns(sample_hash="item a")
     inputs = beginnings(lake, index, page["sample_hash"].to_list())
     known = page.select("sample_hash").unique().join(index.samples, on="sample_hash")
     samples = {row["sample_hash"]: row for row in known.iter_rows(named=True)}
@@ -417,11 +411,6 @@ def _letters(whole: pl.DataFrame, judge: str | None, count: int) -> list[str]:
     return [of_side.get(str(side), "\N{EN DASH}") for side in range(count)]
 
 
-def _is_significant(row: dict[str, object]) -> bool:
-    p = row["p_holm"]
-    return isinstance(p, float) and p < SIGNIFICANT_BELOW
-
-
 def _parts(rows: pl.DataFrame, count: int) -> list[PartView]:
     """Put the cells of each part beside each other, the first side's value before its differences."""
     found = []
@@ -433,7 +422,8 @@ def _parts(rows: pl.DataFrame, count: int) -> list[PartView]:
             shown |= {name: plain(row[name]) for name in ("p_holm", "units")}
             first = dict.fromkeys(shown) | {"units": shown["units"]}
             cells[0] = cells[0] or CellView(value=plain(row["value_a"]), significant=False, **first)
-            cells[row["j"]] = CellView(value=plain(row["value_b"]), significant=_is_significant(row), **shown)
+            is_significant = row["p_holm"] is not None and row["p_holm"] < SIGNIFICANT_BELOW
+            cells[row["j"]] = CellView(value=plain(row["value_b"]), significant=is_significant, **shown)
         keeps = {str(name): str(value)} if name in FILTERS else {}
         found.append(PartView(judge=judge, slice=str(name), slice_value=str(value), cells=cells, filter=keeps))
     return sorted(found, key=lambda part: part.slice != "all")

@@ -156,7 +156,8 @@ class Conversations:
             if row is not None:
                 exchanges.append(exchange_of(row))
             elif failure := self._asked.failures.get(key[:2]):
-                exchanges.append(Exchange(key.prompt_hash, _failure(failure), endpoint=key.endpoint))
+                outcome = Failure(failure["kind"], failure["message"], failure["attempts"], failure["latency_ms"])
+                exchanges.append(Exchange(key.prompt_hash, outcome, endpoint=key.endpoint))
             else:
                 return calls  # not asked yet, or a panel's, which makes no call
             calls.append(self._view(key, len(calls)))
@@ -210,10 +211,6 @@ class Conversations:
                 whose, row, self._asked.rows(key.prompt_hash), self._index.run["run_id"]
             )
         return call_id
-
-
-def _failure(row: Row) -> Failure:
-    return Failure(row["kind"], row["message"], row["attempts"], row["latency_ms"])
 
 
 def _answered_call(whose: Row, row: Row, same_prompt: Sequence[Row], run_id: str) -> CallView:

@@ -283,7 +283,8 @@ def read_agreement(run_id: RunId, indexes: IndexesHere) -> list[dict[str, Any]]:
         rows = between_people(indexes.lake, index.suite, run_id)
     except UsageError:
         return []
-    return [{name: plain(value) for name, value in row.items()} for row in rows.iter_rows(named=True)]
+    shown: list[dict[str, Any]] = plain(rows.to_dicts())
+    return shown
 
 
 def _grading(indexes: RunIndexes, run_id: str) -> Grading:

@@ -142,8 +142,10 @@ class Material:
         entry = next(
             entry for entry in self._manifest[item_id] if all(entry[name] == answer[name] for name in ANSWER_NAMES)
         )
-        row = next((row for row in self._rows.get(item_id, ()) if _same(row, entry)), None)
-        further = [] if row is None else _of_row(row, self._details)
+        # A suite without judges leaves their hash out
+        own = (row for row in self._rows.get(item_id, ()) if all(row.get(name) == entry[name] for name in ITEM_KEY))
+        row = next(own, None)
+        further = [each for key, each in self._details if row and all(each[name] == row[name] for name in key)]
         remarks = [] if row is None or viewing.remarks is None else viewing.remarks(input_text, row, further)
         return Detail(
             **answer_view(answer, self._index.flags).model_dump(),
@@ -199,11 +201,6 @@ def _result_rows(lake: Lake, index: RunIndex, manifest: Sequence[Row]) -> pl.Dat
     return lake.frame(index.suite.results).filter(*wanted, version).collect()
 
 
-def _same(row: Row, entry: Row) -> bool:
-    """Tell whether a result row is of this line of the manifest; a suite without judges leaves their hash out."""
-    return all(row.get(name) == entry[name] for name in ITEM_KEY)
-
-
 def _detail_rows(lake: Lake, suite: Suite, rows: Sequence[Row]) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
     """Read the rows of the suite's further tables about result rows, each with the columns that join it to its row."""
     details = []
@@ -216,10 +213,6 @@ def _detail_rows(lake: Lake, suite: Suite, rows: Sequence[Row]) -> list[tuple[tu
             frame = frame.filter(pl.col(name).is_in(sorted({row[name] for row in rows})))
         details += [(key, row) for row in frame.sort(list(contract.key)).collect().to_dicts()]
     return details
-
-
-def _of_row(row: Row, details: Sequence[tuple[tuple[str, ...], dict[str, Any]]]) -> list[dict[str, Any]]:
-    return [detail for key, detail in details if all(detail[name] == row[name] for name in key)]
 
 
 def _facts(row: Row, shown: Iterable[tuple[str, str]]) -> list[Fact]:

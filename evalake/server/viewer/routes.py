@@ -14,7 +14,7 @@ from evalake.server.listening import Server, require_reachable_by_whom
 from evalake.server.pages import add_pages, addresses
 from evalake.server.processes import listen
 from evalake.server.settings import Settings
-from evalake.server.viewer import grading, routes
+from evalake.server.viewer import grading, overview
 from evalake.server.viewer.access import (
     KNOWN_QUERY,
     AnswersHere,
@@ -27,12 +27,10 @@ from evalake.server.viewer.access import (
 )
 from evalake.server.viewer.comparison import columns_page, comparison, pair_page, sides_page
 from evalake.server.viewer.conversation import request_view
-from evalake.server.viewer.decided import explanation, gate_history, last_checks
 from evalake.server.viewer.export import WantedFile, items_file
 from evalake.server.viewer.grading import suspicious
 from evalake.server.viewer.item import item_detail
 from evalake.server.viewer.items import item_page
-from evalake.server.viewer.overview import Metrics, StepView, metric_history, metric_steps
 from evalake.server.viewer.run import run_detail, run_letters, run_values
 from evalake.server.viewer.run_list import RunPage, WantedRuns, run_page
 from evalake.server.viewer.sql import QuestionForFile, ask, ask_for_file, askable
@@ -68,32 +66,19 @@ def read_runs(lake: LakeHere, answers: AnswersHere, wanted: Annotated[WantedRuns
     return answers.answer(("runs", wanted.model_dump_json()), state, lambda: run_page(lake, wanted))
 
 
-@router.get("/metrics", response_model=Metrics, responses=_refusals(401, 500))
+@router.get("/metrics", response_model=overview.Metrics, responses=_refusals(401, 500))
 def read_metrics(
     lake: LakeHere,
     answers: AnswersHere,
     suite: Name = None,
     metric: Annotated[list[str] | None, Query(max_length=50)] = None,
-    slice_: Annotated[str, Query(alias="slice", max_length=200)] = "all",
+    slice_: overview.SliceName = "all",
     run_id: Name = None,
     tag: Name = None,
 ) -> Response:
     """List metric values of all snapshots, or of those of runs with a tag, oldest first."""
     wanted = (suite, tuple(metric or ()), slice_, run_id, tag)
-    return answers.answer(("metrics", wanted), state_of(lake, MEASURED), lambda: metric_history(lake, *wanted))
-
-
-@router.get("/metrics/steps", responses=_refusals(401, 500))
-def read_steps(
-    lake: LakeHere,
-    suite: Annotated[str, Query(max_length=200)],
-    metric: Annotated[str, Query(max_length=200)],
-    slice_: Annotated[str, Query(alias="slice", max_length=200)] = "all",
-    model: Name = None,
-    tag: Name = None,
-) -> list[StepView]:
-    """Compute how a metric moved between comparable snapshots, with paired intervals: its newest steps."""
-    return metric_steps(lake, suite, metric, slice_, model, tag)
+    return answers.answer(("metrics", wanted), state_of(lake, MEASURED), lambda: overview.metric_history(lake, *wanted))
 
 
 @router.get("/runs/{run_id}/items.file", response_class=StreamingResponse, responses=_refusals(400, 401, 404, 500))
@@ -122,9 +107,10 @@ READS: Mapping[str, tuple[Callable[..., Any], Sequence[int]]] = {
     "/compare/items": (pair_page, WRONG),
     "/compare/columns": (columns_page, WRONG),
     "/compare/sides": (sides_page, WRONG),
-    "/explain": (explanation, WRONG),
-    "/gates": (gate_history, (401, 500)),
-    "/checks": (last_checks, (401, 500)),
+    "/explain": (overview.explanation, WRONG),
+    "/metrics/steps": (overview.metric_steps, (401, 500)),
+    "/gates": (overview.gate_history, (401, 500)),
+    "/checks": (overview.last_checks, (401, 500)),
     "/sql": (askable, (401, 500)),
 }
 for place, (answers_it, statuses) in READS.items():
@@ -146,8 +132,8 @@ def create_viewer(settings: Settings, bound: str = "127.0.0.1") -> FastAPI:
     """
     description = "Runs, their metrics, and every sample of them, to be read."
     app = new_application(settings, bound, title="evalake viewer", description=description)
-    for router in (routes.router, grading.router):
-        app.include_router(router)
+    app.include_router(router)
+    app.include_router(grading.router)
     if settings.writes:
         app.include_router(grading.writing(settings, Hosts(bound, settings.configuration.service.allowed_hosts)))
 

@@ -15,7 +15,7 @@ from evalake.sdk.figures import AgreementMatrix, ByPart, Reliability
 from evalake.server.scoring.views import Micros, micros
 from evalake.server.viewer.access import IndexesHere, RunId
 from evalake.server.viewer.run_index import RunIndex, RunIndexes
-from evalake.server.viewer.run_list import RunView, run_view
+from evalake.server.viewer.run_list import RunView, run_fields
 from evalake.storage.batch_jobs import Job, jobs_of
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import read_metrics
@@ -28,20 +28,25 @@ _KEPT_LETTERS = 200  # runs whose letters are kept
 _OF_ANSWER = ("model", "judge", "prompt_type", "verdict", "correct", "error")
 
 
-class ValueView(BaseModel):
-    """One value of the run's snapshot: over all samples, or over those of one part of a slice."""
+class MetricView(BaseModel):
+    """One value of a metric: over all samples, or over those of one part of a slice."""
 
     model: str
     judge: str | None
     slice: str  # `all` for the whole
     slice_value: str
     metric: str
-    headline: bool
     value: float | None
     n: int
     ci_low: float | None
     ci_high: float | None
     reliable: bool
+
+
+class ValueView(MetricView):
+    """One value of the run's snapshot."""
+
+    headline: bool
     bound_low: float | None  # of a headline metric: what is missing leaves this at worst; null where nothing is
     bound_high: float | None
 
@@ -181,7 +186,7 @@ def run_detail(indexes: IndexesHere, run_id: RunId) -> RunDetail:
     covered, parameters = coverage_of(lake, run), json.loads(run["parameters"])
     (headings, texts), figures = as_table(covered), index.suite.presentation.figures
     return RunDetail(
-        run=run_view(run),
+        run=RunView(**run_fields(run)),
         suite_title=index.suite.title,
         items=index.samples.height,
         answers=index.answers.height,

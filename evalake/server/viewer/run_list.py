@@ -140,7 +140,7 @@ class RunPage(BaseModel):
 
 def run_page(lake: Lake, wanted: WantedRuns) -> RunPage:
     """Build one page of the runs that are wanted."""
-    every, tags = _every_run(lake, *_versions(lake))
+    every, tags = _every_run(lake, *map(lake.version, (RUNS, METRIC_SNAPSHOTS, RUN_COVERAGE)))
     column, largest_first = SORTS[wanted.sort]
     runs = (
         _chosen(tagged(with_state(lake, every.lazy()), wanted.tag), wanted)
@@ -157,11 +157,6 @@ def run_page(lake: Lake, wanted: WantedRuns) -> RunPage:
         total=runs.height,
         pages=-(-runs.height // wanted.page_size),
     )
-
-
-def run_view(row: Mapping[str, Any]) -> RunView:
-    """Convert a row of RUNS to the form of the API."""
-    return RunView(**_fields(row))
 
 
 def _chosen(runs: pl.LazyFrame, wanted: WantedRuns) -> pl.LazyFrame:
@@ -186,10 +181,6 @@ def _chosen(runs: pl.LazyFrame, wanted: WantedRuns) -> pl.LazyFrame:
     first = pl.col("rerun").cum_sum().over("order", order_by="started_at", descending=True) == 1
     shown = runs.with_columns(folded=pl.when("rerun").then(pl.col("rerun").sum().over("order") - 1).otherwise(0))
     return shown.filter(~pl.col("rerun") | first)
-
-
-def _versions(lake: Lake) -> tuple[int | None, ...]:
-    return tuple(lake.version(contract) for contract in (RUNS, METRIC_SNAPSHOTS, RUN_COVERAGE))
 
 
 @cached(LRUCache(4), condition=Condition())  # every reader asks for them; one of them reads
@@ -268,13 +259,14 @@ def _missing(lake: Lake, version: int | None) -> pl.LazyFrame:
 
 def _listed(row: Mapping[str, Any], values: pl.DataFrame | None) -> ListedRun:
     if row["value"] is None or values is None:
-        return ListedRun(**_fields(row), headline=None)
+        return ListedRun(**run_fields(row), headline=None)
     earlier = values.filter(pl.col("started_at") < row["started_at"])["value"].tail(MOST_EARLIER).to_list()
     headline = {name: plain(row[name]) for name in Headline.model_fields if name != "earlier"}
-    return ListedRun(**_fields(row), headline=Headline(**headline, earlier=earlier))
+    return ListedRun(**run_fields(row), headline=Headline(**headline, earlier=earlier))
 
 
-def _fields(row: Mapping[str, Any]) -> dict[str, Any]:
+def run_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a row of RUNS to the fields of RunView."""
     given = json.loads(row["parameters"])
     labels = {"tags": given.get("tags") or [], "note": given.get("note")}
     times = {"started_at_us": micros(row["started_at"]) or 0, "ended_at_us": micros(row["ended_at"])}

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
-import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
 from evalake.core.errors import QueryError
@@ -121,7 +120,10 @@ def _answer(result: Result) -> Answer:
     columns: list[ResultColumn] = []
     total = cut = characters = 0
     for frame in result.frames():
-        columns = columns or [_column(name, kind) for name, kind in frame.schema.items()]
+        columns = columns or [
+            ResultColumn(name=name, type=kind.base_type().__name__, is_number=kind.is_numeric())
+            for name, kind in frame.schema.items()
+        ]
         if characters < MOST_CHARACTERS:
             for values in frame.head(MOST_ROWS - len(rows)).iter_rows():
                 cells = [_cell(value) for value in values]
@@ -132,10 +134,6 @@ def _answer(result: Result) -> Answer:
                     break
         total += frame.height
     return Answer(columns=columns, rows=rows, total=total, cut_cells=cut)
-
-
-def _column(name: str, kind: pl.DataType) -> ResultColumn:
-    return ResultColumn(name=name, type=kind.base_type().__name__, is_number=kind.is_numeric())
 
 
 def _cell(value: Any) -> tuple[Any, bool]:

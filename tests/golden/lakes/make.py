@@ -29,7 +29,7 @@ JUDGE, BROKEN = "hosted_vllm/judge", "hosted_vllm/broken"
 FIRST_DAY = date(2026, 11, 20)
 CANARY = """
 from datetime import date
-from evalake.flows.canary import canary
+from evalake.flows.judges import canary
 from evalake.tasks import canary as steps
 all_items = steps.canary_items
 steps.canary_items = lambda *of: all_items(*of)[:2]  # they are long

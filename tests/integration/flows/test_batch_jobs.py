@@ -6,8 +6,7 @@ from typing import Any
 import polars as pl
 
 from evalake.contracts.tables import BATCH_JOBS, BATCH_REQUESTS, CALLS, METRIC_SNAPSHOTS, RUN_ATTEMPTS, RUNS
-from evalake.flows.collect import collect
-from evalake.flows.evaluate import evaluate
+from evalake.flows.evaluate import collect, evaluate
 from evalake.server.viewer.run import run_detail
 from evalake.server.viewer.run_index import RunIndexes
 from evalake.suites.command_guard.contract import RESULTS

@@ -9,7 +9,7 @@ from prefect.blocks.system import Secret
 
 from evalake.contracts.tables import CALLS
 from evalake.contracts.tables.metrics import JUDGE_CANARIES, JUDGE_VERSIONS
-from evalake.flows.canary import canary
+from evalake.flows.judges import canary
 from evalake.storage.lake import Lake
 from evalake.suites.session_review.prompts import templates
 from evalake.tasks.canary import REPLICATES, CanaryError

@@ -11,8 +11,8 @@ import pytest
 from evalake.contracts.tables import CALLS, METRIC_SNAPSHOTS, QUARANTINE, RUN_COVERAGE, RUN_ITEMS, RUNS, SNAPSHOTS
 from evalake.core.configuration import read_configuration
 from evalake.core.errors import ProviderError, UsageError
-from evalake.flows.calibrate import calibrate
 from evalake.flows.evaluate import IncompleteRunError, evaluate
+from evalake.flows.judges import calibrate
 from evalake.storage.lake import Lake
 from evalake.suites.session_review.contract import RESULTS as SCORES
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS

@@ -32,10 +32,8 @@ from evalake.admin.maintain import Missed, remove_expired
 from evalake.contracts.tables import CALLS, RUNS
 from evalake.core.configuration import Retention, read_configuration
 from evalake.core.errors import ConfigurationError, UsageError
-from evalake.flows.backup import VARIABLE, BackupError, backup
-from evalake.flows.canary import canary
-from evalake.flows.maintain import maintain
-from evalake.flows.missed import missed
+from evalake.flows.judges import canary
+from evalake.flows.maintain import VARIABLE, BackupError, backup, maintain, missed
 from evalake.flows.snapshot import snapshot
 from evalake.storage import ledger
 from evalake.storage.lake import Lake
@@ -242,7 +240,7 @@ class Schedules:
 @pytest.fixture
 def schedules(monkeypatch: pytest.MonkeyPatch) -> Iterator[Schedules]:
     known = Schedules([])
-    monkeypatch.setattr("evalake.flows.missed.missed_runs", lambda client, today, days: known.missed)
+    monkeypatch.setattr("evalake.flows.maintain.missed_runs", lambda client, today, days: known.missed)
     yield known
     with get_client(sync_client=True) as client:
         for each in known.missed:

@@ -14,8 +14,8 @@ from evalake.decisions.compare import compare_sides
 from evalake.decisions.explain import explain
 from evalake.server.pages import FOLDER
 from evalake.server.viewer.comparison import _letters
-from evalake.server.viewer.decided import last_checks
 from evalake.server.viewer.export import bundle
+from evalake.server.viewer.overview import last_checks
 from evalake.storage.lake import Lake
 from evalake.tasks.publish import record_checks
 from tests.integration.cli.command import evalake_here

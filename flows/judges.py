@@ -1,5 +1,8 @@
-"""The flow canary: judges frozen items again, to find whether judges still answer as before, with a table in the UI."""
+"""The flows canary and calibrate: whether judges still answer as before, and how well, each with a table in the UI."""
 
+from typing import Any
+
+import polars as pl
 from prefect import flow, task
 from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
@@ -9,21 +12,23 @@ from evalake.contracts.contract import Row
 from evalake.core.errors import EvalakeError
 from evalake.suites.registry import canary_suites
 from evalake.suites.registry import suite as find_suite
+from evalake.tasks.calibrate import calibrate as calibrate_judge
 from evalake.tasks.canary import Canary, CanaryError, watch
-from evalake.tasks.runtime.form import ConfigurationFile, Day, Judges, LakeUri, Suites, context_of, flow_inputs
+from evalake.tasks.runtime import form
+from evalake.tasks.runtime.form import ConfigurationFile, LakeUri
 from evalake.tasks.runtime.resources import release_client
 
-ARTIFACT = "judge-canary"
 SHOWN = ("suite", "judge", "version", "moved", "items", "answers", "distance", "noise", "shift", "p_value")
 
 watch_task = task(name="watch", cache_policy=NO_CACHE, persist_result=False)(watch)
+calibrate_task = task(name="calibrate", cache_policy=NO_CACHE, persist_result=False)(calibrate_judge)
 
 
 @flow(name="canary", persist_result=False)
 def canary(
-    suites: Suites = (),
-    judges: Judges = (),
-    day: Day = None,
+    suites: form.Suites = (),
+    judges: form.Judges = (),
+    day: form.Day = None,
     lake: LakeUri = None,
     configuration_file: ConfigurationFile = None,
 ) -> list[Row]:
@@ -37,11 +42,11 @@ def canary(
         judges: The judges; default: each suite's baselines.
         day: The day of the canary; default: the day for which the run was scheduled.
     """
-    where, configuration = flow_inputs(lake, configuration_file)
+    where, configuration = form.flow_inputs(lake, configuration_file)
     today = (day or flow_run.scheduled_start_time.date()).isoformat()
     judged, failures = [], []
     asked = [
-        Canary(context_of(name, [judge], where, configuration), judge, today, str(flow_run.id))
+        Canary(form.context_of(name, [judge], where, configuration), judge, today, str(flow_run.id))
         for name in suites or canary_suites()
         for judge in judges or find_suite(name).conversation.default_judges
     ]
@@ -52,7 +57,30 @@ def canary(
             failures.append(f"{each.context.suite_name}: {error}")
         finally:
             release_client(each.context)
-    create_table_artifact([{name: row[name] for name in SHOWN} for row in judged], key=ARTIFACT, description=today)
+    shown = [{name: row[name] for name in SHOWN} for row in judged]
+    create_table_artifact(shown, key="judge-canary", description=today)
     if failures:
         raise CanaryError(f"{len(failures)} judges did not answer: {'; '.join(failures)}")
     return judged
+
+
+@flow(name="calibrate", persist_result=False)
+def calibrate(
+    suite: form.SuiteName,
+    judges: list[str],
+    lake: LakeUri = None,
+    configuration_file: ConfigurationFile = None,
+) -> list[dict[str, Any]]:
+    """Measure judges on items of known judgement; the ledger answers known calls.
+
+    Returns one row for each judge and decision. Raises CalibrationError where a judge does not answer.
+
+    Args:
+        suite: The suite with the calibration set.
+        judges: The judges.
+    """
+    with form.judge_context(suite, judges, *form.flow_inputs(lake, configuration_file)) as context:
+        tables = [calibrate_task.with_options(task_run_name=f"{suite} {judge}")(context, judge) for judge in judges]
+    rows = pl.concat(tables).to_dicts()
+    create_table_artifact(rows, key="judge-calibration", description=f"{suite}: accuracy of judges by decision")
+    return rows
