@@ -17,7 +17,7 @@ from typing import Any
 from evalake.core.files import Files
 from evalake.sdk.sources import NOT_JSON
 from evalake.suites.session_review.session import Session
-from evalake.suites.session_review.sources.census import require_whole
+from evalake.suites.session_review.sources import require_whole
 from evalake.suites.session_review.sources.generic import (
     NO_SESSION,
     RefusedError,
