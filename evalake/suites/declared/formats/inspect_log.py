@@ -16,19 +16,10 @@ from evalake.core.files import MEGABYTE
 from evalake.core.hashing import content_hash
 from evalake.models.failures import excerpt
 from evalake.models.request import Reply, Request
-from evalake.sdk.tool_results import (
-    Headline,
-    Scored,
-    ToolResults,
-    ToolSample,
-    WholeCall,
-    as_score,
-    by_sample,
-    decide,
-    mean,
-    standard_error,
-)
+from evalake.sdk import tool_results
+from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, WholeCall
 from evalake.suites.declared.formats.values import (
+    TOOLS,
     address_of,
     as_count,
     as_list,
@@ -58,29 +49,11 @@ _HEADER, _START, _SAMPLES = "header.json", "_journal/start.json", "samples/"
 _ATTACHMENT = "attachment://"
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 _MEANS = ("accuracy", "mean")
-_REDUCERS: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "mean": fmean,
-    "median": median,
-    "mode": mode,
-    "max": max,
-}
-# fmt: off
-_FIELDS = frozenset({
-    "choices", "completed_at", "epoch", "error", "error_retries", "events", "events_data", "id", "input",
-    "limit", "messages", "metadata", "model_usage", "output", "role_usage", "scores", "started_at", "store",
-    "target", "total_time", "turn_count", "uuid", "working_time",
-})
-# fmt: on
+_REDUCERS: Mapping[str, Callable[..., float]] = {"mean": fmean, "median": median, "mode": mode, "max": max}
 # Events that hold nothing but what samples and their messages hold, or say where others begin and end
 _KEPT = frozenset({"model", "tool", "score", "sample_init", "state", "span_begin", "span_end", "step"})
 _FINISHES: Mapping[str | None, str] = {"max_tokens": "length", "model_length": "length"}  # as providers say it
-NUMBERS = {  # of a reply, in the usage of tokens
-    "input_tokens": "input_tokens",
-    "cached_input_tokens": "input_tokens_cache_read",
-    "output_tokens": "output_tokens",
-    "reasoning_tokens": "reasoning_tokens",
-    "cost_usd": "total_cost",
-}
+NUMBERS = TOOLS["inspect"]["numbers"]
 # Parameters of Inspect's requests that are part of nothing that is asked
 _TRANSPORT = frozenset({"messages", "model", "extra_headers", "stream", "timeout", "extra_body"})
 
@@ -167,7 +140,7 @@ def _read_log(header: Mapping[str, Any], logged: Iterable[Mapping[str, Any]], na
     ]
     read = (_sample(each, model, address, expected, left_over, name) for each in logged)
     variant = _variant(evaluation) or "direct"
-    samples = decide([replace(each, prompt_variant=variant) for each in read])
+    samples = tool_results.decide([replace(each, prompt_variant=variant) for each in read])
     lacks = len(as_list(evaluation, "dataset.sample_ids")) - len({each.sample_id for each in samples})
     if (status := as_text(header, "status") or "started") != "success":  # a log that did not end has no header
         why = excerpt(" ".join((as_text(header, "error.message") or "").split()))
@@ -211,7 +184,7 @@ def _sample(
     for scorer in scorers or ([] if scores else ["none"]):
         if not any(each.startswith(f"{scorer}.") for each in gave):
             scores.append(Scored(scorer, None, None, None))
-    count_further(logged, _FIELDS, left_over)
+    count_further(logged, TOOLS["inspect"]["fields"], left_over)
     _count_left_over(logged, events, left_over)
     return ToolSample(
         sample_id=str(logged["id"]),
@@ -268,7 +241,7 @@ def _reply(output: Mapping[str, Any], usage: Mapping[str, Any], turns: Sequence[
     whole = (sent or 0) + sum(each or 0 for each in others)
     if sent is not None and usage.get("total_tokens") == whole + (as_count(usage.get("output_tokens")) or 0):
         usage = {**usage, "input_tokens": whole}  # the cached ones are counted apart
-    times = [as_score(at(turn, "output.time")) for turn in turns or [{"output": output}]]
+    times = [tool_results.as_score(at(turn, "output.time")) for turn in turns or [{"output": output}]]
     return as_reply(
         text,
         usage,
@@ -288,7 +261,7 @@ def _scores(scorer: str, given: Any) -> Iterator[Scored]:
     several = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
     for named, each in [(scorer, value)] if several is None else [(f"{scorer}.{part}", of) for part, of in several]:
         letter = _LETTERS.get(each) if isinstance(each, str) else None
-        number = as_score(each) if letter is None else letter
+        number = tool_results.as_score(each) if letter is None else letter
         correct = number == 1.0 if letter is not None or isinstance(each, bool) else None
         yield Scored(named, each, number, correct, as_text(score, "answer"), as_text(score, "explanation"))
 
@@ -335,14 +308,14 @@ def _headlines(
     for entry in objects(results, "scores"):
         scorer, name = str(entry.get("scorer")), str(entry.get("name"))
         reducer = str(entry.get("reducer") or next(iter(reducers), "mean"))
-        known = by_sample(samples, scorer if name == scorer else f"{scorer}.{name}").values()
+        known = tool_results.by_sample(samples, scorer if name == scorer else f"{scorer}.{name}").values()
         reduced = [_reduced(each, reducer) for each in known]
         values = [each for each in reduced if each is not None] if None not in reduced else []
         for metric in map(as_mapping, as_mapping(entry, "metrics").values()):
-            said, what = as_score(metric.get("value")), str(metric.get("name")).rpartition("/")[2]
-            ours = mean(values) if what in _MEANS else None
+            said, what = tool_results.as_score(metric.get("value")), str(metric.get("name")).rpartition("/")[2]
+            ours = tool_results.mean(values) if what in _MEANS else None
             if what in ("stderr", "std") and values:  # 0 of one sample, as Inspect has it
-                ours = (standard_error(values) or 0.0) * (1 if what == "stderr" else len(values) ** 0.5)
+                ours = (tool_results.standard_error(values) or 0.0) * (1 if what == "stderr" else len(values) ** 0.5)
             if said is not None:
                 over = "" if reducer == "mean" else f" ({reducer})"
                 ours = None if metric.get("params") else ours

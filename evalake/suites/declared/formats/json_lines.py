@@ -9,6 +9,7 @@ from evalake.core.errors import SourceError
 from evalake.models.request import Reply
 from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, as_score, decide, mean, standard_error
 from evalake.suites.declared.formats.values import (
+    TOOLS,
     as_list,
     as_mapping,
     as_reply,
@@ -143,13 +144,6 @@ def _means(results: Mapping[str, Any], task: str, samples: Sequence[ToolSample])
 # Every Eval Ever: a line a sample and metric, with an aggregate beside them. Its schema is 0.3.0, or older.
 
 _TURNS = ("single_turn", "multi_turn", "agentic")
-_NUMBERS = {
-    "input_tokens": "token_usage.input_tokens",
-    "cached_input_tokens": "token_usage.input_tokens_cache_read",
-    "output_tokens": "token_usage.output_tokens",
-    "reasoning_tokens": "token_usage.reasoning_tokens",
-    "latency_ms": "performance.latency_ms",
-}
 
 
 def is_instance(line: Any) -> bool:
@@ -226,7 +220,7 @@ def _answer(sample_id: str, model: str, repeat: int, parts: Sequence[Mapping[str
         target={"target": as_list(first, "input.reference"), **({"choices": choices} if choices else {})},
         model=model,
         messages=messages,
-        reply=as_reply(text, first, _NUMBERS, reasoning=reasoning),
+        reply=as_reply(text, first, TOOLS["every_eval_ever"]["numbers"], reasoning=reasoning),
         scores=[_scored(each) for each in parts],
         repeat=repeat,
         metadata=as_mapping(first, "metadata"),

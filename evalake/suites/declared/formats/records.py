@@ -11,6 +11,7 @@ from evalake.sdk.sample import Record
 from evalake.sdk.sources import find_table, read_mapping, read_table
 from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, as_score, by_sample, decide, mean
 from evalake.suites.declared.formats.values import (
+    TOOLS,
     as_list,
     as_mapping,
     as_reply,
@@ -119,12 +120,7 @@ def _milliseconds(seconds: Any) -> float | None:
 
 # MLflow: `eval_results_table.json`, columns and rows apart.
 
-_MLFLOW: Mapping[str, str] = {
-    **dict.fromkeys(("inputs", "question"), "input"),
-    **dict.fromkeys(("outputs", "prediction", "predictions"), "reply"),
-    **dict.fromkeys(("targets", "ground_truth", "target"), "target"),
-    **{"latency": "latency", "request_id": "sample_id"},
-}
+_MLFLOW = TOOLS["mlflow"]["columns"]
 
 
 def is_mlflow(document: Any) -> bool:
