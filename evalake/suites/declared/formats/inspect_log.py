@@ -18,21 +18,8 @@ from evalake.models.failures import excerpt
 from evalake.models.request import Reply, Request
 from evalake.sdk import tool_results
 from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, WholeCall
-from evalake.suites.declared.formats.values import (
-    TOOLS,
-    address_of,
-    as_count,
-    as_list,
-    as_mapping,
-    as_reply,
-    as_text,
-    at,
-    chat_message,
-    content_text,
-    count_further,
-    objects,
-    read_json,
-)
+from evalake.suites.declared.formats import values
+from evalake.suites.declared.formats.values import as_count, as_list, as_mapping, as_text, objects
 
 if sys.version_info >= (3, 14):
     import zipfile
@@ -53,7 +40,7 @@ _REDUCERS: Mapping[str, Callable[..., float]] = {"mean": fmean, "median": median
 # Events that hold nothing but what samples and their messages hold, or say where others begin and end
 _KEPT = frozenset({"model", "tool", "score", "sample_init", "state", "span_begin", "span_end", "step"})
 _FINISHES: Mapping[str | None, str] = {"max_tokens": "length", "model_length": "length"}  # as providers say it
-NUMBERS = TOOLS["inspect"]["numbers"]
+NUMBERS = values.TOOLS["inspect"]["numbers"]
 # Parameters of Inspect's requests that are part of nothing that is asked
 _TRANSPORT = frozenset({"messages", "model", "extra_headers", "stream", "timeout", "extra_body"})
 
@@ -118,7 +105,7 @@ class _Members:
         if len(content) > most:
             raise SourceError(f"{self.name}: {member} unpacks to more than {most} bytes")
         self.left -= len(content)
-        decoded = read_json(content, f"{self.name}: {member}")
+        decoded = values.read_json(content, f"{self.name}: {member}")
         if not isinstance(decoded, dict):
             raise SourceError(f"{self.name}: {member} is no JSON object")
         return decoded
@@ -173,7 +160,7 @@ def _sample(
         raise SourceError(f"{name} has a sample without an id")
     events = objects(logged, "events")
     turns = [each for each in events if each.get("event") == "model" and each.get("model") == model]
-    messages = [chat_message(each) for each in objects(logged, "messages")]
+    messages = [values.chat_message(each) for each in objects(logged, "messages")]
     asked = messages[:-1] if messages and messages[-1]["role"] == "assistant" else messages
     error = as_text(logged, "error.message") or _limit(logged)
     answer = _reply(as_mapping(logged, "output"), as_mapping(as_mapping(logged, "model_usage").get(model)), turns)
@@ -184,7 +171,7 @@ def _sample(
     for scorer in scorers or ([] if scores else ["none"]):
         if not any(each.startswith(f"{scorer}.") for each in gave):
             scores.append(Scored(scorer, None, None, None))
-    count_further(logged, TOOLS["inspect"]["fields"], left_over)
+    values.count_further(logged, values.TOOLS["inspect"]["fields"], left_over)
     _count_left_over(logged, events, left_over)
     return ToolSample(
         sample_id=str(logged["id"]),
@@ -227,7 +214,7 @@ def _input(given: Any) -> str:
     """Write a sample's input as text: as it is, or the last message of a conversation with those before it."""
     if isinstance(given, str):
         return given
-    messages = [chat_message(each) for each in objects(given)]
+    messages = [values.chat_message(each) for each in objects(given)]
     if len(messages) == 1:
         return str(messages[0]["content"])
     return "\n\n".join(f"{each['role']}: {each['content']}" for each in messages)
@@ -235,14 +222,14 @@ def _input(given: Any) -> str:
 
 def _reply(output: Mapping[str, Any], usage: Mapping[str, Any], turns: Sequence[Mapping[str, Any]]) -> Reply:
     choice, message = as_mapping(output, "choices.0"), as_mapping(output, "choices.0.message")
-    text, reasoning = content_text(message.get("content")) if message else (None, None)
+    text, reasoning = values.content_text(message.get("content")) if message else (None, None)
     usage = usage or as_mapping(output, "usage")
     sent, *others = (as_count(usage.get(f"input_tokens{end}")) for end in ("", "_cache_read", "_cache_write"))
     whole = (sent or 0) + sum(each or 0 for each in others)
     if sent is not None and usage.get("total_tokens") == whole + (as_count(usage.get("output_tokens")) or 0):
         usage = {**usage, "input_tokens": whole}  # the cached ones are counted apart
-    times = [tool_results.as_score(at(turn, "output.time")) for turn in turns or [{"output": output}]]
-    return as_reply(
+    times = [tool_results.as_score(values.at(turn, "output.time")) for turn in turns or [{"output": output}]]
+    return values.as_reply(
         text,
         usage,
         NUMBERS,
@@ -250,7 +237,7 @@ def _reply(output: Mapping[str, Any], usage: Mapping[str, Any], turns: Sequence[
         model_reported=as_text(output, "model"),
         latency_ms=sum(t for t in times if t is not None) * 1000 if times and None not in times else None,
         reasoning=reasoning,
-        tool_calls=json.dumps(chat_message(message)["tool_calls"]) if message.get("tool_calls") else None,
+        tool_calls=json.dumps(values.chat_message(message)["tool_calls"]) if message.get("tool_calls") else None,
     )
 
 
@@ -285,7 +272,7 @@ def _whole_call(turn: Mapping[str, Any], logged: Mapping[str, Any], address: str
     reply = _reply(output, {}, [turn])
     if reply.text is None or reply.tool_calls is not None:
         return None
-    return WholeCall(Request(str(turn["model"]), tuple(plain), parameters), address_of(address), reply)
+    return WholeCall(Request(str(turn["model"]), tuple(plain), parameters), values.address_of(address), reply)
 
 
 def _referred(references: Sequence[Any], shared: Sequence[Any]) -> list[Any]:

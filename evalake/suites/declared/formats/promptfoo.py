@@ -8,19 +8,8 @@ from typing import Any
 from evalake.core.errors import SourceError
 from evalake.core.hashing import content_hash
 from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, as_score, decide
-from evalake.suites.declared.formats.values import (
-    TOOLS,
-    as_count,
-    as_list,
-    as_mapping,
-    as_reply,
-    as_text,
-    at,
-    conversation,
-    count_further,
-    numbered,
-    objects,
-)
+from evalake.suites.declared.formats import values
+from evalake.suites.declared.formats.values import as_list, as_mapping, as_text, at, objects
 
 OVERALL = "promptfoo"
 """The scorer that stands for promptfoo's own verdict over all assertions of a test."""
@@ -46,7 +35,7 @@ def read_document(document: Mapping[str, Any], name: str) -> ToolResults:
     seen: Counter[tuple[str, str, str]] = Counter()
     samples = []
     for row in sorted(rows, key=lambda each: (_number(each, "testIdx"), _number(each, "promptIdx"))):
-        count_further(row, TOOLS["promptfoo"]["fields"], left_over)
+        values.count_further(row, values.TOOLS["promptfoo"]["fields"], left_over)
         whose = names[_test(row)], variants[_prompt(row)], _model(row)
         samples.append(_sample(row, whose, seen[whose], left_over))
         seen[whose] += 1
@@ -66,7 +55,7 @@ def read_document(document: Mapping[str, Any], name: str) -> ToolResults:
 
 
 def _number(row: Mapping[str, Any], name: str) -> int:
-    return as_count(row.get(name)) or 0
+    return values.as_count(row.get(name)) or 0
 
 
 def _model(row: Mapping[str, Any]) -> str:
@@ -116,11 +105,11 @@ def _sample(row: Mapping[str, Any], whose: tuple[str, str, str], repeat: int, le
         input=only if isinstance(only, str) else json.dumps(given, ensure_ascii=False, sort_keys=True),
         target={"assert": as_list(row, "testCase.assert"), "description": at(row, "testCase.description")},
         model=whose[2],
-        messages=[] if raw is None else conversation(raw),
-        reply=as_reply(
+        messages=[] if raw is None else values.conversation(raw),
+        reply=values.as_reply(
             as_text(row, "response.output"),
             row,
-            TOOLS["promptfoo"]["numbers"],
+            values.TOOLS["promptfoo"]["numbers"],
             finish_reason=as_text(row, "response.finishReason"),
             cost_usd=as_score(row.get("cost")) or None,  # 0 stands for a price that it does not know
         ),
@@ -148,7 +137,7 @@ def _assertions(
         if name is None:
             left_over["results of assertion sets"] += 1
             continue
-        scorer = numbered(name, names)
+        scorer = values.numbered(name, names)
         scorer = f"{scorer}_assertion" if scorer == OVERALL else scorer
         yield _scored(scorer, score, part.get("pass"), as_text(part, "reason"))
     left_over.update({"named scores": len(named_scores.keys() - names.keys())} if named_scores.keys() - names else {})
