@@ -59,7 +59,7 @@ class Rewritten:
 Change = Added | Renamed | Rewritten
 
 
-def with_empty_text(rows: pl.LazyFrame, column: str) -> pl.LazyFrame:
+def with_text(rows: pl.LazyFrame, column: str) -> pl.LazyFrame:
     """Add a column of text, null in every row."""
     return rows.with_columns(pl.lit(None, pl.String).alias(column))
 

@@ -137,6 +137,17 @@ def not_negative(column: str, severity: Severity = Severity.ERROR) -> Rule:
     return Rule(f"{column}_not_negative", column, Kind.BETWEEN, {"minimum": 0, "maximum": None}, severity)
 
 
+def at_least_one(column: str) -> Rule:
+    """Build the rule that the column counts from one."""
+    return Rule(f"{column}_from_one", column, Kind.BETWEEN, {"minimum": 1, "maximum": None})
+
+
+def consistent(rule_id: str, column: str, kind: Kind, other: str, *values: Any) -> Rule:
+    """Build the rule that the column goes with another one, or with some of its values."""
+    parameters = {"other": other, "values": values} if values else {"other": other}
+    return Rule(rule_id, column, kind, parameters, dimension=Dimension.CONSISTENCY)
+
+
 def is_share(column: str) -> Rule:
     """Build the rule that the column is between 0 and 1."""
     return Rule(f"{column}_is_share", column, Kind.BETWEEN, {"minimum": 0, "maximum": 1}, dimension=Dimension.ACCURACY)

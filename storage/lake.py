@@ -16,7 +16,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from evalake.contracts.contract import Column, Contract
 from evalake.contracts.engines.arrow import arrow_schema, polars_schema, schema_of, upgrade_rows
 from evalake.contracts.engines.sql import check_constraints
-from evalake.contracts.tables.quality import FORGOTTEN
+from evalake.contracts.tables.runs import FORGOTTEN
 from evalake.core.configuration import whole_address
 from evalake.core.errors import LakeError, NewerLakeError, OlderLakeError, SchemaMismatchError, UsageError
 from evalake.core.redaction import require_no_password

@@ -19,8 +19,7 @@ import polars as pl
 
 from evalake.contracts.tables import BATCH_JOBS, RUN_RESERVATIONS, RUNS
 from evalake.core.redaction import KnownKeys
-from evalake.models.batch_forms import batch_service
-from evalake.models.batches import BatchError, BatchService, ProviderJob, Result
+from evalake.models.batches import BatchError, BatchService, ProviderJob, Result, batch_service
 from evalake.models.cost import batch_share, beyond_context, most_usd
 from evalake.models.endpoints import endpoint_of
 from evalake.models.request import Failure, Request, parameters_of

@@ -15,7 +15,7 @@ from evalake.core.configuration import PROMPTS, TEMPLATES, Configuration, lowest
 from evalake.core.errors import ConfigurationError, MissingKeyError, SuiteError, UsageError
 from evalake.core.hashing import canonical_json, content_hash
 from evalake.core.redaction import redact
-from evalake.models.batch_forms import require_batches
+from evalake.models.batches import require_batches
 from evalake.models.cost import is_priced
 from evalake.models.request import ANSWERED_HERE
 from evalake.models.routes import find_route

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalake.contracts.contract import Contract
-from evalake.contracts.rule import WHITE_SPACE, Kind, Rule, Severity, TableKind, TableRule
+from evalake.contracts.rule import WHITE_SPACE, Kind, Rule, Severity, TableRule
+from evalake.core.files import tables_beside
 
 _LARGEST = repr(sys.float_info.max)
 
@@ -61,21 +62,7 @@ def _not_nan(contract: Contract, *columns: str) -> tuple[str, ...]:
     return tuple(f"NOT isnan({name})" for name in columns if contract.column[name].base is float)
 
 
-_PHRASES: Mapping[Kind | TableKind, str] = {
-    Kind.PRESENT: "{column} is not null",
-    Kind.FINITE: "{column} is a finite number",
-    Kind.NOT_BLANK: "{column} holds more than white space",
-    Kind.ONE_OF: "{column} is {values}",
-    Kind.BETWEEN: "{column} is {bounds}",
-    Kind.MATCHES: "{column} is of the form {pattern}",
-    Kind.NOT_ABOVE: "{column} is not above {other}",
-    Kind.PRESENT_WHEN: "{column} is not null where {other} is {values}",
-    Kind.ABSENT_WHEN: "{column} is null where {other} is {values}",
-    Kind.EMPTY: "{column} is an empty list",
-    TableKind.UNIQUE: "no two rows agree in {columns}",
-    TableKind.ROW_COUNT: "the number of rows is {bounds}",
-    TableKind.SHARE_BY_GROUP: "in no {group} do more than {maximum:.0%} of the rows say that {column} is {values}",
-}
+_PHRASES = tables_beside(__file__, "phrases.toml")
 
 
 def describe(rule: Rule | TableRule) -> str:
@@ -85,7 +72,7 @@ def describe(rule: Rule | TableRule) -> str:
         words["values"] = _either(words["values"])
     if "minimum" in words:
         words["bounds"] = _bounds(words["minimum"], words["maximum"])
-    return _PHRASES[rule.kind].format(**words)
+    return str(_PHRASES[rule.kind]).format(**words)
 
 
 def _either(values: tuple[Any, ...]) -> str:

@@ -14,9 +14,9 @@ from evalake.contracts.tables.metrics import METRIC_SNAPSHOTS as METRIC_SNAPSHOT
 from evalake.contracts.tables.metrics import SNAPSHOTS as SNAPSHOTS
 from evalake.contracts.tables.people import HUMAN_LABELS as HUMAN_LABELS
 from evalake.contracts.tables.people import ROADMAP_MENTIONS as ROADMAP_MENTIONS
-from evalake.contracts.tables.quality import CONTRACT_CHECKS as CONTRACT_CHECKS
-from evalake.contracts.tables.quality import FORGOTTEN as FORGOTTEN
-from evalake.contracts.tables.quality import QUARANTINE as QUARANTINE
+from evalake.contracts.tables.runs import CONTRACT_CHECKS as CONTRACT_CHECKS
+from evalake.contracts.tables.runs import FORGOTTEN as FORGOTTEN
+from evalake.contracts.tables.runs import QUARANTINE as QUARANTINE
 from evalake.contracts.tables.runs import RUN_ATTEMPTS as RUN_ATTEMPTS
 from evalake.contracts.tables.runs import RUN_CALLS as RUN_CALLS
 from evalake.contracts.tables.runs import RUN_COVERAGE as RUN_COVERAGE

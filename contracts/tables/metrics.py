@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from evalake.contracts.contract import Added, Contract, Renamed, RowModel
-from evalake.contracts.rule import Dimension, Kind, Rule, hash_rule, is_share, not_blank, not_negative
+from evalake.contracts.rule import Kind, Rule, at_least_one, consistent, hash_rule, is_share, not_blank, not_negative
 
 
 class MetricRow(RowModel):
@@ -48,7 +48,7 @@ METRIC_SNAPSHOTS = Contract(
     (
         *map(hash_rule, ("snapshot_id", "row_key")),
         *map(not_negative, ("n", "se")),
-        Rule("interval_ordered", "ci_low", Kind.NOT_ABOVE, {"other": "ci_high"}, dimension=Dimension.CONSISTENCY),
+        consistent("interval_ordered", "ci_low", Kind.NOT_ABOVE, "ci_high"),
     ),
     changes=(Added(("units", "n_eff")), Added(("run_id", "measured_at")), Added(("bound_low", "bound_high"))),
 )
@@ -114,7 +114,7 @@ JUDGE_VERSIONS = Contract(
         *map(not_blank, ("suite", "judge")),
         hash_rule("canary_hash"),
         DAY_IS_DATE,
-        Rule("version_from_one", "version", Kind.BETWEEN, {"minimum": 1, "maximum": None}),
+        at_least_one("version"),
         *map(not_negative, ("first_replicate", "replicates", "items")),
         is_share("p_value"),
     ),
@@ -155,7 +155,7 @@ JUDGE_CANARIES = Contract(
         *map(not_blank, ("suite", "judge")),
         hash_rule("canary_hash"),
         DAY_IS_DATE,
-        Rule("version_from_one", "version", Kind.BETWEEN, {"minimum": 1, "maximum": None}),
+        at_least_one("version"),
         *map(not_negative, ("items", "answers")),
         *map(is_share, ("distance", "noise", "shift", "p_value")),
     ),

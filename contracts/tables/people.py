@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import Field
 
 from evalake.contracts.contract import Added, Contract, Rewritten, RowModel
-from evalake.contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
+from evalake.contracts.rule import Dimension, Kind, Rule, at_least_one, hash_rule, not_blank, not_negative
 from evalake.core.hashing import content_hash
 
 
@@ -145,6 +145,6 @@ ROADMAP_MENTIONS = Contract(
         *map(hash_rule, ("roadmap_id", "theme_id", "sample_hash")),
         *map(not_blank, ("name", "suite", "judge", "kind", "theme", "sample_id")),
         not_negative("points_lost"),
-        Rule("samples_from_one", "samples", Kind.BETWEEN, {"minimum": 1, "maximum": None}),
+        at_least_one("samples"),
     ),
 )

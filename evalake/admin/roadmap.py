@@ -18,7 +18,7 @@ from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import ROADMAP_MENTIONS
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.core.hashing import content_hash
-from evalake.metrics.slices import grouping_agreement
+from evalake.metrics.agreement import grouping_agreement
 from evalake.models.request import Failure, Reply, Request
 from evalake.sdk import Exchange, Item, Options, Roadmap, Sample
 from evalake.sdk.json_in_text import number_of

@@ -19,19 +19,10 @@ from evalake.core.errors import UsageError
 from evalake.core.hashing import content_hash
 from evalake.labels.sheets import labelling_of, land_labels, lines_to_label, material_of, suite_of, tables_of, word_on
 from evalake.metrics.agreement import WEIGHED_PAIRS, agreement_table
-from evalake.sdk import Labelling, Labels, Suite
+from evalake.sdk import Labelling, Labels, Suite, sheets
 from evalake.sdk.dataset import draw
 from evalake.sdk.people import LABEL, Question, paired, with_people
-from evalake.sdk.sheets import (
-    Line,
-    candidates,
-    lines_about,
-    lines_to_fill_in,
-    questions_about,
-    read_labels,
-    stage_of,
-    word_id,
-)
+from evalake.sdk.sheets import Line
 from evalake.storage.lake import Lake
 from evalake.storage.landing import Landed
 from evalake.tasks.runtime.context import SEED
@@ -69,16 +60,16 @@ class Grading:
 
     def _drawn(self, size: int, labels: pl.DataFrame, known: str | None = None) -> Iterator[list[Line]]:
         """Yield the lines of a draw; nothing where it is not the one that is known."""
-        units = draw(candidates(self.labelling, self._results, labels), size, SEED)
+        units = draw(sheets.candidates(self.labelling, self._results, labels), size, SEED)
         if not units.is_empty() and known in (None, units["draw"][0]):
             shown = material_of(self.lake, self._results.join(units, on=self.labelling.unit, how="semi"))
             tables = {**self.tables, **shown, HUMAN_LABELS.table: labels}
-            yield lines_to_fill_in(self.labelling, self._results, tables, size, SEED)
+            yield sheets.lines_to_fill_in(self.labelling, self._results, tables, size, SEED)
 
     def about(self, sample_hash: str) -> list[Line]:
         """Write the lines about every answer to one sample: picked, not drawn."""
         ours = self._results.filter(pl.col("sample_hash") == sample_hash)
-        return lines_about(self.labelling, ours, {**self.tables, **material_of(self.lake, ours)})
+        return sheets.lines_about(self.labelling, ours, {**self.tables, **material_of(self.lake, ours)})
 
     @property
     def _results(self) -> pl.DataFrame:
@@ -88,20 +79,20 @@ class Grading:
 def answered_by(labelling: Labelling, line: Line, annotator: str, known: frozenset[str]) -> bool:
     """Tell whether a person has answered a question of a line; `known` are ids of labels."""
     return any(
-        content_hash([word_id(labelling, stage, line, annotator), question.name]) in known
-        for stage in stage_of(labelling, line)
+        content_hash([sheets.word_id(labelling, stage, line, annotator), question.name]) in known
+        for stage in sheets.stage_of(labelling, line)
         for question in stage.questions
     )
 
 
 def is_blind(labelling: Labelling, line: Line) -> bool:
     """Tell whether a line is asked before anything else of its sample may be seen."""
-    return any(stage.blind for stage in stage_of(labelling, line))
+    return any(stage.blind for stage in sheets.stage_of(labelling, line))
 
 
 def texts_of(labelling: Labelling, line: Line) -> dict[str, str]:
     """Find what a line shows, by heading: its texts, and the claims of a finding."""
-    names = [name for stage in stage_of(labelling, line) for name in (*stage.shown, *stage.claims)]
+    names = [name for stage in sheets.stage_of(labelling, line) for name in (*stage.shown, *stage.claims)]
     return {name: str(line[name]) for name in dict.fromkeys(names) if line.get(name) not in (None, "")}
 
 
@@ -225,7 +216,7 @@ class ReviewSheet:
         fields: dict[str, Any] = {}
         for number, (name, line) in enumerate(self._named(), start=1):
             place: dict[str, Any] = {"title": f"{number}. {title(line)}", "json_schema_extra": {"position": number}}
-            fields[name] = questions_about(labelling, line), Field(default=answers.get(name, {}), **place)
+            fields[name] = sheets.questions_about(labelling, line), Field(default=answers.get(name, {}), **place)
         named: dict[str, Any] = {"title": "Your name", "json_schema_extra": {"position": 0}}
         if "annotator" in answers:
             named["default"] = answers["annotator"]
@@ -236,7 +227,7 @@ class ReviewSheet:
         """Read the labels of a filled-in form. Line numbers of refusals are those of the form."""
         given = {name: answer for name, answer in answers.items() if isinstance(answer, Mapping)}
         filled = [{**line, **given.get(name, {})} for name, line in self._named()]
-        return read_labels(
+        return sheets.read_labels(
             labelling_of(self.suite, self.lake), enumerate(filled, start=1), str(answers.get("annotator", "")), when
         )
 

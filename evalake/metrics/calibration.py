@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -354,21 +355,11 @@ def _without_noise(gap: Array, variance: Array) -> Array:
     return np.where(_mean_of_noisy(np.zeros_like(gap), variance) >= gap, 0.0, (low + high) / 2)
 
 
-def ece(confidence: pl.Expr, correct: pl.Expr) -> CalibrationError:
-    """Declare the expected calibration error in ten equal bins."""
-    return CalibrationError(confidence, correct)
-
-
-def ece_debiased(confidence: pl.Expr, correct: pl.Expr) -> CalibrationError:
-    """Declare the expected calibration error less what noise alone adds, by a normal approximation in each bin."""
-    return CalibrationError(confidence, correct, "debiased")
-
-
-def mce(confidence: pl.Expr, correct: pl.Expr) -> CalibrationError:
-    """Declare the maximum calibration error in ten equal bins."""
-    return CalibrationError(confidence, correct, "maximum")
-
-
-def ece_adaptive(confidence: pl.Expr, correct: pl.Expr) -> CalibrationError:
-    """Declare the expected calibration error in bins of equal mass."""
-    return CalibrationError(confidence, correct, equal_mass=True)
+ece = CalibrationError
+"""The expected calibration error in ten equal bins."""
+ece_debiased = partial(CalibrationError, statistic="debiased")
+"""The expected calibration error less what noise alone adds, by a normal approximation in each bin."""
+mce = partial(CalibrationError, statistic="maximum")
+"""The maximum calibration error in ten equal bins."""
+ece_adaptive = partial(CalibrationError, equal_mass=True)
+"""The expected calibration error in bins of equal mass."""

@@ -14,13 +14,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evalake.core.errors import MetricError
-from evalake.metrics.columns import Columns, share_within
-from evalake.metrics.compute import Metric
+from evalake.metrics.columns import Columns, Inputs, share_within
+from evalake.metrics.compute import Metric, Slicing
 from evalake.metrics.estimator import Estimate, Estimator
 from evalake.metrics.estimators import MOST_OF_LARGEST, is_amount, is_share_of_rows, share_of_largest
-from evalake.metrics.inputs import Inputs
 from evalake.metrics.intervals import Array, Integers, difference, student
-from evalake.metrics.slices import Slicing
 from evalake.metrics.units import Units, View
 
 DRAWS = 5_000

@@ -12,12 +12,10 @@ import polars as pl
 
 from evalake.core.errors import MetricError
 from evalake.core.hashing import content_hash
-from evalake.metrics.columns import STRATUM, Columns
+from evalake.metrics.columns import INDEX, STRATUM, Columns, Inputs, begins, numbered, ordered, small
 from evalake.metrics.estimator import Estimate, Estimator, Totals, estimated
-from evalake.metrics.inputs import Inputs
 from evalake.metrics.intervals import Integers
-from evalake.metrics.slices import Slicing, units_of
-from evalake.metrics.units import Units, View
+from evalake.metrics.units import Pool, Share, Units, View
 
 # What a metric is: a name, an estimator, the slices it is reported for; and the declared identity of its values.
 
@@ -57,6 +55,82 @@ def definition_hash(metrics: Sequence[Metric], *more: Any) -> str:
     Python, machine and library.
     """
     return content_hash([ENGINE_VERSION, [metric.identity for metric in metrics], *more])
+
+
+# Slices: the groups of rows with one value of a column, and their units, many slices at once.
+
+
+@dataclass(frozen=True, eq=False)
+class Slicing:
+    """The groups of one slice: `keys` has a row per group; `group` numbers each sample's (none: how many groups)."""
+
+    name: str
+    keys: pl.DataFrame
+    group: Integers
+
+    @classmethod
+    def of(cls, columns: Columns, name: str, groups: Sequence[str]) -> "Slicing":
+        """Assign numbers to the groups of a slice in the order of their keys."""
+        sliced = None if name == "all" else f"column {name}"
+        code = columns.ranks(sliced)
+        none = int(code.max()) + 1
+        if sliced is not None:
+            code = np.where(code == 0, none, code)  # rows without a value have the last numbers
+        known = code < none
+        for group in groups:
+            rank = columns.ranks(f"column {group}")
+            width = int(rank.max()) + 1
+            code = numbered(code * width + rank, (int(code.max()) + 1) * width)[0]
+        count = int(code[known].max(initial=-1)) + 1
+        first = np.empty(int(code.max()) + 1, dtype=np.int64)
+        first[code[::-1]] = np.arange(columns.rows)[::-1]
+        value = pl.lit("") if sliced is None else pl.col(sliced).cast(pl.String)
+        own = [pl.col(f"column {group}").alias(group) for group in groups]
+        keys = columns.frame[first[:count]].select(*own, slice_value=value)
+        return cls(name, keys, small(np.minimum(code, count)))
+
+
+def units_of(slicings: Sequence[Slicing], group: Integers, cluster: Integers) -> Units:
+    """Assign numbers to the units of the groups of several slices, one slice after the other.
+
+    Args:
+        slicings: The slices.
+        group: [rows] the group of each row, for any slice, in ascending order.
+        cluster: [rows] the cluster of each row, in ascending order within each group.
+    """
+    rows, of_group, before = [], [], 0
+    for slicing in slicings:
+        count = slicing.keys.height
+        own = small(ordered(slicing.group)[: np.count_nonzero(slicing.group < count)])
+        rows.append(own)
+        of_group.append(slicing.group[own].astype(INDEX) + before)
+        before += count
+    if len(slicings) == 1:
+        return Units.in_order(rows[0], of_group[0], before, cluster[rows[0]])
+    every = np.concatenate(rows)
+    units = Units.in_order(every, np.concatenate(of_group), before, cluster[every])
+    return replace(units, shares=tuple(_shares(units, rows, np.cumsum(begins(group, cluster)) - 1)))
+
+
+def _shares(units: Units, rows: Sequence[Integers], whole: Integers) -> Iterator[Share]:
+    """Yield the pool of each slice's sums by unit: slices of the same rows that split no unit have the same one."""
+    first = 0
+    pools: dict[bytes, Pool] = {}
+    for own in rows:
+        of_row = units.of_row[first : first + len(own)]
+        first += len(own)
+        before = int(of_row[0])
+        first_rows = np.flatnonzero(begins(of_row))
+        inside = np.zeros(len(whole), dtype=np.bool_)
+        inside[own] = True
+        number, distinct = numbered(whole[inside], int(whole[-1]) + 1)
+        if len(distinct) < len(first_rows):
+            yield Share(Pool(own, of_row - before, len(first_rows)), None)
+            continue
+        pool = pools.setdefault(
+            inside.tobytes(), Pool(None if inside.all() else np.flatnonzero(inside), number, len(distinct))
+        )
+        yield Share(pool, np.searchsorted(distinct, whole[own[first_rows]]))
 
 
 # Values alone, without uncertainty: formulas applied to the sums of each group.

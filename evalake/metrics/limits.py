@@ -18,16 +18,14 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from evalake.metrics.calibration import CalibrationError
-from evalake.metrics.columns import Columns
+from evalake.metrics.columns import Columns, Inputs
 from evalake.metrics.compare import with_holm
 from evalake.metrics.composite import Composite, MacroAverage
-from evalake.metrics.compute import Metric, measure
+from evalake.metrics.compute import Metric, Slicing, measure
 from evalake.metrics.corrected import Corrected
 from evalake.metrics.estimator import Estimate, Estimator, Jackknife, effective_size, jackknife
 from evalake.metrics.estimators import Count, Mean, Quantile, Quotient, Rate, Ratio
-from evalake.metrics.inputs import Inputs
 from evalake.metrics.intervals import Array, Z, student
-from evalake.metrics.slices import Slicing
 from evalake.metrics.units import Denominator, Units, View
 from evalake.metrics.variance import Deviation, Repeats
 

@@ -13,10 +13,9 @@ from statistics import NormalDist
 import numpy as np
 import polars as pl
 
-from evalake.metrics.columns import Columns
+from evalake.metrics.columns import Columns, Inputs
 from evalake.metrics.compare import Paired
 from evalake.metrics.compute import Metric
-from evalake.metrics.inputs import Inputs
 from evalake.metrics.intervals import Array, Integers
 from evalake.metrics.units import View
 

@@ -4,17 +4,10 @@ Only this module retries.
 """
 
 import asyncio
+import contextlib
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-    suppress,
-)
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
@@ -23,18 +16,16 @@ from circuitbreaker import CircuitBreaker
 
 from evalake.core.configuration import Configuration, Limits
 from evalake.core.errors import ProviderError
-from evalake.models.direct import DirectCalls
-from evalake.models.direct import warm_up as warm_up_direct
+from evalake.models.direct import DirectCalls, warm_up
 from evalake.models.failures import PROVIDER_DOWN, RETRIED, STOPS_MODEL, AttemptFailed, classify_error
 from evalake.models.litellm_calls import ask_litellm
 from evalake.models.replies import ProviderAnswer, reply_of
 from evalake.models.request import Baseline, Failure, Function, Reply, Request, answer_by_baseline
 from evalake.models.routes import CLIENT_OWNED, Route, Routes
-from evalake.models.streams import AnswerTimeout
 from evalake.models.telemetry import record_call
 from evalake.models.transport import Timing, Transport
 
-WithoutSlot = Callable[[], AbstractAsyncContextManager[None]]
+WithoutSlot = Callable[[], contextlib.AbstractAsyncContextManager[None]]
 """Creates a context that frees the provider's slot for other calls."""
 
 
@@ -60,6 +51,29 @@ Breakers = dict[str, CircuitBreaker]
 # One short outage can fail the first attempts of many concurrent calls, so the breaker counts failures from this
 # attempt on; it counts every timeout.
 _COUNTED_FROM_ATTEMPT = 3
+LONGEST = 30  # the longest time of a streamed answer, as a multiple of the longest silence
+
+
+class AnswerTimeout:
+    """The timeout of an attempt: for the whole answer, or for each piece of a streamed one."""
+
+    def __init__(self, seconds: float, stream: bool) -> None:
+        self.deadline = asyncio.timeout(seconds)
+        self._seconds, self._stream = seconds, stream
+        self._loop = asyncio.get_running_loop()
+        self._end = self._loop.time() + LONGEST * seconds
+
+    def on_data(self) -> None:
+        """Extend the deadline after a piece of the answer."""
+        if self._stream:
+            self.deadline.reschedule(min(self._loop.time() + self._seconds, self._end))
+
+    @property
+    def message(self) -> str:
+        """The error message of the timeout."""
+        if self._stream and self._loop.time() < self._end:
+            return f"no data for {self._seconds:g} seconds"
+        return f"no complete reply within {self._seconds * (LONGEST if self._stream else 1):g} seconds"
 
 
 class RateLimiter:
@@ -102,7 +116,7 @@ class RateLimiter:
         if failure.kind not in PROVIDER_DOWN:
             self._breaker.reset()
         elif failure.kind == "timeout" or attempt >= min(_COUNTED_FROM_ATTEMPT, self.limits.attempts):
-            with suppress(AttemptFailed), self._breaker:
+            with contextlib.suppress(AttemptFailed), self._breaker:
                 raise failure
 
 
@@ -147,7 +161,7 @@ class Slot:
             self._limiter.in_flight -= 1
             self._limiter.slots.release()
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def lend(self) -> AsyncIterator[None]:
         """Release the slot during a block; an exception keeps it released."""
         self.give_back()
@@ -269,7 +283,7 @@ class Caller:
         """Close all connections."""
         await self._transport.close()
 
-    @contextmanager
+    @contextlib.contextmanager
     def _waits(self) -> Iterator[None]:
         self.waiting += 1
         try:
@@ -285,7 +299,7 @@ class Caller:
     async def _import_litellm(self) -> None:
         """Import LiteLLM once, on a thread, because it takes seconds."""
         if self._import is None:
-            self._import = asyncio.create_task(asyncio.to_thread(warm_up_direct))
+            self._import = asyncio.create_task(asyncio.to_thread(warm_up))
         if not self._import.done():
             await asyncio.shield(self._import)
         self._import.result()
@@ -294,7 +308,7 @@ class Caller:
         self, request: Request, route: Route, limiter: RateLimiter, state: _CallState, admit: Admit
     ) -> Reply:
         """Make one attempt within the provider's limits; raises AttemptFailed."""
-        async with AsyncExitStack() as held:
+        async with contextlib.AsyncExitStack() as held:
             with self._waits():
                 slot = await held.enter_async_context(Slot(limiter, lambda: self._refuse(route.model, limiter)))
             await admit(state.failed_cost_usd or 0.0, slot.lend)
@@ -351,7 +365,7 @@ class Caller:
 async def _answer_here(baseline: Baseline, request: Request, admit: Admit) -> Outcome:
     """Answer by a baseline: a call without a provider's limits."""
     try:
-        await admit(0.0, nullcontext)
+        await admit(0.0, contextlib.nullcontext)
     except AttemptFailed as failure:
         return Failure(failure.kind, failure.message, 0)
     if isinstance(baseline, Function):

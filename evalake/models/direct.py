@@ -15,13 +15,12 @@ from typing import Any
 from evalake.core.hashing import canonical_json
 from evalake.models import litellm_internals as internals
 from evalake.models.cost import messages_of
-from evalake.models.endpoints import HARMLESS_PARAMETERS, key_of
+from evalake.models.endpoints import HARMLESS_PARAMETERS, KNOWN, key_of
 from evalake.models.failures import failure_of
 from evalake.models.litellm_internals import load
-from evalake.models.replies import ProviderAnswer, read_answer, read_whole
+from evalake.models.replies import STREAMED, ProviderAnswer, read_answer, read_stream, read_whole
 from evalake.models.request import Request
 from evalake.models.routes import Route
-from evalake.models.streams import STREAMED, read_stream
 from evalake.models.transport import LARGEST_REPLY, LARGEST_STREAM, Asked, Timing, Transport
 
 # A test proves both ways equal for these
@@ -38,28 +37,12 @@ class Provider:
     """What a provider in OpenAI's form has of its own. LiteLLM knows the addresses that are left out."""
 
     base: str | None = None
-    base_variables: tuple[str, ...] = ()
-    unless_set: tuple[str, ...] = ()
+    base_variables: Sequence[str] = ()
+    unless_set: Sequence[str] = ()
     """Environment variables that only LiteLLM itself handles."""
 
 
-DIRECT: Mapping[str, Provider] = {
-    "azure": Provider(base_variables=("AZURE_API_BASE",), unless_set=("AZURE_AD_TOKEN",)),
-    "deepseek": Provider(),
-    "groq": Provider("https://api.groq.com/openai/v1", ("GROQ_API_BASE",)),
-    "hosted_vllm": Provider(base_variables=("HOSTED_VLLM_API_BASE",)),
-    "mistral": Provider("https://api.mistral.ai/v1", ("MISTRAL_API_BASE",)),
-    "openai": Provider(
-        "https://api.openai.com/v1",
-        ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
-        (
-            *("OPENAI_ORGANIZATION", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS"),
-            "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER",
-        ),
-    ),
-    "openrouter": Provider("https://openrouter.ai/api/v1", ("OPENROUTER_API_BASE",)),
-    "together_ai": Provider(),
-}
+DIRECT = {name: Provider(**known["direct"]) for name, known in KNOWN.items() if "direct" in known}
 
 
 class DirectModel:

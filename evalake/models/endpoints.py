@@ -16,23 +16,19 @@ from urllib.parse import urlsplit
 
 from evalake.core.configuration import IN_PROCESS, PROVIDER, TRUST_OPTION, UNKNOWN, UNSET, Configuration, ModelOptions
 from evalake.core.errors import ProviderError
+from evalake.core.files import tables_beside
 from evalake.models.cost import entry_of
 from evalake.models.litellm_internals import load
 from evalake.models.request import ANSWERED_HERE
 
-# The environment variables of keys, so that a missing one is found without importing LiteLLM
-_BY_THEIR_NAME = ("anthropic", "cerebras", "deepinfra", "deepseek", "groq", "mistral", "nvidia_nim", "openai", "xai")
-# The first that is set counts, as in LiteLLM; a test compares. For other providers, LiteLLM is asked.
+# What is known without importing LiteLLM, so that a missing key is found at once
+KNOWN = tables_beside(__file__, "providers.toml")
+# The first variable that is set counts, as in LiteLLM; a test compares. For other providers, LiteLLM is asked.
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
-    **{name: (f"{name.upper()}_API_KEY",) for name in _BY_THEIR_NAME},
-    "azure": ("AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
-    "cohere": ("COHERE_API_KEY", "CO_API_KEY"),
-    "gemini": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-    "openrouter": ("OPENROUTER_API_KEY", "OR_API_KEY"),
-    "together_ai": ("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHERAI_API_KEY", "TOGETHER_AI_TOKEN"),
+    name: tuple(known["keys"]) for name, known in KNOWN.items() if "keys" in known
 }
-# Providers without keys, or with keys elsewhere
-KEYLESS = frozenset({"hosted_vllm", "llamafile", "lm_studio", "ollama", "ollama_chat"})
+KEYLESS = frozenset(name for name, known in KNOWN.items() if "is_keyless" in known)
+_OF_USERS = KEYLESS | {name for name, known in KNOWN.items() if "of_users" in known}
 
 # Names that LiteLLM knows without a provider
 _BARE = (
@@ -63,23 +59,6 @@ def missing_variables(provider: str) -> tuple[str, ...]:
     return () if key_of(provider) else KEY_VARIABLES.get(provider, ())
 
 
-# Without Azure, whose hosts belong to its customers
-OWN_HOSTS: Mapping[str, str] = {
-    "anthropic": "https://api.anthropic.com",
-    "cerebras": "https://api.cerebras.ai",
-    "cohere": "https://api.cohere.com",
-    "deepinfra": "https://api.deepinfra.com",
-    "deepseek": "https://api.deepseek.com",
-    "gemini": "https://generativelanguage.googleapis.com",
-    "groq": "https://api.groq.com",
-    "mistral": "https://api.mistral.ai",
-    "nvidia_nim": "https://integrate.api.nvidia.com",
-    "openai": "https://api.openai.com",
-    "openrouter": "https://openrouter.ai",
-    "together_ai": "https://api.together.xyz",
-    "xai": "https://api.x.ai",
-}
-
 BODY = "extra_body"  # its fields are sent like parameters
 # Any other parameter may name an address or a file to LiteLLM, or multiply the cost: more replies, longer ones, more
 # reasoning, a header that changes the price
@@ -95,7 +74,7 @@ def sends_elsewhere(provider: str, options: ModelOptions) -> bool:
     """Tell whether the model's host is neither the provider's own nor the environment's."""
     if options.api_base is None:
         return False
-    own = [OWN_HOSTS.get(provider), *(os.environ.get(f"{_prefix(provider)}_{end}") for end in ("API_BASE", "BASE_URL"))]
+    own = [_own_host(provider), *(os.environ.get(f"{_prefix(provider)}_{end}") for end in _ENDINGS)]
     return origin_of(options.api_base) not in {origin_of(base) for base in own if base}
 
 
@@ -151,6 +130,10 @@ def _credential(provider: str, configuration: Configuration, options: ModelOptio
     return None
 
 
+def _own_host(provider: str) -> str:
+    return str(KNOWN.get(provider, {}).get("host", ""))
+
+
 def _prefix(provider: str) -> str:
     """Compute the prefix of the provider's variables, like TOGETHER of together_ai."""
     return provider.upper().split("_")[0]
@@ -160,7 +143,7 @@ def origin_of(base: str) -> tuple[str, str | None, int | None]:
     """Read scheme, host and port of an address; an invalid address is returned whole."""
     try:
         parts = urlsplit(base)
-        return parts.scheme, parts.hostname, parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+        return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
     except ValueError:
         return base, None, None
 
@@ -173,18 +156,6 @@ def _distrusted(model: str, configuration: Configuration, what: str) -> Provider
     )
 
 
-# Providers whose servers are their users' own
-_OF_USERS = KEYLESS | {
-    *("azure", "azure_ai", "azure_text", "custom_openai", "databricks", "docker_model_runner", "litellm_proxy"),
-    *("lemonade", "oobabooga", "openai_like", "petals", "triton", "vllm", "xinference"),
-}
-# LiteLLM's default addresses
-_LOCAL = {
-    "llamafile": "http://127.0.0.1:8080/v1",
-    "ollama": "http://localhost:11434",
-    "ollama_chat": "http://localhost:11434",
-    "xinference": "http://127.0.0.1:9997/v1",
-}
 _ENDINGS = ("API_BASE", "BASE_URL")  # of the variables with addresses; LiteLLM reads the first that is set
 _PORTS = {"http": 80, "https": 443}
 
@@ -222,7 +193,7 @@ def _base_of(provider: str) -> str | None:
     prefixes = dict.fromkeys((provider.upper(), provider.upper().replace("_", ""), provider.upper().split("_")[0]))
     endings = _ENDINGS[::-1] if provider == "openai" else _ENDINGS
     names = (f"{prefix}_{ending}" for prefix in prefixes for ending in endings)
-    return next(filter(None, map(os.environ.get, names)), None) or _LOCAL.get(provider)
+    return next(filter(None, map(os.environ.get, names)), None) or KNOWN.get(provider, {}).get("default")
 
 
 @lru_cache(maxsize=256)
@@ -230,7 +201,7 @@ def _address(base: str | None, provider: str) -> str:
     """Write an address as an endpoint: its origin and a hash of its path, without keys."""
     if base is None:
         return UNSET if provider in _OF_USERS else PROVIDER
-    if origin_of(base) == origin_of(OWN_HOSTS.get(provider, "")):
+    if origin_of(base) == origin_of(_own_host(provider)):
         return PROVIDER
     try:
         parts = urlsplit(base.strip())

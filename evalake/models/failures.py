@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from evalake.core.files import tables_beside
 from evalake.core.redaction import redact
 from evalake.models import litellm_internals as internals
 from evalake.models.request import FailureKind
@@ -31,41 +32,14 @@ _KIND_OF_STATUS: dict[int, FailureKind] = {
     408: "timeout",
     429: "rate_limit",
 }
+ANSWERS = tables_beside(__file__, "answers.toml")
 # Kinds by which a name in an error's body overrides its status. A retry does not help an account without credit.
 _SAYS_MORE = frozenset({"content_policy", "context_length", "authentication"})
-_NAMES: Mapping[FailureKind, tuple[str, ...]] = {
-    "authentication": (
-        *("authentication_error", "billing_error", "insufficient_quota", "invalid_api_key", "invalid_authentication"),
-        *("permission_denied", "permission_error", "unauthenticated", "unauthorized"),
-    ),
-    "bad_request": ("bad_request", "bad_request_error", "invalid_argument", "invalid_request_error"),
-    "content_policy": ("content_filter", "content_policy_violation", "data_inspection_failed"),
-    "context_length": ("context_length_exceeded",),
-    "not_found": ("model_not_found", "not_found", "not_found_error"),
-    "rate_limit": ("rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "too_many_requests"),
-    "server": ("overloaded_error",),
-}
 _NOT_LETTERS = re.compile(r"[\W_]+")
-_KIND_OF_NAME = {_NOT_LETTERS.sub("", name): kind for kind, names in _NAMES.items() for name in names}
-# A filter's refusal of a prompt or a reply, without a name, speaks of a filter and of what it did,
-# and neither of a parameter nor of an account.
-_FILTER = re.compile(
-    r"content[ _-]?filter|content management policy|content[ _]policy|responsible ?ai ?policy|usage polic|moderation"
-    r"|safety (?:system|filter|polic|setting|reason)|guardrail|inappropriate content|sensitive (?:content|word|info)"
-    r"|content exists risk|high risk",
-    re.IGNORECASE,
-)
-_REFUSED = re.compile(
-    r"\b(?:block|filtered|reject|refus|declin|flag|trigger|violat|prohibit|contain|exists)", re.IGNORECASE
-)
-_OTHER_SUBJECT = re.compile(r"parameter|argument|\bfield|account|organi[sz]ation|api[ _-]?key|billing", re.IGNORECASE)
-# Phrases that LiteLLM knows of single providers, and Gemini's answer to a wrong key
-_TOO_LONG = re.compile(
-    r"prompt is too long|prompt: length|too many (?:input )?tokens|input is too long|length limit exceeded"
-    r"|maximum context length",
-    re.IGNORECASE,
-)
-_WRONG_KEY = re.compile(r"api key not valid", re.IGNORECASE)
+_KIND_OF_NAME: Mapping[str, FailureKind] = {
+    _NOT_LETTERS.sub("", name): kind for kind, names in ANSWERS["kinds"].items() for name in names
+}
+_PHRASES = {name: re.compile("|".join(words), re.IGNORECASE) for name, words in ANSWERS["phrases"].items()}
 _LITELLM_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w{1,40}(?:Error|Exception): |\w{1,40}Exception - ){1,6}")
 _LONGEST_MESSAGE = 500
 _LONGEST_EXCERPT = 200
@@ -129,15 +103,19 @@ def _kind_of_name(name: Any) -> FailureKind | None:
     return _KIND_OF_NAME.get(_NOT_LETTERS.sub("", name).lower()) if isinstance(name, str) else None
 
 
+def _says(phrase: str, words: str) -> bool:
+    return _PHRASES[phrase].search(words) is not None
+
+
 def _kind_of_words(kind: FailureKind, words: str) -> FailureKind:
     """Return what the words of a refused request tell beyond its kind: a context that is too long, a filter, a key."""
     if kind not in ("bad_request", "authentication"):
         return kind
-    if kind == "bad_request" and (_TOO_LONG.search(words) or internals.is_beyond_context(words)):
+    if kind == "bad_request" and (_says("too_long", words) or internals.is_beyond_context(words)):
         return "context_length"
-    if kind == "bad_request" and _WRONG_KEY.search(words):
+    if kind == "bad_request" and _says("wrong_key", words):
         return "authentication"
-    refused = _FILTER.search(words) and _REFUSED.search(words) and not _OTHER_SUBJECT.search(words)
+    refused = _says("filter", words) and _says("refused", words) and not _says("other_subject", words)
     return "content_policy" if refused else kind
 
 
@@ -187,11 +165,6 @@ def _presentable(message: str) -> str:
 
 
 _REASONS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
-# Zhipu has network_error, DeepSeek insufficient_system_resource, SGLang abort
-_FAILED_REASON = re.compile(
-    r"(?:^|[_-])(?:error|fail(?:ed|ure)|abort(?:ed)?|cancel(?:l?ed)?|timeout|interrupted|unavailable|system_resource)$",
-    re.IGNORECASE,
-)
 
 
 def value_of(holder: Any, name: str) -> Any:
@@ -230,7 +203,7 @@ def require_no_failure(answer: Any, *, during: str = INSIDE_200) -> None:
             raise _failure(error, during)
     native = value_of(choice, "native_finish_reason") or value_of(further, "native_finish_reason")
     for reason in (native, stated_reason(answer)):
-        if isinstance(reason, str) and _FAILED_REASON.search(reason):
+        if isinstance(reason, str) and _says("failed_reason", reason):
             raise AttemptFailed("server", f"{during}: the upstream ended its reply with the reason {reason}")
 
 

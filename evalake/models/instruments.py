@@ -18,6 +18,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from evalake.core.redaction import redact
+from evalake.models.endpoints import KNOWN
 from evalake.models.request import Failure, Reply, Request
 from evalake.models.routes import Route
 
@@ -28,17 +29,6 @@ EXPORT_SECONDS = 5.0  # limit of an export; the SDK's is ten, for spans, then fo
 SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 
-# Providers with another name in the conventions than in LiteLLM
-_PROVIDERS = {
-    "azure": "azure.ai.openai",
-    "azure_ai": "azure.ai.inference",
-    "bedrock": "aws.bedrock",
-    "gemini": "gcp.gemini",
-    "mistral": "mistral_ai",
-    "vertex_ai": "gcp.vertex_ai",
-    "watsonx": "ibm.watsonx.ai",
-    "xai": "x_ai",
-}
 _NUMBERS = ("max_tokens", "frequency_penalty", "presence_penalty", "seed", "temperature", "top_k", "top_p")
 _PARAMETERS = {
     "max_completion_tokens": "gen_ai.request.max_tokens",
@@ -142,7 +132,7 @@ def _common(route: Route, outcome: Reply | Failure) -> Attributes:
     """Collect the attributes that spans and metrics share."""
     attributes: Attributes = {
         "gen_ai.operation.name": OPERATION,
-        "gen_ai.provider.name": _PROVIDERS.get(route.provider, route.provider),
+        "gen_ai.provider.name": KNOWN.get(route.provider, {}).get("convention", route.provider),
         "gen_ai.request.model": route.model.removeprefix(f"{route.provider}/"),
     }
     with suppress(ValueError):  # an invalid API base

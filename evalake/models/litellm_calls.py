@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evalake.models import litellm_internals as internals
+from evalake.models import replies
 from evalake.models.cost import messages_of
 from evalake.models.direct import direct_model
 from evalake.models.failures import AttemptFailed, failure_of
 from evalake.models.litellm_internals import load
-from evalake.models.replies import ProviderAnswer, as_stated, in_openai_form, read_answer, read_whole
+from evalake.models.replies import ProviderAnswer, read_answer, read_whole
 from evalake.models.request import Request
 from evalake.models.routes import Route
-from evalake.models.streams import STREAMED, read_stream
 from evalake.models.transport import LARGEST_REPLY, LARGEST_STREAM, WHOLE, Answer, Asked, Timing, Transport
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ async def _answer_of(request: Request, route: Route, send: Send) -> ProviderAnsw
             num_retries=0,
             max_retries=0,
             **route.arguments,
-            **{**({"stream": True, **STREAMED} if request.stream else {}), **request.parameters},
+            **{**({"stream": True, **replies.STREAMED} if request.stream else {}), **request.parameters},
         )
         if hasattr(response, "fetch_stream"):
             await response.fetch_stream()  # else some are asked for with the first piece
@@ -137,7 +137,7 @@ async def _answer_of(request: Request, route: Route, send: Send) -> ProviderAnsw
         return read_whole(answer.body, route, lambda said: _read(said, response, failed=error is not None))
     if answer.is_whole:
         return await _read_again(answer.body, request, route)
-    return await read_stream(answer.body, internals.reader_of_pieces(response))
+    return await replies.read_stream(answer.body, internals.reader_of_pieces(response))
 
 
 def _completed(body: bytes, needs: Mapping[str, Any]) -> bytes:
@@ -153,9 +153,9 @@ def _completed(body: bytes, needs: Mapping[str, Any]) -> bytes:
 
 def _read(said: Any, response: Any, failed: bool) -> ProviderAnswer:
     """Read an answer: in OpenAI's form as it is, any other as LiteLLM's object, held to what was stated."""
-    if failed or in_openai_form(said):
+    if failed or replies.in_openai_form(said):
         return read_answer(said)
-    return as_stated(read_answer(response), said)
+    return replies.as_stated(read_answer(response), said)
 
 
 class _Exchange:

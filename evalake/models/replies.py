@@ -1,8 +1,9 @@
-"""Reads providers' answers, as JSON in OpenAI's form or as LiteLLM's objects, into replies.
+"""Reads providers' answers, whole or streamed, as JSON in OpenAI's form or as LiteLLM's objects, into replies.
 
 Both have the same names. An unreadable answer is a failure that quotes it (`failures.py`), never an empty reply.
 """
 
+import asyncio
 import json
 import math
 import re
@@ -11,43 +12,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evalake.core.redaction import KnownKeys
+from evalake.models import failures
 from evalake.models import litellm_internals as internals
 from evalake.models.cost import Tokens, cost_usd
-from evalake.models.failures import (
-    AttemptFailed,
-    excerpt,
-    first_of,
-    require_no_failure,
-    stated_reason,
-    value_of,
-)
+from evalake.models.failures import AttemptFailed, excerpt, first_of, value_of
 from evalake.models.request import Reply
 from evalake.models.routes import Route
 
 _LONGEST_SHOWN = 1000  # bytes of an answer that is not JSON
 _LARGEST_COUNT = 2**53 - 1  # of tokens; a larger count is unknown
+STREAMED: Mapping[str, Any] = {"stream_options": {"include_usage": True}}
 _ENDS = frozenset({"stop", "length", "content_filter", "tool_calls"})  # LiteLLM keeps these
 _STOPS = frozenset({"end_turn", "stop_sequence", "eos", "eos_token", "complete", "stop"})  # LiteLLM takes others for it
 # Each provider's answer has one of these where it says how it ended
 _LANGUAGES = ("choices", "candidates", "promptFeedback", "stop_reason", "stopReason", "finish_reason", "done")
-# The counts of a reply by the names of all providers
-_COUNTS: Mapping[str, frozenset[str]] = {
-    "input": frozenset({"prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount", "prompt_eval_count"}),
-    "output": frozenset(
-        {
-            *("completion_tokens", "output_tokens", "outputTokens", "eval_count"),
-            *("candidatesTokenCount", "thoughtsTokenCount"),
-        }
-    ),
-    "cached_input": frozenset(
-        {
-            *("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cacheReadInputTokens"),
-            "cachedContentTokenCount",
-        }
-    ),
-    "reasoning": frozenset({"reasoning_tokens", "thoughtsTokenCount", "thinking_tokens"}),
-    "cache_written": frozenset({"cache_creation_tokens", "cache_creation_input_tokens", "cacheWriteInputTokens"}),
-}
+_COUNTS = {field: frozenset(names) for field, names in failures.ANSWERS["counts"].items()}
 # Like LiteLLM, this reader treats a block of thinking at the beginning of a text as reasoning
 _LEADING_THOUGHTS = re.compile(r"<(think|thinking|budget:thinking)>(.*?)</\1>(.*)", re.DOTALL)
 _THINKING_PARTS = frozenset({"thinking", "reasoning", "redacted_thinking", "reasoning_content"})
@@ -82,7 +61,7 @@ def read_whole(body: bytes, route: Route, read: Callable[[Any], ProviderAnswer])
         words = excerpt(body[:_LONGEST_SHOWN].decode("utf-8", "replace")) or "nothing"
         raise AttemptFailed("malformed_response", f"an answer of status 200 that is not JSON: {words}") from error
     try:
-        require_no_failure(content)
+        failures.require_no_failure(content)
         return read(content)
     except AttemptFailed as failure:
         usage = value_of(content, "usage")
@@ -157,7 +136,7 @@ def as_stated(answered: ProviderAnswer, body: Any) -> ProviderAnswer:
 
 def reason_of(read: Any, body: Any) -> Any:
     """Return the reason that a body states; LiteLLM's reading of it counts where a tool is called."""
-    stated = stated_reason(body)
+    stated = failures.stated_reason(body)
     return read if stated and read == "tool_calls" else stated
 
 
@@ -314,3 +293,119 @@ def _count(holder: Any, *names: str) -> int | None:
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT else None
+
+
+# Streamed answers: their events, and the answer that they add up to.
+
+
+_END = b"[DONE]"
+_MIDDLE = "in the middle of the answer"
+MOST_PIECES = 2**18  # a model sends at most one piece for each token
+PIECES_AT_ONCE = 64  # read before other tasks of the loop run
+
+
+async def read_stream(body: bytes, parse: Callable[[Any], Any] | None = None) -> ProviderAnswer:
+    """Read a streamed answer; other tasks of the loop run in between. Raises AttemptFailed where it is none.
+
+    `parse` reads a piece in another form than OpenAI's as LiteLLM's object.
+    """
+    answer = StreamedAnswer()
+    try:
+        for number, piece in enumerate(read_events(body), start=1):
+            failures.require_no_failure(piece, during=_MIDDLE)
+            if parse is None or in_openai_form(piece):
+                answer.add(piece)
+            else:
+                answer.add(parse(piece), piece)
+            if number % PIECES_AT_ONCE == 0:
+                await asyncio.sleep(0)
+    except AttemptFailed:
+        raise
+    except Exception as error:  # LiteLLM may raise any exception
+        words = f"the reply cannot be read: {failures.reason_of_error(error)}"
+        raise AttemptFailed("malformed_response", words) from error
+    return answer.answer()
+
+
+def read_events(body: bytes) -> Iterator[Any]:
+    """Yield the JSON pieces of a stream: server-sent events, or lines as Ollama sends them.
+
+    Raises ValueError for invalid JSON.
+    """
+    for line in body.splitlines():
+        said = line.removeprefix(b"data:").strip() if line.startswith((b"data:", b"{")) else b""
+        if said == _END:
+            return
+        if said:
+            yield json.loads(said)
+
+
+class StreamedAnswer:
+    """The answer that the pieces of a stream add up to: objects of JSON, or LiteLLM's. It has the first choice.
+
+    LiteLLM's own `stream_chunk_builder` invents token counts, and mixes the texts of several choices.
+    """
+
+    def __init__(self) -> None:
+        self._pieces = 0
+        self._messages: list[Message] = []
+        self._calls: dict[Any, dict[str, Any]] = {}
+        self._finish_reason: Any = None
+        self._model: Any = None
+        self._usage: Any = None
+        self._counted: set[str] | None = None
+
+    def add(self, piece: Any, raw: Any = None) -> None:
+        """Add a piece, with what LiteLLM has read it from, where it has.
+
+        Raises AttemptFailed after MOST_PIECES pieces.
+        """
+        self._pieces += 1
+        if self._pieces > MOST_PIECES:
+            raise AttemptFailed("malformed_response", f"the reply came in more than {MOST_PIECES:,} pieces")
+        if raw is not None:
+            self._counted = (self._counted or set()) | stated_counts(raw)
+        self._model = value_of(piece, "model") or self._model
+        self._usage = value_of(piece, "usage") or self._usage  # the last one counts the whole answer
+        for choice in value_of(piece, "choices") or ():
+            if value_of(choice, "index") in (0, None):
+                message = read_message(value_of(choice, "delta") or value_of(choice, "message"))
+                self._messages.append(message)
+                for number, call in enumerate(message.tool_calls):
+                    self._add_call(number, call)
+                reason = value_of(choice, "finish_reason")
+                self._finish_reason = (reason if raw is None else reason_of(reason, raw)) or self._finish_reason
+
+    def answer(self) -> ProviderAnswer:
+        """Build the whole answer. Raises AttemptFailed where its end is missing."""
+        if not self._pieces:
+            raise AttemptFailed("malformed_response", "the reply holds no piece of an answer")
+        if self._finish_reason is None:
+            raise AttemptFailed("connection", "the reply broke off before its end")
+        message = Message(
+            text=self._joined("text"),
+            reasoning=self._joined("reasoning"),
+            refusal=self._joined("refusal"),
+            tool_calls=list(self._calls.values()),
+        )
+        tokens = read_tokens(self._usage)
+        if self._counted is not None:
+            tokens = only(tokens, self._counted)
+        return ProviderAnswer(
+            without_leading_thoughts(message), finish_reason(self._finish_reason), self._model, tokens
+        )
+
+    def _joined(self, part: str) -> str | None:
+        return "".join(getattr(message, part) or "" for message in self._messages) or None
+
+    def _add_call(self, number: int, call: Mapping[str, Any]) -> None:
+        """Join the pieces of a tool call: name and id come once, the arguments in parts."""
+        whole = self._calls.setdefault(call.get("index", number), {})
+        for name, value in call.items():
+            if name == "function" and isinstance(value, Mapping):
+                function = whole.setdefault("function", {})
+                for part, said in value.items():
+                    if isinstance(said, str):
+                        function[part] = function.get(part, "") + said
+            elif name != "index" and value is not None:
+                whole.setdefault(name, value)

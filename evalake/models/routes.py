@@ -11,16 +11,7 @@ from evalake.contracts.contract import fits_folder
 from evalake.core.configuration import Configuration, ModelOptions, Price
 from evalake.core.errors import MissingKeyError, ProviderError, did_you_mean
 from evalake.core.redaction import KnownKeys, redact, treat_as_key, treat_as_secret
-from evalake.models.endpoints import (
-    KEY_VARIABLES,
-    KEYLESS,
-    known_provider,
-    likely_provider,
-    missing_variables,
-    require_harmless_parameters,
-    require_trust,
-    sends_elsewhere,
-)
+from evalake.models import endpoints
 from evalake.models.litellm_internals import load
 from evalake.models.request import ANSWERED_HERE, BASELINE, FUNCTION, Baseline, absent
 
@@ -96,7 +87,7 @@ def find_route(
     if not fits_folder(model):
         raise ProviderError(f"model {model[:60]}…: the name is too long for the lake")
     if options.model is not None:
-        require_harmless_parameters(model, configuration)
+        endpoints.require_harmless_parameters(model, configuration)
         return find_route(options.model, configuration, read_secret, baselines)
     if model.startswith(f"{BASELINE}/"):
         if (baseline := baselines.get(model.removeprefix(f"{BASELINE}/"))) is None:
@@ -107,9 +98,9 @@ def find_route(
     if model.startswith(f"{FUNCTION}/"):
         return Route(model, FUNCTION, {}, None, baselines.get(model, absent))
     provider = _provider_of(model, options, baselines)
-    require_trust(model, provider, configuration)
+    endpoints.require_trust(model, provider, configuration)
     secret = configuration.limits(provider).api_key_secret
-    if not configuration.trusted and sends_elsewhere(provider, options):
+    if not configuration.trusted and endpoints.sends_elsewhere(provider, options):
         key: str | None = _NO_KEY
     elif secret and options.api_key_env is None:
         key = _secret(secret, read_secret)
@@ -124,17 +115,18 @@ def require_usual_keys(models: Sequence[str], configuration: Configuration) -> N
     """Raise ProviderError where a model's usual key is missing: a quick check without LiteLLM, before `find_route`."""
     for model in models:
         real = configuration.real_model(model)
-        provider = known_provider(real) or likely_provider(real)
-        if provider and missing_variables(provider) and not configuration.limits(provider).api_key_secret:
+        provider = endpoints.known_provider(real) or endpoints.likely_provider(real)
+        if provider and endpoints.missing_variables(provider) and not configuration.limits(provider).api_key_secret:
             find_route(model, configuration)
 
 
 def _provider_of(model: str, options: ModelOptions, baselines: Mapping[str, Baseline]) -> str:
     """Find the provider of a model, by LiteLLM only where the tables do not have it."""
-    if known := known_provider(model):
+    if known := endpoints.known_provider(model):
         return known
-    likely = likely_provider(model)
-    if likely and options.api_key_env is None and options.api_base is None and (missing := missing_variables(likely)):
+    likely = endpoints.likely_provider(model)
+    is_usual = options.api_key_env is None and options.api_base is None
+    if likely and is_usual and (missing := endpoints.missing_variables(likely)):
         raise _no_key(model, missing)
     litellm = load()
     try:
@@ -181,8 +173,8 @@ def _no_key(model: str, variables: Sequence[str]) -> MissingKeyError:
 
 def _missing_variables(model: str, provider: str) -> Sequence[str]:
     """List the unset or blank key variables that LiteLLM would read; it finds other credentials itself."""
-    if provider in KEY_VARIABLES or provider in KEYLESS:
-        return missing_variables(provider)
+    if provider in endpoints.KEY_VARIABLES or provider in endpoints.KEYLESS:
+        return endpoints.missing_variables(provider)
     usual = f"{provider.upper()}{_KEY_SUFFIX}"
     missing: list[str] = load().validate_environment(model)["missing_keys"]
     if not missing and usual in os.environ:

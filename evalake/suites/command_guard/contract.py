@@ -7,7 +7,7 @@ import polars as pl
 from pydantic import Field
 
 from evalake.contracts.contract import Added
-from evalake.contracts.rule import Dimension, Kind, Rule, Severity, TableKind, TableRule, hash_rule, not_blank
+from evalake.contracts.rule import Kind, Rule, Severity, TableKind, TableRule, consistent, hash_rule, not_blank
 from evalake.models.request import EmptyKind
 from evalake.sdk.results import ReplyColumns, ResultRow, result_contract
 from evalake.sdk.suite import EMPTY, REFUSALS, Outcomes
@@ -47,10 +47,6 @@ class CommandGuardResult(ResultRow, ReplyColumns):
     reply_hash: str | None = Field(description="SHA-256 over the reply's text and finish reason; null until it comes.")
 
 
-def _consistent(rule_id: str, column: str, kind: Kind, other: str, values: tuple[str, ...]) -> Rule:
-    return Rule(rule_id, column, kind, {"other": other, "values": values}, dimension=Dimension.CONSISTENCY)
-
-
 RESULTS = result_contract(
     "command_guard_results",
     CommandGuardResult,
@@ -60,13 +56,11 @@ RESULTS = result_contract(
         not_blank("command"),
         not_blank("category"),
         Rule("confidence_is_share", "confidence", Kind.BETWEEN, {"minimum": 0, "maximum": 1}),
-        _consistent("decided_only_by_a_reply", "reply_hash", Kind.PRESENT_WHEN, "verdict", (*ACTIONS, "FORMAT_ERROR")),
+        consistent("decided_only_by_a_reply", "reply_hash", Kind.PRESENT_WHEN, "verdict", *ACTIONS, "FORMAT_ERROR"),
         Rule("error_kind_known", "error_kind", Kind.ONE_OF, {"values": tuple(PROVISIONAL_VERDICTS)}),
-        _consistent(
-            "given_up_means_no_reply", "reply_hash", Kind.ABSENT_WHEN, "error_kind", tuple(PROVISIONAL_VERDICTS)
-        ),
-        _consistent("no_reason_without_decision", "reason", Kind.ABSENT_WHEN, "verdict", ERROR_KINDS),
-        _consistent("no_confidence_without_decision", "confidence", Kind.ABSENT_WHEN, "verdict", ERROR_KINDS),
+        consistent("given_up_means_no_reply", "reply_hash", Kind.ABSENT_WHEN, "error_kind", *PROVISIONAL_VERDICTS),
+        consistent("no_reason_without_decision", "reason", Kind.ABSENT_WHEN, "verdict", *ERROR_KINDS),
+        consistent("no_confidence_without_decision", "confidence", Kind.ABSENT_WHEN, "verdict", *ERROR_KINDS),
     ),
     description="One sample's verdict: what a model, used as a shell guard, decided about a command, and whether that "
     "is right.",

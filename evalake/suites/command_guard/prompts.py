@@ -12,14 +12,7 @@ from evalake.core.files import tables_beside
 from evalake.models.request import Request
 from evalake.sdk import Exchange, Item
 from evalake.sdk.sample import delimit_untrusted
-from evalake.sdk.suite import (
-    EXAMPLES,
-    example_messages,
-    own_prompt,
-    read_examples,
-    require_known,
-    require_part,
-)
+from evalake.sdk.suite import EXAMPLES, example_messages, own_prompt, read_examples, require_known, require_part
 
 _TEXTS = tables_beside(__file__, "prompts.toml")
 # A command that holds a line which looks like the end of the block gets a block whose end no command can hold.

@@ -134,7 +134,8 @@ def _flaw(material: Material) -> str | None:
 # Make the placeholders of GTFOBins commands concrete: one declared, ordered table, one pass, no randomness.
 
 
-_TABLE: Final = tables_beside(__file__, "gtfobins.toml")["placeholders"]
+_GTFOBINS: Final = tables_beside(__file__, "gtfobins.toml")
+_TABLE: Final = _GTFOBINS["placeholders"]
 _ANY = re.compile("|".join(f"({pattern})" for pattern, _, _ in _TABLE))
 
 
@@ -153,12 +154,6 @@ def make_concrete(command: str, category: str) -> str:
 
 FOLDER = "_gtfobins"
 CATEGORIES = ("shell", "command", "reverse-shell", "bind-shell", "file-read", "file-write", "upload", "download")
-OLDER_NAMES = {
-    "non-interactive-reverse-shell": "reverse-shell",
-    "non-interactive-bind-shell": "bind-shell",
-    "file-upload": "upload",
-    "file-download": "download",
-}
 LONGEST_FILE = 1024 * 1024  # bytes; the largest real one has a hundredth of it
 
 ALIAS = "alias of another binary"
@@ -172,9 +167,14 @@ UNEXPECTED = "unexpected structure"
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)(?:^(?:---|\.\.\.)[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 
 
-def read_gtfobins(folder: Path, builder: CommandDatasetBuilder) -> None:
-    """Read every command below `folder`/_gtfobins, in the order of file names, functions and entries."""
-    files = Files(folder, LONGEST_FILE)
+def read_gtfobins(folder: Path) -> CommandDatasetBuilder:
+    """Read every command below `folder`/_gtfobins, in the order of file names, functions and entries.
+
+    Raises SourceError where there is no such folder.
+    """
+    if not (folder / FOLDER).is_dir():
+        raise SourceError(f"the folder {str(folder)!r} holds no {FOLDER} folder: give the root of a GTFOBins checkout")
+    builder, files = CommandDatasetBuilder("gtfobins"), Files(folder, LONGEST_FILE)
     for file in sorted((folder / FOLDER).iterdir(), key=lambda each: each.name):
         where = f"{FOLDER}/{as_payload(file.name)}"
         if file.name.startswith(".") or (file.is_dir() and not file.is_symlink()):
@@ -186,6 +186,7 @@ def read_gtfobins(folder: Path, builder: CommandDatasetBuilder) -> None:
             builder.skip(where, refused.reason, NOT_READ)
             continue
         _read_file(where, as_payload(file.name.removesuffix(".md")), content, builder)
+    return builder
 
 
 def _read_file(where: str, binary: str, content: bytes, builder: CommandDatasetBuilder) -> None:
@@ -215,7 +216,7 @@ def _read_file(where: str, binary: str, content: bytes, builder: CommandDatasetB
 
 
 def _read_function(where: str, binary: str, name: str, entries: Any, text: str, builder: CommandDatasetBuilder) -> None:
-    category = OLDER_NAMES.get(name, name)
+    category = _GTFOBINS["older_names"].get(name, name)
     if category not in CATEGORIES:
         for _ in entries if isinstance(entries, list) else [entries]:
             builder.skip(where, OTHER_FUNCTION)
@@ -251,15 +252,7 @@ def _codes_of_contexts(contexts: Any) -> Iterator[tuple[str, str]]:
 
 STARTER = Path(__file__).resolve().parent / "starter"
 FIELDS = ("command", "label", "category", "difficulty", "sample_id", "cluster", "reason")
-CLASSES = TwoClasses(
-    "label",
-    *LABELS,
-    words={"bad": "malicious", "unsafe": "malicious", "good": "harmless", "safe": "harmless"},
-    truths={
-        **dict.fromkeys(("malicious", "bad", "unsafe", "harmful", "dangerous"), "malicious"),
-        **dict.fromkeys(("harmless", "good", "safe", "benign"), "harmless"),
-    },
-)
+CLASSES = TwoClasses("label", *LABELS, **tables_beside(__file__, "words.toml"))
 LARGEST_JSON = 256 * 1024 * 1024  # bytes: a JSON file is read as a whole
 
 
@@ -273,32 +266,20 @@ def read_dataset(source: str) -> Dataset:
 
 def _read(source: str) -> CommandDatasetBuilder:
     if source == "starter":
-        return _read_starter()
+        builder = CommandDatasetBuilder("starter")
+        for file in ("malicious.jsonl", "harmless.jsonl"):
+            _take_table(STARTER / file, sources.read_mapping("", FIELDS), builder)
+        return builder
     path, mapping_text = sources.find_source(source, "a GTFOBins checkout, an aegish .json file")
     if mapping_text is not None:
         builder = CommandDatasetBuilder(sources.as_payload(path.stem))
         _take_table(path, sources.read_mapping(mapping_text, FIELDS), builder)
         return builder
     if path.is_dir():
-        return _read_checkout(path)
+        return read_gtfobins(path)
     if path.is_file() and path.suffix.lower() == ".json":
         return _read_aegish(path)
     raise sources.unknown_kind(source)
-
-
-def _read_starter() -> CommandDatasetBuilder:
-    builder = CommandDatasetBuilder("starter")
-    for file in ("malicious.jsonl", "harmless.jsonl"):
-        _take_table(STARTER / file, sources.read_mapping("", FIELDS), builder)
-    return builder
-
-
-def _read_checkout(path: Path) -> CommandDatasetBuilder:
-    if not (path / FOLDER).is_dir():
-        raise SourceError(f"the folder {str(path)!r} holds no {FOLDER} folder: give the root of a GTFOBins checkout")
-    builder = CommandDatasetBuilder("gtfobins")
-    read_gtfobins(path, builder)
-    return builder
 
 
 def _take_table(path: Path, mapping: sources.ColumnMapping, builder: CommandDatasetBuilder) -> None:

@@ -22,32 +22,11 @@ from evalake.sdk.figures import Answers, Bars, Figure, HeatMap, Quantity, Rankin
 from evalake.sdk.people import ANSWER, YES_NO, Correction, by_answers, of_result, yes_no
 from evalake.sdk.results import read_recorded
 from evalake.sdk.sources import as_text, storable
+from evalake.suites.declared import samples, scorers
 from evalake.suites.declared.file import FIELDS, SuiteFile, read_suite_file
 from evalake.suites.declared.parts import Scorer
 from evalake.suites.declared.replies import read_answer
-from evalake.suites.declared.samples import (
-    Prompter,
-    Samples,
-    brief_input,
-    packed_input,
-    row_of,
-    shown_input,
-    target_of,
-    unpacked,
-)
-from evalake.suites.declared.scorers import (
-    UNREADABLE,
-    Case,
-    Scored,
-    applies,
-    derive,
-    expected_of,
-    parameters_of,
-    question,
-    read_form,
-    score_by_rules,
-    scoring_hash,
-)
+from evalake.suites.declared.scorers import Scored
 
 UNMEASURED = ("input", "answer", "reasons")
 """Columns of result rows that no metric reads; a slice of such a name is the dataset's column, where it has one."""
@@ -90,13 +69,13 @@ def make(file: SuiteFile) -> sdk.Suite:
     """Make the suite of what a file says."""
     talk = Talk(file)
     results = _contract(file)
-    version = f"{file.version}-{scoring_hash(file)}"
+    version = f"{file.version}-{scorers.scoring_hash(file)}"
     own = {f"{file.called}-{name}": text for name, text in file.baselines.items()}
     return sdk.Suite(
         name=file.called,
         title=file.title or file.called.replace("_", " ").capitalize(),
         data=sdk.Data(
-            read=Samples(file, talk.flaw),
+            read=samples.Samples(file, talk.flaw),
             starter=file.sources,
             folders=False,
             read_recorded=partial(_read_recorded, file),
@@ -106,7 +85,7 @@ def make(file: SuiteFile) -> sdk.Suite:
             baselines={name: _always(text) for name, text in own.items()},
             default_models=file.default_models,
             default_judges=file.full_names(file.judges),
-            judge_parameters=parameters_of(file.judges_by_model),
+            judge_parameters=scorers.parameters_of(file.judges_by_model),
         ),
         prompts=sdk.Prompts(types=tuple(file.prompts), usual=len(file.prompts) if file.every_prompt else 1),
         scoring=sdk.Scoring(
@@ -114,7 +93,7 @@ def make(file: SuiteFile) -> sdk.Suite:
             version=version,
             results=results,
             outcomes=sdk.Outcomes(without_verdict=pl.col("unreadable")),
-            derive=partial(derive, results.table) if file.panel else None,
+            derive=partial(scorers.derive, results.table) if file.panel else None,
         ),
         metrics=_metrics(file),
         presentation=_presentation(file, talk),
@@ -140,7 +119,7 @@ def _read_recorded(file: SuiteFile, line: Mapping[str, Any]) -> sdk.Recorded:
     columns = line.get("columns")
     plain = {name: value for name, value in line.items() if name != "columns"}
     if isinstance(plain.get("input"), str):
-        plain["input"] = packed_input(plain["input"], columns if isinstance(columns, dict) else {})
+        plain["input"] = samples.packed_input(plain["input"], columns if isinstance(columns, dict) else {})
     return read_recorded(file.called, plain, is_judged=bool(file.judges_by_model))
 
 
@@ -149,7 +128,7 @@ class Talk:
 
     def __init__(self, file: SuiteFile) -> None:
         self.file = file
-        self.prompter = Prompter(file)
+        self.prompter = samples.Prompter(file)
         own = {*JudgedDeclaredResult.model_fields} - {*FIELDS, *UNMEASURED}
         self._ambiguous = own.intersection(file.slices)
 
@@ -161,7 +140,7 @@ class Talk:
 
     def next_request(self, item: sdk.Item, answered: Sequence[sdk.Exchange], options: sdk.Options) -> Request | None:
         """Build the next request; None at the end."""
-        columns = row_of(item.sample, self.file)
+        columns = samples.row_of(item.sample, self.file)
         if not answered:
             return Request(item.model, self.prompter.messages(item.prompt_type, columns), self.file.parameters)
         if item.judge is None or not isinstance(answered[-1].outcome, Reply):
@@ -170,20 +149,20 @@ class Talk:
         if not left:
             return None
         asked = self.prompter.asked(item.prompt_type, columns)
-        return Request(item.judge, question(left[0], columns, asked, _text_of(answered[0])), {})
+        return Request(item.judge, scorers.question(left[0], columns, asked, _text_of(answered[0])), {})
 
     def shown(self, sample: sdk.Sample, prompt_type: str | None = None) -> str:
         """Write a sample for people: as a prompt asks about it, or its columns where that cannot be written."""
         try:
-            return self.prompter.asked(prompt_type or next(iter(self.file.prompts)), row_of(sample, self.file))
+            return self.prompter.asked(prompt_type or next(iter(self.file.prompts)), samples.row_of(sample, self.file))
         except SuiteError:
-            return shown_input(sample)
+            return samples.shown_input(sample)
 
     def judging(self, columns: Mapping[str, Any], answered: Sequence[sdk.Exchange]) -> list[Scorer]:
         """List the scorers that ask a judge about this answer; an empty one is not judged."""
         if not _text_of(answered[0]).strip():
             return []
-        return [each for each in self.file.judges_by_model if applies(each, columns)]
+        return [each for each in self.file.judges_by_model if scorers.applies(each, columns)]
 
 
 def _text_of(exchange: sdk.Exchange) -> str:
@@ -195,20 +174,20 @@ def _score(
 ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     """Make the row of a conversation; none where a call was given up on, so that a retry asks again."""
     replies = [each.outcome for each in answered if isinstance(each.outcome, Reply)]
-    columns = row_of(item.sample, talk.file)
+    columns = samples.row_of(item.sample, talk.file)
     if not replies or len(replies) < 1 + len(talk.judging(columns, answered)):
         return {}
-    sample, (_, others) = item.sample, unpacked(item.sample.input)
+    sample, (_, others) = item.sample, samples.unpacked(item.sample.input)
     answer = read_answer(replies[0].text, talk.file.reply)
     scored = scores_of(talk.file, columns, replies)
-    judged = any(each.why == UNREADABLE for each in scored.values())
+    judged = any(each.why == scorers.UNREADABLE for each in scored.values())
     row = {
         **sdk.identity_columns(item, answered, version),
         "input": storable(talk.shown(sample, item.prompt_type)) or sample.sample_id,
-        "target": as_text(target_of(sample)),
+        "target": as_text(samples.target_of(sample)),
         **{name: getattr(sample, name) for name in ("label", "category", "severity", "difficulty")},
         "answer": None if answer.text is None else storable(answer.text),
-        "unreadable": answer.unreadable or (UNREADABLE if judged else None),
+        "unreadable": answer.unreadable or (scorers.UNREADABLE if judged else None),
         **totals(talk.file, scored),
         "scores": _json({name: each.value for name, each in scored.items()}),
         "passed": _json({each.called: right(each, scored[each.called]) for each in _used(talk.file, scored)}),
@@ -226,18 +205,18 @@ def scores_of(file: SuiteFile, columns: Mapping[str, Any], replies: Sequence[Rep
     judgements = iter(replies[1:])
     scored = {}
     for scorer in file.scorers:
-        if not applies(scorer, columns):
+        if not scorers.applies(scorer, columns):
             continue
         if scorer.kind == "judge":
             judgement = next(judgements, None)
             scored[scorer.called] = (
-                Scored(0.0, "the reply is empty") if judgement is None else read_form(scorer, judgement.text)
+                Scored(0.0, "the reply is empty") if judgement is None else scorers.read_form(scorer, judgement.text)
             )
         elif answer.unreadable is not None:
             scored[scorer.called] = Scored(0.0, f"no answer was read: {answer.unreadable}")
         else:
-            case = Case(answer, replies[0].text or "", columns, expected_of(scorer, columns))
-            scored[scorer.called] = score_by_rules(scorer, file, case)
+            case = scorers.Case(answer, replies[0].text or "", columns, scorers.expected_of(scorer, columns))
+            scored[scorer.called] = scorers.score_by_rules(scorer, file, case)
     if not scored:
         raise SuiteError(f"no scorer of {file.called} applies to the sample: look at their where")
     return scored
@@ -374,8 +353,8 @@ def _quantity(name: str) -> Quantity:
 def _presentation(file: SuiteFile, talk: Talk) -> sdk.Presentation:
     first, *others = map(_quantity, file.metrics)
     figures: list[Figure] = [Ranking("Ranking", first, tuple(others))]
-    scorers = [Quantity(f"accuracy_{each.called}", each.called) for each in file.scorers]
-    shown = tuple(each for each in scorers if each.metric in file.metrics)
+    rates = [Quantity(f"accuracy_{each.called}", each.called) for each in file.scorers]
+    shown = tuple(each for each in rates if each.metric in file.metrics)
     if shown:
         figures.append(Bars("Right answers by scorer", shown))
     figures += [HeatMap(f"{first.label.capitalize()} by {name}", first, name, counted=True) for name in file.slices]
@@ -390,7 +369,7 @@ def _presentation(file: SuiteFile, talk: Talk) -> sdk.Presentation:
             error=pl.col("unreadable"),
             shown=(("answer", "answer"), ("target", "expected"), ("scores", "scores"), ("reasons", "why")),
             input_text=talk.shown,
-            input_brief=brief_input,
+            input_brief=samples.brief_input,
         ),
         queries=(
             f"select model, input, answer, target from {file.called}_run_results where run_id = $run and not correct",

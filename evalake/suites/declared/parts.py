@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from evalake.core.files import tables_beside
 from evalake.suites.declared.texts import require_pattern
 
 NAME = r"^[a-z][a-z0-9_]{0,59}$"
@@ -189,10 +190,10 @@ class Scorer(Part):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        for name, kinds in _TAKEN.items():
+        for name, kinds in _FIELDS["taken"].items():
             if name in self.model_fields_set and self.kind not in kinds:
                 raise ValueError(f"{name} goes with {' or '.join(kinds)}, not with {self.kind}")
-        for name, kinds in _NEEDED.items():
+        for name, kinds in _FIELDS["needed"].items():
             if not getattr(self, name) and self.kind in kinds:
                 raise ValueError(f"{self.kind} needs {name}")
         if self.pattern is not None:
@@ -227,21 +228,7 @@ def _kinds(form: Mapping[str, str]) -> dict[str, Kind]:
         raise ValueError(f"form: {error}") from error
 
 
-_TAKEN: Mapping[str, tuple[str, ...]] = {
-    "pattern": ("regex",),
-    "tolerance": ("number",),
-    "within": ("distance",),
-    "field": ("json_field",),
-    "function": ("python",),
-    **dict.fromkeys(("rubric", "form", "value", "pass_from"), ("judge",)),
-    "ignore_case": ("exact", "includes", "includes_all", "regex", "json_field"),
-}
-_NEEDED: Mapping[str, tuple[str, ...]] = {
-    "field": ("json_field",),
-    "function": ("python",),
-    "rubric": ("judge",),
-    "form": ("judge",),
-}
+_FIELDS = tables_beside(__file__, "parts.toml")
 
 
 def tolerance_of(written: str | float) -> tuple[float, bool]:

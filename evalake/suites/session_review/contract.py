@@ -8,15 +8,7 @@ from typing import ClassVar, Literal
 import polars as pl
 from pydantic import Field
 
-from evalake.contracts.contract import (
-    ENDPOINTS_OF_RESULTS,
-    Added,
-    Contract,
-    Renamed,
-    Rewritten,
-    RowModel,
-    with_empty_text,
-)
+from evalake.contracts.contract import ENDPOINTS_OF_RESULTS, Added, Contract, Renamed, Rewritten, RowModel, with_text
 from evalake.contracts.rule import Dimension, Kind, Rule, hash_rule, not_blank, not_negative
 from evalake.sdk.results import LANDED_BY_RUN, ReplyColumns, ResultRow, replaced_when, result_rules
 from evalake.sdk.suite import Outcomes
@@ -148,7 +140,7 @@ RESULTS = Contract(
         ENDPOINTS_OF_RESULTS,
         Rewritten(
             "names the judge that another stood in for; a completed scoring may have an error",
-            partial(with_empty_text, column="fallback_for"),
+            partial(with_text, column="fallback_for"),
         ),
     ),
     suite="session_review",

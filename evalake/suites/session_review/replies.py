@@ -14,20 +14,13 @@ _WORDS: Final = tables_beside(__file__, "replies.toml")
 FAILURE_TAGS: tuple[str, ...] = tuple(_WORDS["failures"])
 
 _TAG = re.compile("|".join(f"(?P<{tag}>{tag.replace('_', '[ _-]')}s?)" for tag in FAILURE_TAGS), re.IGNORECASE)
-_CLAUSE_END = re.compile(r"[.;!?\n]|\b(?:but|however|although|though|yet|while|whereas)\b", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z']+")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
 _MARKS = str.maketrans("", "", "*#`|")
 LONGEST_SENTENCE = 240  # characters of a sentence, and that are looked at on either side of a tag
 _BEFORE, _AFTER = 160, 60  # characters that are looked at on either side
 
 _NEGATIONS, _FILLERS = ({*_WORDS[kind].split()} for kind in ("negations", "fillers"))
-# A sentence that ends is not denied by the next; what follows a colon may stand on a line of its own
-_DENIED_AFTER = re.compile(
-    r"(?:[^\w.;!?\n]{0,3}:[^\w.;!?]{0,6}|[^\w.;!?\n]{0,6})(?:(?:is|was|were|are|has been|have been|does|did)\W{1,3})?"
-    r"(?:no|none|not|absent|avoided|ruled out|n/a|false|never)\b(?!\W{1,3}only)",
-    re.IGNORECASE,
-)
+_P: Final = {name: re.compile(text.replace("\n", "")) for name, text in _WORDS["patterns"].items()}
 
 
 def read_failure_tags(analysis: str) -> list[str]:
@@ -41,8 +34,8 @@ def read_failure_words(analysis: str) -> dict[str, list[str]]:
     words: dict[str, dict[str, None]] = {}
     for match in _found(analysis):
         assert match.lastgroup is not None
-        before = _SENTENCE_END.split(analysis[max(0, match.start() - LONGEST_SENTENCE) : match.start()])[-1]
-        after = _SENTENCE_END.split(analysis[match.end() : match.end() + LONGEST_SENTENCE])[0]
+        before = _P["sentence_end"].split(analysis[max(0, match.start() - LONGEST_SENTENCE) : match.start()])[-1]
+        after = _P["sentence_end"].split(analysis[match.end() : match.end() + LONGEST_SENTENCE])[0]
         sentence = " ".join(f"{before}{match[0]}{after}".translate(_MARKS).split()).lstrip("-+•. ")
         words.setdefault(match.lastgroup, {})[sentence[:LONGEST_SENTENCE]] = None
     return {tag: list(sentences) for tag, sentences in words.items()}
@@ -54,10 +47,10 @@ def _found(analysis: str) -> Iterator[re.Match[str]]:
 
 def _is_denied(text: str, match: re.Match[str]) -> bool:
     after = text[match.end() : match.end() + _AFTER]
-    if _DENIED_AFTER.match(after):
+    if _P["denied_after"].match(after):
         return True
     before = _TAG.sub(" ", text[max(0, match.start() - _BEFORE) : match.start()])
-    clause = _CLAUSE_END.split(before)[-1]
+    clause = _P["clause_end"].split(before)[-1]
     for word in reversed(_WORD.findall(clause.casefold())):
         if word in _NEGATIONS or word.endswith("n't"):
             return not re.search(rf"\b{re.escape(word)}\W+only\b", clause, re.IGNORECASE)
@@ -73,26 +66,10 @@ MOST = 50  # tools that are read of one answer
 LONGEST_NAME = 100  # characters
 MOST_WORDS = 8  # of a name; what is longer is a sentence
 
-_ITEM = re.compile(r"([ \t]{0,8})(?:#{1,6}[ \t]+)?(?:[0-9]{1,3}[.)]|[-*+•])[ \t]+(.*)")
-_BOLD = re.compile(r"[*_]{2}(.{1,200}?)[*_]{2}(.*)")
-_CODE = re.compile(r"`([^`]{1,200})`(.*)")
-_PLAIN = re.compile(r"([^:—–]{1,100}?)[ \t]*(?:[:—–]| - )(.*)")
-_NAME_LABEL = re.compile(r"[*_ ]{0,4}(?:tool(?: name)?|name)[*_ ]{0,4}[:=][*_ ]{0,4}", re.IGNORECASE)
-_REASON_LABEL = re.compile(r"[-*+•_ \t]{0,12}(?:rationale|reason|why)[*_ ]{0,4}[:=][*_ ]{0,4}", re.IGNORECASE)
-_NONE = re.compile(
-    r"\bno\b[^.\n]{0,40}\btools?\b[^.\n]{0,40}\b(?:missing|identified|needed|found)\b|^[\W0-9]{0,20}(?:none|n/a)\b\W{0,20}$",
-    re.IGNORECASE | re.MULTILINE,
-)
-
 UNUSED, ABSENT, IMPROVABLE = "unused", "absent", "improvable"
-KINDS: Mapping[str, re.Pattern[str]] = {
-    UNUSED: re.compile(r"should have been used", re.IGNORECASE),
-    ABSENT: re.compile(r"(?:do|does|did) not (?:yet )?exist|\b(?:missing|new) tools\b", re.IGNORECASE),
-    IMPROVABLE: re.compile(r"could be improved|\bimprovements? (?:of|to)\b", re.IGNORECASE),
-}
+KINDS: Mapping[str, re.Pattern[str]] = {kind: re.compile(text) for kind, text in _WORDS["kinds"].items()}
 """What is said of a tool, and the words of the headings that say it."""
 
-_HEADING = re.compile(r"[ \t]{0,3}(?:#{1,6}[ \t]+|[*_]{2}|[0-9]{1,2}[.)][ \t]+){1,3}[^:\n]{1,60}?[ \t*_:]*")
 _NO_NAMES = {"none", "n-a"}
 
 
@@ -117,7 +94,7 @@ def read_missing_tools(answer: str | None) -> tuple[MissingTool, ...] | None:
         if headed := _headed(line):
             kind, current = headed, None
             continue
-        item = _ITEM.fullmatch(line)
+        item = _P["item"].fullmatch(line)
         named = None if item is None or (item[1] and current is not None) else _named(item[2].strip())
         text = line
         if named is not None:
@@ -125,11 +102,11 @@ def read_missing_tools(answer: str | None) -> tuple[MissingTool, ...] | None:
             if (name, kind) not in tools and len(tools) == MOST:
                 break
             current = tools.setdefault((name, kind), [])
-        if current is not None and (reason := _without(_REASON_LABEL, text).strip(" \t*_:—–-")):
+        if current is not None and (reason := _without(_P["reason_label"], text).strip(" \t*_:—–-")):
             current.append(reason)
     if tools:
         return tuple(MissingTool(name, " ".join(lines), of) for (name, of), lines in tools.items())
-    return () if _NONE.search((answer or "")[:2000]) else None
+    return () if _P["none"].search((answer or "")[:2000]) else None
 
 
 def missed(tools: Sequence[MissingTool]) -> list[str]:
@@ -139,17 +116,17 @@ def missed(tools: Sequence[MissingTool]) -> list[str]:
 
 def _headed(line: str) -> str | None:
     """Find the kind of tools that a heading announces; None for any other line."""
-    if not _HEADING.fullmatch(line.rstrip()):
+    if not _P["heading"].fullmatch(line.rstrip()):
         return None
     return next((kind for kind, words in KINDS.items() if words.search(line)), None)
 
 
 def _named(item: str) -> tuple[str, str] | None:
     """Split an item into the name at its head and what follows it; None where the item begins with no name."""
-    labelled = _without(_NAME_LABEL, item)
-    if not labelled or _REASON_LABEL.match(labelled):
+    labelled = _without(_P["name_label"], item)
+    if not labelled or _P["reason_label"].match(labelled):
         return None
-    match = _BOLD.match(labelled) or _CODE.match(labelled) or _PLAIN.match(labelled)
+    match = _P["bold"].match(labelled) or _P["code"].match(labelled) or _P["plain"].match(labelled)
     name, rest = (match[1], match[2]) if match else (labelled, "")
     canonical = tool_name(name)
     is_short = 0 < len(canonical) <= LONGEST_NAME and canonical.count("-") < MOST_WORDS
@@ -190,15 +167,12 @@ LAST_LINE, LAST_NUMBER = "last_line", "last_number"
 MODES = (LAST_LINE, LAST_NUMBER)
 """How a total is read: by the forms below, or also as the number at an answer's end, as TARSy's document has it."""
 
-_LAST_NUMBER = re.compile(r"(?<![0-9./-])([0-9]{1,4})\s*$")
-_FENCE = re.compile(r"[`~]{3,}\s*[a-z]*", re.IGNORECASE)
 _EMPHASIS = str.maketrans("", "", "*`")
 _MARKS_OF_TEXT = str.maketrans(dict.fromkeys('*_`"“”', " "))
 _NAMES = {category: category.replace("_", "[ \t_-]+") for category in CATEGORIES}
 _CATEGORY = "|".join(f"(?P<{category}>{name})" for category, name in _NAMES.items())
 # At the start of a line: marks of headings, lists and tables, a number, then the category's name
 _LINE = re.compile(rf"[\s#>|()_-]*(?:[0-9]{{1,2}}[.):]\s*)?(?:{_CATEGORY})(?![a-z])", re.IGNORECASE)
-_POINTS = re.compile(r"(?<![0-9.,/-])([0-9]{1,2})\s*/\s*25(?![0-9.])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +227,7 @@ def read_categories(analysis: str) -> dict[str, int | None]:
         if match := _LINE.match(plain):
             current = match.lastgroup
             plain = plain[match.end() :]
-        if current is not None and (scored := _POINTS.search(plain)):
+        if current is not None and (scored := _P["points"].search(plain)):
             given = int(scored[1])
             points[current] = given if given <= CATEGORY_POINTS else None
             current = None
@@ -264,7 +238,7 @@ def _find_total(answer: str, mode: str) -> tuple[int, int] | None:
     """Find the total and the number of its line; None where the answer does not end in one."""
     lines = answer.splitlines()
     found = _last_line_total(lines)
-    if found is None and mode == LAST_NUMBER and (match := _LAST_NUMBER.search(answer)) and int(match[1]) <= HIGHEST:
+    if found is None and mode == LAST_NUMBER and (match := _P["last"].search(answer)) and int(match[1]) <= HIGHEST:
         found = int(match[1]), len(answer[: match.end(1)].splitlines()) - 1
     return found
 
@@ -273,7 +247,7 @@ def _last_line_total(lines: Sequence[str]) -> tuple[int, int] | None:
     remarks = 0
     for number in range(len(lines) - 1, -1, -1):
         line = lines[number].strip()
-        if not line or _FENCE.fullmatch(line):
+        if not line or _P["fence"].fullmatch(line):
             continue
         if (total := _total_of(line, _before(lines, number))) is not None:
             return total, number
@@ -319,6 +293,6 @@ def _without_total(answer: str, mode: str) -> str:
     if found is None:
         return answer.strip()
     lines = answer.splitlines()[: found[1]]
-    while lines and (not lines[-1].strip() or _FENCE.fullmatch(lines[-1].strip())):
+    while lines and (not lines[-1].strip() or _P["fence"].fullmatch(lines[-1].strip())):
         lines.pop()
     return "\n".join(lines).strip()

@@ -7,18 +7,11 @@ import polars as pl
 from pydantic import Field
 
 from evalake.contracts.contract import ENDPOINTS_OF_RESULTS, Added, Contract, RowModel
-from evalake.contracts.rule import Dimension, Kind, Rule, hash_rule, is_share, not_blank, not_negative
+from evalake.contracts.rule import Dimension, Kind, Rule, consistent, hash_rule, is_share, not_blank, not_negative
 from evalake.models.request import EmptyKind
 from evalake.sdk.results import LANDED_BY_RUN, JudgedRow, replaced_when, result_key
 from evalake.sdk.suite import EMPTY, REFUSALS, Outcomes
-from evalake.suites.solidity_audit.truth import (
-    CLASSIFICATIONS,
-    KNOWLEDGE,
-    MATCHES,
-    Classification,
-    TypeMatch,
-    count_column,
-)
+from evalake.suites.solidity_audit import truth
 
 PROVISIONAL_ERRORS = ("timeout", "content_policy", "context_length")
 """Kinds of failed judge calls that stand as a judge error until a reply comes; any other is a missing answer."""
@@ -63,7 +56,7 @@ class SolidityAuditResult(JudgedRow):
     calibration_error: float | None = Field(description="Distance of confidence from detection_correct as 0 or 1.")
     target_found: bool | None = Field(description="The audit names the known vulnerability; null where not judged.")
     lucky_guess: bool | None = Field(description="Rightly called vulnerable without finding the target.")
-    type_match: TypeMatch | None = Field(description="How the claimed type compares with the true one.")
+    type_match: truth.TypeMatch | None = Field(description="How the claimed type compares with the true one.")
     root_cause_match: bool | None = Field(description="The judge's word on the root cause; null where it says none.")
     location_match: bool | None = Field(description="The judge's word on the place; null where it says none.")
     rcir: float | None = Field(description="Root cause identification, 0 to 1; null unless the target was found.")
@@ -108,10 +101,6 @@ class SolidityAuditResult(JudgedRow):
     judgement_hash: str | None = Field(description="SHA-256 over what judged it; null until a reply comes.")
 
 
-def _consistent(rule_id: str, column: str, kind: Kind, **parameters: object) -> Rule:
-    return Rule(rule_id, column, kind, parameters, dimension=Dimension.CONSISTENCY)
-
-
 KEY = result_key(SolidityAuditResult)
 JUDGED_KEY = (*KEY, "reply_revision")
 """By which findings belong to a result row: those of a judgement that was withdrawn belong to none."""
@@ -127,7 +116,7 @@ _SHARES = (
     *("confidence", "calibration_error", "rcir", "ava", "fsv"),
     *("finding_precision", "target_credit", "location_line_iou"),
 )
-COUNTS = ("total_findings", "valid_findings", "invalid_findings", *map(count_column, CLASSIFICATIONS))
+COUNTS = ("total_findings", "valid_findings", "invalid_findings", *map(truth.count_column, truth.CLASSIFICATIONS))
 _SPENT = ("latency_ms", "input_tokens", "output_tokens", "cost_usd", "judge_cost_usd")
 
 RESULTS = Contract(
@@ -141,16 +130,12 @@ RESULTS = Contract(
         *map(not_negative, ("replicate", "reply_revision", "difficulty_tier", "undecided_findings", *COUNTS, *_SPENT)),
         *map(is_share, _SHARES),
         # A judgement that contradicts itself is refused by one of these, which says how.
-        _consistent(
-            "target_match_means_found", "target_match_id", Kind.ABSENT_WHEN, other="target_found", values=(False,)
-        ),
-        _consistent("found_finding_exists", "unknown_finding_ids", Kind.EMPTY),
-        _consistent("finding_ids_differ", "repeated_finding_ids", Kind.EMPTY),
-        _consistent(
-            "asked_judgement_agrees_with_itself", "contradictions", Kind.ABSENT_WHEN, other="origin", values=("call",)
-        ),
-        _consistent("valid_within_total", "valid_findings", Kind.NOT_ABOVE, other="total_findings"),
-        _consistent("answers_within_panel", "panel_answers", Kind.NOT_ABOVE, other="panel_judges"),
+        consistent("target_match_means_found", "target_match_id", Kind.ABSENT_WHEN, "target_found", False),
+        Rule("found_finding_exists", "unknown_finding_ids", Kind.EMPTY, dimension=Dimension.CONSISTENCY),
+        Rule("finding_ids_differ", "repeated_finding_ids", Kind.EMPTY, dimension=Dimension.CONSISTENCY),
+        consistent("asked_judgement_agrees_with_itself", "contradictions", Kind.ABSENT_WHEN, "origin", "call"),
+        consistent("valid_within_total", "valid_findings", Kind.NOT_ABOVE, "total_findings"),
+        consistent("answers_within_panel", "panel_answers", Kind.NOT_ABOVE, "panel_judges"),
     ),
     partition_by=("model",),
     replaced_when=replaced_when("old.judgement_hash IS NULL AND new.judgement_hash IS NOT NULL"),
@@ -162,7 +147,7 @@ RESULTS = Contract(
         ENDPOINTS_OF_RESULTS,
         Added(("mended",)),
         Added(("base", "transformation", "code_act", "recognised", "contaminated")),
-        Added(MATCHES),
+        Added(truth.MATCHES),
         Added(("empty_kind",)),
     ),
     suite="solidity_audit",
@@ -185,7 +170,7 @@ class SolidityAuditFinding(RowModel):
     reply_revision: int = Field(description="Of the replies, as in solidity_audit_results.")
     scorer_version: str = Field(description="The version of the rules that turned the replies into this row.")
     finding_id: int = Field(description="The finding's number within its judgement.")
-    classification: Classification = Field(description="What the judge took it for.")
+    classification: truth.Classification = Field(description="What the judge took it for.")
     classification_stated: str | None = Field(
         description="The judge's own word, where a recorded judgement has another than the rubric's; else null."
     )
@@ -216,6 +201,7 @@ CONTRACTS = (RESULTS, FINDINGS)
 _subject_error = pl.col("subject_error")
 _replied = pl.col("judgement_hash").is_not_null()  # by the judge, or by the model where there was nothing to judge
 _judge_error = pl.col("judge_error")
+_is_audit = pl.col("prompt_type") != truth.KNOWLEDGE
 
 OUTCOMES = Outcomes(
     missing=pl.when(~_replied & ~_subject_error.is_in(REFUSALS))
@@ -230,7 +216,7 @@ OUTCOMES = Outcomes(
     .then(pl.lit(EMPTY))
     .when(_subject_error.is_not_null())
     .then(_subject_error)
-    .when(pl.col("said_vulnerable").is_null() & ((pl.col("prompt_type") != KNOWLEDGE) | pl.col("recognised").is_null()))
+    .when(pl.col("said_vulnerable").is_null() & (_is_audit | pl.col("recognised").is_null()))
     .then(pl.lit("no_verdict")),
 )
 

@@ -11,33 +11,23 @@ from evalake.metrics import agreement
 from evalake.metrics.compute import METRIC_ROWS, Metric, measure, metric_row, values
 from evalake.metrics.estimators import Mean, Rate
 from evalake.models.cost import BASELINE_PREFIX
+from evalake.suites.solidity_audit import truth
 from evalake.suites.solidity_audit.consensus import NUMBERED, has_converged, merge
 from evalake.suites.solidity_audit.metrics import sui
 from evalake.suites.solidity_audit.panels import PREFIX, dawid_skene_panels, judge_bias, judge_errors, panel_name
 from evalake.suites.solidity_audit.people import judge_against_people
 from evalake.suites.solidity_audit.sources.round_files import RULES
-from evalake.suites.solidity_audit.truth import (
-    CLASSIFICATIONS,
-    DAWID_SKENE,
-    KNOWLEDGE,
-    SCORES,
-    WAYS,
-    TypeMatch,
-    calibration_unstated,
-    in_panel,
-    sui_weight_sets,
-)
 
 ANSWERS = (True, False)
 NOMINAL: Mapping[str, tuple[pl.Expr, Sequence[object]]] = {
     "target_found": (pl.col("target_found"), ANSWERS),
     "verdict": (pl.col("said_vulnerable"), ANSWERS),
-    "type_match": (pl.col("type_match"), get_args(TypeMatch)),
+    "type_match": (pl.col("type_match"), get_args(truth.TypeMatch)),
     "location": (pl.col("location_function_hit"), ANSWERS),
     "bonus": (pl.col("bonus_valid_findings") > 0, ANSWERS),
 }
 """Decisions that are one of several words; metric names without a decision are about `target_found`."""
-GRADED = ("confidence", *SCORES)
+GRADED = ("confidence", *truth.SCORES)
 DECIDED: Mapping[str, pl.Expr] = {name: told for name, (told, _) in NOMINAL.items()} | {g: pl.col(g) for g in GRADED}
 AUDIT = ("sample_hash", "prompt_type", "replicate", "cluster")
 POOLED = "judge_pair_pooled"
@@ -51,9 +41,9 @@ MOST_PAIRED = 12
 
 def cross_row_metrics(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
     """Compute all cross-row metrics of the result rows, in the columns of `evalake.metrics.compute.measure`."""
-    audits = frame.filter(pl.col("prompt_type") != KNOWLEDGE)
+    audits = frame.filter(pl.col("prompt_type") != truth.KNOWLEDGE)
     judge = pl.col("judge")
-    together = audits.filter(judge.str.starts_with(PREFIX) | in_panel(options, judge))
+    together = audits.filter(judge.str.starts_with(PREFIX) | truth.in_panel(options, judge))
     return pl.concat(
         [
             judge_agreement(together),
@@ -79,7 +69,7 @@ def judge_agreement(frame: pl.DataFrame) -> pl.DataFrame:
     models_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for model, panel in panels.iter_rows():
         judges = tuple(sorted(given.filter(pl.col("model") == model)["judge"].unique()))
-        if panel not in (panel_name(judges, aggregated) for aggregated in WAYS):
+        if panel not in (panel_name(judges, aggregated) for aggregated in truth.WAYS):
             continue  # a panel of judges that this run does not have
         models_of.setdefault((panel, judges), []).append(model)
     parts = []
@@ -153,8 +143,8 @@ def replicate_agreement(frame: pl.DataFrame) -> pl.DataFrame:
 
 def rank_stability(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
     """Compute each judge's lowest rank correlation of the models' SUI between two weight sets; n counts its models."""
-    sets = sui_weight_sets(options)
-    unstated = calibration_unstated(options)
+    sets = truth.sui_weight_sets(options)
+    unstated = truth.calibration_unstated(options)
     declared = [Metric(name, sui(weights, unstated)) for name, weights in sets.items()]
     judged = frame.drop_nulls("detection_correct").select("model", "judge").unique()
     indices = values(frame, declared, ("model", "judge"))
@@ -179,7 +169,7 @@ def _correlation(a: Sequence[float], b: Sequence[float]) -> float:
 def _of_all(targets: Sequence[pl.Expr], judges: Sequence[str]) -> list[Metric]:
     counts = agreement.votes(targets, ANSWERS)
     unanimous = pl.any_horizontal(*[count == len(judges) for count in counts])
-    scores = {score: [pl.col(f"{score} {judge}") for judge in judges] for score in SCORES}
+    scores = {score: [pl.col(f"{score} {judge}") for judge in judges] for score in truth.SCORES}
     return [
         Metric("fleiss_kappa", agreement.fleiss_kappa(counts, len(judges))),
         Metric("krippendorff_alpha", agreement.krippendorff_alpha(counts)),
@@ -208,7 +198,7 @@ def _of_pair(a: str, b: str) -> list[Metric]:
 
 def _of_findings(a: str, b: str) -> list[Metric]:
     """Declare the agreement metrics of two judges on the class of the findings that both saw."""
-    declared = _nominal(pl.col(f"class {a}"), pl.col(f"class {b}"), CLASSIFICATIONS)
+    declared = _nominal(pl.col(f"class {a}"), pl.col(f"class {b}"), truth.CLASSIFICATIONS)
     return [Metric(f"{name}_finding_class {a}~{b}", estimator) for name, estimator in declared]
 
 
@@ -275,7 +265,7 @@ def _stacked(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 def warnings(frame: pl.DataFrame) -> Sequence[str]:
     """Write one sentence for each thing that makes the numbers less reliable than they look."""
-    audits = frame.filter(pl.col("prompt_type") != KNOWLEDGE)
+    audits = frame.filter(pl.col("prompt_type") != truth.KNOWLEDGE)
     rows = audits.filter(~pl.col("judge").str.starts_with(PREFIX))
     return [*_of_single_judges(rows), *_of_panels(audits), *_unstated(rows), *base_warnings(frame)]
 
@@ -313,7 +303,7 @@ def _counted(given: pl.DataFrame, flag: pl.Expr) -> list[tuple[str, int, int]]:
 def _of_panels(frame: pl.DataFrame) -> Iterator[str]:
     for model, panel, rate in _rates(frame, pl.col("panel_undecided"), above=0):
         yield f"{model} by {panel}: undecided on {rate:.1%} of the audits, which are in no rate"
-    of_two = frame.filter(pl.col("panel_judges") == 2, pl.col("judge").str.starts_with(f"{PREFIX}{DAWID_SKENE}:"))
+    of_two = frame.filter(pl.col("panel_judges") == 2, pl.col("judge").str.starts_with(f"{PREFIX}{truth.DAWID_SKENE}:"))
     for panel in of_two["judge"].unique().sort():
         yield f"{panel}: the words of two judges do not tell which of them errs; ask a third, or take the majority"
     for size in frame.filter(pl.col("panel_judges") > MOST_PAIRED)["panel_judges"].unique().sort():
@@ -387,8 +377,8 @@ def robustness(frame: pl.DataFrame) -> pl.DataFrame:
 
 def pairs(frame: pl.DataFrame) -> pl.DataFrame:
     """Join each variant's answer with the one about its base, and with whether the model knew the base."""
-    probes = frame.filter(pl.col("prompt_type") == KNOWLEDGE)
-    audits = frame.filter(pl.col("prompt_type") != KNOWLEDGE, pl.col("base").is_not_null()).with_columns(
+    probes = frame.filter(pl.col("prompt_type") == truth.KNOWLEDGE)
+    audits = frame.filter(pl.col("prompt_type") != truth.KNOWLEDGE, pl.col("base").is_not_null()).with_columns(
         rank=pl.col("transformation")
         .fill_null(BASES[0])
         .replace_strict({name: rank for rank, name in enumerate(BASES)}, default=None, return_dtype=pl.Int64)
@@ -407,7 +397,7 @@ def pairs(frame: pl.DataFrame) -> pl.DataFrame:
 
 def base_warnings(frame: pl.DataFrame) -> Iterator[str]:
     """Say which variant stands in for bases that the run lacks."""
-    audits = frame.filter(pl.col("transformation").is_not_null(), pl.col("prompt_type") != KNOWLEDGE)
+    audits = frame.filter(pl.col("transformation").is_not_null(), pl.col("prompt_type") != truth.KNOWLEDGE)
     by_base = audits.group_by("base").agg(pl.col("transformation").unique())
     stand_in = dict.fromkeys(BASES[1:], 0)
     for made in by_base["transformation"].to_list():

@@ -25,32 +25,20 @@ from evalake.metrics.estimators import Mean, Ratio
 from evalake.metrics.intervals import Array
 from evalake.sdk import Derived
 from evalake.sdk.results import derived_item
-from evalake.suites.solidity_audit import consensus
+from evalake.suites.solidity_audit import consensus, truth
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.suites.solidity_audit.score import UNJUDGED
-from evalake.suites.solidity_audit.truth import (
-    DAWID_SKENE,
-    KNOWLEDGE,
-    MAJORITY,
-    PARTIAL,
-    SCORES,
-    TARGET,
-    VALID,
-    aggregation,
-    count_column,
-    in_panel,
-)
 
 PREFIX = "panel:"
 SUBJECT = ("model", "prompt_type", "replicate", "sample_hash", "prompt_hash", "endpoint")
 
 
-def panel_name(judges: Iterable[str], aggregated: str = MAJORITY) -> str:
+def panel_name(judges: Iterable[str], aggregated: str = truth.MAJORITY) -> str:
     """Build the name under which a panel's rows are kept: `panel:` and its judges' names, sorted, joined by `+`.
 
     Where answers are not aggregated by majority, the way and a colon stand between the two.
     """
-    return PREFIX + ("" if aggregated == MAJORITY else f"{aggregated}:") + "+".join(sorted(judges))
+    return PREFIX + ("" if aggregated == truth.MAJORITY else f"{aggregated}:") + "+".join(sorted(judges))
 
 
 def derive(tables: Mapping[str, pl.DataFrame], options: Mapping[str, Any]) -> Derived:
@@ -59,21 +47,21 @@ def derive(tables: Mapping[str, pl.DataFrame], options: Mapping[str, Any]) -> De
     judged = tables[FINDINGS.table].select(*FOUND_BY, *_FINDING)
     of_judgement = judged.rows_by_key(FOUND_BY, named=True, include_key=True)
     columns = [*RESULTS.row.model_fields, "dataset_version"]
-    of_panel = results.filter(in_panel(options, pl.col("judge")))
+    of_panel = results.filter(truth.in_panel(options, pl.col("judge")))
     singles = of_panel.select(name for name in columns if name in results.columns)
-    aggregated = aggregation(options)
+    aggregated = truth.aggregation(options)
     findings: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     items: list[dict[str, Any]] = []
     panels = panels_of(singles, lambda row: of_judgement.get(tuple(row[name] for name in FOUND_BY), ()))
     for judges, audits in panels.items():
         name = panel_name(judges, aggregated)
-        probes = [audit for audit in audits if audit.members[0]["prompt_type"] == KNOWLEDGE]
-        audits = [audit for audit in audits if audit.members[0]["prompt_type"] != KNOWLEDGE]
+        probes = [audit for audit in audits if audit.members[0]["prompt_type"] == truth.KNOWLEDGE]
+        audits = [audit for audit in audits if audit.members[0]["prompt_type"] != truth.KNOWLEDGE]
         for audit in probes:
             rows.append(_probe_row(name, len(judges), audit))
             items.append(derived_item(rows[-1], audit.members[0]))
-        pool = (_pool_hash(audits),) if aggregated == DAWID_SKENE else ()
+        pool = (_pool_hash(audits),) if aggregated == truth.DAWID_SKENE else ()
         for audit, word in zip(audits, consensus.AGGREGATIONS[aggregated](audits), strict=True):
             row = panel_row(name, len(judges), audit, word) | {"judge_hash": _panel_hash(name, audit.members, pool)}
             rows.append(row)
@@ -126,7 +114,7 @@ def panel_row(name: str, judges: int, audit: consensus.Audit, word: consensus.Wo
     correct = (verdict is not None and verdict == first["is_vulnerable"]) if said_decided else None
     confidence = median_of(row["confidence"] for row in answers) if said_decided else None
     is_lucky = bool(first["is_vulnerable"] and verdict is True and target_found is False)
-    reasoning = {score: median_of(row[score] for row in answers) if target_found else None for score in SCORES}
+    reasoning = {score: median_of(row[score] for row in answers) if target_found else None for score in truth.SCORES}
     return {
         **{name: value for name, value in first.items() if name in _SAME},
         **UNJUDGED,
@@ -168,8 +156,9 @@ def _about_findings(
 ) -> dict[str, Any]:
     """Compute the columns that follow from the merged findings, and from the judges' answers on the target."""
     counted = consensus.counts(findings)
-    credit = 1.0 if counted[count_column(TARGET)] else 0.5 if counted[count_column(PARTIAL)] else 0.0
-    targets = [number for number, each in enumerate(findings, start=1) if each.classification == TARGET]
+    matched, partly = (counted[truth.count_column(name)] for name in (truth.TARGET, truth.PARTIAL))
+    credit = 1.0 if matched else 0.5 if partly else 0.0
+    targets = [number for number, each in enumerate(findings, start=1) if each.classification == truth.TARGET]
     columns = {
         **counted,
         "target_credit": credit if first["is_vulnerable"] else None,
@@ -208,6 +197,8 @@ def median_of(values: Iterable[float | None]) -> float | None:
 SLICE = "judge_panel"
 """Its values are pairs, `judge~panel`."""
 
+_BY_DAWID_SKENE = panel_name((), truth.DAWID_SKENE)  # begins the names of such panels
+
 _WORDS = {"judge": pl.String, "decision": pl.String, "cluster": pl.String, "chance": pl.Float64, "said": pl.Boolean}
 _MISSED, _FALSE = (
     Ratio(numerator=chance * wrong, denominator=chance, rows=chance > 0.5)
@@ -223,7 +214,7 @@ def judge_errors(frame: pl.DataFrame) -> pl.DataFrame:
         Rows in the columns of `evalake.metrics.compute.measure`, of the slice `judge_panel`;
         n counts the cases with a probability above 0.5.
     """
-    known = frame.filter(pl.col("judge").str.starts_with(panel_name((), DAWID_SKENE))).select("model", "judge").unique()
+    known = frame.filter(pl.col("judge").str.starts_with(_BY_DAWID_SKENE)).select("model", "judge").unique()
     parts = [pl.DataFrame(schema=METRIC_ROWS)]
     for panel, audits in dawid_skene_panels(frame):
         words = pl.DataFrame(list(_words(audits)), schema=_WORDS)
@@ -242,9 +233,9 @@ def judge_errors(frame: pl.DataFrame) -> pl.DataFrame:
 def dawid_skene_panels(frame: pl.DataFrame) -> Iterator[tuple[str, Sequence[consensus.Audit]]]:
     """Yield the panels of result rows that are aggregated by Dawid and Skene, by name, with their audits."""
     known = set(frame["judge"].drop_nulls().unique()) if "judge" in frame.columns else set()
-    if any(judge.startswith(panel_name((), DAWID_SKENE)) for judge in known):
+    if any(judge.startswith(_BY_DAWID_SKENE) for judge in known):
         for judges, audits in panels_of(frame, _findings).items():
-            if (panel := panel_name(judges, DAWID_SKENE)) in known:
+            if (panel := panel_name(judges, truth.DAWID_SKENE)) in known:
                 yield panel, audits
 
 
@@ -263,7 +254,7 @@ def _words(audits: Sequence[consensus.Audit]) -> Iterator[dict[str, Any]]:
         if first["is_vulnerable"]:
             decisions.append(("", audit.words("target_found"), on_target.get(True, 0.0)))
         for finding, chances in zip(audit.findings, classes, strict=True):
-            valid = {judge: kind in VALID for judge, kind in finding.classes.items()}
+            valid = {judge: kind in truth.VALID for judge, kind in finding.classes.items()}
             decisions.append(("_finding_valid", valid, consensus.is_valid(chances)))
         for decision, words, chance in decisions:
             for judge, word in words.items():
@@ -345,7 +336,7 @@ def _on_findings(given: pl.DataFrame) -> pl.DataFrame:
     each = listed.select(*AUDIT, "judge", "cluster", "findings").explode("findings").unnest("findings")
     first, last = (pl.col("finding_id").min().over(AUDIT), pl.col("finding_id").max().over(AUDIT))
     words = each.filter(first < last).with_columns(
-        word=pl.col("classification").is_in(VALID).cast(pl.Float64), is_first=pl.col("finding_id") == first
+        word=pl.col("classification").is_in(truth.VALID).cast(pl.Float64), is_first=pl.col("finding_id") == first
     )
     return _departures(words.select(schema.keys()), (*AUDIT, "finding_id"))
 

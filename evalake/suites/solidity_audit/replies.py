@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, Field, ValidationError
 
+from evalake.core.files import tables_beside
 from evalake.sdk.json_in_text import as_share, number_of
 from evalake.sdk.lenient_json import LONGEST_REPLY, Found, find_all, find_object
 from evalake.sdk.results import Strict, explain
@@ -29,18 +30,9 @@ NEAR = 3  # lines: a claim this close points at the place
 WIDEST_RANGE = 2_000  # lines of one claimed range; a wider one says nothing
 
 _IDENTIFIER = re.compile(r"[\w$]++")
-_INTRODUCING = {
-    *("line", "lines", "Line", "Lines", "L", "function", "contract"),
-    *("in", "and", "to", "of", "the", "at", "sol"),
-}
-_LINES = re.compile(
-    r"(?:\blines?|\bl|:|#l)[ \t.:#]*+"
-    r"([0-9]{1,7}(?:[ \t]*+(?:,|-|\u2013|\u2014|to|and|&)[ \t]*+(?:l(?:ines?)?[ \t]*+)?[0-9]{1,7})*+)",
-    re.IGNORECASE,
-)
-_RANGE = re.compile(
-    r"([0-9]{1,7})[ \t]*+(?:(?:-|\u2013|\u2014|to)[ \t]*+(?:l(?:ines?)?[ \t]*+)?([0-9]{1,7}))?", re.IGNORECASE
-)
+_WORDS = tables_beside(__file__, "replies.toml")
+_INTRODUCING, _COMMON = ({*_WORDS[kind].split()} for kind in ("introducing", "common"))
+_LINES, _RANGE = (re.compile(_WORDS["patterns"][name].replace("\n", "")) for name in ("lines", "range"))
 
 
 def compare(
@@ -262,26 +254,25 @@ def _read(found: Found, asked: Asked) -> Reading:
         judgement = Judgement.model_validate(in_our_words(value, mended.setdefault, recorded=asked.recorded))
     except ValidationError as error:
         return Reading(None, explain(error))
-    if flaws := _unasked(judgement, asked):
+    if flaws := tuple(_unasked(judgement, asked)):
         return Reading(None, flaws)
     kept = dict.fromkeys(_beyond(judgement, asked))
     mended |= {f"{name}, which was not asked for": None for name in kept}
     return Reading(judgement.model_copy(update=kept), mended=() if asked.recorded else tuple(mended))
 
 
-def _unasked(judgement: Judgement, asked: Asked) -> tuple[str, ...]:
-    target, flaws = judgement.target_assessment, []
+def _unasked(judgement: Judgement, asked: Asked) -> Iterator[str]:
+    target = judgement.target_assessment
     if asked.target and target is None:
-        flaws.append("target_assessment: the field is missing")
+        yield "target_assessment: the field is missing"
     if asked.target is False and target is not None and target.found:
-        flaws.append("target_assessment: leave the field out, this contract has no known vulnerability")
+        yield "target_assessment: leave the field out, this contract has no known vulnerability"
     if asked.target is None and target is None and judgement.has_target:
-        flaws.append(f"findings: one is classified {TARGET}, but there is no target_assessment")
+        yield f"findings: one is classified {TARGET}, but there is no target_assessment"
     if asked.target is False and any(f.classification in (TARGET, PARTIAL) for f in judgement.findings):
-        flaws.append(f"findings: {TARGET} and {PARTIAL} are no classifications where there is no known vulnerability")
+        yield f"findings: {TARGET} and {PARTIAL} are no classifications where there is no known vulnerability"
     if asked.verdict and judgement.overall_verdict is None:
-        flaws.append("overall_verdict: the field is missing")
-    return tuple(flaws)
+        yield "overall_verdict: the field is missing"
 
 
 def _beyond(judgement: Judgement, asked: Asked) -> Iterator[str]:
@@ -326,10 +317,8 @@ def further(judgement: Judgement) -> list[str]:
     """List contradictions between the finding named as target, the findings' classes and what is said of each."""
     target = judgement.target_assessment
     contradictions = [] if target is None or judgement.unlisted else list(_of_target(target, judgement))
-    return [
-        *contradictions,
-        *(contradiction for finding in judgement.findings for contradiction in _of_finding(finding)),
-    ][:MOST_TOLD]
+    of_findings = (each for finding in judgement.findings for each in _of_finding(finding))
+    return [*contradictions, *of_findings][:MOST_TOLD]
 
 
 def _of_target(target: TargetAssessment, judgement: Judgement) -> Iterator[str]:
@@ -388,12 +377,6 @@ SHORTEST = 4
 """Characters from which a word of an incident's name tells it from others."""
 
 _WORD = re.compile(r"[a-z0-9]+")
-_COMMON = frozenset(
-    _WORD.findall("""
-    attack bank bridge contract crypto defi exchange exploit finance flash governance hack incident labs lending
-    loan market money network platform pool project protocol rug smart swap token vault wallet world
-    """)
-)
 
 
 def probed(text: str | None, truth: GroundTruth) -> Mapping[str, bool | None]:

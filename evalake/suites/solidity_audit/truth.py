@@ -7,6 +7,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from evalake.core.errors import ConfigurationError
+from evalake.core.files import tables_beside
 from evalake.core.hashing import canonical_json
 from evalake.sdk import Index, Sample
 from evalake.sdk.results import Strict
@@ -45,16 +46,9 @@ INVALID: tuple[str, ...] = CLASSIFICATIONS[3:]
 TARGET, PARTIAL, BONUS = VALID
 SEVERITIES: tuple[str, ...] = get_args(Severity)
 
-SEVERITY_WEIGHTS: Mapping[str, float] = {"critical": 3.0, "high": 2.0, "medium": 1.0, "low": 0.5}
-INVALID_COSTS: Mapping[str, float] = {
-    "HALLUCINATED": 1.0,
-    "MISCHARACTERIZED": 1.0,
-    "SECURITY_THEATER": 1.0,
-    "OUT_OF_SCOPE": 0.5,
-    "DESIGN_CHOICE": 0.5,
-    "INFORMATIONAL": 0.25,
-}
-"""What an invalid finding costs its reader, against a hallucinated one."""
+_WEIGHTS = tables_beside(__file__, "weights.toml")
+SEVERITY_WEIGHTS: Mapping[str, float] = _WEIGHTS["severity"]
+INVALID_COSTS: Mapping[str, float] = _WEIGHTS["invalid"]
 
 
 KNOWLEDGE = "knowledge"
@@ -168,20 +162,9 @@ FEWEST_SETS = 5
 Weights = Mapping[str, float]
 
 
-def _weights(*values: float) -> dict[str, float]:
-    return dict(zip(COMPONENTS, values, strict=True))
-
-
 DEFAULTS: Mapping[str, Any] = {
-    "sui_weights": _weights(0.25, 0.25, 0.15, 0.25, 0.10),
-    "sui_weight_sets": {
-        "balanced": _weights(0.2, 0.2, 0.2, 0.2, 0.2),
-        "detection": _weights(0.50, 0.20, 0.10, 0.10, 0.10),
-        "target": _weights(0.10, 0.50, 0.10, 0.20, 0.10),
-        "precision": _weights(0.15, 0.20, 0.45, 0.10, 0.10),
-        "reasoning": _weights(0.10, 0.20, 0.10, 0.50, 0.10),
-        "calibration": _weights(0.15, 0.20, 0.10, 0.15, 0.40),
-    },
+    "sui_weights": _WEIGHTS["sui"]["weights"],
+    "sui_weight_sets": _WEIGHTS["sui"]["sets"],
     # What calibration counts in SUI where no confidence was stated: a number, or "left_out" to share out its weight.
     "sui_calibration_unstated": 0.5,
     # How the answers of a panel's judges become the panel's: MAJORITY where nothing is said, STRICT or DAWID_SKENE.
@@ -195,33 +178,19 @@ MAJORITY, STRICT, DAWID_SKENE = "majority", "strict", "dawid_skene"
 WAYS = (MAJORITY, STRICT, DAWID_SKENE)
 
 BLOCKBENCH = "blockbench"
-"""In place of weights: those of BlockBench, which has neither F2 nor calibration in its index."""
-
-
-def _published(target: float, reasoning: float, precision: float) -> dict[str, float]:
-    return _weights(0.0, target, precision, reasoning, 0.0)
-
-
-BLOCKBENCH_WEIGHTS: Mapping[str, float] = _published(0.40, 0.30, 0.30)
-BLOCKBENCH_SETS: Mapping[str, Mapping[str, float]] = {
-    "balanced": _published(0.34, 0.33, 0.33),
-    "detection": BLOCKBENCH_WEIGHTS,
-    "quality": _published(0.30, 0.40, 0.30),
-    "precision": _published(0.30, 0.30, 0.40),
-    "detection_heavy": _published(0.50, 0.25, 0.25),
-}
+"""In place of weights: those of BlockBench."""
 
 
 def sui_weights(options: Mapping[str, Any]) -> dict[str, float]:
     """Read the weights of SUI's components. Raises ConfigurationError where they are not valid."""
     given = options["sui_weights"]
-    return _checked("sui_weights", BLOCKBENCH_WEIGHTS if given == BLOCKBENCH else given)
+    return _checked("sui_weights", _WEIGHTS[BLOCKBENCH]["weights"] if given == BLOCKBENCH else given)
 
 
 def sui_weight_sets(options: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """Read the weight sets of `sui_rank_stability`. Raises ConfigurationError where they are too few or not valid."""
     given = options["sui_weight_sets"]
-    sets = BLOCKBENCH_SETS if given == BLOCKBENCH else given
+    sets = _WEIGHTS[BLOCKBENCH]["sets"] if given == BLOCKBENCH else given
     if not isinstance(sets, Mapping) or len(sets) < FEWEST_SETS:
         raise ConfigurationError(f"solidity_audit.sui_weight_sets must name at least {FEWEST_SETS} sets of weights")
     return {str(name): _checked(f"sui_weight_sets.{name}", weights) for name, weights in sets.items()}

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from evalake.core.configuration import Configuration, Limits, ModelOptions
-from evalake.models import streams
+from evalake.models import attempts, replies
 from evalake.models.attempts import Outcome
 from evalake.models.client import Client
 from evalake.models.endpoints import KEY_VARIABLES
+from evalake.models.replies import read_events
 from evalake.models.request import Failure, Reply, Request
-from evalake.models.streams import read_events
 from tests.integration.models.support import PROVIDERS, QUICK, answer, configuration
 from tests.servers.model_server import ModelServer
 from tests.servers.recorder import Recorder, recorder
@@ -91,7 +91,7 @@ def test_silence_is_a_timeout(model_server: ModelServer, streams_model: str, fau
 def test_what_drips_without_end_is_a_timeout(
     model_server: ModelServer, streams_model: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "LONGEST", 2)
+    monkeypatch.setattr(attempts, "LONGEST", 2)
     model_server.rule(contains="judge", faults=[{"kind": fault, "times": 0}])
     begun = time.monotonic()
     outcome = ask(configuration(model_server, timeout_seconds=0.5, attempts=1), streams_model)
@@ -102,7 +102,7 @@ def test_what_drips_without_end_is_a_timeout(
 def test_more_pieces_than_a_model_writes_are_no_reply(
     model_server: ModelServer, streams_model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "MOST_PIECES", 100)
+    monkeypatch.setattr(replies, "MOST_PIECES", 100)
     model_server.rule(contains="judge", reply="x" * 200, pieces=200)
     assert failed(ask(configuration(model_server, attempts=1), streams_model)) == ("malformed_response", 1)
 

@@ -170,8 +170,8 @@ def test_the_interval_of_a_calibrated_model_holds_0_and_that_of_another_the_erro
                 }
             )
         )
-    declared = (calibration.ece, calibration.ece_debiased, calibration.ece_adaptive)
-    metrics = [Metric(each.__name__, each(confidence, correct)) for each in declared]
+    declared = ("ece", "ece_debiased", "ece_adaptive")
+    metrics = [Metric(name, getattr(calibration, name)(confidence, correct)) for name in declared]
     measured = measure(pl.concat(frames).with_columns(judge=pl.lit(None, pl.String)), metrics, cluster="cluster")
     for (kind, value), metric in product(true.items(), metrics):
         rows = measured.filter(pl.col("model").str.starts_with(kind), metric=metric.name)

@@ -16,32 +16,10 @@ from evalake.core.files import MEGABYTE
 from evalake.core.hashing import content_hash
 from evalake.models.failures import excerpt
 from evalake.models.request import Reply, Request
-from evalake.sdk.tool_results import (
-    Headline,
-    Scored,
-    ToolResults,
-    ToolSample,
-    WholeCall,
-    as_score,
-    by_sample,
-    decide,
-    mean,
-    standard_error,
-)
-from evalake.suites.declared.formats.values import (
-    address_of,
-    as_count,
-    as_list,
-    as_mapping,
-    as_reply,
-    as_text,
-    at,
-    chat_message,
-    content_text,
-    count_further,
-    objects,
-    read_json,
-)
+from evalake.sdk import tool_results
+from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, WholeCall
+from evalake.suites.declared.formats import values
+from evalake.suites.declared.formats.values import as_count, as_list, as_mapping, as_text, objects
 
 if sys.version_info >= (3, 14):
     import zipfile
@@ -58,29 +36,11 @@ _HEADER, _START, _SAMPLES = "header.json", "_journal/start.json", "samples/"
 _ATTACHMENT = "attachment://"
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 _MEANS = ("accuracy", "mean")
-_REDUCERS: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "mean": fmean,
-    "median": median,
-    "mode": mode,
-    "max": max,
-}
-# fmt: off
-_FIELDS = frozenset({
-    "choices", "completed_at", "epoch", "error", "error_retries", "events", "events_data", "id", "input",
-    "limit", "messages", "metadata", "model_usage", "output", "role_usage", "scores", "started_at", "store",
-    "target", "total_time", "turn_count", "uuid", "working_time",
-})
-# fmt: on
+_REDUCERS: Mapping[str, Callable[..., float]] = {"mean": fmean, "median": median, "mode": mode, "max": max}
 # Events that hold nothing but what samples and their messages hold, or say where others begin and end
 _KEPT = frozenset({"model", "tool", "score", "sample_init", "state", "span_begin", "span_end", "step"})
 _FINISHES: Mapping[str | None, str] = {"max_tokens": "length", "model_length": "length"}  # as providers say it
-NUMBERS = {  # of a reply, in the usage of tokens
-    "input_tokens": "input_tokens",
-    "cached_input_tokens": "input_tokens_cache_read",
-    "output_tokens": "output_tokens",
-    "reasoning_tokens": "reasoning_tokens",
-    "cost_usd": "total_cost",
-}
+NUMBERS = values.TOOLS["inspect"]["numbers"]
 # Parameters of Inspect's requests that are part of nothing that is asked
 _TRANSPORT = frozenset({"messages", "model", "extra_headers", "stream", "timeout", "extra_body"})
 
@@ -145,7 +105,7 @@ class _Members:
         if len(content) > most:
             raise SourceError(f"{self.name}: {member} unpacks to more than {most} bytes")
         self.left -= len(content)
-        decoded = read_json(content, f"{self.name}: {member}")
+        decoded = values.read_json(content, f"{self.name}: {member}")
         if not isinstance(decoded, dict):
             raise SourceError(f"{self.name}: {member} is no JSON object")
         return decoded
@@ -167,14 +127,14 @@ def _read_log(header: Mapping[str, Any], logged: Iterable[Mapping[str, Any]], na
     ]
     read = (_sample(each, model, address, expected, left_over, name) for each in logged)
     variant = _variant(evaluation) or "direct"
-    samples = decide([replace(each, prompt_variant=variant) for each in read])
+    samples = tool_results.decide([replace(each, prompt_variant=variant) for each in read])
     named, planned = as_list(evaluation, "dataset.sample_ids"), 0
     lacks = len(named) - len({each.sample_id for each in samples})
     if (status := as_text(header, "status") or "started") != "success":  # a log that did not end has no header
         why = excerpt(" ".join((as_text(header, "error.message") or "").split()))
         left_over[f"end of the log, whose status is {status}{why and f': {why}'}"] = 1
         left_over["samples that the log lacks"] = max(lacks, 0)
-        planned = len(named) * (as_count(at(evaluation, "config.epochs")) or 1)
+        planned = len(named) * (as_count(values.at(evaluation, "config.epochs")) or 1)
     return ToolResults(
         tool=f"Inspect {as_mapping(evaluation, 'packages').get('inspect_ai', '')}".strip(),
         task=task.rpartition("/")[2],
@@ -203,7 +163,7 @@ def _sample(
         raise SourceError(f"{name} has a sample without an id")
     events = objects(logged, "events")
     turns = [each for each in events if each.get("event") == "model" and each.get("model") == model]
-    messages = [chat_message(each) for each in objects(logged, "messages")]
+    messages = [values.chat_message(each) for each in objects(logged, "messages")]
     asked = messages[:-1] if messages and messages[-1]["role"] == "assistant" else messages
     error = as_text(logged, "error.message") or _limit(logged)
     answer = _reply(as_mapping(logged, "output"), as_mapping(as_mapping(logged, "model_usage").get(model)), turns)
@@ -214,7 +174,7 @@ def _sample(
     for scorer in scorers or ([] if scores else ["none"]):
         if not any(each.startswith(f"{scorer}.") for each in gave):
             scores.append(Scored(scorer, None, None, None))
-    count_further(logged, _FIELDS, left_over)
+    values.count_further(logged, values.TOOLS["inspect"]["fields"], left_over)
     _count_left_over(logged, events, left_over)
     return ToolSample(
         sample_id=str(logged["id"]),
@@ -257,7 +217,7 @@ def _input(given: Any) -> str:
     """Write a sample's input as text: as it is, or the last message of a conversation with those before it."""
     if isinstance(given, str):
         return given
-    messages = [chat_message(each) for each in objects(given)]
+    messages = [values.chat_message(each) for each in objects(given)]
     if len(messages) == 1:
         return str(messages[0]["content"])
     return "\n\n".join(f"{each['role']}: {each['content']}" for each in messages)
@@ -265,14 +225,14 @@ def _input(given: Any) -> str:
 
 def _reply(output: Mapping[str, Any], usage: Mapping[str, Any], turns: Sequence[Mapping[str, Any]]) -> Reply:
     choice, message = as_mapping(output, "choices.0"), as_mapping(output, "choices.0.message")
-    text, reasoning = content_text(message.get("content")) if message else (None, None)
+    text, reasoning = values.content_text(message.get("content")) if message else (None, None)
     usage = usage or as_mapping(output, "usage")
     sent, *others = (as_count(usage.get(f"input_tokens{end}")) for end in ("", "_cache_read", "_cache_write"))
     whole = (sent or 0) + sum(each or 0 for each in others)
     if sent is not None and usage.get("total_tokens") == whole + (as_count(usage.get("output_tokens")) or 0):
         usage = {**usage, "input_tokens": whole}  # the cached ones are counted apart
-    times = [as_score(at(turn, "output.time")) for turn in turns or [{"output": output}]]
-    return as_reply(
+    times = [tool_results.as_score(values.at(turn, "output.time")) for turn in turns or [{"output": output}]]
+    return values.as_reply(
         text,
         usage,
         NUMBERS,
@@ -280,7 +240,7 @@ def _reply(output: Mapping[str, Any], usage: Mapping[str, Any], turns: Sequence[
         model_reported=as_text(output, "model"),
         latency_ms=sum(t for t in times if t is not None) * 1000 if times and None not in times else None,
         reasoning=reasoning,
-        tool_calls=json.dumps(chat_message(message)["tool_calls"]) if message.get("tool_calls") else None,
+        tool_calls=json.dumps(values.chat_message(message)["tool_calls"]) if message.get("tool_calls") else None,
     )
 
 
@@ -291,7 +251,7 @@ def _scores(scorer: str, given: Any) -> Iterator[Scored]:
     several = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
     for named, each in [(scorer, value)] if several is None else [(f"{scorer}.{part}", of) for part, of in several]:
         letter = _LETTERS.get(each) if isinstance(each, str) else None
-        number = as_score(each) if letter is None else letter
+        number = tool_results.as_score(each) if letter is None else letter
         correct = number == 1.0 if letter is not None or isinstance(each, bool) else None
         yield Scored(named, each, number, correct, as_text(score, "answer"), as_text(score, "explanation"))
 
@@ -315,7 +275,7 @@ def _whole_call(turn: Mapping[str, Any], logged: Mapping[str, Any], address: str
     reply = _reply(output, {}, [turn])
     if reply.text is None or reply.tool_calls is not None:
         return None
-    return WholeCall(Request(str(turn["model"]), tuple(plain), parameters), address_of(address), reply)
+    return WholeCall(Request(str(turn["model"]), tuple(plain), parameters), values.address_of(address), reply)
 
 
 def _referred(references: Sequence[Any], shared: Sequence[Any]) -> list[Any]:
@@ -338,14 +298,14 @@ def _headlines(
     for entry in objects(results, "scores"):
         scorer, name = str(entry.get("scorer")), str(entry.get("name"))
         reducer = str(entry.get("reducer") or next(iter(reducers), "mean"))
-        known = by_sample(samples, scorer if name == scorer else f"{scorer}.{name}").values()
+        known = tool_results.by_sample(samples, scorer if name == scorer else f"{scorer}.{name}").values()
         reduced = [_reduced(each, reducer) for each in known]
         values = [each for each in reduced if each is not None] if None not in reduced else []
         for metric in map(as_mapping, as_mapping(entry, "metrics").values()):
-            said, what = as_score(metric.get("value")), str(metric.get("name")).rpartition("/")[2]
-            ours = mean(values) if what in _MEANS else None
+            said, what = tool_results.as_score(metric.get("value")), str(metric.get("name")).rpartition("/")[2]
+            ours = tool_results.mean(values) if what in _MEANS else None
             if what in ("stderr", "std") and values:  # 0 of one sample, as Inspect has it
-                ours = (standard_error(values) or 0.0) * (1 if what == "stderr" else len(values) ** 0.5)
+                ours = (tool_results.standard_error(values) or 0.0) * (1 if what == "stderr" else len(values) ** 0.5)
             if said is not None:
                 over = "" if reducer == "mean" else f" ({reducer})"
                 ours = None if metric.get("params") else ours

@@ -8,19 +8,8 @@ from typing import Any
 from evalake.core.errors import SourceError
 from evalake.models.request import Reply
 from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, as_score, decide, mean, standard_error
-from evalake.suites.declared.formats.values import (
-    as_list,
-    as_mapping,
-    as_reply,
-    as_text,
-    at,
-    chat_message,
-    conversation,
-    count_further,
-    decoded_lines,
-    objects,
-    read_json,
-)
+from evalake.suites.declared.formats import values
+from evalake.suites.declared.formats.values import as_list, as_mapping, as_text, at, objects
 
 # lm-eval: the lines of a task, with the `results_*.json` of the same evaluation.
 
@@ -45,7 +34,7 @@ def task_of(stem: str, results: Mapping[str, Any]) -> str | None:
 
 def read_samples(lines: Sequence[str], results: Mapping[str, Any], task: str, name: str) -> ToolResults:
     """Read a samples file: a sample a line. Raises SourceError where a line is no sample of lm-eval."""
-    decoded = decoded_lines(lines, name)
+    decoded = values.decoded_lines(lines, name)
     model = as_text(results, "model_name") or as_text(results, "model_source")
     if not model:
         raise SourceError(f"{name}: its results file names no model")
@@ -56,7 +45,7 @@ def read_samples(lines: Sequence[str], results: Mapping[str, Any], task: str, na
     samples = decide([_sample(line, model, scorers, len(filters) > 1) for line in decoded])
     left_over: Counter[str] = Counter()
     for line in decoded:
-        count_further(line, {*_FIELDS, *as_list(line, "metrics")}, left_over)
+        values.count_further(line, {*_FIELDS, *as_list(line, "metrics")}, left_over)
         further = max(0, len(as_list(line, "resps.0")) - 1)
         if further and not _is_choice(line):
             left_over["further replies to a request"] += further
@@ -117,7 +106,7 @@ def _messages(line: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Read what was asked: the messages of a chat, or the whole prompt as the user's."""
     asked = at(_arguments(line), "0")
     asked = at(asked, "0") if isinstance(asked, list) else asked
-    return conversation(asked) if isinstance(asked, str) else []
+    return values.conversation(asked) if isinstance(asked, str) else []
 
 
 def _means(results: Mapping[str, Any], task: str, samples: Sequence[ToolSample]) -> list[Headline]:
@@ -143,13 +132,6 @@ def _means(results: Mapping[str, Any], task: str, samples: Sequence[ToolSample])
 # Every Eval Ever: a line a sample and metric, with an aggregate beside them. Its schema is 0.3.0, or older.
 
 _TURNS = ("single_turn", "multi_turn", "agentic")
-_NUMBERS = {
-    "input_tokens": "token_usage.input_tokens",
-    "cached_input_tokens": "token_usage.input_tokens_cache_read",
-    "output_tokens": "token_usage.output_tokens",
-    "reasoning_tokens": "token_usage.reasoning_tokens",
-    "latency_ms": "performance.latency_ms",
-}
 
 
 def is_instance(line: Any) -> bool:
@@ -172,7 +154,7 @@ def read_instances(lines: Sequence[str], aggregate: Mapping[str, Any] | None, na
     by_name: dict[str, list[Mapping[str, Any]]] = {}
     for number, line in enumerate(lines, start=1):
         if line.strip():
-            if not is_instance(decoded := read_json(line, f"{name}:{number}")):
+            if not is_instance(decoded := values.read_json(line, f"{name}:{number}")):
                 raise SourceError(f"{name}:{number} is no instance of Every Eval Ever")
             by_name.setdefault(str(decoded["evaluation_name"]), []).append(decoded)
     return [_evaluation(task, instances, aggregate or {}) for task, instances in by_name.items()]
@@ -210,7 +192,7 @@ def _scorer(instance: Mapping[str, Any]) -> str:
 
 def _answer(sample_id: str, model: str, repeat: int, parts: Sequence[Mapping[str, Any]]) -> ToolSample:
     first = parts[0]
-    messages = [chat_message(each) for each in objects(first, "messages")]
+    messages = [values.chat_message(each) for each in objects(first, "messages")]
     texts = [each for each in as_list(first, "output.raw") if isinstance(each, str)]
     text = texts[-1] if texts else None
     if messages and messages[-1]["role"] == "assistant":
@@ -226,7 +208,7 @@ def _answer(sample_id: str, model: str, repeat: int, parts: Sequence[Mapping[str
         target={"target": as_list(first, "input.reference"), **({"choices": choices} if choices else {})},
         model=model,
         messages=messages,
-        reply=as_reply(text, first, _NUMBERS, reasoning=reasoning),
+        reply=values.as_reply(text, first, values.TOOLS["every_eval_ever"]["numbers"], reasoning=reasoning),
         scores=[_scored(each) for each in parts],
         repeat=repeat,
         metadata=as_mapping(first, "metadata"),

@@ -8,36 +8,13 @@ from typing import Any
 from evalake.core.errors import SourceError
 from evalake.core.hashing import content_hash
 from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, as_score, decide
-from evalake.suites.declared.formats.values import (
-    as_count,
-    as_list,
-    as_mapping,
-    as_reply,
-    as_text,
-    at,
-    conversation,
-    count_further,
-    numbered,
-    objects,
-)
+from evalake.suites.declared.formats import values
+from evalake.suites.declared.formats.values import as_list, as_mapping, as_text, at, objects
 
 OVERALL = "promptfoo"
 """The scorer that stands for promptfoo's own verdict over all assertions of a test."""
 
 _ERROR = 2  # of `failureReason`: no assertion was checked
-# fmt: off
-_FIELDS = frozenset({
-    "cost", "description", "error", "failureReason", "gradingResult", "id", "latencyMs", "metadata",
-    "namedScores", "prompt", "promptId", "promptIdx", "provider", "response", "score", "success", "testCase",
-    "testIdx", "tokenUsage", "vars",
-})
-# fmt: on
-_NUMBERS = {
-    "input_tokens": "response.tokenUsage.prompt",
-    "output_tokens": "response.tokenUsage.completion",
-    "reasoning_tokens": "response.tokenUsage.completionDetails.reasoning",
-    "latency_ms": "latencyMs",
-}
 _LONGEST_NAME = 40  # characters of a prompt's label that names a variant
 
 
@@ -58,7 +35,7 @@ def read_document(document: Mapping[str, Any], name: str) -> ToolResults:
     seen: Counter[tuple[str, str, str]] = Counter()
     samples = []
     for row in sorted(rows, key=lambda each: (_number(each, "testIdx"), _number(each, "promptIdx"))):
-        count_further(row, _FIELDS, left_over)
+        values.count_further(row, values.TOOLS["promptfoo"]["fields"], left_over)
         whose = names[_test(row)], variants[_prompt(row)], _model(row)
         samples.append(_sample(row, whose, seen[whose], left_over))
         seen[whose] += 1
@@ -78,7 +55,7 @@ def read_document(document: Mapping[str, Any], name: str) -> ToolResults:
 
 
 def _number(row: Mapping[str, Any], name: str) -> int:
-    return as_count(row.get(name)) or 0
+    return values.as_count(row.get(name)) or 0
 
 
 def _model(row: Mapping[str, Any]) -> str:
@@ -116,12 +93,8 @@ def _test_names(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 def _sample(row: Mapping[str, Any], whose: tuple[str, str, str], repeat: int, left_over: Counter[str]) -> ToolSample:
     given = {name: value for name, value in as_mapping(row, "vars").items() if name != "sessionId"}
-    failed, graded, raw = (
-        row.get("failureReason") == _ERROR,
-        as_mapping(row, "gradingResult"),
-        as_text(row, "prompt.raw"),
-    )
-    why, score = as_text(graded, "reason"), row.get("score")
+    failed, graded = row.get("failureReason") == _ERROR, as_mapping(row, "gradingResult")
+    why, score, raw = as_text(graded, "reason"), row.get("score"), as_text(row, "prompt.raw")
     scores = [Scored(OVERALL, None, None, None, explanation=why)]
     if not failed:
         overall = _scored(OVERALL, score, row.get("success"), why)
@@ -132,11 +105,11 @@ def _sample(row: Mapping[str, Any], whose: tuple[str, str, str], repeat: int, le
         input=only if isinstance(only, str) else json.dumps(given, ensure_ascii=False, sort_keys=True),
         target={"assert": as_list(row, "testCase.assert"), "description": at(row, "testCase.description")},
         model=whose[2],
-        messages=[] if raw is None else conversation(raw),
-        reply=as_reply(
+        messages=[] if raw is None else values.conversation(raw),
+        reply=values.as_reply(
             as_text(row, "response.output"),
             row,
-            _NUMBERS,
+            values.TOOLS["promptfoo"]["numbers"],
             finish_reason=as_text(row, "response.finishReason"),
             cost_usd=as_score(row.get("cost")) or None,  # 0 stands for a price that it does not know
         ),
@@ -164,7 +137,7 @@ def _assertions(
         if name is None:
             left_over["results of assertion sets"] += 1
             continue
-        scorer = numbered(name, names)
+        scorer = values.numbered(name, names)
         scorer = f"{scorer}_assertion" if scorer == OVERALL else scorer
         yield _scored(scorer, score, part.get("pass"), as_text(part, "reason"))
     left_over.update({"named scores": len(named_scores.keys() - names.keys())} if named_scores.keys() - names else {})

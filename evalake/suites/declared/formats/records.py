@@ -10,16 +10,8 @@ from evalake.core.hashing import content_hash
 from evalake.sdk.sample import Record, Skipped
 from evalake.sdk.sources import find_table, read_mapping, read_table
 from evalake.sdk.tool_results import Headline, Scored, ToolResults, ToolSample, as_score, by_sample, decide, mean
-from evalake.suites.declared.formats.values import (
-    as_list,
-    as_mapping,
-    as_reply,
-    as_text,
-    chat_message,
-    decoded_lines,
-    numbered,
-    objects,
-)
+from evalake.suites.declared.formats import values
+from evalake.suites.declared.formats.values import as_list, as_mapping, as_text, objects
 
 FIELDS = (
     *("sample_id", "input", "target", "model", "reply", "score", "correct", "scorer", "answer", "explanation"),
@@ -96,7 +88,7 @@ def _sample(rows: Sequence[Row], whose: tuple[str, str, str], repeat: int) -> To
         target={"target": row.get("target")},
         model=whose[1],
         messages=row.get("messages", [{"role": "user", "content": text}]),
-        reply=as_reply(as_text(row, "reply"), row, _NUMBERS),
+        reply=values.as_reply(as_text(row, "reply"), row, _NUMBERS),
         scores=list(_scores(rows)),
         repeat=repeat,
         prompt_variant=whose[2],
@@ -111,7 +103,7 @@ def _scores(rows: Sequence[Row]) -> Iterator[Scored]:
         right = as_score(row.get("correct"))
         value = row.get("score") if row.get("score") is not None else row.get("correct")
         correct = None if right not in (0.0, 1.0) else right == 1.0
-        scorer = numbered(as_text(row, "scorer") or "score", names)
+        scorer = values.numbered(as_text(row, "scorer") or "score", names)
         yield Scored(scorer, value, as_score(value), correct, as_text(row, "answer"), as_text(row, "explanation"))
 
 
@@ -122,12 +114,7 @@ def _milliseconds(seconds: Any) -> float | None:
 
 # MLflow: `eval_results_table.json`, columns and rows apart.
 
-_MLFLOW: Mapping[str, str] = {
-    **dict.fromkeys(("inputs", "question"), "input"),
-    **dict.fromkeys(("outputs", "prediction", "predictions"), "reply"),
-    **dict.fromkeys(("targets", "ground_truth", "target"), "target"),
-    **{"latency": "latency", "request_id": "sample_id"},
-}
+_MLFLOW = values.TOOLS["mlflow"]["columns"]
 
 
 def is_mlflow(document: Any) -> bool:
@@ -212,7 +199,7 @@ def is_spec(line: Any) -> bool:
 
 def read_log(lines: Sequence[str], name: str) -> ToolResults:
     """Read the lines of a log. Raises SourceError where one is no JSON, or there is no sample."""
-    decoded = objects(decoded_lines(lines, name))
+    decoded = objects(values.decoded_lines(lines, name))
     spec = as_mapping(decoded[0], "spec")
     report = next((as_mapping(each, "final_report") for each in decoded if "final_report" in each), {})
     model = str(next(iter(as_list(spec, "completion_fns")), "unnamed model"))
@@ -241,9 +228,8 @@ def _event_rows(sample_id: str, events: Mapping[str, Sequence[Row]]) -> list[Row
     """Write the events of a sample as rows: one for each match and metric, or one that is unscored."""
     asked = next(iter(events.get("sampling", ())), {})
     matches, prompt, sampled = events.get("match", ()), asked.get("prompt"), asked.get("sampled")
-    messages = (
-        [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [*map(chat_message, objects(prompt))]
-    )
+    plain = [{"role": "user", "content": prompt}]
+    messages = plain if isinstance(prompt, str) else [*map(values.chat_message, objects(prompt))]
     first = sampled[0] if isinstance(sampled, list) and sampled else sampled
     texts = [first, *(each.get("sampled") for each in matches)]
     about = {

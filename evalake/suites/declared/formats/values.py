@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from evalake.core.files import tables_beside
 from evalake.models.request import Reply
 from evalake.sdk import sources
 from evalake.sdk.sources import storable, utf8
 from evalake.sdk.tool_results import as_score
 
+TOOLS = tables_beside(__file__, "fields.toml")
 _UNSTORABLE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")  # escapes of NUL and of surrogates, which no table holds
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from evalake.core.errors import SourceError
 from evalake.core.files import LARGEST_FILE, LARGEST_IN_ALL, Files, tables_beside
 from evalake.suites.session_review.session import TERMINAL, Session
-from evalake.suites.session_review.sources.census import require_whole
+from evalake.suites.session_review.sources import require_whole
 from evalake.suites.session_review.sources.generic import RefusedError, decoded
 from evalake.suites.session_review.sources.tarsy import read_detail
 

@@ -12,16 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalake.suites.session_review.sources.generic import (
-    RefusedError,
-    as_json,
-    content_text,
-    decoded,
-    mapping,
-    microseconds,
-    objects,
-    text,
-)
+from evalake.suites.session_review.sources import generic
+from evalake.suites.session_review.sources.generic import decoded, mapping, microseconds, objects, text
 
 Body = dict[str, Any]
 _CHAT = ("chat", "text_completion", "generate_content")
@@ -337,7 +329,7 @@ def _message(item: Mapping[str, Any]) -> Body:
     if kind == "function_call_output":
         return {"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output")}
     if kind == "reasoning":
-        thought = content_text(item.get("summary") or item.get("content") or [])
+        thought = generic.content_text(item.get("summary") or item.get("content") or [])
         return {"role": "assistant", "thinking": thought}
     return dict(item)
 
@@ -363,7 +355,7 @@ def _users_text(message: Mapping[str, Any]) -> str | None:
     content = message.get("content")
     if not isinstance(content, list):
         return text(content)
-    return content_text([part for part in content if not isinstance(part, Mapping) or "text" in part])
+    return generic.content_text([part for part in content if not isinstance(part, Mapping) or "text" in part])
 
 
 # Traces: spans of calls to models and of tools, in one form.
@@ -381,7 +373,7 @@ def _of_traces(spans: Iterator[Span], services: Mapping[str, str]) -> list[Body]
         _of_spans(name, own, services.get(own[0].trace)) for name, own in by_session.items() if any(map(_tells, own))
     ]
     if not found:
-        raise RefusedError(NO_CALLS)
+        raise generic.RefusedError(NO_CALLS)
     return found
 
 
@@ -447,7 +439,7 @@ def _agent_of(span: Span, known: Mapping[str, Span]) -> str | None:
 def _key(message: Mapping[str, Any]) -> str:
     if message.get("role") == "tool":
         return f"tool {message.get('tool_call_id')}"
-    return as_json(
+    return generic.as_json(
         [message.get("role"), _users_text(message), [c.get("id") for c in objects(message.get("tool_calls"))]]
     )
 
@@ -455,7 +447,7 @@ def _key(message: Mapping[str, Any]) -> str:
 def _of_langfuse(trace: Mapping[str, Any]) -> Body:
     spans = [langfuse_span(each, str(trace.get("id"))) for each in objects(trace.get("observations"))]
     if not any(map(_tells, spans)):
-        raise RefusedError(NO_CALLS)
+        raise generic.RefusedError(NO_CALLS)
     body = _of_spans(str(trace.get("id")), spans, text(trace.get("name")))
     if not body["alert"] and trace.get("input") is not None:
         body["alert"] = text(trace["input"])

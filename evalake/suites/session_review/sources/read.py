@@ -28,16 +28,8 @@ from evalake.sdk.dataset import read_whole
 from evalake.sdk.sample import NOT_READ
 from evalake.sdk.sources import NOT_JSON, NOT_UTF8, as_payload, read_table
 from evalake.suites.session_review.session import Session, dump
-from evalake.suites.session_review.sources import database, tarsy_live
-from evalake.suites.session_review.sources.census import require_whole
-from evalake.suites.session_review.sources.generic import (
-    NO_SESSION,
-    STILL_RUNNING,
-    RefusedError,
-    as_json,
-    read_generic,
-    require_flat,
-)
+from evalake.suites.session_review.sources import database, generic, require_whole, tarsy_live
+from evalake.suites.session_review.sources.generic import RefusedError
 from evalake.suites.session_review.sources.histories import bodies
 from evalake.suites.session_review.sources.tarsy import read_detail, read_final_analysis
 from evalake.suites.session_review.sources.tarsy_live import Poll, Product, labels_of
@@ -91,7 +83,7 @@ def read_dataset(source: str, *, may_be_empty: bool = False, poll: Poll | None =
     reasons = {skip.reason for skip in dataset.skipped}
     takes_empty = f"`?{ACCEPT_EMPTY}` after the source takes those without interactions or results"
     hints = [takes_empty] if any(reason.endswith((NO_INTERACTION, NO_RESULT)) for reason in reasons) else []
-    hints += [FORMS] if NO_SESSION in reasons else []
+    hints += [FORMS] if generic.NO_SESSION in reasons else []
     try:
         return read_whole(shown, lambda: dataset, "session that can be judged", may_be_empty=may_be_empty)
     except SourceError as error:
@@ -176,17 +168,17 @@ def sample_of(session: Session, dataset: str) -> Sample:
 
 def read_body(body: Any) -> Session:
     """Read the session of one decoded JSON body, in any of the known forms. Raises RefusedError otherwise."""
-    require_flat(body)
+    generic.require_flat(body)
     if not isinstance(body, dict):
-        raise RefusedError(NO_SESSION)
+        raise RefusedError(generic.NO_SESSION)
     if "stages" in body and "session_interactions" not in body:  # else a list of calls without its session
         session = read_detail(body) if "session_id" in body or "id" not in body else read_api_detail(body)
     elif "messages" in body:
-        session = read_generic(body)
+        session = generic.read_generic(body)
     elif "final_analysis" in body and "session_id" in body:
         session = read_final_analysis(body)
     else:
-        raise RefusedError(NO_SESSION)
+        raise RefusedError(generic.NO_SESSION)
     require_whole(body, session)
     return session
 
@@ -373,12 +365,12 @@ def _refusable(where: str, read: Callable[[], Session], body: Any) -> Session | 
 
 def unfinished(dataset: Dataset) -> frozenset[str]:
     """List the ids of the sessions that were left out because they are not over."""
-    places = (skip.where for skip in dataset.skipped if skip.reason == STILL_RUNNING)
+    places = (skip.where for skip in dataset.skipped if skip.reason == generic.STILL_RUNNING)
     return frozenset(place.partition(": ")[2] for place in places)
 
 
 def _left_out(where: str, refused: RefusedError, body: Any) -> Skipped:
-    if refused.reason == STILL_RUNNING and isinstance(body, Mapping):
+    if refused.reason == generic.STILL_RUNNING and isinstance(body, Mapping):
         where = f"{where}: {as_payload(str(body.get('session_id')))}"
     payload = None if refused.by_design else as_payload(_raw(body))
     return Skipped(where, refused.reason, payload)
@@ -386,6 +378,6 @@ def _left_out(where: str, refused: RefusedError, body: Any) -> Skipped:
 
 def _raw(body: Any) -> str:
     try:
-        return as_json(body)
+        return generic.as_json(body)
     except RecursionError:
         return "(nested too deeply to be shown)"

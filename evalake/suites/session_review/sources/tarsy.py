@@ -10,18 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from evalake.suites.session_review.session import AgentMessage, Event, Interaction, Session, Stage, Tool, ToolCall
-from evalake.suites.session_review.sources.generic import (
-    NO_SESSION,
-    RefusedError,
-    content_text,
-    identity,
-    mapping,
-    microseconds,
-    objects,
-    result_text,
-    status,
-    text,
-)
+from evalake.suites.session_review.sources import generic
+from evalake.suites.session_review.sources.generic import content_text, mapping, microseconds, objects, text
 
 SUMMARY_PURPOSES = ("final_analysis_summary", "executive_summary")
 LEFT_OUT_STAGES = ("chat", "scoring", "exec_summary")
@@ -44,8 +34,8 @@ def read_detail(body: Mapping[str, Any]) -> Session:
     if loose := tuple(each for each in _interactions(events) if isinstance(each, ToolCall)):
         stages = (*stages, Stage("outside any stage", _agent(body), "completed", loose))
     return Session(
-        session_id=identity(body.get("session_id")),
-        status=status(body.get("status")),
+        session_id=generic.identity(body.get("session_id")),
+        status=generic.status(body.get("status")),
         agent=_agent(body),
         alert=text(body.get("alert_data")) or "",
         alert_type=text(body.get("alert_type")),
@@ -70,8 +60,8 @@ def read_final_analysis(body: Mapping[str, Any]) -> Session:
     reported = dict(_REPORTED.findall((report or "")[:2000]))
     agent = reported.get("Processing Chain", _agent(body))
     return Session(
-        session_id=identity(body.get("session_id")),
-        status=status(body.get("status")),
+        session_id=generic.identity(body.get("session_id")),
+        status=generic.status(body.get("status")),
         agent=agent,
         alert=text(body.get("alert_data")) or "",
         alert_type=text(body.get("alert_type")) or reported.get("Alert Type"),
@@ -112,7 +102,7 @@ def _agent(body: Mapping[str, Any]) -> str:
 def _stages(body: Mapping[str, Any]) -> Iterator[Stage]:
     exported = objects(body.get("stages"))
     if not isinstance(body.get("stages"), list):
-        raise RefusedError(NO_SESSION)
+        raise generic.RefusedError(generic.NO_SESSION)
     own = [each for each in exported if not is_left_out(each)]
     for stage in sorted(own, key=_time_order):
         yield _stage(stage)
@@ -231,13 +221,14 @@ def _said(details: Mapping[str, Any], at: int | None, is_afterwards: bool) -> Ag
 
 
 def _tool_call(details: Mapping[str, Any], at: int | None) -> ToolCall:
+    given = details.get("tool_result")
     return ToolCall(
         tool=text(details.get("tool_name")) or "unknown",
         server=text(details.get("server_name")),
         at_us=at,
         arguments=text(details.get("tool_arguments")) or "{}",
-        result=result_text(details.get("tool_result")) or ("" if details.get("tool_result") is not None else None),
-        error=_error(details) or _error_in_result(details.get("tool_result")),
+        result=generic.result_text(given) or ("" if given is not None else None),
+        error=_error(details) or _error_in_result(given),
     )
 
 

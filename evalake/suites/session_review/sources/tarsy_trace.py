@@ -17,20 +17,8 @@ from typing import Any
 from evalake.core.files import Files
 from evalake.sdk.sources import NOT_JSON
 from evalake.suites.session_review.session import Session
-from evalake.suites.session_review.sources.census import require_whole
-from evalake.suites.session_review.sources.generic import (
-    NO_SESSION,
-    RefusedError,
-    as_json,
-    content_text,
-    conversation,
-    decoded,
-    mapping,
-    microseconds,
-    objects,
-    require_flat,
-    text,
-)
+from evalake.suites.session_review.sources import generic, require_whole
+from evalake.suites.session_review.sources.generic import RefusedError, decoded, mapping, microseconds, objects, text
 from evalake.suites.session_review.sources.tarsy import in_time_order, is_left_out, read_afterwards, read_detail
 
 LISTS, DETAIL, CALLS = ("trace_list.json", "trace.json"), "session.json", "trace_interactions"
@@ -67,7 +55,7 @@ def saved_bodies(folder: Path, files: Files) -> Bodies:
     beside = folder.with_name(f"{folder.name}.json")  # as addresses have it: sessions/ID and sessions/ID/trace
     detail = folder / DETAIL if (folder / DETAIL).is_file() or folder == files.root else beside
     if not detail.is_file():
-        raise RefusedError(NO_SESSION)
+        raise RefusedError(generic.NO_SESSION)
     lists = [folder / name for name in LISTS if (folder / name).is_file()]
     apart = {detail, *lists, folder / TIMELINE, folder / SCORE}
     others = (file for file in sorted(folder.rglob("*.json")) if file not in apart)
@@ -94,7 +82,7 @@ def read_bodies(bodies: Bodies) -> Session:
     else:
         listed, found = bodies.listed, bodies.calls
     for body in (detail, listed, *found):
-        require_flat(body)
+        generic.require_flat(body)
     calls = {_id(call): _event(call) for call in found}
     stages = _stages(detail, objects(listed.get("stages")), calls, told)
     if repeated := sum(_id(call) is not None for call in found) - len(calls.keys() - {None}):
@@ -258,7 +246,7 @@ def _event_of_api(call: Mapping[str, Any]) -> Mapping[str, Any]:
         tools = {str(call.get("server_name") or ""): call.get("available_tools")}
         details |= {"communication_type": call.get("interaction_type"), "available_tools": tools}
         return {**event, "type": "mcp", "details": details}
-    messages = conversation(call) or objects(mapping(call.get("llm_request")).get("messages"))
+    messages = generic.conversation(call) or objects(mapping(call.get("llm_request")).get("messages"))
     response = mapping(call.get("llm_response"))
     said = {"content": response.get("text") or response.get("content"), "tool_calls": response.get("tool_calls")}
     if (not messages or messages[-1].get("role") != "assistant") and any(said.values()):
@@ -285,9 +273,8 @@ def _unfolded(events: list[Mapping[str, Any]]) -> Mapping[str, Any]:
         at, shared = event.get("timestamp_us"), _shared(before, messages)
         spoken = next((place for place, each in enumerate(messages) if each.get("role") == "assistant"), len(messages))
         if not before:
-            briefing = (
-                "\n\n".join(filter(None, (content_text(each.get("content")) for each in messages[:spoken]))) or None
-            )
+            told = (generic.content_text(each.get("content")) for each in messages[:spoken])
+            briefing = "\n\n".join(filter(None, told)) or None
             shared = spoken
         if shared or not before:  # else another conversation, like that which sums up a result
             before = messages
@@ -314,9 +301,8 @@ def _shared(before: list[Any], messages: list[Mapping[str, Any]]) -> int:
     """Count the messages with which both conversations begin."""
     places = zip(before, messages, strict=False)
     parts = ("role", "content", "tool_call_id")
-    differ = (
-        place for place, pair in enumerate(places) if len({as_json([each.get(p) for p in parts]) for each in pair}) > 1
-    )
+    said = ({generic.as_json([each.get(part) for part in parts]) for each in pair} for pair in places)
+    differ = (place for place, words in enumerate(said) if len(words) > 1)
     return next(differ, min(len(before), len(messages)))
 
 
@@ -368,7 +354,7 @@ def _json(file: Path, files: Files) -> Any:
         value = json.loads(files.read(file).decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise RefusedError(NOT_JSON) from error
-    require_flat(value)
+    generic.require_flat(value)
     return value
 
 

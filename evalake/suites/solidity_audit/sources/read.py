@@ -21,27 +21,18 @@ A dataset is called `starter`, `smartbugs_curated`, or like its folder or file. 
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from evalake.core.errors import SourceError
-from evalake.core.files import MEGABYTE, FileRefusedError, Files
+from evalake.core.files import MEGABYTE, FileRefusedError, Files, tables_beside
 from evalake.sdk import Dataset, sources
 from evalake.sdk.dataset import read_whole
-from evalake.sdk.json_in_text import json_object
 from evalake.sdk.sample import NOT_READ, Record
-from evalake.sdk.sources import as_payload
 from evalake.sdk.tabular import TwoClasses
 from evalake.suites.solidity_audit.baselines.patterns import blank, functions
-from evalake.suites.solidity_audit.sources.builder import (
-    BAD_TRUTH,
-    NO_CONTRACT,
-    AuditDatasetBuilder,
-    Material,
-    Source,
-    read_json_text,
-)
+from evalake.suites.solidity_audit.sources import BAD_TRUTH, NO_CONTRACT, AuditBuilder, Material, Source, read_object
 from evalake.suites.solidity_audit.sources.rewrite import REWRITES, rewritten
 from evalake.suites.solidity_audit.sources.sample_folders import read_sample_folders, sample_folders
 
@@ -62,17 +53,21 @@ _TELLING = re.compile(
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*+")
 
 
-def read_smartbugs(folder: Path, builder: AuditDatasetBuilder) -> None:
+def read_smartbugs(folder: Path) -> AuditBuilder:
     """Read a checkout. Raises SourceError where its labels cannot be read."""
-    files = Files(folder, LARGEST_COLLECTION_FILE)
-    for number, entry in enumerate(_entries(folder / LABELS, files)):
+    builder, files = AuditBuilder(DATASET), Files(folder, LARGEST_COLLECTION_FILE)
+    entries = sources.read_json(files.read(folder / LABELS), folder / LABELS)
+    if not isinstance(entries, list):
+        raise SourceError(f"{folder / LABELS} is no list of labelled contracts")
+    for number, entry in enumerate(entries):
         where, raw = f"{LABELS}[{number}]", json.dumps(entry)
         place, categories, lines = _label(entry)
         if place is None or len(categories) != 1 or not lines:
             builder.skip(where, NO_LABEL, raw)
             continue
-        source = _read_source(folder, place, files)
-        if source is None:
+        try:
+            source = files.read(folder / place).decode("utf-8-sig")
+        except (FileRefusedError, ValueError):  # outside of the checkout, not a file name, or not text
             builder.skip(where, NO_SOURCE, raw)
             continue
         shown = neutral(source)
@@ -84,6 +79,7 @@ def read_smartbugs(folder: Path, builder: AuditDatasetBuilder) -> None:
         }
         sample_id = f"{DATASET}/{place.removeprefix('dataset/').removesuffix('.sol')}"
         builder.add_material(where, Material(shown, truth, sample_id, note=entry.get("source"), raw=raw))
+    return builder
 
 
 def neutral(source: str) -> str:
@@ -106,13 +102,6 @@ def enclosing(code: str, lines: list[int]) -> list[str]:
     return [*dict.fromkeys(f.name for f in listed if any(f.first_line <= line <= f.last_line for line in lines))]
 
 
-def _entries(file: Path, files: Files) -> Iterator[Any]:
-    entries = sources.read_json(files.read(file), file)
-    if not isinstance(entries, list):
-        raise SourceError(f"{file} is no list of labelled contracts")
-    return iter(entries)
-
-
 def _label(entry: Any) -> tuple[str | None, set[str], list[int]]:
     """Read path, categories and lines of an entry; empty where they are not of the form."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("path"), str):
@@ -124,13 +113,6 @@ def _label(entry: Any) -> tuple[str | None, set[str], list[int]]:
     return entry["path"], categories, sorted(lines)
 
 
-def _read_source(folder: Path, place: str, files: Files) -> str | None:
-    try:
-        return files.read(folder / place).decode("utf-8-sig")
-    except (FileRefusedError, ValueError):  # outside of the checkout, not a file name, or not text
-        return None
-
-
 # Pairs of contracts in folders: a vulnerable one, its patched twin, and what is wrong with the first.
 
 
@@ -139,7 +121,7 @@ MISSING_TWIN = "no patched.sol"
 LARGEST_FILE = 16 * MEGABYTE
 
 
-def read_pairs(folder: Path, builder: AuditDatasetBuilder) -> AuditDatasetBuilder:
+def read_pairs(folder: Path, builder: AuditBuilder) -> AuditBuilder:
     """Read every pair in a folder.
 
     Raises:
@@ -156,7 +138,7 @@ def read_pairs(folder: Path, builder: AuditDatasetBuilder) -> AuditDatasetBuilde
         try:
             _take_pair(file, guarded, builder)
         except FileRefusedError as refused:
-            builder.skip(as_payload(file.parent.name), refused.reason, NOT_READ)
+            builder.skip(sources.as_payload(file.parent.name), refused.reason, NOT_READ)
     return builder
 
 
@@ -174,7 +156,7 @@ def read_contract(pair: Path, twin: str, guarded: Files | None = None) -> Source
     for file in files:
         text = _text(file, guarded)
         before[file.name] = count + 1
-        parts.append(f"// File: {as_payload(file.name)}\n{text}" + ("" if text.endswith("\n") else "\n"))
+        parts.append(f"// File: {sources.as_payload(file.name)}\n{text}" + ("" if text.endswith("\n") else "\n"))
         count += parts[-1].count("\n")
     return Source("".join(parts), before) if files else None
 
@@ -183,10 +165,9 @@ def _text(file: Path, guarded: Files) -> str:
     return guarded.read(file).decode("utf-8-sig", "surrogateescape")
 
 
-def _take_pair(file: Path, guarded: Files, builder: AuditDatasetBuilder) -> None:
-    pair, name = file.parent, as_payload(file.parent.name)
-    raw = read_json_text(file, guarded)
-    given = json_object(raw)
+def _take_pair(file: Path, guarded: Files, builder: AuditBuilder) -> None:
+    pair, name = file.parent, sources.as_payload(file.parent.name)
+    raw, given = read_object(file, guarded)
     if given is None:
         builder.skip(f"{name}/{TRUTH_FILE}", BAD_TRUTH, raw)
         return
@@ -217,16 +198,7 @@ TRUTH_FIELDS = (
 )
 LISTS, NUMBERS = ("vulnerable_functions", "vulnerable_lines"), ("difficulty_tier",)
 LABEL = "is_vulnerable"
-CLASSES = TwoClasses(
-    LABEL,
-    "vulnerable",
-    "safe",
-    words={"buggy": "vulnerable", "unsafe": "vulnerable", "secure": "safe", "patched": "safe"},
-    truths={
-        **dict.fromkeys(("vulnerable", "buggy", "unsafe"), "vulnerable"),
-        **dict.fromkeys(("safe", "secure", "patched"), "safe"),
-    },
-)
+CLASSES = TwoClasses(LABEL, "vulnerable", "safe", **tables_beside(__file__, "words.toml")["labels"])
 FIELDS = ("contract", *TRUTH_FIELDS, "sample_id", "cluster", "note")
 
 
@@ -241,26 +213,23 @@ def read_dataset(source: str) -> Dataset:
     return read_whole(source, lambda: _read(source).result(), "contract that can be used")
 
 
-def _read(source: str) -> AuditDatasetBuilder:
+def _read(source: str) -> AuditBuilder:
     if source == "starter":
-        return read_pairs(STARTER, AuditDatasetBuilder("starter"))
+        return read_pairs(STARTER, AuditBuilder("starter"))
     others = f"a folder of contracts with {TRUTH_FILE}, a SmartBugs Curated checkout"
     path, mapping_text = sources.find_source(source, others)
     if mapping_text is not None:
         return _read_table(path, sources.read_mapping(mapping_text, FIELDS))
-    if path.is_dir() and (path / LABELS).is_file():
-        builder = AuditDatasetBuilder(DATASET)
-        read_smartbugs(path, builder)
-        return builder
-    if path.is_dir() and (folders := sample_folders(path)):
-        return read_sample_folders(path, folders, AuditDatasetBuilder(sources.as_payload(path.resolve().name)))
-    if path.is_dir():
-        return read_pairs(path, AuditDatasetBuilder(sources.as_payload(path.resolve().name)))
-    raise sources.unknown_kind(source)
+    if not path.is_dir():
+        raise sources.unknown_kind(source)
+    if (path / LABELS).is_file():
+        return read_smartbugs(path)
+    builder, folders = AuditBuilder(sources.as_payload(path.resolve().name)), sample_folders(path)
+    return read_sample_folders(path, folders, builder) if folders else read_pairs(path, builder)
 
 
-def _read_table(path: Path, mapping: sources.ColumnMapping) -> AuditDatasetBuilder:
-    builder = AuditDatasetBuilder(sources.as_payload(path.stem))
+def _read_table(path: Path, mapping: sources.ColumnMapping) -> AuditBuilder:
+    builder = AuditBuilder(sources.as_payload(path.stem))
     for record, columns, label in builder.labelled(path, mapping, ("contract", LABEL), CLASSES):
         is_vulnerable = None if label is None else label == CLASSES.positive
         builder.add_material(record.where, _material(record, columns, builder.dataset, is_vulnerable))

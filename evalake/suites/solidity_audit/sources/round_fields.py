@@ -250,11 +250,7 @@ LONGEST_COMPARED = 2000  # characters of either text
 LONGEST_NOTE = 20_000
 MOST_LINES = 10_000  # of a range
 
-CHOICES: Mapping[str, Sequence[str]] = {
-    "target_class": ("found", "partial", "missed"),
-    "reasoning_quality": ("accurate", "partial", "incorrect"),
-    "overall_quality": ("high", "medium", "low"),
-}
+CHOICES: Mapping[str, Sequence[str]] = _WORDS["choices"]
 """The words that a review answers a question with; any other question is answered by yes or no."""
 
 Answer = str | bool | None

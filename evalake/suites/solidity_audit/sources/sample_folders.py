@@ -19,17 +19,10 @@ import yaml
 from yaml import YAMLError
 
 from evalake.core.errors import SourceError
-from evalake.core.files import MEGABYTE, FileRefusedError, Files
-from evalake.sdk.json_in_text import json_object
+from evalake.core.files import MEGABYTE, FileRefusedError, Files, tables_beside
 from evalake.sdk.sample import NOT_READ
 from evalake.sdk.sources import as_payload
-from evalake.suites.solidity_audit.sources.builder import (
-    BAD_TRUTH,
-    AuditDatasetBuilder,
-    Material,
-    Source,
-    read_json_text,
-)
+from evalake.suites.solidity_audit.sources import BAD_TRUTH, AuditBuilder, Material, Source, read_object
 from evalake.suites.solidity_audit.sources.round_fields import cluster_of, read_truth
 from evalake.suites.solidity_audit.sources.round_files import part_of, text_of
 from evalake.suites.solidity_audit.truth import GroundTruth, normalised
@@ -65,7 +58,7 @@ def sample_folders(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def read_sample_folders(source: Path, folders: Sequence[Path], builder: AuditDatasetBuilder) -> AuditDatasetBuilder:
+def read_sample_folders(source: Path, folders: Sequence[Path], builder: AuditBuilder) -> AuditBuilder:
     """Read the samples of every folder; what is no sample is counted by reason."""
     files = Files(source, LARGEST_FILE)
     parents = _parents(folders, files)
@@ -93,7 +86,7 @@ def read_sample_folders(source: Path, folders: Sequence[Path], builder: AuditDat
     return builder
 
 
-def _contracts(folder: Path, source: Path, builder: AuditDatasetBuilder) -> Iterator[tuple[str, list[Path]]]:
+def _contracts(folder: Path, source: Path, builder: AuditBuilder) -> Iterator[tuple[str, list[Path]]]:
     """Yield each sample's name with its files; leave out what is none."""
     for path in sorted(folder.iterdir()):
         if path.is_dir():
@@ -103,7 +96,7 @@ def _contracts(folder: Path, source: Path, builder: AuditDatasetBuilder) -> Iter
             yield path.stem, [path]
 
 
-def _is_code(path: Path, source: Path, builder: AuditDatasetBuilder) -> bool:
+def _is_code(path: Path, source: Path, builder: AuditBuilder) -> bool:
     if path.is_dir():
         return False
     if _is_backup(path.name):
@@ -120,7 +113,7 @@ def _is_backup(name: str) -> bool:
     return name.casefold().endswith(BACKUPS) or stem.endswith(("_backup", ".backup", "_bak", ".bak", " copy", "_old"))
 
 
-def _json_files(folder: Path, source: Path, builder: AuditDatasetBuilder) -> Iterator[Path]:
+def _json_files(folder: Path, source: Path, builder: AuditBuilder) -> Iterator[Path]:
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if _is_backup(path.name):
             builder.skip(_where(path, source), BACKUP)
@@ -135,14 +128,14 @@ def _take(
     described: Sequence[Path],
     source: Path,
     files: Files,
-    builder: AuditDatasetBuilder,
+    builder: AuditBuilder,
     parents: Mapping[str, str],
 ) -> None:
     """Add one sample, or leave it out for a reason; of its descriptions the last one's word counts, the truth's."""
     where, raw, value = _where(parts[0], source), "", dict[str, Any]()
     for path in described:
-        raw = read_json_text(path, files)
-        if (given := json_object(raw)) is None:
+        raw, given = read_object(path, files)
+        if given is None:
             builder.skip(_where(path, source), BAD_TRUTH, raw)
             return
         value |= given
@@ -175,7 +168,7 @@ def _parents(folders: Sequence[Path], files: Files) -> Mapping[str, str]:
     parents = {}
     for path in (path for folder in folders for path in sorted((folder / METADATA).glob("*.[jJ][sS][oO][nN]"))):
         try:
-            value = json_object(read_json_text(path, files)) or {}
+            value = read_object(path, files)[1] or {}
         except FileRefusedError:
             continue
         if (parent := parent_of(value)) is not None:
@@ -242,13 +235,13 @@ def _joined(paths: Sequence[Path], folder: Path, files: Files) -> Source:
     return Source("".join(parts), before, marked)
 
 
-def _compare_lists(source: Path, files: Files, builder: AuditDatasetBuilder) -> None:
+def _compare_lists(source: Path, files: Files, builder: AuditBuilder) -> None:
     """Note where index or manifest state other samples than there are."""
     seen = {sample.sample_id.rpartition("/")[2] for sample in builder.samples}
     for name in ("index.json", "manifest.json"):
         if not (source / name).is_file():
             continue
-        value = json_object(read_json_text(source / name, files)) or {}
+        value = read_object(source / name, files)[1] or {}
         given = next((value[field] for field in ("selected_samples", "samples") if field in value), None)
         listed = {each.get("id") or each.get("sample_id") for each in given or () if isinstance(each, Mapping)}
         count = value.get("total_files", value.get("total_contracts"))
@@ -269,11 +262,7 @@ def _where(path: Path, source: Path) -> str:
 
 
 ORIGINAL = "original"
-_SPELLINGS: Mapping[str, str] = {
-    "nocomments": "no_comments",
-    "falseprophet": "false_prophet",
-    "minimalsanitized": "minimal_sanitized",
-}
+_SPELLINGS = tables_beside(__file__, "words.toml")["transformations"]
 _OF_VARIANT = re.compile(r"^(?:ms|sn|nc|tr|fp|df|gs|ss(?:_l\d+)?|ch(?:_[a-z]+)?)_(?=[a-z]+(?:_t\d+)?_\d+$)")
 """How a variant's name begins, before its base's: `ch_medical_tc_001` is made of `tc_001`."""
 

@@ -12,15 +12,9 @@ from statistics import fmean, stdev
 from typing import Any
 
 from evalake.sdk.lenient_json import name_of
+from evalake.suites.solidity_audit.sources import round_files
 from evalake.suites.solidity_audit.sources.round_fields import OTHER_CLASSES, found_of, truth_of
-from evalake.suites.solidity_audit.sources.round_files import (
-    RoundFile,
-    VoteTable,
-    number_of,
-    part_of,
-    stated_failure,
-    text_of,
-)
+from evalake.suites.solidity_audit.sources.round_files import RoundFile, part_of, text_of
 from evalake.suites.solidity_audit.truth import CLASSIFICATIONS, SCORES, TYPE_MATCHES, VALID
 
 MOST_NAMED = 3
@@ -55,12 +49,12 @@ def compare(
     return [_sentence("summaries", len(summaries), equal, unknown, differing), *failures]
 
 
-def compare_votes(tables: Sequence[VoteTable], judgements: Sequence[RoundFile]) -> list[str]:
+def compare_votes(tables: Sequence[round_files.VoteTable], judgements: Sequence[RoundFile]) -> list[str]:
     """Write one sentence on the original's tables of votes: each judge's word on a target, and their agreement."""
     found = {
         (file.path.stem.removeprefix("j_"), place.model, place.judge): _found(file.value)
         for file in judgements
-        if (place := file.place) is not None and stated_failure(file.value) is None
+        if (place := file.place) is not None and round_files.stated_failure(file.value) is None
     }
     equal, unknown, differing = 0, 0, []
     for table in tables:
@@ -101,7 +95,7 @@ def _sentence(what: str, count: int, equal: int, unknown: int, differing: Sequen
 
 def _failures(summary: RoundFile, files: Sequence[RoundFile]) -> list[str]:
     stated = part_of(summary.value, "sample_counts").get("failed_evaluations")
-    failed = sum(stated_failure(file.value) is not None for file in files)
+    failed = sum(round_files.stated_failure(file.value) is not None for file in files)
     if not failed and not stated:
         return []
     counted = "no count" if stated is None else stated
@@ -142,7 +136,7 @@ def _recomputed(summary: RoundFile, files: Sequence[RoundFile], truths: Callable
     every = [(file.value, truths(file)) for file in files]
     if files and "evaluator_type" in files[0].value:
         return {**_of_rules(every), "by_vulnerability_type": _by_type(every, _of_rules)}
-    judged = [(file.value, truths(file)) for file in files if stated_failure(file.value) is None]
+    judged = [(file.value, truths(file)) for file in files if round_files.stated_failure(file.value) is None]
     counts = {
         "total": len(files),
         "successful_evaluations": len(judged),
@@ -338,15 +332,15 @@ def _counted(judged: Judged) -> dict[str, int]:
 
 
 def _own_count(value: Value, name: str) -> int:
-    return int(number_of(part_of(value, "summary").get(name)) or 0)
+    return int(round_files.number_of(part_of(value, "summary").get(name)) or 0)
 
 
 def _score(value: Any) -> float | None:
-    return number_of(value.get("score") if isinstance(value, Mapping) else value)
+    return round_files.number_of(value.get("score") if isinstance(value, Mapping) else value)
 
 
 def _latency(value: Value) -> float | None:
-    return number_of(value.get("judge_latency_ms", value.get("latency_ms")))
+    return round_files.number_of(value.get("judge_latency_ms", value.get("latency_ms")))
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -13,8 +13,7 @@ from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables.ledger import SAMPLES, WITHDRAWN_CALLS, SampleRow
 from evalake.contracts.tables.metrics import JUDGE_CANARIES, JUDGE_VERSIONS
 from evalake.contracts.tables.people import HUMAN_LABELS, ROADMAP_MENTIONS, answered
-from evalake.contracts.tables.quality import FORGOTTEN
-from evalake.contracts.tables.runs import RUN_ATTEMPTS, RUN_CALLS, RUN_COVERAGE, RUN_RESERVATIONS
+from evalake.contracts.tables.runs import FORGOTTEN, RUN_ATTEMPTS, RUN_CALLS, RUN_COVERAGE, RUN_RESERVATIONS
 from evalake.suites.registry import all_contracts
 from tests.unit.contracts.tables.rows import BEFORE, NOON, SHA, broken_by, sound
 

@@ -8,7 +8,7 @@ import pytest
 
 from evalake.core.errors import SourceError
 from evalake.suites.session_review.session import dump, load
-from evalake.suites.session_review.sources.census import require_whole
+from evalake.suites.session_review.sources import require_whole
 from evalake.suites.session_review.sources.generic import RefusedError, microseconds, read_generic, result_text
 from evalake.suites.session_review.sources.read import read_body, read_dataset, watermark
 from evalake.suites.session_review.sources.tarsy import read_detail

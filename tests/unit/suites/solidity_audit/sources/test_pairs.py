@@ -11,8 +11,8 @@ import pytest
 
 from evalake.core.errors import SourceError
 from evalake.sdk import Item
+from evalake.suites.solidity_audit import sources
 from evalake.suites.solidity_audit.prompts import converse
-from evalake.suites.solidity_audit.sources import builder
 from evalake.suites.solidity_audit.sources.read import neutral, read_dataset
 from evalake.suites.solidity_audit.truth import PROMPT_TYPES, GroundTruth, truth_of
 from tests.unit.suites.solidity_audit.sources.material import SOURCE, truth, write_pair
@@ -47,7 +47,7 @@ def test_a_folder_of_pairs_is_read_and_what_is_bad_in_it_is_named(tmp_path: Path
     kept = {(each.cluster, each.label) for each in dataset.samples}
     assert kept == {("a", "vulnerable"), ("a", "safe"), ("b", "safe"), ("d", "vulnerable"), ("e", "safe")}
     reasons = [left.reason for left in dataset.skipped]
-    for reason in (builder.UNKNOWN_SEVERITY, builder.BAD_TRUTH, builder.CONTRADICTION):
+    for reason in (sources.UNKNOWN_SEVERITY, sources.BAD_TRUTH, sources.CONTRADICTION):
         assert reason in reasons
     assert any("apocalyptic" in left.where for left in dataset.skipped)
     assert any("surprise" in left.where for left in dataset.skipped)
@@ -64,7 +64,7 @@ def test_a_contract_of_several_files_is_one_text_with_the_lines_of_its_files(tmp
         pair_truth = json.dumps(given | {"vulnerable_lines": lines})
         (tmp_path / name / "ground_truth.json").write_text(pair_truth, encoding="utf-8")
     dataset = read_dataset(str(tmp_path))
-    assert [left.reason for left in dataset.skipped] == [builder.BAD_TRUTH] * 2
+    assert [left.reason for left in dataset.skipped] == [sources.BAD_TRUTH] * 2
     vulnerable, safe = (each for each in dataset.samples if each.cluster == "a")
     assert vulnerable.sample_id == f"{tmp_path.name}/a/vulnerable"
     lines_of_text = vulnerable.input.splitlines()
@@ -93,14 +93,14 @@ def test_a_contract_of_several_files_is_one_text_with_the_lines_of_its_files(tmp
 )
 def test_ground_truth_that_no_judge_could_be_asked_with_is_left_out(flawed: dict[str, Any]) -> None:
     assert GroundTruth.model_validate(flawed).flaw is not None
-    taken = builder.AuditDatasetBuilder("d")
-    taken.add_material("here", builder.Material(SOURCE, flawed, "id"))
-    assert [left.reason for left in taken.skipped] == [builder.BAD_TRUTH]
+    taken = sources.AuditBuilder("d")
+    taken.add_material("here", sources.Material(SOURCE, flawed, "id"))
+    assert [left.reason for left in taken.skipped] == [sources.BAD_TRUTH]
 
 
 def test_a_patched_twin_has_no_severity() -> None:
-    taken = builder.AuditDatasetBuilder("d")
-    taken.add_material("here", builder.Material(SOURCE, {"is_vulnerable": False, "severity": "high"}, "id"))
+    taken = sources.AuditBuilder("d")
+    taken.add_material("here", sources.Material(SOURCE, {"is_vulnerable": False, "severity": "high"}, "id"))
     assert [each.severity for each in taken.samples] == [None]
 
 
@@ -130,7 +130,7 @@ def test_tables_are_read_alike(tmp_path: Path, suffix: str) -> None:
     assert truth_of(one).vulnerable_lines == [2, 3]
     assert truth_of(one).vulnerable_functions == ["take"]
     assert other.label == "safe"
-    assert [left.reason for left in dataset.skipped] == [builder.NO_CONTRACT, builder.BAD_TRUTH]
+    assert [left.reason for left in dataset.skipped] == [sources.NO_CONTRACT, sources.BAD_TRUTH]
 
 
 def test_columns_can_be_mapped(tmp_path: Path) -> None:
