@@ -90,6 +90,14 @@ def require_no_errors(log: Path) -> None:
 
 # What Prefect's own server does at each start, and need not do with a copy of a migrated database
 NOT_AT_START = {"PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false", "PREFECT_API_BLOCKS_REGISTER_ON_START": "false"}
+# … and looks for every few seconds, where nothing is scheduled and no worker comes
+QUIET = {
+    f"PREFECT_SERVER_SERVICES_{service}_ENABLED": "false"
+    for service in (
+        *("SCHEDULER", "LATE_RUNS", "FOREMAN"),
+        *("CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "TRIGGERS"),
+    )
+}
 
 
 class BusyError(Exception):

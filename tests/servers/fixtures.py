@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evalake.storage.sql.start import landlock_version
-from tests.e2e.processes import PrefectStack
+from tests.e2e.processes import QUIET, PrefectStack
 from tests.servers import evm as place_of_evm
 from tests.servers.chromium import chromium as place_of_chromium
 from tests.servers.model_server import ModelServer
@@ -32,7 +32,7 @@ def model_server() -> Iterator[ModelServer]:
 @pytest.fixture(scope="session")
 def idle_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
     """One Prefect server for all tests of a process whose runs need no worker, no deployment and no restart."""
-    with PrefectStack(tmp_path_factory.mktemp("prefect")) as stack:
+    with PrefectStack(tmp_path_factory.mktemp("prefect"), QUIET) as stack:
         yield stack
 
 

@@ -251,27 +251,12 @@ def test_it_stops_when_the_rules_are_decided(tmp_path: Path, prefect_api: str) -
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout)
     assert (printed["verdict"], printed["stopped"]) == ("PASS", "every rule is decided")
+    assert "shuffled" in printed["promise"]
     (only,) = printed["rounds"]
     assert only["samples"] == 40
     tags = Lake(str(tmp_path / "lake")).frame(RUNS).select(pl.col("parameters").str.json_path_match("$.tags[0]"))
     assert tags.collect().item().startswith(SETTLE_TAG)
     assert "round 1: 40 of " in done.stderr
-
-
-def test_it_settles_the_mix_that_the_whole_run_has(tmp_path: Path, prefect_api: str) -> None:
-    """A large dataset of 90 % malicious commands and a small one of 10 %: taking as many of each would say FAIL."""
-    for name, count, harmless_of_ten in (("big", 360, 1), ("small", 40, 9)):
-        rows = [
-            f"{name}{n},cmd {name} {n},{'harmless' if n % 10 < harmless_of_ten else 'malicious'}" for n in range(count)
-        ]
-        (tmp_path / f"{name}.csv").write_text("\n".join(["sample_id,command,label", *rows]) + "\n")
-    data = ("--dataset", "big.csv", "--dataset", "small.csv")
-    words = (*BLOCKS, *data, "--rule", "accuracy >= 0.7", "--json")
-    done = evalake_here(*words, folder=tmp_path, PREFECT_API_URL=prefect_api)
-    printed = json.loads(done.stdout)
-    assert (printed["verdict"], done.returncode) == ("PASS", 0), done.stderr
-    assert printed["rounds"][-1]["samples"] < 400
-    assert "shuffled" in printed["promise"]
 
 
 @pytest.mark.parametrize(

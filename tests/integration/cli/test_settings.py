@@ -95,8 +95,9 @@ def test_a_server_that_is_named_as_none_is_none_whatever_the_profile_says(tmp_pa
     assert "*" not in origins
 
 
-@pytest.mark.parametrize("of", ["PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"])
-@pytest.mark.parametrize("by", ["environment", "profile"])
+@pytest.mark.parametrize(
+    ("of", "by"), [("PREFECT_API_AUTH_STRING", "environment"), ("PREFECT_SERVER_API_AUTH_STRING", "profile")]
+)
 def test_a_password_of_the_users_choice_is_the_clients_and_the_servers(tmp_path: Path, of: str, by: str) -> None:
     chosen = f'{of} = "me:mine"' if by == "profile" else ""
     (tmp_path / "profiles.toml").write_text(f'active = "mine"\n[profiles.mine]\n{chosen}')

@@ -225,27 +225,20 @@ COMMANDS = (
     "runs",
     "snapshots",
     "tables",
-    "tables samples",
     "tables --describe",
     "metrics",
     "metrics --all",
-    "metrics --run {command_guard} --all",
     f"compare {MODELS[0]} {MODELS[1]} --run {{command_guard}}",
-    f"compare {MODELS[0]} {MODELS[1]} --run {{command_guard}} --metric malicious_detection_rate",
     f"explain {MODELS[0]} {MODELS[1]} --run {{command_guard}}",
     f"explain {MODELS[0]} {MODELS[1]} --run {{command_guard}} --rows replies",
     "power command_guard --detect 0.05",
     "report {command_guard}",
     "report {solidity_audit}",
     "show {command_guard}",
-    "show {solidity_audit}",
     "show {solidity_audit} s1",
     "check",
     "sql --all 'from runs'",
-    *(
-        f"sql 'from {table}'"
-        for table in ("runs", "samples", "metric_snapshots", "solidity_audit_results", "session_scores")
-    ),
+    *(f"sql 'from {table}'" for table in ("metric_snapshots", "session_scores")),
 )
 
 

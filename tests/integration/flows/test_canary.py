@@ -63,18 +63,18 @@ def test_noise_begins_no_version_and_a_shift_begins_one(watch: WatchedJudge) -> 
     assert first["calls"] == SESSIONS * REPLICATES * CALLS_EACH
     with pytest.raises(CanaryError, match="run the canary for a later day"):
         watch.on(-1)
-    quiet = [watch.on(day) for day in range(1, 4)]
-    assert [row["version"] for row in quiet] == [1] * 3
+    quiet = [watch.on(day) for day in (1, 2)]
+    assert [row["version"] for row in quiet] == [1] * 2
     assert {row["calls"] for row in quiet} == {SESSIONS * CALLS_EACH}  # asked again each day, and no more than once
     assert all(row["p_value"] > 0.01 and row["noise"] > 0 for row in quiet)
 
     watch.mind.shift = 20
-    moved = watch.on(4)
+    moved = watch.on(3)
     assert (moved["version"], moved["moved"], moved["answers"]) == (2, True, REPLICATES)
     assert moved["p_value"] <= 0.0001
     assert moved["distance"] > 2 * moved["noise"]
     assert moved["calls"] == SESSIONS * REPLICATES * CALLS_EACH  # which are the new version's to be compared with
-    after = watch.on(5)
+    after = watch.on(4)
     assert (after["version"], after["moved"], after["calls"]) == (2, False, SESSIONS * CALLS_EACH)
     assert watch.versions() == [1, 2]
     last_steady = watch.lake.frame(JUDGE_CANARIES).filter(version=1).collect()["judged_at"].max()

@@ -262,7 +262,7 @@ def test_each_contradiction_is_told_once_and_put_right(lone: Bench) -> None:
 
 
 def test_who_contradicts_itself_again_is_in_quarantine_and_counted(lone: Bench) -> None:
-    lone.run("baseline/overlap-judge", first=1)  # so that there is a table to measure from
+    lone.lake.ensure(RESULTS)  # to measure from
     run, judge = judged(lone, repairs=False)
     assert {len(told) for told in judge.told.values()} == {2}, "one repair turn, and no more"
     assert lone.lake.frame(RESULTS).filter(judge=JUDGE).collect().is_empty()
@@ -290,7 +290,7 @@ def quoting(messages: Messages) -> str:
 def test_whose_judgement_cannot_be_told_from_a_quoted_one_is_asked_once_more_then_missing(
     lone: Bench,
 ) -> None:
-    lone.run("baseline/overlap-judge", first=1)  # so that there is a table to measure from
+    lone.lake.ensure(RESULTS)  # to measure from
     lone.server.rule(model="contradictory", reply=quoting)
     run = lone.run(JUDGE, samples=FOUND, first=None)
     assert lone.asked(JUDGE) == 2 * len(FOUND), "one repair turn, and no more"

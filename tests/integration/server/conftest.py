@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.processes import PrefectStack
+from tests.e2e.processes import QUIET, PrefectStack
 from tests.integration.server.services import Place, Service, deploy, environment, launch, start
 from tests.servers.model_server import ModelServer
 
@@ -19,7 +19,7 @@ GUARD = 'trusted_proxies = ["127.0.0.1"]\nrequest_seconds = 2\nconnections = 100
 @pytest.fixture(scope="package")
 def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
     """A server with the scoring flow deployed, and no worker: what is submitted waits."""
-    with PrefectStack(tmp_path_factory.mktemp("idle")) as stack:
+    with PrefectStack(tmp_path_factory.mktemp("idle"), QUIET) as stack:
         deploy(stack)
         yield stack
 

@@ -120,6 +120,11 @@ class Service:
         """GET the score."""
         return self.http.get(f"/api/v1/scoring/sessions/{session_id}/score")
 
+    def wait_to_know(self, session_id: str) -> None:
+        """Wait until a session of the sources is known: they are not read more than once in a while."""
+        path = f"/api/v1/sessions/{session_id}"
+        wait_until(lambda: self.http.get(path).status_code != 404, f"a look for {session_id}")
+
     def wait_for(self, session_id: str, *statuses: str) -> dict[str, Any]:
         """Wait until a session's newest score has one of the statuses; returns it."""
 

@@ -20,8 +20,7 @@ def test_recorded_exchanges_have_the_same_statuses(service: Service, place: Plac
     place.write("completed-session", *sorted(OVER_TOO))
     for session in GOING_ON:
         place.write(session, status=session.removeprefix("s-"))
-    while any(service.ask(session).status_code == 404 for session in ("s-failed", *GOING_ON)):
-        pass
+    service.wait_to_know("s-failed")
     replayed = [call["label"] for call in calls if _replay(service, place, call)]
     assert len(replayed) == len(calls) - 1
     assert len(replayed) > 20

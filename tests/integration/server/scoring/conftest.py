@@ -20,17 +20,11 @@ def listed(services: tuple[Service, Service], place: Place) -> Service:
         messages = [asked, came_back, said]
         place.write(session, agent="lister", alert={"about": "needle in a haystack"}, messages=messages)
     place.write("lists-old")
-    _known(service)
+    service.wait_to_know(SESSIONS[0])
     for session, total in zip(SESSIONS[:3], (20, 60, 90), strict=True):
         complete(place, service, session, total)
     place.set(service.ask("lists-failed").json()["score_id"], "failed")
     return service
-
-
-def _known(service: Service) -> None:
-    """Ask until the sessions are read: sources are not read more than once in a while."""
-    while service.ask(SESSIONS[0]).status_code == 404:
-        pass
 
 
 def complete(place: Place, service: Service, session: str, total: int) -> None:
