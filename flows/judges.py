@@ -44,11 +44,13 @@ def canary(
     """
     where, configuration = form.flow_inputs(lake, configuration_file)
     today = (day or flow_run.scheduled_start_time.date()).isoformat()
-    judged, failures = [], []
+    judged = []
+    judging = {name: judges or find_suite(name).conversation.default_judges for name in suites or canary_suites()}
+    failures = [f"{name}: it has no judge of its own, so name one" for name, those in judging.items() if not those]
     asked = [
         Canary(form.context_of(name, [judge], where, configuration), judge, today, str(flow_run.id))
-        for name in suites or canary_suites()
-        for judge in judges or find_suite(name).conversation.default_judges
+        for name, those in judging.items()
+        for judge in those
     ]
     for each in asked:
         try:

@@ -32,6 +32,10 @@ UNMEASURED = ("input", "answer", "reasons")
 """Columns of result rows that no metric reads; a slice of such a name is the dataset's column, where it has one."""
 
 
+_UNDECIDED = pl.when(pl.col("correct").is_null()).then(pl.coalesce("unreadable", pl.lit("no verdict")))
+"""Why a row is missing: no metric of right answers counts it, because a judge's form or a scorer says nothing."""
+
+
 class _Columns(sdk.ReplyColumns):
     """What an answer is worth."""
 
@@ -92,7 +96,7 @@ def make(file: SuiteFile) -> sdk.Suite:
             score=partial(_score, talk, results.table, version),
             version=version,
             results=results,
-            outcomes=sdk.Outcomes(without_verdict=pl.col("unreadable")),
+            outcomes=sdk.Outcomes(missing=_UNDECIDED, without_verdict=pl.col("unreadable")),
             derive=partial(scorers.derive, results.table) if file.panel else None,
         ),
         metrics=_metrics(file),

@@ -25,7 +25,7 @@ from evalake.core.errors import SuiteError
 from evalake.core.hashing import content_hash
 from evalake.sdk import Derived, Options
 from evalake.sdk.json_in_text import refuse_constant
-from evalake.sdk.lenient_json import find_object
+from evalake.sdk.lenient_json import find_all
 from evalake.sdk.results import derived_item
 from evalake.sdk.sample import delimit_untrusted
 from evalake.suites.declared.file import SuiteFile
@@ -38,7 +38,7 @@ from evalake.suites.declared.texts import PatternError, flaw_of, matches, render
 VERSION = 1
 """Changes whenever a scorer or a reader of replies can give another value for the same reply."""
 NEWER_VERSION = 2
-"""That of files with `where` or a function of their own, whose values are others since."""
+"""That of files with `where`, a judge or a function of their own, whose values are others since."""
 
 MOST_BRACES = 500  # that are looked at in a reply
 LONGEST_YAML = 2000  # letters of an object that is no JSON
@@ -119,7 +119,7 @@ def scoring_hash(file: SuiteFile) -> str:
     """Hash all that decides a score: readers, scorers, and the bytes of users' functions."""
     functions = [_source(file, each)[0].read_bytes().hex() for each in file.scorers if each.kind == "python"]
     parts = [file.reply.model_dump(mode="json"), [each.model_dump(mode="json") for each in file.scorers]]
-    is_newer = any(each.where for each in file.scorers) or (functions and not file.of_promptfoo)
+    is_newer = any(each.where or each.kind == "judge" for each in file.scorers) or (functions and not file.of_promptfoo)
     return content_hash([NEWER_VERSION if is_newer else VERSION, *parts, functions])[:8]
 
 
@@ -398,14 +398,15 @@ def parameters_of(judging: Sequence[Scorer]) -> dict[str, Any]:
 
 
 def read_form(scorer: Scorer, text: str | None) -> Scored:
-    """Read what a judge filled in; the value is None where the field that scores cannot be read."""
-    found = find_object(text or "", list(scorer.form))
-    if found is None:
+    """Read what a judge filled in; the value is None where the field that scores cannot be read, or has two values."""
+    several, _ = find_all(text or "", list(scorer.form))
+    if not several:
         return Scored(None, UNREADABLE)
     kinds = {name: Kind.of(kind) for name, kind in scorer.form.items()}
-    form = {name: kind.value(found.value.get(name)) for name, kind in kinds.items()}
-    share = kinds[scorer.scoring_field].share(form[scorer.scoring_field])
-    if share is None:
+    forms = [{name: kind.value(each.value.get(name)) for name, kind in kinds.items()} for each in several]
+    share, *others = (kinds[scorer.scoring_field].share(each[scorer.scoring_field]) for each in forms)
+    found, form = several[0], forms[0]
+    if share is None or {*others} - {share, None}:  # one of those that differ may be quoted from the answer
         return Scored(None, UNREADABLE, form)
     reasons = [value for name, value in form.items() if kinds[name].is_text and value]
     mended = [f"(mended: {', '.join(found.mended)})"] if found.mended else []

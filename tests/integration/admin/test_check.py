@@ -304,9 +304,7 @@ def test_what_is_no_number_is_never_close_to_one(copied: Lake, value: float | No
     assert differing_values(kept, falsified)
 
 
-def test_a_snapshot_whose_definition_was_falsified_is_wrong_not_merely_of_another_version(
-    copied: Lake,
-) -> None:
+def test_a_snapshot_whose_definition_was_falsified_is_wrong_not_merely_of_another_version(copied: Lake) -> None:
     DeltaTable(copied.location(SNAPSHOTS)).update(updates={"definition_hash": f"'{'0' * 64}'"})
     assert outcome(copied) is Outcome.WRONG
 

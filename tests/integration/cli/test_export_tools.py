@@ -93,11 +93,7 @@ def test_a_log_of_inspect_comes_back_with_the_same_verdicts_and_conversations(tm
     instances = check_every_eval_ever(exported(first, "every-eval-ever"))
     assert sorted(
         (each["sample_id"], each["interaction_type"], each["evaluation"]["is_correct"]) for each in instances
-    ) == [
-        *[("1", "single_turn", True)] * 2,
-        *[("2", "single_turn", False)] * 2,
-        ("3", "agentic", True),
-    ]
+    ) == [*[("1", "single_turn", True)] * 2, *[("2", "single_turn", False)] * 2, ("3", "agentic", True)]
 
 
 def test_instances_of_every_eval_ever_come_in_with_their_headline(tmp_path: Path) -> None:

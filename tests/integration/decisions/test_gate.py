@@ -252,10 +252,7 @@ def lake_of(folder: Path, models: tuple[str, ...], repeats: int) -> Lake:
     """A lake of 40 commands; the second model misses ten of twenty, two more in its second repeats."""
     lines = [
         recorded(
-            n,
-            model,
-            "ALLOW" if n % 2 or (model == PLANNED[1] and n < 20 + 4 * repeat) else "BLOCK",
-            replicate=repeat,
+            n, model, "ALLOW" if n % 2 or (model == PLANNED[1] and n < 20 + 4 * repeat) else "BLOCK", replicate=repeat
         )
         for missed, model in enumerate(models)
         for n in range(40)

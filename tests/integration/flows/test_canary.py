@@ -1,5 +1,6 @@
 """The judge canary, with a real judge server: noise begins no version, a shift does, no answer is paid twice."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from evalake.contracts.tables import CALLS
 from evalake.contracts.tables.metrics import JUDGE_CANARIES, JUDGE_VERSIONS
 from evalake.flows.judges import canary
 from evalake.storage.lake import Lake
+from evalake.suites.registry import suite
 from evalake.suites.session_review.prompts import templates
 from evalake.tasks.canary import REPLICATES, CanaryError
 from tests.servers.judges import NoisyJudge
@@ -115,14 +117,18 @@ def test_other_requests_renew_the_answers_of_a_version_and_begin_none(watch: Wat
     watch.configure("parameters = { temperature = 0.5 }\n")
     watch.mind.shift = 20
     renewed = watch.on(1)
-    assert (renewed["version"], renewed["moved"], renewed["p_value"], renewed["answers"]) == (
-        1,
-        False,
-        None,
-        REPLICATES,
-    )
+    told = [renewed[name] for name in ("version", "moved", "p_value", "answers")]
+    assert told == [1, False, None, REPLICATES]
     assert watch.versions() == [1, 1]
     assert watch.on(2)["p_value"] > 0.01
+
+
+def test_a_suite_without_a_judge_is_not_watched_in_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = suite("session_review")
+    silent = replace(known, conversation=replace(known.conversation, default_judges=()))
+    monkeypatch.setitem(canary.fn.__globals__, "find_suite", lambda _: silent)
+    with pytest.raises(CanaryError, match="session_review: it has no judge of its own"):
+        canary(suites=["session_review"], day=FIRST, lake=str(tmp_path / "lake"))
 
 
 def test_the_embedded_baselines_never_move(tmp_path: Path) -> None:

@@ -176,9 +176,7 @@ def test_a_prompt_of_ones_own_is_asked_beside_the_suites_and_its_text_is_part_of
     assert json.loads(changed["parameters"])["prompts"] != [direct, mine], "no line of a metric joins the two"
 
 
-def test_a_longer_dataset_and_a_further_model_pay_only_for_what_is_new_by_the_metrics_too(
-    work: Workplace,
-) -> None:
+def test_a_longer_dataset_and_a_further_model_pay_only_for_what_is_new_by_the_metrics_too(work: Workplace) -> None:
     first = work.run(work.dataset(30))
     second = work.run(work.dataset(40), models=[MODEL, OTHER])
     assert (second["calls_made"], second["calls_from_ledger"], work.asked()) == (50, 30, 80)

@@ -168,11 +168,7 @@ def test_the_embedded_judge_and_the_suites_criteria_are_the_default(tmp_path: Pa
     assert len(usual.criteria) == 64
 
 
-@pytest.mark.parametrize(
-    "changes",
-    CASES["settings"],
-    ids=["judge", "password", "parameter", "driver"],
-)
+@pytest.mark.parametrize("changes", CASES["settings"], ids=["judge", "password", "parameter", "driver"])
 def test_what_cannot_be_used_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
     with pytest.raises(EvalakeError) as refused:
         settings(tmp_path, **changes).check()

@@ -85,10 +85,7 @@ def test_walking_from_the_run_to_its_items_and_from_one_to_the_next(
     assert "sample-06" in ids(page)
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [*CASES["wanted"], f"model={GOOD}&correct=true"],
-)
+@pytest.mark.parametrize("wanted", [*CASES["wanted"], f"model={GOOD}&correct=true"])
 def test_filters_and_orders_find_what_the_server_finds(
     look: Open, exported: Exported, http: httpx.Client, world: World, wanted: str
 ) -> None:

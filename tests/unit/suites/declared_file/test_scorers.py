@@ -100,6 +100,13 @@ def test_a_judge_that_cannot_be_read_leaves_the_verdict_open_unless_a_rule_says_
     assert totals(file, scores_of(file, {"target": "Oslo"}, said)) == {"correct": False, "score": None}
 
 
+def test_what_no_scorer_decides_is_missing_and_no_wrong_answer(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"correct": [None, None, False], "unreadable": [UNREADABLE, None, "empty"]})
+    missing = make(declared(tmp_path, {"kind": "exact"})).scoring.outcomes.missing
+    assert missing is not None
+    assert rows.select(missing)[:, 0].to_list() == [UNREADABLE, "no verdict", None]
+
+
 def test_a_function_is_given_all_columns_and_what_it_returns_is_checked(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def f(answer, target, row):\n    return row['give']\n")
     scorer = {"kind": "python", "function": "mine.py:f"}

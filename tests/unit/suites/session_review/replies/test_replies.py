@@ -15,10 +15,7 @@ CASES = cases_beside(__file__)
 # Patterns of failure that a judge names, and the sentences in which it does; a denial is no finding.
 
 
-@pytest.mark.parametrize(
-    ("analysis", "tags"),
-    CASES["failure tags"],
-)
+@pytest.mark.parametrize(("analysis", "tags"), CASES["failure tags"])
 def test_a_denied_pattern_is_no_finding(analysis: str, tags: list[str]) -> None:
     assert read_failure_tags(analysis) == tags
 
@@ -56,10 +53,7 @@ def test_a_huge_analysis_is_read() -> None:
 TWO = [("heap-dump", "shows the leak"), ("disk-usage", "sizes")]
 
 
-@pytest.mark.parametrize(
-    ("answer", "tools"),
-    CASES["missing tools"],
-)
+@pytest.mark.parametrize(("answer", "tools"), CASES["missing tools"])
 def test_missing_tools_are_read_from_lists_of_many_forms(answer: str | None, tools: list[list[str]] | None) -> None:
     found = replies.read_missing_tools(answer)
     assert found == (None if tools is None else tuple(replies.MissingTool(*tool) for tool in tools))
@@ -156,10 +150,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert set(replies.read_categories(text)) == set(replies.CATEGORIES)
 
 
-@pytest.mark.parametrize(
-    ("text", "points"),
-    [*CASES["categories"], ("15/25\n" * 100_000, [None] * 4)],
-)
+@pytest.mark.parametrize(("text", "points"), [*CASES["categories"], ("15/25\n" * 100_000, [None] * 4)])
 def test_category_scores_are_read_where_present(text: str, points: list[int | None]) -> None:
     assert list(replies.read_categories(text).values()) == points
 

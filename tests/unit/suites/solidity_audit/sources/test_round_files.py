@@ -114,10 +114,7 @@ def test_a_score_may_be_a_number_a_text_or_an_object(score: Any, read: Any) -> N
     assert target["target_assessment"]["root_cause_identification"] == read
 
 
-@pytest.mark.parametrize(
-    ("stated", "read"),
-    cases_beside(__file__, "truths.json")["truths"],
-)
+@pytest.mark.parametrize(("stated", "read"), cases_beside(__file__, "truths.json")["truths"])
 def test_what_is_told_in_other_words_is_read_and_what_is_none_is_unknown(
     stated: dict[str, Any], read: dict[str, Any]
 ) -> None:
