@@ -15,7 +15,7 @@ import polars as pl
 from evalake.core.errors import EvalakeError, SourceError, UsageError
 from evalake.core.files import LARGEST_SHEET, read_file
 from evalake.metrics.agreement import agreement_table
-from evalake.metrics.extras import Fit, fit_weights
+from evalake.metrics.weights import Fit, fit_weights
 from evalake.sdk import Calibration
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import LedgerIndex

@@ -92,6 +92,9 @@ def rows_of_lake(source: str, lake: Lake) -> str:
     asked = dict(given)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", table):
         raise SourceError(f"{source!r} names no table: write lake://TABLE?where=CONDITION")
+    for name in ("where", "limit"):
+        if sum(each == name for each, _ in given) > 1:
+            raise SourceError(f"{source!r} says {name} more than once: write one {name}")
     if not re.fullmatch(r"[0-9]{1,9}", asked.get("limit", "1")):
         raise SourceError(f"{source!r}: limit is a number of rows, not {asked['limit']!r}")
     sql = f"select * from {table}"

@@ -114,7 +114,7 @@ def _with_shares(lake: "Lake", run_id: str, values: DataFrame) -> DataFrame:
 def _shrunk(lake: "Lake", values: DataFrame, snapshot: dict[str, Any], *, in_place: bool) -> DataFrame:
     """Add model-based rates of parts of slices; in a table they replace the raw ones, under a name that says so."""
     from evalake.metrics.estimators import Rate
-    from evalake.metrics.extras import with_shrunk
+    from evalake.metrics.items import with_shrunk
     from evalake.suites.registry import suite
 
     declared = suite(snapshot["suite"], lake).all_metrics(loads(snapshot["options"]))

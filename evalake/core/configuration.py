@@ -386,7 +386,7 @@ def _parsed(file: Path) -> Configuration:
 def suite_paths() -> tuple[Path, ...]:
     """List folders and files of `suite_paths` in trusted configurations only: suites are code, which commands import.
 
-    Raises ConfigurationError where an entry is neither a folder nor a suite's file.
+    Raises ConfigurationError where an entry is neither a folder of suites nor a suite's file.
     """
     named, home = os.environ.get(FILE_VARIABLE), os.environ.get(HOME_VARIABLE)
     usual = [users_file(), *([Path(home) / CONFIGURATION_FILE] if home else [])]
@@ -396,6 +396,10 @@ def suite_paths() -> tuple[Path, ...]:
             folder = (file.parent / entry.expanduser()).resolve()
             if not (folder.is_dir() or (folder.is_file() and folder.suffix in SUITE_SUFFIXES)):
                 raise ConfigurationError(f"suite_paths of {file} names {folder}, which is no folder or suite's file")
+            if any((folder / f"suite{suffix}").is_file() for suffix in (".py", *SUITE_SUFFIXES)):
+                raise ConfigurationError(
+                    f"suite_paths of {file} names {folder}, the folder of one suite: name the folder that holds it"
+                )
             folders[folder] = None
     return tuple(folders)
 

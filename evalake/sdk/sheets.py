@@ -289,7 +289,9 @@ def _labels(
 ) -> Sequence[Mapping[str, Any]]:
     """Read the answers of a line to the questions of one stage."""
     who = _text(line, "annotator") or _text(line, FORMER_ANNOTATOR) or annotator
-    finding = _whole(line, "finding_id")
+    finding, chance = _whole(line, "finding_id"), _number(line, "inclusion_probability", 1.0)
+    if chance == 0:
+        raise SourceError("inclusion_probability is 0, but what was drawn had some chance: restore the sheet's number")
     answers = {question.name: _answer(line, question) for question in stage.questions}
     given = [question.heading for question in stage.questions if answers[question.name] is not None]
     if given and stage.each is not None and finding is None:
@@ -302,7 +304,7 @@ def _labels(
         "replicate": _whole(line, "replicate") or 0,
         "finding_id": finding,
         "annotator": who,
-        "inclusion_probability": _number(line, "inclusion_probability", 1.0),
+        "inclusion_probability": chance,
         "draw": _text(line, "draw"),
         "labelled_at": when,
         "note": _text(line, "note"),

@@ -9,7 +9,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from evalake.contracts.tables import CALL_FAILURES, CALLS, SNAPSHOTS
-from evalake.metrics.extras import FEWEST_MODELS, item_rest
+from evalake.metrics.items import FEWEST_MODELS, item_rest
 from evalake.reports.coverage import Coverage, as_table
 from evalake.sdk.figures import AgreementMatrix, ByPart, Reliability
 from evalake.server.scoring.views import Micros, micros

@@ -167,11 +167,16 @@ def test_an_example_is_folded_where_it_is_wide_and_shown_as_it_is_where_its_quot
     assert all(len(line) <= 78 for line in lines)
 
 
-def test_help_is_shown_although_the_configuration_is_wrong(tmp_path: Path) -> None:
-    (tmp_path / "wrong.toml").write_text('suite_paths = ["nowhere"]')
+@pytest.mark.parametrize(("named", "why"), [("nowhere", "no folder"), ("quiz", "folder of one suite")])
+def test_help_is_shown_although_the_configuration_is_wrong(tmp_path: Path, named: str, why: str) -> None:
+    (tmp_path / "quiz").mkdir()
+    (tmp_path / "quiz" / "suite.toml").write_text('title = "Quiz"')
+    (tmp_path / "wrong.toml").write_text(f'suite_paths = ["{named}"]')
     done = evalake_here("run", "--help", folder=tmp_path, EVALAKE_CONFIG=str(tmp_path / "wrong.toml"))
     assert done.returncode == 0
-    assert "The suites cannot be listed: suite_paths" in done.stdout
+    shown = " ".join(done.stdout.split())
+    assert "The suites cannot be listed: suite_paths" in shown
+    assert why in shown
 
 
 def test_the_shell_completes_suites(tmp_path: Path) -> None:

@@ -97,6 +97,7 @@ def test_rows_of_the_lake_are_a_dataset_and_a_hostile_condition_reads_no_file(tm
         f"where=1=1); copy samples to '{tmp_path}/out.csv'; select (1",
         "where=input like (select",
         "limit=3; drop table samples",
+        "where=origin='a'&where=origin='b'",
     )
     for each in hostile:
         with pytest.raises(EvalakeError):

@@ -14,10 +14,10 @@ from evalake.metrics.calibration import ece
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.estimator import Jackknife, Sums
 from evalake.metrics.estimators import Count, Mean, Quantile, Rate
-from evalake.metrics.extras import fit_weights
 from evalake.metrics.intervals import Array, wilson
 from evalake.metrics.limits import bounds
 from evalake.metrics.power import ERROR, FEWEST_UNITS, Anytime, components, detectable, required
+from evalake.metrics.weights import fit_weights
 from evalake.suites.command_guard.metrics import METRICS
 from tests.unit.metrics.frames import estimate, estimates, one_group
 

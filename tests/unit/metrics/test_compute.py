@@ -22,7 +22,7 @@ from evalake.metrics.agreement import grouping_agreement
 from evalake.metrics.calibration import ece, ece_adaptive
 from evalake.metrics.compute import ENGINE_VERSION, MEASURES, Metric, definition_hash, measure
 from evalake.metrics.estimators import Count, Mean, Rate
-from evalake.metrics.extras import ITEM_REST, item_rest, shrunk, with_shrunk
+from evalake.metrics.items import ITEM_REST, item_rest, shrunk, with_shrunk
 from evalake.suites.registry import suite as find_suite
 from evalake.suites.solidity_audit.truth import DEFAULTS
 from tests.unit.metrics.frames import guard_samples, one_group
