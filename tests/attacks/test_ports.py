@@ -101,9 +101,8 @@ class User:
         }
 
     def evalake(self, *words: str, code: int = 0) -> str:
-        """Run the command, as a process where it is to start servers; returns all that it wrote."""
-        run = evalake if words[0] == "up" and code == 0 else evalake_here
-        done = run(*words, folder=self.folder, **self.place)
+        """Run the command; returns all that it wrote."""
+        done = evalake(*words, folder=self.folder, **self.place)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
