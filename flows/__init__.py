@@ -1,4 +1,4 @@
-"""The flows, one module each, which decide the order of steps."""
+"""The flows, which decide the order of steps; flows about one thing share a module."""
 
 if __name__ != "evalake.flows":
     raise ImportError("this folder is installed as evalake.flows: import that name")

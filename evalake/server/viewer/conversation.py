@@ -11,7 +11,7 @@ from evalake.contracts.contract import Row
 from evalake.contracts.tables import CALL_FAILURES, CALLS
 from evalake.contracts.tables.runs import JUDGE_CALL, SUBJECT_CALL
 from evalake.core.errors import EvalakeError, ProviderError
-from evalake.models.client import ask_again
+from evalake.models.again import ask_again
 from evalake.models.request import Failure, Reply, Request
 from evalake.sdk import Exchange, Item, Sample
 from evalake.sdk.json_in_text import json_object, split_thinking

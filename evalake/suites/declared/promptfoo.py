@@ -1,6 +1,5 @@
 """A promptfoo configuration as a suite's file: the common subset, with a note for each part that was not understood."""
 
-import csv
 import itertools
 import json
 import re
@@ -12,14 +11,14 @@ from typing import Any
 import yaml
 
 from evalake.core.errors import EvalakeError, SuiteError
-from evalake.core.files import MEGABYTE, FileRefusedError, Files, tables_beside
+from evalake.core.files import MEGABYTE, FileRefusedError, Files
 from evalake.sdk.sample import Record
 from evalake.sdk.sources import as_text, read_table
 from evalake.suites.declared.formats.values import as_list, as_mapping
-from evalake.suites.declared.texts import Lines, PatternError, content, placed, rendered, require_pattern, variables
+from evalake.suites.declared.promptfoo_assertions import TABLES, as_scorer, of_row
+from evalake.suites.declared.texts import Lines, PatternError, content, placed, rendered, variables
 
-_TABLES = tables_beside(__file__, "promptfoo.toml")
-_PARAMETERS: Sequence[str] = _TABLES["fields"]["parameters"]
+_PARAMETERS: Sequence[str] = TABLES["fields"]["parameters"]
 
 
 def is_config(given: Any) -> bool:
@@ -61,7 +60,7 @@ class _Config:
     threshold: float | None = None  # the score from which a test passes, where all have the same
 
     def suite(self) -> dict[str, Any]:
-        self._unknown(self.given, _TABLES["fields"]["file"])
+        self._unknown(self.given, TABLES["fields"]["file"])
         models, parameters = self._providers()
         prompts = self._prompts()
         samples = list(self._samples(variables(json.dumps(prompts))))
@@ -116,7 +115,7 @@ class _Config:
         inner = as_mapping(provider)
         name = inner.get("id") or next(iter(inner), None) if inner else provider
         found = re.fullmatch(r"(\w+):(?:(chat|messages|completion|responses):)?(.+)", str(name))
-        whose = _TABLES["providers"].get(found[1]) if found else None
+        whose = TABLES["providers"].get(found[1]) if found else None
         if found and whose is not None and (found[2] or found[1] == "ollama" or not re.match("[a-z-]+:", found[3])):
             whose = "ollama_chat" if (found[1], found[2]) == ("ollama", "chat") else whose
             return f"{whose}/{found[3]}" if whose else found[3]
@@ -246,7 +245,7 @@ class _Config:
 
     def _is_blinding(self, test: Mapping[str, Any], *where: str) -> bool:
         """Tell whether a test says something unknown by which it is asked or judged: then it has no verdict."""
-        unknown = self._unknown(test, _TABLES["fields"]["test"], *where).difference(_TABLES["fields"]["narrowing"])
+        unknown = self._unknown(test, TABLES["fields"]["test"], *where).difference(TABLES["fields"]["narrowing"])
         return bool(self._unknown(test.get("options"), {"provider"}, *where, "options") or unknown)
 
     def _tests(self) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
@@ -269,7 +268,7 @@ class _Config:
         try:
             for record in (record for file in files for record in read_table(file, ())):
                 if isinstance(record, Record):
-                    yield _of_row(record.values)
+                    yield of_row(record.values)
                 else:
                     self.note(f"{record.where}: {record.reason}", *where)
         except EvalakeError as error:
@@ -312,7 +311,7 @@ class _Config:
                 if assertion.get("weight") == 0:
                     self.note("weight 0 decides nothing: left out", *place)
                     continue
-                known = not blind and not self._unknown(assertion, _TABLES["fields"]["assertion"], *place)
+                known = not blind and not self._unknown(assertion, TABLES["fields"]["assertion"], *place)
                 scorer, value = self._scorer(assertion, given, known, *place)
                 expected[self._called(scorer, assertion, expected)] = value
         return expected
@@ -354,7 +353,7 @@ class _Config:
             read = value if plain in ("python", "javascript") else self._text_or_file(value, *where)[0]
             if assertion.get("provider") is not None:
                 self._grader(assertion["provider"], *where, "provider")
-            scorer, expected = _as_scorer(plain, self._filled(read, given), assertion)
+            scorer, expected = as_scorer(plain, self._filled(read, given), assertion)
         except (SuiteError, yaml.YAMLError, LookupError, ValueError, TypeError, RecursionError) as error:
             why = f" ({error})" if isinstance(error, SuiteError | PatternError) else ""
             self.note(f"{kind} is not understood: no verdict is given where everything else holds{why}", *where)
@@ -389,130 +388,3 @@ def _nested(value: Any, given: Mapping[str, Any]) -> Any:
 def _spoken(content: Any) -> str:
     """Read a message's text, plain or in parts. Raises TypeError where it is none."""
     return "\n".join([part["text"] for part in content] if isinstance(content, list) else [content])
-
-
-# Assertions as scorers: the deterministic ones, the plainest JavaScript, Python in files, llm-rubric.
-
-
-_TYPES = "|".join(_TABLES["assertions"]["types"])
-_IN_A_CELL = re.compile(
-    rf"(?P<type>(?:not-)?(?:{_TYPES}))(?:\((?P<threshold>\d+(?:\.\d+)?)\))?(?::\s*(?P<value>.*))?", re.DOTALL
-)
-_CODE = {name: re.compile(text) for name, text in _TABLES["code"].items()}
-_ABOVE_NOTHING = 1e-6  # a Python function's number is right from here: promptfoo asks for more than 0
-
-
-def _of_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Read a test of a table's row."""
-    cells = {name.strip(): value for name, value in row.items()}
-    given = {name: value for name, value in cells.items() if not name.startswith("__")}
-    said = {name: str(value).strip() for name, value in cells.items() if name not in given and value is not None}
-    said = {name: value for name, value in said.items() if value}
-    metric = {"metric": name} if (name := said.pop("__metric", "")) else {}
-    test: dict[str, Any] = {"vars": given, "assert": [], "metadata": {}}
-    for name, value in said.items():
-        if name.startswith("__expected"):
-            test["assert"].append({**_of_cell(value), **metric})
-        elif name.startswith("__metadata:"):
-            test["metadata"][name.partition(":")[2]] = value
-        else:
-            test[name.removeprefix("__")] = float(value) if name == "__threshold" else value
-    return test
-
-
-def _of_cell(cell: str) -> dict[str, Any]:
-    """Read an assertion of a table: `type`, `type: value`, `type(threshold): value`, or the text that is expected."""
-    for old, new in _TABLES["assertions"]["formerly"].items():
-        cell = new + cell.removeprefix(old) if cell.startswith(old) else cell
-    if cell.startswith("file://"):
-        return {"type": "python" if ".py" in cell else "javascript", "value": cell}
-    found = _IN_A_CELL.fullmatch(cell)
-    if found is None:
-        return {"type": "equals", "value": cell}
-    least = found["threshold"] or ("0.75" if found["type"] == "levenshtein" else None)
-    return {"type": found["type"], "value": found["value"], **({"threshold": float(least)} if least else {})}
-
-
-def _as_scorer(kind: str, value: Any, assertion: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-    """Give the scorer of an assertion and what it expects. Raises KeyError where there is none.
-
-    Raises ValueError, TypeError or YAMLError where `value` is none of its kind.
-    """
-    text = _as_javascript(value)
-    if value is None and kind not in _TABLES["assertions"]["of_nothing"]:
-        raise KeyError(kind)
-    if found := re.fullmatch(r"(i?)contains(-any|-all)?", kind):
-        texts = [*map(_as_javascript, value)] if isinstance(value, list) else [text]
-        if found[2] and isinstance(value, str):
-            cells = next(csv.reader([text], skipinitialspace=True), [])
-            texts = [cell.strip() for cell in cells if cell.strip()]
-        if not texts or (not found[2] and texts == [""]):
-            raise KeyError(kind)
-        folded = {"ignore_case": True} if found[1] else {}
-        return {"kind": "includes_all" if found[2] == "-all" else "includes", **folded}, texts
-    if kind == "equals":
-        return {"kind": "equals"}, [value] if isinstance(value, dict | list) else text
-    if kind == "starts-with" and text:
-        return {"kind": "starts_with"}, text
-    if kind in ("regex", "ends-with", "word-count") and text:
-        made = {"ends-with": lambda: rf"{re.escape(text)}\Z", "word-count": lambda: _words(value)}
-        return {"kind": "regex"}, made.get(kind, lambda: _python_pattern(text))()
-    if kind in ("is-json", "contains-json"):
-        schema = yaml.safe_load(value) if isinstance(value, str) else value
-        return {"kind": "is_json" if kind == "is-json" else "has_json"}, True if schema is None else dict(schema)
-    if kind == "levenshtein":
-        return {"kind": "distance", "within": int(assertion.get("threshold", 5))}, text
-    if kind == "python" and text.startswith("file://"):
-        name, _, function = text.removeprefix("file://").removeprefix("./").partition(":")
-        threshold = max(float(assertion.get("threshold", _ABOVE_NOTHING)), _ABOVE_NOTHING)
-        return {"kind": "python", "function": f"{name}:{function or 'get_assert'}", "threshold": threshold}, True
-    if kind == "javascript":
-        return _javascript(text)
-    if kind == "llm-rubric":
-        if "threshold" not in assertion:
-            return {"kind": "judge", "form": {"reason": "text", "pass": "yes/no"}}, text
-        least = float(assertion["threshold"])
-        return {"kind": "judge", "form": {"reason": "text", "score": "0.0..1.0"}, "threshold": least}, text
-    raise KeyError(kind)
-
-
-def _as_javascript(value: Any) -> str:
-    """Write a value as JavaScript's String() does."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return "null" if value is None else as_text(value) or ""
-
-
-def _words(value: Any) -> str:
-    """Write the pattern of a text with so many words, or from `min` to `max` of them."""
-    bounds = value if isinstance(value, Mapping) else {"min": value, "max": value}
-    low, high = int(bounds.get("min", 0)), "" if "max" not in bounds else int(bounds["max"])
-    return rf"\A\s*(?:\S+(?:\s+|\Z)){{{low},{high}}}\Z"
-
-
-def _python_pattern(pattern: str) -> str:
-    """Write a regular expression of JavaScript for Python: `$` is the very end, classes are of ASCII."""
-    if odd := re.search(r"\(\?(?![:=!<])|\\[AZ]", pattern):
-        raise PatternError(f"JavaScript has no {odd[0]}")
-    named = re.sub(r"\(\?<(?![=!])", "(?P<", pattern)
-    parts = re.findall(r"\\.|\[(?:\\.|[^\]\\])*\]|.", named, re.DOTALL)
-    written = "(?a)" + "".join("\\Z" if part == "$" else part for part in parts)
-    require_pattern(written)
-    return written
-
-
-def _javascript(code: str) -> tuple[dict[str, Any], Any]:
-    """Give the scorer of the plainest JavaScript: a length, a text in it, its beginning, or the whole text."""
-    body = code.strip().removesuffix(";").rstrip()
-    body = body.removeprefix("return ") if "\n" in code else body  # a line is an expression, lines are a body
-    if found := _CODE["length"].fullmatch(body):
-        size, strictly = int(found[2]), not found[1].endswith("=")
-        low, high = (size + strictly, "") if found[1][0] == ">" else (0, size - strictly)
-        if high != -1:
-            return {"kind": "regex"}, rf"\A[\s\S]{{{low},{high}}}\Z"
-    elif found := _CODE["is"].fullmatch(body):
-        return {"kind": "equals"}, found[2]
-    elif (found := _CODE["has"].fullmatch(body)) and (not found[2] or (found[3] == "includes" and found[5].islower())):
-        negated, folded = {"negate": True} if found[1] else {}, {"ignore_case": True} if found[2] else {}
-        return {"kind": "includes" if found[3] == "includes" else "starts_with", **folded, **negated}, found[5]
-    raise KeyError(code)

@@ -99,7 +99,7 @@ def score_by_rules(scorer: Scorer, file: SuiteFile, case: Case) -> Scored:
     """
     if not case.expected and scorer.kind not in _WITHOUT_TARGET and not (scorer.kind == "regex" and scorer.pattern):
         raise SuiteError(f"the scorer {scorer.called} has nothing to compare with: the sample has no target")
-    if "" in case.expected and scorer.kind in _FIT_NOTHING and not scorer.pattern:
+    if "" in case.expected and scorer.kind in _EMPTY_FITS and not scorer.pattern:
         raise SuiteError(f"the scorer {scorer.called} has an empty target, which every answer fits")
     scored = _function(scorer, file, case) if scorer.kind == "python" else _SCORERS[scorer.kind](scorer, case)
     if scorer.negate and scored.value is not None:
@@ -305,7 +305,7 @@ _SCORERS: Mapping[str, Callable[[Scorer, Case], Scored]] = {
     "unknown": lambda scorer, _: Scored(None, f"{scorer.called} is not understood here"),
 }
 _WITHOUT_TARGET = ("python", "is_json", "has_json", "unknown")
-_FIT_NOTHING = ("starts_with", "regex")  # by which an empty text is in every answer
+_EMPTY_FITS = ("starts_with", "regex")  # by which every answer fits an empty target
 
 
 # A user's function: `file.py:name`, called with the answer, the target and the columns of the sample.

@@ -18,8 +18,9 @@ from evalake.sdk.people import people_figures
 from evalake.suites.session_review import prompts
 from evalake.suites.session_review.baselines import BASELINES
 from evalake.suites.session_review.contract import MISSING_TOOLS, OUTCOMES, RESULTS
-from evalake.suites.session_review.metrics import BANDS, ROADMAP, TOOL_METRICS, in_bands, metrics, tools_named
+from evalake.suites.session_review.metrics import BANDS, TOOL_METRICS, in_bands, metrics, tools_named
 from evalake.suites.session_review.people import CORRECTED, LABELLING
+from evalake.suites.session_review.roadmap import ROADMAP
 from evalake.suites.session_review.score import SCORER_VERSION, score
 from evalake.suites.session_review.session import FINAL_ANALYSIS, AgentMessage, load, session_text
 from evalake.suites.session_review.sources.read import holds_sessions, read_dataset

@@ -11,7 +11,7 @@ import pytest
 
 from evalake.core.configuration import Configuration, ModelOptions, read_configuration
 from evalake.core.errors import ProviderError
-from evalake.models.client import ask_again
+from evalake.models.again import ask_again
 
 KEY = "sk-test-0123456789abcdefghijklmnop"
 HOSTILE = "it's \"$OPENAI_API_KEY\" `touch pwned` $(touch pwned)\n\\'; touch pwned; '\\x41 {model} é\u2028"

@@ -168,7 +168,7 @@ def test_patterns_of_failure_are_grouped_by_what_the_judges_said_of_them(
 
 
 def test_a_judge_who_knows_the_labelled_set_is_right_throughout(context: RunContext, model_server: ModelServer) -> None:
-    from evalake.suites.session_review.metrics import labelled
+    from evalake.suites.session_review.roadmap import labelled
 
     theme = {each.name: each.theme for named in labelled().values() for each in named}
 

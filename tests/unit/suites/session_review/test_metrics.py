@@ -21,9 +21,10 @@ from evalake.metrics.compute import measure
 from evalake.sdk.people import with_people
 from evalake.sdk.suite import MENTIONS
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
-from evalake.suites.session_review.metrics import FAILURE, METRICS, ROADMAP, TOOL_METRICS, mentions, scored, tools_named
+from evalake.suites.session_review.metrics import METRICS, TOOL_METRICS, tools_named
 from evalake.suites.session_review.people import LABELLING
 from evalake.suites.session_review.prompts import criteria_hash
+from evalake.suites.session_review.roadmap import FAILURE, ROADMAP, mentions, scored
 from evalake.suites.session_review.session import Session, Stage, Tool, ToolCall, dump
 from tests.cases import cases_beside
 from tests.unit.suites.session_review.scored import LANDED
