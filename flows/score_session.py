@@ -42,6 +42,7 @@ from evalake.tasks.runtime.resources import RunOverError, end_attempt, release_c
 DEPLOYMENT = "on-demand"  # of workers for all lakes
 SUITE = "session_review"
 LONGEST_MESSAGE = 2000
+BEATS = 6  # that a scoring may miss before it counts as lost; each is a write, which a Prefect server on SQLite feels
 
 logger = logging.getLogger("evalake.service")
 
@@ -75,7 +76,8 @@ def score_session(
     _running[score_id] = scoring.context
     title = f"{scoring.row['session_id'][:80]}: 10 methodology, 60 missing tools"
     try:
-        progress = heartbeat_artifact(f"scoring-{score_id[:16]}", title, lambda: scoring.progress)
+        beat_seconds = configuration.service.lost_after_seconds / BEATS
+        progress = heartbeat_artifact(f"scoring-{score_id[:16]}", title, lambda: scoring.progress, beat_seconds)
         with scoring.context.scope("score session"), progress:
             scoring.walk()
             total: int | None = scoring.end()["total_score"]

@@ -92,7 +92,9 @@ def done_of(run_id: str) -> int:
 def shown(run_id: str, title: str, total: int) -> Iterator[None]:
     """Show a run's progress towards `total` items during the block."""
     progress = _running[run_id] = _Progress(total)
-    artifact = heartbeat_artifact(key_of(run_id), title, lambda: 100.0 * progress.done / max(total, 1), BEAT_SECONDS)
+    artifact = heartbeat_artifact(
+        key_of(run_id), title, lambda: 100.0 * progress.done / max(total, 1), BEAT_SECONDS, BEAT_SECONDS
+    )
     try:
         with artifact, background_thread(partial(_show, progress, title), "progress"):
             yield
@@ -102,11 +104,11 @@ def shown(run_id: str, title: str, total: int) -> Iterator[None]:
 
 @contextmanager
 def heartbeat_artifact(
-    key: str, title: str, progress: Callable[[], float], look_seconds: float | None = None
+    key: str, title: str, progress: Callable[[], float], beat_seconds: float, look_seconds: float = LOOK_SECONDS
 ) -> Iterator[None]:
-    """Show `progress` (0 to 100) in Prefect: changes after `look_seconds` and at the end, and a beat every two seconds.
+    """Show `progress` (0 to 100) in Prefect: changes after `look_seconds` and at the end, and a beat in between.
 
-    The artifact's time of update moves while this process lives.
+    The artifact's time of update moves at least every `beat_seconds` while this process lives.
     """
     import httpx
     from prefect.artifacts import create_progress_artifact, update_progress_artifact
@@ -116,12 +118,11 @@ def heartbeat_artifact(
 
     def beat(over: threading.Event) -> None:
         last, waited, is_over = shown, 0.0, False
-        pause = look_seconds or LOOK_SECONDS
         while not is_over:
-            is_over = over.wait(pause)
-            waited += pause
+            is_over = over.wait(look_seconds)
+            waited += look_seconds
             now = progress()
-            if now == last and (is_over or waited < BEAT_SECONDS):
+            if now == last and (is_over or waited < beat_seconds):
                 continue
             with suppress(httpx.HTTPError):  # an unreachable server gets the next beat
                 update_progress_artifact(artifact, now)

@@ -6,7 +6,7 @@ import pytest
 
 from evalake.contracts.tables import CALLS, RUNS
 from tests.e2e.processes import PrefectStack, wait_until
-from tests.integration.flows.workplace import MODEL, Workplace
+from tests.integration.flows.workplace import LIMITS, MODEL, Workplace
 
 pytestmark = pytest.mark.e2e
 
@@ -35,6 +35,7 @@ def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: W
 
 def test_a_second_one_waits_for_no_call(stack: PrefectStack, work: Workplace) -> None:
     work.server.rule(reply='{"action": "BLOCK"}', latency=600.0)
+    work.configure(limits=LIMITS.replace("timeout_seconds = 60", "timeout_seconds = 900"))
     command = ["evalake.cli", "run", "command_guard", "--models", MODEL, "--dataset", work.dataset(4)]
     command += ["--lake", work.lake.uri]
     process = stack.open(*command, "--config", str(work.configuration), "--out", str(work.folder))

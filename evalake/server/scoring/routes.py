@@ -102,7 +102,10 @@ _REASONS = {
     400: ("The session is not over.", "the session 'x' is not over: only sessions that are can be scored"),
     401: ("Not allowed.", "not allowed: come by way of a trusted proxy, or with the token"),
     404: ("Unknown session, or never scored.", "there is no session 'x'"),
-    409: ("A scoring is under way.", "a scoring is in_progress already: wait for its end before asking for another"),
+    409: (
+        "A scoring is under way or, to be cancelled, over.",
+        "a scoring is in_progress already: wait for its end before asking for another",
+    ),
     500: ("Something failed.", "Prefect did not let the service submit a scoring: connection refused"),
     503: ("The service is shutting down.", "the service is shutting down and starts no new scoring"),
 }

@@ -222,7 +222,9 @@ class Scorings:
         """End the running scoring; returns its row. Raises ApiError without a running one."""
         row, reason = self.state().scored(session_id), f"it was cancelled by {user}"
         if row["status"] not in ACTIVE or not failed(self._settings.lake, row, CANCELLED, reason):
-            raise ConflictError(f"no scoring of the session {session_id[:200]!r} is under way, so none is cancelled")
+            now = self.state().by_id[row["score_id"]]
+            why = f" ({now['error_message']})" if now["error_message"] else ""
+            raise ConflictError(f"the scoring of {session_id[:200]!r} is over: it has {now['status']}{why}")
         try:
             self._queue.cancel(row)
         except QueueError as error:  # what its process finds out does not count any more

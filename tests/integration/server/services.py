@@ -44,7 +44,7 @@ class Place:
         self._written: list[dict[str, Any]] = []
         self.configuration.write_text(
             f'[models."{JUDGE}"]\napi_base = "{server.api_base}"\nprice = {{ input = 1.0, output = 2.0 }}\n'
-            f"[providers.hosted_vllm]\nattempts = 2\ntimeout_seconds = 120\n[service]\n{service}"
+            f"[providers.hosted_vllm]\nattempts = 2\ntimeout_seconds = 900\n[service]\n{service}"
         )
         self.answer()
 

@@ -77,7 +77,9 @@ def test_a_scoring_that_waits_is_cancelled_and_never_begins(
     assert score["scored_at_us"] < score["completed_at_us"]
     (run,) = idle.post("/flow_runs/filter", {"flow_runs": {"id": {"any_": [score["flow_run_id"]]}}})
     assert run["state_type"] == "CANCELLED"
-    assert batch.http.post("/api/v1/scoring/sessions/one/cancel").status_code == 409
+    twice = batch.http.post("/api/v1/scoring/sessions/one/cancel")
+    over = "the scoring of 'one' is over: it has failed (it was cancelled by api-client)"
+    assert (twice.status_code, twice.json()["detail"]) == (409, over)
     assert batch.http.post("/api/v1/scoring/sessions/nobody/cancel").status_code == 404
     again = batch.ask("one", force=True)
     assert (again.status_code, again.json()["replicate"]) == (202, 1)

@@ -21,7 +21,6 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.ledger import append
 from evalake.tasks.runtime import progress, runs
-from evalake.tasks.runtime import progress as runtime_progress
 from evalake.tasks.runtime.progress import advance, background_thread, ended, heartbeat_artifact, shown
 from evalake.tasks.runtime.resources import LEASE_SECONDS, Lease
 from evalake.tasks.runtime.runs import (
@@ -365,9 +364,7 @@ def test_it_shows_progress_until_the_block_ends(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("prefect.artifacts.create_progress_artifact", lambda *_, **__: uuid4())
     monkeypatch.setattr("prefect.artifacts.update_progress_artifact", update)
-    monkeypatch.setattr(runtime_progress, "LOOK_SECONDS", 0.001)
-    monkeypatch.setattr(runtime_progress, "BEAT_SECONDS", 0.002)
-    with heartbeat_artifact("key", "title", lambda: 50.0):
+    with heartbeat_artifact("key", "title", lambda: 50.0, beat_seconds=0.002, look_seconds=0.001):
         assert thrice.wait(60)
     count = len(shown)
     assert shown == [50.0] * count
