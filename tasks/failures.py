@@ -12,6 +12,7 @@ import polars as pl
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALL_FAILURES, RUN_ITEMS
 from evalake.core.redaction import redact
+from evalake.metrics.agreement import PANEL
 from evalake.metrics.limits import Answered, Bounds, Unknown, open_bounds, undecided
 from evalake.models.request import Failure
 from evalake.reports.coverage import IN_QUARANTINE, NOT_ASKED
@@ -127,8 +128,8 @@ ANSWER = ("sample_hash", "prompt_type", "replicate")
 Subject = tuple[str, str | None]
 """A model, and the judge that saw it."""
 
-PANEL, UNDECIDED = "panel:", "panel_undecided_rate"
-"""What names of panels begin with, and the metric by which a suite says on which share of answers they did not decide.
+UNDECIDED = "panel_undecided_rate"
+"""The metric by which a suite says on which share of answers panels did not decide.
 
 A panel lacks these, and the items that all of its judges lack.
 """

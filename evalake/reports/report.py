@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from evalake.metrics.agreement import BY_DAWID_SKENE, PANEL
 from evalake.reports.coverage import Coverage
 from evalake.reports.ranking import (
     FIXED,
@@ -59,8 +60,8 @@ class Subject(NamedTuple):
     def brief(self) -> str:
         """The name where there is little room: without leading path parts, and of a panel, how many judges it has."""
         model, judge = (part and part.rsplit("/", 1)[-1] for part in self)
-        if self.judge is not None and self.judge.startswith("panel:"):
-            by = " (Dawid-Skene)" if self.judge.startswith("panel:dawid_skene:") else ""
+        if self.judge is not None and self.judge.startswith(PANEL):
+            by = " (Dawid-Skene)" if self.judge.startswith(BY_DAWID_SKENE) else ""
             judge = f"panel of {self.judge.count('+') + 1}{by}"
         return f"{model}" if judge is None else f"{model} · {judge}"
 
