@@ -239,7 +239,7 @@ def missing_shares(lake: Lake, version: int | None = None) -> pl.LazyFrame:
 
     A panel lacks what it did not decide, as the run's newest snapshot has it.
     """
-    rows = lake.frame(RUN_COVERAGE) if version is None else lake.frame(RUN_COVERAGE, version)
+    rows = lake.frame(RUN_COVERAGE, version)
     asked = rows.filter(pl.col("asked") > 0).group_by("run_id", "model", "judge")
     counted = asked.agg(missing=pl.col("missing").sum() / pl.col("asked").sum())
     undecided = lake.frame(METRIC_SNAPSHOTS).filter(
