@@ -15,7 +15,7 @@ from evalake.core.redaction import redact
 from evalake.metrics.agreement import PANEL
 from evalake.metrics.limits import Answered, Bounds, Unknown, open_bounds, undecided
 from evalake.models.request import Failure
-from evalake.reports.coverage import IN_QUARANTINE, NOT_ASKED
+from evalake.reports.coverage import IN_QUARANTINE, NOT_ASKED, counted
 from evalake.reports.ranking import Missing
 from evalake.sdk import Options, Suite
 from evalake.storage.forget import refused_rows
@@ -96,11 +96,6 @@ class FailureCounter:
         configured = self._context.configuration
         address = configured.model(configured.real_model(model)).api_base
         return model if address is None else f"{model} at {redact(address)}"
-
-
-def counted(counts: Counter[str]) -> str:
-    """Write counts in words, the largest first."""
-    return ", ".join(f"{count} {name}" for name, count in counts.most_common())
 
 
 def _called(context: RunContext, conversation: Conversation) -> str:
