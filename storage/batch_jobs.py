@@ -52,13 +52,18 @@ class Job:
     changed_at: datetime
 
     @property
+    def stands_at(self) -> str:
+        """Its state; the provider's word while the provider has it."""
+        return self.provider_state if self.state == "submitted" and self.provider_state else self.state
+
+    @property
     def progress(self) -> str:
         """How far it is, in words."""
-        state = self.provider_state if self.state == "submitted" and self.provider_state else self.state
         until = f" until {self.expires_at:%Y-%m-%d %H:%M} UTC" if self.expires_at and self.state in AWAITED else ""
         failed = f", {self.failed:,} failed" if self.failed else ""
         why = f" ({self.message})" if self.message else ""
-        return f"{self.job_id} {self.model}: {state}, {self.done:,} of {self.requests:,} answered{failed}{until}{why}"
+        done = f"{self.done:,} of {self.requests:,} answered"
+        return f"{self.job_id} {self.model}: {self.stands_at}, {done}{failed}{until}{why}"
 
 
 def newest(lake: Lake) -> pl.LazyFrame:

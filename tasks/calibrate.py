@@ -14,7 +14,7 @@ import polars as pl
 
 from evalake.core.errors import EvalakeError, SourceError, UsageError
 from evalake.core.files import LARGEST_SHEET, read_file
-from evalake.metrics.agreement import agreement_table
+from evalake.metrics.agreement import PANEL, agreement_table
 from evalake.metrics.weights import Fit, fit_weights
 from evalake.sdk import Calibration
 from evalake.storage.lake import Lake
@@ -142,6 +142,6 @@ def _metrics_by_model(lake: Lake, snapshot_id: str) -> Mapping[str, Mapping[str,
     by_model = {}
     rows = read_metrics(lake, snapshot_id).filter(pl.col("slice") == "all").with_columns(pl.col("judge").fill_null(""))
     for (model,), of_model in rows.group_by("model"):
-        judge = min(of_model["judge"].unique(), key=lambda name: (not name.startswith("panel:"), name))
+        judge = min(of_model["judge"].unique(), key=lambda name: (not name.startswith(PANEL), name))
         by_model[str(model)] = dict(of_model.filter(judge=judge).select("metric", "value").iter_rows())
     return by_model

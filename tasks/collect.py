@@ -15,14 +15,14 @@ from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALLS, RUN_ITEMS, SAMPLES
 from evalake.core.hashing import content_hash
 from evalake.models.failures import TRANSIENT
-from evalake.reports.coverage import Coverage, Tolerance, problems, remarks
+from evalake.reports.coverage import Coverage, Tolerance, counted, problems, remarks
 from evalake.reports.wording import count_of, dollars
 from evalake.sdk import Dataset
 from evalake.storage.landing import land
 from evalake.tasks.converse import Conversation
 from evalake.tasks.coverage import Source, cover, save_coverage
 from evalake.tasks.extract import Extracted
-from evalake.tasks.failures import FailureCounter, counted, land_failures
+from evalake.tasks.failures import FailureCounter, land_failures
 from evalake.tasks.measure import CallCounter, run_results
 from evalake.tasks.plan import write_manifest
 from evalake.tasks.publish import Published, publish_results, score_into

@@ -12,6 +12,7 @@ from polars import selectors
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUN_ITEMS, SAMPLES, SNAPSHOTS
 from evalake.core.configuration import Configuration
+from evalake.metrics.agreement import PANEL
 from evalake.reports.coverage import (
     MAX_MISSING,
     NOT_ASKED,
@@ -29,7 +30,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.clusters import item_hash, sample_hash
-from evalake.tasks.failures import PANEL, UNDECIDED, with_reasons
+from evalake.tasks.failures import UNDECIDED, with_reasons
 from evalake.tasks.measure import run_results
 
 EMPTY_KIND = "empty_kind"
@@ -238,7 +239,7 @@ def missing_shares(lake: Lake, version: int | None = None) -> pl.LazyFrame:
 
     A panel lacks what it did not decide, as the run's newest snapshot has it.
     """
-    rows = lake.frame(RUN_COVERAGE) if version is None else lake.frame(RUN_COVERAGE, version)
+    rows = lake.frame(RUN_COVERAGE, version)
     asked = rows.filter(pl.col("asked") > 0).group_by("run_id", "model", "judge")
     counted = asked.agg(missing=pl.col("missing").sum() / pl.col("asked").sum())
     undecided = lake.frame(METRIC_SNAPSHOTS).filter(

@@ -39,7 +39,7 @@ class Extracted:
     quarantined: int
 
 
-def read_datasets(suite: Suite, sources: Sequence[str], lake: Lake | None = None) -> tuple[Dataset, ...]:
+def read_datasets(suite: Suite, sources: Sequence[str], lake: Lake) -> tuple[Dataset, ...]:
     """Read the datasets named by `sources`, also by patterns and from tables of the lake; without any, starter data.
 
     Raises SourceError where a source gives no sample, or two of them give datasets of one name, UsageError where there
@@ -58,7 +58,7 @@ def read_datasets(suite: Suite, sources: Sequence[str], lake: Lake | None = None
         for source in sources or suite.data.starter
         for each in (
             [rows_of_lake(source, lake)]
-            if source.startswith(LAKE) and lake is not None
+            if source.startswith(LAKE)
             else expanded(source, folders=not suite.data.folders)
         )
     ]

@@ -12,9 +12,10 @@ import polars as pl
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALL_FAILURES, RUN_ITEMS
 from evalake.core.redaction import redact
+from evalake.metrics.agreement import PANEL
 from evalake.metrics.limits import Answered, Bounds, Unknown, open_bounds, undecided
 from evalake.models.request import Failure
-from evalake.reports.coverage import IN_QUARANTINE, NOT_ASKED
+from evalake.reports.coverage import IN_QUARANTINE, NOT_ASKED, counted
 from evalake.reports.ranking import Missing
 from evalake.sdk import Options, Suite
 from evalake.storage.forget import refused_rows
@@ -97,11 +98,6 @@ class FailureCounter:
         return model if address is None else f"{model} at {redact(address)}"
 
 
-def counted(counts: Counter[str]) -> str:
-    """Write counts in words, the largest first."""
-    return ", ".join(f"{count} {name}" for name, count in counts.most_common())
-
-
 def _called(context: RunContext, conversation: Conversation) -> str:
     """Find the model whose call ended the conversation: the judge, or the subject."""
     judged = len(conversation.answered) > 1 or not context.suite.conversation.asks_subject
@@ -127,8 +123,8 @@ ANSWER = ("sample_hash", "prompt_type", "replicate")
 Subject = tuple[str, str | None]
 """A model, and the judge that saw it."""
 
-PANEL, UNDECIDED = "panel:", "panel_undecided_rate"
-"""What names of panels begin with, and the metric by which a suite says on which share of answers they did not decide.
+UNDECIDED = "panel_undecided_rate"
+"""The metric by which a suite says on which share of answers panels did not decide.
 
 A panel lacks these, and the items that all of its judges lack.
 """

@@ -236,7 +236,7 @@ def _tell_changed_scorer(plan: Plan) -> None:
         return
     latest = plan.lake.frame(RUNS).filter(pl.col("suite") == plan.suite.name).sort("started_at").tail(1).collect()
     for run_id, parameters in latest.select("run_id", "parameters").iter_rows():
-        before = (json.loads(parameters or "{}").get("scorer") or [None, None]) if parameters else [None, None]
+        before = json.loads(parameters or "{}").get("scorer") or [None, None]
         if before[0] == version and before[1] not in (None, code):
             logger.warning(
                 f"the code of {plan.suite.name} has changed since the run {run_id}, its scorer version {version!r} has "

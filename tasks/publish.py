@@ -161,7 +161,8 @@ def admit(
     batch_id = content_hash([contract.table, run_id, frame.select(contract.key).rows()])
     audited = audit(frame, contract)
     if keeps_passed or not all(result.passed for result in audited.results):
-        record_checks(lake, contract, audited.results, run_id=run_id, batch_id=batch_id)
+        checked = check_rows(contract, audited.results, run_id=run_id, batch_id=batch_id)
+        land_together(lake, CONTRACT_CHECKS, checked)  # so that the quality of the data has a history
     require(audited)
     refused = [
         Refused(contract.table, _as_json(row), tuple(row["broken"]), f"breaks {', '.join(row['broken'])}")
@@ -202,20 +203,6 @@ def quarantine(lake: Lake, run_id: str, batch_id: str, refused: Iterable[Refused
     if rows:
         land(lake, QUARANTINE, conform(rows, QUARANTINE))
     return len(rows)
-
-
-def record_checks(
-    lake: Lake,
-    contract: Contract,
-    results: Sequence[RuleResult],
-    *,
-    run_id: str | None = None,
-    batch_id: str | None = None,
-    table_version: int | None = None,
-) -> None:
-    """Keep the result of every rule, so that the quality of the data has a history."""
-    rows = check_rows(contract, results, run_id=run_id, batch_id=batch_id, table_version=table_version)
-    land_together(lake, CONTRACT_CHECKS, rows)
 
 
 def check_rows(

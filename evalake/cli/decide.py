@@ -109,8 +109,10 @@ def _name(row: dict[str, Any]) -> str:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    from evalake.reports.wording import p_value
+
     flips = "–" if row["flips_to_a"] is None else f"{row['flips_to_a']}:{row['flips_to_b']}"
-    values = (_number(row["value_a"]), _number(row["value_b"]), _difference(row), _p(row["p_holm"]))
+    values = (_number(row["value_a"]), _number(row["value_b"]), _difference(row), p_value(row["p_holm"]))
     return (*values, str(row["units"]), flips)
 
 
@@ -125,10 +127,6 @@ def _number(value: float | None, sign: str = "") -> str:
     if value is None:
         return "–"
     return f"{value:{sign}.3f}" if abs(value) < 10 else f"{value:{sign}.4g}"
-
-
-def _p(value: float | None) -> str:
-    return "–" if value is None else "<.001" if value < 0.001 else f"{value:.3f}"
 
 
 @app.command("explain")

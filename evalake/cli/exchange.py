@@ -285,6 +285,7 @@ def _export_to_tool(
 ) -> dict[str, Any]:
     """Write a folder of files that another tool reads; returns what was written, by kind."""
     from evalake.admin.export_results import tool_results
+    from evalake.reports.files import as_json
     from evalake.suites.declared.formats import written
 
     counts = {"logs": 0, "answers": 0, "left out": 0}
@@ -302,7 +303,5 @@ def _export_to_tool(
             counts["left out"] += left_out
             lines = "".join(f"{dumps(each, ensure_ascii=False)}\n" for each in instances)
             write_file(place.with_name(f"{place.name}_samples.jsonl"), lines)
-        write_file(
-            place.with_name(f"{place.name}.json"), dumps(document, ensure_ascii=False, indent=1, allow_nan=False)
-        )
+        write_file(place.with_name(f"{place.name}.json"), as_json(document))
     return {what: count for what, count in counts.items() if count or what != "left out"}

@@ -18,6 +18,7 @@ from rich.text import Text
 from evalake.cli.options import Format
 from evalake.cli.terminal import say
 from evalake.core.configuration import whole_address
+from evalake.core.hashing import plain
 from evalake.core.redaction import visible
 
 LEAST_LAST = 24  # least characters of a listing's last column
@@ -176,8 +177,6 @@ def _harmless(text: str) -> str:
 
 
 def _json(value: Any) -> str:
-    from evalake.storage.sql.query import plain
-
     ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
     return json.dumps(plain(value), ensure_ascii=ascii_only, indent=None, allow_nan=False)
 

@@ -1,8 +1,8 @@
-"""Content hashes: SHA-256 over canonical JSON, the identity of all objects."""
+"""Values as JSON has them, and content hashes: SHA-256 over canonical JSON, the identity of all objects."""
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
@@ -36,9 +36,29 @@ def canonical_json(value: Any) -> bytes:
         raise NotCanonicalError(f"{_NO_FORM}: {error}") from error
 
 
+def plain(value: Any) -> Any:
+    """Convert a value to JSON's types; NaN and infinities become None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    if isinstance(value, bytes):
+        return value.hex()
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
 def content_hash(value: Any) -> str:
     """Compute the SHA-256 of `value` in canonical JSON, as 64 lower-case hexadecimal digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def short_hash(text: str) -> str:
+    """Compute the first 16 digits of the SHA-256 of a text, which may be no valid Unicode."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def list_hash(values: Iterable[Any]) -> str:

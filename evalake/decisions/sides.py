@@ -309,9 +309,8 @@ _UNTESTED = ("p", "flips_to_a", "flips_to_b", "mark")
 
 def with_meaning(suite: Suite, rows: pl.DataFrame) -> pl.DataFrame:
     """Add to result rows what every suite says of them: whether they are right, and what they are worth."""
-    viewing = suite.presentation.viewing
-    right, worth = (pl.lit(None) if each is None else each for each in (viewing.correct, viewing.score))
-    return rows.with_columns(right.cast(pl.Boolean).alias(RIGHT), worth.cast(pl.Float64).alias(WORTH))
+    told = suite.presentation.viewing.told
+    return rows.with_columns(told["correct"].alias(RIGHT), told["score"].alias(WORTH))
 
 
 def common_metrics(

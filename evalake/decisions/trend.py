@@ -16,6 +16,7 @@ from evalake.contracts.tables.metrics import JUDGE_VERSIONS
 from evalake.core.hashing import content_hash
 from evalake.decisions.compare import compare_found
 from evalake.decisions.sides import find_side
+from evalake.metrics.agreement import BY_DAWID_SKENE, PANEL
 from evalake.metrics.drift import BEGINNING, FALSE_ALARMS_A_YEAR, moved
 from evalake.metrics.limits import left_open
 from evalake.storage.lake import Lake
@@ -25,7 +26,6 @@ from evalake.tasks.coverage import missing_shares
 
 _NAMES = ("suite", "model", "judge", "metric", "slice", "slice_value")
 _TELLING = (*_NAMES, "definition_hash", "scorer_version", "origin", "parameters")
-_PANEL = re.compile("^panel:(dawid_skene:)?")
 _HASH = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{56}\b")
 _KEPT_STEPS = 2000
 
@@ -148,7 +148,7 @@ def _unknown(rows: pl.DataFrame, shares: Shares) -> list[float]:
     span = next((float(each) for each in (1, 100) if largest <= each), np.inf)
     whose = rows.select("run_id", "model", "judge").iter_rows()
     lacks = [
-        max(shares.get((run, model, each), 0.0) for each in (judge, *_PANEL.sub("", judge or "").split("+")))
+        max(shares.get((run, model, each), 0.0) for each in (judge, *_members(judge or "")))
         for run, model, judge in whose
     ]
     return [span * lack if lack else 0.0 for lack in lacks]
@@ -243,5 +243,9 @@ def _judge_version(row: Values, moves: Moves) -> int | None:
     if row["judge"] is None or row["origin"] != "run":
         return None
     judged_at = row["ended_at"] or row["started_at"]
-    members = _PANEL.sub("", row["judge"]).split("+")
+    members = _members(row["judge"])
     return 1 + sum(int(since <= judged_at) for member in members for since in moves.get((row["suite"], member), ()))
+
+
+def _members(judge: str) -> list[str]:
+    return judge.removeprefix(BY_DAWID_SKENE).removeprefix(PANEL).split("+")

@@ -262,8 +262,10 @@ CLOSE = 1e-9
 FEWEST_ITEMS = 100
 """Below so many items the classes may be exchanged: the consensus is not reliable."""
 
-BY_DAWID_SKENE = "panel:dawid_skene:"
-"""How the names of judges begin that are such a consensus."""
+PANEL = "panel:"
+"""How the names of panels begin, whose answers are not a judge's own."""
+BY_DAWID_SKENE = f"{PANEL}dawid_skene:"
+"""How the names of panels begin that are such a consensus."""
 
 _LEAST = 1e-300
 

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from typing_extensions import override
 
+from evalake.metrics.agreement import PANEL
 from evalake.metrics.compute import METRIC_ROWS, Metric, measure, metric_row
 from evalake.metrics.estimator import LEAST_WEIGHT, Draw, Estimate, Estimator, bounded, quotient
 from evalake.metrics.estimators import FROM_UNITS, share_of_largest
@@ -134,9 +135,6 @@ def pooled_within(value: pl.Expr, of: tuple[str, ...]) -> Repeats:
     first = repeated & (known.cast(pl.Int64).cum_sum().over(of) == 1)
     return Repeats(pl.when(repeated).then(deviation), pl.when(repeated).then(1 - 1 / times), n=first)
 
-
-PANEL = "panel:"
-"""What the names of panels begin with, whose values are not a judge's own."""
 
 ITEM = ("sample_hash", "prompt_type")
 

@@ -4,7 +4,6 @@ A configuration found in the working directory is not trusted. It may name serve
 environment goes to another host than the provider's, and no call costs more than without the file.
 """
 
-import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 from evalake.core.configuration import IN_PROCESS, PROVIDER, TRUST_OPTION, UNKNOWN, UNSET, Configuration, ModelOptions
 from evalake.core.errors import ProviderError
 from evalake.core.files import tables_beside
+from evalake.core.hashing import short_hash
 from evalake.models.cost import entry_of
 from evalake.models.litellm_internals import load
 from evalake.models.request import ANSWERED_HERE
@@ -207,14 +207,10 @@ def _address(base: str | None, provider: str) -> str:
         parts = urlsplit(base.strip())
         scheme, host, port, path = parts.scheme.lower(), parts.hostname or "", parts.port, parts.path.rstrip("/")
     except ValueError:
-        return f"://#{_short(base)}"
+        return f"://#{short_hash(base)}"
     host = f"[{host}]" if ":" in host else host
     origin = f"{scheme}://{host}" + ("" if port in (None, _PORTS.get(scheme)) else f":{port}")
-    return f"{origin}#{_short(path)}" if path else origin
-
-
-def _short(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+    return f"{origin}#{short_hash(path)}" if path else origin
 
 
 @lru_cache(maxsize=256)

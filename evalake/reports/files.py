@@ -1,21 +1,20 @@
 """What is in a report, for machines and other tools: JSON, JUnit XML for build servers, Markdown for pull requests."""
 
 import json
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import date, datetime
 from typing import Any
 from xml.etree import ElementTree
 
 import polars as pl
 
+from evalake.core.hashing import plain
 from evalake.reports.coverage import as_objects
-from evalake.reports.gate import LONGEST, Gate
+from evalake.reports.gate import LONGEST, Gate, short
 from evalake.reports.ranking import Verdict
 from evalake.reports.report import Report
-from evalake.reports.wording import UNKNOWN, lacking, markdown_text, multiplicity, one_line
+from evalake.reports.wording import UNKNOWN, lacking, markdown_text, multiplicity, one_line, p_value
 from evalake.sdk import Suite
 
 LONGEST_TEXT = 2000  # characters of a text of a result
@@ -48,7 +47,7 @@ def as_data(report: Report) -> dict[str, Any]:
         "metrics": report.metrics.to_dicts(),
         "by_chance": multiplicity(report.metrics["ci_low"].count()),
     }
-    return {key: _plain(value) for key, value in data.items()}
+    return {key: plain(value) for key, value in data.items()}
 
 
 def _place(report: Report, subject: Any) -> dict[str, Any]:
@@ -71,21 +70,6 @@ def _place(report: Report, subject: Any) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
-    match value:
-        case dict():
-            return {str(key): _plain(inner) for key, inner in value.items()}
-        case list() | tuple():
-            return [_plain(inner) for inner in value]
-        case float():
-            return value if math.isfinite(value) else None
-        case datetime() | date():
-            return value.isoformat()
-        case None | str() | int():
-            return value
-    return str(value)
-
-
 # JUnit XML and Markdown.
 
 
@@ -98,18 +82,18 @@ def junit_of_gate(gate: Gate) -> str:
         "errors": str(counts[Verdict.UNDECIDED]),
     }
     root = ElementTree.Element("testsuites", totals)
-    suite = ElementTree.SubElement(root, "testsuite", {"name": f"evalake gate {_name(gate.run)}", **totals})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": f"evalake gate {short(gate.run)}", **totals})
     for check in gate.checks:
-        names = {"classname": _name(check.subject), "name": _name(check.rule)}
+        names = {"classname": short(check.subject), "name": short(check.rule)}
         case = ElementTree.SubElement(suite, "testcase", names)
         kind = {Verdict.FAIL: "failure", Verdict.UNDECIDED: "error"}.get(check.decision.verdict)
         if kind is None:
-            ElementTree.SubElement(case, "system-out").text = _name(check.detail)
+            ElementTree.SubElement(case, "system-out").text = short(check.detail)
         else:
-            attributes = {"type": str(check.decision.verdict), "message": _name(check.detail)}
+            attributes = {"type": str(check.decision.verdict), "message": short(check.detail)}
             ElementTree.SubElement(case, kind, attributes)
     if gate.notes:
-        ElementTree.SubElement(suite, "system-out").text = "\n".join(map(_plain, gate.notes))
+        ElementTree.SubElement(suite, "system-out").text = "\n".join(map(_text, gate.notes))
     return xml_text(root)
 
 
@@ -153,8 +137,8 @@ def markdown_of_comparison(rows: pl.DataFrame, notes: Sequence[str]) -> str:
 def _line(row: Mapping[str, Any]) -> str:
     part = "" if row["slice"] == "all" else f", {row['slice']} {row['slice_value']}"
     ends = "" if row["ci_low"] is None or row["ci_high"] is None else f" [{row['ci_low']:+.3g} {row['ci_high']:+.3g}]"
-    p = UNKNOWN if row["p_holm"] is None else "<.001" if row["p_holm"] < 0.001 else f"{row['p_holm']:.3f}"
     numbers = [UNKNOWN if row[name] is None else f"{row[name]:.4g}" for name in ("value_a", "value_b")]
+    p = p_value(row["p_holm"])
     difference = UNKNOWN if row["difference"] is None else f"{row['difference']:+.3g}{ends}"
     return f"| {_marked(row['metric'] + part)} | {' | '.join((*numbers, difference, p, str(row['units'])))} |"
 
@@ -172,9 +156,7 @@ def junit_of_results(run_id: str, suite: Suite, rows: pl.DataFrame, absent: pl.D
         "prompt_type",
         "replicate",
         *("model", *(["judge"] if suite.is_judged else [])),
-        correct=nothing if viewing.correct is None else viewing.correct,
-        verdict=(nothing if viewing.verdict is None else viewing.verdict).cast(pl.String),
-        error=(nothing if viewing.error is None else viewing.error).cast(pl.String),
+        **viewing.told,
         missing=(nothing if missing is None else missing).cast(pl.String),
         seconds=pl.col("latency_ms") / 1000 if "latency_ms" in rows.columns else nothing,
     )
@@ -204,11 +186,6 @@ def _add_cases(parent: ElementTree.Element, classname: str, rows: pl.DataFrame) 
             ElementTree.SubElement(case, _KINDS[what], {"message": _text(message)})
     totals = {"tests": rows.height} | {f"{_KINDS[what]}s": counts[what] for what in ("wrong", "missing")}
     parent.attrib.update({name: str(count) for name, count in (totals | {"skipped": counts["undecided"]}).items()})
-
-
-def _name(text: str) -> str:
-    """Write a name on one line, without characters that XML does not have."""
-    return one_line(text, LONGEST)
 
 
 def _text(text: str) -> str:

@@ -119,8 +119,8 @@ class Gate:
     @property
     def summary(self) -> str:
         """The verdict, and how many there are of each kind."""
-        against = "" if self.baseline is None else f" against {_name(self.baseline)}"
-        return f"gate of {_name(self.run)}{against}: {self.verdict} ({self.tally})"
+        against = "" if self.baseline is None else f" against {short(self.baseline)}"
+        return f"gate of {short(self.run)}{against}: {self.verdict} ({self.tally})"
 
     def __repr__(self) -> str:
         lines = [f"  {each.decision.verdict:<10}{each.rule}, {each.subject}: {each.detail}" for each in self.checks]
@@ -149,5 +149,6 @@ def _number(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.4g}"
 
 
-def _name(text: str) -> str:
+def short(text: str) -> str:
+    """Write a name on one line, without characters that hide or control other text."""
     return one_line(text, LONGEST)

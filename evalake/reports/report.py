@@ -1,7 +1,6 @@
 """A report: one run's metric snapshot, what its suite wants shown of it, and what follows (ranks, mistakes)."""
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,6 +9,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from evalake.core.hashing import plain
+from evalake.metrics.agreement import BY_DAWID_SKENE, PANEL
 from evalake.reports.coverage import Coverage
 from evalake.reports.ranking import (
     FIXED,
@@ -59,8 +60,8 @@ class Subject(NamedTuple):
     def brief(self) -> str:
         """The name where there is little room: without leading path parts, and of a panel, how many judges it has."""
         model, judge = (part and part.rsplit("/", 1)[-1] for part in self)
-        if self.judge is not None and self.judge.startswith("panel:"):
-            by = " (Dawid-Skene)" if self.judge.startswith("panel:dawid_skene:") else ""
+        if self.judge is not None and self.judge.startswith(PANEL):
+            by = " (Dawid-Skene)" if self.judge.startswith(BY_DAWID_SKENE) else ""
             judge = f"panel of {self.judge.count('+') + 1}{by}"
         return f"{model}" if judge is None else f"{model} · {judge}"
 
@@ -238,19 +239,15 @@ class Report:
     def _values(self) -> dict[tuple[Subject, str, str, str], Value]:
         return {
             (Subject(row["model"], row["judge"]), row["metric"], row["slice"], row["slice_value"]): Value(
-                _finite(row["value"]),
+                plain(row["value"]),
                 row["n"],
-                _finite(row["ci_low"]),
-                _finite(row["ci_high"]),
+                plain(row["ci_low"]),
+                plain(row["ci_high"]),
                 row["reliable"],
                 row["n"] if row.get("units") is None else row["units"],  # snapshots of before have no units
             )
             for row in self.metrics.iter_rows(named=True)
         }
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 # What a report says about its run: in a few lines, and in full.

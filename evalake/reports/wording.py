@@ -45,6 +45,11 @@ def lacking(share: float | None) -> str:
     return f" ({share:.1%} missing)" if share else ""
 
 
+def p_value(p: float | None) -> str:
+    """Write a p value; a dash where there was no test."""
+    return UNKNOWN if p is None else "<.001" if p < 0.001 else f"{p:.3f}"
+
+
 def visible(text: object, limit: int = 2000) -> str:
     """Make text safe to show: what would hide, reorder or control other text is escaped, and length is bounded."""
     whole = str(text)

@@ -1,6 +1,5 @@
 """Datasets that are tables: how a suite reads its samples from JSON Lines, CSV or Parquet without code of its own."""
 
-import hashlib
 import json
 import re
 from collections import Counter, defaultdict
@@ -15,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from evalake.core.errors import SourceError, UsageError
-from evalake.core.hashing import content_hash
+from evalake.core.hashing import content_hash, short_hash
 from evalake.sdk import sources
 from evalake.sdk.sample import Dataset, Record, Sample, Seen, Skipped, Spool, spooled
 from evalake.sdk.sources import ColumnMapping, as_payload, read_table, with_label_column
@@ -90,11 +89,6 @@ class DatasetBuilder:
     def result(self) -> Dataset:
         """Build the dataset from what was collected so far."""
         return Dataset(self.dataset, spooled(self.samples), tuple(self.skipped), tuple(self.notes))
-
-
-def name_by(text: str) -> str:
-    """Name a sample that has no name by its input."""
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _whole(sample: Sample) -> str:
@@ -228,7 +222,7 @@ class SampleTable:
             return
         target = fields["target"]
         given: dict[str, Any] = texts | {
-            "sample_id": texts["sample_id"] or name_by(texts["input"] or ""),
+            "sample_id": texts["sample_id"] or short_hash(texts["input"] or ""),
             "target": None if target is None else json.dumps(target, ensure_ascii=False, default=str),
         }
         builder.add_new(Sample(self.suite, builder.dataset, **given), record)

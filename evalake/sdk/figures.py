@@ -204,7 +204,6 @@ class Answers:
     reply_length: int = 100  # characters of it
     # Result rows, and the tables that metrics are computed from -> the rows with further columns to be shown.
     add_columns: Callable[[pl.DataFrame, Mapping[str, pl.LazyFrame]], pl.DataFrame] | None = None
-    added_columns: tuple[str, ...] = ()  # the columns that `add_columns` adds
 
     @property
     def listed(self) -> pl.Expr:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import isfinite
@@ -130,6 +130,16 @@ def json_object(text: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def objects(value: Any) -> list[Mapping[str, Any]]:
+    """Select the JSON objects in a list; none where it is no list."""
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, Sequence) else []
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Return the value where it is a JSON object, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def number_of(value: Any) -> Any:

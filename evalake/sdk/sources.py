@@ -383,6 +383,11 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def without_nul(text: str) -> str:
+    """Replace NUL by `?`, too, for a text that is shown, and that no hash is taken of."""
+    return storable(text).replace("\x00", "?")
+
+
 def as_json(value: Any) -> str:
     """Write a decoded value as canonical JSON that a table can hold: each lone surrogate becomes `?`.
 

@@ -169,6 +169,13 @@ class Viewing:
     remarks: Callable[[str, Mapping[str, Any], Sequence[Mapping[str, Any]]], list[tuple[int, str]]] | None = None
     deviation: tuple[str, str] | None = None  # metric and heading of how far one score moves when asked again
 
+    @property
+    def told(self) -> dict[str, pl.Expr]:
+        """What a result row says, by name, null where the suite does not tell."""
+        kinds = {"verdict": pl.String(), "correct": pl.Boolean(), "score": pl.Float64(), "error": pl.String()}
+        said = {name: getattr(self, name) for name in kinds}
+        return {n: pl.lit(None, kind) if said[n] is None else said[n].cast(kind) for n, kind in kinds.items()}
+
 
 @dataclass(frozen=True)
 class Calibration:

@@ -25,6 +25,7 @@ import pyarrow as pa
 from evalake.contracts.contract import Contract
 from evalake.core import errors
 from evalake.core.errors import EvalakeError, QueryError
+from evalake.core.hashing import plain
 from evalake.core.redaction import FORMULA, is_formula
 from evalake.storage.lake import Lake
 from evalake.storage.sql.start import LIMITS, MEGABYTE, Deadline, Limits, QueryProcess, start
@@ -243,21 +244,6 @@ def write_parquet(frames: Iterable[pl.DataFrame], file: Path | IO[bytes]) -> int
             writer.write_table(table)
             count += table.num_rows
     return count
-
-
-def plain(value: Any) -> Any:
-    """Convert a value to JSON's types; NaN and infinities become None."""
-    if isinstance(value, dict):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    if isinstance(value, float):
-        return value if value - value == 0 else None
-    if value is None or isinstance(value, str | int | bool):
-        return value
-    if isinstance(value, bytes):
-        return value.hex()
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def as_text(value: Any) -> str:

@@ -177,7 +177,7 @@ def start(lake: str, limits: Limits = LIMITS) -> Iterator[QueryProcess]:
     """Start the process for a query, confined to the lake; it ends with the block."""
     deadline = Deadline(limits)
     process = subprocess.Popen(
-        [sys.executable, "-P", "-B", "-m", "evalake.storage.sql.start"],
+        [sys.executable, "-P", "-B", "-c", "from evalake.storage.sql import start; start.answer_and_end()"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -307,7 +307,3 @@ def answer_and_end() -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-if __name__ == "__main__":
-    answer_and_end()

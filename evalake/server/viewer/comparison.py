@@ -12,6 +12,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from evalake.core.errors import UsageError
+from evalake.core.hashing import plain
 from evalake.decisions.compare import compare_found, compare_sides
 from evalake.decisions.sides import HEADLINE, KEY, NotComparableError, Side, by_input, by_one_scorer, find_sides
 from evalake.metrics.compare import SIGNIFICANT_BELOW
@@ -23,7 +24,6 @@ from evalake.server.viewer.access import IndexesHere, LakeHere
 from evalake.server.viewer.items import AnswerView, answer_view
 from evalake.server.viewer.run_index import RunIndex, beginnings
 from evalake.storage.lake import Lake
-from evalake.storage.sql.query import plain
 from evalake.suites.registry import suite as find_suite
 
 Name = Annotated[str, Field(min_length=1, max_length=700)]

@@ -13,6 +13,7 @@ from starlette.requests import Request
 
 from evalake.contracts.tables.people import DISPUTES
 from evalake.core.errors import UsageError
+from evalake.core.hashing import plain
 from evalake.core.redaction import visible
 from evalake.labels.grading import (
     Annotator,
@@ -32,7 +33,6 @@ from evalake.server.settings import NotFoundError, Settings, WrongQueryError
 from evalake.server.viewer.access import KNOWN_QUERY, IndexesHere, ItemId, RunId
 from evalake.server.viewer.run import ItemsView, run_opposed
 from evalake.server.viewer.run_index import RunIndex, RunIndexes
-from evalake.storage.sql.query import plain
 
 SIZE = 30  # results of a draw, as `evalake label export` draws them
 _KEY = ("prompt_hash", "sample_hash", "model", "replicate", "judge_hash", "finding_id", "fill_in")

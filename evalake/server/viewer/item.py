@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from evalake.contracts.contract import Row
 from evalake.contracts.tables import RUN_ITEMS, SAMPLES, SNAPSHOTS
 from evalake.contracts.tables.runs import ITEM_KEY
+from evalake.core.hashing import plain
 from evalake.sdk import Suite
 from evalake.server.viewer.access import IndexesHere, ItemId, RunId
 from evalake.server.viewer.conversation import ANSWER_NAMES, Asked, CallView, Conversations
@@ -17,7 +18,6 @@ from evalake.server.viewer.items import AnswerView, Neighbours, WantedQuery, ans
 from evalake.server.viewer.run_index import RunIndex, scorer_version
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import read_metrics
-from evalake.storage.sql.query import plain
 from evalake.tasks.extract import sample_of
 
 

@@ -12,6 +12,7 @@ from evalake.contracts.contract import Contract
 from evalake.contracts.engines.sql import describe
 from evalake.contracts.tables import CONTRACT_CHECKS, GATE_DECISIONS, METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from evalake.core.errors import EvalakeError
+from evalake.core.hashing import plain
 from evalake.decisions.explain import explain
 from evalake.decisions.sides import find_sides
 from evalake.decisions.trend import WATCHED, step, trend
@@ -22,7 +23,6 @@ from evalake.server.viewer.comparison import Sides, as_answers
 from evalake.server.viewer.run import MetricView
 from evalake.server.viewer.run_list import datasets_of
 from evalake.storage.lake import Lake
-from evalake.storage.sql.query import plain
 from evalake.suites.registry import all_contracts, suite_names
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.runtime.runs import tagged, with_labels

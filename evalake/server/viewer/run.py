@@ -9,6 +9,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from evalake.contracts.tables import CALL_FAILURES, CALLS, SNAPSHOTS
+from evalake.core.hashing import plain
 from evalake.metrics.items import FEWEST_MODELS, item_rest
 from evalake.reports.coverage import Coverage, as_table
 from evalake.sdk.figures import AgreementMatrix, ByPart, Reliability
@@ -19,7 +20,6 @@ from evalake.server.viewer.run_list import RunView, run_fields
 from evalake.storage.batch_jobs import Job, jobs_of
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import read_metrics
-from evalake.storage.sql.query import plain
 from evalake.tasks.coverage import coverage_of
 from evalake.tasks.report import build_report
 
@@ -307,10 +307,9 @@ def _given_up(lake: Lake, run_id: str) -> list[GivenUp]:
 
 
 def _job(job: Job) -> JobView:
-    state = job.provider_state if job.state == "submitted" and job.provider_state else job.state
     names = ("job_id", "model", "requests", "done", "failed", "message")
     times = {"submitted_at_us": micros(job.submitted_at), "expires_at_us": micros(job.expires_at)}
-    return JobView(state=state, **{name: getattr(job, name) for name in names}, **times)
+    return JobView(state=job.stands_at, **{name: getattr(job, name) for name in names}, **times)
 
 
 def _waiting(lake: Lake, run_id: str) -> list[Waiting]:

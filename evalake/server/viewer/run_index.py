@@ -191,17 +191,10 @@ def _decided(lake: Lake, run: Mapping[str, Any], suite: Suite, measures: tuple[s
         rows = rows.with_columns(pl.lit(None, pl.String).alias(name))  # judged by rules, or by the first call
     return rows.select(
         *ITEM_KEY,
-        _or_null(viewing.verdict, pl.String).alias("verdict"),
-        _or_null(viewing.correct, pl.Boolean).alias("correct"),
-        _or_null(viewing.score, pl.Float64).alias("score"),
-        _or_null(viewing.error, pl.String).alias("error"),
         *measures,
-        *(expression.fill_null(False).alias(name) for name, expression in viewing.flags.items()),
+        **viewing.told,
+        **{name: expression.fill_null(False) for name, expression in viewing.flags.items()},
     ).unique(ITEM_KEY)
-
-
-def _or_null(expression: pl.Expr | None, kind: Any) -> pl.Expr:
-    return pl.lit(None, kind) if expression is None else expression.cast(kind)
 
 
 def _with_quarantined(answers: pl.LazyFrame, lake: Lake, run: Mapping[str, Any], suite: Suite) -> pl.LazyFrame:

@@ -12,11 +12,11 @@ from cachetools import LRUCache, cached
 from pydantic import BaseModel, ConfigDict, Field
 
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUNS
+from evalake.core.hashing import plain
 from evalake.sdk.figures import Ranking
 from evalake.server.scoring.views import Micros, micros
 from evalake.server.viewer.expression import LONGEST, Column, compile_filter
 from evalake.storage.lake import Lake
-from evalake.storage.sql.query import plain
 from evalake.suites.registry import suite as find_suite
 from evalake.suites.registry import suite_names
 from evalake.tasks.coverage import missing_shares
@@ -189,7 +189,7 @@ def _every_run(
 ) -> tuple[pl.DataFrame, list[str]]:
     """Read all runs, oldest first, with headline, share of missing items, and order; and list their tags."""
     values, missing = _headlines(lake, snapshots, coverage), _missing(lake, coverage)
-    told = with_labels(lake.frame(RUNS, runs) if runs is not None else lake.frame(RUNS))
+    told = with_labels(lake.frame(RUNS, runs))
     told = told.join(values, on="snapshot_id", how="left").join(missing, on="run_id", how="left")
     rerun = (pl.col("calls_made") == 0) & (pl.col("rows_landed") == 0) & (pl.col("state") == "completed")
     rows = told.with_columns(rerun=rerun & (pl.col("origin") == "run")).sort("started_at").collect()
@@ -223,7 +223,7 @@ def _headlines(lake: Lake, version: int | None, coverage: int | None) -> pl.Lazy
     do not have that, behind the models that lack nothing.
     """
     suites = pl.DataFrame([_ranks(lake, name) for name in suite_names(lake)], ("suite", "metric", "sign"), orient="row")
-    values = lake.frame(METRIC_SNAPSHOTS, version) if version is not None else lake.frame(METRIC_SNAPSHOTS)
+    values = lake.frame(METRIC_SNAPSHOTS, version)
     shares = missing_shares(lake, coverage).rename({"judge": "whose"})
     bound = pl.when(pl.col("sign") > 0).then("bound_low").otherwise("bound_high")
     best = (
@@ -252,7 +252,7 @@ def _ranks(lake: Lake, suite: str) -> tuple[str, str | None, float]:
 @lru_cache(maxsize=4)
 def _missing(lake: Lake, version: int | None) -> pl.LazyFrame:
     """Count the share of each run's items that is missing."""
-    rows = lake.frame(RUN_COVERAGE, version) if version is not None else lake.frame(RUN_COVERAGE)
+    rows = lake.frame(RUN_COVERAGE, version)
     share = pl.col("missing").sum() / pl.col("asked").sum()
     return rows.group_by("run_id").agg(missing_share=pl.when(pl.col("asked").sum() > 0).then(share)).collect().lazy()
 

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from evalake.core.errors import QueryError
+from evalake.core.hashing import plain
 from evalake.server.settings import BusyError, WrongQueryError
 from evalake.server.viewer.access import LakeHere
 from evalake.server.viewer.export import file_of
 from evalake.storage.lake import Lake
 from evalake.storage.sql.catalogue import Entry, catalogue
-from evalake.storage.sql.query import Result, as_text, open_query, plain
+from evalake.storage.sql.query import Result, as_text, open_query
 from evalake.suites.registry import all_contracts, usable_suites
 
 MOST_ROWS = 1000  # of an answer that is shown

@@ -17,7 +17,7 @@ from pydantic import Field
 from evalake import sdk
 from evalake.contracts.rule import Kind, Rule
 from evalake.core.errors import SourceError
-from evalake.core.hashing import content_hash
+from evalake.core.hashing import content_hash, plain
 from evalake.metrics.compute import Metric
 from evalake.metrics.estimators import Mean, Rate, Total
 from evalake.models.request import Reply, Request
@@ -147,7 +147,7 @@ def recorded(name: str, answers: Sequence[Answered]) -> Iterator[tuple[str, sdk.
             each.results.dataset,
             storable(sample.sample_id),
             storable(sample.input),
-            as_json(_finite({"target": sample.target, "metadata": sample.metadata})),
+            as_json(plain({"target": sample.target, "metadata": sample.metadata})),
             category=category if isinstance(category := sample.metadata.get("category"), str) else None,
         )
         asked = content_hash(
@@ -156,7 +156,7 @@ def recorded(name: str, answers: Sequence[Answered]) -> Iterator[tuple[str, sdk.
         for scored in sample.scores:
             item = sdk.Item(about, sample.model, storable(scored.scorer), sample.prompt_variant, sample.repeat)
             hashes = asked, content_hash([asked, scored.scorer])
-            replies = _answer(sample, scored), Reply(as_json(_finite(_said(sample, scored))))
+            replies = _answer(sample, scored), Reply(as_json(plain(_said(sample, scored))))
             requests = request_of(sample), as_json({"scorer": scored.scorer, "tool": each.results.tool})
             yield where, sdk.Recorded(item, hashes, replies, requests)
 
@@ -169,7 +169,7 @@ def metadata_of(target: str | None) -> Mapping[str, Any]:
 
 def request_of(sample: ToolSample) -> str:
     """Write the conversation before the last answer as a request, with the calls of tools in it."""
-    return as_json(_finite({"model": sample.model, "messages": list(sample.messages)}))
+    return as_json(plain({"model": sample.model, "messages": list(sample.messages)}))
 
 
 def _answer(sample: ToolSample, scored: Scored) -> Reply:
@@ -210,15 +210,6 @@ def _decoded(exchange: sdk.Exchange) -> dict[str, Any]:
     outcome = exchange.outcome
     decoded = json.loads(outcome.text or "{}") if isinstance(outcome, Reply) else {}
     return decoded if isinstance(decoded, dict) else {}
-
-
-def _finite(value: Any) -> Any:
-    """Put null in place of numbers that are not finite, which JSON has no form for."""
-    if isinstance(value, float):
-        return value if value - value == 0 else None
-    if isinstance(value, Mapping):
-        return {str(name): _finite(each) for name, each in value.items()}
-    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _no_source(source: str) -> sdk.Dataset:

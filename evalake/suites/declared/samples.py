@@ -8,8 +8,9 @@ from typing import Any
 
 from evalake.core.errors import SourceError, SuiteError
 from evalake.core.files import MEGABYTE, FileRefusedError, Files
+from evalake.core.hashing import short_hash
 from evalake.sdk import Dataset, Sample
-from evalake.sdk.dataset import NOT_TEXT, STARTER, DatasetBuilder, name_by, read_whole
+from evalake.sdk.dataset import NOT_TEXT, STARTER, DatasetBuilder, read_whole
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.sample import Record
 from evalake.sdk.sources import as_json, as_payload, as_text, find_table, is_storable, read_mapping
@@ -71,7 +72,7 @@ class Samples:
             return
         texts = {name: as_text(fields[name]) or None for name in FIELDS if name not in ("input", "target")}
         reason = self._flaw(text, others, fields["target"], [packed, target, *texts.values()])
-        given: dict[str, Any] = texts | {"sample_id": texts["sample_id"] or name_by(packed)}
+        given: dict[str, Any] = texts | {"sample_id": texts["sample_id"] or short_hash(packed)}
         sample = Sample(self.file.called, builder.dataset, input=packed, target=target, **given)
         reason = reason or self.flaw(row_of(sample, self.file))
         if reason is not None:

@@ -23,6 +23,7 @@ from evalake.contracts.contract import Row
 from evalake.core.configuration import UNKNOWN
 from evalake.core.errors import SuiteError
 from evalake.core.hashing import content_hash
+from evalake.metrics.agreement import PANEL
 from evalake.sdk import Derived, Options
 from evalake.sdk.json_in_text import refuse_constant
 from evalake.sdk.lenient_json import find_all
@@ -415,7 +416,6 @@ def read_form(scorer: Scorer, text: str | None) -> Scored:
 
 # The panel: the row that follows where several judges of a run saw one answer.
 
-PREFIX = "panel:"
 UNDECIDED = "undecided"
 
 _ANSWER = ("model", "prompt_type", "replicate", "sample_hash", "prompt_hash", "endpoint")
@@ -425,7 +425,7 @@ _NOBODYS = ("latency_ms", "input_tokens", "cached_input_tokens", "output_tokens"
 
 def derive(table: str, tables: Mapping[str, pl.DataFrame], options: Options) -> Derived:
     """Derive the panel's row of every answer that two judges saw: the majority's verdict, and mean scores."""
-    singles = tables[table].filter(~pl.col("judge").str.starts_with(PREFIX)).sort(*_ANSWER, "judge", "judge_hash")
+    singles = tables[table].filter(~pl.col("judge").str.starts_with(PANEL)).sort(*_ANSWER, "judge", "judge_hash")
     rows, items = [], []
     for _, group in singles.group_by(*_ANSWER, maintain_order=True):
         members = group.to_dicts()
@@ -442,7 +442,7 @@ def majority(answers: Iterable[bool | None]) -> bool | None:
 
 
 def _panel_row(members: Sequence[Row]) -> dict[str, Any]:
-    name = PREFIX + "+".join(row["judge"] for row in members)
+    name = PANEL + "+".join(row["judge"] for row in members)
     known = [row["score"] for row in members if row["score"] is not None]
     correct = majority(row["correct"] for row in members)
     calls = [[row["judge_hash"], row["judge_endpoint"]] for row in members]

@@ -109,9 +109,6 @@ VIEWING = Viewing(
 # What a report lists of session_review: every scored session, worst first, with the judge's words.
 
 
-ADDED_COLUMNS = ("band", "session", "failures", "tools")
-
-
 def add_columns(results: pl.DataFrame, tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
     """Add to the results what each session was about, and what the judge named, in words.
 
@@ -140,7 +137,6 @@ ANSWERS = Answers(
     label=None,
     shown=tuple(_SHOWN["report"].items()),
     add_columns=add_columns,
-    added_columns=ADDED_COLUMNS,
 )
 
 

@@ -8,13 +8,14 @@ import numpy as np
 import polars as pl
 
 from evalake.metrics import agreement
+from evalake.metrics.agreement import BY_DAWID_SKENE, PANEL
 from evalake.metrics.compute import METRIC_ROWS, Metric, measure, metric_row, values
 from evalake.metrics.estimators import Mean, Rate
 from evalake.models.cost import BASELINE_PREFIX
 from evalake.suites.solidity_audit import truth
 from evalake.suites.solidity_audit.consensus import NUMBERED, has_converged, merge
 from evalake.suites.solidity_audit.metrics import sui
-from evalake.suites.solidity_audit.panels import PREFIX, dawid_skene_panels, judge_bias, judge_errors, panel_name
+from evalake.suites.solidity_audit.panels import dawid_skene_panels, judge_bias, judge_errors, panel_name
 from evalake.suites.solidity_audit.people import judge_against_people
 from evalake.suites.solidity_audit.sources.round_files import RULES
 
@@ -43,7 +44,7 @@ def cross_row_metrics(frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.Dat
     """Compute all cross-row metrics of the result rows, in the columns of `evalake.metrics.compute.measure`."""
     audits = frame.filter(pl.col("prompt_type") != truth.KNOWLEDGE)
     judge = pl.col("judge")
-    together = audits.filter(judge.str.starts_with(PREFIX) | truth.in_panel(options, judge))
+    together = audits.filter(judge.str.starts_with(PANEL) | truth.in_panel(options, judge))
     return pl.concat(
         [
             judge_agreement(together),
@@ -64,8 +65,8 @@ def judge_agreement(frame: pl.DataFrame) -> pl.DataFrame:
     The slice `judge_pair` covers one model's audits; `judge_pair_pooled` covers those of all models that the panel
     judged, and is repeated for each of them. Audits that a model did not give are left out: there was nothing to judge.
     """
-    panels = frame.filter(pl.col("judge").str.starts_with(PREFIX)).select("model", "judge").unique().sort("model")
-    given = frame.filter(pl.col("subject_error").is_null(), ~pl.col("judge").str.starts_with(PREFIX))
+    panels = frame.filter(pl.col("judge").str.starts_with(PANEL)).select("model", "judge").unique().sort("model")
+    given = frame.filter(pl.col("subject_error").is_null(), ~pl.col("judge").str.starts_with(PANEL))
     models_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for model, panel in panels.iter_rows():
         judges = tuple(sorted(given.filter(pl.col("model") == model)["judge"].unique()))
@@ -107,7 +108,7 @@ def divergence(frame: pl.DataFrame) -> pl.DataFrame:
     rules_alone_found_rate         targets that only the rules say were found
     models_alone_found_rate        targets that only the models say were found
     """
-    singles = frame.filter(~pl.col("judge").str.starts_with(PREFIX)).drop_nulls("target_found")
+    singles = frame.filter(~pl.col("judge").str.starts_with(PANEL)).drop_nulls("target_found")
     by_rule = pl.col("judge").str.contains(BY_RULES)
     of_models = singles.filter(~by_rule).group_by("model", *AUDIT).agg(models=pl.col("target_found").mean())
     both = singles.filter(by_rule).join(of_models.filter(pl.col("models") != 0.5), on=["model", *AUDIT])
@@ -266,7 +267,7 @@ def _stacked(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def warnings(frame: pl.DataFrame) -> Sequence[str]:
     """Write one sentence for each thing that makes the numbers less reliable than they look."""
     audits = frame.filter(pl.col("prompt_type") != truth.KNOWLEDGE)
-    rows = audits.filter(~pl.col("judge").str.starts_with(PREFIX))
+    rows = audits.filter(~pl.col("judge").str.starts_with(PANEL))
     return [*_of_single_judges(rows), *_of_panels(audits), *_unstated(rows), *base_warnings(frame)]
 
 
@@ -303,7 +304,7 @@ def _counted(given: pl.DataFrame, flag: pl.Expr) -> list[tuple[str, int, int]]:
 def _of_panels(frame: pl.DataFrame) -> Iterator[str]:
     for model, panel, rate in _rates(frame, pl.col("panel_undecided"), above=0):
         yield f"{model} by {panel}: undecided on {rate:.1%} of the audits, which are in no rate"
-    of_two = frame.filter(pl.col("panel_judges") == 2, pl.col("judge").str.starts_with(f"{PREFIX}{truth.DAWID_SKENE}:"))
+    of_two = frame.filter(pl.col("panel_judges") == 2, pl.col("judge").str.starts_with(BY_DAWID_SKENE))
     for panel in of_two["judge"].unique().sort():
         yield f"{panel}: the words of two judges do not tell which of them errs; ask a third, or take the majority"
     for size in frame.filter(pl.col("panel_judges") > MOST_PAIRED)["panel_judges"].unique().sort():

@@ -18,7 +18,7 @@ from evalake.contracts.tables.runs import ITEM_KEY
 from evalake.core.configuration import UNKNOWN
 from evalake.core.files import tables_beside
 from evalake.core.hashing import content_hash
-from evalake.metrics.agreement import pearson
+from evalake.metrics.agreement import BY_DAWID_SKENE, PANEL, pearson
 from evalake.metrics.composite import Composite, Parts
 from evalake.metrics.compute import METRIC_ROWS, Metric, measure
 from evalake.metrics.estimators import Mean, Ratio
@@ -29,7 +29,6 @@ from evalake.suites.solidity_audit import consensus, truth
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.suites.solidity_audit.score import UNJUDGED
 
-PREFIX = "panel:"
 SUBJECT = ("model", "prompt_type", "replicate", "sample_hash", "prompt_hash", "endpoint")
 
 
@@ -38,7 +37,7 @@ def panel_name(judges: Iterable[str], aggregated: str = truth.MAJORITY) -> str:
 
     Where answers are not aggregated by majority, the way and a colon stand between the two.
     """
-    return PREFIX + ("" if aggregated == truth.MAJORITY else f"{aggregated}:") + "+".join(sorted(judges))
+    return PANEL + ("" if aggregated == truth.MAJORITY else f"{aggregated}:") + "+".join(sorted(judges))
 
 
 def derive(tables: Mapping[str, pl.DataFrame], options: Mapping[str, Any]) -> Derived:
@@ -87,7 +86,7 @@ def panels_of(
         results: The run's result rows; those of panels are left out.
         findings_of: The findings of a result row, each with its judge.
     """
-    singles = results.filter(~pl.col("judge").str.starts_with(PREFIX)).sort(*SUBJECT, "judge_hash")
+    singles = results.filter(~pl.col("judge").str.starts_with(PANEL)).sort(*SUBJECT, "judge_hash")
     panels: dict[tuple[str, ...], list[consensus.Audit]] = {}
     for _, of_model in singles.group_by("model", maintain_order=True):
         groups = [group.to_dicts() for _, group in of_model.group_by(*SUBJECT, maintain_order=True)]
@@ -197,7 +196,6 @@ def median_of(values: Iterable[float | None]) -> float | None:
 SLICE = "judge_panel"
 """Its values are pairs, `judge~panel`."""
 
-_BY_DAWID_SKENE = panel_name((), truth.DAWID_SKENE)  # begins the names of such panels
 
 _WORDS = {"judge": pl.String, "decision": pl.String, "cluster": pl.String, "chance": pl.Float64, "said": pl.Boolean}
 _MISSED, _FALSE = (
@@ -214,7 +212,7 @@ def judge_errors(frame: pl.DataFrame) -> pl.DataFrame:
         Rows in the columns of `evalake.metrics.compute.measure`, of the slice `judge_panel`;
         n counts the cases with a probability above 0.5.
     """
-    known = frame.filter(pl.col("judge").str.starts_with(_BY_DAWID_SKENE)).select("model", "judge").unique()
+    known = frame.filter(pl.col("judge").str.starts_with(BY_DAWID_SKENE)).select("model", "judge").unique()
     parts = [pl.DataFrame(schema=METRIC_ROWS)]
     for panel, audits in dawid_skene_panels(frame):
         words = pl.DataFrame(list(_words(audits)), schema=_WORDS)
@@ -233,7 +231,7 @@ def judge_errors(frame: pl.DataFrame) -> pl.DataFrame:
 def dawid_skene_panels(frame: pl.DataFrame) -> Iterator[tuple[str, Sequence[consensus.Audit]]]:
     """Yield the panels of result rows that are aggregated by Dawid and Skene, by name, with their audits."""
     known = set(frame["judge"].drop_nulls().unique()) if "judge" in frame.columns else set()
-    if any(judge.startswith(_BY_DAWID_SKENE) for judge in known):
+    if any(judge.startswith(BY_DAWID_SKENE) for judge in known):
         for judges, audits in panels_of(frame, _findings).items():
             if (panel := panel_name(judges, truth.DAWID_SKENE)) in known:
                 yield panel, audits

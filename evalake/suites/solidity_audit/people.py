@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from evalake.contracts.tables.people import HUMAN_LABELS, YES
-from evalake.metrics.agreement import cohen_kappa, gwet_ac1, percent_agreement
+from evalake.metrics.agreement import PANEL, cohen_kappa, gwet_ac1, percent_agreement
 from evalake.metrics.calibration import equal_width_bin
 from evalake.metrics.compute import METRIC_ROWS, Metric, measure, metric_row
 from evalake.metrics.corrected import PPIEstimate
@@ -17,7 +17,6 @@ from evalake.sdk.dataset import represented
 from evalake.sdk.people import ANSWER, YES_NO, Correction, paired, powered, yes_no
 from evalake.suites.solidity_audit.consensus import NUMBERED, merge
 from evalake.suites.solidity_audit.contract import FINDINGS, JUDGED_KEY, RESULTS, VERDICT_WORD
-from evalake.suites.solidity_audit.panels import PREFIX
 from evalake.suites.solidity_audit.truth import BONUS, CLASSIFICATIONS, SUITE, VALID, GroundTruth
 
 # How people's labels join the results, and the bin of a confidence.
@@ -166,7 +165,7 @@ _ON_AUDITS: Mapping[str, Question] = {
 def compare_with_people(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Pair the answers of a run's judges with all annotators', the judge's first, in the columns of WEIGHED_PAIRS."""
     results, findings, labels = (tables[contract.table] for contract in (RESULTS, FINDINGS, HUMAN_LABELS))
-    judged = results.filter(pl.col("judge_error").is_null(), ~pl.col("judge").str.starts_with(PREFIX))
+    judged = results.filter(pl.col("judge_error").is_null(), ~pl.col("judge").str.starts_with(PANEL))
     ours = labels.filter(pl.col("suite") == SUITE).join(judged.select(ANSWER).unique(), on=ANSWER, how="semi")
     weighed = ours.join(represented(ours.lazy(), ANSWER).collect(), on=ANSWER)
     answers = weighed.select(
@@ -289,7 +288,7 @@ LABELLING = Labelling(
     (VERDICT, TARGET, FINDING),
     unit=ANSWER,
     worth=WORTH,
-    counted=pl.col("judge_error").is_null() & ~pl.col("judge").str.starts_with(PREFIX),
+    counted=pl.col("judge_error").is_null() & ~pl.col("judge").str.starts_with(PANEL),
     compare=compare_with_people,
     decisions=DECISIONS,
 )

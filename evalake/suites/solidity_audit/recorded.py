@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from evalake.core.errors import SourceError
 from evalake.core.hashing import content_hash
+from evalake.metrics.agreement import PANEL
 from evalake.models.request import Reply
 from evalake.sdk import Item, Recorded
 from evalake.sdk.results import ModelName, Name, Strict, read_line
@@ -51,7 +52,7 @@ class _Line(Strict):
     def _check(self) -> Self:
         if (self.judgement is None) == (self.judge_error is None):
             raise ValueError("judgement is null exactly when judge_error says why")
-        if self.judge.startswith("panel:"):
+        if self.judge.startswith(PANEL):
             raise ValueError("judge names a panel: import its judges, and the panel follows from them")
         return self
 

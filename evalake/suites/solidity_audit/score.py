@@ -13,7 +13,7 @@ from evalake.models.request import Failure, Reply
 from evalake.sdk import Exchange, Item, Options, Sample
 from evalake.sdk.results import identity_columns
 from evalake.sdk.sample import unit_of
-from evalake.sdk.sources import storable
+from evalake.sdk.sources import storable, without_nul
 from evalake.suites.solidity_audit import replies
 from evalake.suites.solidity_audit.contract import (
     COUNTS,
@@ -41,9 +41,6 @@ from evalake.suites.solidity_audit.truth import (
 )
 
 # What a report lists as mistakes: wrong verdicts, lucky guesses and invented findings, with the judge's words.
-
-
-ADDED_COLUMNS = ("mistake", "contract_excerpt", "judge_words")
 
 LINES = 6
 """Lines of a contract that are shown, from the first that is known to be vulnerable."""
@@ -265,7 +262,7 @@ def _reasons(judgement: replies.Judgement) -> Columns:
     if (target := judgement.target_assessment) is not None:
         texts |= {f"{column}_reason": getattr(getattr(target, name), "reason", None) for column, name in SCORES.items()}
         texts["type_match_reason"] = target.type_match_reason
-    return {name: _stored(text) if text is not None and text.strip() else None for name, text in texts.items()}
+    return {name: without_nul(text) if text is not None and text.strip() else None for name, text in texts.items()}
 
 
 def _location(truth: GroundTruth, judgement: replies.Judgement, prediction: replies.Prediction | None) -> Columns:
@@ -293,8 +290,8 @@ def _claim(finding: replies.Finding, prediction: replies.Prediction | None) -> r
 def _mended(reading: replies.Reading, prediction: replies.Prediction | None) -> str | None:
     """Say what was mended in the form of the audit and of the judgement."""
     parts = {"audit": prediction.mended if prediction else (), "judgement": reading.mended}
-    said = storable("; ".join(f"{name}: {', '.join(mended)}" for name, mended in parts.items() if mended))
-    return said[:LONGEST_ERROR].replace("\x00", "?") or None
+    said = without_nul("; ".join(f"{name}: {', '.join(mended)}" for name, mended in parts.items() if mended))
+    return said[:LONGEST_ERROR] or None
 
 
 def _is_recorded(item: Item) -> bool:
@@ -304,7 +301,7 @@ def _is_recorded(item: Item) -> bool:
 def _judge_error(reply: Reply, reading: replies.Reading) -> str:
     if reply.error_kind is not None:
         return reply.error_kind[:LONGEST_ERROR] if reply.error_kind.strip() else "unknown"
-    return storable(f"unreadable judgement: {'; '.join(reading.flaws)}")[:LONGEST_ERROR].replace("\x00", "?")
+    return without_nul(f"unreadable judgement: {'; '.join(reading.flaws)}")[:LONGEST_ERROR]
 
 
 def _base(item: Item, answered: Sequence[Exchange], audit: Reply) -> Columns:
@@ -343,9 +340,5 @@ def _judgement_hash(reply: Reply) -> str:
 
 def _finding_row(base: Columns, finding: replies.Finding) -> Columns:
     stated = finding.model_dump(include={*FINDINGS.column})
-    texts = {name: _stored(value) if isinstance(value, str) else value for name, value in stated.items()}
+    texts = {name: without_nul(value) if isinstance(value, str) else value for name, value in stated.items()}
     return {name: base[name] for name in JUDGED_KEY} | texts
-
-
-def _stored(text: str) -> str:
-    return storable(text).replace("\x00", "?")

@@ -22,7 +22,7 @@ from evalake.suites.solidity_audit.people import CORRECTED, INPUTS, LABELLING, j
 from evalake.suites.solidity_audit.prompts import PARTS, converse
 from evalake.suites.solidity_audit.recorded import read_recorded, stated_label
 from evalake.suites.solidity_audit.replies import lines_in, words_in
-from evalake.suites.solidity_audit.score import ADDED_COLUMNS, MISTAKE, SCORER_VERSION, add_columns, score
+from evalake.suites.solidity_audit.score import MISTAKE, SCORER_VERSION, add_columns, score
 from evalake.suites.solidity_audit.sources.read import read_dataset
 from evalake.suites.solidity_audit.sources.rounds import read_folder
 from evalake.suites.solidity_audit.truth import DEFAULTS, INDEX, PROMPT_TYPES, always
@@ -77,7 +77,6 @@ ANSWERS = Answers(
     reply_of=MISTAKE,
     reply_length=600,
     add_columns=add_columns,
-    added_columns=ADDED_COLUMNS,
 )
 
 

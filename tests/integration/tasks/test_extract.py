@@ -40,25 +40,25 @@ def reading(*datasets: Dataset) -> object:
     return replace(GUARD, data=replace(GUARD.data, read=lambda source: datasets[int(source)]))
 
 
-def test_starter_data_are_read_without_a_source() -> None:
-    assert [dataset.name for dataset in read_datasets(GUARD, [])] == [STARTER.name]
+def test_starter_data_are_read_without_a_source(tmp_path: Path) -> None:
+    assert [dataset.name for dataset in read_datasets(GUARD, [], Lake(str(tmp_path)))] == [STARTER.name]
     with pytest.raises(UsageError, match="name a source with --dataset"):
-        read_datasets(replace(GUARD, data=replace(GUARD.data, starter=())), [])
+        read_datasets(replace(GUARD, data=replace(GUARD.data, starter=())), [], Lake(str(tmp_path)))
 
 
-def test_an_empty_source_and_two_of_one_name_are_refused() -> None:
+def test_an_empty_source_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="the dataset nothing is empty"):
-        read_datasets(reading(Dataset("nothing", (), ())), ["0"])  # type: ignore[arg-type]
+        read_datasets(reading(Dataset("nothing", (), ())), ["0"], Lake(str(tmp_path)))  # type: ignore[arg-type]
     with pytest.raises(SourceError, match=f"two sources are named {STARTER.name}"):
-        read_datasets(reading(STARTER), ["0", "0"])  # type: ignore[arg-type]
+        read_datasets(reading(STARTER), ["0", "0"], Lake(str(tmp_path)))  # type: ignore[arg-type]
 
 
-def test_a_password_in_a_source_is_refused_and_a_fault_of_a_suites_code_is_its_own() -> None:
+def test_a_password_in_a_source_is_refused_and_a_fault_of_a_suites_code_is_its_own(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
-        read_datasets(GUARD, ["postgresql://me:hidden@host/db"])
+        read_datasets(GUARD, ["postgresql://me:hidden@host/db"], Lake(str(tmp_path)))
     assert "hidden" not in str(refused.value)
     with pytest.raises(SuiteError, match="the code of command_guard that reads '9' failed with IndexError"):
-        read_datasets(reading(), ["9"])  # type: ignore[arg-type]
+        read_datasets(reading(), ["9"], Lake(str(tmp_path)))  # type: ignore[arg-type]
 
 
 def test_samples_land_once_and_malformed_ones_are_put_aside(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from evalake.core.files import tables_beside
 from evalake.models.request import Reply
 from evalake.sdk import sources
-from evalake.sdk.sources import storable, utf8
+from evalake.sdk.sources import utf8, without_nul
 from evalake.sdk.tool_results import as_score
 
 TOOLS = tables_beside(__file__, "fields.toml")
@@ -25,7 +25,7 @@ def read_json(content: bytes | str, where: str) -> Any:
 
 def _storable(value: Any) -> Any:
     if isinstance(value, str):
-        return storable(value).replace("\0", "?")
+        return without_nul(value)
     if isinstance(value, dict):
         return {_storable(name): _storable(each) for name, each in value.items()}
     return [_storable(each) for each in value] if isinstance(value, list) else value

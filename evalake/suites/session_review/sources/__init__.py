@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from evalake.sdk.json_in_text import mapping, objects
 from evalake.suites.session_review.session import AgentMessage, Interaction, Session, ToolCall
 from evalake.suites.session_review.sources import generic
 from evalake.suites.session_review.sources.tarsy import is_for_judge_or_summary, is_left_out
@@ -46,22 +47,20 @@ class _Held:
             elif _is_recorded_call(node):
                 self._recorded_call(node)
             self._blocks(node, path)
-            response = generic.mapping(node.get("llm_response"))
+            response = mapping(node.get("llm_response"))
             is_told = "conversation" in node or "messages" in node or path.endswith(".meta")
             if not is_told and response.get("text_length") and not response.get("text"):
                 self.strange += 1  # it was said, and is not told
             for name, value in node.items():
                 if name == "conversation" and isinstance(value, Mapping):  # each call repeats it; only the end is new
-                    self.search(generic.objects(value.get("messages"))[-1:], f"{path}.{name}")
+                    self.search(objects(value.get("messages"))[-1:], f"{path}.{name}")
                 elif name == "messages" and "meta" in node:  # likewise
-                    self.search(generic.objects(value)[-1:], f"{path}.{name}")
+                    self.search(objects(value)[-1:], f"{path}.{name}")
                 elif name == "messages" and isinstance(value, list):
-                    self.strange += sum(1 for each in value if each and not generic.mapping(each).get("role"))
+                    self.strange += sum(1 for each in value if each and not mapping(each).get("role"))
                     self.search(value, f"{path}.{name}")
                 elif name == "session_level_interactions":
-                    self.search(
-                        [each for each in generic.objects(value) if each.get("type") == "mcp"], f"{path}.{name}"
-                    )
+                    self.search([each for each in objects(value) if each.get("type") == "mcp"], f"{path}.{name}")
                 elif name not in OTHERS_WROTE and name not in (*CALLS, *RESULTS):
                     self.search(value, f"{path}.{name}")
 
@@ -73,8 +72,8 @@ class _Held:
             elif not node.get("tool_calls"):
                 self.strange += any(node.get(name) for name in ELSEWHERE)
             calls = generic.decoded(node.get("tool_calls"))
-            self.strange += bool(calls) and not generic.objects(calls)
-            made = enumerate(generic.objects(calls))
+            self.strange += bool(calls) and not objects(calls)
+            made = enumerate(objects(calls))
             self.calls |= {_name(call.get("id"), f"{path}.{number}") for number, call in made}
         elif node["role"] == "tool":
             if generic.content_text(content) is not None or node.get("error"):
@@ -94,7 +93,7 @@ class _Held:
                 found |= {f"{path}.{name}" for name in names if isinstance(node.get(name), Mapping)}
 
     def _recorded_call(self, node: Mapping[str, Any]) -> None:
-        meta, sections = generic.mapping(node.get("meta")) or node, generic.mapping(node.get("sections"))
+        meta, sections = mapping(node.get("meta")) or node, mapping(node.get("sections"))
         told = next((node[name] for name in CAME_BACK if name in node), None)
         result = generic.decoded(sections.get("TOOL_RESULT")) if sections else told
         given = meta.get("communication_id") or meta.get("id")
@@ -135,7 +134,7 @@ def _is_left_out(node: Mapping[str, Any]) -> bool:
 
 
 def _is_recorded_call(node: Mapping[str, Any]) -> bool:
-    meta = generic.mapping(node.get("meta")) or node
+    meta = mapping(node.get("meta")) or node
     kind = meta.get("communication_type") or meta.get("interaction_type")
     told = "server_name" in meta or any(name in node for name in CAME_BACK)
     return told and "tool_name" in meta and kind != "tool_list"

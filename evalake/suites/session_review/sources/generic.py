@@ -26,11 +26,12 @@ is its conclusion. Times are ISO 8601, or microseconds.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from evalake.sdk.json_in_text import mapping, objects
 from evalake.suites.session_review.session import (
     TERMINAL,
     AgentMessage,
@@ -155,16 +156,6 @@ def _iso_microseconds(value: str) -> float | None:
         return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e6)
     except (ValueError, OverflowError):
         return None
-
-
-def objects(value: Any) -> list[Mapping[str, Any]]:
-    """Select the JSON objects in a list; none where it is no list."""
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, Sequence) else []
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    """Return the value where it is a JSON object, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
 
 
 def conversation(call: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evalake.sdk.json_in_text import mapping, objects
 from evalake.suites.session_review.sources import generic
-from evalake.suites.session_review.sources.generic import decoded, mapping, microseconds, objects, text
+from evalake.suites.session_review.sources.generic import decoded, microseconds, text
 
 Body = dict[str, Any]
 _CHAT = ("chat", "text_completion", "generate_content")

@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from evalake.sdk.json_in_text import mapping, objects
 from evalake.suites.session_review.session import AgentMessage, Event, Interaction, Session, Stage, Tool, ToolCall
 from evalake.suites.session_review.sources import generic
-from evalake.suites.session_review.sources.generic import content_text, mapping, microseconds, objects, text
+from evalake.suites.session_review.sources.generic import content_text, microseconds, text
 
 SUMMARY_PURPOSES = ("final_analysis_summary", "executive_summary")
 LEFT_OUT_STAGES = ("chat", "scoring", "exec_summary")

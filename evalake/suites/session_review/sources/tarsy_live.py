@@ -16,9 +16,10 @@ from urllib.parse import quote, urlsplit
 from evalake.core.errors import SourceError
 from evalake.core.files import LARGEST_FILE, tables_beside
 from evalake.sdk import Label
+from evalake.sdk.json_in_text import mapping, objects
 from evalake.suites.session_review.session import Session
 from evalake.suites.session_review.sources.database import Rows
-from evalake.suites.session_review.sources.generic import RefusedError, decoded, mapping, microseconds, objects, text
+from evalake.suites.session_review.sources.generic import RefusedError, decoded, microseconds, text
 from evalake.suites.session_review.sources.generic import status as over
 from evalake.suites.session_review.sources.tarsy_trace import Bodies, read_bodies
 

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from evalake.core.files import Files
+from evalake.sdk.json_in_text import mapping, objects
 from evalake.sdk.sources import NOT_JSON
 from evalake.suites.session_review.session import Session
 from evalake.suites.session_review.sources import generic, require_whole
-from evalake.suites.session_review.sources.generic import RefusedError, decoded, mapping, microseconds, objects, text
+from evalake.suites.session_review.sources.generic import RefusedError, decoded, microseconds, text
 from evalake.suites.session_review.sources.tarsy import in_time_order, is_left_out, read_afterwards, read_detail
 
 LISTS, DETAIL, CALLS = ("trace_list.json", "trace.json"), "session.json", "trace_interactions"

@@ -19,7 +19,7 @@ from evalake.core.files import tables_beside
 from evalake.sdk.json_in_text import number_of
 from evalake.sdk.lenient_json import name_of
 from evalake.sdk.results import explain
-from evalake.sdk.sources import as_json, storable
+from evalake.sdk.sources import as_json, without_nul
 from evalake.suites.solidity_audit.sources.round_files import part_of, text_of
 from evalake.suites.solidity_audit.truth import CLASSIFICATIONS, MATCHES, SCORES, TYPE_MATCHES, GroundTruth
 
@@ -355,7 +355,7 @@ def _words(value: Any) -> str | None:
         value = " ".join(part for part in value if isinstance(part, str))
     if not isinstance(value, str):
         return None
-    text = storable(value).replace("\x00", "?").strip()
+    text = without_nul(value).strip()
     return text.removeprefix("[").removesuffix("]").strip() or None
 
 

@@ -23,6 +23,7 @@ from evalake.core.files import tables_beside
 from evalake.core.hashing import content_hash
 from evalake.models.request import Reply
 from evalake.sdk import Item, Recorded, RecordedFolder
+from evalake.sdk.json_in_text import objects
 from evalake.sdk.sources import as_json, is_storable, storable
 from evalake.suites.solidity_audit.baselines.judges import judge_by_overlap
 from evalake.suites.solidity_audit.prompts import judge_request
@@ -409,10 +410,10 @@ def judged_by_rules(truth: GroundTruth, audit: str, tool: str) -> str:
 
 
 def _slither(value: Any) -> Iterator[Mapping[str, Any]]:
-    for found in _maps(value["results"].get("detectors")):
+    for found in objects(value["results"].get("detectors")):
         if str(found.get("impact")).casefold() in _NO_CONCERN:
             continue
-        elements = _maps(found.get("elements"))
+        elements = objects(found.get("elements"))
         names = [str(each.get("name")) for each in elements if each.get("type") == "function"]
         lines = {line for each in elements if each.get("type") == "node" for line in _lines(each)}
         lines = lines or {line for each in elements if each.get("type") == "function" for line in _lines(each)}
@@ -422,7 +423,7 @@ def _slither(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _mythril(value: Any) -> Iterator[Mapping[str, Any]]:
-    for issue in _maps(value["issues"]):
+    for issue in objects(value["issues"]):
         number = str(issue.get("swc-id") or issue.get("swcID") or "").upper().removeprefix("SWC-")
         told = issue.get("description")
         text = " ".join(map(str, told.values())) if isinstance(told, Mapping) else told
@@ -439,10 +440,5 @@ def _finding(kind: str, severity: Any, names: list[str], lines: list[int], text:
 
 
 def _lines(element: Mapping[str, Any]) -> list[int]:
-    mapping = element.get("source_mapping")
-    lines = mapping.get("lines") if isinstance(mapping, Mapping) else None
+    lines = part_of(element, "source_mapping").get("lines")
     return [line for line in lines if type(line) is int] if isinstance(lines, list) else []
-
-
-def _maps(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
+from evalake.sdk.json_in_text import objects
 from evalake.sdk.lenient_json import name_of
 from evalake.suites.solidity_audit.sources import round_files
 from evalake.suites.solidity_audit.sources.round_fields import OTHER_CLASSES, found_of, truth_of
@@ -307,8 +308,7 @@ def _found(value: Value) -> bool:
 
 
 def _findings(value: Value) -> list[Value]:
-    findings = value.get("findings")
-    return [finding for finding in findings if isinstance(finding, Mapping)] if isinstance(findings, list) else []
+    return objects(value.get("findings"))
 
 
 def _class_of(finding: Value) -> str:

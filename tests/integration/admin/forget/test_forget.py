@@ -256,7 +256,7 @@ def judge_prompt(sample: Sample) -> Request:
 
 def test_a_judges_reply_that_no_result_names_goes_with_the_sample_that_it_was_asked_about(held: Lake) -> None:
     import_samples(held, AUDIT, ["starter"])
-    samples = read_datasets(AUDIT, ["starter"])[0].samples
+    samples = read_datasets(AUDIT, ["starter"], held)[0].samples
     answer(held, [judge_prompt(sample) for sample in samples])
     twin, going = samples[0], samples[-1]
     own = own_lines(twin, samples), own_lines(going, samples)
@@ -285,7 +285,7 @@ def test_a_prompt_shared_with_a_kept_sample_stays_and_is_counted(
     for name in ("ours", "theirs"):
         line = {"sample_id": "mine", "command": COMMAND, "label": "malicious", "category": "exfiltration"}
         (tmp_path / f"{name}.jsonl").write_text(json.dumps(line) + "\n")
-    datasets = read_datasets(GUARD, [str(tmp_path / "ours.jsonl"), str(tmp_path / "theirs.jsonl")])
+    datasets = read_datasets(GUARD, [str(tmp_path / "ours.jsonl"), str(tmp_path / "theirs.jsonl")], held)
     items = [Item(dataset.samples[0], "a/model", None, GUARD.prompts.types[0]) for dataset in datasets]
     request = GUARD.conversation.next_request(items[0], [], {})
     assert request is not None

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from evalake.contracts.audit import audit
-from evalake.contracts.tables import GATE_DECISIONS, SAMPLES
+from evalake.contracts.tables import CONTRACT_CHECKS, GATE_DECISIONS, SAMPLES
 from evalake.decisions.compare import compare_sides
 from evalake.decisions.explain import explain
 from evalake.server.pages import FOLDER
@@ -17,7 +17,8 @@ from evalake.server.viewer.comparison import _letters
 from evalake.server.viewer.export import bundle
 from evalake.server.viewer.overview import last_checks
 from evalake.storage.lake import Lake
-from evalake.tasks.publish import record_checks
+from evalake.storage.landing import land
+from evalake.tasks.publish import check_rows
 from tests.integration.cli.command import evalake_here
 from tests.integration.server.viewer.conftest import Open
 from tests.integration.server.viewer.world import BAD, COMMANDS, GOOD, TAG, World
@@ -201,7 +202,7 @@ def test_of_two_checks_the_newer_version_counts(tmp_path: Path) -> None:
     lake = recorded_lake(tmp_path)
     rows = lake.frame(SAMPLES).collect()
     for version, some in ((1, rows.head(3)), (2, rows)):
-        record_checks(lake, SAMPLES, audit(some, SAMPLES).results, table_version=version)
+        land(lake, CONTRACT_CHECKS, check_rows(SAMPLES, audit(some, SAMPLES).results, table_version=version))
     (table,) = last_checks(lake)
     assert (table.version, table.rows, table.broken) == (2, rows.height, 0)
 

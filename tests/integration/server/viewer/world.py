@@ -12,7 +12,7 @@ import polars as pl
 from evalake.admin.import_results import import_recorded
 from evalake.contracts.audit import audit
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import CALL_FAILURES, RUNS, SAMPLES
+from evalake.contracts.tables import CALL_FAILURES, CONTRACT_CHECKS, RUNS, SAMPLES
 from evalake.core.configuration import UNKNOWN, Configuration
 from evalake.models.request import Failure, Reply
 from evalake.sdk import Dataset, Exchange, Item, Sample
@@ -25,7 +25,7 @@ from evalake.tasks.converse import Conversation, reply_row
 from evalake.tasks.extract import extract
 from evalake.tasks.measure import measure
 from evalake.tasks.plan import write_manifest
-from evalake.tasks.publish import publish_results, record_checks
+from evalake.tasks.publish import check_rows, publish_results
 from evalake.tasks.runtime import runs
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.runs import labels_of
@@ -93,7 +93,8 @@ def build(folder: Path) -> World:
         rows = lake.frame(contract).collect()
         if contract is RUNS:
             rows = rows.with_columns(cost_usd=pl.lit(-1.0))  # as a damaged table would be found
-        record_checks(lake, contract, audit(rows, contract).results, table_version=lake.version(contract))
+        checked = check_rows(contract, audit(rows, contract).results, table_version=lake.version(contract))
+        land(lake, CONTRACT_CHECKS, checked)
     return World(lake, verdicts, changed, audits)
 
 

@@ -13,7 +13,7 @@ from evalake.storage.sql.start import landlock_version
 pytestmark = pytest.mark.usefixtures("landlock")
 
 TAKEN_OVER = """
-import json, os, runpy, socket, subprocess, sys, types
+import json, os, socket, subprocess, sys, types
 
 def attempt(what):
     try:
@@ -45,7 +45,7 @@ process = types.ModuleType("evalake.storage.sql.process")
 process.answer = answer
 sys.modules["evalake.storage.sql.process"] = process
 """
-STARTED = TAKEN_OVER + 'runpy.run_module("evalake.storage.sql.start", run_name="__main__")'
+STARTED = f"{TAKEN_OVER}from evalake.storage.sql import start; start.answer_and_end()"
 
 
 def _attempts(folder: Path, *, remote: bool = False) -> dict[str, str]:

@@ -9,12 +9,13 @@ import pytest
 
 from evalake.contracts.tables import CORE_CONTRACTS
 from evalake.core.errors import QueryError, UsageError
+from evalake.core.hashing import plain
 from evalake.storage import ledger
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.migrations import migrate
 from evalake.storage.sql.catalogue import catalogue, column_frame
-from evalake.storage.sql.query import plain, query
+from evalake.storage.sql.query import query
 from evalake.storage.sql.start import MEGABYTE, Limits
 from evalake.storage.sql.views import views
 from evalake.suites.registry import all_contracts

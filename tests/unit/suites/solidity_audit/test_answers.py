@@ -17,7 +17,7 @@ from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.suites.solidity_audit.cross_row_metrics import warnings
 from evalake.suites.solidity_audit.prompts import converse
 from evalake.suites.solidity_audit.recorded import read_recorded
-from evalake.suites.solidity_audit.score import ADDED_COLUMNS, MISTAKE, add_columns, score
+from evalake.suites.solidity_audit.score import MISTAKE, add_columns, score
 from evalake.suites.solidity_audit.suite import VIEWING
 from evalake.tasks.extract import sample_rows
 from tests.cases import cases_beside
@@ -106,7 +106,7 @@ def mistakes_told(*judged: dict[str, Any]) -> list[dict[str, Any]]:
     known = sample_rows(Dataset("recorded", tuple(samples)))
     tables = {FINDINGS.table: findings.lazy(), SAMPLES.table: pl.DataFrame(known).lazy()}
     answers = add_columns(results, tables)
-    assert {*answers.columns} - {*results.columns} == {*ADDED_COLUMNS}
+    assert {*answers.columns} - {*results.columns} == {"mistake", "contract_excerpt", "judge_words"}
     return answers.sort("sample_id").to_dicts()
 
 
