@@ -90,7 +90,9 @@ class RunRequest:
     judges: Names = _option((), "Judge models of a judged suite; by default its baselines.", "NAME,…", known="judges")
     datasets: Lines = _option((), "Samples; by default the starter data.", "SOURCE", flag="--dataset", known="starter")
     limit: Count = _option(None, "N samples a dataset, the same ones, evenly over categories.", "N", unset="all")
-    pooled: Count = _option(None, "N samples of all datasets together, in proportion; clusters stay whole.", "N")
+    pooled: Count = _option(
+        None, "N samples of all datasets together, in proportion; clusters stay whole.", "N", unset="all"
+    )
     first: Count = _option(None, "The first N samples of each dataset.", "N", unset="all")
     samples: Lines = _option((), "Samples by their names.", "ID", flag="--sample")
     only_failed: Text = _option("", "Samples without an answer in this run, asked as it asked them.", "RUN")
