@@ -260,7 +260,7 @@ CLOSE = 1e-9
 """Rounds end where no probability moves by more."""
 
 FEWEST_ITEMS = 100
-"""Below so many items the classes may be exchanged: the consensus is not reliable."""
+"""The fewest items for a reliable consensus: below, the classes may be exchanged."""
 
 BY_DAWID_SKENE = "panel:dawid_skene:"
 """How the names of judges begin that are such a consensus."""
