@@ -90,10 +90,14 @@ class RunRequest:
     judges: Names = _option((), "Judge models of a judged suite; by default its baselines.", "NAME,…", known="judges")
     datasets: Lines = _option((), "Samples; by default the starter data.", "SOURCE", flag="--dataset", known="starter")
     limit: Count = _option(None, "N samples a dataset, the same ones, evenly over categories.", "N", unset="all")
-    pooled: Count = _option(None, "N samples of all datasets together, in proportion; clusters stay whole.", "N")
+    pooled: Count = _option(
+        None, "N samples of all datasets together, in proportion; clusters stay whole.", "N", unset="all"
+    )
     first: Count = _option(None, "The first N samples of each dataset.", "N", unset="all")
     samples: Lines = _option((), "Samples by their names.", "ID", flag="--sample")
-    only_failed: Text = _option("", "Samples without an answer in this run, asked as it asked them.", "RUN")
+    only_failed: Text = _option(
+        "", "Only samples that have no answer in this run, with the run's models and prompts.", "RUN"
+    )
     replicates: int = _option(1, "How often each request is asked.", "N", ge=1, lt=MOST_REPLICATES)
     first_replicate: int = _option(0, "Number of the first replicate.", "N", ge=0, lt=MOST_REPLICATES)
     prompt_types: Names = _option((), "Prompt types; by default the suite's first.", "NAME,…", known="prompt_types")

@@ -43,6 +43,11 @@ TO_MIGRATE = "stop its writers, back it up, and run `evalake maintain --migrate`
 # Engines misread these characters in a folder's path (`=` as a partition) or crash
 _UNREADABLE = re.compile(r"[\[\]|^=\\\x00-\x1f]|%[0-9A-Fa-f]{2}")
 
+# What object stores, and the client of Delta's engine, say of a failed request
+_METADATA_SERVICE = "http://169.254.169.254"  # asked for credentials where none are set
+_UNREACHABLE = re.compile(r"Error performing [A-Z]+ (https?://[^/\s]+)[^<]*(?:\(Connect\)|dns error|timed out)")
+_REFUSED = re.compile(r"<Code>(\w+)</Code>\s*<Message>([^<]{1,200})")
+
 
 class Table(DeltaTable):
     """A Delta table whose `file_uris` are plain paths: Delta percent-encodes the folder, so `my lake` is not found."""
@@ -330,12 +335,28 @@ def constraints(table: DeltaTable) -> set[str]:
 
 
 def short_message(error: BaseException) -> str:
-    """Shorten an engine's error message to one line of at most 400 characters, without colours and stack trace."""
+    """Shorten an engine's error message to one line of at most 400 characters, without colours and stack trace.
+
+    A failure of an object store is told by its cause and remedy.
+    """
     text = re.sub(r"\x1b\[[0-9;]*m|↳", "", str(error).split("\n   0: ")[0])
-    line = " ".join(text.split())[:400]
+    line = (_cause_in_store(text) or " ".join(text.split()))[:400]
     if line.startswith("Invalid table version"):
         line += ": the log ends before it, because the lake or the table was removed or replaced meanwhile"
     return line
+
+
+def _cause_in_store(text: str) -> str | None:
+    """Tell why a request to an object store failed, or None where the message does not say."""
+    if _METADATA_SERVICE in text:
+        return "no credentials are set: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or those of your store"
+    if found := _UNREACHABLE.search(text):
+        return f"{found[1]} does not answer: start it, or correct its address (AWS_ENDPOINT_URL)"
+    if found := _REFUSED.search(text):
+        is_absent = found[1] == "NoSuchBucket"
+        remedy = "create it, or name another" if is_absent else "check the credentials and their rights"
+        return f"the store answers {found[1]} ({found[2].strip().rstrip('.')}): {remedy}"
+    return None
 
 
 def require_readable_path(folder: Path) -> None:

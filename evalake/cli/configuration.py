@@ -134,7 +134,7 @@ def add_given() -> None:
 
 
 def _read_no_foreign_bytecode() -> None:
-    """Keep byte code in the user's cache: what lies in a folder's `__pycache__` is no part of what is trusted."""
+    """Keep byte code in the user's cache: trust in a folder does not cover its `__pycache__`."""
     sys.pycache_prefix = str(cache_folder() / "bytecode")
 
 

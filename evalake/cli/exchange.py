@@ -147,7 +147,7 @@ def _print_tools(run: Mapping[str, Any]) -> None:
 
 
 def _print_folders(run: dict[str, Any]) -> None:
-    """Print what was read of folders, and file by file what was left out, where there were any."""
+    """Print the files read in folders, and the rows left out by file, if there were any."""
     parameters = decode(run["parameters"] or "{}")
     read: dict[str, int] = parameters.get("folders", {})
     if not read:
@@ -283,7 +283,7 @@ def _export_to_tool(
     style: ResultsFormat,
     out: Path,
 ) -> dict[str, Any]:
-    """Write a folder of files that another tool reads; returns what was written, by kind."""
+    """Write a folder of files for another tool; returns the number written, by kind."""
     from evalake.admin.export_results import tool_results
     from evalake.reports.files import as_json
     from evalake.suites.declared.formats import written

@@ -21,7 +21,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Every day": {
         "run": "Evaluate models on a suite; the ledger answers known calls.",
         "watch": "Show how far a run is: answered, failed and left by model, cost, rate and time left; until it ends.",
-        "cancel": "Cancel the batch jobs of a run; what they have answered is paid, and a later run collects it.",
+        "cancel": "Cancel the batch jobs of a run; the provider bills finished answers, and a later run collects them.",
         "runs": "List the runs, newest first.",
         "show": "List a run's samples with each model's verdict; or print one: input, truth, conversation, judgements.",
         "view": "Serve pages of runs and samples until interrupted, read-only without --write; or export one run.",

@@ -1,4 +1,4 @@
-"""Prints what a run would do, and what a run or an import has done: counts for machines, tables for people."""
+"""Prints the plan of a run, and the outcome of a run or an import: counts for machines, tables for people."""
 
 import json
 from collections.abc import Sequence

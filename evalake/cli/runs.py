@@ -165,7 +165,7 @@ def cancel(
     config: options.Config = None,
     lake: options.Lake = options.LAKE,
 ) -> None:
-    """Cancel the batch jobs of a run; what they have answered is paid, and a later run collects it."""
+    """Cancel the batch jobs of a run; the provider bills finished answers, and a later run collects them."""
     from evalake.tasks.jobs import cancel_jobs
     from evalake.tasks.runtime.context import RunContext
     from evalake.tasks.runtime.runs import run_row

@@ -94,7 +94,9 @@ class SuiteKind(StrEnum):
 @suite.command("new")
 def new(
     name: Annotated[str, typer.Argument(help="Its name: a-z, 0-9 and _.", metavar="NAME")],
-    kind: Annotated[SuiteKind, typer.Option(help="What it begins as.", metavar="|".join(SuiteKind))] = SuiteKind.exact,
+    kind: Annotated[
+        SuiteKind, typer.Option(help="The template of the suite.", metavar="|".join(SuiteKind))
+    ] = SuiteKind.exact,
     folder: Annotated[
         Path | None, typer.Option("--in", help="The folder of suites; default: my_suites, or else here.", metavar="DIR")
     ] = None,

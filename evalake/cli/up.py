@@ -55,6 +55,8 @@ def up(
 
             require_suites(project)
         _start(lake, port, project)
+    else:
+        say(f"they run already: nothing is deployed; `evalake down`, then `evalake up` deploys {DEPLOYMENTS}")
     _show(lake, as_json=json)
 
 
@@ -160,7 +162,7 @@ def _show(lake: str, *, as_json: bool) -> None:
     typer.echo(f"log      {log}")
     for job in jobs:
         typer.echo(f"job      {job}")
-    say("Commands with this lake use them, `evalake prefect …` too; `evalake down` ends them.")
+    say("Every command with this lake uses these servers, `evalake prefect …` included; `evalake down` ends them.")
 
 
 def _jobs(lake: str) -> list[str]:

@@ -43,7 +43,7 @@ FIELDS = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """The rows (`FIELDS`), headline metrics first, and what a reader must know of them."""
+    """The rows (`FIELDS`), headline metrics first, and the warnings about them."""
 
     suite: str
     headline: Sequence[str]
@@ -164,7 +164,7 @@ Lacks = Mapping[tuple[str, str | None], Lacking]
 
 
 def lacks_of(lake: Lake, suite: Suite, side: Side, frame: pl.DataFrame) -> Lacks:
-    """Find what the models of a side lack, by model and judge; `frame` has its rows."""
+    """Find the missing items of a side's models, by model and judge; `frame` has its rows."""
     versions = json.loads(side.snapshot["pinned_versions"])
     as_scored = suite.scored_by(side.snapshot["scorer_version"])
     found = lacking(lake, as_scored, side.run["run_id"], versions, frame.lazy(), side.prompt_type)
@@ -173,7 +173,7 @@ def lacks_of(lake: Lake, suite: Suite, side: Side, frame: pl.DataFrame) -> Lacks
 
 @dataclass(frozen=True)
 class _Lacks:
-    """One side of a pair: its rows, and what it lacks."""
+    """One side of a pair: its rows, and its missing items."""
 
     name: str
     model: str
@@ -194,7 +194,7 @@ class _Lacks:
         return 0.0 if lacks is None else lacks.count / lacks.items
 
     def answered(self, judge: str | None) -> Answered:
-        """Tell what is known of the side's answers, and what is missing."""
+        """Tell the side's known and missing answers."""
         own, lacks = self.of(judge)
         known = Answered(self.frame.filter(pl.col("judge").eq_missing(own))) if lacks is None else lacks.answered
         return known if self.keys is None else self.keys.answered(self.place, known)
@@ -269,7 +269,7 @@ def rows_of(
 
 
 def _refusals(suite: Suite, a: Side, b: Side, frames: Sequence[pl.DataFrame], *, of_tools: bool) -> list[str]:
-    """List why the two sides do not compare, each reason with what a comparison by force then means."""
+    """List the reasons against a comparison, each with the meaning of a forced one."""
     reasons = []
     versions = [json.loads(side.run["dataset_versions"]) for side in (a, b)]
     changed = sorted(name for name in versions[0].keys() & versions[1].keys() if versions[0][name] != versions[1][name])

@@ -57,7 +57,7 @@ PASSING = (
     *("landed_by_run", "origin", "dataset_version", "scorer_version", "cluster"),
     *("endpoint", "judge_endpoint", "reply_revision"),
 )
-"""Columns of a result row that say nothing of what was answered, beside those of times."""
+"""Columns of a result row, beside times, that do not depend on the answer."""
 
 FIELDS = (
     "suite", "metric", "a", "b", "judge", "value_a", "value_b", "difference", "part", "contribution", "ci_low",
@@ -110,7 +110,7 @@ def explain(
 
 @dataclass(frozen=True)
 class _Kept:
-    """The two values that snapshots keep, and who judged on either side."""
+    """The two values that snapshots keep, and the judge on either side."""
 
     judges: tuple[str | None, str | None]
     values: tuple[float, float]
@@ -187,7 +187,7 @@ def _versions(lake: Lake, frames: _Frames, a: Side, b: Side) -> tuple[str, ...]:
 
 
 def _meaning(part: Part, ends: tuple[float | None, float | None], count: int, versions: tuple[str, ...]) -> str:
-    """Say what a part is; of the same requests asked again, whether the model answers otherwise than before."""
+    """Describe a part; for repeated requests, also tell whether the model's answers changed."""
     meaning = MEANINGS[part]
     if part not in (Part.REPEATS, Part.REPLIES) or not count:
         return meaning

@@ -37,7 +37,7 @@ from evalake.tasks import measure
 from evalake.tasks.corrected import correction_notes, corrections
 
 BARE = (Count, Maximum, Total)
-"""Estimators whose value is what was seen, and estimates nothing beyond: it decides by itself."""
+"""Estimators without uncertainty: the observed value decides by itself."""
 
 NO_CLAIM = "nothing is claimed either way; hold a median to the rule"
 """What is said of amounts whose limits may be too narrow."""

@@ -1,4 +1,4 @@
-"""Rules of a gate, a small declared grammar read into data, and the history of what was decided by them."""
+"""Rules of a gate, a small declared grammar read into data, and the history of their decisions."""
 
 import re
 from collections.abc import Collection
@@ -87,7 +87,7 @@ def read_rule(text: str) -> Rule:
 
 
 def require_known(rule: Rule, known: Collection[Target]) -> None:
-    """Refuse a rule about what was not measured. Raises UsageError that names what was."""
+    """Refuse a rule about an unmeasured metric. Raises UsageError that names the measured ones."""
     target = rule.target
     if target in known:
         return

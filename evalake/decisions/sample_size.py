@@ -46,7 +46,7 @@ class UnknownVarianceError(EvalakeError):
 
 @dataclass(frozen=True)
 class Plan:
-    """Samples by number of repeats (`rows`), and what they were planned from."""
+    """Samples by number of repeats (`rows`), and the variances behind the plan."""
 
     suite: str
     metric: str
@@ -201,7 +201,7 @@ They are drawn of all samples in proportion, and hold those of the round before.
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round: how many samples its run has, what it paid, and what the rules come to."""
+    """One round: the number of its samples, its cost, and the decision of each rule."""
 
     samples: int
     run_id: str
@@ -282,7 +282,7 @@ def settle(
 
 
 def _less(ceiling: Ceiling, usd: float, calls: int) -> Ceiling:
-    """Take from a ceiling what was spent."""
+    """Subtract the money spent from a ceiling."""
     return Ceiling(
         None if ceiling.usd is None else ceiling.usd - usd, None if ceiling.calls is None else ceiling.calls - calls
     )

@@ -155,7 +155,7 @@ _UNIQUE = 0.9  # share of a column's texts that differ, from which they stand fo
 
 @dataclass(frozen=True)
 class ByInput:
-    """Keys that take the place of the sample's hash on either side, and what is said of them."""
+    """Keys that replace the sample's hash on either side, and the note about them."""
 
     keys: tuple[pl.DataFrame, pl.DataFrame]  # KEY and `key`, null where nobody knows what was asked
     shared: str  # a key of both sides
@@ -189,7 +189,7 @@ class ByInput:
 
 
 def by_input(lake: Lake, suites: Sequence[Suite], sides: Sequence[Side]) -> ByInput | None:
-    """Pair two sides of one model each by what was asked; None where they share samples, which pair them."""
+    """Pair two sides of one model each by their requests; None where shared samples pair them."""
     items = [_items(lake, side) for side in sides]
     if items[0].join(items[1], on="sample_hash", how="semi").height:
         return None
@@ -308,7 +308,7 @@ _UNTESTED = ("p", "flips_to_a", "flips_to_b", "mark")
 
 
 def with_meaning(suite: Suite, rows: pl.DataFrame) -> pl.DataFrame:
-    """Add to result rows what every suite says of them: whether they are right, and what they are worth."""
+    """Add to result rows their suite's verdict (right or not) and score."""
     told = suite.presentation.viewing.told
     return rows.with_columns(told["correct"].alias(RIGHT), told["score"].alias(WORTH))
 

@@ -143,7 +143,7 @@ def _missing_shares(lake: Lake, values: pl.DataFrame) -> Shares:
 
 
 def _unknown(rows: pl.DataFrame, shares: Shares) -> list[float]:
-    """Say how far each value of a series may move by what is missing: a share by 1 an item, points by 100."""
+    """Say how far missing items can move each value of a series: a share by 1 an item, points by 100."""
     largest = max(abs(value) for value in rows["value"])
     span = next((float(each) for each in (1, 100) if largest <= each), np.inf)
     whose = rows.select("run_id", "model", "judge").iter_rows()

@@ -1,1 +1,1 @@
-"""Labels by people: sheets to fill in, reviews of what a draw shows."""
+"""Labels by people: sheets to fill in, and reviews of drawn results."""

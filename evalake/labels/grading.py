@@ -42,7 +42,7 @@ class Grading:
 
     @classmethod
     def read(cls, lake: Lake, suite: Suite, run_id: str) -> "Grading":
-        """Read what a run's lines are made of. Raises UsageError where its suite asks people nothing."""
+        """Read the parts of a run's lines. Raises UsageError where its suite asks people nothing."""
         labelling = labelling_of(suite.name, lake)
         return cls(lake, suite, labelling, tables_of(lake, suite, run_id))
 
@@ -52,7 +52,7 @@ class Grading:
         return self.tables[HUMAN_LABELS.table].filter(pl.col("suite") == self.suite.name)
 
     def draws(self, size: int) -> Iterator[list[Line]]:
-        """Yield the draws of this size that were begun, newest first, then one among what nobody has labelled."""
+        """Yield the begun draws of this size, newest first, then a new draw from unlabelled results."""
         begun = self.labels.drop_nulls("draw").group_by("draw").agg(pl.col("labelled_at").min())
         for draw_hash, since in begun.sort("labelled_at", descending=True).iter_rows():
             yield from self._drawn(size, self.labels.filter(pl.col("labelled_at") < since), draw_hash)
@@ -91,7 +91,7 @@ def is_blind(labelling: Labelling, line: Line) -> bool:
 
 
 def texts_of(labelling: Labelling, line: Line) -> dict[str, str]:
-    """Find what a line shows, by heading: its texts, and the claims of a finding."""
+    """Find the content of a line, by heading: its texts, and the claims of a finding."""
     names = [name for stage in sheets.stage_of(labelling, line) for name in (*stage.shown, *stage.claims)]
     return {name: str(line[name]) for name in dict.fromkeys(names) if line.get(name) not in (None, "")}
 
@@ -251,7 +251,7 @@ def title(line: Line) -> str:
 
 
 def material(labelling: Labelling, lines: Sequence[Line]) -> str:
-    """Write what the lines of a sheet are about, as Markdown: the same texts once, in the order of the lines."""
+    """Write the texts behind a sheet's lines as Markdown: each text once, in the order of the lines."""
     parts: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
         texts = [(name, line[name]) for name in labelling.material if line.get(name)]

@@ -160,7 +160,7 @@ def labelling_of(suite_name: str, lake: Lake) -> Labelling:
 def word_on(
     suite: Suite, sample_id: str, sample_hash: str, model: str, annotator: str, at: datetime, note: str | None
 ) -> dict[str, Any]:
-    """Begin the labels of what a person says of a sample, for any answer to it."""
+    """Begin a person's labels about a sample, whatever its answer."""
     return {
         "label_id": content_hash([suite.name, sample_hash, annotator]),
         "suite": suite.name,

@@ -260,7 +260,7 @@ CLOSE = 1e-9
 """Rounds end where no probability moves by more."""
 
 FEWEST_ITEMS = 100
-"""Below so many items the classes may be exchanged: the consensus is not reliable."""
+"""The fewest items for a reliable consensus: below, the classes may be exchanged."""
 
 PANEL = "panel:"
 """How the names of panels begin, whose answers are not a judge's own."""

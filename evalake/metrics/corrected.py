@@ -131,7 +131,7 @@ def implied_p(value: float, low: float, high: float) -> float | None:
 
 
 FEWEST_LABELS = 5
-"""Below so many labelled clusters there is no estimate."""
+"""The fewest labelled clusters for an estimate."""
 
 FEWEST_UNLIKE = 5.0
 """Below so many clusters that are expected to differ from the rest, the labels alone decide, with a mark."""

@@ -1,4 +1,4 @@
-"""What an estimator is: the inputs that it reads of each row, and what it makes of them in every group and draw."""
+"""An estimator: the inputs that it reads from each row, and its value in every group and draw."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass

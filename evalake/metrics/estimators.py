@@ -299,7 +299,7 @@ MOST_OF_LARGEST = 1 / 6
 """Where the largest make a larger share of the sum, the interval of their mean may be too narrow (docs/coverage.md)."""
 
 FROM_UNITS = 100
-"""Below so many units a mean of amounts is never reliable: the largest may not have been seen."""
+"""The fewest units for a reliable mean of amounts: a smaller sample can miss the largest amounts."""
 
 
 def share_of_largest(units: Units, amounts: Array) -> Array:

@@ -18,7 +18,7 @@ Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 """Two-sided standard normal quantile, 1.95996…"""
 
 FEW = 4.0
-"""From so many successes, and failures, Wilson's interval needs no correction."""
+"""The number of successes, and of failures, from which Wilson's interval needs no correction."""
 
 ROUNDING = 1e-13
 """A standard error below this share of its value is rounding error."""

@@ -12,10 +12,10 @@ import polars as pl
 from evalake.metrics.intervals import Array, Z
 
 FEWEST_MODELS = 8
-"""Below so many models nothing is said of single items."""
+"""The fewest models for a statement about single items."""
 
 FEWEST_PARTS = 5
-"""Below so many parts of a slice nothing is known of how parts vary."""
+"""The fewest parts of a slice for an estimate of their variance."""
 
 ITEM_REST = {
     "sample_hash": pl.String(),

@@ -62,7 +62,7 @@ def required(variance: float, difference: float, power: float) -> int:
 
 
 def detectable(variance: float, units: int, power: float) -> float:
-    """Compute the smallest difference that so many units find with that power."""
+    """Compute the smallest difference that this number of units detects with this power."""
     return _quantiles(power) * math.sqrt(variance / units)
 
 
@@ -132,7 +132,7 @@ ERROR = 0.05
 """How often the truth is outside at any look, at most, about."""
 
 FEWEST_UNITS = 20
-"""Below so many units nothing is settled: the boundary is asymptotic."""
+"""The fewest units that settle a rule: the boundary is asymptotic."""
 
 
 @dataclass(frozen=True, slots=True)

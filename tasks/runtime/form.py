@@ -176,7 +176,7 @@ def _field(option: Option) -> WithJsonSchema:
         value = _TEXT
     elif option.known:
         value = _names(option)
-    given = "so many" if option.type is int else option.metavar
+    given = "number" if option.type is int else option.metavar
     schema = _either(option.unset, given, value) if option.unset else value
     return WithJsonSchema({"description": option.text, **schema})
 

@@ -113,4 +113,5 @@ def test_strangers_are_refused_and_passwords_are_the_users_alone(project: Projec
 def test_a_second_up_starts_nothing_and_another_lake_has_servers_of_its_own(project: Project) -> None:
     before = project.status()
     assert json.loads(project.evalake("up", "--json"))["pid"] == before["pid"]
+    assert project.evalake("status").splitlines()[1].startswith(f"pages    {before['pages']}/runs#token=")
     assert "nothing runs in the background" in project.evalake("status", "--lake", "another", code=1)

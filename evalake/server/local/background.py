@@ -42,8 +42,8 @@ class Background:
 
     @property
     def link(self) -> str:
-        """The address of the pages with the token in it."""
-        return f"{self.pages}/#token={self.token}"
+        """The address of the list of runs with the token in it; a lake without sessions has an empty dashboard."""
+        return f"{self.pages}/runs#token={self.token}"
 
     def use(self) -> None:
         """Have Prefect use this server, here and in processes that are started from now on."""

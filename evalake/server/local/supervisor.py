@@ -36,7 +36,7 @@ def main(lake: str, port: str, project: str) -> int:
 
     Args:
         lake: The lake's whole address.
-        port: Of the pages; 0 takes a free one.
+        port: The port of the pages; 0 picks a free one.
         project: The folder whose prefect.yaml is deployed; empty for none.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Files of a lake in an object store whose answers break off: a request fails as the lake's error, in a sentence."""
+"""Files of a lake in an object store: a failed request is an error of the lake, in a sentence with cause and remedy."""
 
 import threading
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from evalake.core.errors import LakeError
-from evalake.storage.lake import Lake
+from evalake.storage.lake import Lake, short_message
 from evalake.storage.objects import modified_at
 
 
@@ -43,3 +43,31 @@ def lake() -> Iterator[Lake]:
 def test_an_answer_that_breaks_off_is_an_error_of_the_lake(lake: Lake) -> None:
     with pytest.raises(LakeError, match=r"^cannot look for a of calls in the lake s3://lake/broken: "):
         modified_at(lake, "calls", "a")
+
+
+ASKED = "Kernel error -> Generic S3 error Error performing GET http://store:9/lake/runs/_last_checkpoint in 6ms"
+REFUSED = f"{ASKED} - Server returned status code 403 Forbidden <?xml?> <Error><Code>%s</Code><Message>%s</Message>"
+UNREACHABLE = f"{ASKED}, after 10 retries - HTTP error error sending request client error (Connect) Connection refused"
+
+
+@pytest.mark.parametrize(
+    ("engine_says", "told"),
+    [
+        (
+            REFUSED % ("NoSuchBucket", "The bucket is not there."),
+            "the store answers NoSuchBucket (The bucket is not there): create it, or name another",
+        ),
+        (
+            REFUSED % ("SignatureDoesNotMatch", "It does not match."),
+            "the store answers SignatureDoesNotMatch (It does not match): check the credentials and their rights",
+        ),
+        (UNREACHABLE, "http://store:9 does not answer: start it, or correct its address (AWS_ENDPOINT_URL)"),
+        (
+            "Error performing PUT http://169.254.169.254/latest/api/token in 4ms - 403 Forbidden",
+            "no credentials are set: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or those of your store",
+        ),
+        ("a failure of\nanother kind", "a failure of another kind"),
+    ],
+)
+def test_a_failure_of_a_store_is_told_by_its_cause_and_remedy(engine_says: str, told: str) -> None:
+    assert short_message(OSError(engine_says)) == told
