@@ -55,8 +55,8 @@ def up(
 
             require_suites(project)
         _start(lake, port, project)
-    else:
-        say(f"they run already: nothing is deployed; `evalake down`, then `evalake up` deploys {DEPLOYMENTS}")
+    elif workers and Path(DEPLOYMENTS).exists():
+        say(f"the servers run already: {DEPLOYMENTS} is deployed by `evalake down` and then `evalake up`")
     _show(lake, as_json=json)
 
 
