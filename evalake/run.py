@@ -48,7 +48,7 @@ class Run:
 
     @property
     def state(self) -> str:
-        """How it stood: running, completed, incomplete, waiting (for batch jobs), failed or lost."""
+        """How it stood: running, completed, incomplete, waiting (for batch jobs), suspended, failed or lost."""
         return str(self.row["state"])
 
     @property

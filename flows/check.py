@@ -14,6 +14,7 @@ from evalake.admin.prove import reasons
 from evalake.contracts.tables import SNAPSHOTS
 from evalake.core.errors import EvalakeError, LakeError, UsageError
 from evalake.storage.lake import Lake
+from evalake.suites.registry import undeclared_tables
 from evalake.tasks.runtime.artifacts import link_to, reports_folder, writes_reports
 from evalake.tasks.runtime.form import LakeUri, open_lake
 
@@ -28,12 +29,14 @@ class CheckError(EvalakeError):
 def check(lake: LakeUri = None) -> State[Any]:
     """Check every table that exists, and create a table of findings, warnings and unproved snapshots.
 
-    With only warnings or snapshots that could not be recomputed, the run completes and gives the reasons. Raises
+    With only warnings, snapshots that could not be recomputed or tables that no suite here declares, the run completes
+    and gives the reasons. Raises
     CheckError for findings, LakeError for a lake without tables.
     """
     where = open_lake(lake)
     checked = list(check_lake(where))
-    if not checked:
+    undeclared = undeclared_tables(where)
+    if not checked and not undeclared:
         raise LakeError(f"the lake {where.uri} has no tables: there is nothing to check")
     findings = [finding for table in checked for finding in table.findings]
     unproved = reasons([proof for table in checked for proof in table.proofs])
@@ -42,6 +45,8 @@ def check(lake: LakeUri = None) -> State[Any]:
         for table in checked
         for words in table.warnings
     ]
+    not_checked = "no suite here declares it, so that it is not checked"
+    warned += [_warning(table, not_checked, "check it where its suite is installed") for table in undeclared]
     warned += [
         _warning(
             SNAPSHOTS.table,
@@ -56,7 +61,7 @@ def check(lake: LakeUri = None) -> State[Any]:
         summary += f"; {words}"
         get_run_logger().warning(words)
     rows = [*map(asdict, findings), *warned]
-    create_table_artifact(rows, key=ARTIFACT, description=summary + _data_docs(where, checked))
+    create_table_artifact(rows, key=ARTIFACT, description=summary + _data_docs(where, checked, undeclared))
     if findings:
         raise CheckError(
             f"{summary}; the first: {findings[0].table} {findings[0].problem}; to mend: {findings[0].mend}"
@@ -68,12 +73,12 @@ def _warning(table: str, words: str, mend: str) -> dict[str, str]:
     return {"table": table, "problem": f"warning: {words}", "mend": mend}
 
 
-def _data_docs(lake: Lake, checked: Sequence[CheckedTable]) -> str:
+def _data_docs(lake: Lake, checked: Sequence[CheckedTable], undeclared: Sequence[str]) -> str:
     """Write the data docs to the folder of reports, if there is one; returns their place for the summary."""
     if not writes_reports():
         return ""
     try:
-        return f"; data docs: {link_to(leave_data_docs(lake, checked, reports_folder()))}"
+        return f"; data docs: {link_to(leave_data_docs(lake, checked, reports_folder(), undeclared))}"
     except UsageError as error:
         get_run_logger().warning(str(error))
         return ""

@@ -2,8 +2,8 @@
 
 import json
 from asyncio import CancelledError
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -32,7 +32,7 @@ from evalake.sdk import Dataset
 from evalake.storage import batch_jobs
 from evalake.tasks.collect import Collector
 from evalake.tasks.extract import Extracted, extract
-from evalake.tasks.jobs import Jobs, cancel_jobs, have_news
+from evalake.tasks.jobs import Jobs, cancel_jobs, have_news, require_its_endpoint
 from evalake.tasks.measure import inputs as measured_from
 from evalake.tasks.measure import measure, save_usage
 from evalake.tasks.plan import log_estimate
@@ -253,7 +253,7 @@ class CollectError(EvalakeError):
 def collect(lake: LakeUri = None, configuration_file: ConfigurationFile = None) -> State[Any]:
     """Continue each run with an ended batch job: land its replies, and make the calls that follow.
 
-    Raises CollectError, after the other runs, where one fails.
+    Raises CollectError, after the other jobs and runs, where one fails or its provider cannot be asked.
 
     Args:
         configuration_file: Instead of ./evalake.toml; the runs are continued with it.
@@ -261,24 +261,40 @@ def collect(lake: LakeUri = None, configuration_file: ConfigurationFile = None) 
     where, configuration = flow_inputs(lake, configuration_file)
     if not where.exists(BATCH_JOBS):
         return Completed(message="the lake has no batch jobs")
+    failures: list[str] = []
     unfinished = pl.col("state").is_in(["cancelling", "collected"])  # replies are paid, or files lie at the provider
     for job in batch_jobs.jobs(where, unfinished):  # their runs do not go on
         context = RunContext(job.run_id, "", where, configuration, batched=frozenset({job.model}))
-        Jobs(context, frozenset()).collect()
+        with _noted(failures, f"batch job {job.job_id}"):
+            require_its_endpoint(context, job)
+            work = Jobs(context, frozenset())
+            work.collect()
+            failures += (f"batch job {job.job_id}: {note}" for note in work.notes)
     ids = batch_jobs.waiting_runs(where)["run_id"].to_list()
     waiting = where.frame(RUNS).filter(pl.col("run_id").is_in(ids)).collect()
-    continued, failures = 0, []
+    continued = 0
     for run in waiting.sort("started_at").iter_rows(named=True):
-        if not have_news(RunContext(run["run_id"], run["suite"], where, configuration), run["run_id"]):
-            continue
-        file = Path(configuration_file) if configuration_file else None
-        kept = {name: given for name, given in json.loads(run["parameters"]).items() if given not in (None, [], "")}
-        asked = {name: kept[name] for name in OPTIONS.keys() & kept.keys() - {*NOT_KEPT}}
-        request = RunRequest(run["suite"], lake=where.uri, configuration_file=file, **asked)
-        state = evaluate(**request.parameters, return_state=True)
-        continued += 1
-        if not state.is_completed():
-            failures.append(f"{run['run_id']}: {state.message}")
+        with _noted(failures, run["run_id"]):
+            if not have_news(RunContext(run["run_id"], run["suite"], where, configuration), run["run_id"]):
+                continue
+            file = Path(configuration_file) if configuration_file else None
+            kept = {name: given for name, given in json.loads(run["parameters"]).items() if given not in (None, [], "")}
+            asked = {name: kept[name] for name in OPTIONS.keys() & kept.keys() - {*NOT_KEPT}}
+            request = RunRequest(run["suite"], lake=where.uri, configuration_file=file, **asked)
+            state = evaluate(**request.parameters, return_state=True)
+            continued += 1
+            if not state.is_completed():
+                failures.append(f"{run['run_id']}: {state.message}")
+    told = f"{waiting.height} runs wait for batch jobs, {continued} of them were continued"
     if failures:
-        raise CollectError(f"{len(failures)} waiting runs could not be continued: {'; '.join(failures)}")
-    return Completed(message=f"{waiting.height} runs wait for batch jobs, {continued} of them were continued")
+        raise CollectError(f"{told}; {len(failures)} failures: {'; '.join(failures)}")
+    return Completed(message=told)
+
+
+@contextmanager
+def _noted(failures: list[str], what: str) -> Iterator[None]:
+    """Note an error of the block, so that what comes after it is done, too."""
+    try:
+        yield
+    except EvalakeError as error:
+        failures.append(f"{what}: {error}")

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from prefect import flow
+from prefect import flow, get_run_logger
 from prefect.artifacts import create_table_artifact
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
@@ -20,7 +20,7 @@ from evalake.admin.prove import count_outcomes
 from evalake.core.errors import EvalakeError
 from evalake.storage.backup import back_up
 from evalake.storage.lake import Lake
-from evalake.suites.registry import all_contracts
+from evalake.suites.registry import all_contracts, because_undeclared, undeclared_tables
 from evalake.tasks.runtime.artifacts import emit_missed_alarm
 from evalake.tasks.runtime.form import ConfigurationFile, LakeUri, flow_inputs, open_lake
 from evalake.tasks.runtime.logs import redact_logs
@@ -49,6 +49,8 @@ def maintain(
     dry = " (dry run: nothing was changed)" if dry_run else ""
     tables, expired = [asdict(table) for table in done.tables], [asdict(kind) for kind in done.expired]
     create_table_artifact(tables, key="maintenance", description=f"Maintenance of {where.uri}{dry}")
+    if done.undeclared:
+        get_run_logger().warning(f"not maintained: {because_undeclared(done.undeclared)}")
     if expired:
         create_table_artifact(expired, key="retention", description=f"Older than [retention] allows{dry}")
     return len(tables)
@@ -84,7 +86,9 @@ def backup(to: LakeUri = None, lake: LakeUri = None) -> State[Any]:
         raise BackupError(f"{described} has {len(findings)} findings; the first: {first.table} {first.problem}")
     copied = sum(table.bytes_copied for table in done) / 1e6
     outcomes = count_outcomes([proof for table in checked for proof in table.proofs])
-    return Completed(message=f"{described}: {len(done)} tables, {copied:.1f} MB new, all in order; {outcomes}")
+    undeclared = undeclared_tables(copy)
+    order = f"not checked: {because_undeclared(undeclared)}; the others in order" if undeclared else "all in order"
+    return Completed(message=f"{described}: {len(done)} tables, {copied:.1f} MB new, {order}; {outcomes}")
 
 
 @flow(name="missed", persist_result=False)

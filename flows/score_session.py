@@ -179,7 +179,7 @@ class Scoring:
     @property
     def progress(self) -> float:
         """The progress: the judge looks for missing tools after it has given a total."""
-        answers = [a.outcome.text for a in self.conversation.answered if isinstance(a.outcome, Reply)]
+        answers = [a.outcome for a in self.conversation.answered if isinstance(a.outcome, Reply)]
         read = reads_total(self.context.options, self.conversation.item.prompt_type)
         is_scored = any(read(answer) is not None for answer in answers)
         return PHASES["identifying_missing_tools" if is_scored else "analyzing_methodology"]

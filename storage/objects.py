@@ -1,6 +1,6 @@
 """The files of a lake, through the store that Delta uses: a folder, or an object store whose requests may fail."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -46,6 +46,17 @@ def file_infos(lake: Lake, folder: str = "") -> Mapping[str, fs.FileInfo]:
         except TableNotFoundError:  # a local folder that does not exist
             return {}
     return {info.path: info for info in infos if info.type == fs.FileType.File}
+
+
+def tables_there(lake: Lake, besides: Collection[str] = ()) -> frozenset[str]:
+    """Name the folders of the lake that hold a Delta log, whoever made them, without those of some names."""
+    with failing_as(f"cannot list the lake {lake.uri}"):
+        try:
+            infos = open_store(lake).get_file_info(fs.FileSelector("", recursive=False, allow_not_found=True))
+        except TableNotFoundError:  # a local folder that does not exist
+            return frozenset()
+    folders = {info.path.strip("/") for info in infos if info.type == fs.FileType.Directory} - {*besides}
+    return frozenset(name for name in folders if file_sizes(lake, f"{name}/_delta_log"))
 
 
 def modified_at(lake: Lake, folder: str, path: str) -> datetime | None:

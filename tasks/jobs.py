@@ -18,6 +18,7 @@ from uuid import uuid4
 import polars as pl
 
 from evalake.contracts.tables import BATCH_JOBS, RUN_RESERVATIONS, RUNS
+from evalake.core.errors import ConfigurationError
 from evalake.core.redaction import KnownKeys
 from evalake.models.batches import BatchError, BatchService, ProviderJob, Result, batch_service
 from evalake.models.cost import batch_share, beyond_context, most_usd
@@ -74,7 +75,8 @@ class Jobs:
         self._states: dict[Any, tuple[str, str | None]] = {}
         self._pending: dict[str, _Pending] = {}
         self._services: dict[str, BatchService] = {}
-        self._notes: list[str] = []
+        self.notes: list[str] = []
+        """What a provider did not do now, in words."""
         self._longest: Mapping[str, int] | None = None
         self._most_requests: dict[str, int] = {}  # of a job, where the provider did not take as many
         self.waiting = 0
@@ -128,7 +130,7 @@ class Jobs:
         until = f" until {max(ends):%Y-%m-%d %H:%M} UTC" if ends else ""
         requests = sum(job.requests for job in awaited)
         what = (count_of(self.waiting, "item"), count_of(len(awaited), "batch job"), count_of(requests, "request"))
-        return "; ".join(["waiting: {} for {} with {}".format(*what) + until, *self._notes])
+        return "; ".join(["waiting: {} for {} with {}".format(*what) + until, *self.notes])
 
     def _add(self, conversation: Conversation) -> list[Conversation]:
         """Put the next request of a conversation into the next job; returns conversations that end by that."""
@@ -187,12 +189,12 @@ class Jobs:
             return job
 
     def has_news(self, job: Job) -> bool:
-        """Tell whether there is something to do about a job but to wait."""
-        try:
-            return job.provider_id is None or self._service(job.model).look(job.provider_id).ended
-        except BatchError as error:
-            logger.warning("batch job %s: %s", job.job_id, error)
-            return False
+        """Tell whether there is something to do about a job but to wait.
+
+        Raises EvalakeError where its provider cannot be asked.
+        """
+        require_its_endpoint(self._context, job)
+        return job.provider_id is None or self._service(job.model).look(job.provider_id).ended
 
     # One job, from where it is.
 
@@ -204,7 +206,7 @@ class Jobs:
             return job
         except BatchError as error:
             logger.warning("batch job %s: %s", job.job_id, error)
-            self._notes.append(str(error))
+            self.notes.append(str(error))
             return job
 
     def _go_on(self, job: Job) -> Job:
@@ -267,7 +269,7 @@ class Jobs:
     def _land(self, job: Job, at_provider: ProviderJob, service: BatchService) -> Job:
         """Land the replies of a job that has ended, each once, and note what became of each request."""
         if at_provider.is_for_now and self._waits(job):
-            self._notes.append(f"batch job {job.job_id} is submitted later: {at_provider.refused}")
+            self.notes.append(f"batch job {job.job_id} is submitted later: {at_provider.refused}")
             return put_off(self._lake, job, at_provider.refused)
         open_requests = {row["request_id"]: row for row in requests_of(self._lake, job.job_id)}
         if at_provider.refused is not None and not at_provider.is_for_now:
@@ -382,8 +384,20 @@ def cancel_jobs(context: RunContext, run_id: str) -> list[Job]:
     return [work.cancel(job) for job in jobs(context.lake, pl.col("run_id") == run_id, pl.col("state").is_in(AWAITED))]
 
 
+def require_its_endpoint(context: RunContext, job: Job) -> None:
+    """Raise ConfigurationError where a job's model has another endpoint now, which does not know the job."""
+    if (now := endpoint_of(job.model, context.configuration).name) != job.endpoint:
+        raise ConfigurationError(
+            f"the batch job {job.job_id} lies at {job.endpoint}, and the configuration has {job.model} at {now}: "
+            "name the job's endpoint again, or end the job by `evalake cancel RUN`"
+        )
+
+
 def have_news(context: RunContext, run_id: str) -> bool:
-    """Tell whether a job of a run has ended at its provider, or was not submitted yet."""
+    """Tell whether a job of a run has ended at its provider, or was not submitted yet.
+
+    Raises EvalakeError where no job tells, and a provider cannot be asked.
+    """
     ours = jobs(context.lake, pl.col("run_id") == run_id, pl.col("state").is_in(OPEN))
     return any(map(Jobs(context, frozenset()).has_news, ours))
 

@@ -32,7 +32,7 @@ from evalake.storage.landing import land
 from evalake.storage.migrations import pending
 from evalake.storage.objects import require_write_access
 from evalake.storage.snapshots import Files, Proofs, read_proofs, rules_and_engines, write_proofs
-from evalake.suites.registry import all_contracts
+from evalake.suites.registry import all_contracts, because_undeclared
 from evalake.tasks.publish import check_rows
 
 Engines = Mapping[str, dict[str, RuleResult]]
@@ -134,17 +134,17 @@ def check_lake(
         yield CheckedTable(CONTRACT_CHECKS, unkept)
 
 
-def exit_code(checked: Sequence[CheckedTable]) -> int:
-    """Choose the exit code of a check.
+def exit_code(checked: Sequence[CheckedTable], undeclared: Sequence[str] = ()) -> int:
+    """Choose the exit code of a check; `undeclared` are the lake's tables that could not be checked.
 
     Returns:
         0 where nothing is wrong and every snapshot proved, 1 where something is wrong, 3 where nothing is wrong but
-        some snapshots could not be recomputed. A rule that warns is said, and is no failure.
+        some snapshots could not be recomputed, or tables checked. A rule that warns is said, and is no failure.
     """
     if any(table.findings for table in checked):
         return 1
     proofs = [proof for table in checked for proof in table.proofs]
-    return 3 if any(proof.outcome is prove.Outcome.NOT_RECOMPUTED for proof in proofs) else 0
+    return 3 if undeclared or any(proof.outcome is prove.Outcome.NOT_RECOMPUTED for proof in proofs) else 0
 
 
 def _unwritable(lake: Lake) -> list[integrity.Defect]:
@@ -349,21 +349,22 @@ ENGINES = {"great_expectations": "Great Expectations", "polars": "audit"}
 _OF_A_RESULT = ("passed", "outcome", "rows_failed")
 
 
-def leave_data_docs(lake: Lake, checked: Sequence[CheckedTable], reports: Path) -> Path:
+def leave_data_docs(lake: Lake, checked: Sequence[CheckedTable], reports: Path, undeclared: Sequence[str] = ()) -> Path:
     """Write the page of a lake's last check into the folder of reports, in place of the one before; returns its path.
 
     Raises UsageError where the folder cannot be written.
     """
-    return write_data_docs(data_docs(lake, checked), reports / f"check-{content_hash(lake.address)[:8]}")
+    return write_data_docs(data_docs(lake, checked, undeclared), reports / f"check-{content_hash(lake.address)[:8]}")
 
 
-def data_docs(lake: Lake, checked: Sequence[CheckedTable]) -> dict[str, Any]:
-    """Gather the findings of a check, table by table and rule by rule."""
+def data_docs(lake: Lake, checked: Sequence[CheckedTable], undeclared: Sequence[str] = ()) -> dict[str, Any]:
+    """Gather the findings of a check, table by table and rule by rule, and the tables that it could not check."""
     return {
         "lake": redact(lake.uri),
         "checked_at": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "findings": sum(len(table.findings) for table in checked),
         "warnings": sum(len(table.warnings) for table in checked),
+        "unchecked": because_undeclared(undeclared) if undeclared else None,
         "engines": list(ENGINES.values()),
         "snapshots": Counter(str(proof.outcome) for table in checked for proof in table.proofs),
         "tables": [_table(table) for table in checked],

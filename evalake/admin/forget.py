@@ -17,7 +17,7 @@ from evalake.admin.maintain import require_idle
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALLS, FORGOTTEN, QUARANTINE, SAMPLES
-from evalake.core.errors import UsageError
+from evalake.core.errors import LakeError, UsageError
 from evalake.core.files import is_run_name
 from evalake.core.hashing import content_hash
 from evalake.sdk.json_in_text import json_object
@@ -36,7 +36,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.maintenance import require_no_links
 from evalake.storage.migrations import require_current
-from evalake.suites.registry import all_contracts, suite, suite_names
+from evalake.suites.registry import all_contracts, suite, suite_names, undeclared_tables
 from evalake.tasks.runtime.artifacts import DEFAULT_REPORTS, reports_folder
 
 # The samples that are to be forgotten, by hash, session or dataset.
@@ -277,7 +277,8 @@ def forget(
     """Remove samples and all that was made of them; exactly one of the three says which.
 
     Goes on with what an earlier call was cut off from, too. Raises UsageError where the lake has nothing of that name,
-    LakeError while a run is under way, or where the folder of a table holds links.
+    LakeError while a run is under way, where the folder of a table holds links, or where a table that no suite here
+    declares has rows of them.
     """
     choice = choose(lake, sample, session, dataset)
     require_idle(lake, "forget")
@@ -294,7 +295,15 @@ def forget(
         lists = "`evalake sql 'select * from samples'` lists the samples"
         raise UsageError(f"the lake {lake.uri} has no {named}: {lists}")
     samples = wanted.get(SAMPLES.table, set())
-    look_at = places(runs_of(lake, contracts, samples))
+    undeclared = undeclared_tables(lake)
+    _require_no_rows(lake, undeclared, samples)
+    look_at = [
+        *(
+            f"the table {table} of this lake, which no suite here declares: look for the data in it"
+            for table in undeclared
+        ),
+        *places(runs_of(lake, contracts, samples)),
+    ]
     counts = count_rows(lake, contracts, wanted)
     tables = list(_tables(lake, contracts, wanted))
     for table, _, _ in tables:  # before anything is removed
@@ -305,6 +314,19 @@ def forget(
     else:
         _remove(lake, contracts, wanted)
     return Forgotten(samples, counts, shared_calls, orphan_calls, look_at, files)
+
+
+def _require_no_rows(lake: Lake, undeclared: Iterable[str], samples: set[str]) -> None:
+    """Raise LakeError where rows of samples are in a table that no suite here declares: they would stay there."""
+    for name in undeclared:
+        table = lake.find(name)
+        if table is not None and "sample_hash" in {field.name for field in table.schema().fields}:
+            rows = pl.scan_delta(table).filter(pl.col("sample_hash").is_in(sorted(samples)))
+            if rows.head(1).collect().height:
+                raise LakeError(
+                    f"the table {name} of the lake {lake.uri} has rows of these samples, and no suite here declares "
+                    "it: forget them where its suite is installed"
+                )
 
 
 def _tables(lake: Lake, contracts: Iterable[Contract], wanted: Hashes) -> Iterator[tuple[str, str, set[str]]]:

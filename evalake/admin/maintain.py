@@ -29,7 +29,7 @@ from evalake.storage.maintenance import Maintained, lake_time
 from evalake.storage.maintenance import maintain as maintain_tables
 from evalake.storage.migrations import Migration, pending, require_current
 from evalake.storage.migrations import migrate as migrate_tables
-from evalake.suites.registry import all_contracts
+from evalake.suites.registry import all_contracts, undeclared_tables
 from evalake.tasks.runtime.artifacts import reports_folder
 from evalake.tasks.runtime.runs import mark_lost, with_lost
 from evalake.tasks.runtime.server import require_server, scheduled_times
@@ -213,10 +213,14 @@ logger = logging.getLogger("evalake.maintain")
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceResult:
-    """The changes, done or with a dry run planned: of each table, and of each kind of thing beside the lake."""
+    """The changes, done or with a dry run planned: of each table, and of each kind of thing beside the lake.
+
+    Tables that are `undeclared` by the suites here are left as they are.
+    """
 
     tables: list[Maintained]
     expired: list[Expired]
+    undeclared: tuple[str, ...] = ()
 
 
 def maintain(lake: Lake, policy: Retention, dry_run: bool = False) -> MaintenanceResult:
@@ -236,7 +240,7 @@ def maintain(lake: Lake, policy: Retention, dry_run: bool = False) -> Maintenanc
         mark_lost(lake)
     hours = policy.old_versions_days * 24
     tables = maintain_tables(lake, all_contracts(lake), dry_run=dry_run, retention_hours=hours)
-    return MaintenanceResult(tables, remove_expired(policy, dry_run=dry_run, now=now))
+    return MaintenanceResult(tables, remove_expired(policy, dry_run=dry_run, now=now), undeclared_tables(lake))
 
 
 # Suspicious replies: those of the ledger that look like a failure that was kept as a reply, and their withdrawal.

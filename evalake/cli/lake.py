@@ -13,7 +13,7 @@ from evalake.cli import options
 from evalake.cli import output as show
 from evalake.cli.configuration import read
 from evalake.cli.help import App
-from evalake.cli.terminal import say_error
+from evalake.cli.terminal import say, say_error
 from evalake.core.errors import LakeError, UsageError
 
 if TYPE_CHECKING:
@@ -37,13 +37,15 @@ def tables(
 ) -> None:
     """List the tables, most recently changed first; or describe their columns."""
     from evalake.storage.cached_table import inventory
-    from evalake.suites.registry import all_contracts
+    from evalake.suites.registry import all_contracts, because_undeclared, undeclared_tables
 
     style, where = options.style_of(style, as_json=json), options.open_lake(lake)
     if describe or table is not None:
         _describe(where, table, style)
     else:
         show.listing("tables", inventory(where, all_contracts(where)), lake, style, COLUMNS)
+        if undeclared := undeclared_tables(where):
+            say(f"not listed: {because_undeclared(undeclared)}")
 
 
 def _describe(lake: "Lake", table: str | None, style: options.Format) -> None:
@@ -78,38 +80,54 @@ def check(
     The result is also a page, the data docs.
 
     Exits with 0 without findings, 1 with findings (JSON says `healthy` false), 3 where only
-    snapshots could not be recomputed. A rule that only warns, like the one about unreadable
-    replies, is printed and changes no exit status: the run or import of them ended with 1.
+    snapshots could not be recomputed, or a table not checked, since no suite here declares it.
+    A rule that only warns, like the one about unreadable replies, is printed and changes no exit
+    status: the run or import of them ended with 1.
     """
     from evalake.admin.check import check_lake, exit_code
+    from evalake.suites.registry import because_undeclared, undeclared_tables
 
-    checked = []
+    checked, where = [], options.open_lake(lake)
+    undeclared = undeclared_tables(where)
     tell = (lambda _: None) if json else typer.echo
-    for table in check_lake(options.open_lake(lake), again=everything, tell=tell):
+    for table in check_lake(where, again=everything, tell=tell):
         checked.append(table)
         if not json:
             _print_table(table)
+    if not checked and undeclared:
+        raise LakeError(f"nothing of the lake {lake} can be checked: it has {because_undeclared(undeclared)}")
     if not checked:  # the lake's name may be misspelt
         raise LakeError(f"the lake {lake} has no tables: there is nothing to check")
     proofs = [proof for table in checked for proof in table.proofs]
-    docs = _leave_data_docs(lake, checked, out)
+    docs = _leave_data_docs(where, checked, undeclared, out)
     if json:
-        show.as_json(_as_object(lake, checked, proofs) | {"data_docs": docs})
+        show.as_json(_as_object(lake, checked, undeclared, proofs) | {"data_docs": docs})
     else:
+        _print_undeclared("not checked", undeclared)
         _print_snapshots(proofs)
         _print_before(checked, proofs)
         if docs:
             typer.echo(f"data docs: {docs}")
-    if code := exit_code(checked):
+    if code := exit_code(checked, undeclared):
         raise typer.Exit(code)
 
 
-def _leave_data_docs(lake: str, checked: "Sequence[CheckedTable]", out: Path) -> str | None:
+def _print_undeclared(not_done: str, tables: Sequence[str]) -> None:
+    """Print the tables that are left alone, because no suite here declares them."""
+    from evalake.suites.registry import because_undeclared
+
+    if tables:
+        show.line(f"{not_done}: {because_undeclared(tables)}")
+
+
+def _leave_data_docs(
+    lake: "Lake", checked: "Sequence[CheckedTable]", undeclared: Sequence[str], out: Path
+) -> str | None:
     """Write the data docs and return their path; None where they cannot be written."""
     from evalake.admin.check import leave_data_docs
 
     try:
-        return str(leave_data_docs(options.open_lake(lake), checked, out))
+        return str(leave_data_docs(lake, checked, out, undeclared))
     except UsageError as error:
         say_error(str(error))
         return None
@@ -146,7 +164,9 @@ def _print_before(checked: "Sequence[CheckedTable]", proofs: "Sequence[Proof]") 
         )
 
 
-def _as_object(lake: str, checked: "Sequence[CheckedTable]", proofs: "Sequence[Proof]") -> dict[str, Any]:
+def _as_object(
+    lake: str, checked: "Sequence[CheckedTable]", undeclared: Sequence[str], proofs: "Sequence[Proof]"
+) -> dict[str, Any]:
     tables = [
         {
             "table": table.contract.table,
@@ -167,9 +187,10 @@ def _as_object(lake: str, checked: "Sequence[CheckedTable]", proofs: "Sequence[P
         }
         for proof in proofs
     ]
-    states = [table.state for table in checked]
+    states = [*(table.state for table in checked), *(["warning"] if undeclared else [])]
     state = next((each for each in ("broken", "warning") if each in states), "ok")
-    return {"lake": lake, "healthy": state != "broken", "state": state, "tables": tables, "snapshots": snapshots}
+    shown = {"tables": tables, "undeclared": undeclared, "snapshots": snapshots}
+    return {"lake": lake, "healthy": state != "broken", "state": state, **shown}
 
 
 @app.command("maintain")
@@ -220,8 +241,9 @@ def maintain(
         for table in done.tables if dry_run else ():
             for file in table.removed:
                 show.line(f"would be deleted: {table.table}/{file}")
-    else:
+    elif not done.undeclared:
         typer.echo(f"the lake {lake} has no tables")
+    _print_undeclared("not maintained", done.undeclared)
     for kind in done.expired:
         removed = f"{kind.removed} {kind.kept} of more than {kind.older_than_days} days"
         typer.echo(f"{removed} {'would be ' if dry_run else ''}removed: {kind.where}")
@@ -255,11 +277,15 @@ def _suspicious(
 
 def _migrate(lake: str, dry_run: bool, *, as_json: bool) -> None:
     from evalake.admin.maintain import migrate
+    from evalake.suites.registry import undeclared_tables
 
-    done = migrate(options.open_lake(lake), dry_run)
+    where = options.open_lake(lake)
+    done, undeclared = migrate(where, dry_run), undeclared_tables(where)
     if as_json:
-        show.as_json({"dry_run": dry_run, "migrated": [asdict(each) for each in done]})
+        migrated = [asdict(each) for each in done]
+        show.as_json({"dry_run": dry_run, "migrated": migrated, "undeclared": undeclared})
         return
+    _print_undeclared("not migrated", undeclared)
     if not done:
         typer.echo(f"the lake {lake} is of this evalake's schema already")
         return

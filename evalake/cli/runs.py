@@ -84,7 +84,7 @@ def watch(
 ) -> None:
     """Show how far a run is: answered, failed and left by model, cost, rate and time left; until it ends.
 
-    Exits with 0 where the run completed, 3 where it waits for batch jobs, 1 where it ended otherwise.
+    Exits with 0 where the run completed, 3 where it waits for batch jobs or is suspended, 1 where it ended otherwise.
     """
     where = options.open_lake(lake)
     row = _row(where, run)
@@ -99,7 +99,7 @@ def watch(
     if row["message"]:
         output.paragraph(row["message"])
     if row["state"] != "completed":
-        raise typer.Exit(3 if row["state"] == "waiting" else 1)
+        raise typer.Exit(3 if row["state"] in ("waiting", "suspended") else 1)
 
 
 def headline(row: Mapping[str, Any], now: datetime) -> str:

@@ -123,6 +123,23 @@ def _objects(value: Any) -> Iterator[_Pairs]:
             left += reversed(each)
 
 
+class DoubledKeyError(ValueError):
+    """An object names a key twice, so that nobody knows which value is meant."""
+
+
+def decode_once(text: str) -> Any:
+    """Decode JSON. Raises DoubledKeyError where an object names a key twice, ValueError where it is none."""
+    return json.loads(text, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        twice = next(name for number, (name, _) in enumerate(pairs) if name in dict(pairs[:number]))
+        raise DoubledKeyError(f"it names {twice!r} twice in one object")
+    return fields
+
+
 def json_object(text: str) -> dict[str, Any] | None:
     """Decode a text that is one JSON object; None for any other text, and for numbers and depths beyond reason."""
     try:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -21,6 +22,7 @@ from evalake.core.errors import SourceError
 from evalake.core.hashing import content_hash
 from evalake.core.redaction import is_formula
 from evalake.sdk.dataset import draw
+from evalake.sdk.json_in_text import DoubledKeyError, decode_once
 from evalake.sdk.people import ANSWER, YES_NO, Labelling, Labels, Question, Refusal, Seen, Stage
 from evalake.sdk.sources import is_storable
 
@@ -65,6 +67,8 @@ def read_sheet(text: str, form: SheetFormat, needed: Collection[str]) -> Iterato
         header = next(reader, [])
         if missing := {*needed} - {*header}:
             raise SourceError(f"this is no sheet of labels: it has no column {min(missing)}")
+        if twice := [name for name, times in Counter(header).items() if name and times > 1]:
+            raise SourceError(f"the sheet has two columns named {twice[0]!r}: delete or rename one of them")
         for cells in reader:
             if cells:
                 line = {name: cell.removeprefix("'") for name, cell in zip(header, cells, strict=False)}
@@ -82,7 +86,9 @@ def _as_text(value: Any) -> Any:
 
 def _json_line(raw: str) -> Line | str:
     try:
-        value = json.loads(raw)
+        value = decode_once(raw)
+    except DoubledKeyError as error:
+        return str(error)
     except (ValueError, RecursionError):
         return "it is not JSON"
     return value if isinstance(value, dict) else "it is not a JSON object"

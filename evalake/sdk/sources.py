@@ -30,7 +30,7 @@ from evalake.core.errors import SourceError, did_you_mean
 from evalake.core.files import LARGEST_IN_ALL, MEGABYTE, Files
 from evalake.core.hashing import NotCanonicalError, canonical_text
 from evalake.sdk import tabular
-from evalake.sdk.json_in_text import json_object
+from evalake.sdk.json_in_text import DoubledKeyError, decode_once
 from evalake.sdk.remote import fetched, unpacked
 from evalake.sdk.sample import LINE_TOO_LONG, LONGEST_LINE, Record, Skipped
 from evalake.sdk.tabular import read_parquet
@@ -44,6 +44,7 @@ LONGEST_PAYLOAD = 10_000  # characters of refused material that are kept for qua
 
 NOT_UTF8 = "not UTF-8 text"
 NOT_JSON = "not a JSON object"
+DOUBLED_KEY = "a JSON object that names a field twice"
 UNREADABLE_ROW = "unreadable CSV row"
 
 WRAPPERS = ("data", "rows", "records", "samples", "items", "examples")  # names of the array in an object
@@ -249,6 +250,9 @@ def _with_columns(
         if isinstance(each, Record):
             any_record = True
             values = names.renamed(each.values)
+            if len(values) < len(each.values):  # the names differ by case or spaces
+                yield Skipped(each.where, DOUBLED_KEY, as_payload(each.raw))
+                continue
             seen.update(dict.fromkeys(values))
             yield each if values is each.values else replace(each, values=values)
         else:
@@ -263,7 +267,7 @@ def _read_array(path: Path) -> Iterator[Record | Skipped]:
     with tabular.TextForm(tabular.encoding_of(path)).open(path) as file:
         text = file.read().removeprefix("\ufeff")
     try:
-        entries = json.loads(text)
+        entries = decode_once(text)
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{path} is not valid JSON: {str(error).splitlines()[0]}") from error
     if isinstance(entries, dict):
@@ -307,8 +311,16 @@ def _read_lines(path: Path) -> Iterator[Record | Skipped]:
 
 
 def _line(where: str, text: str) -> Record | Skipped:
-    values = json_object(text)
-    return Skipped(where, NOT_JSON, as_payload(text)) if values is None else Record(where, values, text)
+    try:
+        values = decode_once(text)
+    except (ValueError, RecursionError) as error:
+        return Skipped(where, reason_of(error), as_payload(text))
+    return Record(where, values, text) if isinstance(values, dict) else Skipped(where, NOT_JSON, as_payload(text))
+
+
+def reason_of(error: Exception) -> str:
+    """Say why a text was not decoded as a JSON object, as a reason that can be counted."""
+    return DOUBLED_KEY if isinstance(error, DoubledKeyError) else NOT_JSON
 
 
 def _read_csv(path: Path, needed: Collection[str], names: tabular.ColumnNames) -> Iterator[Record | Skipped]:
@@ -364,7 +376,7 @@ def read_json(content: bytes | str, where: object) -> Any:
     """Decode JSON in UTF-8. Raises SourceError where it is none."""
     text = content if isinstance(content, str) else utf8(content, where)
     try:
-        return json.loads(text)
+        return decode_once(text)
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{where} is not valid JSON: {error}") from error
 

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from types import FrameType
 
@@ -77,15 +77,22 @@ def serve(settings: ScoringSettings, host: str, port: int, announce: Callable[[s
         serve_at(listener, host, settings, announce)
 
 
-def serve_at(listener: socket.socket, host: str, settings: ScoringSettings, announce: Callable[[str], None]) -> None:
-    """Serve at a listening socket of a host."""
+def serve_at(
+    listener: socket.socket,
+    host: str,
+    settings: ScoringSettings,
+    announce: Callable[[str], None],
+    *,
+    workers_to_come: Collection[str] = (),
+) -> None:
+    """Serve at a listening socket of a host; whoever starts it starts workers of the pools `workers_to_come` next."""
     _show_logs()
     threading.Thread(target=warm_up, name="warm-up", daemon=True).start()  # seconds, in which Prefect comes up
     with _prefect() as is_lasting:
         app = create_app(settings, host)
         app_state: AppState = app.state.app_state
         app_state.queue.is_lasting = is_lasting
-        if (pool := app_state.queue.idle_pool()) is not None:
+        if (pool := app_state.queue.idle_pool()) is not None and pool not in workers_to_come:
             logger.warning("no worker of the work pool %s is online: scorings wait until there is one", pool)
         had_sessions = bool(app_state.sessions.all())
         new = app_state.sessions.read_sources()

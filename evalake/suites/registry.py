@@ -7,7 +7,7 @@ import json
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -28,7 +28,9 @@ from evalake.core.files import Files
 from evalake.core.hashing import content_hash
 from evalake.models.request import Baseline, Reply
 from evalake.sdk import Exchange, Item, Sample, Suite
+from evalake.storage import secret
 from evalake.storage.lake import Lake
+from evalake.storage.objects import tables_there
 from evalake.suites.places import FOLDER, Manifest, Place, manifest, places
 
 T = TypeVar("T")
@@ -234,6 +236,17 @@ def _by_its_table(lake: Lake, name: str) -> Suite | None:
     if {"value", "explanation", "target"} <= columns:
         return imported_suite(name)
     return suite_without_file(name, "judge" in columns) if {"scores", "passed", "reasons"} <= columns else None
+
+
+def undeclared_tables(lake: Lake) -> tuple[str, ...]:
+    """List the lake's tables that no suite here declares, sorted. Nobody here can check, maintain or read them."""
+    declared = {name for each in all_contracts(lake) for name in (each.table, *each.former_tables)}
+    return tuple(sorted(tables_there(lake, besides={*declared, secret.FOLDER})))
+
+
+def because_undeclared(tables: Collection[str]) -> str:
+    """Name these tables, and say why nothing is done with them."""
+    return f"{', '.join(tables)}, because no suite here declares {'it' if len(tables) == 1 else 'them'}"
 
 
 # Frozen items: samples with the answers that subjects gave, kept for ever, so that nothing but a judge can change.

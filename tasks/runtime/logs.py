@@ -20,6 +20,9 @@ from evalake.models import telemetry
 SWITCH = "EVALAKE_LOG_FORMAT"
 SAYS_ALL = "evalake_error"  # the attribute of domain errors' records, which have no traceback
 
+OVER = "RunOverError"
+"""Stands in what Prefect logs, as errors, of tasks whose run somebody has cancelled or suspended."""
+
 _PREFECT_FIELDS = ("flow_run_id", "flow_run_name", "task_run_id", "task_run_name")
 
 _make = logging.getLogRecordFactory()
@@ -62,6 +65,8 @@ def _redacted(*arguments: Any, **named: Any) -> logging.LogRecord:
     if record.exc_info and isinstance(record.exc_info[1], EvalakeError):
         record.exc_info = None  # its text is enough
         record.__dict__[SAYS_ALL] = True
+    if record.name == "prefect.task_runs" and OVER in str(record.msg):
+        record.levelno, record.levelname = logging.INFO, "INFO"
     redact_record(record)
     return record
 

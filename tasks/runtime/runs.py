@@ -323,17 +323,36 @@ def tagged(rows: pl.LazyFrame, tag: str | None) -> pl.LazyFrame:
     return rows if tag is None else rows.filter(pl.col("tags").list.contains(tag))
 
 
+RESUMES = "when resumed, it asks only for what is missing"
+_UNTIL = "%Y-%m-%d %H:%M:%S UTC"
+
+
+def suspended_until(end: datetime | None) -> str:
+    """Write the message of a run that Prefect can resume, until it fails at `end`; None sets no end."""
+    return f"suspended; {RESUMES}" if end is None else f"suspended until {end.astimezone(UTC):{_UNTIL}}; {RESUMES}"
+
+
+def _is_suspended() -> pl.Expr:
+    """Tell of rows of RUNS whether somebody can still resume the run."""
+    until = (
+        pl.col("message").str.extract(r"^suspended until ([^;]+);").str.to_datetime(_UNTIL).dt.replace_time_zone("UTC")
+    )
+    resumes = pl.col("message").str.contains(rf"^suspended[^;]*; {RESUMES}$")
+    return ((pl.col("state") == "failed") & resumes & (until.is_null() | (until > datetime.now(UTC)))).fill_null(False)
+
+
 AWAITS_NONE = "it awaits no batch job any more: the same command asks what is missing"
 
 
 def with_state(lake: Lake, rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Set the state of rows of RUNS to "lost" as `with_lost` does, and to "waiting" where batch jobs are awaited.
+    """Set the state of rows of RUNS: "lost" as `with_lost` does, "waiting" for batch jobs, "suspended" in Prefect.
 
     A run that waited and awaits no job any more, since they are cancelled, says so in its message. Calls are counted by
     batch: before the first call that it made is counted, the cost of a running run is unknown.
     """
     is_uncounted = (pl.col("state") == "running") & (pl.col("calls_made") == 0)
-    rows = with_lost(rows).with_columns(cost_usd=pl.when(~is_uncounted).then("cost_usd"))
+    state = pl.when(_is_suspended()).then(pl.lit("suspended")).otherwise("state")
+    rows = with_lost(rows).with_columns(state=state, cost_usd=pl.when(~is_uncounted).then("cost_usd"))
     if not lake.exists(BATCH_JOBS):
         return rows
     ended, awaits = pl.col("state") == "incomplete", pl.col("run_id").is_in(waiting_runs(lake)["run_id"].to_list())

@@ -23,6 +23,7 @@ from evalake.core.errors import EvalakeError
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.progress import background_thread
 from evalake.tasks.runtime.resources import RunOverError, end_attempt, stop_calls
+from evalake.tasks.runtime.runs import suspended_until
 
 LOOK_SECONDS = 2.0
 DRAIN_SECONDS = 30.0  # the longest wait for running calls
@@ -114,7 +115,7 @@ class Interruption:
             return f"its flow run became {self.state.name}; a rerun asks only for what is missing"
         if self.flow_run.deployment_id is None:
             return f"suspended; without a deployment, this command continues it: {self.command}"
-        return "suspended; when resumed, it asks only for what is missing"
+        return suspended_until(self.state.state_details.pause_timeout)
 
     def leave(self) -> State[Any] | None:
         """End the flow run by its state; returns the final state, None for that of its error.

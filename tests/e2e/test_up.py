@@ -51,6 +51,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     project.evalake("up", "--trust-folder")
     processes = project.processes()
     log = Path(project.status()["log"])
+    assert "is online" not in log.read_text()  # the workers come after the pages, which miss none
     yield project
     project.evalake("down")
     assert have_ended(processes)

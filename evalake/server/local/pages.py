@@ -1,7 +1,7 @@
 """The pages of `evalake up`, as a process: `evalake serve` at a socket that the supervisor has bound.
 
-`python -m evalake.server.local.pages SOCKET PREFECT_SOCKET LAKE`; it also holds the socket of
-the Prefect server that it asks.
+`python -m evalake.server.local.pages SOCKET PREFECT_SOCKET LAKE POOL…`; it also holds the socket of
+the Prefect server that it asks. The supervisor starts workers of the pools once the pages are up.
 """
 
 import sys
@@ -10,7 +10,7 @@ from evalake.core.errors import EvalakeError
 from evalake.server.processes import follow_parent, inherited
 
 
-def main(descriptor: str, prefect: str, lake: str) -> int:
+def main(descriptor: str, prefect: str, lake: str, *pools: str) -> int:
     """Serve until told to stop, or until the parent ends; returns the exit code."""
     report_ready = follow_parent()
     try:
@@ -20,7 +20,8 @@ def main(descriptor: str, prefect: str, lake: str) -> int:
         settings = ScoringSettings.of_command(lake, None)
         settings.check()
         with inherited(descriptor) as listener, inherited(prefect):
-            serve_at(listener, listener.getsockname()[0], settings, lambda _: report_ready())
+            host = listener.getsockname()[0]
+            serve_at(listener, host, settings, lambda _: report_ready(), workers_to_come=pools)
     except EvalakeError as error:
         sys.stderr.write(f"evalake: {error}\n")
         return 1

@@ -90,7 +90,7 @@ class _Servers:
         pools = self._deploy(project) if project else ()
         _say("starting the pages …")
         os.environ.setdefault(VIEWER_URL, address_of(pages))  # for what workers link to
-        words = ("evalake.server.local.pages", str(pages.fileno()), str(prefect.fileno()), self._lake)
+        words = ("evalake.server.local.pages", str(pages.fileno()), str(prefect.fileno()), self._lake, *pools)
         self._wait_for(self._child(*words, holding=[pages, prefect]), "evalake serve")
         os.environ.update({**PATIENCE, **os.environ})
         for pool in pools:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from evalake.models.request import Reply, Request
 from evalake.sdk import Exchange, Item
 from evalake.sdk.sample import ANY_FENCE, fence
 from evalake.sdk.suite import own_prompt, require_known
-from evalake.suites.session_review.replies import ATTEMPTS, LAST_LINE, LAST_NUMBER, MODES, read_total
+from evalake.suites.session_review.replies import ATTEMPTS, CUT_OFF, LAST_LINE, LAST_NUMBER, MODES, read_total
 from evalake.suites.session_review.session import FittedConversation, Session, fit, load
 from evalake.suites.session_review.sources.generic import text as storable
 
@@ -80,9 +80,10 @@ def total_mode(options: Mapping[str, Any], prompt_type: str) -> str:
     return str(mode)
 
 
-def reads_total(options: Mapping[str, Any], prompt_type: str) -> Callable[[str | None], int | None]:
+def reads_total(options: Mapping[str, Any], prompt_type: str) -> Callable[[Reply], int | None]:
     """Build the function that reads a total of an answer."""
-    return partial(read_total, mode=total_mode(options, prompt_type))
+    mode = total_mode(options, prompt_type)
+    return lambda reply: read_total(reply.text, mode, is_cut=reply.finish_reason == CUT_OFF)
 
 
 def check_prompt(parts: Mapping[str, str]) -> None:
@@ -150,7 +151,7 @@ def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any
         raise UsageError("session_review needs a judge: name one with --judges")
     if not all(isinstance(answer.outcome, Reply) for answer in answered):
         return None
-    answers = [answer.outcome.text for answer in answered if isinstance(answer.outcome, Reply)]
+    answers = [answer.outcome for answer in answered if isinstance(answer.outcome, Reply)]
     read = reads_total(options, item.prompt_type)
     turns = first_turn(answers, read)
     is_scored = bool(turns) and read(turns[-1]) is not None
@@ -163,7 +164,7 @@ def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any
     for answer in turns:
         messages += [
             {"role": "user", "content": asked},
-            {"role": "assistant", "content": storable(answer) or NO_ANSWER},
+            {"role": "assistant", "content": storable(answer.text) or NO_ANSWER},
         ]
         asked = texts["reminder"]
     if is_scored:
@@ -171,9 +172,7 @@ def converse(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any
     return Request(item.judge, (*messages, {"role": "user", "content": asked}), {})
 
 
-def first_turn(
-    answers: Sequence[str | None], read: Callable[[str | None], int | None] = read_total
-) -> Sequence[str | None]:
+def first_turn(answers: Sequence[Reply], read: Callable[[Reply], int | None]) -> Sequence[Reply]:
     """Select the attempts at the first turn: up to the first with a total, three at most; the second turn follows."""
     for number, answer in enumerate(answers[:ATTEMPTS], start=1):
         if read(answer) is not None:

@@ -1,7 +1,7 @@
 """Reads a judge's first answer: the total on its last line, the four category scores, and the analysis."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -192,30 +192,40 @@ class FirstTurn:
         return sum(each for each in points if each is not None) == self.total
 
 
-def read_total(answer: str | None, mode: str = LAST_LINE) -> int | None:
+CUT_OFF = "length"  # the finish reason of an answer that its provider cut off
+_SAYS_OF_100 = re.compile(r"(?:/|out of)\s*100(?![0-9])", re.IGNORECASE)
+
+
+def read_total(answer: str | None, mode: str = LAST_LINE, *, is_cut: bool = False) -> int | None:
     """Read the total at the end of an answer; None where anything else stands there.
 
     Allowed are an integer from 0 to 100, alone or as `67/100`, and either after `Total:`, `Total score:`, `Score:` or
     `Final score:`; in any case, with emphasis, in a fence, and with the mark of a heading. Punctuation or a remark may
     follow, on the same line or below, where no other number stands in it, and the number is no point of a list. By
     LAST_NUMBER an answer may also end like `The total is 67`, `Total Score = 67` or `067`.
+
+    In an answer that `is_cut` off only a total that says `/100` counts: any other number at its end may be the
+    beginning of a larger one, or one of the analysis.
     """
     found = _find_total(answer or "", mode)
-    return None if found is None else found[0]
+    if found is None or (is_cut and not _SAYS_OF_100.search((answer or "").splitlines()[found[1]])):
+        return None
+    return found[0]
 
 
-def read_first_turn(answers: Sequence[str | None], mode: str = LAST_LINE) -> FirstTurn:
-    """Combine what the attempts of the first turn gave.
+def read_first_turn(answers: Sequence[str | None], mode: str = LAST_LINE, cut_off: Collection[int] = ()) -> FirstTurn:
+    """Combine what the attempts of the first turn gave; those at the places `cut_off` did not come to their end.
 
     The analysis is the longest, whichever attempt gave the total; the line with the total is no part of it. The
     category scores are those of the answer with the total, or of the analysis where that answer lacks any.
     """
     analysis = max((_without_total(answer or "", mode) for answer in answers), key=len, default="")
-    decisive = next((answer for answer in answers if read_total(answer, mode) is not None), None)
+    totals = [read_total(answer, mode, is_cut=place in cut_off) for place, answer in enumerate(answers)]
+    total, decisive = next(((t, a) for t, a in zip(totals, answers, strict=True) if t is not None), (None, None))
     breakdown = read_categories(decisive or "")
     if None in breakdown.values():
         breakdown = read_categories(analysis)
-    return FirstTurn(read_total(decisive, mode), analysis or None, breakdown)
+    return FirstTurn(total, analysis or None, breakdown)
 
 
 def read_categories(analysis: str) -> dict[str, int | None]:

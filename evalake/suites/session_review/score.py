@@ -13,6 +13,7 @@ from evalake.suites.session_review import prompts
 from evalake.suites.session_review.contract import MISSING_TOOLS, PROVISIONAL_KINDS, RESULTS
 from evalake.suites.session_review.replies import (
     ATTEMPTS,
+    CUT_OFF,
     FirstTurn,
     MissingTool,
     missed,
@@ -55,8 +56,9 @@ def score(
     outcomes = [answer.outcome for answer in answered]
     replies = [outcome for outcome in outcomes if isinstance(outcome, Reply)]
     mode = prompts.total_mode(options, item.prompt_type)
-    attempts = prompts.first_turn([reply.text for reply in replies], prompts.reads_total(options, item.prompt_type))
-    turn = read_first_turn(attempts, mode)
+    attempts = prompts.first_turn(replies, prompts.reads_total(options, item.prompt_type))
+    cut_off = [place for place, reply in enumerate(attempts) if reply.finish_reason == CUT_OFF]
+    turn = read_first_turn([reply.text for reply in attempts], mode, cut_off)
     failure = next((outcome for outcome in outcomes if isinstance(outcome, Failure)), None)
     if turn.total is None and failure is not None and failure.kind not in PROVISIONAL_KINDS:
         return {}
@@ -66,7 +68,7 @@ def score(
     missing = read_missing_tools(second)
     row = {
         **_of_item(item, answered, options),
-        **_of_turn(turn, failure, len(attempts)),
+        **_of_turn(turn, failure, len(attempts), cut_off=bool(cut_off)),
         **_of_cut(item, options),
         **reply_columns(*replies),
         "missing_tools": None if missing is None else missed(missing),
@@ -106,9 +108,9 @@ def _of_item(item: Item, answered: Sequence[Exchange], options: Mapping[str, Any
     }
 
 
-def _of_turn(turn: FirstTurn, failure: Failure | None, attempts: int) -> dict[str, Any]:
+def _of_turn(turn: FirstTurn, failure: Failure | None, attempts: int, *, cut_off: bool = False) -> dict[str, Any]:
     is_scored = turn.total is not None
-    kind, message = _why_not(failure, attempts)
+    kind, message = _why_not(failure, attempts, cut_off)
     if is_scored:
         kind, message = None, None if failure is None else f"the missing tools are not known: {message}"
     return {
@@ -124,9 +126,10 @@ def _of_turn(turn: FirstTurn, failure: Failure | None, attempts: int) -> dict[st
     }
 
 
-def _why_not(failure: Failure | None, attempts: int) -> tuple[str | None, str | None]:
+def _why_not(failure: Failure | None, attempts: int, cut_off: bool) -> tuple[str | None, str | None]:
     if failure is None:
-        return NO_TOTAL, f"the judge's answer ended in no total, {attempts} times"
+        why = "; it was cut off: give the judge more max_tokens" if cut_off else ""
+        return NO_TOTAL, f"the judge's answer ended in no total, {attempts} times{why}"
     return failure.kind, f"the judge gave no answer: {failure.message}"
 
 

@@ -250,3 +250,26 @@ def test_the_command_exits_with_three_where_nothing_is_wrong_but_a_snapshot_was_
     assert "metric_snapshots: ok" in done.stdout
     assert "snapshots: 1 proved, 0 wrong, 1 not recomputed" in done.stdout
     assert f"not recomputed: {foreign[:12]}: it was made with other versions" in done.stdout
+
+
+def test_tables_that_no_suite_declares_are_named_and_pass_no_check(small: Lake, tmp_path: Path) -> None:
+    write_deltalake(f"{small.uri}/toy_results", pl.DataFrame({"toy_id": ["a"]}).to_arrow())
+    done = evalake_here("check", "--lake", small.uri, folder=tmp_path)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert "not checked: toy_results, because no suite here declares it" in done.stdout.splitlines()
+    said = json.loads(evalake_here("check", "--lake", small.uri, "--json", folder=tmp_path).stdout)
+    assert (said["healthy"], said["state"], said["undeclared"]) == (True, "warning", ["toy_results"])
+    assert "Not checked: toy_results" in (tmp_path / said["data_docs"]).read_text(encoding="utf-8")
+    maintained = evalake_here("maintain", "--lake", small.uri, folder=tmp_path)
+    assert (maintained.returncode, "not maintained: toy_results" in maintained.stdout) == (0, True)
+    migrated = evalake_here("maintain", "--migrate", "--lake", small.uri, folder=tmp_path)
+    assert "not migrated: toy_results" in migrated.stdout
+    assert "not listed: toy_results" in evalake_here("tables", "--lake", small.uri, folder=tmp_path).stderr
+
+
+def test_a_lake_of_undeclared_tables_alone_cannot_be_checked(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "lake" / "toy_results", pl.DataFrame({"toy_id": ["a"]}).to_arrow())
+    done = evalake_here("check", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "nothing of the lake" in done.stderr
+    assert "toy_results" in done.stderr

@@ -103,3 +103,37 @@ def test_the_flow_collect_deletes_what_a_cut_off_run_left_at_the_provider(work: 
     collect(lake=work.lake.uri, configuration_file=str(work.configuration))
     assert (jobs.files, sorted(jobs.paid.values()), work.rows(CALLS).height) == ({}, [1, 1], 2)
     assert "closed" in set(work.rows(BATCH_JOBS)["state"])
+
+
+def test_the_flow_collect_fails_where_a_provider_cannot_be_asked_and_continues_the_other_runs(work: Workplace) -> None:
+    gone, jobs = "hosted_vllm/gone", work.server.batches
+    entry = f'[models."{gone}"]\napi_base = "{work.server.api_base}"\nbatch = true\n'
+    written = work.configuration.read_text()
+    work.configuration.write_text(written + entry)
+    jobs.held = True
+    lost = work.run(work.dataset(2), models=[gone], batch=True)
+    found = work.run(work.dataset(3), batch=True)
+    jobs.held = False
+    work.configuration.write_text(written + entry.replace(work.server.api_base, "http://127.0.0.1:9/v1"))
+    place = {"lake": work.lake.uri, "configuration_file": str(work.configuration)}
+    told = collect(**place, return_state=True)
+    assert told.is_failed()
+    assert "2 runs wait for batch jobs, 1 of them were continued; 1 failures: " in (told.message or "")
+    assert f"{lost['run_id']}: the batch job " in (told.message or "")
+    assert "name the job's endpoint again" in (told.message or "")
+    states = dict(work.rows(RUNS).select("run_id", "state").iter_rows())
+    assert (states[found["run_id"]], states[lost["run_id"]]) == ("completed", "incomplete")
+
+
+def test_the_flow_collect_fails_where_a_provider_does_not_answer(work: Workplace) -> None:
+    model, jobs = "hosted_vllm/named", work.server.batches
+    entry = f'[models."{model}"]\napi_base = "{work.server.api_base}"\nendpoint = "ours"\nbatch = true\n'
+    written = work.configuration.read_text()
+    work.configuration.write_text(written + entry)
+    jobs.held = True
+    waits = work.run(work.dataset(2), models=[model], batch=True)
+    work.configuration.write_text(written + entry.replace(work.server.api_base, "http://127.0.0.1:9/v1"))
+    told = collect(lake=work.lake.uri, configuration_file=str(work.configuration), return_state=True)
+    assert told.is_failed()
+    expected = f"1 runs wait for batch jobs, 0 of them were continued; 1 failures: {waits['run_id']}: "
+    assert expected in (told.message or "")

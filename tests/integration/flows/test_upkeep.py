@@ -13,6 +13,7 @@ from uuid import UUID
 
 import polars as pl
 import pytest
+from deltalake import write_deltalake
 from prefect import Flow, flow, get_run_logger
 from prefect.artifacts import create_markdown_artifact
 from prefect.client.orchestration import get_client
@@ -32,6 +33,7 @@ from evalake.admin.maintain import Missed, remove_expired
 from evalake.contracts.tables import CALLS, RUNS
 from evalake.core.configuration import Retention, read_configuration
 from evalake.core.errors import ConfigurationError, UsageError
+from evalake.flows.check import check
 from evalake.flows.judges import canary
 from evalake.flows.maintain import VARIABLE, BackupError, backup, maintain, missed
 from evalake.flows.snapshot import snapshot
@@ -82,6 +84,15 @@ def test_a_copy_whose_files_cannot_be_read_is_no_backup(lake: Lake, tmp_path: Pa
     file.write_bytes(bytes(file.stat().st_size))
     with pytest.raises(BackupError, match=r"has \d+ findings; the first: calls "):
         backup(to=copy.uri, lake=lake.uri)
+
+
+def test_tables_that_no_suite_declares_are_copied_and_called_unchecked(lake: Lake, tmp_path: Path) -> None:
+    write_deltalake(f"{lake.uri}/toy_results", pl.DataFrame({"toy_id": ["a"]}).to_arrow())
+    state = backup(to=str(tmp_path / "backup"), lake=lake.uri, return_state=True)
+    assert "2 tables, " in (state.message or "")
+    assert "not checked: toy_results, because no suite here declares it; the others in order" in (state.message or "")
+    checked = check(lake=lake.uri, return_state=True)
+    assert "toy_results: warning: no suite here declares it" in (checked.message or "")
 
 
 def test_the_worker_may_name_the_place_and_without_one_nothing_is_copied(

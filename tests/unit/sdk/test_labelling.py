@@ -81,6 +81,13 @@ def test_lines_have_their_numbers_and_one_that_cannot_be_read_says_why() -> None
     assert lines == told
 
 
+def test_an_answer_that_is_given_twice_is_refused() -> None:
+    (line,) = read_sheet('{"a": 1, "answer": "yes", "answer": "no"}', "jsonl", ())
+    assert line == (1, "it names 'answer' twice in one object")
+    with pytest.raises(SourceError, match="two columns named 'answer'"):
+        list(read_sheet("a,answer,answer\n1,yes,no\n", "csv", ("a",)))
+
+
 def test_a_table_that_breaks_off_is_named_by_its_line() -> None:
     with pytest.raises(SourceError, match="cannot be read as CSV in line 2"):
         list(read_sheet('a,b\n"1"x,2\n', "csv", ("a",)))

@@ -262,6 +262,30 @@ def test_what_lacks_something_or_cannot_be_stored_is_left_out_with_the_reason(tm
     assert [left.reason for left in dataset.skipped if left.payload is None] == ["duplicate"] * 2, "refused is the rest"
 
 
+DOUBLED = [
+    '{"question": "1 + 1?", "answer": 2, "answer": 3}',
+    '{"question": "1 + 1?", "Answer": 2, "ANSWER ": 3}',
+    '{"question": "1 + 1?", "answer": 2, "note": {"by": "a", "by": "b"}}',
+]
+
+
+def test_an_object_that_names_a_field_twice_is_refused(tmp_path: Path) -> None:
+    good = {"question": "2 + 2?", "answer": 4}
+    lines = tmp_path / "twice.jsonl"
+    lines.write_text("\n".join([json.dumps(good), *DOUBLED]))
+    dataset = QUIZ(str(lines))
+    assert [(left.where, left.reason) for left in dataset.skipped] == [
+        (f"twice.jsonl:{number}", sources.DOUBLED_KEY) for number in (2, 3, 4)
+    ]
+    assert len(dataset.samples) == 1
+    array = tmp_path / "twice.json"
+    array.write_text(f"[{json.dumps(good)}, {DOUBLED[1]}]")
+    assert [left.reason for left in QUIZ(str(array)).skipped] == [sources.DOUBLED_KEY]
+    array.write_text(f"[{DOUBLED[0]}]")
+    with pytest.raises(SourceError, match="names 'answer' twice in one object"):
+        QUIZ(str(array))
+
+
 def test_columns_of_other_names_are_mapped_by_the_source(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("ask,say\n2 + 2?,4\n")
     (sample,) = QUIZ(f"{tmp_path}/q.csv?question=ask&answer=say").samples

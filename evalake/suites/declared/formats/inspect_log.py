@@ -162,11 +162,15 @@ def _sample(
     if logged.get("id") is None:
         raise SourceError(f"{name} has a sample without an id")
     events = objects(logged, "events")
-    turns = [each for each in events if each.get("event") == "model" and each.get("model") == model]
+    of_model = [each for each in events if each.get("event") == "model" and each.get("model") == model]
+    scoring = _scoring_spans(events)
+    turns = [each for each in of_model if each.get("span_id") not in scoring and each.get("role") != "grader"]
+    total = as_mapping(as_mapping(logged, "model_usage").get(model))  # also of a scorer that asked the same model
+    usage = total if len(turns) == len(of_model) else _summed([as_mapping(each, "output.usage") for each in turns])
     messages = [values.chat_message(each) for each in objects(logged, "messages")]
     asked = messages[:-1] if messages and messages[-1]["role"] == "assistant" else messages
     error = as_text(logged, "error.message") or _limit(logged)
-    answer = _reply(as_mapping(logged, "output"), as_mapping(as_mapping(logged, "model_usage").get(model)), turns)
+    answer = _reply(as_mapping(logged, "output"), usage, turns)
     scores = [each for named in as_mapping(logged, "scores").items() for each in _scores(*named)]
     if not scores and answer.text is not None and error is None:
         error = "no scorer has scored it"
@@ -242,6 +246,21 @@ def _reply(output: Mapping[str, Any], usage: Mapping[str, Any], turns: Sequence[
         reasoning=reasoning,
         tool_calls=json.dumps(values.chat_message(message)["tool_calls"]) if message.get("tool_calls") else None,
     )
+
+
+def _scoring_spans(events: Sequence[Mapping[str, Any]]) -> set[Any]:
+    """Find the spans in which scorers work: calls in them are none of the subject."""
+    spans = [each for each in events if each.get("event") == "span_begin"]
+    found = {each.get("id") for each in spans if each.get("type") in ("scorer", "scorers")}
+    while within := {each.get("id") for each in spans if each.get("parent_id") in found} - found:
+        found |= within
+    return found
+
+
+def _summed(usages: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
+    """Add up the usage of turns; a count that a turn does not state is unknown."""
+    names = {name: [as_count(each.get(name)) for each in usages] for each in usages for name in each}
+    return {name: None if None in counts else sum(c for c in counts if c is not None) for name, counts in names.items()}
 
 
 def _scores(scorer: str, given: Any) -> Iterator[Scored]:

@@ -16,7 +16,6 @@ tool calls without result, unless `?accept_empty=1` follows the source. So is on
 Each one that is left out is counted by its reason.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -25,8 +24,9 @@ from evalake.core.errors import SourceError
 from evalake.core.files import LARGEST_IN_ALL, FileRefusedError, Files
 from evalake.sdk import Dataset, Label, Sample, Skipped
 from evalake.sdk.dataset import read_whole
+from evalake.sdk.json_in_text import decode_once
 from evalake.sdk.sample import NOT_READ
-from evalake.sdk.sources import NOT_JSON, NOT_UTF8, as_payload, read_table
+from evalake.sdk.sources import NOT_UTF8, as_payload, read_table, reason_of
 from evalake.suites.session_review.session import Session, dump
 from evalake.suites.session_review.sources import database, generic, require_whole, tarsy_live
 from evalake.suites.session_review.sources.generic import RefusedError
@@ -286,9 +286,9 @@ def _from_file(path: Path, files: Files) -> Iterator[Found]:
 def _from_json(path: Path, files: Files) -> Iterator[Found]:
     content = files.read(path)
     try:
-        document = json.loads(content.decode("utf-8-sig"))
+        document = decode_once(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        reason = NOT_UTF8 if isinstance(error, UnicodeDecodeError) else NOT_JSON
+        reason = NOT_UTF8 if isinstance(error, UnicodeDecodeError) else reason_of(error)
         yield path.name, Skipped(path.name, reason, as_payload(content.decode("utf-8", "surrogateescape")))
     else:
         try:

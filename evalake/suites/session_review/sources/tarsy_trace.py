@@ -8,15 +8,14 @@ Memories given to an agent and fallbacks of its provider are read from the timel
 them is there.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from evalake.core.files import Files
-from evalake.sdk.json_in_text import mapping, objects
-from evalake.sdk.sources import NOT_JSON
+from evalake.sdk.json_in_text import decode_once, mapping, objects
+from evalake.sdk.sources import reason_of
 from evalake.suites.session_review.session import Session
 from evalake.suites.session_review.sources import generic, require_whole
 from evalake.suites.session_review.sources.generic import RefusedError, decoded, microseconds, text
@@ -352,9 +351,9 @@ def _searches(metadata: Mapping[str, Any]) -> Iterator[str]:
 
 def _json(file: Path, files: Files) -> Any:
     try:
-        value = json.loads(files.read(file).decode("utf-8-sig"))
+        value = decode_once(files.read(file).decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise RefusedError(NOT_JSON) from error
+        raise RefusedError(reason_of(error)) from error
     generic.require_flat(value)
     return value
 

@@ -24,8 +24,9 @@ from typing import Any, Final, Literal
 from evalake.core.errors import SourceError
 from evalake.core.files import FileRefusedError, Files, tables_beside
 from evalake.sdk import Recorded, Skipped
+from evalake.sdk.json_in_text import DoubledKeyError, decode_once
 from evalake.sdk.sample import NOT_READ
-from evalake.sdk.sources import as_payload, is_storable, storable
+from evalake.sdk.sources import DOUBLED_KEY, as_payload, is_storable, storable
 from evalake.suites.solidity_audit.truth import PROMPT_TYPES
 
 EVALUATION, DETECTION = "detectionevaluation", "detection"  # as `folder_name` has them
@@ -368,7 +369,9 @@ def _read(path: Path, where: str, files: Files) -> RoundFile | Skipped:
         content = files.read(path)
         text = content.decode("utf-8", "surrogateescape")
         text = content.decode(json.detect_encoding(content), "surrogateescape")
-        value = json.loads(text)
+        value = decode_once(text)
+    except DoubledKeyError:
+        return Skipped(where, DOUBLED_KEY, as_payload(text))
     except FileRefusedError as refused:
         return Skipped(where, refused.reason, NOT_READ)
     except (ValueError, RecursionError):

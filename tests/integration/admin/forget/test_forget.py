@@ -326,3 +326,17 @@ def test_a_line_with_its_input_or_its_name_goes_and_another_stays(guard: RunCont
     lines = [*of_it, json.dumps({"sample_id": "s36", "dataset": "mine"}), "nothing of it"]
     quarantine(lake, "run", "batch", [Refused("samples", line, ("rule",), "why", line[:9]) for line in lines])
     assert len(refused(lake, choice, set()) - before) == len(of_it)
+
+
+def test_rows_in_a_table_that_no_suite_declares_would_stay_so_nothing_is_forgotten(lake: Lake) -> None:
+    of_seven = lake.frame(SAMPLES).filter(sample_id="s7").collect()["sample_hash"][0]
+    copy = f"{lake.uri}/toy_results"
+    pl.DataFrame({"sample_hash": ["another"]}).write_delta(copy)
+    assert any("the table toy_results" in place for place in forget(lake, sample=of_seven, dry_run=True).look_at)
+    pl.DataFrame({"sample_hash": [of_seven]}).write_delta(copy, mode="append")
+    before = rows(lake)
+    with pytest.raises(LakeError, match=r"toy_results .* has rows of these samples, and no suite here declares it"):
+        forget(lake, sample=of_seven)
+    assert {name: frame.height for name, frame in rows(lake).items()} == {
+        name: frame.height for name, frame in before.items()
+    }

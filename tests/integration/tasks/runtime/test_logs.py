@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from logging.handlers import BufferingHandler
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from evalake.core.errors import ConfigurationError
 from evalake.models.litellm_internals import load
 from evalake.models.telemetry import scope
 from evalake.tasks.runtime.logs import JsonLines, redact_logs
+from evalake.tasks.runtime.resources import RunOverError
 
 KEY = "neither-looks-like-one-2718"
 
@@ -174,3 +176,17 @@ def test_doing_it_again_changes_nothing() -> None:
     factory = logging.getLogRecordFactory()
     redact_logs()
     assert logging.getLogRecordFactory() is factory
+
+
+def test_the_end_of_a_cancelled_run_is_no_error_of_its_tasks() -> None:
+    over = RunOverError("the run r was stopped: 3 of 10 items are left for later")
+    kept = BufferingHandler(10)
+    prefect = logging.getLogger("prefect.task_runs")
+    prefect.addHandler(kept)
+    try:
+        prefect.error(f"Task run failed with exception: {over!r}")
+        prefect.error(f"Finished in state Failed('Task run encountered an exception {type(over).__name__}: {over}')")
+        prefect.error("Task run failed with exception: LakeError('the lake is gone')")
+    finally:
+        prefect.removeHandler(kept)
+    assert [record.levelname for record in kept.buffer] == ["INFO", "INFO", "ERROR"]

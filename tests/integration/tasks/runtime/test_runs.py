@@ -40,6 +40,7 @@ from evalake.tasks.runtime.runs import (
     with_attempts,
     with_labels,
     with_lost,
+    with_state,
 )
 from tests.e2e.processes import wait_until
 from tests.integration.storage.rows import call
@@ -88,6 +89,24 @@ def test_a_run_without_a_sign_of_life_is_lost_and_then_failed(tmp_path: Path) ->
     assert mark_lost(lake) == ["silent"]
     assert states() == {"silent": "failed", "alive": "running"}
     assert mark_lost(lake) == []
+
+
+def test_a_run_that_can_be_resumed_is_suspended_until_its_time_is_over(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    messages = {
+        "open": runs.suspended_until(None),
+        "in time": runs.suspended_until(datetime.now(UTC) + timedelta(hours=1)),
+        "too late": runs.suspended_until(datetime.now(UTC) - timedelta(seconds=2)),
+        "ended": "suspended; without a deployment, this command continues it: evalake run quiz",
+        "broken": "the judge is gone",
+    }
+    for name, message in messages.items():
+        runs.save(lake, replace(a_run(name), state="failed", message=message))
+    states = dict(with_state(lake, lake.frame(RUNS)).select("run_id", "state").collect().iter_rows())
+    expected = {"open": "suspended", "in time": "suspended", "too late": "failed", "ended": "failed"}
+    assert states == {**expected, "broken": "failed"}
+    runs.save(lake, a_run("open"))  # it was resumed
+    assert run_row(lake, "open")["state"] == "running"
 
 
 def test_runs_with_a_tag_are_those_that_have_it_whole() -> None:

@@ -74,6 +74,20 @@ def test_a_whole_request_is_the_one_that_a_run_would_make() -> None:
     assert (call.address, call.reply.text) == ("http://127.0.0.1:9/v1", "5")
 
 
+@pytest.mark.parametrize("grader", [{"span_id": "grade"}, {"span_id": "solve", "role": "grader"}])
+def test_what_a_scorer_asks_the_same_model_is_no_call_of_the_subject(grader: dict[str, str]) -> None:
+    logged = sample(1)
+    (turn,) = logged["events"]
+    graded = turn | grader | {"output": {**turn["output"], "time": 9.0, "usage": {"input_tokens": 700}}}
+    spans = [("solve", None, "solver"), ("score", None, "scorers"), ("grade", "score", "scorer")]
+    begun = [{"event": "span_begin", "id": name, "parent_id": of, "type": kind} for name, of, kind in spans]
+    logged["events"] = [*begun, {**turn, "span_id": "solve"}, graded]
+    logged["model_usage"] = {"openai/small": {"input_tokens": 720, "output_tokens": 5, "total_tokens": 725}}
+    (read,) = inspect_log.read_document({**header(), "samples": [logged]}, "x").samples
+    assert (read.reply.input_tokens, read.reply.output_tokens, read.reply.latency_ms) == (20, 5, 500.0)
+    assert len(read.calls) == 1
+
+
 def test_attachments_are_put_where_they_belong() -> None:
     logged = sample(1, attachments={"0" * 32: "a long question"}, input="attachment://" + "0" * 32)
     (read,) = inspect_log.read_document({**header(), "samples": [logged]}, "x").samples

@@ -4,7 +4,7 @@ from typing import Any
 
 from evalake.contracts.audit import audit
 from evalake.contracts.engines.arrow import conform
-from evalake.models.request import Failure
+from evalake.models.request import Failure, Reply
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
 from evalake.suites.session_review.score import score
 from tests.unit.suites.session_review.support import item, talk
@@ -16,7 +16,7 @@ REVIEW = f"A premature_conclusion at 4.\n{BREAKDOWN}\n67"
 LANDED = {"landed_by_run": "r", "origin": "call"}
 
 
-def scored(*answers: str | Failure | None, **changes: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def scored(*answers: str | Failure | Reply | None, **changes: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     asked = item(**changes)
     rows = score(asked, talk(asked, *answers)[1])
     (row,) = rows[RESULTS.table]

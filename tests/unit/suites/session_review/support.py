@@ -28,7 +28,7 @@ def item(of: Session | None = None, **changes: Any) -> Item:
 
 
 def talk(
-    asked: Item, *answers: str | Failure | None, options: Mapping[str, Any] | None = None
+    asked: Item, *answers: str | Failure | Reply | None, options: Mapping[str, Any] | None = None
 ) -> tuple[list[Request], list[Exchange]]:
     """Let the judge give these answers, for as long as the conversation goes on."""
     requests: list[Request] = []
@@ -38,7 +38,7 @@ def talk(
         if request is None:
             break
         requests.append(request)
-        outcome = answer if isinstance(answer, Failure) else Reply(answer, input_tokens=10, output_tokens=5)
+        outcome = answer if isinstance(answer, Failure | Reply) else Reply(answer, input_tokens=10, output_tokens=5)
         answered.append(Exchange(request.prompt_hash, outcome))
     return requests, answered
 

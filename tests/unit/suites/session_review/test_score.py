@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalake.core.errors import ConfigurationError, SourceError, UsageError
-from evalake.models.request import Failure, FailureKind
+from evalake.models.request import Failure, FailureKind, Reply
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
 from evalake.suites.session_review.prompts import OPTIONS, converse, criteria_hash, templates
 from evalake.suites.session_review.replies import CATEGORIES
@@ -67,6 +67,25 @@ def test_three_answers_without_a_total_fail_the_scoring() -> None:
     assert row["missing_tools"] is None
     assert tools == []
     assert broken(row, tools) == []
+
+
+def cut_off(text: str) -> Reply:
+    """An answer that its provider cut off."""
+    return Reply(text, finish_reason="length", input_tokens=10, output_tokens=5)
+
+
+@pytest.mark.parametrize("end", ["7", "Total: 7", "3.", "Score: 15\nIt stops too"])
+def test_a_number_at_the_end_of_a_cut_off_answer_is_no_total(end: str) -> None:
+    row, _ = scored(cut_off(f"{BREAKDOWN}\n{end}"), "67", "None.")
+    assert (row["total_score"], row["attempts"], row["missing_tools"]) == (67, 2, [])
+    row, _ = scored(*[cut_off(end)] * 3)
+    assert (row["status"], row["total_score"]) == ("failed", None)
+    assert "it was cut off: give the judge more max_tokens" in row["error_message"]
+
+
+def test_a_total_of_100_that_stands_before_the_cut_counts() -> None:
+    row, _ = scored(cut_off(f"{BREAKDOWN}\n67/100\nIt"), "None.")
+    assert (row["status"], row["total_score"], row["attempts"]) == ("completed", 67, 1)
 
 
 def test_a_second_turn_that_fails_keeps_the_score() -> None:

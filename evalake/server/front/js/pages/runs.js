@@ -14,7 +14,7 @@ import {table} from "/js/table.js";
 import {flowRunLink} from "/js/pages/technical_view.js";
 
 const ASKED = ["suite", "metric", "slice", "model", "tag", "state", "q", "filter", "sort", "reruns", "page"];
-const STATES = ["running", "completed", "incomplete", "waiting", "failed", "lost"];
+const STATES = ["running", "completed", "incomplete", "waiting", "suspended", "failed", "lost"];
 const SORTS = [["", "Newest first"], ["oldest", "Oldest first"], ["value", "Highest value"], ["missing", "Most missing"], ["cost", "Highest cost"], ["samples", "Most samples"], ["calls", "Most calls"], ["suite", "Suite"], ["state", "State"]];
 const SORT_OF = {Run: [null, "oldest"], Suite: ["suite"], State: ["state"], Headline: ["value"], Missing: ["missing"], Cost: ["cost"]};
 const OF_LIST = ["page", "state", "q", "filter", "sort", "reruns"]; // they choose runs, but no metrics
