@@ -135,29 +135,6 @@ def squatting() -> Iterator[list[int]]:
             got += [int(line) for line in squatter.stdout or ()]
 
 
-def test_nobody_gets_a_port_of_up_while_it_starts_and_while_its_servers_are_started_again(user: User) -> None:
-    with squatting() as got:
-        user.evalake("up", "--no-workers")
-        there = user.status()
-        supervisor = psutil.Process(there["pid"])
-        assert len(supervisor.children(recursive=True)) <= 4
-        name, _, password = there["password"].partition(":")
-        prefect, pages = httpx.BasicAuth(name, password), {"authorization": f"Bearer {there['token']}"}
-        for module, asked in (
-            ("evalake.server.local.server", {"url": f"{there['prefect']}/admin/version", "auth": prefect}),
-            ("evalake.server.local.pages", {"url": f"{there['pages']}/api/v1/runs", "headers": pages}),
-        ):
-            (server,) = [each for each in supervisor.children() if module in each.cmdline()]
-            server.kill()
-            # Answered by another process at the same socket; no connection is refused meanwhile
-            assert httpx.get(**asked, timeout=240, trust_env=False).status_code == 200
-            assert not server.is_running()
-    user.evalake("down")
-    assert not {_port(there["prefect"]), _port(there["pages"])} & {*got}
-    wait_until(lambda: not user.started(), "the end of all that was started")
-    require_no_errors(Path(there["log"]))
-
-
 def test_a_port_that_another_holds_is_refused_before_anything_starts(user: User, fake: Fake) -> None:
     for command in (("up", "--no-workers"), ("serve",), ("view",)):
         said = user.evalake(*command, "--port", str(fake.port), code=1 if command[0] == "up" else 2)
@@ -170,6 +147,7 @@ def test_a_port_that_another_holds_is_refused_before_anything_starts(user: User,
 def test_servers_whose_state_is_lost_are_named_and_a_killed_up_leads_nobody_to_who_listens_there_now(
     user: User, fake: Fake
 ) -> None:
+    """The next `up` reads nothing of what was left, and nobody gets a port of it, whenever its servers start."""
     assert "none: nothing is deployed" in user.evalake("up")
     there = user.status()
     pid, state = there["pid"], user.folder / "state"
@@ -178,18 +156,44 @@ def test_servers_whose_state_is_lost_are_named_and_a_killed_up_leads_nobody_to_w
         assert f"end them by `kill {pid}`" in user.evalake(command, code=1)
     shutil.rmtree(state, ignore_errors=True)
     (user.folder / "lost").rename(state)
-    folder = Path(there["log"]).parent
+    _kill_and_leave(there, fake)
+    assert "nothing runs in the background" in user.evalake("status", code=1)
+    with squatting() as got:
+        user.evalake("up", "--no-workers")  # a command that comes meanwhile reads nothing of what was left
+        there = user.status()
+        assert str(fake.port) not in json.dumps(there)
+        _start_again_unseen(there)
+    user.evalake("down")
+    assert not {_port(there["prefect"]), _port(there["pages"])} & {*got}
+    wait_until(lambda: not user.started(), "the end of all that was started")
+    require_no_errors(Path(there["log"]))
+    assert fake.asked == []
+
+
+def _kill_and_leave(there: Any, fake: Fake) -> None:
+    """Kill a supervisor whose addresses in its state folder then lead to the fake."""
+    folder, processes = Path(there["log"]).parent, psutil.Process(there["pid"]).children(recursive=True)
     left = json.loads((folder / "up.json").read_text())
-    processes = psutil.Process(pid).children(recursive=True)
-    os.kill(pid, signal.SIGKILL)
+    os.kill(there["pid"], signal.SIGKILL)
     assert have_ended(processes)
     left["prefect"], left["pages"] = (f"http://127.0.0.1:{fake.port}{path}" for path in ("/api", ""))
     (folder / "up.json").write_text(json.dumps(left))
-    assert "nothing runs in the background" in user.evalake("status", code=1)
-    user.evalake("up", "--no-workers")  # a command that comes meanwhile reads nothing of what was left
-    assert str(fake.port) not in json.dumps(user.status())
-    user.evalake("down")
-    assert fake.asked == []
+
+
+def _start_again_unseen(there: Any) -> None:
+    """Kill each server, which is answered for by another process at the same socket; no connection is refused."""
+    supervisor = psutil.Process(there["pid"])
+    assert len(supervisor.children(recursive=True)) <= 4
+    name, _, password = there["password"].partition(":")
+    prefect, pages = httpx.BasicAuth(name, password), {"authorization": f"Bearer {there['token']}"}
+    for module, asked in (
+        ("evalake.server.local.server", {"url": f"{there['prefect']}/admin/version", "auth": prefect}),
+        ("evalake.server.local.pages", {"url": f"{there['pages']}/api/v1/runs", "headers": pages}),
+    ):
+        (server,) = [each for each in supervisor.children() if module in each.cmdline()]
+        server.kill()
+        assert httpx.get(**asked, timeout=240, trust_env=False).status_code == 200
+        assert not server.is_running()
 
 
 def test_the_server_of_one_command_is_ours_from_its_first_moment_to_its_last(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -35,6 +36,7 @@ LAKE = f"s3://reader:{SECRET}@bucket/lake"
 HARMLESS = "postgresql://harmless-reader@127.0.0.1:9/tarsy"  # what must be found, for the search to mean anything
 LATER = "2099-01-01T00:00:00Z"  # nobody is to run it
 MAINTENANCE = "maintain/maintenance-daily"
+AGAIN = ("--name", "maintenance-daily", "--name", "session-review-hourly", "--name", "metric-snapshot-daily")
 DAILY = 'cron: "0 5 * * *"'
 OFTEN = 'cron: "* * * * * */30"'  # the sixth field is seconds: nobody wants to wait for the next minute
 SCHEDULES = {  # and the tag beside `evalake`
@@ -73,8 +75,13 @@ def make_deploy(environment: dict[str, str], project: Path = ROOT) -> "subproces
     return subprocess.run(command, cwd=project, env={**inherited, **environment}, capture_output=True, text=True)
 
 
+def deploy_here() -> None:
+    """What `make deploy` runs, in this process, which must end before it has deployed anything."""
+    runpy.run_path(str(DEPLOY / "deploy.py"), run_name="__main__")
+
+
 class Deployed(PrefectStack):
-    """A server with a password, to which everything is deployed twice, with one schedule that has little time."""
+    """A server with a password, to which everything is deployed, with one schedule that has little time."""
 
     def __init__(self, folder: Path) -> None:
         self.lake = folder / "lake"
@@ -83,20 +90,18 @@ class Deployed(PrefectStack):
         super().__init__(folder / "prefect", {**login, "EVALAKE_LAKE": str(self.lake)})
 
     def deploy_all(self) -> None:
-        """Deploy twice, as `make deploy` does."""
-        self.first = self._deploy()
-        self.second = self._deploy()
-        self.pools = self.post("/work_pools/filter", {})
-        self.automations = self.post("/automations/filter", {})
-
-    def without_password(self, password: str = "") -> dict[str, str]:
-        """The environment of somebody who does not know it."""
-        return {**self.environment, "PREFECT_API_AUTH_STRING": password}
-
-    def _deploy(self) -> dict[str, dict[str, Any]]:
+        """Deploy all by `make deploy`, and some of it again by `evalake prefect deploy`, which does the same."""
         done = make_deploy(self.environment, self._project)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "hint     worker          no worker has polled" in done.stdout
+        self.first = self._deployments()
+        done = evalake("prefect", "deploy", *AGAIN, folder=self._project, **self.environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        self.second = self._deployments()
+        self.pools = self.post("/work_pools/filter", {})
+        self.automations = self.post("/automations/filter", {})
+
+    def _deployments(self) -> dict[str, dict[str, Any]]:
         flows = {flow["id"]: flow["name"] for flow in self.post("/flows/filter", {})}
         return {f"{flows[each['flow_id']]}/{each['name']}": each for each in self.post("/deployments/filter", {})}
 
@@ -205,12 +210,16 @@ def test_the_example_of_an_automation_is_there_once(deployed: Deployed) -> None:
     )
 
 
-def test_without_the_password_nothing_is_deployed_which_one_line_says_and_nothing_is_read(deployed: Deployed) -> None:
-    done = make_deploy(deployed.without_password("evalake:another"))
-    assert done.returncode != 0
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("deploy: ")]
+def test_without_the_password_nothing_is_deployed_which_one_line_says_and_nothing_is_read(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)  # and back again
+    with as_owner(deployed, "evalake:another"), pytest.raises(SystemExit) as refused:
+        deploy_here()
+    line = str(refused.value)
+    assert line.startswith("deploy: ")
     assert "PREFECT_API_AUTH_STRING" in line
-    assert "Traceback" not in done.stderr
+    assert "\n" not in line
     for login in (None, ("evalake", "another")):
         for path in ("/flow_runs/filter", "/block_documents/filter", "/deployments/filter"):
             assert httpx.post(deployed.url + path, json={}, auth=login, timeout=60).status_code == 401
@@ -218,7 +227,8 @@ def test_without_the_password_nothing_is_deployed_which_one_line_says_and_nothin
 
 
 def test_the_command_runs_with_the_password(deployed: Deployed, work: Workplace) -> None:
-    done = evalake(*order(work), folder=work.folder, **deployed.environment)
+    with as_owner(deployed, PASSWORD), deployed.here(work.folder / "results"):
+        done = evalake_here(*order(work), folder=work.folder)
     assert done.returncode == 0, done.stderr
     (run,) = work.rows(RUNS).iter_rows(named=True)
     assert deployed.get(f"/flow_runs/{run['flow_run_id']}")["state_name"] == "Completed"
@@ -246,13 +256,12 @@ def test_a_worker_without_the_password_gets_no_work(deployed: Deployed) -> None:
     assert "stranger" not in {each["name"] for each in workers}
 
 
-def test_a_server_that_is_not_there_is_said_in_one_line(tmp_path: Path, work: Workplace) -> None:
+def test_a_server_that_is_not_there_is_said_in_one_line(work: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = "http://127.0.0.1:9/api"
-    done = make_deploy({"PREFECT_API_URL": nobody, "PREFECT_HOME": str(tmp_path)})
-    assert done.returncode != 0
-    assert f"deploy: no Prefect server answers at {nobody}" in done.stderr
-    assert "Traceback" not in done.stderr
+    monkeypatch.chdir(ROOT)  # and back again
     with temporary_settings({PREFECT_API_URL: nobody}):
+        with pytest.raises(SystemExit, match=f"^deploy: no Prefect server answers at {nobody}; "):
+            deploy_here()
         done = evalake_here(*order(work), folder=work.folder, PREFECT_API_URL=nobody)
     assert (done.returncode, done.stdout) == (1, "")
     assert complaints(done) == [

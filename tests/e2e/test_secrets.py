@@ -49,10 +49,9 @@ class Planted:
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
+def stack(idle_server: PrefectStack) -> PrefectStack:
     """With SQLite, so that all that the server keeps is found in the stack's folder."""
-    with PrefectStack(tmp_path_factory.mktemp("prefect_in_files")) as running:
-        yield running
+    return idle_server
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from evalake.core.configuration import read_configuration
 from evalake.flows.maintain import missed
@@ -21,7 +22,7 @@ from evalake.tasks.runtime.artifacts import emit_run_alarms
 from evalake.tasks.runtime.runs import Run, Tally
 from tests.e2e.checkout import checkout
 from tests.e2e.processes import ROOT, PrefectStack, wait_until
-from tests.e2e.test_deploy import make_deploy
+from tests.integration.cli.command import evalake, evalake_here
 from tests.servers.proxy import Posted, Proxy
 from tests.servers.receiver import Receiver
 
@@ -29,6 +30,8 @@ pytestmark = pytest.mark.e2e
 
 NIGHTLY = "evaluate/command-guard-nightly"
 CANARY = "canary/judge-canary-daily"  # which cannot ask a judge of yesterday
+SNAPSHOT = "snapshot/metric-snapshot-daily"  # which an automation runs
+DEPLOYED = [word for each in (NIGHTLY, CANARY, SNAPSHOT) for word in ("--name", each.partition("/")[2])]
 SLACK = "https://hooks.slack.com/services/T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ"
 SENDGRID = "https://api.sendgrid.com/v3/mail/send"
 SENDGRID_KEY = "SG.a-key-nobody-may-see"
@@ -42,7 +45,7 @@ QUICK = {
 
 
 class WatchedStack:
-    """A server to which everything is deployed, with receivers of what it tells, and no worker."""
+    """A server with deployments and all automations, with receivers of what it tells, and no worker."""
 
     def __init__(self, stack: PrefectStack, receiver: Receiver, proxy: Proxy, project: Path) -> None:
         self.stack, self.receiver, self.proxy = stack, receiver, proxy
@@ -52,9 +55,12 @@ class WatchedStack:
             "EVALAKE_NOTIFY_MAIL": ",".join([SENDER, *READERS]),
             "EVALAKE_NOTIFY_MAIL_KEY": SENDGRID_KEY,
         }
-        done = make_deploy({**stack.environment, **receivers}, project)
+        stack.post("/work_pools/", {"name": "evalake", "type": "process"})
+        done = evalake("prefect", "deploy", *DEPLOYED, folder=project, **stack.environment, **receivers)
         assert done.returncode == 0, done.stdout + done.stderr
-        self.printed = done.stdout + done.stderr
+        with temporary_settings({PREFECT_API_URL: stack.url}):
+            seen = evalake_here("doctor", "--deploying", folder=project, **receivers)
+        self.printed = done.stdout + done.stderr + seen.stdout + seen.stderr
         self.nightly = stack.get(f"/deployments/name/{NIGHTLY}")
 
     def wait_for(self, automation: str, *words: str) -> str:

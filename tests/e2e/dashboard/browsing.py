@@ -1,6 +1,6 @@
 """A page that is looked at, with all that it asked for and said on the side."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -14,6 +14,9 @@ AXE = Axe()  # knows WCAG and what is good practice
 VIOLATIONS_ONLY = {"resultTypes": ["violations"], "preload": False}
 LAID_OUT = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 FOCUSED = "(document.activeElement.ariaLabel ?? document.activeElement.textContent).trim()"
+
+
+Look = tuple[int, Any]  # a width, and `light` or `dark`
 
 
 class Visit:
@@ -78,12 +81,20 @@ class Visit:
         self.page.emulate_media(color_scheme=scheme)
         self.page.evaluate(LAID_OUT)
 
-    def obstacles_of(self, looks: Iterable[tuple[int, Any]]) -> list[str]:
-        """List the faults of the page in each of these widths and schemes."""
+    def obstacles_of(self, looks: Sequence[Look], turn: int | None = None) -> list[str]:
+        """List the faults of the page in each of these widths and schemes.
+
+        Args:
+            looks: The widths and schemes.
+            turn: In a walk over many pages, the number of this one: the audit, which takes a second, is done in one of
+                the looks, by turns. None has it done in each.
+        """
         obstacles = []
-        for width, scheme in looks:
+        for number, (width, scheme) in enumerate(looks):
             self.look(width, scheme)
-            obstacles += [f"{width} {scheme}: {each}" for each in self.obstacles()]
+            is_audited = turn is None or number == turn % len(looks)
+            found = self.obstacles() if is_audited else self._too_wide()
+            obstacles += [f"{width} {scheme}: {each}" for each in found]
         return obstacles
 
     def obstacles(self) -> list[str]:
@@ -95,9 +106,11 @@ class Visit:
             for violation in self.page.evaluate("rules => axe.run(rules)", VIOLATIONS_ONLY)["violations"]
             for node in violation["nodes"]
         ]
-        width = [f"too wide by {self.overflow()} pixels"] if self.overflow() > 0 else []
         tables = self.page.locator("table:not(:has(caption))").count()
-        return [*violations, *width, *["a table without a caption"] * tables]
+        return [*violations, *self._too_wide(), *["a table without a caption"] * tables]
+
+    def _too_wide(self) -> list[str]:
+        return [f"too wide by {self.overflow()} pixels"] if self.overflow() > 0 else []
 
     def harm(self) -> list[str]:
         """Other hosts that were asked, what popped up, policies that were broken, scripts that failed."""

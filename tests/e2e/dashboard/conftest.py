@@ -29,19 +29,19 @@ def world(tmp_path_factory: pytest.TempPathFactory, judge: Judge) -> World:
 
 
 @pytest.fixture(scope="package")
-def address(world: World) -> Iterator[str]:
-    """Where `evalake serve` serves the world."""
-    with PrefectStack(world.folder / "prefect") as stack:
-        command = ("evalake.cli", "serve", "--port", "0", "--no-token", "--judge", JUDGE, "--lake", world.lake.uri)
-        process = stack.start(*command, "--config", str(world.configuration), "--sessions", str(world.source))
+def address(idle_server: PrefectStack, world: World) -> Iterator[str]:
+    """Where `evalake serve` serves the world; it runs scorings itself, so it shares the server of all tests."""
+    command = ("evalake.cli", "serve", "--port", "0", "--no-token", "--judge", JUDGE, "--lake", world.lake.uri)
+    process = idle_server.start(*command, "--config", str(world.configuration), "--sessions", str(world.source))
 
-        def served() -> str | None:
-            said = process.log.read_text()
-            assert process.popen.poll() is None, said
-            found = re.search(r"http://127\.0\.0\.1:\d+", said)
-            return found.group() if found else None
+    def served() -> str | None:
+        said = process.log.read_text()
+        assert process.popen.poll() is None, said
+        found = re.search(r"http://127\.0\.0\.1:\d+", said)
+        return found.group() if found else None
 
-        yield wait_until(served, "the start of the service")
+    yield wait_until(served, "the start of the service")
+    process.stop()
 
 
 @pytest.fixture(scope="package")

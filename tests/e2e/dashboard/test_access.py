@@ -3,13 +3,16 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.dashboard.browsing import session_path
+from tests.e2e.dashboard.browsing import Visit, session_path
 from tests.e2e.dashboard.conftest import Open
 from tests.e2e.dashboard.world import HOSTILE_ID
 
 pytestmark = pytest.mark.e2e
 
 LOOKS = ((360, "light"), (1400, "dark"))
+GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 28)"}
+TEXTS = "main :is(.scroll:has(.texts), .listing, .prose)"
+WIDER = "all => all.filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.ariaLabel ?? e.className)"
 PAGES = {
     "list": "/",
     "empty list": "/?search=nothing+like+this",
@@ -31,26 +34,21 @@ PAGES = {
 def test_every_page_fits_and_is_accessible(visit: Open) -> None:
     seen = visit("/")
     obstacles = {}
-    for name, path in PAGES.items():
+    for turn, (name, path) in enumerate(PAGES.items()):
         seen.go(path)
-        obstacles[name] = seen.obstacles_of(LOOKS)
+        obstacles[name] = seen.obstacles_of(LOOKS, turn) + _scrolled(seen)
     assert obstacles == {name: [] for name in PAGES}
 
 
-@pytest.mark.parametrize(("scheme", "ground"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 28)")])
-def test_the_ground_is_light_or_dark_as_the_reader_s_system_is(visit: Open, scheme: str, ground: str) -> None:
-    page = visit("/", scheme=scheme).page
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground
-
-
-@pytest.mark.parametrize("width", [360, 1400])
-@pytest.mark.parametrize("path", ["/runs", session_path("scored-100", "?view=technical"), session_path(HOSTILE_ID)])
-def test_nothing_but_tables_of_figures_is_read_by_scrolling_sideways(visit: Open, path: str, width: int) -> None:
-    page = visit(path, width=width).page
-    hidden = page.locator("main :is(.scroll:has(.texts), .listing, .prose)").evaluate_all(
-        "all => all.filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.ariaLabel ?? e.className)"
-    )
-    assert hidden == []
+def _scrolled(seen: Visit) -> list[str]:
+    """What is read by scrolling sideways though it is no table of figures, and a ground of another scheme."""
+    found = []
+    for width, scheme in LOOKS:
+        seen.look(width, scheme)
+        found += [f"{width}: {each} scrolls" for each in seen.page.locator(TEXTS).evaluate_all(WIDER)]
+        if (ground := seen.page.evaluate("getComputedStyle(document.body).backgroundColor")) != GROUND[scheme]:
+            found.append(f"{scheme}: on {ground}")
+    return found
 
 
 def test_from_the_list_to_a_score_and_its_views_by_keyboard_alone(visit: Open) -> None:

@@ -125,22 +125,19 @@ def test_a_token_of_the_users_own_is_asked_for_and_not_shown(imported: Imported)
         assert [answer(address_in(said), given) for given in (None, "mine-alone")] == [401, 200]
 
 
-def test_without_a_token_it_answers_this_machine_and_says_so(imported: Imported, tmp_path: Path) -> None:
-    with viewing(imported.lake, "--no-token") as said:
-        assert "without a token: every user of this machine can read it" in said
-        assert answer(address_in(said)) == 200
-    refused = evalake_here("view", "--no-token", "--host", "0.0.0.0", "--lake", imported.lake.uri, folder=tmp_path)
-    assert refused.returncode == 2
-    assert "reachable by others" in refused.stderr
-
-
-def test_ctrl_c_ends_it_without_a_word(imported: Imported) -> None:
+def test_without_a_token_it_answers_this_machine_and_says_so_and_ctrl_c_ends_it_without_a_word(
+    imported: Imported, tmp_path: Path
+) -> None:
     with serving(ROOT, "view", "--no-token", "--lake", imported.lake.uri) as process:
-        address = address_in(first(process, ""))
-        assert [answer(address, path=path) for path in ("runs", f"runs/{imported.run}/items")] == [200, 200]
+        said = first(process, "")
+        assert "without a token: every user of this machine can read it" in said
+        assert [answer(address_in(said), path=path) for path in ("runs", f"runs/{imported.run}/items")] == [200, 200]
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         assert (process.stderr.read(), process.wait(60)) == ("", 130)
+    refused = evalake_here("view", "--no-token", "--host", "0.0.0.0", "--lake", imported.lake.uri, folder=tmp_path)
+    assert refused.returncode == 2
+    assert "reachable by others" in refused.stderr
 
 
 # `evalake serve`: what it refuses before it listens, and whom it answers.

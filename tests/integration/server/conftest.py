@@ -1,16 +1,16 @@
-"""One Prefect server and two services on one lake, which all tests share; nothing runs the scorings they submit."""
+"""One Prefect server and a service, or two on one lake, which all tests share; nothing runs what they submit."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.processes import QUIET, PrefectStack
-from tests.integration.server.services import Place, Service, deploy, environment, launch, start
+from tests.integration.server.services import Place, Service, deploy, environment, start
 from tests.servers.model_server import ModelServer
 
 TOKEN = "secret"
-RACES = tuple(f"race-{number}" for number in range(5))
-FORCED = tuple(f"forced-{number}" for number in range(5))
+RACES = tuple(f"race-{number}" for number in range(2))
+FORCED = tuple(f"forced-{number}" for number in range(2))
 TABLE = tuple(f"table-{number}" for number in range(20))
 TOLD = tuple(f"told-{number}" for number in range(10))
 GUARD = 'trusted_proxies = ["127.0.0.1"]\nrequest_seconds = 2\nconnections = 100\nfollow_seconds = 1\n'
@@ -52,17 +52,18 @@ def nothing_goes_on(shared_place: Place) -> Iterator[None]:
 
 
 @pytest.fixture(scope="package")
-def services(idle: PrefectStack, place: Place) -> Iterator[tuple[Service, Service]]:
-    processes = [launch(idle, place) for _ in range(2)]  # at once: they find an empty lake, and each other
-    first, second = map(Service, processes)
-    yield first, second
+def service(idle: PrefectStack, place: Place) -> Iterator[Service]:
+    service = start(idle, place)
+    yield service
+    service.stop()
+
+
+@pytest.fixture(scope="package")
+def services(service: Service, idle: PrefectStack, place: Place) -> Iterator[tuple[Service, Service]]:
+    """The service, and a second one on its lake, for what they might do against each other."""
+    second = start(idle, place)
+    yield service, second
     second.stop()
-    first.stop()
-
-
-@pytest.fixture
-def service(services: tuple[Service, Service]) -> Service:
-    return services[0]
 
 
 @pytest.fixture(scope="package")

@@ -21,6 +21,7 @@ from tests.servers.model_server import ModelServer
 pytestmark = pytest.mark.e2e
 
 SLOW_SECONDS = 600.0  # longer than any test waits: only a kill ends such an answer
+EVIL = "https://evil.example"
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +86,7 @@ def test_a_killed_service_loses_no_scoring_of_its_workers(stack: PrefectStack, p
 def test_one_command_is_enough_and_its_death_is_survived(tmp_path: Path, place: Place) -> None:
     """No Prefect server is configured: the service brings its own, and everything dies with it."""
     alone, service = _asking_alone(tmp_path, place)
+    _tells_no_page_of_another_site(service)
     _wait_for_phase(service, "analyzing_methodology")
     service.kill()
     place.answer()
@@ -123,6 +125,37 @@ def test_one_sigterm_ends_a_service_and_all_that_it_started_within_20_seconds(tm
     assert "terminated" in failed["error_message"]
     (row,) = place.scores("first")  # which the next service tells who subscribes
     assert (row["score_id"], row["status"]) == (failed["score_id"], "failed")
+
+
+def _tells_no_page_of_another_site(service: Service) -> None:
+    """The Prefect server beside a service answers to nobody without its password, whichever page asks."""
+    answers = [answer for port in _ports(service) if (answer := _ask(port)) is not None]
+    # Pages that let nobody in, and end with the service, are linked nowhere
+    assert service.http.get("/api/v1/status").json()["prefect_url"] is None
+    assert 401 in [answer.status_code for answer in answers]
+    assert all(answer.status_code in (401, 403, 404, 405) for answer in answers)
+    assert not [answer for answer in answers if answer.headers.get("access-control-allow-origin") in ("*", EVIL)]
+
+
+def _ports(service: Service) -> list[int]:
+    """The ports on which a service or any process that it started listens."""
+    process = psutil.Process(service.process.popen.pid)
+    family = [process, *process.children(recursive=True)]
+    sockets = [connection for each in family for connection in each.net_connections("tcp")]
+    return sorted({each.laddr.port for each in sockets if each.status == psutil.CONN_LISTEN})
+
+
+def _ask(port: int) -> httpx.Response | None:
+    """What a port answers a page of another site; None where it speaks no HTTP."""
+    try:
+        return httpx.post(
+            f"http://127.0.0.1:{port}/api/block_documents/filter",
+            json={"include_secrets": True},
+            headers={"origin": EVIL},
+            timeout=30,
+        )
+    except httpx.RemoteProtocolError:
+        return None
 
 
 def _subscribe(page: Connection) -> None:

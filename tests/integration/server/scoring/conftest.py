@@ -8,9 +8,8 @@ SESSIONS = ("lists-red", "lists-yellow", "lists-green", "lists-failed", "lists-n
 
 
 @pytest.fixture(scope="package")
-def listed(services: tuple[Service, Service], place: Place) -> Service:
+def listed(service: Service, place: Place) -> Service:
     """A service with a session of every score, and one that was never scored; told from others by their search word."""
-    service = services[0]
     for day, session in enumerate(SESSIONS, start=1):
         at = f"2026-04-0{day}T10:00:00Z"
         said = {"role": "assistant", "content": "<b>the disk</b> is full", "at": at}

@@ -183,21 +183,19 @@ def test_a_page_of_another_site_may_not_listen(service: Service) -> None:
     assert "handshake" not in service.process.log.read_text()  # to refuse is no error
 
 
-def test_new_sessions_of_a_source_are_announced_by_themselves(guarded: Service, guarded_place: Place) -> None:
+def test_new_sessions_of_a_source_are_announced_by_themselves(service: Service, place: Place) -> None:
     async def listen() -> str:
-        async with connect(guarded.socket_url, additional_headers={"Authorization": "Bearer secret"}) as listener:
-            await listener.send('{"type": "subscribe", "channel": "sessions"}')
-            assert json.loads(await listener.recv())["type"] == "subscribed"
-            guarded_place.write("brand-new")
+        async with connect(service.socket_url) as listener:
+            await _subscribe(listener, "sessions")
+            place.write("brand-new")
             while (event := json.loads(await asyncio.wait_for(listener.recv(), 60)))["type"] != "session.added":
                 pass
             return str(event["session_id"])
 
     assert asyncio.run(listen()) == "brand-new"
-    allowed = {"authorization": "Bearer secret"}
-    listed = guarded.http.get("/api/v1/sessions", params={"search": "brand-new"}, headers=allowed).json()
+    listed = service.http.get("/api/v1/sessions", params={"search": "brand-new"}).json()
     assert [session["session_id"] for session in listed["sessions"]] == ["brand-new"]
-    (source,) = guarded.http.get("/api/v1/status", headers=allowed).json()["sources"]
+    (source,) = service.http.get("/api/v1/status").json()["sources"]
     assert source["state"] == "read"
 
 

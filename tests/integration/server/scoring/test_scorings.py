@@ -71,7 +71,7 @@ def test_times_of_asking_start_and_end_are_apart(service: Service, place: Place)
     assert times() == [asked, micros(begun), micros(ended)]
 
 
-def test_fifty_requests_at_once_to_two_processes_start_one_scoring_five_times_over(
+def test_fifty_requests_at_once_to_two_processes_start_one_scoring_twice_over(
     services: Pair, place: Place, idle: PrefectStack
 ) -> None:
     for session in RACES:

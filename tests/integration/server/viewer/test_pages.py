@@ -19,7 +19,7 @@ def test_every_page_is_readable_and_fits(look: Open, address: str, world: World)
     obstacles = {}
     sides = f"?run={world.verdicts}&a={GOOD}&b={BAD}"
     run = f"/runs/{world.audits}"
-    for path in (
+    paths = (
         "/runs",
         run,
         f"{run}/items",
@@ -30,9 +30,10 @@ def test_every_page_is_readable_and_fits(look: Open, address: str, world: World)
         "/checks",
         f"/metrics?run={world.verdicts}",
         f"/metrics?run={world.audits}",
-    ):
+    )
+    for turn, path in enumerate(paths):
         visit.go(path)
-        obstacles[path] = visit.obstacles_of(LOOKS)
+        obstacles[path] = visit.obstacles_of(LOOKS, turn)
     visit.go(f"{run}/items")
     visit.page.get_by_role("link", name="bank-1").click()
     expect(visit.page.get_by_role("heading", name="Ground truth")).to_be_visible()
