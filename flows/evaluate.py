@@ -60,7 +60,13 @@ from evalake.tasks.runtime.form import (
 )
 from evalake.tasks.runtime.logs import observed
 from evalake.tasks.runtime.orders import continued, in_turn, warn_of_other_machines
-from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection, return_arrays, return_memory
+from evalake.tasks.runtime.resources import (
+    RunOverError,
+    end_attempt,
+    rare_garbage_collection,
+    return_arrays,
+    return_memory,
+)
 from evalake.tasks.runtime.runner import task_runner
 from evalake.tasks.runtime.runs import OVERTAKEN, Run, require_newest
 from evalake.tasks.runtime.suspension import Interruption, watching
@@ -200,7 +206,11 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
     with phase("call the models and score"), progress.shown(context.run_id, title, plan.items):
         if jobs is not None:
             jobs.collect()
-        walk(context, plan, collector.add, jobs)
+        try:
+            walk(context, plan, collector.add, jobs)
+        except RunOverError:
+            collector.stop()
+            raise
     plan.release_samples()
     with phase("land the last rows"):
         collector.finish()

@@ -83,6 +83,12 @@ def publish_rows(
 ) -> Published:
     """Publish rows by table, and the run items of conversations. A repetition lands no row twice."""
     tag_task_run(context.suite_name)
+    return _publish_rows(context, rows, conversations, versions)
+
+
+def _publish_rows(
+    context: RunContext, rows: Rows, conversations: Sequence[Conversation], versions: Mapping[str, str]
+) -> Published:
     write_manifest(context, conversations, versions)
     return publish_results(context, rows, "call")
 
@@ -143,6 +149,12 @@ class Collector:
         """Publish the remaining rows, and return when all have landed."""
         self._publish()
         self._await_publication()
+
+    def stop(self) -> None:
+        """Publish the remaining rows of a run that is cut off, without a task: Prefect begins none in such a run."""
+        self._await_publication()
+        self._tally += _publish_rows(self._context, self._rows, self._unlisted, self._versions).tally
+        self._rows, self._unlisted = {}, []
 
     def derive(self) -> None:
         """Publish the rows that the suite derives from all rows of the run."""

@@ -148,6 +148,7 @@ class _Walk:
         # By number: a future that held its own batch would keep it until the garbage is collected
         under_way: dict[int, _Submitted] = {}
         in_flight: Counter[str] = Counter()
+        cut_off: list[Conversation] = []
         numbers = count()
 
         def fill(stream: str, up_to: int) -> None:
@@ -177,8 +178,10 @@ class _Walk:
                 self._take(done)
             except (RunOverError, Pause) as error:  # the others are waited for, and nothing is begun any more
                 stop_calls(self._context, str(error) or "the flow run is suspended")
+                cut_off += done.batch.conversations
             fill(done.stream, BATCHES_IN_FLIGHT * processes())
         if is_over(self._context):
+            self._take_ended(replay_from_ledger(self._context, cut_off, self._now()).ended)
             raise RunOverError(f"the run {self._context.run_id} was stopped; what was answered is in the ledger")
 
     def _stand_in(self, conversation: Conversation) -> Conversation | None:

@@ -186,9 +186,9 @@ def exit_if_interrupted() -> None:
 
 
 def _exit_when_done() -> None:
-    from evalake.tasks.runtime import resources
+    from evalake.tasks.runtime import resources, runs
 
-    while resources.calls_in_flight():
+    while resources.calls_in_flight() or runs.any_running():  # a run lands what was answered
         time.sleep(LOOK_SECONDS)
     _exit()
 

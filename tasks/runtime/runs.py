@@ -121,12 +121,19 @@ interrupted = threading.Event()
 """Set after Ctrl-C: a run that fails after it was interrupted."""
 
 _running: dict[str, tuple[Lake, Run]] = {}
+_saving = threading.RLock()  # held until a row has landed, so that no process ends before
+
+
+def any_running() -> bool:
+    """Whether a run of this process has not ended."""
+    return bool(_running)
 
 
 def mark_interrupted() -> None:
     """Mark the running runs of this process as interrupted."""
-    for lake, run in list(_running.values()):
-        save(lake, run.ended("failed", message=INTERRUPTED))
+    with _saving:
+        for lake, run in list(_running.values()):
+            save(lake, run.ended("failed", message=INTERRUPTED))
 
 
 def save(lake: Lake, run: Run) -> None:
@@ -134,6 +141,11 @@ def save(lake: Lake, run: Run) -> None:
 
     Raises LakeError where a run begins while samples are being forgotten: a removal takes every new file away.
     """
+    with _saving:
+        _save(lake, run)
+
+
+def _save(lake: Lake, run: Run) -> None:
     begins = run.state == "running" and run.run_id not in _running
     if run.state == "running":
         _running[run.run_id] = (lake, run)

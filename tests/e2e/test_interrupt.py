@@ -5,6 +5,9 @@ import signal
 import pytest
 
 from evalake.contracts.tables import CALLS, RUNS
+from evalake.reports.coverage import NOT_ASKED
+from evalake.suites.command_guard.contract import RESULTS
+from evalake.tasks.coverage import coverage_of
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.integration.flows.workplace import LIMITS, MODEL, Workplace
 
@@ -31,6 +34,9 @@ def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: W
     assert run["calls_made"] == committed
     assert run["cost_usd"] == pytest.approx(work.rows(CALLS)["cost_usd"].sum())
     assert committed == asked  # what was in flight, too
+    assert work.rows(RESULTS).height == run["items_done"] == committed
+    (covered,) = coverage_of(work.lake, run)
+    assert (covered.answered, covered.missing_kinds) == (committed, {NOT_ASKED: 400 - committed})
 
 
 def test_a_second_one_waits_for_no_call(stack: PrefectStack, work: Workplace) -> None:
