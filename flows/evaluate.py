@@ -208,7 +208,7 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
             jobs.collect()
         try:
             walk(context, plan, collector.add, jobs)
-        except RunOverError:
+        except (RunOverError, TerminationSignal):
             collector.stop()
             raise
     plan.release_samples()

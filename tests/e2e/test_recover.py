@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from evalake.contracts.tables import RUNS
+from evalake.contracts.tables import CALLS, RUNS
+from evalake.suites.command_guard.contract import RESULTS
 from tests.e2e.counts import are_there_once
 from tests.e2e.processes import ENDS, EVERY_SECONDS_OF_RUNS, PrefectStack, wait_until
 from tests.integration.flows.workplace import LIMITS, Workplace
@@ -40,6 +41,7 @@ def test_a_cancelled_run_stops_asking_and_goes_on_when_it_is_retried(stack: Pref
         assert "TerminationSignal" not in (stack.get(f"/flow_runs/{flow_run}")["state"]["message"] or "")
         assert not logged("CancelledRun")  # nor a traceback
         assert work.rows(RUNS)["message"].item() == "cancelled; a rerun asks only for what is missing"
+        assert 0 < work.rows(RESULTS).height <= work.rows(CALLS).height
 
     interrupted(stack, work, cancel)
 

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from evalake.contracts.tables import CALLS, RUNS
+from evalake.suites.command_guard.contract import RESULTS
 from tests.e2e.processes import PrefectStack, wait_until
 from tests.integration.flows.workplace import MODEL, Workplace
 
@@ -48,6 +49,7 @@ class SlowRun:
         wait_until(lambda: not psutil.pid_exists(process), "the end of the run's process")
         wait_until(lambda: self._work.server.in_flight == 0, "the end of the calls in flight")
         assert self._work.asked() < ITEMS
+        assert self._work.rows(RESULTS).height == self._work.rows(CALLS).height
 
     def resume(self) -> None:
         """Press Resume."""
