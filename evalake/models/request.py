@@ -102,6 +102,11 @@ class Reply:
     tool_calls: str | None = None  # JSON
 
     @property
+    def is_cut_off(self) -> bool:
+        """Whether its provider cut it off where it reached the limit of tokens."""
+        return (self.finish_reason or "").lower() in ("length", "max_tokens")
+
+    @property
     def empty_kind(self) -> EmptyKind | None:
         """The kind of a reply without text; None with text."""
         if self.text is not None and self.text.strip():

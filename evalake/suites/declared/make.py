@@ -182,7 +182,7 @@ def _score(
     if not replies or len(replies) < 1 + len(talk.judging(columns, answered)):
         return {}
     sample, (_, others) = item.sample, samples.unpacked(item.sample.input)
-    answer = read_answer(replies[0].text, talk.file.reply)
+    answer = read_answer(replies[0].text, talk.file.reply, is_cut=replies[0].is_cut_off)
     scored = scores_of(talk.file, columns, replies)
     judged = any(each.why == scorers.UNREADABLE for each in scored.values())
     row = {
@@ -205,7 +205,7 @@ def _score(
 
 def scores_of(file: SuiteFile, columns: Mapping[str, Any], replies: Sequence[Reply]) -> dict[str, Scored]:
     """Score a model's reply, the first, by every scorer that applies; the judges' replies follow in their order."""
-    answer = read_answer(replies[0].text, file.reply)
+    answer = read_answer(replies[0].text, file.reply, is_cut=replies[0].is_cut_off)
     judgements = iter(replies[1:])
     scored = {}
     for scorer in file.scorers:

@@ -15,6 +15,7 @@ from evalake.suites.declared.texts import last_match
 LONGEST = 400_000  # characters of a reply that are read
 _NUMBER = re.compile(r"(?<![\w.])[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?<=\d)(?:[eE][-+]?\d{1,3})?(?![\d])")
 _FINAL = re.compile(rf"(?:\banswer\s*(?:is|[:=])|####)[\s:=*$€£(]*({_NUMBER.pattern})", re.IGNORECASE)
+AT_END = ("last_line", "choice", "number")  # what stands at the end of a reply, which one that was cut off lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,11 @@ class Answer:
     mended: tuple[str, ...] = ()
 
 
-def read_answer(reply: str | None, reading: Reply) -> Answer:
-    """Read the answer from the text of a reply, outside of its thinking."""
+def read_answer(reply: str | None, reading: Reply, *, is_cut: bool = False) -> Answer:
+    """Read the answer from the text of a reply, outside of its thinking.
+
+    In a reply that `is_cut` off, a number or a choice counts only where the reply calls it its answer and goes on.
+    """
     if reading.read == "raw" and reply is not None:
         return Answer(reply[:LONGEST])
     said = split_thinking((reply or "")[:LONGEST])[0].strip()
@@ -36,7 +40,10 @@ def read_answer(reply: str | None, reading: Reply) -> Answer:
         return Answer(None, unreadable="empty")
     if reading.read == "json":
         return _json(said, reading)
-    text = _READ[reading.read](said, reading)
+    is_cut = is_cut and reading.read in AT_END
+    text = _of_cut_off(said, reading) if is_cut else _READ[reading.read](said, reading)
+    if text is None and is_cut:
+        return Answer(None, unreadable="cut_off")
     if text is None:
         return Answer(None, unreadable=f"no_{reading.read}")
     return Answer(text, number_of(text) if reading.read == "number" else text)
@@ -50,9 +57,20 @@ def _matched(said: str, reading: Reply) -> str | None:
     return None if text is None else text.strip()
 
 
+def _of_cut_off(said: str, reading: Reply) -> str | None:
+    """Find the number or choice that a reply calls its answer before its last word, which may be half of one."""
+    before = re.sub(r"\S+$", "", said)
+    if reading.read == "number":
+        return _last_number(_FINAL.findall(before))
+    return _called_answer(before, reading.choices) if reading.read == "choice" else None
+
+
 def _number(said: str, _: Reply) -> str | None:
     """Find the number that a reply calls its answer, the last one, or else the last number in it."""
-    numbers = _FINAL.findall(said) or [match[0] for match in _NUMBER.finditer(said)]
+    return _last_number(_FINAL.findall(said) or [match[0] for match in _NUMBER.finditer(said)])
+
+
+def _last_number(numbers: Sequence[str]) -> str | None:
     return numbers[-1].replace(",", "").replace("−", "-") if numbers else None
 
 
@@ -68,16 +86,13 @@ def number_of(text: str) -> float | None:
 
 def choice_of(said: str, choices: Sequence[str]) -> str | None:
     """Find the one choice that a reply names: alone, after "answer", at the start of a line, or anywhere once."""
-    one = "|".join(re.escape(choice) for choice in sorted(choices, key=len, reverse=True))
+    one, bounded = _patterns(choices)
     spelled = {choice.casefold(): choice for choice in choices}
-    bounded = rf"[\s*_`\"'(\[]*({one})(?![\w'’])"
     alone = re.fullmatch(rf"{bounded}[\s*_`\"')\].:]*", said, re.IGNORECASE)
     if alone:
         return spelled[alone[1].casefold()]
-    named = re.finditer(rf"(?:answer|choice|option)(?:\s+is)?\s*+[:=]?{bounded}", said, re.IGNORECASE)
-    meant = [match[1] for match in named if _is_no_word(match[1], said, match.end())]
-    if meant:
-        return spelled[meant[-1].casefold()]
+    if called := _called_answer(said, choices):
+        return called
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     for line in (lines[-1], lines[0]):
         if begins := re.match(rf"{bounded}[*_`]*\s*(?:[).:\]]|$)", line, re.IGNORECASE):
@@ -85,6 +100,20 @@ def choice_of(said: str, choices: Sequence[str]) -> str | None:
     standing = {*re.findall(rf"(?<![\w'’])({one})(?![\w'’])", said)}
     standing -= {"A", "I"} if len(said.split()) > 3 else set()
     return standing.pop() if len(standing) == 1 else None
+
+
+def _patterns(choices: Sequence[str]) -> tuple[str, str]:
+    """Write the patterns of one choice, and of one with marks before it that is no part of a word."""
+    one = "|".join(re.escape(choice) for choice in sorted(choices, key=len, reverse=True))
+    return one, rf"[\s*_`\"'(\[]*({one})(?![\w'’])"
+
+
+def _called_answer(said: str, choices: Sequence[str]) -> str | None:
+    """Find the choice that a reply calls its answer, the last one."""
+    _, bounded = _patterns(choices)
+    named = re.finditer(rf"(?:answer|choice|option)(?:\s+is)?\s*+[:=]?{bounded}", said, re.IGNORECASE)
+    meant = [match[1] for match in named if _is_no_word(match[1], said, match.end())]
+    return {choice.casefold(): choice for choice in choices}[meant[-1].casefold()] if meant else None
 
 
 _NO_WORD = re.compile(r"[*_`\"']*(?:\s*(?:[).,:;\]–—-]|$)|\s*\n|\s+(?:because|since)\b)")

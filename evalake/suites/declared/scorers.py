@@ -32,14 +32,14 @@ from evalake.sdk.sample import delimit_untrusted
 from evalake.suites.declared.file import SuiteFile
 from evalake.suites.declared.formats.values import at
 from evalake.suites.declared.parts import Kind, Scorer, tolerance_of
-from evalake.suites.declared.replies import Answer, any_json, choice_of, number_of
+from evalake.suites.declared.replies import AT_END, Answer, any_json, choice_of, number_of
 from evalake.suites.declared.samples import inside
 from evalake.suites.declared.texts import PatternError, flaw_of, matches, rendered
 
 VERSION = 1
 """Changes whenever a scorer or a reader of replies can give another value for the same reply."""
 NEWER_VERSION = 2
-"""That of files with `where`, a judge or a function of their own, whose values are others since."""
+"""That of files with `where`, a judge, a function of their own or an answer at a reply's end, which differ since."""
 
 MOST_BRACES = 500  # that are looked at in a reply
 LONGEST_YAML = 2000  # letters of an object that is no JSON
@@ -121,6 +121,7 @@ def scoring_hash(file: SuiteFile) -> str:
     functions = [_source(file, each)[0].read_bytes().hex() for each in file.scorers if each.kind == "python"]
     parts = [file.reply.model_dump(mode="json"), [each.model_dump(mode="json") for each in file.scorers]]
     is_newer = any(each.where or each.kind == "judge" for each in file.scorers) or (functions and not file.of_promptfoo)
+    is_newer = is_newer or file.reply.read in AT_END
     return content_hash([NEWER_VERSION if is_newer else VERSION, *parts, functions])[:8]
 
 

@@ -13,7 +13,7 @@ from evalake.models.request import Reply, Request
 from evalake.sdk import Exchange, Item
 from evalake.sdk.sample import ANY_FENCE, fence
 from evalake.sdk.suite import own_prompt, require_known
-from evalake.suites.session_review.replies import ATTEMPTS, CUT_OFF, LAST_LINE, LAST_NUMBER, MODES, read_total
+from evalake.suites.session_review.replies import ATTEMPTS, LAST_LINE, LAST_NUMBER, MODES, read_total
 from evalake.suites.session_review.session import FittedConversation, Session, fit, load
 from evalake.suites.session_review.sources.generic import text as storable
 
@@ -83,7 +83,7 @@ def total_mode(options: Mapping[str, Any], prompt_type: str) -> str:
 def reads_total(options: Mapping[str, Any], prompt_type: str) -> Callable[[Reply], int | None]:
     """Build the function that reads a total of an answer."""
     mode = total_mode(options, prompt_type)
-    return lambda reply: read_total(reply.text, mode, is_cut=reply.finish_reason == CUT_OFF)
+    return lambda reply: read_total(reply.text, mode, is_cut=reply.is_cut_off)
 
 
 def check_prompt(parts: Mapping[str, str]) -> None:

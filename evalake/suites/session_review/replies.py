@@ -192,7 +192,6 @@ class FirstTurn:
         return sum(each for each in points if each is not None) == self.total
 
 
-CUT_OFF = "length"  # the finish reason of an answer that its provider cut off
 _SAYS_OF_100 = re.compile(r"(?:/|out of)\s*100(?![0-9])", re.IGNORECASE)
 
 

@@ -13,7 +13,6 @@ from evalake.suites.session_review import prompts
 from evalake.suites.session_review.contract import MISSING_TOOLS, PROVISIONAL_KINDS, RESULTS
 from evalake.suites.session_review.replies import (
     ATTEMPTS,
-    CUT_OFF,
     FirstTurn,
     MissingTool,
     missed,
@@ -57,7 +56,7 @@ def score(
     replies = [outcome for outcome in outcomes if isinstance(outcome, Reply)]
     mode = prompts.total_mode(options, item.prompt_type)
     attempts = prompts.first_turn(replies, prompts.reads_total(options, item.prompt_type))
-    cut_off = [place for place, reply in enumerate(attempts) if reply.finish_reason == CUT_OFF]
+    cut_off = [place for place, reply in enumerate(attempts) if reply.is_cut_off]
     turn = read_first_turn([reply.text for reply in attempts], mode, cut_off)
     failure = next((outcome for outcome in outcomes if isinstance(outcome, Failure)), None)
     if turn.total is None and failure is not None and failure.kind not in PROVISIONAL_KINDS:

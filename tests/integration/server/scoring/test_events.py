@@ -14,6 +14,7 @@ from evalake.core.errors import LakeError
 from evalake.server.scoring.events import Hub, Watch
 from evalake.server.scoring.queue import Queue
 from evalake.server.scoring.scorings import Scorings, State
+from tests.e2e.processes import PATIENCE_SECONDS
 from tests.integration.server.conftest import TOLD
 from tests.integration.server.services import Place, Service
 
@@ -98,7 +99,7 @@ def test_a_client_that_does_not_read_is_dropped_and_harms_nobody(service: Servic
             flood = asyncio.create_task(_flood(slow))
             await _ask(service, TOLD[6])
             told = (await _event(good, TOLD[6]))["type"]
-            return told, await asyncio.wait_for(flood, 60)
+            return told, await asyncio.wait_for(flood, PATIENCE_SECONDS)
 
     assert asyncio.run(listen()) == ("scoring.pending", True)
     assert service.http.get("/api/v1/status").status_code == 200

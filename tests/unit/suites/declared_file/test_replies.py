@@ -21,6 +21,12 @@ def test_a_number(reply: str, number: float | None) -> None:
     assert read_answer(reply, Reply(read="number")).value == number
 
 
+@pytest.mark.parametrize(("read", "reply", "answer"), CASES["cut_off"])
+def test_a_reply_that_was_cut_off_has_the_answer_that_it_states(read: str, reply: str, answer: str | None) -> None:
+    found = read_answer(reply, Reply.model_validate({"read": read}), is_cut=True)
+    assert (found.text, found.unreadable) == (answer, "cut_off" if answer is None else None)
+
+
 def test_a_line_a_pattern_and_a_text() -> None:
     assert read_answer("so:\n\n Paris \n", Reply(read="last_line")).text == "Paris"
     last = Reply(read="regex", pattern=r"final: (\w+)")
