@@ -63,17 +63,19 @@ def score(
         return {}
     if turn.total is None and failure is None and len(attempts) < ATTEMPTS:
         return {}  # the conversation is not over
-    second = storable(replies[len(attempts)].text) if len(replies) > len(attempts) else None
-    missing = read_missing_tools(second)
+    second = replies[len(attempts)] if len(replies) > len(attempts) else Reply(None)
+    missing = read_missing_tools(storable(second.text))
     row = {
         **_of_item(item, answered, options),
         **_of_turn(turn, failure, len(attempts), cut_off=bool(cut_off)),
         **_of_cut(item, options),
         **reply_columns(*replies),
         "missing_tools": None if missing is None else missed(missing),
-        "missing_tools_analysis": second,
+        "missing_tools_analysis": storable(second.text),
         **_OF_THE_API,
     }
+    if second.is_cut_off:
+        row["error_message"] = "the judge's list of missing tools was cut off: give it more max_tokens"
     return {RESULTS.table: [row], MISSING_TOOLS.table: [*_tool_rows(row, missing or ())]}
 
 

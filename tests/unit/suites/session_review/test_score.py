@@ -15,7 +15,7 @@ from evalake.models.request import Failure, FailureKind, Reply
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
 from evalake.suites.session_review.prompts import OPTIONS, converse, criteria_hash, templates
 from evalake.suites.session_review.replies import CATEGORIES
-from evalake.suites.session_review.score import phase_at, score
+from evalake.suites.session_review.score import lacks_second_turn, phase_at, score
 from evalake.suites.session_review.session import AgentMessage, Event, Session, Stage, Tool, ToolCall, dump, load
 from tests.unit.suites.session_review.scored import BREAKDOWN, REVIEW, broken, scored
 from tests.unit.suites.session_review.support import item, sample, session, talk
@@ -86,6 +86,14 @@ def test_a_number_at_the_end_of_a_cut_off_answer_is_no_total(end: str) -> None:
 def test_a_total_of_100_that_stands_before_the_cut_counts() -> None:
     row, _ = scored(cut_off(f"{BREAKDOWN}\n67/100\nIt"), "None.")
     assert (row["status"], row["total_score"], row["attempts"]) == ("completed", 67, 1)
+
+
+def test_a_list_of_missing_tools_that_was_cut_off_is_said_to_lack_some() -> None:
+    row, tools = scored(REVIEW, cut_off("1. **kubectl-logs**: the log.\n2. **pg-st"))
+    assert (row["status"], row["total_score"], tools[0]["tool_name"]) == ("completed", 67, "kubectl-logs")
+    assert row["error_message"].startswith("the judge's list of missing tools was cut off")
+    assert not lacks_second_turn(row)
+    assert not broken(row, tools)
 
 
 def test_a_second_turn_that_fails_keeps_the_score() -> None:
