@@ -92,7 +92,7 @@ def _judge(canary: Canary, known: pl.DataFrame) -> Row:
     current = versions.filter(version=number)
     under = current.filter(canary_hash=_canary_hash(canary))
     if under.is_empty():
-        _ask(canary, REPLICATES)
+        _require_readable(canary, _asked(canary, REPLICATES))
         _begin(canary, number, datetime.now(UTC) if current.is_empty() else current["since"][0], None)
         return _land_day(canary, number, REPLICATES)
     earlier = _recall(canary, under.row(0, named=True))
@@ -121,13 +121,31 @@ def _conversations(canary: Canary, replicate: int) -> list[Conversation]:
 
 
 def _ask(canary: Canary, times: int) -> list[list[Given]]:
-    """Get the day's first answers, `times` for each item; the ledger answers known calls."""
+    """Get the day's first answers by item, `times` for each."""
+    return _by_item(canary, _asked(canary, times))
+
+
+def _asked(canary: Canary, times: int) -> list[list[Conversation]]:
+    """Ask for the day's first answers, in `times` rounds; the ledger answers known calls."""
     rounds = [_conversations(canary, canary.first_replicate + number) for number in range(times)]
     conversations = list(chain.from_iterable(rounds))
     recall_or_call(canary.context, conversations, LedgerIndex.read(canary.context.lake))
     if problem := without_answer(conversations, canary.judge, "a retry"):
         raise CanaryError(problem)
-    return _by_item(canary, rounds)
+    return rounds
+
+
+def _require_readable(canary: Canary, rounds: Sequence[Sequence[Conversation]]) -> None:
+    """Raise CanaryError where no answer can be read: nothing can move from a version that begins with them."""
+    suite, shared = canary.context.suite, {"landed_by_run": canary.context.run_id, "origin": "call"}
+    rows = [_result(canary.context, conversation) for conversation in chain.from_iterable(rounds)]
+    outcomes = suite.scoring.outcomes
+    why = [each.cast(pl.String) for each in (outcomes.missing, outcomes.without_verdict) if each is not None]
+    if why and conform(rows, suite.results, shared).select(pl.coalesce(why).is_not_null().all()).item():
+        raise CanaryError(
+            f"none of the {len(rows)} answers of {canary.judge} to {suite.name} can be read, so no version begins with "
+            "them: try the judge in a run, and read its replies in the viewer"
+        )
 
 
 def _recall(canary: Canary, version: Row) -> list[list[Given]]:
@@ -149,13 +167,18 @@ def _by_item(canary: Canary, rounds: Sequence[Sequence[Conversation]]) -> list[l
 
 def _given(context: RunContext, conversation: Conversation) -> Given:
     """Read a judge's answers: the columns of the result row that hold answers, numbers on a scale from 0 to 1."""
-    results = context.suite.results
-    (row,) = context.suite.scoring.score(conversation.item, conversation.answered, context.options)[results.table]
+    row = _result(context, conversation)
     return {
         name: row[name] if ends is None or row[name] is None else _share(row[name], *ends)
-        for name, ends in scales(results).items()
+        for name, ends in scales(context.suite.results).items()
         if name in row
     }
+
+
+def _result(context: RunContext, conversation: Conversation) -> Row:
+    suite = context.suite
+    (row,) = suite.scoring.score(conversation.item, conversation.answered, context.options)[suite.results.table]
+    return row
 
 
 def _share(value: float, low: float, high: float) -> float:

@@ -123,6 +123,13 @@ def test_other_requests_renew_the_answers_of_a_version_and_begin_none(watch: Wat
     assert watch.on(2)["p_value"] > 0.01
 
 
+def test_no_version_begins_with_answers_that_nobody_can_read(watch: WatchedJudge) -> None:
+    watch.server.rule(reply="I cannot say.")
+    with pytest.raises(CanaryError, match=f"none of the {SESSIONS * REPLICATES} answers of {JUDGE} to session_review"):
+        watch.on(0)
+    assert not watch.lake.exists(JUDGE_VERSIONS)
+
+
 def test_a_suite_without_a_judge_is_not_watched_in_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = suite("session_review")
     silent = replace(known, conversation=replace(known.conversation, default_judges=()))
