@@ -108,7 +108,7 @@ def test_a_suspended_run_asks_nothing_more_on_the_cluster_and_goes_on_by_resume(
     run.has_calmed()
     assert {asker(request) for request in work.server.seen} == {"first"}  # its Dask worker
     assert run.read()["state_name"] == "Suspended"
-    assert run.row()["message"].startswith("suspended; when resumed, it asks only")
+    assert run.row()["message"].endswith("when resumed, it asks only for what is missing")
     run.go_faster()
     run.resume()
     run.completes()

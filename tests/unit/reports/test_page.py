@@ -294,6 +294,7 @@ def test_findings_and_broken_rules_stand_on_a_page_of_their_own(tmp_path: Path) 
         "checked_at": "2026-11-23 12:00 UTC",
         "findings": 1,
         "warnings": 0,
+        "unchecked": "tables that no suite here declares: toy_results",
         "engines": ["Great Expectations", "audit"],
         "snapshots": {"proved": 3},
         "tables": [table],
@@ -301,6 +302,7 @@ def test_findings_and_broken_rules_stand_on_a_page_of_their_own(tmp_path: Path) 
     page = write_data_docs(data, tmp_path)
     text = page.read_text(encoding="utf-8")
     assert "broken</span>: 1,200 rows" in text
+    assert "declares: toy_results" in text
     assert "&lt;img" in text
     assert [part for part in ("<img", "<script", "http:", "https:", "\u202e") if part in text] == []
     assert json.loads((tmp_path / "data-docs.json").read_text(encoding="utf-8")) == data
