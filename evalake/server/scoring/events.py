@@ -339,17 +339,20 @@ def _ending(row: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 
 
 async def follow(sessions: Sessions, hub: Hub, completions: Completions, seconds: float) -> None:
-    """Announce sessions that are new in the sources, read every so many seconds, and score them where configured."""
+    """Announce new sessions; the sources are read every so many seconds, and theirs are scored where configured."""
+    with suppress(EvalakeError):  # else they are announced once the lake can be read
+        await asyncio.to_thread(sessions.take_new)  # those of before are not new
     while sessions.has_sources:
         await asyncio.sleep(seconds)
         try:
-            new = await asyncio.to_thread(sessions.read_sources)
+            await asyncio.to_thread(sessions.read_sources)
+            new, landed = await asyncio.to_thread(sessions.take_new)
         except Exception:
             logger.exception("the sources of sessions could not be read")  # they are read again at the next turn
             continue
         for session_id in new:
             hub.publish({"type": "session.added", "session_id": session_id, "timestamp_us": time.time_ns() // 1000})
-        completions.add(new)
+        completions.add(landed)
         try:
             await asyncio.to_thread(completions.begin)
         except Exception:

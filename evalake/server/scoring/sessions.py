@@ -121,6 +121,8 @@ class Sessions:
         self._current: dict[str, Known] = {}
         self._seen: tuple[pl.DataFrame, pl.DataFrame] | None = None
         self._unfinished: dict[str, frozenset[str]] = {}  # by source
+        self._told: set[str] = set()  # ids that `take_new` has returned
+        self._landed: set[str] = set()  # ids since it was last called
         self._read_at = float("-inf")
         self._lock = threading.RLock()
         self._texts: LRUCache[str, str] = LRUCache(KEPT_CHARACTERS, getsizeof=len)  # by sample hash
@@ -175,6 +177,17 @@ class Sessions:
         """The sources, each with the result of its last reading."""
         return [source.view for source in self._sources]
 
+    def take_new(self) -> tuple[list[str], list[str]]:
+        """List the sessions that have come since the last call, by id: all, and those that came by the sources here.
+
+        Another service of the lake may have read the same source first, and a request of this one between two looks.
+        """
+        ids, landed = self.all().keys(), sorted(self._landed)
+        new = sorted(ids - self._told)
+        self._told |= ids
+        self._landed.difference_update(landed)
+        return new, landed
+
     def read_sources(self) -> list[str]:
         """Read changed sources, and land new sessions; returns their ids.
 
@@ -192,7 +205,9 @@ class Sessions:
                     self._unfinished[source.name] = unfinished(dataset)
                     self._land_new(source.name, dataset)
             self._read_at = time.monotonic()
-            return sorted(self.all().keys() - before.keys())
+            landed = self.all().keys() - before.keys()
+            self._landed |= landed
+            return sorted(landed)
         finally:
             self._reading.release()
 

@@ -132,6 +132,12 @@ async def _event(socket: ClientConnection, session_id: str) -> dict[str, Any]:
             return event
 
 
+async def _added(socket: ClientConnection) -> str:
+    while (event := json.loads(await asyncio.wait_for(socket.recv(), PATIENCE_SECONDS)))["type"] != "session.added":
+        pass
+    return str(event["session_id"])
+
+
 async def _ask(service: Service, session_id: str) -> str:
     answer: httpx.Response = await asyncio.to_thread(service.ask, session_id)
     assert answer.status_code == 202
@@ -184,16 +190,18 @@ def test_a_page_of_another_site_may_not_listen(service: Service) -> None:
     assert "handshake" not in service.process.log.read_text()  # to refuse is no error
 
 
-def test_new_sessions_of_a_source_are_announced_by_themselves(service: Service, place: Place) -> None:
-    async def listen() -> str:
-        async with connect(service.socket_url) as listener:
-            await _subscribe(listener, "sessions")
+def test_new_sessions_of_a_source_are_announced_by_every_service(
+    services: tuple[Service, Service], place: Place
+) -> None:
+    async def listen() -> list[str]:
+        async with connect(services[0].socket_url) as one, connect(services[1].socket_url) as other:
+            for listener in (one, other):
+                await _subscribe(listener, "sessions")
             place.write("brand-new")
-            while (event := json.loads(await asyncio.wait_for(listener.recv(), 60)))["type"] != "session.added":
-                pass
-            return str(event["session_id"])
+            return [await _added(listener) for listener in (one, other)]
 
-    assert asyncio.run(listen()) == "brand-new"
+    assert asyncio.run(listen()) == ["brand-new", "brand-new"]
+    service, _ = services
     listed = service.http.get("/api/v1/sessions", params={"search": "brand-new"}).json()
     assert [session["session_id"] for session in listed["sessions"]] == ["brand-new"]
     (source,) = service.http.get("/api/v1/status").json()["sources"]
