@@ -30,8 +30,7 @@ def check(lake: LakeUri = None) -> State[Any]:
     """Check every table that exists, and create a table of findings, warnings and unproved snapshots.
 
     With only warnings, snapshots that could not be recomputed or tables that no suite here declares, the run completes
-    and gives the reasons. Raises
-    CheckError for findings, LakeError for a lake without tables.
+    and gives the reasons. Raises CheckError for findings, LakeError for a lake without tables.
     """
     where = open_lake(lake)
     checked = list(check_lake(where))

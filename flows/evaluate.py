@@ -60,16 +60,10 @@ from evalake.tasks.runtime.form import (
 )
 from evalake.tasks.runtime.logs import observed
 from evalake.tasks.runtime.orders import continued, in_turn, warn_of_other_machines
-from evalake.tasks.runtime.resources import (
-    RunOverError,
-    end_attempt,
-    rare_garbage_collection,
-    return_arrays,
-    return_memory,
-)
+from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection, return_arrays, return_memory
 from evalake.tasks.runtime.runner import task_runner
 from evalake.tasks.runtime.runs import OVERTAKEN, Run, require_newest
-from evalake.tasks.runtime.suspension import Interruption, watching
+from evalake.tasks.runtime.suspension import INTERRUPTIONS, Interruption, watching
 from evalake.tasks.walk import walk
 
 
@@ -208,7 +202,7 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
             jobs.collect()
         try:
             walk(context, plan, collector.add, jobs)
-        except (RunOverError, TerminationSignal):
+        except INTERRUPTIONS:
             collector.stop()
             raise
     plan.release_samples()

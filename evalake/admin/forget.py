@@ -324,8 +324,8 @@ def _require_no_rows(lake: Lake, undeclared: Iterable[str], samples: set[str]) -
             rows = pl.scan_delta(table).filter(pl.col("sample_hash").is_in(sorted(samples)))
             if rows.head(1).collect().height:
                 raise LakeError(
-                    f"the table {name} of the lake {lake.uri} has rows of these samples, and no suite here declares "
-                    "it: forget them where its suite is installed"
+                    f"the table {name} of the lake {lake.uri} holds these samples, but no installed suite declares it: "
+                    "forget them where its suite is installed"
                 )
 
 

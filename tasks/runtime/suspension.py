@@ -82,6 +82,10 @@ def _stopping_state(client: SyncPrefectClient, flow_run: UUID) -> State[Any] | N
     return None if state is None or state.is_running() else state
 
 
+INTERRUPTIONS = (RunOverError, TerminationSignal, Pause)
+"""What a run raises that is ended from outside."""
+
+
 @dataclass(frozen=True)
 class Interruption:
     """The end of a run by its flow run's state."""
@@ -93,7 +97,7 @@ class Interruption:
     @classmethod
     def of(cls, error: BaseException, flow_run_id: str, command: str) -> "Interruption | None":
         """Build the interruption where this error came from the flow run's state; else None."""
-        if not isinstance(error, RunOverError | TerminationSignal | Pause):
+        if not isinstance(error, INTERRUPTIONS):
             return None
         with get_client(sync_client=True) as client:
             flow_run = client.read_flow_run(UUID(flow_run_id))

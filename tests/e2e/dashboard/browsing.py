@@ -82,7 +82,7 @@ class Visit:
         self.page.evaluate(LAID_OUT)
 
     def obstacles_of(self, looks: Sequence[Look], turn: int | None = None) -> list[str]:
-        """List the faults of the page in each of these widths and schemes.
+        """List the faults of the page, by width and scheme.
 
         Args:
             looks: The widths and schemes.

@@ -1,6 +1,7 @@
 """Runs by batch jobs: they wait, collect, and end as runs by single calls do; nothing is lost or paid twice."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import polars as pl
@@ -13,6 +14,8 @@ from evalake.suites.command_guard.contract import RESULTS
 from tests.integration.cli.command import evalake_here
 from tests.integration.flows.judges import strict
 from tests.integration.flows.workplace import MODEL, Workplace
+
+NOBODY = "http://127.0.0.1:9/v1"
 
 
 def values(work: Workplace, run_id: str) -> list[Any]:
@@ -105,16 +108,23 @@ def test_the_flow_collect_deletes_what_a_cut_off_run_left_at_the_provider(work: 
     assert "closed" in set(work.rows(BATCH_JOBS)["state"])
 
 
+def with_model(work: Workplace, model: str, *options: str) -> Callable[[str], object]:
+    """Return what configures one more model, at an address."""
+    written, entry = work.configuration.read_text(), "\n".join(options)
+    return lambda api_base: work.configuration.write_text(
+        f'{written}[models."{model}"]\napi_base = "{api_base}"\n{entry}\n'
+    )
+
+
 def test_the_flow_collect_fails_where_a_provider_cannot_be_asked_and_continues_the_other_runs(work: Workplace) -> None:
     gone, jobs = "hosted_vllm/gone", work.server.batches
-    entry = f'[models."{gone}"]\napi_base = "{work.server.api_base}"\nbatch = true\n'
-    written = work.configuration.read_text()
-    work.configuration.write_text(written + entry)
+    use = with_model(work, gone, "batch = true")
+    use(work.server.api_base)
     jobs.held = True
     lost = work.run(work.dataset(2), models=[gone], batch=True)
     found = work.run(work.dataset(3), batch=True)
     jobs.held = False
-    work.configuration.write_text(written + entry.replace(work.server.api_base, "http://127.0.0.1:9/v1"))
+    use(NOBODY)
     place = {"lake": work.lake.uri, "configuration_file": str(work.configuration)}
     told = collect(**place, return_state=True)
     assert told.is_failed()
@@ -127,12 +137,11 @@ def test_the_flow_collect_fails_where_a_provider_cannot_be_asked_and_continues_t
 
 def test_the_flow_collect_fails_where_a_provider_does_not_answer(work: Workplace) -> None:
     model, jobs = "hosted_vllm/named", work.server.batches
-    entry = f'[models."{model}"]\napi_base = "{work.server.api_base}"\nendpoint = "ours"\nbatch = true\n'
-    written = work.configuration.read_text()
-    work.configuration.write_text(written + entry)
+    use = with_model(work, model, 'endpoint = "ours"', "batch = true")
+    use(work.server.api_base)
     jobs.held = True
     waits = work.run(work.dataset(2), models=[model], batch=True)
-    work.configuration.write_text(written + entry.replace(work.server.api_base, "http://127.0.0.1:9/v1"))
+    use(NOBODY)
     told = collect(lake=work.lake.uri, configuration_file=str(work.configuration), return_state=True)
     assert told.is_failed()
     expected = f"1 runs wait for batch jobs, 0 of them were continued; 1 failures: {waits['run_id']}: "

@@ -335,7 +335,7 @@ def test_rows_in_a_table_that_no_suite_declares_would_stay_so_nothing_is_forgott
     assert any("the table toy_results" in place for place in forget(lake, sample=of_seven, dry_run=True).look_at)
     pl.DataFrame({"sample_hash": [of_seven]}).write_delta(copy, mode="append")
     before = rows(lake)
-    with pytest.raises(LakeError, match=r"toy_results .* has rows of these samples, and no suite here declares it"):
+    with pytest.raises(LakeError, match=r"toy_results .* holds these samples, but no installed suite declares it"):
         forget(lake, sample=of_seven)
     assert {name: frame.height for name, frame in rows(lake).items()} == {
         name: frame.height for name, frame in before.items()
