@@ -37,9 +37,7 @@ ALIVE_SHARE = 0.1
 """The time between heartbeats: a tenth of the run's age, from 5 seconds to a minute."""
 LOST_AFTER = timedelta(minutes=5)  # longer than the clocks of machines differ
 
-
-CUT_OFF = "its process has died"
-OVERTAKEN = "another process has continued the run"
+OVERTAKEN = "a later attempt has continued the run"
 PATIENCE_SECONDS = 5.0  # for the process of an earlier attempt to end its calls
 ATTEMPT_LOOK_SECONDS = 0.2
 
@@ -210,7 +208,7 @@ def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_se
             save(lake, run)
             await_end_of_others(lake, run.run_id, attempt.started_at, patience_seconds)
         counted = counted_by_ledger(lake, known)
-        close_attempts(lake, counted, CUT_OFF, pl.col("started_at") != attempt.started_at)
+        close_attempts(lake, counted, OVERTAKEN, pl.col("started_at") != attempt.started_at)
         before = counted.row(0, named=True)
         attempt = replace(attempt, calls_before=before["calls_made"], cost_before=before["cost_usd"])
     run = replace(run, attempt=attempt)

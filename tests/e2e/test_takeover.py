@@ -48,4 +48,4 @@ def test_an_older_process_that_stood_still_asks_nothing_that_the_newer_one_was_a
     results = work.rows(RESULTS).select(RESULTS.key)
     assert results.height == results.n_unique() == ITEMS
     attempts = work.rows(RUN_ATTEMPTS).sort("attempt").select("state", "message").rows()
-    assert attempts == [("failed", "its process has died"), ("completed", None)]
+    assert attempts == [("failed", "a later attempt has continued the run"), ("completed", None)]

@@ -23,7 +23,7 @@ from evalake.suites.session_review.replies import (
 from evalake.suites.session_review.session import load
 from evalake.suites.session_review.sources.generic import text as storable
 
-SCORER_VERSION = "4"
+SCORER_VERSION = "5"
 NO_TOTAL = "no_total"
 
 _OF_THE_API = dict.fromkeys(("score_triggered_by", "asked_at", "started_at", "completed_at", "fallback_for"))

@@ -256,7 +256,7 @@ def test_an_attempt_that_was_killed_is_ended_by_the_next(lake: Lake) -> None:
     runs.begin(lake, started(datetime.now(UTC)), 2, None, patience_seconds=0)
     one, two = attempts(lake)
     assert (one["state"], one["calls_made"], one["cost_usd"]) == ("failed", 3, 1.5)
-    assert one["message"] == "its process has died"
+    assert one["message"] == "a later attempt has continued the run"
     assert one["ended_at"] >= one["started_at"]
     assert (two["state"], two["calls_made"], two["cost_usd"]) == ("running", 0, 0.0)
 
@@ -276,7 +276,7 @@ def test_an_older_attempt_that_lives_leaves_the_run_to_the_newer_one(lake: Lake)
         second = runs.begin(lake, started(now), 2, None, patience_seconds=60)
     assert datetime.now(UTC) - now < timedelta(seconds=30)
     one, two = attempts(lake)
-    assert (one["state"], one["calls_made"], one["message"]) == ("failed", 2, "another process has continued the run")
+    assert (one["state"], one["calls_made"], one["message"]) == ("failed", 2, "a later attempt has continued the run")
     assert (two["state"], two["calls_made"]) == ("running", 0)
     (row,) = lake.frame(RUNS).collect().to_dicts()
     assert (row["state"], row["message"]) == ("running", None)
