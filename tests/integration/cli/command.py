@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import warnings
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -78,3 +78,13 @@ def recorded(sample: int, model: str = "openai/gpt-4o-mini", action: str | None 
         "reasoning_tokens": 0,
     }
     return json.dumps({**line, **fields})
+
+
+def said_at(terminal: int) -> str:
+    """Read all that is written to a terminal until its other end is closed, and close this one."""
+    said = b""
+    with suppress(OSError):  # which ends it
+        while piece := os.read(terminal, 65536):
+            said += piece
+    os.close(terminal)
+    return said.decode()

@@ -15,7 +15,7 @@ import pytest
 from evalake.contracts.tables import RUNS
 from evalake.core.redaction import visible
 from tests.integration.admin.roadmap.scored import absent, land_scores
-from tests.integration.cli.command import ROOT, evalake, evalake_here, recorded
+from tests.integration.cli.command import ROOT, evalake, evalake_here, recorded, said_at
 from tests.integration.storage.recorded_lake import MODELS, recorded_lake
 
 # What is printed can be read: on narrow terminals, in old encodings, through pipes, and whatever the data holds.
@@ -44,20 +44,10 @@ def _on_terminal(folder: Path, width: int, *arguments: str) -> str:
         [*COMMAND, *arguments], cwd=folder, env=environment, stdout=follower, stderr=follower, stdin=follower
     ) as process:
         os.close(follower)
-        said = b""
-        while chunk := _read(leader):
-            said += chunk
-    os.close(leader)
+        said = said_at(leader)
     assert process.returncode == 0
-    shown = said.decode().replace("\x1b[1m", "").replace("\x1b[0m", "")  # bold is ours
+    shown = said.replace("\x1b[1m", "").replace("\x1b[0m", "")  # bold is ours
     return re.sub(r"(?m)^.*\r\x1b\[2K", "", shown)  # the line that says what goes on is wiped by the first that stays
-
-
-def _read(leader: int) -> bytes:
-    try:
-        return os.read(leader, 65536)
-    except OSError:  # the other end is closed
-        return b""
 
 
 def test_a_narrow_terminal_shows_a_line_a_run_and_names_what_it_leaves_out(lake: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from evalake.core.errors import UsageError
 from evalake.core.folder_trust import folder_hash, is_trusted, remember
-from tests.integration.cli.command import ROOT, evalake_here
+from tests.integration.cli.command import ROOT, evalake_here, said_at
 
 SUITE = (
     'dataset = "x.csv"\ncolumns = { target = "answer" }\nprompt = "{{ q }}"\nscore = "exact"\n[baselines]\na = "A"\n'
@@ -110,10 +110,8 @@ def test_at_a_terminal_it_is_asked_until_it_is_answered(folder: Path, answer: st
             stdout=subprocess.DEVNULL,
             timeout=300,
         )
-        os.set_blocking(ours, False)
-        said = os.read(ours, 100_000).decode()
         os.close(theirs)
-        os.close(ours)
+        said = said_at(ours)
         assert done.returncode == code, said
         assert ("Trust this folder?" in said) == asked
         assert ("was not answered, so nothing is done" in said) != is_final
