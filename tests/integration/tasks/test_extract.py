@@ -49,6 +49,10 @@ def test_starter_data_are_read_without_a_source(tmp_path: Path) -> None:
 def test_an_empty_source_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="the dataset nothing is empty"):
         read_datasets(reading(Dataset("nothing", (), ())), ["0"], Lake(str(tmp_path)))  # type: ignore[arg-type]
+    for name in "abcdefg":
+        (tmp_path / f"{name}.csv").write_text("nothing\n1\n")
+    with pytest.raises(SourceError, match=r"a\.csv.*; .*e\.csv.*; 2 more sources are refused$"):
+        read_datasets(GUARD, [str(tmp_path / "*.csv")], Lake(str(tmp_path)))
     with pytest.raises(SourceError, match=f"two sources are named {STARTER.name}"):
         read_datasets(reading(STARTER), ["0", "0"], Lake(str(tmp_path)))  # type: ignore[arg-type]
 
