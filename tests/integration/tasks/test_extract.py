@@ -120,8 +120,8 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def test_a_bad_row_is_put_aside_and_the_others_land(lake: Lake) -> None:
-    rows = [toy("good"), toy("bad", size=-1.0)]
-    done = publish(lake, "run", TOYS, rows)
+    rows = [{"key": key, "model": "m", "size": size} for key, size in (("good", 1.0), ("bad", -1.0))]
+    done = publish(lake, "run", TOYS, rows, {"state": "final"})
     assert (done.landed.inserted, done.quarantined) == (1, 1)
     assert lake.frame(TOYS).collect()["key"].to_list() == ["good"]
     (refused,) = lake.frame(QUARANTINE).collect().to_dicts()
@@ -129,6 +129,10 @@ def test_a_bad_row_is_put_aside_and_the_others_land(lake: Lake) -> None:
     assert '"bad"' in refused["payload"]
     checks = {row["rule_id"]: row["passed"] for row in lake.frame(CONTRACT_CHECKS).collect().to_dicts()}
     assert checks["size_not_negative"] is False
+    publish(lake, "run", TOYS, rows[1:], {"state": "early"})  # a further attempt, in other batches
+    assert lake.frame(QUARANTINE).collect().height == 1
+    publish(lake, "another run", TOYS, rows[1:], {"state": "final"})
+    assert lake.frame(QUARANTINE).collect().height == 2
 
 
 def test_a_key_that_was_decoded_into_a_column_is_in_no_table(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
