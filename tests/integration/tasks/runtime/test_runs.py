@@ -17,6 +17,7 @@ import pytest
 
 from evalake.contracts.tables import RUN_ATTEMPTS, RUNS
 from evalake.core.errors import LakeError, UsageError
+from evalake.storage import landing
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.ledger import append
@@ -130,7 +131,7 @@ def test_an_attempt_that_a_newer_one_overtook_is_refused(tmp_path: Path) -> None
     lake = Lake(str(tmp_path / "lake"))
     for number in (1, 2):
         began = NOW + timedelta(seconds=number)
-        runs.save(lake, replace(a_run("twice"), attempt=Attempt(number, None, began)))
+        runs.save(lake, replace(a_run("twice"), attempt=Attempt(number, None, began)), begins_attempt=True)
     require_newest(lake, "twice", NOW + timedelta(seconds=2))
     with pytest.raises(OvertakenError, match="run twice"):
         require_newest(lake, "twice", NOW + timedelta(seconds=1))
@@ -333,6 +334,25 @@ def test_an_older_attempt_gives_no_sign_of_life_for_its_run_any_more(lake: Lake)
         wait_until(lambda: "alive" not in {thread.name for thread in threading.enumerate()}, "the last sign", 30)
     (row,) = lake.frame(RUNS).collect().to_dicts()
     assert row["state"] == "completed"
+
+
+def test_a_process_that_stands_still_amid_its_commit_leaves_the_row_to_the_newer_attempt(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = runs.begin(lake, started(), 1, None)
+    merge = landing._merge
+
+    def stand_still(*of_first: Any) -> Any:
+        monkeypatch.setattr(landing, "_merge", merge)
+        second = runs.begin(lake, started(datetime.now(UTC)), 2, None, patience_seconds=0)
+        runs.save(lake, second.ended("completed"))
+        return merge(*of_first)
+
+    monkeypatch.setattr(landing, "_merge", stand_still)
+    with pytest.raises(OvertakenError):
+        runs.save(lake, first)
+    assert lake.frame(RUNS).collect()["state"].to_list() == ["completed"]
+    assert [each["state"] for each in attempts(lake)] == ["failed", "completed"]
 
 
 def test_an_attempt_of_a_lost_run_is_ended_with_it(lake: Lake) -> None:
