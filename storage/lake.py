@@ -354,7 +354,7 @@ def short_message(error: BaseException) -> str:
     A failure of an object store is told by its cause and remedy.
     """
     text = re.sub(r"\x1b\[[0-9;]*m|↳", "", str(error).split("\n   0: ")[0])
-    line = (_cause_in_store(text) or " ".join(text.split()))[:400]
+    line = " ".join((_cause_in_store(text) or text).split())[:400]
     if line.startswith("Invalid table version"):
         line += ": the log ends before it, because the lake or the table was removed or replaced meanwhile"
     return line
