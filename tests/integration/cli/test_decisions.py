@@ -134,6 +134,8 @@ def test_runs_without_a_model_in_common_are_wrong_usage(folder: Path, once: str)
     for command in ("compare", "explain"):
         done = evalake_here(command, once, other, folder=folder)
         assert (done.returncode, "no model in common: name one of each" in done.stderr) == (2, True), done.stderr
+    named = evalake_here("explain", f"{other}:openai/a", f"{other}:openai/b", folder=folder)
+    assert named.stdout.startswith(f"A {other}:openai/a: ")
 
 
 def test_samples_of_another_limit_are_no_other_version(folder: Path, once: str) -> None:
