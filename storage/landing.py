@@ -34,9 +34,7 @@ class Landed:
         return Landed(*map(add, astuple(self), astuple(other)))
 
 
-def land(
-    lake: Lake, contract: Contract, rows: pl.DataFrame, *, require: Callable[[], None] = lambda: None
-) -> Landed:
+def land(lake: Lake, contract: Contract, rows: pl.DataFrame, *, require: Callable[[], None] = lambda: None) -> Landed:
     """Merge `rows` into the contract's table by its key; a key that is present stays, unless its contract replaces it.
 
     The first of several rows with one key counts. `require` may refuse by an exception: it is called before each try,

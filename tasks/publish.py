@@ -192,7 +192,7 @@ def without_keys(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def quarantine(lake: Lake, run_id: str, batch_id: str, refused: Iterable[Refused]) -> int:
-    """Quarantine refused rows with their reasons, each once in a run; returns their number, with those that landed before.
+    """Quarantine refused rows with their reasons, each once for a run; returns their number, with earlier ones.
 
     A run that is continued puts its rows into other batches, so its key, which has the batch, does not tell.
     """

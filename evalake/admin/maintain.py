@@ -227,8 +227,9 @@ class MaintenanceResult:
 def maintain(lake: Lake, policy: Retention, dry_run: bool = False) -> MaintenanceResult:
     """Mark lost runs, maintain every table, and remove expired things by the policy.
 
-    With `dry_run` nothing is changed. Raises OlderLakeError where tables are to be migrated first, LakeError where a
-    table needs help, the others are maintained, or the lake is not writable; and ServerError where Prefect's part cannot be done.
+    With `dry_run` nothing is changed. Raises OlderLakeError where tables are to be migrated first, LakeError where the
+    lake is not writable, or a table needs help (the others are maintained); and ServerError where Prefect's part cannot
+    be done.
     """
     try:
         require_current(lake, all_contracts(lake))

@@ -23,7 +23,9 @@ from evalake.storage.landing import land
 from evalake.storage.maintenance import maintain
 from evalake.storage.migrations import migrate, pending
 from evalake.suites.command_guard.contract import RESULTS
+from evalake.tasks.calibrate import calibrate
 from evalake.tasks.rescore import rescore
+from evalake.tasks.runtime.context import RunContext
 from tests.integration.storage.foreign_snapshot import foreign_snapshot
 from tests.integration.storage.recorded_lake import lake_of_one_run
 from tests.integration.storage.rows import call
@@ -230,9 +232,15 @@ def test_a_lake_that_nobody_may_write_to_is_checked_whole_and_that_is_said_once(
     assert "is not writable (Read-only file system)" in finding.problem
     assert newest(lake, CONTRACT_CHECKS) == before
     run_id = lake.frame(RUNS).collect()["run_id"][0]
-    for write in (lambda: maintain_lake(lake, Retention()), lambda: rescore(lake, run_id, Configuration())):
-        with pytest.raises(LakeError, match="^the lake .* is not writable"):
+    asking = RunContext("new", "solidity_audit", lake, Configuration())
+    for write in (
+        lambda: maintain_lake(lake, Retention()),
+        lambda: rescore(lake, run_id, Configuration()),
+        lambda: calibrate(asking, "baseline/overlap-judge"),
+    ):
+        with pytest.raises(LakeError, match=r"^the lake .* is not writable"):
             write()
+    assert lake.frame(CALLS).filter(run_id="new").collect().is_empty()
 
 
 def test_a_lake_that_is_half_migrated_is_found_and_the_named_mend_mends_it(tmp_path: Path) -> None:

@@ -274,15 +274,15 @@ def _from_file(path: Path, files: Files) -> Iterator[Found]:
     elif kind in LINES:
         exported: list[Any] = []  # an exporter of spans writes a line for each batch, and a trace spreads over lines
         for record in read_table(files.check(path, LARGEST_IN_ALL), ()):
-            number = record.where.rpartition(":")[2]
-            where = f"{place}:{number}"
+            line = record.where.rpartition(":")[2]
+            where = f"{place}:{line}"
             if isinstance(record, Skipped):
                 yield where, replace(record, where=where)
                 continue
             if isinstance(spans := record.values.get("resourceSpans"), list):
                 exported += spans
                 continue
-            for each in _bodies(record.values, f"{path.stem}-{number}"):
+            for each in _bodies(record.values, f"{path.stem}-{line}"):
                 yield where, _read(where, each)
         if exported:
             for number, body in enumerate(_bodies({"resourceSpans": exported}, path.stem)):

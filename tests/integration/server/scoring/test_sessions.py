@@ -68,18 +68,14 @@ def test_a_source_without_a_session_that_is_over_is_a_state(place: Place) -> Non
 
 
 def test_what_a_source_refuses_is_logged_and_told(place: Place, caplog: pytest.LogCaptureFixture) -> None:
-    folder = place.sessions.with_name("folder")
-    folder.mkdir()
     place.write("first")
-    place.sessions.rename(folder / "good.json")
-    (folder / "bad.json").write_text("{broken")
-    sessions = Sessions(place.lake, [str(folder)])
+    (place.sessions.parent / "bad.json").write_text("{broken")
+    sessions = Sessions(place.lake, [str(place.sessions.parent)])
     with caplog.at_level("WARNING", "evalake.service"):
         assert sessions.read_sources() == ["first"]
-    assert [(source.state, source.detail) for source in sessions.sources] == [
-        ("read", "1 refused: bad.json (not a JSON object)")
-    ]
-    assert f"the source {folder}: 1 refused: bad.json (not a JSON object)" in caplog.messages
+    (source,) = sessions.sources
+    assert (source.state, source.detail) == ("read", "1 refused: bad.json (not a JSON object)")
+    assert f"the source {source.source}: {source.detail}" in caplog.messages
 
 
 def test_only_what_has_changed_is_read_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

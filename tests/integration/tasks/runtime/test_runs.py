@@ -326,21 +326,10 @@ def test_where_attempts_cannot_be_read_none_gives_way(lake: Lake) -> None:
     assert not runs.yield_to_newer_attempt(lake, first)
 
 
-def test_an_older_attempt_gives_no_sign_of_life_for_its_run_any_more(lake: Lake) -> None:
-    first = runs.begin(lake, started(), 1, None)
-    second = runs.begin(lake, started(datetime.now(UTC)), 2, None, patience_seconds=0)
-    runs.save(lake, second.ended("completed"))
-    with runs.alive(lake, first, Tally, every_seconds=0.001):
-        wait_until(lambda: "alive" not in {thread.name for thread in threading.enumerate()}, "the last sign", 30)
-    (row,) = lake.frame(RUNS).collect().to_dicts()
-    assert row["state"] == "completed"
-
-
-def test_a_process_that_stands_still_amid_its_commit_leaves_the_row_to_the_newer_attempt(
+def test_an_older_attempt_that_stood_still_amid_a_heartbeat_leaves_the_row_to_the_newer_one(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = runs.begin(lake, started(), 1, None)
-    merge = landing._merge
+    first, merge = runs.begin(lake, started(), 1, None), landing._merge
 
     def stand_still(*of_first: Any) -> Any:
         monkeypatch.setattr(landing, "_merge", merge)
@@ -349,8 +338,8 @@ def test_a_process_that_stands_still_amid_its_commit_leaves_the_row_to_the_newer
         return merge(*of_first)
 
     monkeypatch.setattr(landing, "_merge", stand_still)
-    with pytest.raises(OvertakenError):
-        runs.save(lake, first)
+    with runs.alive(lake, first, Tally, every_seconds=0.001):
+        wait_until(lambda: "alive" not in {thread.name for thread in threading.enumerate()}, "the last sign", 30)
     assert lake.frame(RUNS).collect()["state"].to_list() == ["completed"]
     assert [each["state"] for each in attempts(lake)] == ["failed", "completed"]
 
