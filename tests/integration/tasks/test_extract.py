@@ -65,8 +65,7 @@ def test_a_password_in_a_source_is_refused_and_a_fault_of_a_suites_code_is_its_o
         read_datasets(reading(), ["9"], Lake(str(tmp_path)))  # type: ignore[arg-type]
 
 
-def test_samples_land_once_and_malformed_ones_are_put_aside(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"))
+def test_samples_land_once_and_malformed_ones_are_put_aside(lake: Lake) -> None:
     bad = Skipped("line 3", "no label", '{"command": "ls"}')
     dataset = Dataset(STARTER.name, STARTER.samples[:5], (bad, Skipped("line 9", "empty")))
     for _ in range(2):
@@ -76,8 +75,7 @@ def test_samples_land_once_and_malformed_ones_are_put_aside(tmp_path: Path) -> N
     assert lake.frame(QUARANTINE).collect()["origin"].to_list() == ["line 3"]
 
 
-def test_a_version_that_is_there_whole_is_not_written_again_and_one_that_lacks_samples_is(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"))
+def test_a_version_that_is_there_whole_is_not_written_again_and_one_that_lacks_samples_is(lake: Lake) -> None:
     dataset = Dataset(STARTER.name, STARTER.samples[:5])
     extract(lake, "first", [dataset])
     before = lake.version(SAMPLES)

@@ -26,8 +26,6 @@ from evalake.tasks.runtime.progress import advance, background_thread, ended, he
 from evalake.tasks.runtime.resources import LEASE_SECONDS, Lease
 from evalake.tasks.runtime.runs import (
     PATIENCE_SECONDS,
-    Attempt,
-    OvertakenError,
     Run,
     Tally,
     cost_of,
@@ -35,7 +33,6 @@ from evalake.tasks.runtime.runs import (
     labels_of,
     mark_lost,
     of_suite,
-    require_newest,
     run_row,
     tagged,
     with_attempts,
@@ -76,8 +73,7 @@ def test_a_cost_is_told_as_far_as_it_is_known(row: dict[str, Any], told: str) ->
     assert cost_of(row) == told
 
 
-def test_a_run_without_a_sign_of_life_is_lost_and_then_failed(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"))
+def test_a_run_without_a_sign_of_life_is_lost_and_then_failed(lake: Lake) -> None:
     for name in ("silent", "alive"):
         runs.save(lake, Run(name, "quiz", "run", {}, {}, ["a/model"], [], 1, 1, NOW - timedelta(hours=2)))
     rows = lake.frame(RUNS).filter(pl.col("run_id") == "silent").collect()
@@ -92,8 +88,7 @@ def test_a_run_without_a_sign_of_life_is_lost_and_then_failed(tmp_path: Path) ->
     assert mark_lost(lake) == []
 
 
-def test_a_run_that_can_be_resumed_is_suspended_until_its_time_is_over(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"))
+def test_a_run_that_can_be_resumed_is_suspended_until_its_time_is_over(lake: Lake) -> None:
     messages = {
         "open": runs.suspended_until(None),
         "in time": runs.suspended_until(datetime.now(UTC) + timedelta(hours=1)),
@@ -127,32 +122,26 @@ def test_runs_of_a_suite_are_chosen_and_a_misspelt_one_is_answered() -> None:
         of_suite(rows, "xyz")
 
 
-def test_an_attempt_that_a_newer_one_overtook_is_refused(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"))
-    for number in (1, 2):
-        began = NOW + timedelta(seconds=number)
-        runs.save(lake, replace(a_run("twice"), attempt=Attempt(number, None, began)), begins_attempt=True)
-    require_newest(lake, "twice", NOW + timedelta(seconds=2))
-    with pytest.raises(OvertakenError, match="run twice"):
-        require_newest(lake, "twice", NOW + timedelta(seconds=1))
-
-
 def a_run(name: str) -> Run:
     return Run(name, "quiz", "run", {}, {}, ["a/model"], [], 1, 1, NOW)
 
 
-def test_what_this_process_has_begun_and_not_ended_is_marked_when_it_is_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupt_marks_what_this_process_has_begun_and_not_ended_and_what_fails_from_then_on(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "_running", {})  # without what other tests have left running
-    lake = Lake(str(tmp_path / "lake"))
+    monkeypatch.setattr(runs, "interrupted", told := threading.Event())
     for name in ("ended", "cut"):
         runs.save(lake, a_run(name))
     runs.save(lake, a_run("ended").ended("completed"))
     runs.mark_interrupted()
-    rows = dict(lake.frame(RUNS).select("run_id", "message").collect().iter_rows())
-    assert rows == {"ended": None, "cut": "interrupted; a rerun asks only for what is missing"}
+    told.set()
+    runs.save(lake, a_run("failed").ended("failed", message="a call was cancelled"))
+    runs.save(lake, a_run("well").ended("completed"))
     runs.mark_interrupted()  # there is nothing left to mark
+    rows = dict(lake.frame(RUNS).select("run_id", "message").collect().iter_rows())
+    why = "interrupted; a rerun asks only for what is missing"
+    assert rows == {"ended": None, "well": None, "cut": why, "failed": why}
     assert lake.frame(RUNS).filter(state="running").collect().is_empty()
 
 
@@ -185,19 +174,6 @@ def test_a_sign_of_life_that_cannot_be_written_is_said_and_the_run_goes_on(
     with caplog.at_level("WARNING", "evalake.runs"), runs.alive(lake, a_run("busy"), tally, 0.001):
         assert again.wait(60)
     assert "run busy could not write its heartbeat: the disk is full" in caplog.messages
-
-
-def test_a_run_that_fails_once_the_process_was_interrupted_failed_for_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs, "_running", {})
-    monkeypatch.setattr(runs, "interrupted", told := threading.Event())
-    told.set()
-    lake = Lake(str(tmp_path / "lake"))
-    runs.save(lake, a_run("cut").ended("failed", message="a call was cancelled"))
-    runs.save(lake, a_run("ended").ended("completed"))
-    rows = dict(lake.frame(RUNS).select("run_id", "message").collect().iter_rows())
-    assert rows == {"ended": None, "cut": "interrupted; a rerun asks only for what is missing"}
 
 
 def test_the_cost_of_a_running_run_is_unknown_until_its_first_calls_are_counted(tmp_path: Path) -> None:

@@ -57,22 +57,17 @@ def test_of_two_bodies_of_one_session_the_one_that_tells_more_is_kept(tmp_path: 
     write(tmp_path / "1" / "final_analysis.json", final)
     write(tmp_path / "1" / "session_detail.json", a_detail(calls=3))
     write(tmp_path / "2" / "lesser.json", a_detail(calls=2))
-    (tmp_path / "notes.txt").write_text("nothing", encoding="utf-8")
+    for name in ("notes.txt", "1/x.jsonl", "2/x.jsonl"):  # refused lines of one file name and content are two
+        (tmp_path / name).write_text("nothing", encoding="utf-8")
     dataset = read_dataset(str(tmp_path))
     (sample,) = dataset.samples
     assert len(list(load(sample.input).tool_calls)) == 3
     assert [(left.where, left.reason) for left in dataset.skipped] == [
         ("1/final_analysis.json", "another body of the same session"),
+        ("1/x.jsonl:1", "not a JSON object"),
         ("2/lesser.json", "another body of the same session"),
+        ("2/x.jsonl:1", "not a JSON object"),
     ]
-
-
-def test_what_is_refused_is_named_by_its_path_in_the_source(tmp_path: Path) -> None:
-    for folder in ("1", "2"):  # of the same name and content
-        write(tmp_path / folder / "x.json", {"x": 1})
-        (tmp_path / folder / "x.jsonl").write_text("nonsense\n", encoding="utf-8")
-    found = read_dataset(str(tmp_path), may_be_empty=True)
-    assert [left.where for left in found.skipped] == ["1/x.json", "1/x.jsonl:1", "2/x.json", "2/x.jsonl:1"]
 
 
 def test_equal_sessions_are_equal_samples_wherever_they_come_from(tmp_path: Path) -> None:
