@@ -62,7 +62,7 @@ from evalake.tasks.runtime.logs import observed
 from evalake.tasks.runtime.orders import continued, in_turn, warn_of_other_machines
 from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection, return_arrays, return_memory
 from evalake.tasks.runtime.runner import task_runner
-from evalake.tasks.runtime.runs import OVERTAKEN, Run, require_newest
+from evalake.tasks.runtime.runs import OVERTAKEN, OvertakenError, Run, require_newest
 from evalake.tasks.runtime.suspension import INTERRUPTIONS, Interruption, watching
 from evalake.tasks.walk import walk
 
@@ -160,7 +160,10 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
             raise Abort(OVERTAKEN) from error  # Prefect then does not change the flow run
         interruption = Interruption.of(error, flow_run_id, plan.request.command)
         reason = interruption.message if interruption else _message(error)
-        runs.save(plan.lake, run.ended("failed", tally=collector.tally, message=reason))
+        try:
+            runs.save(plan.lake, run.ended("failed", tally=collector.tally, message=reason))
+        except OvertakenError:
+            raise Abort(OVERTAKEN) from error
         if interruption and interruption.is_cancelled:
             cancel_jobs(context, run_id)
         if interruption and (state := interruption.leave()):

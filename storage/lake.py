@@ -1,5 +1,6 @@
 """The lake: a folder or bucket prefix of Delta tables, each created from its contract and checked against it."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -129,11 +130,15 @@ class Lake:
         return table
 
     def ensure(self, contract: Contract) -> Table:
-        """Open the table, or create it from its contract. Safe while other processes do the same."""
+        """Open the table to write, or create it from its contract. Safe while other processes do the same.
+
+        Raises LakeError where its folder is not writable, as `open` does, and where it cannot be created.
+        """
         table = self._find_current(contract)
         if table is None:
             self._create(contract)
             table = self.open(contract)
+        self._require_writable(contract)
         self._constrain(table, contract)
         return table
 
@@ -222,6 +227,15 @@ class Lake:
             raise LakeError(
                 f"the lake {folder} is not writable ({error.strerror}): name another with --lake"
             ) from error
+
+    def _require_writable(self, contract: Contract) -> None:
+        """Refuse a local table that this user cannot write; Delta's engine would print a panic before its error."""
+        folder = Path(self._uri(contract.table))
+        if "://" not in self.uri and not all(os.access(each, os.W_OK) for each in (folder, folder / "_delta_log")):
+            raise LakeError(
+                f"the table {contract.table} of the lake {self.uri} is not writable: ask its owner for access, or name "
+                "another lake with --lake"
+            )
 
     def _uri(self, name: str) -> str:
         return f"{self.address.rstrip('/')}/{name}"
@@ -340,7 +354,7 @@ def short_message(error: BaseException) -> str:
     A failure of an object store is told by its cause and remedy.
     """
     text = re.sub(r"\x1b\[[0-9;]*m|↳", "", str(error).split("\n   0: ")[0])
-    line = (_cause_in_store(text) or " ".join(text.split()))[:400]
+    line = " ".join((_cause_in_store(text) or text).split())[:400]
     if line.startswith("Invalid table version"):
         line += ": the log ends before it, because the lake or the table was removed or replaced meanwhile"
     return line

@@ -34,11 +34,12 @@ class Landed:
         return Landed(*map(add, astuple(self), astuple(other)))
 
 
-def land(lake: Lake, contract: Contract, rows: pl.DataFrame) -> Landed:
+def land(lake: Lake, contract: Contract, rows: pl.DataFrame, *, require: Callable[[], None] = lambda: None) -> Landed:
     """Merge `rows` into the contract's table by its key; a key that is present stays, unless its contract replaces it.
 
-    The first of several rows with one key counts. Raises SchemaMismatchError where the frame's columns differ from the
-    contract's, ContractError where a constraint refuses a row, LakeError where the commit fails.
+    The first of several rows with one key counts. `require` may refuse by an exception: it is called before each try,
+    after the version was read that a commit must follow. Raises SchemaMismatchError where the frame's columns differ
+    from the contract's, ContractError where a constraint refuses a row, LakeError where the commit fails.
     """
     require_exact(rows, contract)
     source = rows.unique(subset=list(contract.key), keep="first", maintain_order=True)
@@ -46,7 +47,12 @@ def land(lake: Lake, contract: Contract, rows: pl.DataFrame) -> Landed:
         return Landed()
     table = lake.ensure(contract)
     write = _merge if contract.replaced_when == ALWAYS else _append_new
-    done = _commit(table, contract, lambda: write(table, contract, source))
+
+    def try_once() -> dict[str, int]:
+        require()
+        return write(table, contract, source)
+
+    done = _commit(table, contract, try_once)
     inserted, replaced = int(done["num_target_rows_inserted"]), int(done["num_target_rows_updated"])
     return Landed(inserted, replaced, source.height - inserted - replaced)
 

@@ -17,6 +17,7 @@ from evalake.models.endpoints import endpoint_of
 from evalake.models.request import Failure, Reply, Request, parameters_of, revision_of
 from evalake.sdk import Converse, Exchange, Item, Suite
 from evalake.storage.ledger import Key, LedgerIndex
+from evalake.storage.objects import require_write_access
 from evalake.tasks.runtime.budget import Spending
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.orders import NewestIndex, claim
@@ -143,8 +144,13 @@ def replay_from_ledger(
 
 
 def recall_or_call(context: RunContext, conversations: Sequence[Conversation], index: LedgerIndex) -> None:
-    """Execute every conversation, first from the ledger, then by calls; raises as `call` does."""
-    call(context, replay_from_ledger(context, conversations, index).unanswered, index)
+    """Execute every conversation, first from the ledger, then by calls.
+
+    Raises as `call` does, and LakeError before the first call where the lake could not keep its reply.
+    """
+    if unanswered := replay_from_ledger(context, conversations, index).unanswered:
+        require_write_access(context.lake)
+        call(context, unanswered, index)
 
 
 class Claimed:

@@ -28,6 +28,7 @@ from evalake.tasks.publish import Refused, publish, quarantine
 from evalake.tasks.runtime.runs import no_run, run_row
 
 LAKE = "lake://"
+MOST_NAMED = 5  # refused sources in one message
 ROWS_AT_ONCE = 10_000  # samples that are audited and landed at once, which bounds memory
 
 
@@ -62,7 +63,15 @@ def read_datasets(suite: Suite, sources: Sequence[str], lake: Lake) -> tuple[Dat
             else expanded(source, folders=not suite.data.folders)
         )
     ]
-    datasets = [_read(suite, source) for source in named]
+    datasets, refused = [], []
+    for source in named:
+        try:
+            datasets.append(_read(suite, source))
+        except SourceError as error:
+            refused.append(str(error))
+    if refused:
+        more = [f"{len(refused) - MOST_NAMED:,} more sources are refused"] * (len(refused) > MOST_NAMED)
+        raise SourceError("; ".join([*refused[:MOST_NAMED], *more]))
     for dataset in datasets:
         if not dataset.samples:
             raise SourceError(f"the dataset {dataset.name} is empty: there is nothing to evaluate")

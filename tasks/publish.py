@@ -38,6 +38,7 @@ class Refused:
     rules: tuple[str, ...]
     reason: str
     origin: str | None = None
+    identity: str = ""  # what tells it from others, where the payload has more, like where its replies came from
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,13 @@ def admit(
         land_together(lake, CONTRACT_CHECKS, checked)  # so that the quality of the data has a history
     require(audited)
     refused = [
-        Refused(contract.table, _as_json(row), tuple(row["broken"]), f"breaks {', '.join(row['broken'])}")
+        Refused(
+            contract.table,
+            _as_json(row),
+            tuple(row["broken"]),
+            f"breaks {', '.join(row['broken'])}",
+            identity=_as_json({name: value for name, value in row.items() if name not in shared}),
+        )
         for row in audited.bad.iter_rows(named=True)
     ]
     return Admitted(audited.good, quarantine(lake, run_id, batch_id, refused))
@@ -185,11 +192,14 @@ def without_keys(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def quarantine(lake: Lake, run_id: str, batch_id: str, refused: Iterable[Refused]) -> int:
-    """Quarantine refused rows with their reasons; returns their number, with those that landed before."""
+    """Quarantine refused rows with their reasons, each once for a run; returns their number, with earlier ones.
+
+    A run that is continued puts its rows into other batches, so its key, which has the batch, does not tell.
+    """
     rows = [
         {
             "batch_id": batch_id,
-            "row_key": content_hash([row.table, row.origin, row.payload]),
+            "row_key": content_hash([row.table, row.origin, row.identity or row.payload]),
             "run_id": run_id,
             "table_name": row.table,
             "origin": row.origin,
@@ -201,7 +211,8 @@ def quarantine(lake: Lake, run_id: str, batch_id: str, refused: Iterable[Refused
         for row in refused
     ]
     if rows:
-        land(lake, QUARANTINE, conform(rows, QUARANTINE))
+        there = lake.frame(QUARANTINE).filter(pl.col("run_id") == run_id).select("row_key").collect()
+        land(lake, QUARANTINE, conform(rows, QUARANTINE).join(there, on="row_key", how="anti", maintain_order="left"))
     return len(rows)
 
 

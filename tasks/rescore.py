@@ -18,6 +18,7 @@ from evalake.sdk.results import FALLBACK_FOR
 from evalake.storage.lake import Lake
 from evalake.storage.landing import Landed
 from evalake.storage.ledger import LedgerIndex, key_of
+from evalake.storage.objects import require_write_access
 from evalake.tasks.collect import derive
 from evalake.tasks.converse import Conversation, exchange_of, going_on, replay_from_ledger
 from evalake.tasks.coverage import cover_again
@@ -55,9 +56,11 @@ class Rescored:
 def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
     """Derive the rows and the snapshot of a run again. No model is called.
 
-    Raises UsageError where there is no such run, LakeError where none of its items is answered, or none is scored.
+    Raises UsageError where there is no such run, LakeError where none of its items is answered, none is scored, or the
+    lake is not writable.
     """
     run = run_row(lake, run_id)
+    require_write_access(lake)
     context = RunContext(run_id, run["suite"], lake, configuration)
     items = _items(lake, run)
     index = LedgerIndex.read(lake)

@@ -29,6 +29,7 @@ from evalake.storage.maintenance import Maintained, lake_time
 from evalake.storage.maintenance import maintain as maintain_tables
 from evalake.storage.migrations import Migration, pending, require_current
 from evalake.storage.migrations import migrate as migrate_tables
+from evalake.storage.objects import require_write_access
 from evalake.suites.registry import all_contracts, undeclared_tables
 from evalake.tasks.runtime.artifacts import reports_folder
 from evalake.tasks.runtime.runs import mark_lost, with_lost
@@ -226,8 +227,9 @@ class MaintenanceResult:
 def maintain(lake: Lake, policy: Retention, dry_run: bool = False) -> MaintenanceResult:
     """Mark lost runs, maintain every table, and remove expired things by the policy.
 
-    With `dry_run` nothing is changed. Raises OlderLakeError where tables are to be migrated first, LakeError where a
-    table needs help, the others are maintained; and ServerError where Prefect's part cannot be done.
+    With `dry_run` nothing is changed. Raises OlderLakeError where tables are to be migrated first, LakeError where the
+    lake is not writable, or a table needs help (the others are maintained); and ServerError where Prefect's part cannot
+    be done.
     """
     try:
         require_current(lake, all_contracts(lake))
@@ -237,6 +239,7 @@ def maintain(lake: Lake, policy: Retention, dry_run: bool = False) -> Maintenanc
         logger.warning("%s", error)  # a damaged table: it is named again once the others are maintained
     now = lake_time(lake, all_contracts(lake))  # before the commits of maintenance
     if not dry_run:
+        require_write_access(lake)
         mark_lost(lake)
     hours = policy.old_versions_days * 24
     tables = maintain_tables(lake, all_contracts(lake), dry_run=dry_run, retention_hours=hours)

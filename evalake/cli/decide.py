@@ -164,9 +164,10 @@ def explain(
 
 def _print_parts(parts: pl.DataFrame) -> None:
     """Print both values, the difference and its parts for each pair of models and judge."""
-    for (a, b, judge), own in parts.group_by("a", "b", "judge", maintain_order=True):
+    for number, ((a, b, judge), own) in enumerate(parts.group_by("a", "b", "judge", maintain_order=True)):
         first = own.row(0, named=True)
-        show.paragraph("" if judge is None else f"judge {judge}")
+        if number or judge is not None:
+            show.paragraph("" if judge is None else f"judge {judge}")
         show.paragraph(f"A {a}: {first['metric']} {first['value_a']:.4g}")
         show.paragraph(f"B {b}: {first['metric']} {first['value_b']:.4g}")
         show.paragraph(f"A-B      {first['difference']:+.4f}")

@@ -118,7 +118,7 @@ def print_checks(held: "Gate") -> None:
 
 
 @app.command("settle")
-@options.takes("judges", "datasets", "configuration_file", "lake")
+@options.takes("judges", "datasets", "max_missing", "accept_unreadable", "configuration_file", "lake")
 def settle(
     asked: Mapping[str, Any],
     suite: Annotated[str, typer.Argument(help="The suite; an unknown name lists all.", metavar="SUITE")],

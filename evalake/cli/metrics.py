@@ -174,11 +174,12 @@ def _heading(snapshot: dict[str, Any], width: int) -> Iterator[str]:
 
 def _what_else(values: DataFrame, shown: DataFrame, width: int) -> Iterator[str]:
     """Print which metrics and slices of the snapshot are not shown, and the options that show them."""
-    from evalake.reports.wording import UNRELIABLE, WHY_UNRELIABLE
+    from evalake.reports.report import why_unreliable
+    from evalake.reports.wording import UNRELIABLE
 
     yield ""
     if not shown["reliable"].all():
-        yield from wrap(f"{UNRELIABLE} {WHY_UNRELIABLE}", width, subsequent_indent="  ")
+        yield from wrap(f"{UNRELIABLE} {why_unreliable(shown['judge'].unique())}", width, subsequent_indent="  ")
     yield from _by_chance(shown)
     if more := values["metric"].n_unique() - shown["metric"].n_unique():
         yield f"{more} more metrics: --slice all, or --metric NAME"

@@ -35,6 +35,13 @@ def open_lake(uri: str) -> "storage.Lake":
     return Lake(uri)
 
 
+def require_lake(uri: str) -> None:
+    """Raise LakeError where a lake cannot be read, like a bucket that does not exist; one without tables is fine."""
+    from evalake.contracts.tables import RUNS
+
+    open_lake(uri).exists(RUNS)
+
+
 Lake = Annotated[
     str,
     typer.Option(

@@ -48,6 +48,7 @@ def serve(
     given = ScoringSettings.of_command(lake, config, sources=tuple(sessions or ()), **judging)
     require_reachable_by_whom(given, host)  # a service that others reach needs a chosen token
     settings, made = given.guarded(no_token=no_token)
+    options.require_lake(lake)
 
     def announce(address: str) -> None:
         if made:
@@ -95,6 +96,7 @@ def _serve(lake: str, host: str, port: int, config: Path | None, *, no_token: bo
     settings, made = Settings.of_command(lake, config, writes=write).guarded(no_token=no_token)
     if write and settings.token is None:  # behind trusted proxies
         raise UsageError(f"--write needs a token for each write: set {TOKEN_VARIABLE}")
+    options.require_lake(lake)
 
     def announce(address: str) -> None:
         link = f"{address}/#token={made}" if made else address

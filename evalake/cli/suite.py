@@ -62,7 +62,7 @@ def init(
     _write(folder, files)
     remember(folder, trusted=True)  # every file in it is evalake's own, until one changes
     where = quote(str(folder))
-    say(f"next: cd {where} && evalake run questions (or make -C {where} run); docs/first-suite.md goes on")
+    say(f"next: cd {where} && evalake run questions (or make -C {where} run); `evalake suite new` writes another")
 
 
 def _place(file: Path) -> Path:

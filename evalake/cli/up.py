@@ -50,6 +50,7 @@ def up(
     if servers.find(lake) is None:
         _require_none_is_lost(lake)
         read(None)
+        options.require_lake(lake)
         if (project := folder_to_deploy(Path.cwd()) if workers else None) is not None:
             from evalake.server.local.deployment import require_suites
 

@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from evalake.reports.report import Report, headline, warnings
+from evalake.reports.report import Report, headline, warnings, why_unreliable
 from evalake.reports.tables import KINDS, Cell, Table
-from evalake.reports.wording import UNKNOWN, UNRELIABLE, WHY_UNRELIABLE, multiplicity, visible
+from evalake.reports.wording import UNKNOWN, UNRELIABLE, multiplicity, visible
 
 STYLES = {"": "", "pass": "bold green", "fail": "bold red"}
 KEY_WIDTH = 34
@@ -62,7 +62,7 @@ class Summary:
         if not self.whole and told and (more := len(told[0][0].rows) - MOST_MODELS) > 0:
             yield Text(f" … and {more} more lines: --full", style="dim")
         yield Text("")
-        yield from map(Text, _legend(sheets, visible(report.run["run_id"], 100)))
+        yield from map(Text, _legend(sheets, report))
         if more := len(told) - len(shown):
             yield Text(f"{more} more table{'s' * (more > 1)}: --full")
 
@@ -138,7 +138,7 @@ def _folded(text: str, width: int) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _legend(sheets: Sequence[_Sheet], run_id: str) -> Iterator[str]:
+def _legend(sheets: Sequence[_Sheet], report: Report) -> Iterator[str]:
     cells = [cell for sheet in sheets for row in sheet.table.rows for cell in row]
     texts = [text for sheet in sheets for row in sheet.texts for text in row]
     if any("[" in text for text in texts):
@@ -149,8 +149,8 @@ def _legend(sheets: Sequence[_Sheet], run_id: str) -> Iterator[str]:
         yield "by [ ]: the limits that decided, which are exact and hold whatever is missing"
     if (intervals := sum(1 for cell in cells if cell.interval and cell.n is not None)) >= MANY:
         yield multiplicity(intervals)
-    yield f"n, units and interval of every value: evalake metrics --run {run_id} --all"
+    yield f"n, units and interval of every value: evalake metrics --run {visible(report.run['run_id'], 100)} --all"
     if any(cell.doubtful for cell in cells):
-        yield f"{UNRELIABLE} {WHY_UNRELIABLE}"
+        yield f"{UNRELIABLE} {why_unreliable(subject.judge for subject in report.subjects)}"
     if any(cell.text == UNKNOWN for cell in cells):
         yield f"{UNKNOWN} unknown or undefined"

@@ -26,10 +26,10 @@ from evalake.core.errors import UsageError
 from evalake.core.files import make_folder, write_file
 from evalake.reports.axes import Drawing
 from evalake.reports.files import as_data, as_json
-from evalake.reports.report import Report, facts, headline, warnings
+from evalake.reports.report import Report, facts, headline, warnings, why_unreliable
 from evalake.reports.svg import Picture, alone, as_svg
 from evalake.reports.tables import KINDS, Table, comparisons_table, coverage_table
-from evalake.reports.wording import UNKNOWN, UNRELIABLE, WHY_UNRELIABLE, multiplicity, one_line, visible
+from evalake.reports.wording import UNKNOWN, UNRELIABLE, multiplicity, one_line, visible
 
 # Files of a report, each written whole or not at all.
 
@@ -249,7 +249,7 @@ def render(report: Report) -> str:
         doubtful=any(cell.doubtful for cell in cells),
         by_chance=multiplicity(sum(1 for cell in cells if cell.interval and cell.n is not None)),
         unreliable=UNRELIABLE,
-        why_unreliable=WHY_UNRELIABLE,
+        why_unreliable=why_unreliable(subject.judge for subject in report.subjects),
         unknown=UNKNOWN,
         script=Markup(script),
         script_hash=f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'",

@@ -1,7 +1,7 @@
 """A report: one run's metric snapshot, what its suite wants shown of it, and what follows (ranks, mistakes)."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -64,6 +64,13 @@ class Subject(NamedTuple):
             by = " (Dawid-Skene)" if self.judge.startswith(BY_DAWID_SKENE) else ""
             judge = f"panel of {self.judge.count('+') + 1}{by}"
         return f"{model}" if judge is None else f"{model} · {judge}"
+
+
+def why_unreliable(judges: Iterable[str | None]) -> str:
+    """Say what the mark of values that are not `reliable` means; `judges` are those of all values."""
+    if any(judge is not None and judge.startswith(BY_DAWID_SKENE) for judge in judges):
+        return "unreliable: fewer than 30 units, a mean of few large amounts, or few audits of Dawid and Skene"
+    return "unreliable: fewer than 30 units, or a mean of few large amounts"
 
 
 @dataclass(frozen=True, slots=True)

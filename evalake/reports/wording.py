@@ -12,7 +12,6 @@ from evalake.sdk.figures import Unit
 
 UNKNOWN = "–"
 UNRELIABLE = "*"
-WHY_UNRELIABLE = "unreliable: fewer than 30 units, a mean of few large amounts, or few audits of Dawid and Skene"
 
 _SCALES = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"))  # in milliseconds
 

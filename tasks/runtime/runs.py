@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -131,19 +131,26 @@ def mark_interrupted() -> None:
     """Mark the running runs of this process as interrupted."""
     with _saving:
         for lake, run in list(_running.values()):
-            save(lake, run.ended("failed", message=INTERRUPTED))
+            with suppress(OvertakenError):
+                save(lake, run.ended("failed", message=INTERRUPTED))
 
 
-def save(lake: Lake, run: Run) -> None:
-    """Land the run's row, which replaces an earlier one.
+def save(lake: Lake, run: Run, *, begins_attempt: bool = False) -> None:
+    """Land the run's row, which replaces an earlier one, and that of its attempt, which it may begin.
 
-    Raises LakeError where a run begins while samples are being forgotten: a removal takes every new file away.
+    Raises OvertakenError where a newer attempt has continued the run, also while this process stood still amid its
+    commit; LakeError where a run begins while samples are being forgotten: a removal takes every new file away.
     """
+
+    def require() -> None:
+        if run.attempt is not None and not begins_attempt:
+            require_newest(lake, run.run_id, run.attempt.started_at)
+
     with _saving:
-        _save(lake, run)
+        _save(lake, run, require)
 
 
-def _save(lake: Lake, run: Run) -> None:
+def _save(lake: Lake, run: Run, require: Callable[[], None]) -> None:
     begins = run.state == "running" and run.run_id not in _running
     if run.state == "running":
         _running[run.run_id] = (lake, run)
@@ -164,13 +171,13 @@ def _save(lake: Lake, run: Run) -> None:
     }
     rows = conform([row], RUNS)
     rows = counted_by_ledger(lake, rows) if run.state == "failed" else rows
-    land(lake, RUNS, rows)
+    land(lake, RUNS, rows, require=require)
     if begins and unfinished(lake):
         busy = f"samples of the lake {whole_address(lake.uri)} are being forgotten: wait, or repeat `evalake forget`"
         save(lake, run.ended("failed", message=busy))
         raise LakeError(busy)
     if run.attempt is not None:
-        write_attempt(lake, run.attempt, rows.row(0, named=True))
+        write_attempt(lake, run.attempt, rows.row(0, named=True), require)
     if run.state != "running" or run.tally != Tally():
         logger.info("run %s of %s is %s: %s", run.run_id, run.suite, run.state, counts_of(rows.row(0, named=True)))
     if run.message:
@@ -205,14 +212,14 @@ def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_se
     if not known.is_empty():
         run = replace(run, attempt=attempt, started_at=known["started_at"].item())
         if open_attempts(lake, run.run_id) and known["alive_at"].item() > datetime.now(UTC) - LOST_AFTER:
-            save(lake, run)
+            save(lake, run, begins_attempt=True)
             await_end_of_others(lake, run.run_id, attempt.started_at, patience_seconds)
         counted = counted_by_ledger(lake, known)
         close_attempts(lake, counted, OVERTAKEN, pl.col("started_at") != attempt.started_at)
         before = counted.row(0, named=True)
         attempt = replace(attempt, calls_before=before["calls_made"], cost_before=before["cost_usd"])
     run = replace(run, attempt=attempt)
-    save(lake, run)
+    save(lake, run, begins_attempt=True)
     return run
 
 
@@ -260,9 +267,9 @@ def alive(lake: Lake, run: Run, tally: Callable[[], Tally], every_seconds: float
     def beat(over: threading.Event) -> None:
         while not over.wait(min(every_seconds, max(FIRST_ALIVE_SECONDS, ALIVE_SHARE * (time.monotonic() - began)))):
             try:
-                if run.attempt and is_overtaken(lake, run.run_id, run.attempt.started_at):
-                    return
                 save(lake, replace(run, tally=tally()))
+            except OvertakenError:
+                return
             except LakeError as error:
                 logger.warning("run %s could not write its heartbeat: %s", run.run_id, error)
 
@@ -399,8 +406,8 @@ def versions_of(datasets: Sequence[Dataset]) -> dict[str, str]:
 # Attempts.
 
 
-def write_attempt(lake: Lake, attempt: Attempt, run: Mapping[str, Any]) -> None:
-    """Land the row of an attempt from its run's row of RUNS."""
+def write_attempt(lake: Lake, attempt: Attempt, run: Mapping[str, Any], require: Callable[[], None]) -> None:
+    """Land the row of an attempt from its run's row of RUNS. Raises what `require` does."""
     paid = None if run["cost_usd"] is None or attempt.cost_before is None else run["cost_usd"] - attempt.cost_before
     row = {
         **{name: run[name] for name in ("run_id", "state", "ended_at", "calls_from_ledger", "calls_failed", "message")},
@@ -410,7 +417,7 @@ def write_attempt(lake: Lake, attempt: Attempt, run: Mapping[str, Any]) -> None:
         "calls_made": max(run["calls_made"] - attempt.calls_before, 0),
         "cost_usd": None if paid is None else max(paid, 0.0),
     }
-    land(lake, RUN_ATTEMPTS, conform([row], RUN_ATTEMPTS))
+    land(lake, RUN_ATTEMPTS, conform([row], RUN_ATTEMPTS), require=require)
 
 
 def is_overtaken(lake: Lake, run_id: str, started_at: datetime) -> bool:

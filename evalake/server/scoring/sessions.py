@@ -31,6 +31,7 @@ from evalake.suites.session_review.suite import SUITE
 
 READ_AGAIN_SECONDS = 3.0  # sources are not looked at more often than this, however many unknown ids are asked for
 LIST_ALL_SECONDS = 600.0  # after which a live source is listed whole, for what was said of old sessions
+MOST_NAMED = 5  # refused sessions of a source
 READ_AT_ONCE = 200  # sessions
 SEARCHED_CHARACTERS = 20_000  # of an alert
 KEPT_CHARACTERS = 16_000_000  # of the sessions that were read last
@@ -87,8 +88,11 @@ class Source:
             return None
         self._mark = mark  # of before it was read: what came in the meantime is read the next time
         has_some = dataset.samples or ("://" in self.name and any(known))  # polls give what is new
+        refused = [f"{skip.where} ({skip.reason})" for skip in dataset.skipped if skip.payload is not None]
+        named = ", ".join([*refused[:MOST_NAMED], *["…"] * (len(refused) > MOST_NAMED)])
+        left_out = f"{len(refused):,} refused: {named}" if refused else None
         empty = "it holds no session that is over and can be judged"
-        self._tell(*(("read", None) if has_some else ("empty", empty)))
+        self._tell(*(("read", left_out) if has_some else ("empty", "; ".join(filter(None, (empty, left_out))))))
         return dataset
 
     def _polled(self, known: Mapping[str, int | None]) -> dict[str, Poll]:

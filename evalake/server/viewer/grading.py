@@ -235,7 +235,7 @@ def write_grade(run_id: RunId, indexes: IndexesHere, given: Grade) -> Kept:
     lines = _lines_of(grading, given.line.sample_hash, given.size)
     line = next((each for each in lines if {name: each[name] for name in _KEY} == wanted), None)
     if line is None:
-        raise NotFoundError("the run has no such line: it may have been scored again; load the page again")
+        raise NotFoundError("the run has no such line: it was scored again or forgotten; load the page again")
     asked = {question.heading for stage in stage_of(grading.labelling, line) for question in stage.questions}
     if strange := sorted(given.answers.keys() - asked):
         raise WrongQueryError(f"this line does not ask {visible(strange[0])!r}: it asks {', '.join(sorted(asked))}")

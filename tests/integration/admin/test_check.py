@@ -10,16 +10,22 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from evalake.admin.check import check_lake, exit_code
+from evalake.admin.maintain import maintain as maintain_lake
 from evalake.admin.prove import Outcome, count_outcomes, differing_values, reasons, verify_snapshots
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS, RUN_ITEMS, RUNS, SAMPLES, SNAPSHOTS
+from evalake.core.configuration import Configuration, Retention
+from evalake.core.errors import LakeError
 from evalake.storage.integrity import Defect
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.maintenance import maintain
 from evalake.storage.migrations import migrate, pending
 from evalake.suites.command_guard.contract import RESULTS
+from evalake.tasks.calibrate import calibrate
+from evalake.tasks.rescore import rescore
+from evalake.tasks.runtime.context import RunContext
 from tests.integration.storage.foreign_snapshot import foreign_snapshot
 from tests.integration.storage.recorded_lake import lake_of_one_run
 from tests.integration.storage.rows import call
@@ -225,6 +231,16 @@ def test_a_lake_that_nobody_may_write_to_is_checked_whole_and_that_is_said_once(
     assert "what was found is not kept" in finding.problem
     assert "is not writable (Read-only file system)" in finding.problem
     assert newest(lake, CONTRACT_CHECKS) == before
+    run_id = lake.frame(RUNS).collect()["run_id"][0]
+    asking = RunContext("new", "solidity_audit", lake, Configuration())
+    for write in (
+        lambda: maintain_lake(lake, Retention()),
+        lambda: rescore(lake, run_id, Configuration()),
+        lambda: calibrate(asking, "baseline/overlap-judge"),
+    ):
+        with pytest.raises(LakeError, match=r"^the lake .* is not writable"):
+            write()
+    assert lake.frame(CALLS).filter(run_id="new").collect().is_empty()
 
 
 def test_a_lake_that_is_half_migrated_is_found_and_the_named_mend_mends_it(tmp_path: Path) -> None:

@@ -134,6 +134,8 @@ def test_runs_without_a_model_in_common_are_wrong_usage(folder: Path, once: str)
     for command in ("compare", "explain"):
         done = evalake_here(command, once, other, folder=folder)
         assert (done.returncode, "no model in common: name one of each" in done.stderr) == (2, True), done.stderr
+    named = evalake_here("explain", f"{other}:openai/a", f"{other}:openai/b", folder=folder)
+    assert named.stdout.startswith(f"A {other}:openai/a: ")
 
 
 def test_samples_of_another_limit_are_no_other_version(folder: Path, once: str) -> None:
@@ -246,7 +248,7 @@ BLOCKS = ("settle", "command_guard", "--model", "baseline/always-block")
 
 
 def test_it_stops_when_the_rules_are_decided(tmp_path: Path, prefect_api: str) -> None:
-    words = (*BLOCKS, "--rule", "malicious_detection_rate >= 0.5", "--json")
+    words = (*BLOCKS, "--rule", "malicious_detection_rate >= 0.5", "--max-missing", 0.4, "--json")
     done = evalake_here(*words, folder=tmp_path, PREFECT_API_URL=prefect_api)
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout)
@@ -254,8 +256,9 @@ def test_it_stops_when_the_rules_are_decided(tmp_path: Path, prefect_api: str) -
     assert "shuffled" in printed["promise"]
     (only,) = printed["rounds"]
     assert only["samples"] == 40
-    tags = Lake(str(tmp_path / "lake")).frame(RUNS).select(pl.col("parameters").str.json_path_match("$.tags[0]"))
-    assert tags.collect().item().startswith(SETTLE_TAG)
+    parameters = json.loads(Lake(str(tmp_path / "lake")).frame(RUNS).collect()["parameters"].item())
+    assert parameters["tags"][0].startswith(SETTLE_TAG)
+    assert parameters["max_missing"] == 0.4
     assert "round 1: 40 of " in done.stderr
 
 

@@ -35,6 +35,7 @@ def project(tmp_path: Path) -> Path:
     done = evalake_here("init", "mine", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "cd mine && evalake run questions" in done.stderr
+    assert "docs/" not in done.stderr  # which a project does not have
     assert "cd 'of mine' &&" in evalake_here("init", "of mine", folder=tmp_path).stderr
     return tmp_path / "mine"
 

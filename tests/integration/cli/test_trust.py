@@ -9,6 +9,7 @@ import pytest
 
 from evalake.core.errors import UsageError
 from evalake.core.folder_trust import folder_hash, is_trusted, remember
+from evalake.suites.declared.make import load
 from tests.integration.cli.command import ROOT, evalake_here, said_at
 
 SUITE = (
@@ -126,6 +127,8 @@ def test_init_writes_a_project_that_is_trusted_as_it_is_written(folder: Path) ->
     for kind in ("judge", "exact"):
         assert evalake_here("suite", "new", f"my_{kind}", "--kind", kind, folder=mine).returncode == 0
         assert evalake_here("suite", "check", f"my_suites/my_{kind}", folder=mine).returncode == 0
+    titles = {load(path).title for path in mine.glob("my_suites/*/suite.toml")}
+    assert titles == {"Questions", "Letters", "My judge", "My exact"}
     again = evalake_here("suite", "new", "letters", folder=mine)
     assert again.returncode == 2
     assert evalake_here("suite", "new", "Bad-Name", folder=mine).returncode == 2

@@ -163,6 +163,14 @@ def test_a_mistake_is_one_line(tmp_path: Path, arguments: tuple[str, ...], told:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_lake_that_cannot_be_read_ends_each_server_at_its_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    for words in (("view", "--no-token"), ("serve", "--no-token"), ("up",)):
+        done = evalake_here(*words, "--lake", tmp_path / "file", folder=tmp_path)
+        why = f"cannot read the lake {tmp_path}/file (Not a directory): name another with --lake"
+        assert (done.returncode, done.stderr) == (1, f"evalake: {why}\n")
+
+
 def test_it_asks_for_a_token_and_answers_others_only_with_one(tmp_path: Path, prefect_api: str) -> None:
     with serving(tmp_path, "serve", PREFECT_API_URL=prefect_api) as process:
         address, token, link = re.findall(

@@ -117,10 +117,9 @@ def test_a_run_that_there_is_not_or_that_the_ledger_knows_nothing_of_is_named(im
 
 
 def test_sessions_that_were_scored_under_another_mark_are_found_and_scored_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in a lake of a version that made marks otherwise: neither the viewer nor a rescoring can make them."""
-    lake = Lake(str(tmp_path / "lake"))
     with monkeypatch.context() as older:
         older.setattr(RunContext, "fenced", lambda _, item: replace(item, fence="0123456789ab" * 2 + "01234567"))
         evaluate("session_review", first=2, lake=lake.uri)

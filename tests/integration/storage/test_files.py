@@ -165,8 +165,7 @@ def test_tables_that_are_there_come_with_their_size_and_the_newest_first(lake: L
 # The integrity of stored tables: what a writer does beside, and what was never there.
 
 
-def test_a_writer_that_appends_meanwhile_disturbs_nothing(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"))
+def test_a_writer_that_appends_meanwhile_disturbs_nothing(lake: Lake) -> None:
     for n in range(20):
         land(lake, TOYS, pl.DataFrame([toy(f"k{n}", model="openai/gpt é:%")]))
         assert inspect(lake, TOYS).damage == list(find_tampering(lake, TOYS)) == []

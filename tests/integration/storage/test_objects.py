@@ -58,7 +58,7 @@ UNREACHABLE = f"{ASKED}, after 10 retries - HTTP error error sending request cli
             "the store answers NoSuchBucket (The bucket is not there): create it, or name another",
         ),
         (
-            REFUSED % ("SignatureDoesNotMatch", "It does not match."),
+            REFUSED % ("SignatureDoesNotMatch", "It does\n    not match."),
             "the store answers SignatureDoesNotMatch (It does not match): check the credentials and their rights",
         ),
         (UNREACHABLE, "http://store:9 does not answer: start it, or correct its address (AWS_ENDPOINT_URL)"),

@@ -26,16 +26,14 @@ def test_what_was_kept_is_read_for_the_same_lake_by_its_user_alone(tmp_path: Pat
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 0}', '{"format": 1, "lake": "elsewhere"}'])
-def test_what_is_damaged_counts_as_nothing(tmp_path: Path, cache: Path, content: str) -> None:
-    lake = Lake(str(tmp_path / "lake"))
+def test_what_is_damaged_counts_as_nothing(lake: Lake, cache: Path, content: str) -> None:
     write_proofs(lake, PROOFS)
     (file,) = (cache / "evalake" / "checks").iterdir()
     file.write_text(content)
     assert read_proofs(lake) == Proofs()
 
 
-def test_where_nothing_can_be_kept_the_check_goes_on(tmp_path: Path, cache: Path) -> None:
+def test_where_nothing_can_be_kept_the_check_goes_on(lake: Lake, cache: Path) -> None:
     cache.write_text("no folder")
-    lake = Lake(str(tmp_path / "lake"))
     write_proofs(lake, PROOFS)
     assert read_proofs(lake) == Proofs()

@@ -49,6 +49,10 @@ def test_starter_data_are_read_without_a_source(tmp_path: Path) -> None:
 def test_an_empty_source_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="the dataset nothing is empty"):
         read_datasets(reading(Dataset("nothing", (), ())), ["0"], Lake(str(tmp_path)))  # type: ignore[arg-type]
+    for name in "abcdefg":
+        (tmp_path / f"{name}.csv").write_text("nothing\n1\n")
+    with pytest.raises(SourceError, match=r"a\.csv.*; .*e\.csv.*; 2 more sources are refused$"):
+        read_datasets(GUARD, [str(tmp_path / "*.csv")], Lake(str(tmp_path)))
     with pytest.raises(SourceError, match=f"two sources are named {STARTER.name}"):
         read_datasets(reading(STARTER), ["0", "0"], Lake(str(tmp_path)))  # type: ignore[arg-type]
 
@@ -61,8 +65,7 @@ def test_a_password_in_a_source_is_refused_and_a_fault_of_a_suites_code_is_its_o
         read_datasets(reading(), ["9"], Lake(str(tmp_path)))  # type: ignore[arg-type]
 
 
-def test_samples_land_once_and_malformed_ones_are_put_aside(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"))
+def test_samples_land_once_and_malformed_ones_are_put_aside(lake: Lake) -> None:
     bad = Skipped("line 3", "no label", '{"command": "ls"}')
     dataset = Dataset(STARTER.name, STARTER.samples[:5], (bad, Skipped("line 9", "empty")))
     for _ in range(2):
@@ -72,8 +75,7 @@ def test_samples_land_once_and_malformed_ones_are_put_aside(tmp_path: Path) -> N
     assert lake.frame(QUARANTINE).collect()["origin"].to_list() == ["line 3"]
 
 
-def test_a_version_that_is_there_whole_is_not_written_again_and_one_that_lacks_samples_is(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"))
+def test_a_version_that_is_there_whole_is_not_written_again_and_one_that_lacks_samples_is(lake: Lake) -> None:
     dataset = Dataset(STARTER.name, STARTER.samples[:5])
     extract(lake, "first", [dataset])
     before = lake.version(SAMPLES)
@@ -116,8 +118,8 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def test_a_bad_row_is_put_aside_and_the_others_land(lake: Lake) -> None:
-    rows = [toy("good"), toy("bad", size=-1.0)]
-    done = publish(lake, "run", TOYS, rows)
+    rows = [{"key": key, "model": "m", "size": size} for key, size in (("good", 1.0), ("bad", -1.0))]
+    done = publish(lake, "run", TOYS, rows, {"state": "final"})
     assert (done.landed.inserted, done.quarantined) == (1, 1)
     assert lake.frame(TOYS).collect()["key"].to_list() == ["good"]
     (refused,) = lake.frame(QUARANTINE).collect().to_dicts()
@@ -125,6 +127,10 @@ def test_a_bad_row_is_put_aside_and_the_others_land(lake: Lake) -> None:
     assert '"bad"' in refused["payload"]
     checks = {row["rule_id"]: row["passed"] for row in lake.frame(CONTRACT_CHECKS).collect().to_dicts()}
     assert checks["size_not_negative"] is False
+    publish(lake, "run", TOYS, rows[1:], {"state": "early"})  # a further attempt, in other batches
+    assert lake.frame(QUARANTINE).collect().height == 1
+    publish(lake, "another run", TOYS, rows[1:], {"state": "final"})
+    assert lake.frame(QUARANTINE).collect().height == 2
 
 
 def test_a_key_that_was_decoded_into_a_column_is_in_no_table(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,8 +47,10 @@ def test_what_rests_on_few_samples_is_marked_and_the_mark_explained() -> None:
     text = printed(two_models())
     assert "25.0%*" in text
     assert "75.0%*" not in text
-    assert "* unreliable: fewer than 30 units" in text
+    assert "* unreliable: fewer than 30 units, or a mean of few large amounts\n" in text
     assert "unreliable" not in printed(report(guard_metrics("a", 0.9, 0.9)))
+    panel = [{**row, "judge": "panel:dawid_skene:x+y", "reliable": False} for row in guard_metrics("a", 0.9, 0.9)]
+    assert "few large amounts, or few audits of Dawid and Skene\n" in printed(report(panel))
 
 
 def test_latency_and_cost_have_units_and_the_unknown_is_a_dash() -> None:

@@ -24,9 +24,11 @@ export function shortModel(model) {
   return name(String(model).split("/").at(-1), 60);
 }
 
+export const BY_DAWID_SKENE = "panel:dawid_skene:";
+
 /** A judge's name; a panel's members are told apart elsewhere. */
 export function shortJudge(judge) {
-  if (judge.startsWith("panel:dawid_skene:")) return "panel (Dawid-Skene)";
+  if (judge.startsWith(BY_DAWID_SKENE)) return "panel (Dawid-Skene)";
   return judge.startsWith("panel:") ? "panel" : shortModel(judge);
 }
 

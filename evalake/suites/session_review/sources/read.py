@@ -17,6 +17,7 @@ Each one that is left out is counted by its reason.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -251,55 +252,63 @@ def _from_folder(folder: Path, files: Files) -> Iterator[Found]:
         if entry.is_dir() and not entry.is_symlink():
             yield from _from_folder(entry, files)
         elif entry.is_dir():
-            yield entry.name, Skipped(as_payload(entry.name), LINKED_FOLDER, NOT_READ)
+            yield entry.name, Skipped(_place(entry, files), LINKED_FOLDER, NOT_READ)
         elif entry.suffix.lower() in (".json", *LINES, *SQLITE):
             try:
                 yield from _from_file(entry, files)
             except FileRefusedError as refused:
-                yield entry.name, Skipped(as_payload(entry.name), refused.reason, NOT_READ)
+                yield entry.name, Skipped(_place(entry, files), refused.reason, NOT_READ)
+
+
+def _place(path: Path, files: Files) -> str:
+    """Name a file or folder by its path in the source: names alone repeat from folder to folder."""
+    below = path.relative_to(files.root)
+    return as_payload(below.as_posix() if below.parts else path.name)
 
 
 def _from_file(path: Path, files: Files) -> Iterator[Found]:
-    kind = path.suffix.lower()
+    kind, place = path.suffix.lower(), _place(path, files)
     if kind in SQLITE:
         with database.open_sqlite(files.check(path, LARGEST_IN_ALL), files) as rows:
-            yield from _from_rows(path.name, rows)
+            yield from _from_rows(place, rows)
     elif kind in LINES:
         exported: list[Any] = []  # an exporter of spans writes a line for each batch, and a trace spreads over lines
         for record in read_table(files.check(path, LARGEST_IN_ALL), ()):
+            line = record.where.rpartition(":")[2]
+            where = f"{place}:{line}"
             if isinstance(record, Skipped):
-                yield record.where, record
+                yield where, replace(record, where=where)
                 continue
             if isinstance(spans := record.values.get("resourceSpans"), list):
                 exported += spans
                 continue
-            name = f"{path.stem}-{record.where.rpartition(':')[2]}"
-            yield from ((record.where, _read(record.where, each)) for each in _bodies(record.values, name))
+            for each in _bodies(record.values, f"{path.stem}-{line}"):
+                yield where, _read(where, each)
         if exported:
             for number, body in enumerate(_bodies({"resourceSpans": exported}, path.stem)):
-                where = f"{path.name}[{number}]"
+                where = f"{place}[{number}]"
                 yield where, _read(where, body)
     else:
-        yield from _from_json(path, files)
+        yield from _from_json(path, place, files)
 
 
-def _from_json(path: Path, files: Files) -> Iterator[Found]:
+def _from_json(path: Path, place: str, files: Files) -> Iterator[Found]:
     content = files.read(path)
     try:
         document = decode_once(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         reason = NOT_UTF8 if isinstance(error, UnicodeDecodeError) else reason_of(error)
-        yield path.name, Skipped(path.name, reason, as_payload(content.decode("utf-8", "surrogateescape")))
+        yield place, Skipped(place, reason, as_payload(content.decode("utf-8", "surrogateescape")))
     else:
         try:
             histories = bodies(document, path.stem)
         except RefusedError as refused:
-            yield path.name, _left_out(path.name, refused, document)
+            yield place, _left_out(place, refused, document)
             return
         documents = document if histories is None else histories
         numbered = enumerate(documents) if isinstance(documents, list) else [(None, documents)]
         for number, body in numbered:
-            where = path.name if number is None else f"{path.name}[{number}]"
+            where = place if number is None else f"{place}[{number}]"
             yield where, _read(where, body)
 
 
@@ -313,16 +322,17 @@ def _bodies(body: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _from_bodies(folder: Path, files: Files) -> Iterator[Found]:
+    place = _place(folder, files)
     try:
         bodies = saved_bodies(folder, files)
     except FileRefusedError as refused:
-        yield folder.name, Skipped(as_payload(folder.name), refused.reason, NOT_READ)
+        yield place, Skipped(place, refused.reason, NOT_READ)
         return
     except RefusedError as refused:
-        yield folder.name, _left_out(folder.name, refused, None)
+        yield place, _left_out(place, refused, None)
         return
-    yield folder.name, _refusable(folder.name, lambda: read_bodies(bodies), None)
-    yield folder.name, labels_of({**bodies.detail, "score": bodies.score})
+    yield place, _refusable(place, lambda: read_bodies(bodies), None)
+    yield place, labels_of({**bodies.detail, "score": bodies.score})
 
 
 def _from_url(url: str, poll: Poll) -> Iterator[Found]:

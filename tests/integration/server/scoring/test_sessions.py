@@ -67,6 +67,17 @@ def test_a_source_without_a_session_that_is_over_is_a_state(place: Place) -> Non
         sessions.find("running")
 
 
+def test_what_a_source_refuses_is_logged_and_told(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    place.write("first")
+    (place.sessions.parent / "bad.json").write_text("{broken")
+    sessions = Sessions(place.lake, [str(place.sessions.parent)])
+    with caplog.at_level("WARNING", "evalake.service"):
+        assert sessions.read_sources() == ["first"]
+    (source,) = sessions.sources
+    assert (source.state, source.detail) == ("read", "1 refused: bad.json (not a JSON object)")
+    assert f"the source {source.source}: {source.detail}" in caplog.messages
+
+
 def test_only_what_has_changed_is_read_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.write("first")
     reads: list[str] = []

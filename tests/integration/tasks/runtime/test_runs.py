@@ -17,6 +17,7 @@ import pytest
 
 from evalake.contracts.tables import RUN_ATTEMPTS, RUNS
 from evalake.core.errors import LakeError, UsageError
+from evalake.storage import landing
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.ledger import append
@@ -25,8 +26,6 @@ from evalake.tasks.runtime.progress import advance, background_thread, ended, he
 from evalake.tasks.runtime.resources import LEASE_SECONDS, Lease
 from evalake.tasks.runtime.runs import (
     PATIENCE_SECONDS,
-    Attempt,
-    OvertakenError,
     Run,
     Tally,
     cost_of,
@@ -34,7 +33,6 @@ from evalake.tasks.runtime.runs import (
     labels_of,
     mark_lost,
     of_suite,
-    require_newest,
     run_row,
     tagged,
     with_attempts,
@@ -75,8 +73,7 @@ def test_a_cost_is_told_as_far_as_it_is_known(row: dict[str, Any], told: str) ->
     assert cost_of(row) == told
 
 
-def test_a_run_without_a_sign_of_life_is_lost_and_then_failed(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"))
+def test_a_run_without_a_sign_of_life_is_lost_and_then_failed(lake: Lake) -> None:
     for name in ("silent", "alive"):
         runs.save(lake, Run(name, "quiz", "run", {}, {}, ["a/model"], [], 1, 1, NOW - timedelta(hours=2)))
     rows = lake.frame(RUNS).filter(pl.col("run_id") == "silent").collect()
@@ -91,8 +88,7 @@ def test_a_run_without_a_sign_of_life_is_lost_and_then_failed(tmp_path: Path) ->
     assert mark_lost(lake) == []
 
 
-def test_a_run_that_can_be_resumed_is_suspended_until_its_time_is_over(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"))
+def test_a_run_that_can_be_resumed_is_suspended_until_its_time_is_over(lake: Lake) -> None:
     messages = {
         "open": runs.suspended_until(None),
         "in time": runs.suspended_until(datetime.now(UTC) + timedelta(hours=1)),
@@ -126,32 +122,26 @@ def test_runs_of_a_suite_are_chosen_and_a_misspelt_one_is_answered() -> None:
         of_suite(rows, "xyz")
 
 
-def test_an_attempt_that_a_newer_one_overtook_is_refused(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"))
-    for number in (1, 2):
-        began = NOW + timedelta(seconds=number)
-        runs.save(lake, replace(a_run("twice"), attempt=Attempt(number, None, began)))
-    require_newest(lake, "twice", NOW + timedelta(seconds=2))
-    with pytest.raises(OvertakenError, match="run twice"):
-        require_newest(lake, "twice", NOW + timedelta(seconds=1))
-
-
 def a_run(name: str) -> Run:
     return Run(name, "quiz", "run", {}, {}, ["a/model"], [], 1, 1, NOW)
 
 
-def test_what_this_process_has_begun_and_not_ended_is_marked_when_it_is_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupt_marks_what_this_process_has_begun_and_not_ended_and_what_fails_from_then_on(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "_running", {})  # without what other tests have left running
-    lake = Lake(str(tmp_path / "lake"))
+    monkeypatch.setattr(runs, "interrupted", told := threading.Event())
     for name in ("ended", "cut"):
         runs.save(lake, a_run(name))
     runs.save(lake, a_run("ended").ended("completed"))
     runs.mark_interrupted()
-    rows = dict(lake.frame(RUNS).select("run_id", "message").collect().iter_rows())
-    assert rows == {"ended": None, "cut": "interrupted; a rerun asks only for what is missing"}
+    told.set()
+    runs.save(lake, a_run("failed").ended("failed", message="a call was cancelled"))
+    runs.save(lake, a_run("well").ended("completed"))
     runs.mark_interrupted()  # there is nothing left to mark
+    rows = dict(lake.frame(RUNS).select("run_id", "message").collect().iter_rows())
+    why = "interrupted; a rerun asks only for what is missing"
+    assert rows == {"ended": None, "well": None, "cut": why, "failed": why}
     assert lake.frame(RUNS).filter(state="running").collect().is_empty()
 
 
@@ -184,19 +174,6 @@ def test_a_sign_of_life_that_cannot_be_written_is_said_and_the_run_goes_on(
     with caplog.at_level("WARNING", "evalake.runs"), runs.alive(lake, a_run("busy"), tally, 0.001):
         assert again.wait(60)
     assert "run busy could not write its heartbeat: the disk is full" in caplog.messages
-
-
-def test_a_run_that_fails_once_the_process_was_interrupted_failed_for_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs, "_running", {})
-    monkeypatch.setattr(runs, "interrupted", told := threading.Event())
-    told.set()
-    lake = Lake(str(tmp_path / "lake"))
-    runs.save(lake, a_run("cut").ended("failed", message="a call was cancelled"))
-    runs.save(lake, a_run("ended").ended("completed"))
-    rows = dict(lake.frame(RUNS).select("run_id", "message").collect().iter_rows())
-    assert rows == {"ended": None, "cut": "interrupted; a rerun asks only for what is missing"}
 
 
 def test_the_cost_of_a_running_run_is_unknown_until_its_first_calls_are_counted(tmp_path: Path) -> None:
@@ -325,14 +302,22 @@ def test_where_attempts_cannot_be_read_none_gives_way(lake: Lake) -> None:
     assert not runs.yield_to_newer_attempt(lake, first)
 
 
-def test_an_older_attempt_gives_no_sign_of_life_for_its_run_any_more(lake: Lake) -> None:
-    first = runs.begin(lake, started(), 1, None)
-    second = runs.begin(lake, started(datetime.now(UTC)), 2, None, patience_seconds=0)
-    runs.save(lake, second.ended("completed"))
+def test_an_older_attempt_that_stood_still_amid_a_heartbeat_leaves_the_row_to_the_newer_one(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, merge = runs.begin(lake, started(), 1, None), landing._merge
+
+    def stand_still(*of_first: Any) -> Any:
+        monkeypatch.setattr(landing, "_merge", merge)
+        second = runs.begin(lake, started(datetime.now(UTC)), 2, None, patience_seconds=0)
+        runs.save(lake, second.ended("completed"))
+        return merge(*of_first)
+
+    monkeypatch.setattr(landing, "_merge", stand_still)
     with runs.alive(lake, first, Tally, every_seconds=0.001):
         wait_until(lambda: "alive" not in {thread.name for thread in threading.enumerate()}, "the last sign", 30)
-    (row,) = lake.frame(RUNS).collect().to_dicts()
-    assert row["state"] == "completed"
+    assert lake.frame(RUNS).collect()["state"].to_list() == ["completed"]
+    assert [each["state"] for each in attempts(lake)] == ["failed", "completed"]
 
 
 def test_an_attempt_of_a_lost_run_is_ended_with_it(lake: Lake) -> None:

@@ -1,7 +1,7 @@
 /** One run: its headline with intervals, warnings, what was given up on, where its figures come from. */
 
 import {pathOf} from "/js/addresses.js";
-import {shortJudge, shortModel} from "/js/answers.js";
+import {BY_DAWID_SKENE, shortJudge, shortModel} from "/js/answers.js";
 import {EXPORTED} from "/js/address.js";
 import {get} from "/js/api.js";
 import {dots, figure} from "/js/charts.js";
@@ -130,12 +130,13 @@ function headline(detail, signal) {
   const lacks = missingBy(detail);
   rows.sort(([, a], [, b]) => worst(firstOf(b, metrics[0])) - worst(firstOf(a, metrics[0]))); // until the ranking comes
   const judged = rows.some(([[, judge]]) => judge);
+  const byDawidSkene = rows.some(([[, judge]]) => judge?.startsWith(BY_DAWID_SKENE));
   const wrong = hasWrong(detail);
   const items = (model, judge) => itemsPath(run.run_id, {model, judge, correct: wrong ? "false" : null});
   const places = new Map(rows.map(([key]) => [JSON.stringify(key), {letters: h("span", {}, "…"), missing: h("span", {class: "sub"}, lacking(lacks.get(JSON.stringify(key))))}]));
   const several = rows.length > 1 && run.snapshot_id !== null;
   if (run.snapshot_id !== null) showLetters(run.run_id, places, signal);
-  return h("section", {class: "panel"}, h("h2", {}, "Headline"), h("p", {class: "note"}, `With 95 % intervals${several ? "; models that share a letter are not significantly apart (5 %, Holm over all pairs of a judge)" : ""}; a model's name leads to its ${wrong ? "wrong " : ""}answers.${values.every((each) => each.reliable) ? "" : " “few”: fewer than 30 units in some part of it, a mean of few large amounts, or few audits of Dawid and Skene."}${further.length ? ` Among all metrics, too: ${further.map(words).join(", ")}.` : ""}`),
+  return h("section", {class: "panel"}, h("h2", {}, "Headline"), h("p", {class: "note"}, `With 95 % intervals${several ? "; models that share a letter are not significantly apart (5 %, Holm over all pairs of a judge)" : ""}; a model's name leads to its ${wrong ? "wrong " : ""}answers.${values.every((each) => each.reliable) ? "" : ` “few”: fewer than 30 units in some part of it, ${byDawidSkene ? "a mean of few large amounts, or few audits of Dawid and Skene" : "or a mean of few large amounts"}.`}${further.length ? ` Among all metrics, too: ${further.map(words).join(", ")}.` : ""}`),
     table({
       caption: "Headline metrics of each model", headings: ["Model", judged && "Judge", several && "Letters", ...metrics.map(words)].filter(Boolean), texts: true,
       kinds: [null, judged && "line", several && "line", ...metrics.map(() => "figure")].filter((each) => each !== false),

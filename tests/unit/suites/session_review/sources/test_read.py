@@ -57,13 +57,16 @@ def test_of_two_bodies_of_one_session_the_one_that_tells_more_is_kept(tmp_path: 
     write(tmp_path / "1" / "final_analysis.json", final)
     write(tmp_path / "1" / "session_detail.json", a_detail(calls=3))
     write(tmp_path / "2" / "lesser.json", a_detail(calls=2))
-    (tmp_path / "notes.txt").write_text("nothing", encoding="utf-8")
+    for name in ("notes.txt", "1/x.jsonl", "2/x.jsonl"):  # refused lines of one file name and content are two
+        (tmp_path / name).write_text("nothing", encoding="utf-8")
     dataset = read_dataset(str(tmp_path))
     (sample,) = dataset.samples
     assert len(list(load(sample.input).tool_calls)) == 3
     assert [(left.where, left.reason) for left in dataset.skipped] == [
-        ("final_analysis.json", "another body of the same session"),
-        ("lesser.json", "another body of the same session"),
+        ("1/final_analysis.json", "another body of the same session"),
+        ("1/x.jsonl:1", "not a JSON object"),
+        ("2/lesser.json", "another body of the same session"),
+        ("2/x.jsonl:1", "not a JSON object"),
     ]
 
 
