@@ -1,14 +1,17 @@
 """What all tests share: an environment that is put back, a cache of their own, and what the machine must have."""
 
 import os
+import re
 import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling, Scheduling
 
 from evalake.cli.terminal import DEFAULTS
 from evalake.core.files import CACHE, make_private
@@ -18,6 +21,14 @@ from tests.environment import environment_kept
 pytest_plugins = ["tests.servers.fixtures"]
 
 REAL_DATA = "EVALAKE_REAL_DATA"
+# Where several processes share the files, these go to one of them each, which starts their servers once.
+TOGETHER = (
+    "e2e/dashboard/",
+    "e2e/test_(busy_server|canary|flow_run_page|interrupt|recover|stop|takeover)",
+    "e2e/test_(dask|observability|suspend)",
+    "integration/server/(scoring/test_(events|routes|scorings|statistics)|test_(access_control|app|hosts|limits|replay))",
+    "integration/server/viewer/",
+)
 
 # Properties assert values, not times: a busy machine is no failure.
 settings.register_profile("untimed", deadline=None)
@@ -43,6 +54,17 @@ def pytest_configure(config: pytest.Config) -> None:
     if there.is_file():
         make_private(template().parent)
         shutil.copyfile(there, template())
+
+
+class _Together(LoadFileScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        file = str(super()._split_scope(nodeid))
+        return next((files for files in TOGETHER if re.match(f"tests/{files}", file)), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
+    """Share the tests out by file, but for those that stay together."""
+    return _Together(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(autouse=True)

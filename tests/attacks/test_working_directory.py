@@ -36,7 +36,7 @@ def python(code: str, folder: Path, **more: str) -> str:
         cwd=folder,
         env={**environment, "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(folder.parent / "home"), **more},
         check=True,
-        timeout=300,
+        timeout=600,
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -120,7 +120,7 @@ def test_a_database_that_is_named_from_the_folder_is_refused_rather_than_made_el
     url = "sqlite+aiosqlite:///./mine.db"
     command = [str(Path(sys.executable).parent / "evalake"), "prefect", "server", "start"]
     environment = {**os.environ, "PREFECT_HOME": str(tmp_path), "PREFECT_SERVER_DATABASE_CONNECTION_URL": url}
-    refused = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    refused = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
     assert refused.returncode == 2
     assert "PREFECT_SERVER_DATABASE_CONNECTION_URL" in refused.stderr
     assert url in refused.stderr

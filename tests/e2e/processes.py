@@ -24,7 +24,7 @@ from tests.servers.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = (sys.executable, "-m")
-PATIENCE_SECONDS = 240.0  # a busy machine takes long to start a server
+PATIENCE_SECONDS = 600.0  # guards against a hang; a busy machine stalls for minutes
 EVERY_SECONDS = 0.1
 # A look at a flow run costs the server six milliseconds of processor: ten a second, for as long as tests wait, add up.
 EVERY_SECONDS_OF_RUNS = 1.0
@@ -127,12 +127,12 @@ class Process:
                 process.kill()
         psutil.wait_procs(started)
 
-    def stop(self) -> None:
-        """End it politely, and by force where that does not help."""
+    def stop(self, seconds: float = 20) -> None:
+        """End it politely, and by force where that does not help: a worker with a run takes its time."""
         if self.popen.poll() is None:
             self.popen.terminate()
             try:
-                self.popen.wait(20)
+                self.popen.wait(seconds)
             except subprocess.TimeoutExpired:
                 self.popen.kill()
                 self.popen.wait()
@@ -249,7 +249,7 @@ class PrefectStack:
             yield
             # While there is a server to take them: at its end this process would wait for each of them in vain.
             for worker in (EventsWorker, APILogWorker):
-                worker.drain_all(timeout=60)
+                worker.drain_all(timeout=PATIENCE_SECONDS)
 
     @contextmanager
     def pool(self, *deployments: str) -> Iterator[str]:
@@ -305,9 +305,9 @@ class PrefectStack:
         return self._request("POST", path, json=dict(body))
 
     # As Prefect's own client does: a server whose database is busy answers 503, and means later.
-    @retry(retry=retry_if_exception_type(BusyError), wait=wait_random(0.2, 1), stop=stop_after_delay(60), reraise=True)
+    @retry(retry=retry_if_exception_type(BusyError), wait=wait_random(0.2, 1), stop=stop_after_delay(600), reraise=True)
     def _request(self, method: str, path: str, **content: Any) -> Any:
-        answer = httpx.request(method, self.url + path, timeout=120, verify=PLAIN, **content)
+        answer = httpx.request(method, self.url + path, timeout=PATIENCE_SECONDS, verify=PLAIN, **content)
         if answer.status_code == 503:
             raise BusyError(answer.text)
         assert answer.is_success, answer.text

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.e2e
 
 DEPLOYMENT = "evaluate/command-guard-nightly"
 CONCURRENCY = 8  # of each process, by LIMITS
+HELD_SECONDS = 3600.0
 
 
 @pytest.fixture(scope="module")
@@ -58,22 +59,23 @@ def test_workers_share_one_ceiling_and_a_killed_one_loses_and_doubles_nothing(
     """What a dead process has reserved of a ceiling is free after a minute: tests/integration/tasks/runtime."""
     second = cluster.worker("second", **key_of("second"))
     order = command(work, work.dataset(160))
-    work.server.rule(reply='{"action": "BLOCK"}', latency=2.0)
+    # Nothing is answered before the second has asked, too
+    work.server.rule(reply='{"action": "BLOCK"}', latency=HELD_SECONDS, until=lambda: asked_by("second", work) > 0)
     run = stack.open(*order, "--max-calls", "90", **of(cluster))
-    wait_until(lambda: "second" in map(asker, work.server.seen) or run.poll() is not None, "a call of it")
-    work.server.rule(reply='{"action": "BLOCK"}')
-    limited = json.loads(run.communicate(timeout=300)[0])
+    limited = json.loads(run.communicate()[0])
     assert (limited["state"], limited["calls"]["made"], work.asked()) == ("incomplete", 90, 90)
     assert set(map(asker, work.server.seen)) == {"first", "second"}
 
-    work.server.rule(reply='{"action": "BLOCK"}', latency=2.0)  # the run still asks when its worker is killed
-    before = committed_by(work, "second")
+    # The run still asks when its worker is killed: nothing is answered once that has asked for so much
+    before, most = committed_by(work, "second"), asked_by("second", work) + CONCURRENCY
+    work.server.rule(reply='{"action": "BLOCK"}', latency=HELD_SECONDS, until=lambda: asked_by("second", work) <= most)
     run = stack.open(*order, **of(cluster))
     wait_until(lambda: committed_by(work, "second") > before or run.poll() is not None, "a reply to it", every=1.0)
     assert run.poll() is None, run.communicate()
     second.kill()
     asked, committed = work.asked(), work.committed()
-    out, err = run.communicate(timeout=300)
+    work.go_faster()
+    out, err = run.communicate()
     assert run.returncode == 0, err
     assert json.loads(out)["calls"]["failed"] == 0
     # What the killed worker had asked and was not yet kept is lost.
@@ -109,7 +111,7 @@ def test_a_suspended_run_asks_nothing_more_on_the_cluster_and_goes_on_by_resume(
     assert {asker(request) for request in work.server.seen} == {"first"}  # its Dask worker
     assert run.read()["state_name"] == "Suspended"
     assert run.row()["message"].endswith("when resumed, it asks only for what is missing")
-    run.go_faster()
+    work.go_faster()
     run.resume()
     run.completes()
 
@@ -143,6 +145,10 @@ def test_a_cluster_that_cannot_be_reached_is_one_line_and_nothing_is_written(
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("evalake: ")]
     assert named in line
     assert list(tmp_path.iterdir()) == []
+
+
+def asked_by(name: str, work: Workplace) -> int:
+    return sum(asker(request) == name for request in list(work.server.seen))
 
 
 def command(work: Workplace, dataset: str, *options: str) -> list[str]:

@@ -222,8 +222,8 @@ def test_without_the_password_nothing_is_deployed_which_one_line_says_and_nothin
     assert "\n" not in line
     for login in (None, ("evalake", "another")):
         for path in ("/flow_runs/filter", "/block_documents/filter", "/deployments/filter"):
-            assert httpx.post(deployed.url + path, json={}, auth=login, timeout=60).status_code == 401
-    assert httpx.get(deployed.url + "/health", timeout=60).status_code == 200
+            assert httpx.post(deployed.url + path, json={}, auth=login, timeout=600).status_code == 401
+    assert httpx.get(deployed.url + "/health", timeout=600).status_code == 200
 
 
 def test_the_command_runs_with_the_password(deployed: Deployed, work: Workplace) -> None:
@@ -323,7 +323,7 @@ def _asked(stack: Deployed, deployment: str, parameters: dict[str, object]) -> i
 
     def answer() -> int | None:
         response = httpx.post(
-            f"{stack.url}/deployments/{deployment}/create_flow_run", json=body, auth=LOGIN, timeout=60
+            f"{stack.url}/deployments/{deployment}/create_flow_run", json=body, auth=LOGIN, timeout=600
         )
         return None if response.status_code == httpx.codes.SERVICE_UNAVAILABLE else response.status_code
 

@@ -13,18 +13,22 @@ from tests.integration.flows.workplace import LIMITS, MODEL, Workplace
 
 pytestmark = pytest.mark.e2e
 
+HELD_SECONDS = 3600.0
+
 
 def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: Workplace) -> None:
-    work.server.rule(reply='{"action": "BLOCK"}', latency=0.5)
+    work.slow_down(100, HELD_SECONDS)
     dataset = work.dataset(400)
     command = ["evalake.cli", "run", "command_guard", "--models", MODEL, "--dataset", dataset, "--lake", work.lake.uri]
     command += ["--config", str(work.configuration), "--out", str(work.folder)]
     process = stack.open(*command)
     wait_until(lambda: work.asked() > 100 or process.poll() is not None, "a hundred requests")
     process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    assert any("calls in flight are finishing; press Ctrl-C again to stop at once" in line for line in process.stderr)
+    work.go_faster()
     _, err = process.communicate()
     assert process.returncode == 130, err
-    assert "calls in flight are finishing; press Ctrl-C again to stop at once" in err
     assert err.splitlines()[-1].startswith("evalake: interrupted")
     assert "Traceback" not in err
     (run,) = work.rows(RUNS).iter_rows(named=True)
@@ -40,8 +44,8 @@ def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: W
 
 
 def test_a_second_one_waits_for_no_call(stack: PrefectStack, work: Workplace) -> None:
-    work.server.rule(reply='{"action": "BLOCK"}', latency=600.0)
-    work.configure(limits=LIMITS.replace("timeout_seconds = 60", "timeout_seconds = 900"))
+    work.slow_down(0, HELD_SECONDS)
+    work.configure(limits=LIMITS.replace("timeout_seconds = 600", "timeout_seconds = 900"))
     command = ["evalake.cli", "run", "command_guard", "--models", MODEL, "--dataset", work.dataset(4)]
     command += ["--lake", work.lake.uri]
     process = stack.open(*command, "--config", str(work.configuration), "--out", str(work.folder))

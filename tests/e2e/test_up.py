@@ -77,7 +77,7 @@ def test_what_is_deployed_runs_and_a_command_uses_the_same_server(project: Proje
             "flows": {"name": {"any_": ["evaluate"]}},
             "flow_runs": {"state": {"type": {"not_any_": ["SCHEDULED"]}}},
         }
-        runs = httpx.post(f"{there['prefect']}/flow_runs/filter", json=asked, auth=(user, password), timeout=60).json()
+        runs = httpx.post(f"{there['prefect']}/flow_runs/filter", json=asked, auth=(user, password), timeout=600).json()
         return [run["state_name"] for run in runs]
 
     wait_until(lambda: states() == ["Completed"] * 2, "the end of both runs")
@@ -95,12 +95,12 @@ def test_what_is_deployed_runs_and_a_command_uses_the_same_server(project: Proje
 
 def test_strangers_are_refused_and_passwords_are_the_users_alone(project: Project) -> None:
     there = project.status()
-    assert httpx.post(f"{there['prefect']}/flows/filter", json={}, timeout=60).status_code == 401
-    assert httpx.get(f"{there['pages']}/api/v1/runs", timeout=60).status_code == 401
+    assert httpx.post(f"{there['prefect']}/flows/filter", json={}, timeout=600).status_code == 401
+    assert httpx.get(f"{there['pages']}/api/v1/runs", timeout=600).status_code == 401
     foreign = httpx.options(
         f"{there['prefect']}/flows/filter",
         headers={"origin": "https://elsewhere.example", "access-control-request-method": "POST"},
-        timeout=60,
+        timeout=600,
     )
     assert "access-control-allow-origin" not in foreign.headers
     secrets = (there["token"], there["password"].split(":")[1])

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from playwright.sync_api import Browser, sync_playwright
 
 BROWSERS = ("chromium-headless-shell", "chromium")  # the first has no windows to draw, which spares time
-PATIENCE = 45_000  # milliseconds, for busy machines; what is there is seen at once
+PATIENCE = 600_000  # milliseconds, for busy machines; what is there is seen at once
 OPTIONS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -103,7 +103,7 @@ def address_in(said: str) -> str:
 
 def answer(address: str, token: str | None = None, path: str = "runs") -> int:
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    return httpx.get(f"{address}/api/v1/{path}", headers=headers, timeout=60, verify=PLAIN).status_code
+    return httpx.get(f"{address}/api/v1/{path}", headers=headers, timeout=600, verify=PLAIN).status_code
 
 
 def test_it_asks_for_a_token_and_its_link_opens(imported: Imported, chromium: str) -> None:
@@ -134,7 +134,7 @@ def test_without_a_token_it_answers_this_machine_and_says_so_and_ctrl_c_ends_it_
         assert [answer(address_in(said), path=path) for path in ("runs", f"runs/{imported.run}/items")] == [200, 200]
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        assert (process.stderr.read(), process.wait(60)) == ("", 130)
+        assert (process.stderr.read(), process.wait(600)) == ("", 130)
     refused = evalake_here("view", "--no-token", "--host", "0.0.0.0", "--lake", imported.lake.uri, folder=tmp_path)
     assert refused.returncode == 2
     assert "reachable by others" in refused.stderr

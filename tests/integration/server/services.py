@@ -17,12 +17,13 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.session_review.contract import RESULTS
 from evalake.suites.session_review.score import ACTIVE
-from tests.e2e.processes import PLAIN, ROOT, PrefectStack, Process, wait_until
+from tests.e2e.processes import PATIENCE_SECONDS, PLAIN, ROOT, PrefectStack, Process, wait_until
+from tests.servers.model_rule import Rule
 from tests.servers.model_server import ModelServer
 
 JUDGE = "hosted_vllm/judge"
 ANSWER = "Logical flow: 15/25\nConsistency: 15/25\nTool relevance: 15/25\nSynthesis quality: 15/25\n\n60"
-DRAIN = "drain_seconds = 30\n"  # takes longer on busy machines
+DRAIN = "drain_seconds = 600\n"  # takes longer on busy machines
 SERVICE = f"lost_after_seconds = 900\n{DRAIN}"  # what a test brings into a state stays there, however slow the test
 IMPATIENT = f"lost_after_seconds = 8\n{DRAIN}"  # for tests that kill, and wait for what follows
 TOOLS = "1. **kubectl-logs**: the container's log would have shown the error."
@@ -51,8 +52,8 @@ class Place:
     def answer(self, latency: float = 0.0, tools_latency: float | None = None) -> None:
         """Have the judge give sixty points and miss one tool, each answer after `latency` seconds unless told apart."""
         second = latency if tools_latency is None else tools_latency
-        self.server.rule(reply=ANSWER, latency=latency)
-        self.server.rule(contains="\n60", reply=TOOLS, latency=second)  # what follows its own first answer
+        tools = Rule(contains="\n60", reply=TOOLS, latency=second)  # what follows its own first answer
+        self.server.rules += [Rule(reply=ANSWER, latency=latency), tools]  # at once, for who waits is answered by them
 
     def write(self, *session_ids: str, status: str = "completed", **fields: Any) -> None:
         """Add sessions to the file."""
@@ -98,7 +99,7 @@ class Service:
         self.url = str(address)
         # No idle connections: a service of little patience closes one at the moment at which it is used again
         alone = httpx.Limits(max_keepalive_connections=0)
-        self.http = httpx.Client(base_url=self.url, timeout=60, verify=PLAIN, limits=alone)
+        self.http = httpx.Client(base_url=self.url, timeout=PATIENCE_SECONDS, verify=PLAIN, limits=alone)
 
     def _address(self) -> str | None:
         said = self.process.log.read_text(errors="replace")
@@ -144,7 +145,7 @@ class Service:
     def stop(self) -> None:
         """End it politely."""
         self.http.close()
-        self.process.stop()
+        self.process.stop(PATIENCE_SECONDS)
 
 
 def launch(stack: PrefectStack, place: Place, *options: str) -> Process:

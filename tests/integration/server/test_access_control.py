@@ -146,7 +146,7 @@ def test_what_strangers_do_leaves_no_traceback_in_the_log(guarded: Service) -> N
 def _sent(service: Service, method: str, path: str, headers: dict[str, str]) -> Iterator[socket.socket]:
     """A connection on which the headers of a request have been sent, and nothing of its body."""
     port = httpx.URL(service.url).port
-    with socket.create_connection(("127.0.0.1", port or 0), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", port or 0), timeout=600) as connection:
         lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1", *(f"{name}: {headers[name]}" for name in headers)]
         connection.sendall("\r\n".join([*lines, "", ""]).encode())
         yield connection

@@ -42,7 +42,7 @@ ATTACKERS = 200  # twice as many as the service has room for
 def test_what_is_half_sent_is_closed(guarded: Service, half: bytes) -> None:
     with _connect(guarded) as client:
         client.sendall(half)
-        assert wait_until(lambda: _is_closed(client), "the end of the connection", 60)
+        assert wait_until(lambda: _is_closed(client), "the end of the connection")
 
 
 @pytest.mark.parametrize("half", [HALVES["half a header"] + b"x: ", HALVES["half a body"]], ids=["header", "body"])
@@ -55,7 +55,7 @@ def test_a_drip_gains_no_time(guarded: Service, half: bytes) -> None:
 
     with _connect(guarded) as client:
         client.sendall(half)
-        assert wait_until(drips, "the end of the connection", 60)  # long before the request would be whole
+        assert wait_until(drips, "the end of the connection")  # long before the request would be whole
 
 
 def test_many_half_sent_requests_keep_nobody_from_being_answered(guarded: Service) -> None:
@@ -67,13 +67,13 @@ def test_many_half_sent_requests_keep_nobody_from_being_answered(guarded: Servic
                 attacker.sendall(halves[number % len(halves)])
             except OSError:  # it had to make room already
                 continue
-        answers = [httpx.get(f"{guarded.url}/api/v1/status", headers=ALLOWED, timeout=60) for _ in range(5)]
+        answers = [httpx.get(f"{guarded.url}/api/v1/status", headers=ALLOWED, timeout=600) for _ in range(5)]
         assert [answer.status_code for answer in answers] == [200] * 5
-        wait_until(lambda: all(map(_is_closed, attackers)), "the end of all half-sent requests", 60)
+        wait_until(lambda: all(map(_is_closed, attackers)), "the end of all half-sent requests")
 
 
 def test_who_was_let_in_keeps_the_connection_however_many_strangers_come(guarded: Service) -> None:
-    with httpx.Client(base_url=guarded.url, headers=ALLOWED, timeout=60) as user, ExitStack() as stack:
+    with httpx.Client(base_url=guarded.url, headers=ALLOWED, timeout=600) as user, ExitStack() as stack:
         assert user.get("/api/v1/status").status_code == 200
         (connection,) = user._transport._pool.connections  # type: ignore[attr-defined]
         for _ in range(ATTACKERS):
@@ -109,8 +109,8 @@ def test_an_answer_that_nobody_reads_is_given_up(endless: uvicorn.Server) -> Non
     connections = endless.server_state.connections
     with socket.create_connection(endless.servers[0].sockets[0].getsockname()) as client:
         client.sendall(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
-        wait_until(lambda: connections, "the connection", 60)
-        assert wait_until(lambda: not connections, "the end of the connection", 60)
+        wait_until(lambda: connections, "the connection")
+        assert wait_until(lambda: not connections, "the end of the connection")
 
 
 def test_an_answer_that_is_read_is_given_whole(endless: uvicorn.Server) -> None:
@@ -135,14 +135,14 @@ def endless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[uvicorn.Server
         server = Server(answer, settings, listener, lambda _: None, lifespan="off")
         thread = threading.Thread(target=server.run)
         thread.start()
-        wait_until(lambda: server.started, "the start of the server", 60)
+        wait_until(lambda: server.started, "the start of the server")
         yield server
         server.should_exit = True
         thread.join()
 
 
 def _connect(service: Service) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", httpx.URL(service.url).port or 0), timeout=60)
+    return socket.create_connection(("127.0.0.1", httpx.URL(service.url).port or 0), timeout=600)
 
 
 def _is_closed(connection: socket.socket) -> bool:

@@ -94,9 +94,9 @@ def test_it_lives_and_dies_with_its_command(command: "subprocess.Popen[str]", ho
     assert command.stdout is not None
     url, process, password = command.stdout.readline().split()
     server = psutil.Process(int(process))
-    assert httpx.post(f"{url}/flows/filter", json={}, trust_env=False, timeout=60).status_code == 401
+    assert httpx.post(f"{url}/flows/filter", json={}, trust_env=False, timeout=600).status_code == 401
     user, secret = password.split(":", 1)
-    assert httpx.post(f"{url}/flows/filter", json={}, auth=(user, secret), trust_env=False, timeout=60).json() == []
+    assert httpx.post(f"{url}/flows/filter", json={}, auth=(user, secret), trust_env=False, timeout=600).json() == []
     assert secret not in " ".join(server.cmdline())
     with closing(sqlite3.connect(home / "prefect.db")) as database:
         (blocks,) = database.execute("SELECT count(*) FROM block_type").fetchone()
@@ -105,7 +105,7 @@ def test_it_lives_and_dies_with_its_command(command: "subprocess.Popen[str]", ho
 
     command.send_signal(signal.SIGKILL)
     command.wait()
-    server.wait(timeout=120)
+    server.wait(timeout=600)
 
 
 # A new database is a copy of one that is migrated already; one that is there stays, whatever it is.
@@ -192,7 +192,7 @@ def test_a_mistake_in_the_configuration_is_one_line(tmp_path: Path) -> None:
             text=True,
             start_new_session=True,
         ) as process:
-            code, said = process.wait(120), process.stderr.read() if process.stderr else ""
+            code, said = process.wait(600), process.stderr.read() if process.stderr else ""
     assert code == 1
     assert said.startswith("evalake: ")
     assert "missing.toml" in said

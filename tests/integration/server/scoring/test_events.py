@@ -121,13 +121,16 @@ def test_a_batch_drops_nobody_who_listens_already_or_comes_while_it_runs() -> No
 
 async def _subscribe(socket: ClientConnection, channel: str) -> None:
     await socket.send(json.dumps({"type": "subscribe", "channel": channel}))
-    while json.loads(await asyncio.wait_for(socket.recv(), 60)) != {"type": "subscribed", "channel": channel}:
+    while json.loads(await asyncio.wait_for(socket.recv(), PATIENCE_SECONDS)) != {
+        "type": "subscribed",
+        "channel": channel,
+    }:
         pass
 
 
 async def _event(socket: ClientConnection, session_id: str) -> dict[str, Any]:
     while True:
-        event: dict[str, Any] = json.loads(await asyncio.wait_for(socket.recv(), 60))
+        event: dict[str, Any] = json.loads(await asyncio.wait_for(socket.recv(), PATIENCE_SECONDS))
         if event.get("session_id") == session_id:
             return event
 

@@ -12,12 +12,12 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, tempor
 
 from evalake.server.scoring.scorings import ScoringSettings
 from evalake.server.server import create_app
-from tests.e2e.processes import PrefectStack, wait_until
+from tests.e2e.processes import PrefectStack, have_ended, wait_until
 from tests.integration.server.services import JUDGE, SERVICE, Place, Service, start
 from tests.servers.model_server import ModelServer
 
 NAMES = [f"session-{number}" for number in range(20)]
-SLOW_SECONDS = 600.0  # longer than the test waits: what ends such an answer ends it from outside
+SLOW_SECONDS = 3600.0  # longer than the test waits: what ends such an answer ends it from outside
 WHY_CANCELLED = "it was cancelled by api-client"
 WHY_ENDED = "its process was terminated before the judge had answered: start a new scoring"
 
@@ -51,7 +51,7 @@ def test_twenty_are_asked_at_once_by_one_process_and_each_can_be_ended(stack: Pr
     with ModelServer() as judge:
         place = Place(tmp_path, judge)
         place.configuration.write_text(
-            place.configuration.read_text().replace("drain_seconds = 30", "drain_seconds = 0")
+            place.configuration.read_text().replace("drain_seconds = 600", "drain_seconds = 0")
         )
         place.write(*NAMES)
         place.answer(latency=SLOW_SECONDS)
@@ -73,7 +73,7 @@ def test_twenty_are_asked_at_once_by_one_process_and_each_can_be_ended(stack: Pr
         assert others == ["in_progress"] * len(others)
 
         service.stop()
-        assert not psutil.wait_procs(family, timeout=60)[1]
+        assert have_ended(family)
         for name in NAMES[2:]:
             (row,) = place.scores(name)
             assert (row["status"], row["error_message"]) == ("failed", WHY_ENDED)

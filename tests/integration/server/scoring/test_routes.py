@@ -10,7 +10,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from evalake.core.hashing import content_hash
-from tests.e2e.processes import PrefectStack
+from tests.e2e.processes import PATIENCE_SECONDS, PrefectStack
 from tests.integration.server.scoring.conftest import complete
 from tests.integration.server.services import JUDGE, Place, Service, start
 from tests.servers.model_server import ModelServer
@@ -184,5 +184,5 @@ async def _told(service: Service, session: str, what: str) -> None:
     """Listen to the session until that is told: at once, or soon."""
     async with connect(service.socket_url) as socket:
         await socket.send(json.dumps({"type": "subscribe", "channel": f"session:{session}"}))
-        while (event := json.loads(await asyncio.wait_for(socket.recv(), 60)))["type"] != what:
+        while (event := json.loads(await asyncio.wait_for(socket.recv(), PATIENCE_SECONDS)))["type"] != what:
             assert event.get("session_id", session) == session
