@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
         shutil.copyfile(there, template())
 
 
-class _Together(LoadFileScheduling):
+class _Together(LoadFileScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         file = str(super()._split_scope(nodeid))
         return next((files for files in TOGETHER if re.match(f"tests/{files}", file)), file)

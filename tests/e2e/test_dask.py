@@ -33,7 +33,7 @@ def collector() -> Iterator[Collector]:
 @pytest.fixture(scope="module")
 def cluster(stack: PrefectStack, collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster = Cluster(stack, tmp_path_factory.mktemp("dask"))
-    cluster.worker("first", **key_of("first"), **told(collector))
+    cluster.worker("first", **key_of("first"), **collector.environment)
     yield cluster
     cluster.stop()
 
@@ -42,7 +42,7 @@ def cluster(stack: PrefectStack, collector: Collector, tmp_path_factory: pytest.
 def pooled(stack: PrefectStack, cluster: Cluster, collector: Collector) -> Iterator[PrefectStack]:
     """The stack, whose worker sends the batches of a deployment's runs to the cluster."""
     with stack.pool(DEPLOYMENT) as pool:
-        stack.worker(pool=pool, **of(cluster), **told(collector))
+        stack.worker(pool=pool, **of(cluster), **collector.environment)
         yield stack
 
 
@@ -154,11 +154,6 @@ def asked_by(name: str, work: Workplace) -> int:
 def command(work: Workplace, dataset: str, *options: str) -> list[str]:
     words = ["evalake.cli", "run", "command_guard", "--models", MODEL, "--json", "--dataset", dataset, *options]
     return [*words, "--lake", work.lake.uri, "--config", str(work.configuration), "--out", str(work.folder)]
-
-
-def told(collector: Collector) -> dict[str, str]:
-    """The environment of a process that tells the collector of its spans."""
-    return {"EVALAKE_TELEMETRY": "1", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint}
 
 
 def spans_of_runs(collector: Collector, calls: int) -> dict[bytes, Span]:

@@ -101,8 +101,7 @@ def run_as_a_command(stack: PrefectStack, work: Workplace, dataset: str, collect
         **stack.environment,
         VARIABLE: IN_THE_ENVIRONMENT,
         "EVALAKE_LOG_FORMAT": "json",
-        "EVALAKE_TELEMETRY": "1",
-        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint,
+        **collector.environment,
         "PREFECT_LOGGING_LEVEL": "DEBUG",
         "LITELLM_LOG": "DEBUG",
     }

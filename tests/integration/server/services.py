@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import polars as pl
+from websockets.asyncio.client import connect
 
 from evalake.contracts.engines.arrow import conform
 from evalake.flows.score_session import failed, read_score
@@ -111,6 +112,10 @@ class Service:
     def socket_url(self) -> str:
         """Where the WebSocket is."""
         return self.url.replace("http", "ws", 1) + "/api/v1/ws"
+
+    def listen(self, **options: Any) -> connect:
+        """Open the WebSocket. Neither it nor this side gives up on a machine that stalls."""
+        return connect(self.socket_url, open_timeout=PATIENCE_SECONDS, ping_timeout=PATIENCE_SECONDS, **options)
 
     def ask(self, session_id: str, force: bool | None = None, **options: Any) -> httpx.Response:
         """POST for a score."""

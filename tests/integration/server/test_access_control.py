@@ -14,7 +14,6 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute, APIWebSocketRoute
 from starlette.routing import BaseRoute, Route
-from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from evalake.server.auth import LARGEST_BODY
@@ -128,7 +127,7 @@ def test_malformed_json_of_a_stranger_is_not_looked_at(guarded: Service, body: b
 def test_a_stranger_is_refused_before_a_websocket_opens(guarded: Service, protocols: list[str] | None) -> None:
     async def attempt() -> int:
         with pytest.raises(InvalidStatus) as refused:
-            async with connect(guarded.socket_url, subprotocols=protocols):  # type: ignore[arg-type]
+            async with guarded.listen(subprotocols=protocols):
                 pass
         return refused.value.response.status_code
 

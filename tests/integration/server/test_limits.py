@@ -1,10 +1,15 @@
 """What does not arrive in time is closed, whatever it is a part of, and keeps nobody else from being answered."""
 
+import asyncio
+import base64
+import json
 import select
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -73,13 +78,18 @@ def test_many_half_sent_requests_keep_nobody_from_being_answered(guarded: Servic
 
 
 def test_who_was_let_in_keeps_the_connection_however_many_strangers_come(guarded: Service) -> None:
-    with httpx.Client(base_url=guarded.url, headers=ALLOWED, timeout=600) as user, ExitStack() as stack:
-        assert user.get("/api/v1/status").status_code == 200
-        (connection,) = user._transport._pool.connections  # type: ignore[attr-defined]
-        for _ in range(ATTACKERS):
-            stack.enter_context(_connect(guarded))
-        assert user.get("/api/v1/status").status_code == 200
-        assert user._transport._pool.connections == [connection]  # type: ignore[attr-defined]
+    """One of a WebSocket, for others are closed where their client asks nothing for two seconds."""
+    token = base64.urlsafe_b64encode(TOKEN.encode()).decode().rstrip("=")
+
+    async def ask() -> str | bytes:
+        async with guarded.listen(subprotocols=["evalake", f"bearer.{token}"]) as user:
+            with ExitStack() as stack:
+                for _ in range(ATTACKERS):
+                    stack.enter_context(_connect(guarded))
+                await user.send('{"type": "ping"}')
+                return await user.recv()
+
+    assert json.loads(asyncio.run(ask())) == {"type": "pong"}
 
 
 @pytest.mark.parametrize("request_", NO_HANDSHAKES.values(), ids=NO_HANDSHAKES)
@@ -105,40 +115,45 @@ def test_requests_that_do_not_wait_for_their_answers_are_not_kept(guarded: Servi
     assert answers.count(b"HTTP/1.1 200 OK") == 1
 
 
-def test_an_answer_that_nobody_reads_is_given_up(endless: uvicorn.Server) -> None:
-    connections = endless.server_state.connections
-    with socket.create_connection(endless.servers[0].sockets[0].getsockname()) as client:
+def test_an_answer_that_nobody_reads_is_given_up(tmp_path: Path) -> None:
+    with endless(tmp_path, 0.5) as (server, begun), socket.create_connection(_address_of(server)) as client:
         client.sendall(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
-        wait_until(lambda: connections, "the connection")
-        assert wait_until(lambda: not connections, "the end of the connection")
+        assert begun.wait(600)
+        assert wait_until(lambda: not server.server_state.connections, "the end of the connection")
 
 
-def test_an_answer_that_is_read_is_given_whole(endless: uvicorn.Server) -> None:
-    host, port = endless.servers[0].sockets[0].getsockname()
-    assert len(httpx.get(f"http://{host}:{port}/").content) == ANSWER
+def test_an_answer_that_is_read_is_given_whole(tmp_path: Path) -> None:
+    with endless(tmp_path, 600.0) as (server, _):
+        host, port = _address_of(server)
+        assert len(httpx.get(f"http://{host}:{port}/", timeout=600).content) == ANSWER
 
 
-@pytest.fixture(scope="module")
-def endless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[uvicorn.Server]:
-    """A server with a long answer, and little patience."""
+@contextmanager
+def endless(folder: Path, patience_seconds: float) -> Iterator[tuple[uvicorn.Server, threading.Event]]:
+    """A server with a long answer and so much patience, and whether it answers."""
+    begun = threading.Event()
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.set()
         await send({"type": "http.response.start", "status": 200, "headers": []})
         for number in range(ANSWER // PART):
             more = number + 1 < ANSWER // PART
             await send({"type": "http.response.body", "body": bytes(PART), "more_body": more})
 
-    folder = tmp_path_factory.mktemp("endless")
-    (folder / "evalake.toml").write_text("[service]\nrequest_seconds = 0.5\nconnections = 10\n")
+    (folder / "evalake.toml").write_text(f"[service]\nrequest_seconds = {patience_seconds}\nconnections = 10\n")
     settings = Settings(lake=Lake(str(folder / "lake")), configuration_file=str(folder / "evalake.toml"))
     with listen("127.0.0.1", 0) as listener:
         server = Server(answer, settings, listener, lambda _: None, lifespan="off")
         thread = threading.Thread(target=server.run)
         thread.start()
         wait_until(lambda: server.started, "the start of the server")
-        yield server
+        yield server, begun
         server.should_exit = True
         thread.join()
+
+
+def _address_of(server: uvicorn.Server) -> Any:
+    return server.servers[0].sockets[0].getsockname()
 
 
 def _connect(service: Service) -> socket.socket:

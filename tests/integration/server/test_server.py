@@ -23,6 +23,7 @@ pytestmark = pytest.mark.e2e
 
 SLOW_SECONDS = 3600.0  # longer than any test waits: only a kill ends such an answer, or another one
 EVIL = "https://evil.example"
+LONG = dict.fromkeys(("open_timeout", "ping_timeout"), PATIENCE_SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +105,7 @@ def test_one_sigterm_ends_a_service_and_all_that_it_started(tmp_path: Path, plac
     family = psutil.Process(service.process.popen.pid).children(recursive=True)
     assert len(family) == 1  # the Prefect server
     port = httpx.URL(service.url).port or 0
-    with connect(service.socket_url) as page, socket.create_connection(("127.0.0.1", port)) as half:
+    with connect(service.socket_url, **LONG) as page, socket.create_connection(("127.0.0.1", port)) as half:
         half.sendall(b"POST /api/v1/scoring/batch HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9\r\n\r\n[")
         _subscribe(page)
         service.process.popen.terminate()
