@@ -13,7 +13,6 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling, Scheduling
 
-from evalake.cli.terminal import DEFAULTS
 from evalake.core.files import CACHE, make_private
 from evalake.server.local.server import WAIT_SECONDS, template
 from tests.environment import environment_kept
@@ -38,11 +37,11 @@ settings.load_profile("untimed")
 def pytest_configure(config: pytest.Config) -> None:
     """Have tests, and all that they start, keep what they can make again in a folder of their own.
 
-    A server that a command starts has as long as the command gives it. One thread for each Delta engine is enough,
-    since several processes of tests share the machine.
+    A server that a command starts has ten minutes, since a busy machine stalls. One thread for each Delta engine is
+    enough, since several processes of tests share the machine.
     """
     os.environ.setdefault("TOKIO_WORKER_THREADS", "1")
-    os.environ.setdefault(WAIT_SECONDS, DEFAULTS[WAIT_SECONDS])
+    os.environ.setdefault(WAIT_SECONDS, "600")
     # A script's background job ignores Ctrl-C, and so would all that tests start in order to interrupt it.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

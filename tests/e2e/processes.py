@@ -19,6 +19,7 @@ import httpx
 import psutil
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random
 
+from evalake.server.local.background import PATIENCE
 from evalake.server.local.server import is_migrated
 from tests.servers.ports import free_port
 
@@ -77,6 +78,14 @@ def command_lines(processes: Iterable[psutil.Process]) -> list[str]:
         with suppress(psutil.NoSuchProcess):
             lines.append(" ".join(process.cmdline()))
     return lines
+
+
+def contents(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    """What is in each file below a folder; one that a server removes meanwhile is left out."""
+    for path in sorted(folder.rglob("*")):
+        with suppress(FileNotFoundError):
+            if path.is_file():
+                yield path, path.read_bytes()
 
 
 def require_no_errors(log: Path) -> None:
@@ -219,7 +228,7 @@ class PrefectStack:
 
     def open(self, *command: str, **environment: str) -> "subprocess.Popen[str]":
         """Start a Python module whose output the test reads, and which it ends itself."""
-        whole = {**os.environ, **self.environment, **environment}
+        whole = {**os.environ, **PATIENCE, **self.environment, **environment}
         pipe = subprocess.PIPE
         return subprocess.Popen([*PYTHON, *command], cwd=ROOT, env=whole, stdout=pipe, stderr=pipe, text=True)
 
@@ -236,16 +245,22 @@ class PrefectStack:
 
     def worker(self, *options: str, pool: str = "evalake", **environment: str) -> Process:
         """Start a worker of a pool. With --limit it dies when a run is retried at once."""
-        return self.start("prefect", "worker", "start", "--pool", pool, *options, **environment)
+        return self.start("prefect", "worker", "start", "--pool", pool, *options, **{**PATIENCE, **environment})
 
     @contextmanager
     def here(self, results: Path) -> Iterator[None]:
         """Have the flow runs of this process be told to the server, and their results kept in a folder."""
         from prefect.events.worker import EventsWorker  # which takes seconds
         from prefect.logging.handlers import APILogWorker
-        from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+        from prefect.settings import (
+            PREFECT_API_URL,
+            PREFECT_CLIENT_MAX_RETRIES,
+            PREFECT_LOCAL_STORAGE_PATH,
+            temporary_settings,
+        )
 
-        with temporary_settings({PREFECT_API_URL: self.url, PREFECT_LOCAL_STORAGE_PATH: results}):
+        patience = {PREFECT_CLIENT_MAX_RETRIES: int(PATIENCE["PREFECT_CLIENT_MAX_RETRIES"])}
+        with temporary_settings({**patience, PREFECT_API_URL: self.url, PREFECT_LOCAL_STORAGE_PATH: results}):
             yield
             # While there is a server to take them: at its end this process would wait for each of them in vain.
             for worker in (EventsWorker, APILogWorker):
@@ -299,6 +314,10 @@ class PrefectStack:
     def patch(self, path: str, body: Mapping[str, Any]) -> Any:
         """PATCH a path of the Prefect API."""
         return self._request("PATCH", path, json=dict(body))
+
+    def delete(self, path: str) -> Any:
+        """DELETE a path of the Prefect API."""
+        return self._request("DELETE", path)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """POST to a path of the Prefect API."""

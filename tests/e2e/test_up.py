@@ -10,7 +10,7 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.processes import command_lines, have_ended, require_no_errors, wait_until
+from tests.e2e.processes import command_lines, contents, have_ended, require_no_errors, wait_until
 from tests.integration.cli.command import evalake, evalake_here
 from tests.servers.chromium import PATIENCE, launched
 
@@ -105,9 +105,11 @@ def test_strangers_are_refused_and_passwords_are_the_users_alone(project: Projec
     assert "access-control-allow-origin" not in foreign.headers
     secrets = (there["token"], there["password"].split(":")[1])
     assert not [line for line in command_lines(project.processes()) if any(secret in line for secret in secrets)]
-    readable = [path for path in project.home.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
-    holding = [path for path in readable if any(secret.encode() in path.read_bytes() for secret in secrets)]
-    assert not holding
+    holding = [
+        path for path, content in contents(project.home) if any(secret.encode() in content for secret in secrets)
+    ]
+    assert holding
+    assert not [path for path in holding if path.stat().st_mode & 0o077]
     assert not (project.home / "evalake").stat().st_mode & 0o022
 
 

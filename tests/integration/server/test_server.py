@@ -23,7 +23,7 @@ pytestmark = pytest.mark.e2e
 
 SLOW_SECONDS = 3600.0  # longer than any test waits: only a kill ends such an answer, or another one
 EVIL = "https://evil.example"
-LONG = dict.fromkeys(("open_timeout", "ping_timeout"), PATIENCE_SECONDS)
+LONG: Any = dict.fromkeys(("open_timeout", "ping_timeout"), PATIENCE_SECONDS)
 
 
 @pytest.fixture(scope="module")

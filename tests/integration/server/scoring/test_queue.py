@@ -22,32 +22,28 @@ WHY_CANCELLED = "it was cancelled by api-client"
 WHY_ENDED = "its process was terminated before the judge had answered: start a new scoring"
 
 
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
-    with PrefectStack(tmp_path_factory.mktemp("prefect")) as started:
-        yield started
-
-
 @pytest.mark.e2e
-def test_what_waits_as_a_service_dies_is_scored_by_the_next(stack: PrefectStack, tmp_path: Path) -> None:
+def test_what_waits_as_a_service_dies_is_scored_by_the_next(idle_server: PrefectStack, tmp_path: Path) -> None:
     with ModelServer() as judge:
         place = Place(tmp_path, judge, f"{SERVICE}scorings_at_once = 1\n")
         place.write("first", "second")
         place.answer(latency=SLOW_SECONDS)
-        service = start(stack, place)
+        service = start(idle_server, place)
         service.ask("first")
         wait_until(judge.requests, "the judge to be asked about the first")
         waits = service.ask("second").json()["score_id"]
         service.kill()
         place.answer()
-        service = start(stack, place)
+        service = start(idle_server, place)
         done = service.wait_for("second", "completed", "failed")
         assert (done["status"], done["score_id"]) == ("completed", waits)
         service.stop()
 
 
 @pytest.mark.e2e
-def test_twenty_are_asked_at_once_by_one_process_and_each_can_be_ended(stack: PrefectStack, tmp_path: Path) -> None:
+def test_twenty_are_asked_at_once_by_one_process_and_each_can_be_ended(
+    idle_server: PrefectStack, tmp_path: Path
+) -> None:
     with ModelServer() as judge:
         place = Place(tmp_path, judge)
         place.configuration.write_text(
@@ -55,20 +51,20 @@ def test_twenty_are_asked_at_once_by_one_process_and_each_can_be_ended(stack: Pr
         )
         place.write(*NAMES)
         place.answer(latency=SLOW_SECONDS)
-        service = start(stack, place)
+        service = start(idle_server, place)
         family = psutil.Process(service.process.popen.pid).children(recursive=True)
         service.http.post("/api/v1/scoring/batch", json={"session_ids": NAMES}).raise_for_status()
         wait_until(lambda: len(judge.requests()) == len(NAMES), "the judge to be asked about all")
         assert psutil.Process(service.process.popen.pid).children(recursive=True) == family  # none was started
 
         by_api, in_prefect = NAMES[:2]
-        runs = {name: _run_of(stack, service, name) for name in (by_api, in_prefect)}
+        runs = {name: _run_of(idle_server, service, name) for name in (by_api, in_prefect)}
         service.http.post(f"/api/v1/scoring/sessions/{by_api}/cancel").raise_for_status()
-        stack.set_state(runs[in_prefect], "CANCELLING", "Cancelling")
+        idle_server.set_state(runs[in_prefect], "CANCELLING", "Cancelling")
         assert service.wait_for(by_api, "failed")["error_message"] == WHY_CANCELLED
         service.wait_for(in_prefect, "failed")
         for run in runs.values():
-            stack.wait_for(run, "Cancelled")
+            idle_server.wait_for(run, "Cancelled")
         others = [service.score(name).json()["status"] for name in NAMES[2:]]
         assert others == ["in_progress"] * len(others)
 
