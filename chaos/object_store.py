@@ -54,7 +54,7 @@ class Done:
 
 
 def _write(lake: Lake, until: float) -> Done:
-    """Run eight writers that land and append, and maintenance beside them, until the time is over, two rounds at least."""
+    """Run eight writers that land and append, and maintenance beside them: two rounds, or until the time is over."""
     done, lock = Done(), threading.Lock()
 
     def write(writer: int) -> None:

@@ -36,11 +36,13 @@ def listened_at():
     return {(columns[9], int(columns[1].rpartition(":")[2], 16)) for columns in lines if columns[3] == "0A"}
 
 def is_of_user(inode):
-    for process in filter(str.isdigit, os.listdir("/proc")):
+    for place in pathlib.Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            links = (os.readlink(f"/proc/{process}/fd/{each}") for each in os.listdir(f"/proc/{process}/fd"))
-            if f"socket:[{inode}]" in links:
-                return sys.argv[1].encode() in pathlib.Path(f"/proc/{process}/environ").read_bytes()
+            if sys.argv[1].encode() in (place / "environ").read_bytes():
+                for each in os.listdir(place / "fd"):
+                    with suppress(OSError):
+                        if os.readlink(place / "fd" / each) == f"socket:[{inode}]":
+                            return True
 
 seen, tried = listened_at(), set()
 print("begun", flush=True)

@@ -252,14 +252,10 @@ class PrefectStack:
         """Have the flow runs of this process be told to the server, and their results kept in a folder."""
         from prefect.events.worker import EventsWorker  # which takes seconds
         from prefect.logging.handlers import APILogWorker
-        from prefect.settings import (
-            PREFECT_API_URL,
-            PREFECT_CLIENT_MAX_RETRIES,
-            PREFECT_LOCAL_STORAGE_PATH,
-            temporary_settings,
-        )
+        from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+        from prefect.settings import PREFECT_CLIENT_MAX_RETRIES as RETRIES
 
-        patience = {PREFECT_CLIENT_MAX_RETRIES: int(PATIENCE["PREFECT_CLIENT_MAX_RETRIES"])}
+        patience = {RETRIES: int(PATIENCE[RETRIES.name])}
         with temporary_settings({**patience, PREFECT_API_URL: self.url, PREFECT_LOCAL_STORAGE_PATH: results}):
             yield
             # While there is a server to take them: at its end this process would wait for each of them in vain.

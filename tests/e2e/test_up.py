@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.e2e.processes import command_lines, contents, have_ended, require_no_errors, wait_until
 from tests.integration.cli.command import evalake, evalake_here
-from tests.servers.chromium import PATIENCE, launched
+from tests.servers.chromium import launched
 
 pytestmark = pytest.mark.e2e
 
@@ -61,7 +61,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
-    expect.set_options(timeout=PATIENCE)
     with launched() as running:
         yield running
 

@@ -1,20 +1,13 @@
 """SIGKILL of the worker, of the API, and of both, in the middle of a scoring: nothing stays in progress."""
 
-import json
-import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psutil
 import pytest
-from websockets.sync.client import connect
-from websockets.sync.connection import Connection
 
 from evalake.contracts.tables import CALLS
-from evalake.core import configuration
-from evalake.server.scoring.queue import END_SECONDS
 from tests.e2e.processes import PATIENCE_SECONDS, PrefectStack, Process, have_ended, wait_until
 from tests.integration.server.services import IMPATIENT, JUDGE, SERVICE, Place, Service, deploy, start
 from tests.servers.model_server import ModelServer
@@ -23,7 +16,6 @@ pytestmark = pytest.mark.e2e
 
 SLOW_SECONDS = 3600.0  # longer than any test waits: only a kill ends such an answer, or another one
 EVIL = "https://evil.example"
-LONG: Any = dict.fromkeys(("open_timeout", "ping_timeout"), PATIENCE_SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +70,12 @@ def test_a_killed_worker_fails_its_scoring_and_another_can_do_it_again_though_th
 
 def test_one_command_is_enough_and_its_death_is_survived(tmp_path: Path, place: Place) -> None:
     """No Prefect server is configured: the service brings its own, and everything dies with it."""
-    alone, service = _asking_alone(tmp_path, place)
+    alone = PrefectStack(tmp_path / "alone")
+    alone.environment["PREFECT_API_URL"] = ""
+    service = start(alone, place)
+    place.answer(latency=SLOW_SECONDS)
+    service.ask("first")
+    wait_until(lambda: _asked(place) > 0, "the first question to the judge")
     _tells_no_page_of_another_site(service)
     _wait_for_phase(service, "analyzing_methodology")
     service.kill()
@@ -96,28 +93,6 @@ def test_one_command_is_enough_and_its_death_is_survived(tmp_path: Path, place: 
     service.ask("second")
     wait_until(lambda: _asked(place) > questions, "the question about the second session")
     _drain(service, place)
-
-
-def test_one_sigterm_ends_a_service_and_all_that_it_started(tmp_path: Path, place: Place) -> None:
-    """Though a scoring would take for ever, a page listens, and somebody has sent half a request."""
-    place.configuration.write_text(place.configuration.read_text().partition("[service]")[0])  # with its own patience
-    _, service = _asking_alone(tmp_path, place)
-    family = psutil.Process(service.process.popen.pid).children(recursive=True)
-    assert len(family) == 1  # the Prefect server
-    port = httpx.URL(service.url).port or 0
-    with connect(service.socket_url, **LONG) as page, socket.create_connection(("127.0.0.1", port)) as half:
-        half.sendall(b"POST /api/v1/scoring/batch HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9\r\n\r\n[")
-        _subscribe(page)
-        service.process.popen.terminate()
-        failed = _told(page, "scoring.failed")  # before the socket closes
-        service.process.popen.wait(PATIENCE_SECONDS)
-    # Uvicorn ends by the signal itself; the others see that on their lines
-    assert have_ended(family)
-    assert configuration.Service().drain_seconds + END_SECONDS <= 16  # of the 20 seconds that units leave it
-    assert "Traceback" not in service.process.log.read_text()
-    assert "terminated" in failed["error_message"]
-    (row,) = place.scores("first")  # which the next service tells who subscribes
-    assert (row["score_id"], row["status"]) == (failed["score_id"], "failed")
 
 
 def _tells_no_page_of_another_site(service: Service) -> None:
@@ -151,32 +126,9 @@ def _ask(port: int) -> httpx.Response | None:
         return None
 
 
-def _subscribe(page: Connection) -> None:
-    page.send('{"type": "subscribe", "channel": "session:first"}')
-
-
-def _told(page: Connection, kind: str) -> dict[str, Any]:
-    """What a page is told next that is of this kind."""
-    while (event := json.loads(page.recv(PATIENCE_SECONDS)))["type"] != kind:
-        pass
-    told: dict[str, Any] = event
-    return told
-
-
-def _asking_alone(folder: Path, place: Place) -> tuple[PrefectStack, Service]:
-    """A service without any Prefect server but its own, whose judge has been asked and will not answer."""
-    alone = PrefectStack(folder / "alone")
-    alone.environment["PREFECT_API_URL"] = ""
-    service = start(alone, place)
-    place.answer(latency=SLOW_SECONDS)
-    service.ask("first")
-    _wait_for_question(place)
-    return alone, service
-
-
 def _drain(service: Service, place: Place) -> None:
     """Told to stop in the middle of a scoring, the service refuses new ones and lets this one come to its end."""
-    place.write("third")
+    (prefect,) = psutil.Process(service.process.popen.pid).children(recursive=True)
     service.process.popen.terminate()
     wait_until(lambda: service.http.get("/api/v1/status").json()["draining"], "the drain")
     refused = service.ask("first", force=True)
@@ -187,6 +139,8 @@ def _drain(service: Service, place: Place) -> None:
     service.process.popen.wait(PATIENCE_SECONDS)
     (row,) = place.scores("second")
     assert row["status"] == "completed"
+    assert have_ended([prefect])
+    assert "Traceback" not in service.process.log.read_text()
     service.stop()
 
 
@@ -204,7 +158,3 @@ def _wait_for_phase(service: Service, phase: str) -> None:
 
 def _asked(place: Place) -> int:
     return len(place.server.requests(model=JUDGE.partition("/")[2]))
-
-
-def _wait_for_question(place: Place) -> None:
-    wait_until(lambda: _asked(place) > 0, "the first question to the judge")

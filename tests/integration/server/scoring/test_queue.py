@@ -1,7 +1,10 @@
 """Scorings as flow runs: many at once in the service's process, in few commits, and a reason where Prefect is away."""
 
 import asyncio
+import json
+import socket
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +12,20 @@ import httpx
 import psutil
 import pytest
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+from websockets.sync.client import connect
 
+from evalake.core.configuration import Service as Limits
+from evalake.server.scoring.queue import END_SECONDS
 from evalake.server.scoring.scorings import ScoringSettings
 from evalake.server.server import create_app
-from tests.e2e.processes import PrefectStack, have_ended, wait_until
+from tests.e2e.processes import PATIENCE_SECONDS, PrefectStack, have_ended, wait_until
 from tests.integration.server.services import JUDGE, SERVICE, Place, Service, start
 from tests.servers.model_server import ModelServer
 
 NAMES = [f"session-{number}" for number in range(20)]
 SLOW_SECONDS = 3600.0  # longer than the test waits: what ends such an answer ends it from outside
 WHY_CANCELLED = "it was cancelled by api-client"
+LONG: Any = dict.fromkeys(("open_timeout", "ping_timeout"), PATIENCE_SECONDS)
 WHY_ENDED = "its process was terminated before the judge had answered: start a new scoring"
 
 
@@ -68,11 +75,27 @@ def test_twenty_are_asked_at_once_by_one_process_and_each_can_be_ended(
         others = [service.score(name).json()["status"] for name in NAMES[2:]]
         assert others == ["in_progress"] * len(others)
 
-        service.stop()
+        _terminated_before_a_page_and_half_a_request(service)
         assert have_ended(family)
         for name in NAMES[2:]:
             (row,) = place.scores(name)
             assert (row["status"], row["error_message"]) == ("failed", WHY_ENDED)
+
+
+def _terminated_before_a_page_and_half_a_request(service: Service) -> None:
+    """One SIGTERM ends it, though a scoring would take for ever, a page listens, and a request does not come whole."""
+    port = httpx.URL(service.url).port or 0
+    with connect(service.socket_url, **LONG) as page, socket.create_connection(("127.0.0.1", port)) as half:
+        half.sendall(b"POST /api/v1/scoring/batch HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9\r\n\r\n[")
+        page.send(json.dumps({"type": "subscribe", "channel": f"session:{NAMES[2]}"}))
+        told = (json.loads(page.recv(PATIENCE_SECONDS)) for _ in count())
+        next(event for event in told if event["type"] == "subscribed")
+        service.process.popen.terminate()
+        failed = next(event for event in told if event["type"] == "scoring.failed")  # before the socket closes
+        service.process.popen.wait(PATIENCE_SECONDS)
+    assert failed["error_message"] == WHY_ENDED
+    assert "Traceback" not in service.process.log.read_text()
+    assert Limits().drain_seconds + END_SECONDS <= 16  # of the 20 seconds that units leave a service
 
 
 def running(stack: PrefectStack) -> list[Any]:

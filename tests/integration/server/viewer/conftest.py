@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser
 
 from evalake.server.auth import SecurityHeaders
 from evalake.server.settings import Settings
@@ -61,7 +61,6 @@ def http(address: str) -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="package")
 def browser(chromium: str) -> Iterator[Browser]:
-    expect.set_options(timeout=PATIENCE)
     with launched() as running:
         yield running
 
