@@ -94,7 +94,7 @@ def test_a_silent_worker_is_told_by_name(
     assert re.search("night-worker was last heard of [0-9]+ min ago", found.message)
 
 
-def test_the_command_ends_with_1_and_names_the_missing_key_of_a_deployed_model(
+def test_the_command_ends_with_1_and_names_the_missing_key_of_a_deployed_model_and_prints_none_that_is_there(
     stalled: PrefectStack, tmp_path: Path
 ) -> None:
     done = told(stalled, tmp_path, "--json", key="")
@@ -106,9 +106,6 @@ def test_the_command_ends_with_1_and_names_the_missing_key_of_a_deployed_model(
         "problem",
         "1 of 1 models: model openai/gpt-4o needs a key: set OPENAI_API_KEY",
     )
-
-
-def test_a_key_that_is_there_is_not_printed(stalled: PrefectStack, tmp_path: Path) -> None:
     done = told(stalled, tmp_path, key="sk-not-to-be-seen-0123456789")
     assert "ok       keys            the keys of 1 model are set" in done.stdout
     assert "not-to-be-seen" not in done.stdout + done.stderr

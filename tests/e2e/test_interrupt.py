@@ -1,6 +1,7 @@
 """Ctrl-C in the middle of a run: calls in flight end and are kept; a second one ends it at once."""
 
 import signal
+import subprocess
 
 import pytest
 
@@ -16,12 +17,15 @@ pytestmark = pytest.mark.e2e
 HELD_SECONDS = 3600.0
 
 
+def begin(stack: PrefectStack, work: Workplace, items: int) -> "subprocess.Popen[str]":
+    words = ["evalake.cli", "run", "command_guard", "--models", MODEL, "--dataset", work.dataset(items)]
+    at = ["--lake", work.lake.uri, "--config", str(work.configuration), "--out", str(work.folder)]
+    return stack.open(*words, *at)
+
+
 def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: Workplace) -> None:
     work.slow_down(100, HELD_SECONDS)
-    dataset = work.dataset(400)
-    command = ["evalake.cli", "run", "command_guard", "--models", MODEL, "--dataset", dataset, "--lake", work.lake.uri]
-    command += ["--config", str(work.configuration), "--out", str(work.folder)]
-    process = stack.open(*command)
+    process = begin(stack, work, 400)
     wait_until(lambda: work.asked() > 100 or process.poll() is not None, "a hundred requests")
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
@@ -46,9 +50,7 @@ def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: W
 def test_a_second_one_waits_for_no_call(stack: PrefectStack, work: Workplace) -> None:
     work.slow_down(0, HELD_SECONDS)
     work.configure(limits=LIMITS.replace("timeout_seconds = 600", "timeout_seconds = 900"))
-    command = ["evalake.cli", "run", "command_guard", "--models", MODEL, "--dataset", work.dataset(4)]
-    command += ["--lake", work.lake.uri]
-    process = stack.open(*command, "--config", str(work.configuration), "--out", str(work.folder))
+    process = begin(stack, work, 4)
     wait_until(lambda: work.asked() == 4 or process.poll() is not None, "four requests")
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None

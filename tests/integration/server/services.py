@@ -4,7 +4,6 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -153,17 +152,12 @@ class Service:
         self.process.stop(PATIENCE_SECONDS)
 
 
-def launch(stack: PrefectStack, place: Place, *options: str) -> Process:
-    """The process of a service of a stack, on a free port, with the place's sessions as its source."""
+def start(stack: PrefectStack, place: Place, *options: str) -> Service:
+    """A service of a stack, on a free port, with the place's sessions as its source, once it answers."""
     known = ["--sessions", str(place.sessions)] if place.sessions.exists() else []
     where = ["--lake", place.lake.uri, "--config", str(place.configuration), "--judge", JUDGE, "--port", "0"]
     open_to_all = [] if "EVALAKE_API_TOKEN" in stack.environment else ["--no-token"]
-    return stack.start("evalake.cli", "serve", *where, *known, *open_to_all, *options)
-
-
-def start(stack: PrefectStack, place: Place, *options: str) -> Service:
-    """The same, once it answers."""
-    return Service(launch(stack, place, *options))
+    return Service(stack.start("evalake.cli", "serve", *where, *known, *open_to_all, *options))
 
 
 def deploy(stack: PrefectStack) -> None:
@@ -198,9 +192,3 @@ def at_once(count: int, do: Any) -> list[Any]:
     for thread in threads:
         thread.join()
     return results
-
-
-def environment(stack: PrefectStack, **more: str) -> Mapping[str, str]:
-    """The stack's environment, with more in it for the processes that are started from now on."""
-    stack.environment.update(more)
-    return stack.environment

@@ -98,16 +98,11 @@ def _terminated_before_a_page_and_half_a_request(service: Service) -> None:
     assert Limits().drain_seconds + END_SECONDS <= 16  # of the 20 seconds that units leave a service
 
 
-def running(stack: PrefectStack) -> list[Any]:
-    """List the flow runs that Prefect says are running."""
-    found: list[Any] = stack.post("/flow_runs/filter", {"flow_runs": {"state": {"type": {"any_": ["RUNNING"]}}}})
-    return found
-
-
 def _run_of(stack: PrefectStack, service: Service, session: str) -> str:
     """The flow run of a session's scoring, once it is under way."""
     score_id = service.wait_for(session, "in_progress")["score_id"]
-    (run,) = [run["id"] for run in running(stack) if run["parameters"]["score_id"] == score_id]
+    running = stack.post("/flow_runs/filter", {"flow_runs": {"state": {"type": {"any_": ["RUNNING"]}}}})
+    (run,) = [run["id"] for run in running if run["parameters"]["score_id"] == score_id]
     return str(run)
 
 
