@@ -57,8 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 class _Together(LoadFileScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
-        file = str(super()._split_scope(nodeid))
-        return next((files for files in TOGETHER if re.match(f"tests/{files}", file)), file)
+        alone = super()._split_scope(nodeid)
+        return str(next((files for files in TOGETHER if re.match(f"tests/{files}", nodeid)), alone))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:

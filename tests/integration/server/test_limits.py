@@ -13,7 +13,6 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from evalake.server.listening import Server
@@ -116,21 +115,20 @@ def test_requests_that_do_not_wait_for_their_answers_are_not_kept(guarded: Servi
 
 
 def test_an_answer_that_nobody_reads_is_given_up(tmp_path: Path) -> None:
-    with endless(tmp_path, 0.5) as (server, begun), socket.create_connection(_address_of(server)) as client:
+    with endless(tmp_path, 0.5) as (address, connections, begun), socket.create_connection(address) as client:
         client.sendall(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
         assert begun.wait(600)
-        assert wait_until(lambda: not server.server_state.connections, "the end of the connection")
+        assert wait_until(lambda: not connections, "the end of the connection")
 
 
 def test_an_answer_that_is_read_is_given_whole(tmp_path: Path) -> None:
-    with endless(tmp_path, 600.0) as (server, _):
-        host, port = _address_of(server)
+    with endless(tmp_path, 600.0) as ((host, port), *_):
         assert len(httpx.get(f"http://{host}:{port}/", timeout=600).content) == ANSWER
 
 
 @contextmanager
-def endless(folder: Path, patience_seconds: float) -> Iterator[tuple[uvicorn.Server, threading.Event]]:
-    """A server with a long answer and so much patience, and whether it answers."""
+def endless(folder: Path, patience_seconds: float) -> Iterator[tuple[Any, set[Any], threading.Event]]:
+    """Where a server with a long answer and so much patience is, its connections, and whether it answers."""
     begun = threading.Event()
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -147,13 +145,9 @@ def endless(folder: Path, patience_seconds: float) -> Iterator[tuple[uvicorn.Ser
         thread = threading.Thread(target=server.run)
         thread.start()
         wait_until(lambda: server.started, "the start of the server")
-        yield server, begun
+        yield listener.getsockname(), server.server_state.connections, begun
         server.should_exit = True
         thread.join()
-
-
-def _address_of(server: uvicorn.Server) -> Any:
-    return server.servers[0].sockets[0].getsockname()
 
 
 def _connect(service: Service) -> socket.socket:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from evalake.core.hashing import content_hash
-from tests.e2e.processes import PATIENCE_SECONDS, PrefectStack
+from tests.e2e.processes import PrefectStack
 from tests.integration.server.scoring.conftest import complete
 from tests.integration.server.services import JUDGE, Place, Service, start
 from tests.servers.model_server import ModelServer
@@ -183,5 +183,5 @@ async def _told(service: Service, session: str, what: str) -> None:
     """Listen to the session until that is told: at once, or soon."""
     async with service.listen() as socket:
         await socket.send(json.dumps({"type": "subscribe", "channel": f"session:{session}"}))
-        while (event := json.loads(await asyncio.wait_for(socket.recv(), PATIENCE_SECONDS)))["type"] != what:
+        while (event := json.loads(await socket.recv()))["type"] != what:
             assert event.get("session_id", session) == session
