@@ -54,12 +54,12 @@ class Done:
 
 
 def _write(lake: Lake, until: float) -> Done:
-    """Run eight writers that land and append, and maintenance beside them, until the time is over."""
+    """Run eight writers that land and append, and maintenance beside them: two rounds, or until the time is over."""
     done, lock = Done(), threading.Lock()
 
     def write(writer: int) -> None:
         for number in count(1):
-            if time.monotonic() > until:
+            if number > 2 and time.monotonic() > until:
                 return
             keys = [f"{writer}-{number}", f"shared-{number % SHARED}"]
             rows = [

@@ -78,7 +78,7 @@ class Writer:
     def end(self) -> None:
         """End the process, and close its log."""
         with suppress(BrokenPipeError):
-            self._process.communicate(timeout=60)
+            self._process.communicate()
         self._log.close()
 
 

@@ -1,16 +1,18 @@
 """What all tests share: an environment that is put back, a cache of their own, and what the machine must have."""
 
 import os
+import re
 import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling, Scheduling
 
-from evalake.cli.terminal import DEFAULTS
 from evalake.core.files import CACHE, make_private
 from evalake.server.local.server import WAIT_SECONDS, template
 from tests.environment import environment_kept
@@ -18,6 +20,14 @@ from tests.environment import environment_kept
 pytest_plugins = ["tests.servers.fixtures"]
 
 REAL_DATA = "EVALAKE_REAL_DATA"
+# Where several processes share the files, these go to one of them each, which starts their servers once.
+TOGETHER = (
+    "e2e/dashboard/",
+    "e2e/test_(busy_server|canary|flow_run_page|interrupt|recover|stop|takeover)",
+    "e2e/test_(dask|observability|suspend)",
+    "integration/server/(scoring/test_(events|routes|scorings|statistics)|test_(access_control|app|hosts|limits|replay))",
+    "integration/server/viewer/",
+)
 
 # Properties assert values, not times: a busy machine is no failure.
 settings.register_profile("untimed", deadline=None)
@@ -27,11 +37,11 @@ settings.load_profile("untimed")
 def pytest_configure(config: pytest.Config) -> None:
     """Have tests, and all that they start, keep what they can make again in a folder of their own.
 
-    A server that a command starts has as long as the command gives it. One thread for each Delta engine is enough,
-    since several processes of tests share the machine.
+    A server that a command starts has ten minutes, since a busy machine stalls. One thread for each Delta engine is
+    enough, since several processes of tests share the machine.
     """
     os.environ.setdefault("TOKIO_WORKER_THREADS", "1")
-    os.environ.setdefault(WAIT_SECONDS, DEFAULTS[WAIT_SECONDS])
+    os.environ.setdefault(WAIT_SECONDS, "600")
     # A script's background job ignores Ctrl-C, and so would all that tests start in order to interrupt it.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -43,6 +53,17 @@ def pytest_configure(config: pytest.Config) -> None:
     if there.is_file():
         make_private(template().parent)
         shutil.copyfile(there, template())
+
+
+class _Together(LoadFileScheduling):  # type: ignore[misc]
+    def _split_scope(self, nodeid: str) -> str:
+        alone = super()._split_scope(nodeid)
+        return str(next((files for files in TOGETHER if re.match(f"tests/{files}", nodeid)), alone))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
+    """Share the tests out by file, but for those that stay together."""
+    return _Together(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(autouse=True)

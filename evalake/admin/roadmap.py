@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.sparse import csr_array, diags_array
 
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import ROADMAP_MENTIONS
@@ -74,6 +72,8 @@ def _nearest(vectors: Any, known: Any, of: NDArray[Any]) -> NDArray[Any]:
     """Find the group of each vector: the nearest of those of the known vectors; -1 where none is near enough."""
     if not of.size:
         return np.full(vectors.shape[0], -1)
+    from scipy.sparse import csr_array, diags_array
+
     members = csr_array((np.ones(of.size), (of, np.arange(of.size))))
     means = diags_array(1 / members.sum(axis=1)) @ (members @ known)
     cosines = csr_array(vectors @ means.T)
@@ -84,6 +84,8 @@ def _among_themselves(vectors: Any) -> NDArray[Any]:
     """Find the group of each vector, from 0, by average linkage."""
     if vectors.shape[0] < 2:
         return np.zeros(vectors.shape[0], int)
+    from scipy.cluster.hierarchy import fcluster, linkage  # a quarter of a second, which a service need not wait for
+
     cosines = (vectors @ vectors.T).toarray()
     distances = np.clip(1 - cosines[np.triu_indices(len(cosines), 1)], 0.0, None)
     return np.asarray(fcluster(linkage(distances, "average"), FARTHEST, "distance")) - 1
@@ -96,6 +98,8 @@ def _stems(text: str) -> set[str]:
 
 def _vectors(stems: Sequence[set[str]]) -> Any:
     """Build unit vectors of inverse document frequencies as rows, sparse; of no words at all, the null vector."""
+    from scipy.sparse import csr_array
+
     frequency = Counter(stem for each in stems for stem in each)
     column = {stem: number for number, stem in enumerate(sorted(frequency))}
     cells = [(row, column[stem]) for row, each in enumerate(stems) for stem in sorted(each)]

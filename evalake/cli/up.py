@@ -105,11 +105,14 @@ def _start(lake: str, port: int, project: Path | None) -> None:
             start_new_session=True,  # so that Ctrl-C and the end of the terminal do not reach it
         )
     stripped = ""
-    for line in supervisor.stdout or ():
-        if (stripped := line.strip()) == READY:
-            return
-        if not stripped.startswith(REFUSAL):
-            say(stripped)
+    assert supervisor.stdout is not None
+    with supervisor.stdout as said:
+        for line in said:
+            if (stripped := line.strip()) == READY:
+                return
+            if not stripped.startswith(REFUSAL):
+                say(stripped)
+    supervisor.wait()
     raise EvalakeError(stripped.removeprefix(REFUSAL) or f"the supervisor ended at once: see {folder / LOG}")
 
 

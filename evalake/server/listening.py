@@ -89,6 +89,11 @@ class Server(uvicorn.Server):
         self._connections.end_overdue()
         return await super().on_tick(counter)
 
+    @override
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._connections.end_owing()  # else their requests are waited for, and cancelled with a traceback
+        await super().shutdown(sockets)
+
 
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\nretry-after: 5\r\n\r\n"
 FRESH_SECONDS = 1.0  # for a first request to be read; a younger connection makes room only where there is none at all
@@ -138,6 +143,12 @@ class Connections:
             elif each.waits_seconds() > self._seconds:
                 self._close(each)
 
+    def end_owing(self) -> None:
+        """Close the connections whose client has still to send a request, or the rest of one."""
+        for each in list(self._open):
+            if each.owes:
+                self._close(each)
+
     def _close(self, connection: "Connection") -> None:
         self._open.discard(connection)
         connection.transport.abort()
@@ -165,6 +176,11 @@ class Connection(H11Protocol):
         """The client's address."""
         return self.client[0] if self.client else ""
 
+    @property
+    def owes(self) -> bool:
+        """Whether the client has still to send a request, or the rest of one; a WebSocket's does not."""
+        return self.transport.get_protocol() is self and self._owed[1] in _OWED
+
     def is_fresh(self) -> bool:
         """Tell whether the client can hardly have sent its first request."""
         return self.cycle is None and self.loop.time() - self.since < FRESH_SECONDS
@@ -174,7 +190,7 @@ class Connection(H11Protocol):
         if self.transport.get_protocol() is not self:  # a WebSocket has deadlines of its own
             return 0.0
         unread = self.loop.time() - self._unread_since if self.flow.write_paused else 0.0
-        return max(unread, self.loop.time() - self.since if self._owed[1] in _OWED else 0.0)
+        return max(unread, self.loop.time() - self.since if self.owes else 0.0)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Make room for the connection, or answer 503."""

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from evalake.core.errors import EvalakeError, UsageError
@@ -75,10 +76,17 @@ def _by_whom(port: int) -> str:
 def _process_with(file: str) -> str:
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if any(os.readlink(each) == file for each in (process / "fd").iterdir()):  # noqa: PTH115 - is no path
+            if any(map(partial(_leads_to, file), (process / "fd").iterdir())):
                 name = (process / "comm").read_text().strip()
                 return f", by process {process.name} ({name}): end it by `kill {process.name}`, or take another port"
     return ""
+
+
+def _leads_to(file: str, descriptor: Path) -> bool:
+    try:
+        return os.readlink(descriptor) == file  # noqa: PTH115 - is no path
+    except OSError:  # it was closed meanwhile
+        return False
 
 
 def _user(number: int) -> str:

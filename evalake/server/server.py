@@ -28,7 +28,7 @@ from evalake.server.viewer import routes as viewer_routes
 from evalake.server.viewer.access import new_application
 from evalake.tasks.runtime.logs import as_json, redact_logs
 
-START_SECONDS = 120.0
+START_SECONDS = 300.0
 LARGEST_MESSAGE = 65_536  # bytes that a WebSocket client may send at once
 
 logger = logging.getLogger("evalake.service")

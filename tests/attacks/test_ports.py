@@ -23,19 +23,34 @@ from tests.integration.cli.command import evalake, evalake_here
 
 pytestmark = pytest.mark.e2e
 
-# Asks for every port at which somebody has begun to listen, in each way there is, also later; says which it got.
+# Asks for every port at which a process of the user has begun to listen, in each way there is, also later; says which
+# it got. The ports of tests beside this one stay theirs. The pause leaves the processors to the servers, which need
+# seconds to start again.
 SQUATTER = """
-import pathlib, socket
+import os, pathlib, socket, sys, time
+from contextlib import suppress
 WAYS = [(), (socket.SO_REUSEADDR,), (socket.SO_REUSEPORT,), (socket.SO_REUSEADDR, socket.SO_REUSEPORT)]
 
 def listened_at():
     lines = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return {int(columns[1].rpartition(":")[2], 16) for columns in lines if columns[3] == "0A"}
+    return {(columns[9], int(columns[1].rpartition(":")[2], 16)) for columns in lines if columns[3] == "0A"}
 
-before, tried = listened_at(), set()
+def is_of_user(inode):
+    for place in pathlib.Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if sys.argv[1].encode() in (place / "environ").read_bytes():
+                for each in os.listdir(place / "fd"):
+                    with suppress(OSError):
+                        if os.readlink(place / "fd" / each) == f"socket:[{inode}]":
+                            return True
+
+seen, tried = listened_at(), set()
 print("begun", flush=True)
 while True:
-    tried |= listened_at() - before
+    there = listened_at()
+    tried |= {port for inode, port in there - seen if is_of_user(inode)}
+    seen |= there
+    time.sleep(0.01)
     for port in tried:
         for host in ("127.0.0.1", "0.0.0.0"):
             for options in WAYS:
@@ -102,7 +117,8 @@ class User:
 
     def evalake(self, *words: str, code: int = 0) -> str:
         """Run the command; returns all that it wrote."""
-        done = evalake(*words, folder=self.folder, **self.place)
+        run = evalake if words[0] == "up" and not code else evalake_here
+        done = run(*words, folder=self.folder, **self.place)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -121,10 +137,10 @@ def user(tmp_path: Path) -> User:
 
 
 @contextmanager
-def squatting() -> Iterator[list[int]]:
-    """Have another process ask for every port meanwhile; yields the ports that it got, which are there at the end."""
+def squatting(folder: Path) -> Iterator[list[int]]:
+    """Have another process ask for every port of the user with this folder; yields those that it got, at the end."""
     got: list[int] = []
-    with subprocess.Popen([sys.executable, "-c", SQUATTER], stdout=subprocess.PIPE, text=True) as squatter:
+    with subprocess.Popen([sys.executable, "-c", SQUATTER, str(folder)], stdout=subprocess.PIPE, text=True) as squatter:
         try:
             assert squatter.stdout is not None
             assert squatter.stdout.readline() == "begun\n"
@@ -158,7 +174,7 @@ def test_servers_whose_state_is_lost_are_named_and_a_killed_up_leads_nobody_to_w
     (user.folder / "lost").rename(state)
     _kill_and_leave(there, fake)
     assert "nothing runs in the background" in user.evalake("status", code=1)
-    with squatting() as got:
+    with squatting(user.folder) as got:
         user.evalake("up", "--no-workers")  # a command that comes meanwhile reads nothing of what was left
         there = user.status()
         assert str(fake.port) not in json.dumps(there)
@@ -192,7 +208,7 @@ def _start_again_unseen(there: Any) -> None:
     ):
         (server,) = [each for each in supervisor.children() if module in each.cmdline()]
         server.kill()
-        assert httpx.get(**asked, timeout=240, trust_env=False).status_code == 200
+        assert httpx.get(**asked, timeout=600, trust_env=False).status_code == 200
         assert not server.is_running()
 
 
@@ -206,7 +222,7 @@ server = TemporaryServer()
 with server.in_use():
     import httpx
     name, _, password = os.environ["PREFECT_API_AUTH_STRING"].partition(":")
-    ask = lambda: httpx.get(os.environ["PREFECT_API_URL"] + "/admin/version", auth=(name, password), timeout=240)
+    ask = lambda: httpx.get(os.environ["PREFECT_API_URL"] + "/admin/version", auth=(name, password), timeout=600)
     first, pid = ask(), server.pid
     os.kill(pid, signal.SIGKILL)
     print(first.status_code, ask().status_code, pid != server.pid, os.environ["PREFECT_API_URL"], flush=True)
@@ -215,7 +231,7 @@ with server.in_use():
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     environment |= {"PREFECT_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
     pipe = subprocess.PIPE
-    with squatting() as got:
+    with squatting(tmp_path) as got:
         command = subprocess.Popen(
             [sys.executable, "-c", code], env=environment, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe, text=True
         )

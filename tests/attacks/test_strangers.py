@@ -71,7 +71,7 @@ class Viewer:
     def ask(self) -> int:
         """Ask for the runs, on a connection of its own; returns the status."""
         allowed = {"authorization": f"Bearer {self.token}"}
-        return httpx.get(self.url.join("/api/v1/runs"), headers=allowed, timeout=60, verify=PLAIN).status_code
+        return httpx.get(self.url.join("/api/v1/runs"), headers=allowed, timeout=600, verify=PLAIN).status_code
 
 
 @pytest.fixture(scope="module")

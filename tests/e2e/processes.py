@@ -19,12 +19,13 @@ import httpx
 import psutil
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random
 
+from evalake.server.local.background import PATIENCE
 from evalake.server.local.server import is_migrated
 from tests.servers.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = (sys.executable, "-m")
-PATIENCE_SECONDS = 240.0  # a busy machine takes long to start a server
+PATIENCE_SECONDS = 600.0  # guards against a hang; a busy machine stalls for minutes
 EVERY_SECONDS = 0.1
 # A look at a flow run costs the server six milliseconds of processor: ten a second, for as long as tests wait, add up.
 EVERY_SECONDS_OF_RUNS = 1.0
@@ -79,6 +80,14 @@ def command_lines(processes: Iterable[psutil.Process]) -> list[str]:
     return lines
 
 
+def contents(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    """What is in each file below a folder; one that a server removes meanwhile is left out."""
+    for path in sorted(folder.rglob("*")):
+        with suppress(FileNotFoundError):
+            if path.is_file():
+                yield path, path.read_bytes()
+
+
 def require_no_errors(log: Path) -> None:
     """Fail where a server has logged an error: what it cannot do any more, it says nowhere else."""
     records = RECORD.split(log.read_text(errors="replace"))
@@ -127,12 +136,12 @@ class Process:
                 process.kill()
         psutil.wait_procs(started)
 
-    def stop(self) -> None:
-        """End it politely, and by force where that does not help."""
+    def stop(self, seconds: float = 20) -> None:
+        """End it politely, and by force where that does not help: a worker with a run takes its time."""
         if self.popen.poll() is None:
             self.popen.terminate()
             try:
-                self.popen.wait(20)
+                self.popen.wait(seconds)
             except subprocess.TimeoutExpired:
                 self.popen.kill()
                 self.popen.wait()
@@ -219,7 +228,7 @@ class PrefectStack:
 
     def open(self, *command: str, **environment: str) -> "subprocess.Popen[str]":
         """Start a Python module whose output the test reads, and which it ends itself."""
-        whole = {**os.environ, **self.environment, **environment}
+        whole = {**os.environ, **PATIENCE, **self.environment, **environment}
         pipe = subprocess.PIPE
         return subprocess.Popen([*PYTHON, *command], cwd=ROOT, env=whole, stdout=pipe, stderr=pipe, text=True)
 
@@ -236,7 +245,7 @@ class PrefectStack:
 
     def worker(self, *options: str, pool: str = "evalake", **environment: str) -> Process:
         """Start a worker of a pool. With --limit it dies when a run is retried at once."""
-        return self.start("prefect", "worker", "start", "--pool", pool, *options, **environment)
+        return self.start("prefect", "worker", "start", "--pool", pool, *options, **{**PATIENCE, **environment})
 
     @contextmanager
     def here(self, results: Path) -> Iterator[None]:
@@ -244,12 +253,14 @@ class PrefectStack:
         from prefect.events.worker import EventsWorker  # which takes seconds
         from prefect.logging.handlers import APILogWorker
         from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+        from prefect.settings import PREFECT_CLIENT_MAX_RETRIES as RETRIES
 
-        with temporary_settings({PREFECT_API_URL: self.url, PREFECT_LOCAL_STORAGE_PATH: results}):
+        patience = {RETRIES: int(PATIENCE[RETRIES.name])}
+        with temporary_settings({**patience, PREFECT_API_URL: self.url, PREFECT_LOCAL_STORAGE_PATH: results}):
             yield
             # While there is a server to take them: at its end this process would wait for each of them in vain.
             for worker in (EventsWorker, APILogWorker):
-                worker.drain_all(timeout=60)
+                worker.drain_all(timeout=PATIENCE_SECONDS)
 
     @contextmanager
     def pool(self, *deployments: str) -> Iterator[str]:
@@ -300,14 +311,18 @@ class PrefectStack:
         """PATCH a path of the Prefect API."""
         return self._request("PATCH", path, json=dict(body))
 
+    def delete(self, path: str) -> Any:
+        """DELETE a path of the Prefect API."""
+        return self._request("DELETE", path)
+
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """POST to a path of the Prefect API."""
         return self._request("POST", path, json=dict(body))
 
     # As Prefect's own client does: a server whose database is busy answers 503, and means later.
-    @retry(retry=retry_if_exception_type(BusyError), wait=wait_random(0.2, 1), stop=stop_after_delay(60), reraise=True)
+    @retry(retry=retry_if_exception_type(BusyError), wait=wait_random(0.2, 1), stop=stop_after_delay(600), reraise=True)
     def _request(self, method: str, path: str, **content: Any) -> Any:
-        answer = httpx.request(method, self.url + path, timeout=120, verify=PLAIN, **content)
+        answer = httpx.request(method, self.url + path, timeout=PATIENCE_SECONDS, verify=PLAIN, **content)
         if answer.status_code == 503:
             raise BusyError(answer.text)
         assert answer.is_success, answer.text

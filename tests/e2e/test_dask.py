@@ -21,6 +21,8 @@ pytestmark = pytest.mark.e2e
 
 DEPLOYMENT = "evaluate/command-guard-nightly"
 CONCURRENCY = 8  # of each process, by LIMITS
+HELD_SECONDS = 3600.0
+NOBODY = {"EVALAKE_TASK_RUNNER": "dask", "EVALAKE_DASK_SCHEDULER": "tcp://127.0.0.1:1"}
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,7 @@ def collector() -> Iterator[Collector]:
 @pytest.fixture(scope="module")
 def cluster(stack: PrefectStack, collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster = Cluster(stack, tmp_path_factory.mktemp("dask"))
-    cluster.worker("first", **key_of("first"), **told(collector))
+    cluster.worker("first", **key_of("first"), **collector.environment)
     yield cluster
     cluster.stop()
 
@@ -41,7 +43,7 @@ def cluster(stack: PrefectStack, collector: Collector, tmp_path_factory: pytest.
 def pooled(stack: PrefectStack, cluster: Cluster, collector: Collector) -> Iterator[PrefectStack]:
     """The stack, whose worker sends the batches of a deployment's runs to the cluster."""
     with stack.pool(DEPLOYMENT) as pool:
-        stack.worker(pool=pool, **of(cluster), **told(collector))
+        stack.worker(pool=pool, **of(cluster), **collector.environment)
         yield stack
 
 
@@ -58,22 +60,23 @@ def test_workers_share_one_ceiling_and_a_killed_one_loses_and_doubles_nothing(
     """What a dead process has reserved of a ceiling is free after a minute: tests/integration/tasks/runtime."""
     second = cluster.worker("second", **key_of("second"))
     order = command(work, work.dataset(160))
-    work.server.rule(reply='{"action": "BLOCK"}', latency=2.0)
+    # Nothing is answered before the second has asked, too
+    work.server.rule(reply='{"action": "BLOCK"}', latency=HELD_SECONDS, until=lambda: asked_by("second", work) > 0)
     run = stack.open(*order, "--max-calls", "90", **of(cluster))
-    wait_until(lambda: "second" in map(asker, work.server.seen) or run.poll() is not None, "a call of it")
-    work.server.rule(reply='{"action": "BLOCK"}')
-    limited = json.loads(run.communicate(timeout=300)[0])
+    limited = json.loads(run.communicate()[0])
     assert (limited["state"], limited["calls"]["made"], work.asked()) == ("incomplete", 90, 90)
     assert set(map(asker, work.server.seen)) == {"first", "second"}
 
-    work.server.rule(reply='{"action": "BLOCK"}', latency=2.0)  # the run still asks when its worker is killed
-    before = committed_by(work, "second")
+    # The run still asks when its worker is killed: nothing is answered once that has asked for so much
+    before, most = committed_by(work, "second"), asked_by("second", work) + CONCURRENCY
+    work.server.rule(reply='{"action": "BLOCK"}', latency=HELD_SECONDS, until=lambda: asked_by("second", work) <= most)
     run = stack.open(*order, **of(cluster))
     wait_until(lambda: committed_by(work, "second") > before or run.poll() is not None, "a reply to it", every=1.0)
     assert run.poll() is None, run.communicate()
     second.kill()
     asked, committed = work.asked(), work.committed()
-    out, err = run.communicate(timeout=300)
+    work.go_faster()
+    out, err = run.communicate()
     assert run.returncode == 0, err
     assert json.loads(out)["calls"]["failed"] == 0
     # What the killed worker had asked and was not yet kept is lost.
@@ -109,50 +112,41 @@ def test_a_suspended_run_asks_nothing_more_on_the_cluster_and_goes_on_by_resume(
     assert {asker(request) for request in work.server.seen} == {"first"}  # its Dask worker
     assert run.read()["state_name"] == "Suspended"
     assert run.row()["message"].endswith("when resumed, it asks only for what is missing")
-    run.go_faster()
+    work.go_faster()
     run.resume()
     run.completes()
 
 
 @pytest.mark.parametrize(
-    ("environment", "code", "named"),
+    ("environment", "named"),
     [
-        ({"EVALAKE_TASK_RUNNER": "ray"}, 2, "ray"),
-        ({"EVALAKE_TASK_RUNNER": "dask"}, 2, "EVALAKE_DASK_SCHEDULER"),
-        ({"EVALAKE_TASK_RUNNER": "dask", "EVALAKE_DASK_SCHEDULER": "tcp://127.0.0.1:1"}, 2, "PREFECT_API_URL"),
-        (
-            {
-                "EVALAKE_TASK_RUNNER": "dask",
-                "EVALAKE_DASK_SCHEDULER": "tcp://127.0.0.1:1",
-                "PREFECT_API_URL": "http://127.0.0.1:1/api",
-            },
-            2,
-            "tcp://127.0.0.1:1",
-        ),
+        ({"EVALAKE_TASK_RUNNER": "ray"}, "ray"),
+        ({"EVALAKE_TASK_RUNNER": "dask"}, "EVALAKE_DASK_SCHEDULER"),
+        (NOBODY, "PREFECT_API_URL"),
+        ({**NOBODY, "PREFECT_API_URL": "http://127.0.0.1:1/api"}, "tcp://127.0.0.1:1"),
     ],
 )
 def test_a_cluster_that_cannot_be_reached_is_one_line_and_nothing_is_written(
-    tmp_path: Path, environment: dict[str, str], code: int, named: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, environment: dict[str, str], named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # No flow begins, so none is used; begun, each would live as long as the process of the tests.
     monkeypatch.setattr("evalake.server.local.server.TemporaryServer", lambda: None)
     server = {PREFECT_API_URL: environment["PREFECT_API_URL"]} if "PREFECT_API_URL" in environment else {}
     with temporary_settings(server):
         done = evalake_here("run", "command_guard", folder=tmp_path, **environment)
-    assert (done.returncode, done.stdout) == (code, "")
+    assert (done.returncode, done.stdout) == (2, "")
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("evalake: ")]
     assert named in line
     assert list(tmp_path.iterdir()) == []
 
 
+def asked_by(name: str, work: Workplace) -> int:
+    return sum(asker(request) == name for request in list(work.server.seen))
+
+
 def command(work: Workplace, dataset: str, *options: str) -> list[str]:
     words = ["evalake.cli", "run", "command_guard", "--models", MODEL, "--json", "--dataset", dataset, *options]
     return [*words, "--lake", work.lake.uri, "--config", str(work.configuration), "--out", str(work.folder)]
-
-
-def told(collector: Collector) -> dict[str, str]:
-    """The environment of a process that tells the collector of its spans."""
-    return {"EVALAKE_TELEMETRY": "1", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint}
 
 
 def spans_of_runs(collector: Collector, calls: int) -> dict[bytes, Span]:

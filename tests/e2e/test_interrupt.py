@@ -1,6 +1,7 @@
 """Ctrl-C in the middle of a run: calls in flight end and are kept; a second one ends it at once."""
 
 import signal
+import subprocess
 
 import pytest
 
@@ -13,18 +14,25 @@ from tests.integration.flows.workplace import LIMITS, MODEL, Workplace
 
 pytestmark = pytest.mark.e2e
 
+HELD_SECONDS = 3600.0
+
+
+def begin(stack: PrefectStack, work: Workplace, items: int) -> "subprocess.Popen[str]":
+    words = ["evalake.cli", "run", "command_guard", "--models", MODEL, "--dataset", work.dataset(items)]
+    at = ["--lake", work.lake.uri, "--config", str(work.configuration), "--out", str(work.folder)]
+    return stack.open(*words, *at)
+
 
 def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: Workplace) -> None:
-    work.server.rule(reply='{"action": "BLOCK"}', latency=0.5)
-    dataset = work.dataset(400)
-    command = ["evalake.cli", "run", "command_guard", "--models", MODEL, "--dataset", dataset, "--lake", work.lake.uri]
-    command += ["--config", str(work.configuration), "--out", str(work.folder)]
-    process = stack.open(*command)
+    work.slow_down(100, HELD_SECONDS)
+    process = begin(stack, work, 400)
     wait_until(lambda: work.asked() > 100 or process.poll() is not None, "a hundred requests")
     process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    assert any("calls in flight are finishing; press Ctrl-C again to stop at once" in line for line in process.stderr)
+    work.go_faster()
     _, err = process.communicate()
     assert process.returncode == 130, err
-    assert "calls in flight are finishing; press Ctrl-C again to stop at once" in err
     assert err.splitlines()[-1].startswith("evalake: interrupted")
     assert "Traceback" not in err
     (run,) = work.rows(RUNS).iter_rows(named=True)
@@ -40,11 +48,9 @@ def test_an_interrupted_run_keeps_what_was_answered(stack: PrefectStack, work: W
 
 
 def test_a_second_one_waits_for_no_call(stack: PrefectStack, work: Workplace) -> None:
-    work.server.rule(reply='{"action": "BLOCK"}', latency=600.0)
-    work.configure(limits=LIMITS.replace("timeout_seconds = 60", "timeout_seconds = 900"))
-    command = ["evalake.cli", "run", "command_guard", "--models", MODEL, "--dataset", work.dataset(4)]
-    command += ["--lake", work.lake.uri]
-    process = stack.open(*command, "--config", str(work.configuration), "--out", str(work.folder))
+    work.slow_down(0, HELD_SECONDS)
+    work.configure(limits=LIMITS.replace("timeout_seconds = 600", "timeout_seconds = 900"))
+    process = begin(stack, work, 4)
     wait_until(lambda: work.asked() == 4 or process.poll() is not None, "four requests")
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None

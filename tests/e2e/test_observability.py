@@ -45,9 +45,8 @@ def watched(stack: PrefectStack, tmp_path_factory: pytest.TempPathFactory) -> It
             server.rule(contains=f"# {number:05d}", faults=[{"kind": "bad_request", "times": 0}])
         environment = {
             **stack.environment,
-            "EVALAKE_TELEMETRY": "1",
+            **collector.environment,
             "EVALAKE_LOG_FORMAT": "json",
-            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint,
         }
         order = ["run", "command_guard", "--models", MODEL, "--dataset", work.dataset(CALL_COUNT), "--json"]
         done = evalake(*order, "--lake", work.lake.uri, "--config", work.configuration, folder=folder, **environment)

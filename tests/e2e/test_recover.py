@@ -14,8 +14,9 @@ pytestmark = pytest.mark.e2e
 
 DEPLOYMENT = "evaluate/command-guard-nightly"
 CONCURRENCY = 8  # by LIMITS
-LATENCY_SECONDS = 1.0  # half a minute for all, in which a busy machine interrupts
 ITEMS = 240
+FIRST = 40  # calls that are answered before a run is interrupted; the others are held, or take two minutes
+SLOW_SECONDS, HELD_SECONDS = 5.0, 3600.0
 MOST_RETRIES = 5  # for a minute, Prefect's runner can end a retry of what was cancelled (docs/operations.md)
 
 
@@ -43,7 +44,7 @@ def test_a_cancelled_run_stops_asking_and_goes_on_when_it_is_retried(stack: Pref
         assert work.rows(RUNS)["message"].item() == "cancelled; a rerun asks only for what is missing"
         assert 0 < work.rows(RESULTS).height <= work.rows(CALLS).height
 
-    interrupted(stack, work, cancel)
+    interrupted(stack, work, cancel, SLOW_SECONDS)  # for calls in flight end first
 
 
 def test_a_run_whose_worker_was_killed_goes_on_with_another(stack: PrefectStack, work: Workplace) -> None:
@@ -55,15 +56,13 @@ def test_a_run_whose_worker_was_killed_goes_on_with_another(stack: PrefectStack,
             assert stack.get(f"/flow_runs/{flow_run}")["state_name"] == "Running"  # nobody has told the server
             stack.worker(pool=pool)
 
-        interrupted(stack, work, kill)
+        interrupted(stack, work, kill, HELD_SECONDS)
 
 
 def test_a_server_that_is_restarted_in_the_middle_costs_no_call(stack: PrefectStack, work: Workplace) -> None:
-    work.server.rule(reply='{"action": "BLOCK"}', latency=LATENCY_SECONDS)
-    flow_run = begin(stack, work, ITEMS)
-    wait_until(lambda: len(work.committed()) > ITEMS // 8, "an eighth of the replies", every=EVERY_SECONDS_OF_RUNS)
+    flow_run = begin(stack, work, HELD_SECONDS)
     stack.restart_server()
-    work.server.rule(reply='{"action": "BLOCK"}')
+    work.go_faster()
     if stack.wait_for(flow_run, *ENDS) != "Completed":
         stack.set_state(flow_run, "SCHEDULED", "AwaitingRetry")
         assert stack.wait_for(flow_run, "Completed") == "Completed"
@@ -73,18 +72,20 @@ def test_a_server_that_is_restarted_in_the_middle_costs_no_call(stack: PrefectSt
     assert are_there_once(work, ITEMS)
 
 
-def begin(stack: PrefectStack, work: Workplace, items: int) -> str:
-    return stack.run(DEPLOYMENT, work.parameters(work.dataset(items)))
+def begin(stack: PrefectStack, work: Workplace, seconds: float) -> str:
+    """Begin a run, of which some replies are kept, and the others take so long."""
+    work.slow_down(FIRST, seconds)
+    flow_run = stack.run(DEPLOYMENT, work.parameters(work.dataset(ITEMS)))
+    wait_until(lambda: len(work.committed()) > FIRST // 2, "the first replies", every=EVERY_SECONDS_OF_RUNS)
+    return flow_run
 
 
-def interrupted(stack: PrefectStack, work: Workplace, interrupt: Callable[[str], None]) -> None:
+def interrupted(stack: PrefectStack, work: Workplace, interrupt: Callable[[str], None], seconds: float) -> None:
     """Interrupt a run in its middle, retry it as the UI does, and count what was asked."""
-    work.server.rule(reply='{"action": "BLOCK"}', latency=LATENCY_SECONDS)
-    flow_run = begin(stack, work, ITEMS)
-    wait_until(lambda: len(work.committed()) > ITEMS // 8, "an eighth of the replies", every=EVERY_SECONDS_OF_RUNS)
+    flow_run = begin(stack, work, seconds)
     interrupt(flow_run)
     wait_until(lambda: work.server.in_flight == 0, "the end of the calls in flight")
-    work.server.rule(reply='{"action": "BLOCK"}')
+    work.go_faster()
     asked, committed = work.asked(), work.committed()
     assert asked < ITEMS
     retries, state = 0, ""

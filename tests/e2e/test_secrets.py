@@ -19,7 +19,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from evalake.contracts.tables import CALL_FAILURES, CALLS, RUNS
 from evalake.suites.command_guard.contract import RESULTS
-from tests.e2e.processes import PrefectStack
+from tests.e2e.processes import PrefectStack, contents
 from tests.environment import environment_kept
 from tests.integration.cli.command import evalake, evalake_here
 from tests.integration.flows.workplace import LIMITS, MODEL, Workplace
@@ -101,8 +101,7 @@ def run_as_a_command(stack: PrefectStack, work: Workplace, dataset: str, collect
         **stack.environment,
         VARIABLE: IN_THE_ENVIRONMENT,
         "EVALAKE_LOG_FORMAT": "json",
-        "EVALAKE_TELEMETRY": "1",
-        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint,
+        **collector.environment,
         "PREFECT_LOGGING_LEVEL": "DEBUG",
         "LITELLM_LOG": "DEBUG",
     }
@@ -121,9 +120,9 @@ def run_as_a_command(stack: PrefectStack, work: Workplace, dataset: str, collect
 
 def texts(folder: Path) -> Iterator[tuple[str, str]]:
     """Everything below a folder in words, with its place: files as they are, tables and databases unpacked."""
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+    for path, content in contents(folder):
         place = str(path.relative_to(folder))
-        yield place, path.read_bytes().decode("utf-8", "replace")
+        yield place, content.decode("utf-8", "replace")
         if path.suffix == ".parquet":
             yield f"{place} (rows)", json.dumps(pl.read_parquet(path).to_dicts(), default=str)
         elif path.suffix == ".db":

@@ -30,7 +30,7 @@ def stop_once(worker: "subprocess.Popen[bytes]") -> None:
 
 
 def test_a_worker_ends_with_its_run(stack: PrefectStack, work: Workplace) -> None:
-    work.server.rule(reply='{"action": "BLOCK"}', latency=1.0)
+    work.slow_down(first=20, seconds=5.0)  # four minutes for all of them
     work.configure(batch_size=20)
     environment = {**os.environ, **stack.environment}
     with stack.pool(DEPLOYMENT) as pool:

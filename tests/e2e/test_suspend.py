@@ -17,6 +17,7 @@ from tests.integration.flows.workplace import MODEL, Workplace
 
 DEPLOYMENT = "evaluate/command-guard-nightly"
 ITEMS = 240
+FIRST, SLOW_SECONDS = 20, 5.0  # the calls after the first take two minutes, in which a busy machine suspends
 
 pytestmark = pytest.mark.e2e
 
@@ -26,11 +27,11 @@ class SlowRun:
 
     def __init__(self, stack: PrefectStack, work: Workplace, flow_run: str) -> None:
         self._stack, self._work, self.flow_run = stack, work, flow_run
-        wait_until(lambda: work.asked() >= 20, "the first calls")
+        wait_until(lambda: work.asked() >= FIRST, "the first calls")
 
     @classmethod
     def of_deployment(cls, stack: PrefectStack, work: Workplace) -> "SlowRun":
-        work.server.rule(reply='{"action": "BLOCK"}', latency=1.0)
+        work.slow_down(FIRST, SLOW_SECONDS)
         return cls(stack, work, stack.run(DEPLOYMENT, work.parameters(work.dataset(ITEMS))))
 
     def set_state(self, kind: str, name: str, **details: Any) -> None:
@@ -54,9 +55,6 @@ class SlowRun:
     def resume(self) -> None:
         """Press Resume."""
         self._stack.post(f"/flow_runs/{self.flow_run}/resume", {})
-
-    def go_faster(self) -> None:
-        self._work.server.rule(reply='{"action": "BLOCK"}')
 
     def read(self) -> Mapping[str, Any]:
         """The flow run as Prefect has it."""
@@ -83,11 +81,11 @@ def test_a_paused_run_is_suspended_and_fails_after_its_time(stack: PrefectStack,
 def test_a_suspended_run_without_a_deployment_ends_with_the_line_that_goes_on(
     stack: PrefectStack, work: Workplace
 ) -> None:
-    work.server.rule(reply='{"action": "BLOCK"}', latency=1.0)
+    work.slow_down(FIRST, SLOW_SECONDS)
     dataset = work.dataset(ITEMS)
     order = ["run", "command_guard", "--models", MODEL, "--dataset", dataset, "--config", str(work.configuration)]
     process = stack.open("evalake.cli", *order, "--lake", work.lake.uri)
-    wait_until(lambda: work.asked() >= 20, "the first calls")
+    wait_until(lambda: work.asked() >= FIRST, "the first calls")
     run = SlowRun(stack, work, str(work.rows(RUNS)["flow_run_id"].item()))
     run.suspend()
     said = process.communicate()[1]

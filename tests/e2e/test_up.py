@@ -10,9 +10,9 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.processes import command_lines, have_ended, require_no_errors, wait_until
+from tests.e2e.processes import command_lines, contents, have_ended, require_no_errors, wait_until
 from tests.integration.cli.command import evalake, evalake_here
-from tests.servers.chromium import PATIENCE, launched
+from tests.servers.chromium import launched
 
 pytestmark = pytest.mark.e2e
 
@@ -61,7 +61,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
-    expect.set_options(timeout=PATIENCE)
     with launched() as running:
         yield running
 
@@ -77,7 +76,7 @@ def test_what_is_deployed_runs_and_a_command_uses_the_same_server(project: Proje
             "flows": {"name": {"any_": ["evaluate"]}},
             "flow_runs": {"state": {"type": {"not_any_": ["SCHEDULED"]}}},
         }
-        runs = httpx.post(f"{there['prefect']}/flow_runs/filter", json=asked, auth=(user, password), timeout=60).json()
+        runs = httpx.post(f"{there['prefect']}/flow_runs/filter", json=asked, auth=(user, password), timeout=600).json()
         return [run["state_name"] for run in runs]
 
     wait_until(lambda: states() == ["Completed"] * 2, "the end of both runs")
@@ -95,19 +94,21 @@ def test_what_is_deployed_runs_and_a_command_uses_the_same_server(project: Proje
 
 def test_strangers_are_refused_and_passwords_are_the_users_alone(project: Project) -> None:
     there = project.status()
-    assert httpx.post(f"{there['prefect']}/flows/filter", json={}, timeout=60).status_code == 401
-    assert httpx.get(f"{there['pages']}/api/v1/runs", timeout=60).status_code == 401
+    assert httpx.post(f"{there['prefect']}/flows/filter", json={}, timeout=600).status_code == 401
+    assert httpx.get(f"{there['pages']}/api/v1/runs", timeout=600).status_code == 401
     foreign = httpx.options(
         f"{there['prefect']}/flows/filter",
         headers={"origin": "https://elsewhere.example", "access-control-request-method": "POST"},
-        timeout=60,
+        timeout=600,
     )
     assert "access-control-allow-origin" not in foreign.headers
     secrets = (there["token"], there["password"].split(":")[1])
     assert not [line for line in command_lines(project.processes()) if any(secret in line for secret in secrets)]
-    readable = [path for path in project.home.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
-    holding = [path for path in readable if any(secret.encode() in path.read_bytes() for secret in secrets)]
-    assert not holding
+    holding = [
+        path for path, content in contents(project.home) if any(secret.encode() in content for secret in secrets)
+    ]
+    assert holding
+    assert not [path for path in holding if path.stat().st_mode & 0o077]
     assert not (project.home / "evalake").stat().st_mode & 0o022
 
 

@@ -172,7 +172,7 @@ def test_a_missed_night_is_made_up_once_but_for_a_canary_and_told(watched: Watch
     run = watched.stack.post(f"/deployments/{watched.nightly['id']}/create_flow_run", {"state": waiting})
     watched.stack.set_state(run["id"], "CRASHED", "Crashed")
     three_days_ago = (datetime.now(UTC) - timedelta(days=3)).isoformat(sep=" ")
-    with sqlite3.connect(Path(watched.stack.environment["PREFECT_HOME"]) / "prefect.db", timeout=60) as database:
+    with sqlite3.connect(Path(watched.stack.environment["PREFECT_HOME"]) / "prefect.db", timeout=600) as database:
         for name in (NIGHTLY, CANARY):
             deployment = watched.stack.get(f"/deployments/name/{name}")["id"]
             database.execute(

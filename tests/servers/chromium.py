@@ -5,10 +5,10 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 BROWSERS = ("chromium-headless-shell", "chromium")  # the first has no windows to draw, which spares time
-PATIENCE = 45_000  # milliseconds, for busy machines; what is there is seen at once
+PATIENCE = 600_000  # milliseconds, for busy machines; what is there is seen at once
 OPTIONS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -29,6 +29,7 @@ def chromium() -> str | None:
 @contextmanager
 def launched() -> Iterator[Browser]:
     """Yields a running browser, which is closed at the end."""
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium(), args=OPTIONS)
         yield running

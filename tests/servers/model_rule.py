@@ -18,7 +18,8 @@ class Rule:
     model: str | None = None  # the model's name as the server sees it (without provider prefix); None: any
     contains: str | None = None  # text that some message holds; None: any
     reply: str | Callable[[Messages], str] | None = "ok"
-    latency: float = 0.0  # seconds before the answer
+    latency: float = 0.0  # seconds before the answer; it comes at once where a later rule answers, too
+    until: Callable[[], bool] = lambda: False  # … or where this is true
     pause: float = 0.0  # seconds before each piece of an answer that is asked for in pieces
     pieces: int = 4  # in which its text comes then
     finish_reason: str = "stop"

@@ -26,6 +26,8 @@ from tests.servers.model_answers import JSON, anthropic_message, completion, com
 from tests.servers.model_faults import FAULTS
 from tests.servers.model_rule import Messages, Rule
 
+LOOK_SECONDS = 0.05  # at what ends the wait before an answer
+
 
 @dataclass(slots=True)
 class Seen:
@@ -166,9 +168,7 @@ class ModelServer:
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
-            rule = self._rule(model, messages)
-            if rule.latency:
-                await asyncio.sleep(rule.latency)
+            rule = await self._waited(self._rule(model, messages), model, messages)
             fault = self._next_fault(rule, seen.key)
             response: web.StreamResponse
             if fault is None and body.get("stream"):
@@ -186,6 +186,15 @@ class ModelServer:
         finally:
             seen.ended = time.monotonic()
             self.in_flight -= 1
+
+    async def _waited(self, rule: Rule, model: str, messages: Messages) -> Rule:
+        """Wait as long as a rule says; the later one, where there is one by then."""
+        due = time.monotonic() + rule.latency
+        while (rest := due - time.monotonic()) > 0 and not rule.until():
+            await asyncio.sleep(min(rest, LOOK_SECONDS))
+            if (now := self._rule(model, messages)) is not rule:
+                return now
+        return rule
 
     def _rule(self, model: str, messages: Messages) -> Rule:
         return next((rule for rule in reversed(self.rules) if rule.matches(model, messages)), Rule())

@@ -46,12 +46,12 @@ def running_postgresql() -> Iterator[str]:
             server = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, **account)  # type: ignore[call-overload]
             try:
                 address = f"postgresql://{READER}@127.0.0.1:{port}/postgres"
-                wait_until(lambda: server.poll() is not None or _answers(address), "the start of PostgreSQL", 60)
+                wait_until(lambda: server.poll() is not None or _answers(address), "the start of PostgreSQL")
                 assert server.poll() is None, Path(folder, "log").read_text(errors="replace")
                 yield address
             finally:
                 server.send_signal(signal.SIGINT)  # its fast way to stop
-                server.wait(60)
+                server.wait(600)
 
 
 def with_password(address: str) -> str:

@@ -312,6 +312,8 @@ class Watch:
             return f"its flow run {ended}: {_in_words(run.state.message)}" if silent > 2 * LOOK_SECONDS else None
         if run.state.is_scheduled() and row["status"] == "pending":
             return f"no worker took it within {QUEUE_SECONDS:g} seconds" if silent > QUEUE_SECONDS else None
+        if row["score_id"] in self._queue.under_way:
+            return None  # it lives as this process does, however late Prefect has its signs of life
         patience = self._lost_after if run.beat else self._lost_after + START_SECONDS
         return f"its process gave no sign of life for {patience:g} seconds" if silent > patience else None
 

@@ -33,7 +33,7 @@ def test_every_kind_of_damage_to_a_file_is_found_refused_or_harmless(tmp_path: P
 
 
 def test_nothing_is_lost_or_doubled_where_the_object_store_fails(tmp_path: Path) -> None:
-    outcomes = list(object_store.campaign(tmp_path, seed=1, seconds=5, share=0.1))
+    outcomes = list(object_store.campaign(tmp_path, seed=1, seconds=0, share=0.1))
     assert LOST_REPLY in " ".join(outcome.fault for outcome in outcomes)
     assert {outcome.broken for outcome in outcomes} == {""}
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser
 
 from tests.e2e.dashboard.browsing import Visit
 from tests.e2e.dashboard.judge import Judge
@@ -46,7 +46,6 @@ def address(idle_server: PrefectStack, world: World) -> Iterator[str]:
 
 @pytest.fixture(scope="package")
 def browser(chromium: str) -> Iterator[Browser]:
-    expect.set_options(timeout=PATIENCE)
     with launched() as running:
         yield running
 

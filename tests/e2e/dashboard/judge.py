@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tests.e2e.processes import PATIENCE_SECONDS
 from tests.servers.model_server import ModelServer
 
 GOOD = """The agent asked in the right order, but stopped early.
@@ -17,7 +18,6 @@ Synthesis quality: 17/25
 68"""
 TOOLS = "1. **pg-stat-activity**: it would have shown who holds the connections."
 NO_TOTAL = "I would rather not say."
-PATIENCE_SECONDS = 120.0
 
 
 class Judge:

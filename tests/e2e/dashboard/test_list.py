@@ -77,7 +77,7 @@ def test_more_filters_choose_from_what_there_is(visit: Open) -> None:
 def test_pages(visit: Open, address: str) -> None:
     seen = visit("/")
     first = seen.ids()
-    total = httpx.get(f"{address}/api/v1/sessions", timeout=60).json()["total"]
+    total = httpx.get(f"{address}/api/v1/sessions", timeout=600).json()["total"]
     expect(seen.page.get_by_text(f"{total} in all")).to_be_visible()
     seen.page.get_by_role("button", name="Next").click()
     expect(seen.page.get_by_text("Page 2 of 2", exact=True)).to_be_visible()

@@ -113,7 +113,7 @@ class Making:
             for session, score in ratings.items():
                 url = f"{address.rstrip('/')}/api/v1/scoring/sessions/{session}/human-rating"
                 body = {"score": score, "note": f"rated {score:g}"}
-                httpx.put(url, json=body, timeout=60).raise_for_status()
+                httpx.put(url, json=body, timeout=600).raise_for_status()
             service.terminate()
             service.stderr.read()
 

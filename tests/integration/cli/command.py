@@ -23,7 +23,7 @@ def evalake(*arguments: object, folder: Path, **environment: str) -> "subprocess
     """Run the command in a folder, as a process: where streams, signals, servers or its start are what is tested."""
     words = [sys.executable, "-m", "evalake.cli", *map(str, arguments)]
     whole = {**os.environ, "PYTHONPATH": str(ROOT), **WIDTH, **environment}
-    return subprocess.run(words, cwd=folder, env=whole, capture_output=True, text=True, timeout=300)
+    return subprocess.run(words, cwd=folder, env=whole, capture_output=True, text=True, timeout=600)
 
 
 def evalake_here(*arguments: object, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":

@@ -44,7 +44,7 @@ def make(project: Path, goal: str, **environment: str) -> "subprocess.CompletedP
     """A goal of the project's Makefile, by the Python of this test."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     told = {**inherited, "PYTHONPATH": str(ROOT), **environment}
-    return subprocess.run(["make", *COMMANDS, goal], cwd=project, env=told, capture_output=True, text=True, timeout=500)
+    return subprocess.run(["make", *COMMANDS, goal], cwd=project, env=told, capture_output=True, text=True, timeout=600)
 
 
 def test_its_folders_hide_none_of_evalakes_rooms_and_it_overwrites_nothing(project: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_run_in_such_a_folder(hostile: Path) -> None:
         env={**environment, "PREFECT_HOME": str(hostile.parent / "home")},
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert markers(hostile) == []
@@ -172,7 +172,7 @@ print("still here")
 
 
 def test_it_leaves_at_once_where_no_call_is_in_flight_and_says_so() -> None:
-    done = subprocess.run([sys.executable, "-c", CODE], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, "-c", CODE], cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout) == (INTERRUPTED, "")
     assert done.stderr.splitlines()[-1].startswith("evalake: interrupted; the replies so far are in the ledger")
 

@@ -109,7 +109,7 @@ def test_at_a_terminal_it_is_asked_until_it_is_answered(folder: Path, answer: st
             stdin=theirs,
             stderr=theirs,
             stdout=subprocess.DEVNULL,
-            timeout=300,
+            timeout=600,
         )
         os.close(theirs)
         said = said_at(ours)

@@ -17,9 +17,12 @@ from playwright.sync_api import expect
 from evalake.admin.import_results import import_recorded
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite
+from tests.cases import cases_beside
 from tests.e2e.processes import PLAIN
 from tests.integration.cli.command import ROOT, evalake_here, recorded
 from tests.servers.chromium import PATIENCE, launched
+
+CASES = cases_beside(__file__, "mistakes.json")
 
 # `evalake view`: whom it answers, and what its export says and refuses.
 
@@ -51,14 +54,7 @@ def test_the_last_line_says_what_to_open(imported: Imported, tmp_path: Path) -> 
     assert page.is_file()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--export", "x"], "--export DIR and --run ID go together"),
-        (["--run", "any"], "--export DIR and --run ID go together"),
-        (["--export", "x", "--run", "other"], "has no run other: `evalake runs` lists the runs"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), CASES["view"])
 def test_what_cannot_be_exported_is_wrong_usage(
     imported: Imported, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
@@ -103,7 +99,7 @@ def address_in(said: str) -> str:
 
 def answer(address: str, token: str | None = None, path: str = "runs") -> int:
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    return httpx.get(f"{address}/api/v1/{path}", headers=headers, timeout=60, verify=PLAIN).status_code
+    return httpx.get(f"{address}/api/v1/{path}", headers=headers, timeout=600, verify=PLAIN).status_code
 
 
 def test_it_asks_for_a_token_and_its_link_opens(imported: Imported, chromium: str) -> None:
@@ -134,7 +130,7 @@ def test_without_a_token_it_answers_this_machine_and_says_so_and_ctrl_c_ends_it_
         assert [answer(address_in(said), path=path) for path in ("runs", f"runs/{imported.run}/items")] == [200, 200]
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        assert (process.stderr.read(), process.wait(60)) == ("", 130)
+        assert (process.stderr.read(), process.wait(600)) == ("", 130)
     refused = evalake_here("view", "--no-token", "--host", "0.0.0.0", "--lake", imported.lake.uri, folder=tmp_path)
     assert refused.returncode == 2
     assert "reachable by others" in refused.stderr
@@ -143,18 +139,8 @@ def test_without_a_token_it_answers_this_machine_and_says_so_and_ctrl_c_ends_it_
 # `evalake serve`: what it refuses before it listens, and whom it answers.
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--port", "65536"), "--port"),
-        (("--config", "missing.toml"), "missing.toml"),
-        (("--host", "0.0.0.0"), "EVALAKE_API_TOKEN"),
-        (("--sessions", "postgresql://me@127.0.0.1:9/tarsy?sslmode=require"), "takes no parameter 'sslmode'"),
-        (("--sessions", "postgresql://127.0.0.1:9/tarsy"), "names no user"),
-        (("--sessions", "mysql://me@127.0.0.1:9/tarsy"), "mysql://me@127.0.0.1:9/tarsy"),
-    ],
-)
-def test_a_mistake_is_one_line(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
+@pytest.mark.parametrize(("arguments", "told"), CASES["serve"])
+def test_a_mistake_is_one_line(tmp_path: Path, arguments: list[str], told: str) -> None:
     done = evalake_here("serve", *arguments, folder=tmp_path, EVALAKE_API_TOKEN="")
     assert done.returncode == 2
     assert told in done.stderr

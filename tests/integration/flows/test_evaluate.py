@@ -232,7 +232,7 @@ def test_a_broken_reply_is_an_error_verdict_not_an_exception(work: Workplace) ->
 
 def test_what_timed_out_counts_as_an_error_until_a_reply_takes_its_place(work: Workplace) -> None:
     work.configure(
-        limits=LIMITS.replace("timeout_seconds = 60", "timeout_seconds = 2").replace("attempts = 2", "attempts = 1")
+        limits=LIMITS.replace("timeout_seconds = 600", "timeout_seconds = 10").replace("attempts = 2", "attempts = 1")
     )
     work.server.rule(contains="00001", faults=({"kind": "hang", "times": 1},), reply='{"action": "BLOCK"}')
     first = work.run(work.dataset(4))

@@ -46,7 +46,7 @@ def test_a_pending_scoring_is_completed_and_a_completed_one_is_let_be(place: Pla
     assert len(place.server.requests()) == asked
 
 
-@pytest.mark.parametrize(("held_seconds", "commits"), [(60.0, 4), (0.0, 5)])
+@pytest.mark.parametrize(("held_seconds", "commits"), [(600.0, 4), (0.0, 5)])
 def test_a_scoring_takes_four_commits_and_one_more_where_its_answers_are_apart(
     place: Place, monkeypatch: pytest.MonkeyPatch, held_seconds: float, commits: int
 ) -> None:

@@ -16,7 +16,7 @@ from tests.servers.model_server import ModelServer
 
 MODEL = "hosted_vllm/guard"
 OTHER = "hosted_vllm/other"
-LIMITS = "concurrency = 8\nattempts = 2\ntimeout_seconds = 60\nbreaker_failures = 10000\n"
+LIMITS = "concurrency = 8\nattempts = 2\ntimeout_seconds = 600\nbreaker_failures = 10000\n"
 
 
 class Workplace:
@@ -71,6 +71,14 @@ class Workplace:
             assert isinstance(outcome, EvalakeError)
             raise outcome
         return {**rows.row(0, named=True), "flow_state": state.name, "error": outcome}
+
+    def slow_down(self, first: int, seconds: float) -> None:
+        """Have the server answer the first so many calls at once, and all others late, until it has a new rule."""
+        self.server.rule(reply='{"action": "BLOCK"}', latency=seconds, until=lambda: self.asked() <= first)
+
+    def go_faster(self) -> None:
+        """Have it answer all calls at once, those that wait, too."""
+        self.server.rule(reply='{"action": "BLOCK"}')
 
     def rows(self, contract: Contract) -> pl.DataFrame:
         """All rows of a table."""

@@ -32,7 +32,7 @@ def test_what_may_pass_is_tried_again_until_it_passes_or_is_given_up(
 ) -> None:
     model_server.rule(contains="for ever", faults=[{"kind": fault, "times": 0}])
     model_server.rule(contains="twice", reply="at last", faults=[{"kind": fault, "times": 2}])
-    soon, later = (0.2, 2) if fault in SLOW else (20, 20)  # what no reply comes in, and what a busy machine replies in
+    soon, later = (0.2, 4) if fault in SLOW else (20, 20)  # what no reply comes in, and what a busy machine replies in
     with Client(configuration(model_server, attempts=3, timeout_seconds=soon), backoff_seconds=QUICK) as client:
         answer(client, request("first", f"{provider}/m"))
         given_up = answer(client, request("for ever", f"{provider}/m"))

@@ -199,7 +199,7 @@ def test_its_import_asks_no_network_reads_no_file_and_logs_errors_without_keys(t
     (tmp_path / ".env").write_text("LEFT_LYING=here")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-c", CODE], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", CODE], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
     )
     assert (done.returncode, done.stdout) == (0, "None False True\n"), done.stderr
     assert "was refused" in done.stderr

@@ -123,11 +123,11 @@ def test_a_stream_is_the_answer_at_once_and_one_that_breaks_off_is_none(server: 
 
 
 def test_each_piece_of_claude_s_answer_extends_the_timeout(server: Recorder) -> None:
-    server.answer(CLAUDE.stream(*CLAUDE.pieces), headers=STREAM, pause=0.12)
-    outcome = ask(server, stream=True, timeout_seconds=0.6)
+    server.answer(CLAUDE.stream(*CLAUDE.pieces), headers=STREAM, pause=0.6)
+    outcome = ask(server, stream=True, timeout_seconds=4)
     assert isinstance(outcome, Reply), outcome
     assert outcome.latency_ms is not None
-    assert outcome.latency_ms > 1000
+    assert outcome.latency_ms > 4000
 
 
 def test_litellm_beside_evalake_goes_its_own_way(server: Recorder) -> None:

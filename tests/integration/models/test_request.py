@@ -212,7 +212,7 @@ def process(code: str, *arguments: str, **environment: str) -> "subprocess.Compl
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
 
 

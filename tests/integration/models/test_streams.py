@@ -1,7 +1,6 @@
 """Streams and answers as providers state them."""
 
 import json
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -61,19 +60,19 @@ def test_how_it_comes_is_no_part_of_what_was_asked() -> None:
 
 
 def test_an_answer_that_is_never_silent_for_long_is_bought_once(model_server: ModelServer, streams_model: str) -> None:
-    model_server.rule(contains="judge", reply="a long, long answer", pieces=8, pause=0.2)
-    outcome = ask(configuration(model_server, timeout_seconds=1, attempts=3), streams_model)
+    model_server.rule(contains="judge", reply="a long, long answer", pieces=8, pause=0.6)
+    outcome = ask(configuration(model_server, timeout_seconds=4, attempts=3), streams_model)
     assert isinstance(outcome, Reply), outcome
     assert (outcome.text, outcome.attempts) == ("a long, long answer", 1)
     assert len(model_server.requests("judge")) == 1
     assert outcome.latency_ms is not None
     assert outcome.first_byte_ms is not None
-    assert outcome.latency_ms > 1000
-    assert 200 <= outcome.first_byte_ms < outcome.latency_ms - 1000
+    assert outcome.latency_ms > 4000
+    assert 600 <= outcome.first_byte_ms < outcome.latency_ms - 1000
 
 
 def test_the_same_answer_at_once_has_only_so_long(model_server: ModelServer, streams_model: str) -> None:
-    model_server.rule(contains="judge", latency=3)
+    model_server.rule(contains="judge", latency=600.0)
     limits = configuration(model_server, timeout_seconds=1, attempts=1)
     assert failed(ask(limits, streams_model, stream=False)) == ("timeout", 1)
 
@@ -93,10 +92,8 @@ def test_what_drips_without_end_is_a_timeout(
 ) -> None:
     monkeypatch.setattr(attempts, "LONGEST", 2)
     model_server.rule(contains="judge", faults=[{"kind": fault, "times": 0}])
-    begun = time.monotonic()
     outcome = ask(configuration(model_server, timeout_seconds=0.5, attempts=1), streams_model)
     assert failed(outcome) == ("timeout", 1)
-    assert time.monotonic() - begun < 20
 
 
 def test_more_pieces_than_a_model_writes_are_no_reply(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.processes import QUIET, PrefectStack
-from tests.integration.server.services import Place, Service, deploy, environment, start
+from tests.integration.server.services import Place, Service, deploy, start
 from tests.servers.model_server import ModelServer
 
 TOKEN = "secret"
@@ -76,10 +76,8 @@ def guarded_place(tmp_path_factory: pytest.TempPathFactory, judge_server: ModelS
 @pytest.fixture(scope="package")
 def guarded(idle: PrefectStack, guarded_place: Place) -> Iterator[Service]:
     """A service that has a token and little patience, and trusts the tests' own address as a proxy."""
-    environment(idle, EVALAKE_API_TOKEN=TOKEN)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(idle.environment, "EVALAKE_API_TOKEN", TOKEN)
         service = start(idle, guarded_place)
-    finally:
-        del idle.environment["EVALAKE_API_TOKEN"]
     yield service
     service.stop()

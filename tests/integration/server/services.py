@@ -4,12 +4,12 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
 import polars as pl
+from websockets.asyncio.client import connect
 
 from evalake.contracts.engines.arrow import conform
 from evalake.flows.score_session import failed, read_score
@@ -17,12 +17,13 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.suites.session_review.contract import RESULTS
 from evalake.suites.session_review.score import ACTIVE
-from tests.e2e.processes import PLAIN, ROOT, PrefectStack, Process, wait_until
+from tests.e2e.processes import PATIENCE_SECONDS, PLAIN, ROOT, PrefectStack, Process, wait_until
+from tests.servers.model_rule import Rule
 from tests.servers.model_server import ModelServer
 
 JUDGE = "hosted_vllm/judge"
 ANSWER = "Logical flow: 15/25\nConsistency: 15/25\nTool relevance: 15/25\nSynthesis quality: 15/25\n\n60"
-DRAIN = "drain_seconds = 30\n"  # takes longer on busy machines
+DRAIN = "drain_seconds = 600\n"  # takes longer on busy machines
 SERVICE = f"lost_after_seconds = 900\n{DRAIN}"  # what a test brings into a state stays there, however slow the test
 IMPATIENT = f"lost_after_seconds = 8\n{DRAIN}"  # for tests that kill, and wait for what follows
 TOOLS = "1. **kubectl-logs**: the container's log would have shown the error."
@@ -51,8 +52,8 @@ class Place:
     def answer(self, latency: float = 0.0, tools_latency: float | None = None) -> None:
         """Have the judge give sixty points and miss one tool, each answer after `latency` seconds unless told apart."""
         second = latency if tools_latency is None else tools_latency
-        self.server.rule(reply=ANSWER, latency=latency)
-        self.server.rule(contains="\n60", reply=TOOLS, latency=second)  # what follows its own first answer
+        tools = Rule(contains="\n60", reply=TOOLS, latency=second)  # what follows its own first answer
+        self.server.rules += [Rule(reply=ANSWER, latency=latency), tools]  # at once, for who waits is answered by them
 
     def write(self, *session_ids: str, status: str = "completed", **fields: Any) -> None:
         """Add sessions to the file."""
@@ -98,7 +99,7 @@ class Service:
         self.url = str(address)
         # No idle connections: a service of little patience closes one at the moment at which it is used again
         alone = httpx.Limits(max_keepalive_connections=0)
-        self.http = httpx.Client(base_url=self.url, timeout=60, verify=PLAIN, limits=alone)
+        self.http = httpx.Client(base_url=self.url, timeout=PATIENCE_SECONDS, verify=PLAIN, limits=alone)
 
     def _address(self) -> str | None:
         said = self.process.log.read_text(errors="replace")
@@ -110,6 +111,10 @@ class Service:
     def socket_url(self) -> str:
         """Where the WebSocket is."""
         return self.url.replace("http", "ws", 1) + "/api/v1/ws"
+
+    def listen(self, **options: Any) -> connect:
+        """Open the WebSocket. Neither it nor this side gives up on a machine that stalls."""
+        return connect(self.socket_url, open_timeout=PATIENCE_SECONDS, ping_timeout=PATIENCE_SECONDS, **options)
 
     def ask(self, session_id: str, force: bool | None = None, **options: Any) -> httpx.Response:
         """POST for a score."""
@@ -144,20 +149,15 @@ class Service:
     def stop(self) -> None:
         """End it politely."""
         self.http.close()
-        self.process.stop()
-
-
-def launch(stack: PrefectStack, place: Place, *options: str) -> Process:
-    """The process of a service of a stack, on a free port, with the place's sessions as its source."""
-    known = ["--sessions", str(place.sessions)] if place.sessions.exists() else []
-    where = ["--lake", place.lake.uri, "--config", str(place.configuration), "--judge", JUDGE, "--port", "0"]
-    open_to_all = [] if "EVALAKE_API_TOKEN" in stack.environment else ["--no-token"]
-    return stack.start("evalake.cli", "serve", *where, *known, *open_to_all, *options)
+        self.process.stop(PATIENCE_SECONDS)
 
 
 def start(stack: PrefectStack, place: Place, *options: str) -> Service:
-    """The same, once it answers."""
-    return Service(launch(stack, place, *options))
+    """A service of a stack, on a free port, with the place's sessions as its source, once it answers."""
+    known = ["--sessions", str(place.sessions)] if place.sessions.exists() else []
+    where = ["--lake", place.lake.uri, "--config", str(place.configuration), "--judge", JUDGE, "--port", "0"]
+    open_to_all = [] if "EVALAKE_API_TOKEN" in stack.environment else ["--no-token"]
+    return Service(stack.start("evalake.cli", "serve", *where, *known, *open_to_all, *options))
 
 
 def deploy(stack: PrefectStack) -> None:
@@ -192,9 +192,3 @@ def at_once(count: int, do: Any) -> list[Any]:
     for thread in threads:
         thread.join()
     return results
-
-
-def environment(stack: PrefectStack, **more: str) -> Mapping[str, str]:
-    """The stack's environment, with more in it for the processes that are started from now on."""
-    stack.environment.update(more)
-    return stack.environment

@@ -14,7 +14,6 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute, APIWebSocketRoute
 from starlette.routing import BaseRoute, Route
-from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from evalake.server.auth import LARGEST_BODY
@@ -128,7 +127,7 @@ def test_malformed_json_of_a_stranger_is_not_looked_at(guarded: Service, body: b
 def test_a_stranger_is_refused_before_a_websocket_opens(guarded: Service, protocols: list[str] | None) -> None:
     async def attempt() -> int:
         with pytest.raises(InvalidStatus) as refused:
-            async with connect(guarded.socket_url, subprotocols=protocols):  # type: ignore[arg-type]
+            async with guarded.listen(subprotocols=protocols):
                 pass
         return refused.value.response.status_code
 
@@ -146,7 +145,7 @@ def test_what_strangers_do_leaves_no_traceback_in_the_log(guarded: Service) -> N
 def _sent(service: Service, method: str, path: str, headers: dict[str, str]) -> Iterator[socket.socket]:
     """A connection on which the headers of a request have been sent, and nothing of its body."""
     port = httpx.URL(service.url).port
-    with socket.create_connection(("127.0.0.1", port or 0), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", port or 0), timeout=600) as connection:
         lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1", *(f"{name}: {headers[name]}" for name in headers)]
         connection.sendall("\r\n".join([*lines, "", ""]).encode())
         yield connection

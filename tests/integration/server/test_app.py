@@ -83,7 +83,7 @@ def test_answers_are_as_described(contract_service: Service) -> None:
         @settings(max_examples=8, derandomize=True, suppress_health_check=list(HealthCheck))
         @given(case=operation.as_strategy())
         def holds(case: Case[Any]) -> None:
-            case.call_and_validate(checks=CHECKS, timeout=60)
+            case.call_and_validate(checks=CHECKS, timeout=600)
 
         holds()
 

@@ -87,8 +87,7 @@ PROXY = "10.1.2.3"
 )
 def test_a_score_says_who_asked_for_it(guarded: Service, session: str, headers: dict[str, str], user: str) -> None:
     asked = guarded.ask(session, headers=headers)
-    assert asked.status_code == 202
-    assert asked.json()["score_triggered_by"] == user
+    assert (asked.status_code, asked.json()["score_triggered_by"]) == (202, user)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,18 @@
 """What does not arrive in time is closed, whatever it is a part of, and keeps nobody else from being answered."""
 
+import asyncio
+import base64
+import json
 import select
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from evalake.server.listening import Server
@@ -42,7 +46,7 @@ ATTACKERS = 200  # twice as many as the service has room for
 def test_what_is_half_sent_is_closed(guarded: Service, half: bytes) -> None:
     with _connect(guarded) as client:
         client.sendall(half)
-        assert wait_until(lambda: _is_closed(client), "the end of the connection", 60)
+        assert wait_until(lambda: _is_closed(client), "the end of the connection")
 
 
 @pytest.mark.parametrize("half", [HALVES["half a header"] + b"x: ", HALVES["half a body"]], ids=["header", "body"])
@@ -55,7 +59,7 @@ def test_a_drip_gains_no_time(guarded: Service, half: bytes) -> None:
 
     with _connect(guarded) as client:
         client.sendall(half)
-        assert wait_until(drips, "the end of the connection", 60)  # long before the request would be whole
+        assert wait_until(drips, "the end of the connection")  # long before the request would be whole
 
 
 def test_many_half_sent_requests_keep_nobody_from_being_answered(guarded: Service) -> None:
@@ -67,19 +71,24 @@ def test_many_half_sent_requests_keep_nobody_from_being_answered(guarded: Servic
                 attacker.sendall(halves[number % len(halves)])
             except OSError:  # it had to make room already
                 continue
-        answers = [httpx.get(f"{guarded.url}/api/v1/status", headers=ALLOWED, timeout=60) for _ in range(5)]
+        answers = [httpx.get(f"{guarded.url}/api/v1/status", headers=ALLOWED, timeout=600) for _ in range(5)]
         assert [answer.status_code for answer in answers] == [200] * 5
-        wait_until(lambda: all(map(_is_closed, attackers)), "the end of all half-sent requests", 60)
+        wait_until(lambda: all(map(_is_closed, attackers)), "the end of all half-sent requests")
 
 
 def test_who_was_let_in_keeps_the_connection_however_many_strangers_come(guarded: Service) -> None:
-    with httpx.Client(base_url=guarded.url, headers=ALLOWED, timeout=60) as user, ExitStack() as stack:
-        assert user.get("/api/v1/status").status_code == 200
-        (connection,) = user._transport._pool.connections  # type: ignore[attr-defined]
-        for _ in range(ATTACKERS):
-            stack.enter_context(_connect(guarded))
-        assert user.get("/api/v1/status").status_code == 200
-        assert user._transport._pool.connections == [connection]  # type: ignore[attr-defined]
+    """One of a WebSocket, for others are closed where their client asks nothing for two seconds."""
+    token = base64.urlsafe_b64encode(TOKEN.encode()).decode().rstrip("=")
+
+    async def ask() -> str | bytes:
+        async with guarded.listen(subprotocols=["evalake", f"bearer.{token}"]) as user:
+            with ExitStack() as stack:
+                for _ in range(ATTACKERS):
+                    stack.enter_context(_connect(guarded))
+                await user.send('{"type": "ping"}')
+                return await user.recv()
+
+    assert json.loads(asyncio.run(ask())) == {"type": "pong"}
 
 
 @pytest.mark.parametrize("request_", NO_HANDSHAKES.values(), ids=NO_HANDSHAKES)
@@ -105,44 +114,44 @@ def test_requests_that_do_not_wait_for_their_answers_are_not_kept(guarded: Servi
     assert answers.count(b"HTTP/1.1 200 OK") == 1
 
 
-def test_an_answer_that_nobody_reads_is_given_up(endless: uvicorn.Server) -> None:
-    connections = endless.server_state.connections
-    with socket.create_connection(endless.servers[0].sockets[0].getsockname()) as client:
+def test_an_answer_that_nobody_reads_is_given_up(tmp_path: Path) -> None:
+    with endless(tmp_path, 0.5) as (address, connections, begun), socket.create_connection(address) as client:
         client.sendall(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
-        wait_until(lambda: connections, "the connection", 60)
-        assert wait_until(lambda: not connections, "the end of the connection", 60)
+        assert begun.wait(600)
+        assert wait_until(lambda: not connections, "the end of the connection")
 
 
-def test_an_answer_that_is_read_is_given_whole(endless: uvicorn.Server) -> None:
-    host, port = endless.servers[0].sockets[0].getsockname()
-    assert len(httpx.get(f"http://{host}:{port}/").content) == ANSWER
+def test_an_answer_that_is_read_is_given_whole(tmp_path: Path) -> None:
+    with endless(tmp_path, 600.0) as ((host, port), *_):
+        assert len(httpx.get(f"http://{host}:{port}/", timeout=600).content) == ANSWER
 
 
-@pytest.fixture(scope="module")
-def endless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[uvicorn.Server]:
-    """A server with a long answer, and little patience."""
+@contextmanager
+def endless(folder: Path, patience_seconds: float) -> Iterator[tuple[Any, set[Any], threading.Event]]:
+    """Where a server with a long answer and so much patience is, its connections, and whether it answers."""
+    begun = threading.Event()
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.set()
         await send({"type": "http.response.start", "status": 200, "headers": []})
         for number in range(ANSWER // PART):
             more = number + 1 < ANSWER // PART
             await send({"type": "http.response.body", "body": bytes(PART), "more_body": more})
 
-    folder = tmp_path_factory.mktemp("endless")
-    (folder / "evalake.toml").write_text("[service]\nrequest_seconds = 0.5\nconnections = 10\n")
+    (folder / "evalake.toml").write_text(f"[service]\nrequest_seconds = {patience_seconds}\nconnections = 10\n")
     settings = Settings(lake=Lake(str(folder / "lake")), configuration_file=str(folder / "evalake.toml"))
     with listen("127.0.0.1", 0) as listener:
         server = Server(answer, settings, listener, lambda _: None, lifespan="off")
         thread = threading.Thread(target=server.run)
         thread.start()
-        wait_until(lambda: server.started, "the start of the server", 60)
-        yield server
+        wait_until(lambda: server.started, "the start of the server")
+        yield listener.getsockname(), server.server_state.connections, begun
         server.should_exit = True
         thread.join()
 
 
 def _connect(service: Service) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", httpx.URL(service.url).port or 0), timeout=60)
+    return socket.create_connection(("127.0.0.1", httpx.URL(service.url).port or 0), timeout=600)
 
 
 def _is_closed(connection: socket.socket) -> bool:

@@ -1,26 +1,20 @@
 """SIGKILL of the worker, of the API, and of both, in the middle of a scoring: nothing stays in progress."""
 
-import json
-import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psutil
 import pytest
-from websockets.sync.client import connect
-from websockets.sync.connection import Connection
 
 from evalake.contracts.tables import CALLS
-from tests.e2e.processes import PrefectStack, Process, have_ended, wait_until
-from tests.integration.server.services import IMPATIENT, JUDGE, Place, Service, deploy, start
+from tests.e2e.processes import PATIENCE_SECONDS, PrefectStack, Process, have_ended, wait_until
+from tests.integration.server.services import IMPATIENT, JUDGE, SERVICE, Place, Service, deploy, start
 from tests.servers.model_server import ModelServer
 
 pytestmark = pytest.mark.e2e
 
-SLOW_SECONDS = 600.0  # longer than any test waits: only a kill ends such an answer
+SLOW_SECONDS = 3600.0  # longer than any test waits: only a kill ends such an answer, or another one
 EVIL = "https://evil.example"
 
 
@@ -42,7 +36,9 @@ def place(tmp_path: Path, model_server: ModelServer) -> Place:
     return place
 
 
-def test_a_killed_worker_fails_its_scoring_and_another_can_do_it_again(stack: PrefectStack, place: Place) -> None:
+def test_a_killed_worker_fails_its_scoring_and_another_can_do_it_again_though_the_service_is_killed(
+    stack: PrefectStack, place: Place
+) -> None:
     service = start(stack, place)
     worker = _worker(stack)
     place.answer(tools_latency=SLOW_SECONDS)
@@ -54,38 +50,32 @@ def test_a_killed_worker_fails_its_scoring_and_another_can_do_it_again(stack: Pr
     assert failed["score_id"] == lost
     assert "no sign of life" in failed["error_message"]
     assert service.ask("first").json()["score_id"] == lost  # without force it stays as it is
-    place.answer()
+    questions = _asked(place)
     assert service.ask("first", force=True).status_code == 202
+    service.kill()
+    place.configuration.write_text(place.configuration.read_text().replace(IMPATIENT, SERVICE))
     worker = _worker(stack)
+    wait_until(lambda: _asked(place) > questions, "the question about the missing tools")
+    service = start(stack, place)
+    place.answer()
     again = service.wait_for("first", "completed", "failed")
     assert (again["status"], again["total_score"], again["replicate"]) == ("completed", 60, 0)
     assert [row["status"] for row in place.scores("first")] == ["failed", "completed"]
     assert _asked(place) == 3  # the first turn was paid for
     assert [tool["tool_name"] for tool in again["missing_tools"]] == ["kubectl-logs"]
-    worker.kill_all()  # told to stop it would take its time
-    service.stop()
-
-
-def test_a_killed_service_loses_no_scoring_of_its_workers(stack: PrefectStack, place: Place) -> None:
-    service = start(stack, place)
-    worker = _worker(stack)
-    place.answer(latency=2.0)
-    service.ask("first")
-    _wait_for_question(place)
-    service.kill()
-    service = start(stack, place)
-    done = service.wait_for("first", "completed", "failed")
-    assert (done["status"], done["replicate"]) == ("completed", 0)
     assert service.ask("first").status_code == 200
-    assert len(place.scores("first")) == 1
-    assert _asked(place) == place.lake.frame(CALLS).collect().height == 2  # each turn once
-    worker.kill_all()
+    worker.kill_all()  # told to stop it would take its time
     service.stop()
 
 
 def test_one_command_is_enough_and_its_death_is_survived(tmp_path: Path, place: Place) -> None:
     """No Prefect server is configured: the service brings its own, and everything dies with it."""
-    alone, service = _asking_alone(tmp_path, place)
+    alone = PrefectStack(tmp_path / "alone")
+    alone.environment["PREFECT_API_URL"] = ""
+    service = start(alone, place)
+    place.answer(latency=SLOW_SECONDS)
+    service.ask("first")
+    wait_until(lambda: _asked(place) > 0, "the first question to the judge")
     _tells_no_page_of_another_site(service)
     _wait_for_phase(service, "analyzing_methodology")
     service.kill()
@@ -98,33 +88,11 @@ def test_one_command_is_enough_and_its_death_is_survived(tmp_path: Path, place: 
     assert service.wait_for("first", "completed", "failed")["total_score"] == 60
     assert {row["status"] for row in place.scores("first")} == {"failed", "completed"}
 
-    place.answer(latency=2.0)
+    place.answer(latency=SLOW_SECONDS)
     questions = _asked(place)
     service.ask("second")
     wait_until(lambda: _asked(place) > questions, "the question about the second session")
     _drain(service, place)
-
-
-def test_one_sigterm_ends_a_service_and_all_that_it_started_within_20_seconds(tmp_path: Path, place: Place) -> None:
-    """Though a scoring would take for ever, a page listens, and somebody has sent half a request."""
-    place.configuration.write_text(place.configuration.read_text().partition("[service]")[0])  # with its own patience
-    _, service = _asking_alone(tmp_path, place)
-    family = psutil.Process(service.process.popen.pid).children(recursive=True)
-    assert len(family) == 1  # the Prefect server
-    port = httpx.URL(service.url).port or 0
-    with connect(service.socket_url) as page, socket.create_connection(("127.0.0.1", port)) as half:
-        half.sendall(b"POST /api/v1/scoring/batch HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9\r\n\r\n[")
-        _subscribe(page)
-        service.process.popen.terminate()
-        began = time.monotonic()
-        failed = _told(page, "scoring.failed")  # before the socket closes
-        service.process.popen.wait(20)
-    # Uvicorn ends by the signal itself; the others see that on their lines
-    assert have_ended(family, 20 - (time.monotonic() - began))
-    assert "Traceback" not in service.process.log.read_text()
-    assert "terminated" in failed["error_message"]
-    (row,) = place.scores("first")  # which the next service tells who subscribes
-    assert (row["score_id"], row["status"]) == (failed["score_id"], "failed")
 
 
 def _tells_no_page_of_another_site(service: Service) -> None:
@@ -152,47 +120,26 @@ def _ask(port: int) -> httpx.Response | None:
             f"http://127.0.0.1:{port}/api/block_documents/filter",
             json={"include_secrets": True},
             headers={"origin": EVIL},
-            timeout=30,
+            timeout=600,
         )
     except httpx.RemoteProtocolError:
         return None
 
 
-def _subscribe(page: Connection) -> None:
-    page.send('{"type": "subscribe", "channel": "session:first"}')
-
-
-def _told(page: Connection, kind: str) -> dict[str, Any]:
-    """What a page is told next that is of this kind."""
-    while (event := json.loads(page.recv(60)))["type"] != kind:
-        pass
-    told: dict[str, Any] = event
-    return told
-
-
-def _asking_alone(folder: Path, place: Place) -> tuple[PrefectStack, Service]:
-    """A service without any Prefect server but its own, whose judge has been asked and will not answer."""
-    alone = PrefectStack(folder / "alone")
-    alone.environment["PREFECT_API_URL"] = ""
-    service = start(alone, place)
-    place.answer(latency=SLOW_SECONDS)
-    service.ask("first")
-    _wait_for_question(place)
-    return alone, service
-
-
 def _drain(service: Service, place: Place) -> None:
     """Told to stop in the middle of a scoring, the service refuses new ones and lets this one come to its end."""
-    place.write("third")
+    (prefect,) = psutil.Process(service.process.popen.pid).children(recursive=True)
     service.process.popen.terminate()
     wait_until(lambda: service.http.get("/api/v1/status").json()["draining"], "the drain")
     refused = service.ask("first", force=True)
     assert refused.status_code == 503
     assert refused.headers["retry-after"]
     assert service.ask("second").status_code == 202  # what is there is still told
-    service.process.popen.wait(60)
-    (row,) = place.scores("second")
-    assert row["status"] == "completed"
+    place.answer()
+    service.process.popen.wait(PATIENCE_SECONDS)
+    assert [row["status"] for row in place.scores("second")] == ["completed"]
+    assert have_ended([prefect])
+    assert "Traceback" not in service.process.log.read_text()
     service.stop()
 
 
@@ -210,7 +157,3 @@ def _wait_for_phase(service: Service, phase: str) -> None:
 
 def _asked(place: Place) -> int:
     return len(place.server.requests(model=JUDGE.partition("/")[2]))
-
-
-def _wait_for_question(place: Place) -> None:
-    wait_until(lambda: _asked(place) > 0, "the first question to the judge")

@@ -117,7 +117,7 @@ def test_replies_are_committed_without_anybody_asking(lake: Lake) -> None:
     writer = LedgerWriter(lake)
     writer.put(call(1))
     with writer._changed:  # the only way to wait for the writer without a sleep
-        assert writer._changed.wait_for(lambda: writer._committed == 1, timeout=30)
+        assert writer._changed.wait_for(lambda: writer._committed == 1, timeout=600)
     assert lake.frame(CALLS).collect().height == 1
     writer.close()
 

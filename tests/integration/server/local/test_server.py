@@ -19,6 +19,7 @@ from evalake.core.errors import UsageError
 from evalake.server.local.deployment import require_suites
 from evalake.server.local.server import is_migrated, template, usual_database
 from evalake.server.processes import listen
+from tests.attacks.hostile import markers, write
 from tests.integration.cli.command import ROOT
 
 # The server of one command, as real processes: from the template, behind a password, gone when its command is gone.
@@ -73,31 +74,32 @@ def test_nothing_is_made_for_a_command_that_has_ended_already(tmp_path: Path) ->
     assert list(tmp_path.rglob("*.db")) == []
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh home of Prefect's."""
-    return tmp_path_factory.mktemp("prefect")
-
-
-@pytest.fixture(scope="module")
-def command(home: Path) -> Iterator["subprocess.Popen[str]"]:
-    """A command with a temporary server on a fresh home."""
+@pytest.fixture
+def command(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A command with a temporary server, on a machine without template or home, in a folder of other people's files."""
     usual = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    environment = {**usual, "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(home)}
-    words = [sys.executable, "-c", COMMAND]
-    with subprocess.Popen(words, env=environment, cwd=home, stdout=subprocess.PIPE, text=True) as process:
+    places = {"PREFECT_HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    words, environment = [sys.executable, "-P", "-c", COMMAND], {**usual, **places, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(words, env=environment, cwd=write(tmp_path), stdout=subprocess.PIPE, text=True) as process:
         yield process
         process.kill()
 
 
-def test_it_lives_and_dies_with_its_command(command: "subprocess.Popen[str]", home: Path) -> None:
+def test_it_lives_and_dies_with_its_command_and_imports_nothing_from_its_folder(
+    command: "subprocess.Popen[str]", tmp_path: Path
+) -> None:
+    """A migration puts the working directory before all modules: the server's is another, in which nothing lies."""
+    home = tmp_path / "home"
     assert command.stdout is not None
     url, process, password = command.stdout.readline().split()
     server = psutil.Process(int(process))
-    assert httpx.post(f"{url}/flows/filter", json={}, trust_env=False, timeout=60).status_code == 401
+    assert httpx.post(f"{url}/flows/filter", json={}, trust_env=False, timeout=600).status_code == 401
     user, secret = password.split(":", 1)
-    assert httpx.post(f"{url}/flows/filter", json={}, auth=(user, secret), trust_env=False, timeout=60).json() == []
+    assert httpx.post(f"{url}/flows/filter", json={}, auth=(user, secret), trust_env=False, timeout=600).json() == []
     assert secret not in " ".join(server.cmdline())
+    assert server.cwd() == "/"
+    assert markers(tmp_path / "hostile") == []
+    assert list((tmp_path / "cache").rglob("prefect-*.db"))  # the template, which it makes, and migrates, first
     with closing(sqlite3.connect(home / "prefect.db")) as database:
         (blocks,) = database.execute("SELECT count(*) FROM block_type").fetchone()
     assert blocks > 0  # the template has them: a Secret block can be kept
@@ -105,7 +107,7 @@ def test_it_lives_and_dies_with_its_command(command: "subprocess.Popen[str]", ho
 
     command.send_signal(signal.SIGKILL)
     command.wait()
-    server.wait(timeout=120)
+    server.wait(timeout=600)
 
 
 # A new database is a copy of one that is migrated already; one that is there stays, whatever it is.
@@ -192,7 +194,7 @@ def test_a_mistake_in_the_configuration_is_one_line(tmp_path: Path) -> None:
             text=True,
             start_new_session=True,
         ) as process:
-            code, said = process.wait(120), process.stderr.read() if process.stderr else ""
+            code, said = process.wait(600), process.stderr.read() if process.stderr else ""
     assert code == 1
     assert said.startswith("evalake: ")
     assert "missing.toml" in said

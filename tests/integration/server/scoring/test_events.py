@@ -3,18 +3,21 @@
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, cast
+from uuid import uuid4
 
 import httpx
 import pytest
-from websockets.asyncio.client import ClientConnection, connect
+from prefect.client.schemas.objects import FlowRun
+from prefect.states import Running
+from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from evalake.core.errors import LakeError
 from evalake.server.scoring.events import Hub, Watch
-from evalake.server.scoring.queue import Queue
+from evalake.server.scoring.queue import Queue, Seen
 from evalake.server.scoring.scorings import Scorings, State
-from tests.e2e.processes import PATIENCE_SECONDS
 from tests.integration.server.conftest import TOLD
 from tests.integration.server.services import Place, Service
 
@@ -27,7 +30,7 @@ def test_what_happens_to_a_scoring_is_told_in_order_whichever_process_was_asked(
     """Asked at the first service, listened to at the second; the table is all that they share."""
 
     async def listen() -> Events:
-        async with connect(services[1].socket_url) as socket:
+        async with services[1].listen() as socket:
             await _subscribe(socket, f"session:{TOLD[0]}")
             await _subscribe(socket, "sessions")
             score_id = await _ask(services[0], TOLD[0])
@@ -54,7 +57,7 @@ def test_what_happens_to_a_scoring_is_told_in_order_whichever_process_was_asked(
 
 def test_a_failure_is_told_with_its_reason(service: Service, place: Place) -> None:
     async def listen() -> dict[str, Any]:
-        async with connect(service.socket_url) as socket:
+        async with service.listen() as socket:
             await _subscribe(socket, f"session:{TOLD[1]}")
             score_id = await _ask(service, TOLD[1])
             assert (await _event(socket, TOLD[1]))["type"] == "scoring.pending"
@@ -79,13 +82,13 @@ def test_who_comes_late_is_told_the_current_state_first(
 ) -> None:
     async def listen() -> dict[str, Any]:
         score_id = await _ask(service, TOLD[number])
-        async with connect(service.socket_url) as early:
+        async with service.listen() as early:
             await _subscribe(early, f"session:{TOLD[number]}")
             for state in states:
                 await _set(place, score_id, state)
             while (await _event(early, TOLD[number]))["type"] != told:
                 pass
-        async with connect(service.socket_url) as late:
+        async with service.listen() as late:
             await _subscribe(late, f"session:{TOLD[number]}")
             return await _event(late, TOLD[number])
 
@@ -94,12 +97,12 @@ def test_who_comes_late_is_told_the_current_state_first(
 
 def test_a_client_that_does_not_read_is_dropped_and_harms_nobody(service: Service, place: Place) -> None:
     async def listen() -> tuple[str, bool]:
-        async with connect(service.socket_url) as good, connect(service.socket_url, max_queue=1) as slow:
+        async with service.listen() as good, service.listen(max_queue=1) as slow:
             await _subscribe(good, f"session:{TOLD[6]}")
             flood = asyncio.create_task(_flood(slow))
             await _ask(service, TOLD[6])
             told = (await _event(good, TOLD[6]))["type"]
-            return told, await asyncio.wait_for(flood, PATIENCE_SECONDS)
+            return told, await flood
 
     assert asyncio.run(listen()) == ("scoring.pending", True)
     assert service.http.get("/api/v1/status").status_code == 200
@@ -121,19 +124,19 @@ def test_a_batch_drops_nobody_who_listens_already_or_comes_while_it_runs() -> No
 
 async def _subscribe(socket: ClientConnection, channel: str) -> None:
     await socket.send(json.dumps({"type": "subscribe", "channel": channel}))
-    while json.loads(await asyncio.wait_for(socket.recv(), 60)) != {"type": "subscribed", "channel": channel}:
+    while json.loads(await socket.recv()) != {"type": "subscribed", "channel": channel}:
         pass
 
 
 async def _event(socket: ClientConnection, session_id: str) -> dict[str, Any]:
     while True:
-        event: dict[str, Any] = json.loads(await asyncio.wait_for(socket.recv(), 60))
+        event: dict[str, Any] = json.loads(await socket.recv())
         if event.get("session_id") == session_id:
             return event
 
 
 async def _added(socket: ClientConnection) -> str:
-    while (event := json.loads(await asyncio.wait_for(socket.recv(), PATIENCE_SECONDS)))["type"] != "session.added":
+    while (event := json.loads(await socket.recv()))["type"] != "session.added":
         pass
     return str(event["session_id"])
 
@@ -167,7 +170,7 @@ async def _flood(socket: ClientConnection) -> bool:
 )  # fmt: skip
 def test_what_makes_no_sense_is_answered_with_an_error(service: Service, message: str | bytes) -> None:
     async def send() -> tuple[dict[str, Any], dict[str, Any]]:
-        async with connect(service.socket_url) as socket:
+        async with service.listen() as socket:
             await socket.send(message)
             error = json.loads(await socket.recv())
             await socket.send('{"type": "ping"}')
@@ -182,7 +185,7 @@ def test_what_makes_no_sense_is_answered_with_an_error(service: Service, message
 def test_a_page_of_another_site_may_not_listen(service: Service) -> None:
     async def attempt() -> int:
         with pytest.raises(InvalidStatus) as refused:
-            async with connect(service.socket_url, origin="https://elsewhere.example"):  # type: ignore[arg-type]
+            async with service.listen(origin="https://elsewhere.example"):
                 pass
         return refused.value.response.status_code
 
@@ -194,7 +197,7 @@ def test_new_sessions_of_a_source_are_announced_by_every_service(
     services: tuple[Service, Service], place: Place
 ) -> None:
     async def listen() -> list[str]:
-        async with connect(services[0].socket_url) as one, connect(services[1].socket_url) as other:
+        async with services[0].listen() as one, services[1].listen() as other:
             for listener in (one, other):
                 await _subscribe(listener, "sessions")
             place.write("brand-new")
@@ -206,6 +209,15 @@ def test_new_sessions_of_a_source_are_announced_by_every_service(
     assert [session["session_id"] for session in listed["sessions"]] == ["brand-new"]
     (source,) = service.http.get("/api/v1/status").json()["sources"]
     assert source["state"] == "read"
+
+
+def test_what_this_process_runs_is_not_lost_however_late_prefect_has_its_signs_of_life() -> None:
+    queue, row = Queue("nowhere", None, 1), {"score_id": "s", "status": "in_progress"}
+    watch = Watch(cast(Scorings, None), queue, -1.0)  # any silence is too long
+    seen = Seen(FlowRun(flow_id=uuid4()), Running(), 10.0, datetime.now(UTC))
+    assert "no sign of life" in str(watch._why_lost(row, seen))
+    queue.under_way.add("s")
+    assert watch._why_lost(row, seen) is None
 
 
 @pytest.mark.parametrize("error", [LakeError("no table"), FileNotFoundError("part-0"), ValueError("<html>")])

@@ -1,7 +1,10 @@
 """Scorings as flow runs: many at once in the service's process, in few commits, and a reason where Prefect is away."""
 
 import asyncio
+import json
+import socket
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -9,86 +12,97 @@ import httpx
 import psutil
 import pytest
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+from websockets.sync.client import connect
 
+from evalake.core.configuration import Service as Limits
+from evalake.server.scoring.queue import END_SECONDS
 from evalake.server.scoring.scorings import ScoringSettings
 from evalake.server.server import create_app
-from tests.e2e.processes import PrefectStack, wait_until
+from tests.e2e.processes import PATIENCE_SECONDS, PrefectStack, have_ended, wait_until
 from tests.integration.server.services import JUDGE, SERVICE, Place, Service, start
 from tests.servers.model_server import ModelServer
 
 NAMES = [f"session-{number}" for number in range(20)]
-SLOW_SECONDS = 600.0  # longer than the test waits: what ends such an answer ends it from outside
+SLOW_SECONDS = 3600.0  # longer than the test waits: what ends such an answer ends it from outside
 WHY_CANCELLED = "it was cancelled by api-client"
+LONG: Any = dict.fromkeys(("open_timeout", "ping_timeout"), PATIENCE_SECONDS)
 WHY_ENDED = "its process was terminated before the judge had answered: start a new scoring"
 
 
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectStack]:
-    with PrefectStack(tmp_path_factory.mktemp("prefect")) as started:
-        yield started
-
-
 @pytest.mark.e2e
-def test_what_waits_as_a_service_dies_is_scored_by_the_next(stack: PrefectStack, tmp_path: Path) -> None:
+def test_what_waits_as_a_service_dies_is_scored_by_the_next(idle_server: PrefectStack, tmp_path: Path) -> None:
     with ModelServer() as judge:
         place = Place(tmp_path, judge, f"{SERVICE}scorings_at_once = 1\n")
         place.write("first", "second")
         place.answer(latency=SLOW_SECONDS)
-        service = start(stack, place)
+        service = start(idle_server, place)
         service.ask("first")
         wait_until(judge.requests, "the judge to be asked about the first")
         waits = service.ask("second").json()["score_id"]
         service.kill()
         place.answer()
-        service = start(stack, place)
+        service = start(idle_server, place)
         done = service.wait_for("second", "completed", "failed")
         assert (done["status"], done["score_id"]) == ("completed", waits)
         service.stop()
 
 
 @pytest.mark.e2e
-def test_twenty_are_asked_at_once_by_one_process_and_each_can_be_ended(stack: PrefectStack, tmp_path: Path) -> None:
+def test_twenty_are_asked_at_once_by_one_process_and_each_can_be_ended(
+    idle_server: PrefectStack, tmp_path: Path
+) -> None:
     with ModelServer() as judge:
         place = Place(tmp_path, judge)
         place.configuration.write_text(
-            place.configuration.read_text().replace("drain_seconds = 30", "drain_seconds = 0")
+            place.configuration.read_text().replace("drain_seconds = 600", "drain_seconds = 0")
         )
         place.write(*NAMES)
         place.answer(latency=SLOW_SECONDS)
-        service = start(stack, place)
+        service = start(idle_server, place)
         family = psutil.Process(service.process.popen.pid).children(recursive=True)
         service.http.post("/api/v1/scoring/batch", json={"session_ids": NAMES}).raise_for_status()
         wait_until(lambda: len(judge.requests()) == len(NAMES), "the judge to be asked about all")
         assert psutil.Process(service.process.popen.pid).children(recursive=True) == family  # none was started
 
         by_api, in_prefect = NAMES[:2]
-        runs = {name: _run_of(stack, service, name) for name in (by_api, in_prefect)}
+        runs = {name: _run_of(idle_server, service, name) for name in (by_api, in_prefect)}
         service.http.post(f"/api/v1/scoring/sessions/{by_api}/cancel").raise_for_status()
-        stack.set_state(runs[in_prefect], "CANCELLING", "Cancelling")
+        idle_server.set_state(runs[in_prefect], "CANCELLING", "Cancelling")
         assert service.wait_for(by_api, "failed")["error_message"] == WHY_CANCELLED
         service.wait_for(in_prefect, "failed")
         for run in runs.values():
-            stack.wait_for(run, "Cancelled")
+            idle_server.wait_for(run, "Cancelled")
         others = [service.score(name).json()["status"] for name in NAMES[2:]]
         assert others == ["in_progress"] * len(others)
 
-        service.stop()
-        assert not psutil.wait_procs(family, timeout=60)[1]
+        _terminated_before_a_page_and_half_a_request(service)
+        assert have_ended(family)
         for name in NAMES[2:]:
             (row,) = place.scores(name)
             assert (row["status"], row["error_message"]) == ("failed", WHY_ENDED)
 
 
-def running(stack: PrefectStack) -> list[Any]:
-    """List the flow runs that Prefect says are running."""
-    found: list[Any] = stack.post("/flow_runs/filter", {"flow_runs": {"state": {"type": {"any_": ["RUNNING"]}}}})
-    return found
+def _terminated_before_a_page_and_half_a_request(service: Service) -> None:
+    """One SIGTERM ends it, though a scoring would take for ever, a page listens, and a request does not come whole."""
+    port = httpx.URL(service.url).port or 0
+    with connect(service.socket_url, **LONG) as page, socket.create_connection(("127.0.0.1", port)) as half:
+        half.sendall(b"POST /api/v1/scoring/batch HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9\r\n\r\n[")
+        page.send(json.dumps({"type": "subscribe", "channel": f"session:{NAMES[2]}"}))
+        told = (json.loads(page.recv(PATIENCE_SECONDS)) for _ in count())
+        next(event for event in told if event["type"] == "subscribed")
+        service.process.popen.terminate()
+        failed = next(event for event in told if event["type"] == "scoring.failed")  # before the socket closes
+        service.process.popen.wait(PATIENCE_SECONDS)
+    assert failed["error_message"] == WHY_ENDED
+    assert "Traceback" not in service.process.log.read_text()
+    assert Limits().drain_seconds + END_SECONDS <= 16  # of the 20 seconds that units leave a service
 
 
 def _run_of(stack: PrefectStack, service: Service, session: str) -> str:
     """The flow run of a session's scoring, once it is under way."""
     score_id = service.wait_for(session, "in_progress")["score_id"]
-    (run,) = [run["id"] for run in running(stack) if run["parameters"]["score_id"] == score_id]
+    running = stack.post("/flow_runs/filter", {"flow_runs": {"state": {"type": {"any_": ["RUNNING"]}}}})
+    (run,) = [run["id"] for run in running if run["parameters"]["score_id"] == score_id]
     return str(run)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from websockets.asyncio.client import connect
 
 from evalake.core.hashing import content_hash
 from tests.e2e.processes import PrefectStack
@@ -182,7 +181,7 @@ def test_whatever_a_session_is_called_it_can_be_asked_for(named: Service, place:
 
 async def _told(service: Service, session: str, what: str) -> None:
     """Listen to the session until that is told: at once, or soon."""
-    async with connect(service.socket_url) as socket:
+    async with service.listen() as socket:
         await socket.send(json.dumps({"type": "subscribe", "channel": f"session:{session}"}))
-        while (event := json.loads(await asyncio.wait_for(socket.recv(), 60)))["type"] != what:
+        while (event := json.loads(await socket.recv()))["type"] != what:
             assert event.get("session_id", session) == session

@@ -97,10 +97,10 @@ def test_a_mistyped_id_waits_for_no_source_and_holds_nobody_up(place: Place, mon
     sessions.read_sources()
     place.write("second")
     reading, go_on = threading.Event(), threading.Event()
-    _read_by(monkeypatch, lambda _: (reading.set(), go_on.wait(60)))  # type: ignore[func-returns-value]
+    _read_by(monkeypatch, lambda _: (reading.set(), go_on.wait(600)))  # type: ignore[func-returns-value]
     reader = threading.Thread(target=sessions.read_sources)
     reader.start()
-    assert reading.wait(60)
+    assert reading.wait(600)
     with pytest.raises(NotFoundError):
         sessions.find("mistyped")
     assert sessions.find("first").session_id == "first"

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser
 
 from evalake.server.auth import SecurityHeaders
 from evalake.server.settings import Settings
@@ -37,7 +37,7 @@ def served(settings: Settings) -> Iterator[str]:
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         server.should_exit = True
-        thread.join(30)
+        thread.join()
 
 
 @pytest.fixture(scope="package")
@@ -55,13 +55,12 @@ def locked_address(world: World) -> Iterator[str]:
 
 @pytest.fixture(scope="package")
 def http(address: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=f"{address}/api/v1", timeout=60) as client:
+    with httpx.Client(base_url=f"{address}/api/v1", timeout=600) as client:
         yield client
 
 
 @pytest.fixture(scope="package")
 def browser(chromium: str) -> Iterator[Browser]:
-    expect.set_options(timeout=PATIENCE)
     with launched() as running:
         yield running
 

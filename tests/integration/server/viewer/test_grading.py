@@ -32,7 +32,7 @@ def run(lake: Lake, tmp_path: Path) -> str:
 def client(lake: Lake, run: str) -> Iterator[httpx.Client]:
     with served(Settings(lake=lake, token="right", writes=True)) as address:
         headers = {"authorization": "Bearer right", "origin": address}
-        with httpx.Client(base_url=address, headers=headers, timeout=60) as client:
+        with httpx.Client(base_url=address, headers=headers, timeout=600) as client:
             yield client
 
 

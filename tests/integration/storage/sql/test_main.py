@@ -35,7 +35,7 @@ def answer():
         "write into the lake": attempt(lambda: open(lake + "/runs/y", "w")),
         "remove from the lake": attempt(lambda: os.remove(lake + "/runs/x.parquet")),
         "a program": attempt(lambda: subprocess.run(["/bin/sh", "-c", "true"])),
-        "a connection": attempt(lambda: socket.create_connection(("127.0.0.1", port), timeout=60)),
+        "a connection": attempt(lambda: socket.create_connection(("127.0.0.1", port), timeout=600)),
         "a server": attempt(lambda: socket.create_server(("127.0.0.1", 0))),
         "a signal": attempt(lambda: os.kill(os.getppid(), 0)),
     }))

@@ -3,7 +3,6 @@
 import os
 import resource
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -120,10 +119,8 @@ def test_one_time_limit_holds_from_the_start_of_the_process(toys: Lake) -> None:
 
 
 def test_the_query_has_what_opening_the_tables_has_left_of_the_time(toys: Lake) -> None:
-    began = time.monotonic()
     with pytest.raises(QueryError, match="stopped at its limit of 4 s from"):
         query(toys, TABLES, ENDLESS[0], limits=Limits(seconds=600, whole=4))
-    assert time.monotonic() - began < 60
 
 
 GREEDY = [

@@ -172,7 +172,7 @@ def test_a_sign_of_life_that_cannot_be_written_is_said_and_the_run_goes_on(
 
     again = Event()
     with caplog.at_level("WARNING", "evalake.runs"), runs.alive(lake, a_run("busy"), tally, 0.001):
-        assert again.wait(60)
+        assert again.wait(600)
     assert "run busy could not write its heartbeat: the disk is full" in caplog.messages
 
 
@@ -248,10 +248,8 @@ def test_an_older_attempt_that_lives_leaves_the_run_to_the_newer_one(lake: Lake)
             over.wait(0.01)
         assert runs.yield_to_newer_attempt(lake, first)
 
-    now = datetime.now(UTC)
-    with background_thread(leave, "older"):
-        second = runs.begin(lake, started(now), 2, None, patience_seconds=60)
-    assert datetime.now(UTC) - now < timedelta(seconds=30)
+    with background_thread(leave, "older"):  # for which no test would wait so long
+        second = runs.begin(lake, started(datetime.now(UTC)), 2, None, patience_seconds=100_000)
     one, two = attempts(lake)
     assert (one["state"], one["calls_made"], one["message"]) == ("failed", 2, "a later attempt has continued the run")
     assert (two["state"], two["calls_made"]) == ("running", 0)
@@ -315,7 +313,7 @@ def test_an_older_attempt_that_stood_still_amid_a_heartbeat_leaves_the_row_to_th
 
     monkeypatch.setattr(landing, "_merge", stand_still)
     with runs.alive(lake, first, Tally, every_seconds=0.001):
-        wait_until(lambda: "alive" not in {thread.name for thread in threading.enumerate()}, "the last sign", 30)
+        wait_until(lambda: "alive" not in {thread.name for thread in threading.enumerate()}, "the last sign")
     assert lake.frame(RUNS).collect()["state"].to_list() == ["completed"]
     assert [each["state"] for each in attempts(lake)] == ["failed", "completed"]
 
@@ -369,7 +367,7 @@ def test_it_shows_progress_until_the_block_ends(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("prefect.artifacts.create_progress_artifact", lambda *_, **__: uuid4())
     monkeypatch.setattr("prefect.artifacts.update_progress_artifact", update)
     with heartbeat_artifact("key", "title", lambda: 50.0, beat_seconds=0.002, look_seconds=0.001):
-        assert thrice.wait(60)
+        assert thrice.wait(600)
     count = len(shown)
     assert shown == [50.0] * count
     assert not [thread for thread in threading.enumerate() if thread.name == "heartbeat"]
