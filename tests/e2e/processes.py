@@ -102,10 +102,7 @@ NOT_AT_START = {"PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false", "PREFECT_AP
 # … and looks for every few seconds, where nothing is scheduled and no worker comes
 QUIET = {
     f"PREFECT_SERVER_SERVICES_{service}_ENABLED": "false"
-    for service in (
-        *("SCHEDULER", "LATE_RUNS", "FOREMAN"),
-        *("CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "TRIGGERS"),
-    )
+    for service in (*("SCHEDULER", "LATE_RUNS", "FOREMAN"), *("CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "TRIGGERS"))
 }
 
 

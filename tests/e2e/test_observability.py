@@ -43,11 +43,7 @@ def watched(stack: PrefectStack, tmp_path_factory: pytest.TempPathFactory) -> It
         server.rule(reply='{"action": "BLOCK"}')
         for number in range(REFUSED):
             server.rule(contains=f"# {number:05d}", faults=[{"kind": "bad_request", "times": 0}])
-        environment = {
-            **stack.environment,
-            **collector.environment,
-            "EVALAKE_LOG_FORMAT": "json",
-        }
+        environment = {**stack.environment, **collector.environment, "EVALAKE_LOG_FORMAT": "json"}
         order = ["run", "command_guard", "--models", MODEL, "--dataset", work.dataset(CALL_COUNT), "--json"]
         done = evalake(*order, "--lake", work.lake.uri, "--config", work.configuration, folder=folder, **environment)
         assert done.returncode == 1  # three items have no answer

@@ -51,10 +51,6 @@ class Visit:
         """What a session's badge shows in the list."""
         return str(self.row(session_id).locator(".badge").evaluate("e => e.firstChild.data"))
 
-    def expect_first(self, session_id: str) -> None:
-        """Wait until the list begins with a session."""
-        expect(self.page.locator("tbody a.id").first).to_have_text(session_id)
-
     def expect_ids(self, *session_ids: str) -> None:
         """Wait until the list shows just these sessions, in this order."""
         expect(self.page.locator("tbody a.id")).to_have_text(list(session_ids))
