@@ -107,7 +107,7 @@ def _handler(collector: Collector) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
 
         def log_message(self, format: str, *arguments: object) -> None:
-            pass
+            """Say nothing."""
 
     return Handler
 
