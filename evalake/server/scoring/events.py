@@ -282,11 +282,10 @@ class Watch:
                 logger.warning("the scoring %s of %r is lost: %s", score_id[:12], row["session_id"], reason)
                 if run is not None and not run.state.is_final():
                     self._queue.crash(run.run, reason)
-        known = self._state.by_id
-        begun = {each: at for each, at in self._begun.items() if each in known and known[each]["status"] in ACTIVE}
-        if begun.keys() != self._scorings.begun.keys():
-            self._scorings.begun = begun
-        self._begun = begun
+        under_way = {each for each, row in self._state.by_id.items() if row["status"] in ACTIVE}
+        self._begun = {each: at for each, at in self._begun.items() if each in under_way}
+        if self._begun.keys() != self._scorings.begun.keys():
+            self._scorings.begun = dict(self._begun)  # another object, by which the state is read as changed
 
     def _go_on(self, row: Row, run: Seen) -> None:
         """Have a scoring go on as Prefect says: begun, in a phase, to be cancelled, or waiting for who runs it."""

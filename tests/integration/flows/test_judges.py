@@ -173,9 +173,7 @@ def test_the_embedded_judges_are_a_panel_without_a_key_and_reports_say_what_triv
     panel = "panel:" + "+".join(EMBEDDED)
     assert {*EMBEDDED, panel} == {judge for judge in metrics["judge"].unique() if judge is not None}
     agreement = metrics.filter(
-        pl.col("metric") == "percent_agreement",
-        pl.col("slice") == "judge_pair",
-        pl.col("model") == PATTERNS,
+        pl.col("metric") == "percent_agreement", pl.col("slice") == "judge_pair", pl.col("model") == PATTERNS
     )
     assert agreement["n"].to_list() == [AUDITS / 2]
     assert "no agreement can be measured" not in bench.warnings(run_id)
@@ -287,9 +285,7 @@ def quoting(messages: Messages) -> str:
     return f"The audit says: {json.dumps({**json.loads(said), 'findings': []})}\nI say: {said}"
 
 
-def test_whose_judgement_cannot_be_told_from_a_quoted_one_is_asked_once_more_then_missing(
-    lone: Bench,
-) -> None:
+def test_whose_judgement_cannot_be_told_from_a_quoted_one_is_asked_once_more_then_missing(lone: Bench) -> None:
     lone.lake.ensure(RESULTS)  # to measure from
     lone.server.rule(model="contradictory", reply=quoting)
     run = lone.run(JUDGE, samples=FOUND, first=None)

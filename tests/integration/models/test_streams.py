@@ -232,10 +232,7 @@ ANSWERS: dict[str, tuple[Any, Any]] = {
     "error": ({"error": {"message": "slow down", "code": 429}}, "rate_limit"),
     "parts": (whole({"content": PARTS}), ("BLOCK", "stop", 100, 20, None)),
     "refused": (whole({"content": None, "refusal": "no"}), (None, "stop", 100, 20, "refusal")),
-    "zeros": (
-        whole({"content": "B"}, usage=dict.fromkeys(USAGE, 0)),
-        ("B", "stop", None, None, None),
-    ),
+    "zeros": (whole({"content": "B"}, usage=dict.fromkeys(USAGE, 0)), ("B", "stop", None, None, None)),
     "thoughts beside": (
         whole(
             {"content": "B"},

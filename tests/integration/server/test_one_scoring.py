@@ -1,11 +1,15 @@
 """One scoring from its pending row to its end, without any process around it: what lands, and what is left of calls."""
 
+import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from prefect.client.schemas.objects import FlowRun
+from prefect.states import Running, Scheduled
 
 from evalake.contracts.contract import Row
 from evalake.contracts.engines.arrow import conform
@@ -13,7 +17,8 @@ from evalake.contracts.tables import CALL_FAILURES
 from evalake.core.configuration import Service, read_configuration
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.flows.score_session import Scoring, pending, read_score
-from evalake.server.scoring.queue import Queue
+from evalake.server.scoring.events import Watch
+from evalake.server.scoring.queue import Queue, Seen
 from evalake.server.scoring.scorings import Completions, Scorings, ScoringSettings
 from evalake.server.scoring.sessions import Sessions
 from evalake.storage.landing import land
@@ -25,6 +30,7 @@ from tests.integration.server.services import ANSWER, JUDGE, Place
 from tests.servers.model_server import ModelServer
 
 LIMITS = "attempts = 1\nbreaker_failures = 2\nbreaker_seconds = 3600"
+NOW = datetime.now(UTC)
 REFUSED = ({"kind": "bad_request", "times": 0},)
 
 
@@ -196,3 +202,29 @@ def test_a_score_or_a_judge_that_answers_nonsense_keeps_the_circuit_closed(place
         finish(place, begin(place, "second"))
     place.answer()
     assert finish(place, begin(place, "third"))["status"] == "completed"
+
+
+def test_each_scoring_that_begins_is_shown_as_under_way_until_its_process_is_lost(place: Place) -> None:
+    place.write("second", "third", "fourth")
+    ids, begun = [begin(place, session) for session in ("first", "second", "third", "fourth")], set[str]()
+
+    class Told(Queue):
+        def look(self, rows: Sequence[Row]) -> dict[str, Seen]:
+            under_way = Seen(FlowRun(flow_id=uuid4()), Running(), 10.0, NOW)
+            waits = Seen(FlowRun(flow_id=uuid4()), Scheduled(), 0.0, None)
+            return {each: under_way if each in begun else waits for each in (row["score_id"] for row in rows)}
+
+        def crash(self, run: FlowRun, reason: str) -> None:
+            """Leave the flow run as it is."""
+
+    service, queue = scorings(place), Told(place.lake.uri, None, 1)
+    watch = Watch(service, queue, -1.0)  # any silence is too long, but of what this process runs itself
+    for score_id in ids:
+        begun.add(score_id)
+        queue.under_way.add(score_id)
+        asyncio.run(watch.look())
+        assert {service.state().by_id[each]["status"] for each in begun} == {"in_progress"}
+    queue.under_way.remove(ids[0])  # as if another process had it, of which nothing is heard
+    asyncio.run(watch.look())
+    (row,) = place.scores("first")
+    assert (row["status"], row["error_message"]) == ("failed", "its process gave no sign of life for -1 seconds")

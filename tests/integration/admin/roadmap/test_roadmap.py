@@ -275,9 +275,7 @@ def test_the_same_results_give_the_same_roadmap_and_land_nothing(named: RunConte
     assert newest(named.lake, "session_review").equals(later)
 
 
-def test_what_several_scorings_of_a_session_name_counts_once_and_its_score_is_their_mean(
-    named: RunContext,
-) -> None:
+def test_what_several_scorings_of_a_session_name_counts_once_and_its_score_is_their_mean(named: RunContext) -> None:
     land_scores(named.lake, ("a", 40, absent("x-ray", because="one")))
     land_scores(named.lake, ("a", 60, absent("x-ray", because="two")), judge="judge-b")
     assert themes(make_roadmap(named, None)) == [(1, "x-ray", 1, 50.0, 50.0)]

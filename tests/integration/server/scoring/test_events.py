@@ -3,20 +3,16 @@
 import asyncio
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Any, cast
-from uuid import uuid4
+from typing import Any
 
 import httpx
 import pytest
-from prefect.client.schemas.objects import FlowRun
-from prefect.states import Running
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from evalake.core.errors import LakeError
 from evalake.server.scoring.events import Hub, Watch
-from evalake.server.scoring.queue import Queue, Seen
+from evalake.server.scoring.queue import Queue
 from evalake.server.scoring.scorings import Scorings, State
 from tests.integration.server.conftest import TOLD
 from tests.integration.server.services import Place, Service
@@ -209,15 +205,6 @@ def test_new_sessions_of_a_source_are_announced_by_every_service(
     assert [session["session_id"] for session in listed["sessions"]] == ["brand-new"]
     (source,) = service.http.get("/api/v1/status").json()["sources"]
     assert source["state"] == "read"
-
-
-def test_what_this_process_runs_is_not_lost_however_late_prefect_has_its_signs_of_life() -> None:
-    queue, row = Queue("nowhere", None, 1), {"score_id": "s", "status": "in_progress"}
-    watch = Watch(cast(Scorings, None), queue, -1.0)  # any silence is too long
-    seen = Seen(FlowRun(flow_id=uuid4()), Running(), 10.0, datetime.now(UTC))
-    assert "no sign of life" in str(watch._why_lost(row, seen))
-    queue.under_way.add("s")
-    assert watch._why_lost(row, seen) is None
 
 
 @pytest.mark.parametrize("error", [LakeError("no table"), FileNotFoundError("part-0"), ValueError("<html>")])

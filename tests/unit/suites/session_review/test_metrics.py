@@ -105,11 +105,7 @@ def test_slices_are_those_of_alert_types_agents_and_criteria() -> None:
 
 
 def test_breakdowns_and_obsolete_criteria() -> None:
-    rows = [
-        row(),
-        row(sample_id="t", breakdown_consistent=False),
-        row(sample_id="u", breakdown_consistent=None),
-    ]
+    rows = [row(), row(sample_id="t", breakdown_consistent=False), row(sample_id="u", breakdown_consistent=None)]
     found = values(frame(*rows, row(sample_id="v", criteria_hash="0" * 64)))
     assert found["breakdown_consistent_rate", ""] == (pytest.approx(2 / 3), 3)
     assert found["obsolete_criteria_rate", ""] == (0.25, 4)
@@ -192,12 +188,7 @@ def band(score: float) -> str:
 
 
 def test_several_peoples_latest_ratings_are_averaged_and_others_words_are_not() -> None:
-    rows = [
-        said("a", 40),
-        said("a", 44, replicate=1),
-        said("b", 70),
-        said("c", 90),
-    ]
+    rows = [said("a", 40), said("a", 44, replicate=1), said("b", 70), said("c", 90)]
     found = rated(
         rows,
         [
