@@ -235,7 +235,7 @@ def test_an_attempt_that_was_killed_is_ended_by_the_next(lake: Lake) -> None:
     assert (one["state"], one["calls_made"], one["cost_usd"]) == ("failed", 3, 1.5)
     assert one["message"] == "a later attempt has continued the run"
     assert one["ended_at"] >= one["started_at"]
-    assert (two["state"], two["calls_made"], two["cost_usd"]) == ("running", 0, 0.0)
+    assert (two["state"], two["calls_made"], two["cost_usd"], runs.any_running()) == ("running", 0, 0.0, True)
 
 
 def test_an_older_attempt_that_lives_leaves_the_run_to_the_newer_one(lake: Lake) -> None:
