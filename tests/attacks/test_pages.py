@@ -10,6 +10,7 @@ import pytest
 from evalake.core.errors import UsageError
 from evalake.core.files import output_file, write_file
 from tests.integration.cli.command import evalake_here, recorded
+from tests.servers.fixtures import require
 
 
 @pytest.fixture(scope="module")
@@ -130,12 +131,11 @@ def test_a_link_within_a_new_project_is_refused(work: Path, outside: Path) -> No
     assert [file.name for file in outside.parent.iterdir()] == ["precious"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives folders away")
 def test_no_page_goes_into_a_folder_of_another_user(measured: tuple[Path, str], work: Path) -> None:
-    lake, run = measured
+    require(os.geteuid() == 0, "root, who alone gives folders away")
     (work / "evalake-reports").mkdir()
     os.chown(work / "evalake-reports", 12345, 12345)
-    done = evalake_here("report", run, "--lake", lake, folder=work)
+    done = evalake_here("report", measured[1], "--lake", measured[0], folder=work)
     assert done.returncode == 2
     assert "belongs to another user (12345)" in done.stderr
 

@@ -282,8 +282,8 @@ class Watch:
                 logger.warning("the scoring %s of %r is lost: %s", score_id[:12], row["session_id"], reason)
                 if run is not None and not run.state.is_final():
                     self._queue.crash(run.run, reason)
-        under_way = {each for each, row in self._state.by_id.items() if row["status"] in ACTIVE}
-        self._begun = {each: at for each, at in self._begun.items() if each in under_way}
+        active = {score_id for score_id, row in self._state.by_id.items() if row["status"] in ACTIVE}
+        self._begun = {score_id: at for score_id, at in self._begun.items() if score_id in active}
         if self._begun.keys() != self._scorings.begun.keys():
             self._scorings.begun = dict(self._begun)  # another object, by which the state is read as changed
 

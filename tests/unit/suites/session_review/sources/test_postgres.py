@@ -69,7 +69,7 @@ def test_no_connection_is_left_open(database: Path, address: str) -> None:
     try:
         for _ in range(3):
             read_dataset(address)
-        wait_until(is_alone, "the server to end what was closed")
+        assert wait_until(is_alone, "the server to end what was closed")
     finally:
         gc.enable()
 
