@@ -285,7 +285,7 @@ class Watch:
         active = {score_id for score_id, row in self._state.by_id.items() if row["status"] in ACTIVE}
         self._begun = {score_id: at for score_id, at in self._begun.items() if score_id in active}
         if self._begun.keys() != self._scorings.begun.keys():
-            self._scorings.begun = dict(self._begun)  # another object, by which the state is read as changed
+            self._scorings.begun = dict(self._begun)  # a copy: `Scorings.state` reads again for another object
 
     def _go_on(self, row: Row, run: Seen) -> None:
         """Have a scoring go on as Prefect says: begun, in a phase, to be cancelled, or waiting for who runs it."""
