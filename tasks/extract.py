@@ -166,7 +166,7 @@ def sample_of(row: Mapping[str, Any]) -> Sample:
 
 def sample_rows(dataset: Dataset, first: int = 0, most: int | None = None) -> pl.DataFrame:
     """Build the rows of SAMPLES of a dataset version: all, or at most `most` from the `first` on."""
-    samples = dataset.samples[first : None if most is None else first + most]
+    samples = list(dataset.samples[first : None if most is None else first + most])  # a spool unpacks for each look
     fields = (*Sample.__dataclass_fields__, "sample_hash")
     columns = {name: [getattr(sample, name) for sample in samples] for name in fields}
     frame = pl.DataFrame(

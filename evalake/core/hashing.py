@@ -30,8 +30,13 @@ def canonical_json(value: Any) -> bytes:
 
     Raises NotCanonicalError for values without such a form.
     """
+    return as_utf8(canonical_text(value))
+
+
+def as_utf8(text: str) -> bytes:
+    """Encode canonical JSON text. Raises NotCanonicalError for a lone surrogate."""
     try:
-        return canonical_text(value).encode("utf-8")
+        return text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise NotCanonicalError(f"{_NO_FORM}: {error}") from error
 
