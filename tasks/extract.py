@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
@@ -155,8 +156,11 @@ def _land_samples(lake: Lake, run_id: str, dataset: Dataset) -> int:
     version = pl.col("dataset_version") == dataset.version
     if lake.frame(SAMPLES).filter(version).select(pl.len()).collect().item() == len(dataset.samples):
         return 0
-    parts = range(0, len(dataset.samples), ROWS_AT_ONCE)
-    return sum(publish(lake, run_id, SAMPLES, sample_rows(dataset, first, ROWS_AT_ONCE)).quarantined for first in parts)
+    refused, first, samples = 0, 0, iter(dataset.samples)
+    while part := list(islice(samples, ROWS_AT_ONCE)):
+        refused += publish(lake, run_id, SAMPLES, sample_rows(dataset, part, first)).quarantined
+        first += len(part)
+    return refused
 
 
 def sample_of(row: Mapping[str, Any]) -> Sample:
@@ -164,9 +168,8 @@ def sample_of(row: Mapping[str, Any]) -> Sample:
     return Sample(**{name: row[name] for name in Sample.__dataclass_fields__})
 
 
-def sample_rows(dataset: Dataset, first: int = 0, most: int | None = None) -> pl.DataFrame:
-    """Build the rows of SAMPLES of a dataset version: all, or at most `most` from the `first` on."""
-    samples = list(dataset.samples[first : None if most is None else first + most])  # a spool unpacks for each look
+def sample_rows(dataset: Dataset, samples: Sequence[Sample], first: int = 0) -> pl.DataFrame:
+    """Build the rows of SAMPLES of some samples of a dataset version; `first` is the position of the first."""
     fields = (*Sample.__dataclass_fields__, "sample_hash")
     columns = {name: [getattr(sample, name) for sample in samples] for name in fields}
     frame = pl.DataFrame(

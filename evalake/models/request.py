@@ -72,7 +72,8 @@ _text = lru_cache(maxsize=64)(canonical_text)
 
 
 def _message(message: Mapping[str, Any]) -> str:
-    return _object({name: (_text if isinstance(value, str) else canonical_text)(value) for name, value in message.items()})
+    texts = {name: _text(value) if isinstance(value, str) else canonical_text(value) for name, value in message.items()}
+    return _object(texts)
 
 
 def _object(fields: Mapping[str, str]) -> str:

@@ -129,7 +129,7 @@ class DoubledKeyError(ValueError):
 
 def decode_once(text: str) -> Any:
     """Decode JSON. Raises DoubledKeyError where an object names a key twice, ValueError where it is none."""
-    return json.loads(text, object_pairs_hook=_once)
+    return _DECODER.decode(text)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -138,6 +138,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for number, (name, _) in enumerate(pairs) if name in dict(pairs[:number]))
         raise DoubledKeyError(f"it names {twice!r} twice in one object")
     return fields
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once)  # `json.loads` would make one for each text
 
 
 def json_object(text: str) -> dict[str, Any] | None:

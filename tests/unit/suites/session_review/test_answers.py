@@ -52,7 +52,7 @@ def listed(*scores: int | None) -> pl.DataFrame:
     rows: list[tuple[Any, ...]] = [
         ("agents", "j", f"s-{k}", of.sample_hash, 0, score, ["loops", "guesses"], []) for k, score in enumerate(scores)
     ]
-    known = pl.DataFrame(sample_rows(Dataset("recorded", (of,))))
+    known = sample_rows(Dataset("recorded", (of,)), [of])
     return add_columns(pl.DataFrame(rows, schema=SCHEMA, orient="row"), {SAMPLES.table: known.lazy()})
 
 

@@ -103,7 +103,7 @@ def mistakes_told(*judged: dict[str, Any]) -> list[dict[str, Any]]:
     lines = [line(number, judged=each) for number, each in enumerate(judged)]
     results, findings = rows_of(lines)
     samples = [read_recorded(each).item.sample for each in lines]
-    known = sample_rows(Dataset("recorded", tuple(samples)))
+    known = sample_rows(Dataset("recorded", tuple(samples)), samples)
     tables = {FINDINGS.table: findings.lazy(), SAMPLES.table: pl.DataFrame(known).lazy()}
     answers = add_columns(results, tables)
     assert {*answers.columns} - {*results.columns} == {"mistake", "contract_excerpt", "judge_words"}
