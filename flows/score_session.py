@@ -30,7 +30,8 @@ from evalake.suites.session_review.contract import RESULTS
 from evalake.suites.session_review.prompts import reads_total
 from evalake.suites.session_review.score import ERROR, GIVEN_UP, NO_TOTAL, PHASES, begun, lacks_second_turn
 from evalake.suites.session_review.sources.generic import text as storable
-from evalake.tasks.converse import Conversation, keys_of, next_request, recall_or_call
+from evalake.tasks.call import recall_or_call
+from evalake.tasks.converse import Conversation, keys_of, next_request
 from evalake.tasks.extract import sample_of
 from evalake.tasks.failures import land_failures
 from evalake.tasks.publish import Admitted, admit

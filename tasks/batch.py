@@ -22,7 +22,8 @@ from evalake.models.endpoints import endpoint_of
 from evalake.models.request import Failure
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import Key, LedgerIndex, index_since
-from evalake.tasks.converse import Claimed, Conversation, Replay, call, given_up, next_request, replay_from_ledger
+from evalake.tasks.call import Claimed, call
+from evalake.tasks.converse import Conversation, Replay, given_up, next_request, replay_from_ledger
 from evalake.tasks.failures import FailureCounter, failure_of
 from evalake.tasks.runtime import progress
 from evalake.tasks.runtime.artifacts import tag_task_run

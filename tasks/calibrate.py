@@ -22,7 +22,8 @@ from evalake.storage.ledger import LedgerIndex
 from evalake.storage.snapshots import find_snapshot, read_metrics
 from evalake.suites.registry import suite as find_suite
 from evalake.suites.registry import suite_names
-from evalake.tasks.converse import Conversation, recall_or_call, replay_from_ledger
+from evalake.tasks.call import recall_or_call
+from evalake.tasks.converse import Conversation, replay_from_ledger
 from evalake.tasks.failures import without_answer
 from evalake.tasks.runtime.context import SEED, RunContext
 

@@ -26,7 +26,8 @@ from evalake.models.endpoints import endpoint_of
 from evalake.storage.landing import land
 from evalake.storage.ledger import LedgerIndex
 from evalake.suites.registry import canary_items
-from evalake.tasks.converse import Conversation, next_request, recall_or_call, replay_from_ledger
+from evalake.tasks.call import recall_or_call
+from evalake.tasks.converse import Conversation, next_request, replay_from_ledger
 from evalake.tasks.failures import without_answer
 from evalake.tasks.runtime.context import RunContext
 

@@ -1,29 +1,20 @@
-"""Converse: execute each item's conversation, first from the ledger, then by calls."""
+"""Converse: each item's conversation with the models, as its requests and the replies in the ledger make it."""
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from operator import itemgetter
-from typing import Any, Literal, Self
+from typing import Any
 
 from evalake.contracts.contract import Row
 from evalake.contracts.tables import CALLS
 from evalake.core.configuration import Configuration
-from evalake.core.errors import ProviderError
-from evalake.models.attempts import CallsEndedError, WithoutSlot
-from evalake.models.cost import beyond_context, taken
+from evalake.models.cost import taken
 from evalake.models.endpoints import endpoint_of
 from evalake.models.request import Failure, Reply, Request, parameters_of, revision_of
 from evalake.sdk import Converse, Exchange, Item, Suite
 from evalake.storage.ledger import Key, LedgerIndex
-from evalake.storage.objects import require_write_access
-from evalake.tasks.runtime.budget import Spending
 from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.orders import NewestIndex, claim
-from evalake.tasks.runtime.resources import RunOverError, budget_of, client_of, is_over, lease_of, ledger_writer
-from evalake.tasks.runtime.runs import OVERTAKEN
-from evalake.tasks.runtime.server import shared_slot
 
 # The parameters of judges: the configuration of the model overrides the suite's declaration.
 
@@ -44,8 +35,6 @@ def seeded_once(item: Item, parameters: dict[str, Any]) -> dict[str, Any]:
     """
     return parameters if item.replicate == 0 else {name: v for name, v in parameters.items() if name != "seed"}
 
-
-Turn = Literal["subject", "judge"]
 
 # The columns of a reply in the ledger, beside its text
 REPLY_COLUMNS = tuple(name for name in Reply.__dataclass_fields__ if name in CALLS.row.model_fields)
@@ -134,159 +123,13 @@ def replay_from_ledger(
         for conversation, keys in asked:
             if not keys:
                 replay.ended.append(conversation)
-            elif (row := _first(rows, keys)) is None:
+            elif (row := first_of(rows, keys)) is None:
                 conversation.next_revision = index.next_revision(keys[0])
                 replay.unanswered.append(conversation)
             else:
                 conversation.answered.append(answered_by(row, context))
                 wave.append(conversation)
     return replay
-
-
-def recall_or_call(context: RunContext, conversations: Sequence[Conversation], index: LedgerIndex) -> None:
-    """Execute every conversation, first from the ledger, then by calls.
-
-    Raises as `call` does, and LakeError before the first call where the lake could not keep its reply.
-    """
-    if unanswered := replay_from_ledger(context, conversations, index).unanswered:
-        require_write_access(context.lake)
-        call(context, unanswered, index)
-
-
-class Claimed:
-    """Claims on the next calls of conversations, for a `with` block: a look at the ledger in it holds for these calls.
-
-    Another process asks the others, and may have claimed them since the ledger was last read.
-    """
-
-    def __init__(self, context: RunContext, conversations: Sequence[Conversation]) -> None:
-        self._claims, self._keys = ledger_writer(context.lake).claims, {each.next_key for each in conversations}
-
-    def __enter__(self) -> Self:
-        self._keys = {key for key in self._keys if self._claims.take(key)}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.keep(())
-
-    def keep(self, conversations: Sequence[Conversation]) -> None:
-        """End the claims on calls of other conversations, whose replies were found."""
-        kept = self._keys & {each.next_key for each in conversations}
-        self._claims.release(self._keys - kept)
-        self._keys = kept
-
-    def hand_over(self, key: Key) -> bool:
-        """Leave a claim to the call of this key, which ends it; returns whether there was one."""
-        has = key in self._keys
-        self._keys.discard(key)
-        return has
-
-
-def call(
-    context: RunContext,
-    conversations: Sequence[Conversation],
-    index: LedgerIndex,
-    *,
-    claimed: Claimed | None = None,
-    on_end: Callable[[], None] = lambda: None,
-    turn: Turn | None = None,
-) -> None:
-    """Execute conversations that need a call, all at once; on return each reply is in the ledger.
-
-    A failed call ends its conversation; a call that is left to a batch job marks it. The caller has looked up the first
-    calls, so they are made at once; the index is searched for later ones, and read again for a call without a claim
-    in `claimed` where other processes ask, too. `on_end` runs for each conversation that has ended. Raises RunOverError
-    where the run is stopped, after its running calls have ended. With `turn`, only that part is walked: the subject's,
-    or the judge's.
-    """
-    writer, newest = ledger_writer(context.lake), NewestIndex(context.lake, index)
-    asked: dict[Key, asyncio.Future[Exchange | None]] = {}
-
-    async def answer(request: Request, key: Key) -> Exchange | None:
-        limits = context.configuration.limits(request.model.partition("/")[0])
-        had_looked = claimed is not None and claimed.hand_over(key)
-        waited = not had_looked and await claim(writer.claims, key, client, limits.timeout_seconds)
-        is_put = False
-        try:
-            # Another process may have asked since the last look
-            if waited or (not had_looked and writer.claims.are_shared()):
-                found = await _recall(context, keys_of(context, request, key.replicate), await newest.now())
-                if found is not None:
-                    return found
-            exchange = await ask(request, key)
-            is_put = isinstance(exchange.outcome, Reply)
-            return exchange
-        finally:
-            if not is_put:  # else its commit ends the claim
-                writer.claims.release([key])
-
-    async def ask(request: Request, key: Key) -> Exchange:
-        spending, revision = Spending(request), index.next_revision(key)
-        if (too_long := beyond_context(request, context.configuration.model(request.model).context)) is not None:
-            return Exchange(request.prompt_hash, Failure("context_length", too_long, 0), endpoint=key.endpoint)
-
-        async def admit(failed_cost_usd: float, without_slot: WithoutSlot) -> None:
-            if not await lease.holds():
-                raise CallsEndedError(OVERTAKEN)
-            if budget is not None:
-                await budget.admit(spending, failed_cost_usd, without_slot)
-
-        try:
-            async with shared_slot(context.configuration.limits(request.model.partition("/")[0]).prefect_limit):
-                outcome = await client.call(request, key.replicate, admit)
-        except BaseException:
-            if budget is not None:
-                budget.give_up(spending)
-            raise
-        if isinstance(outcome, Reply):
-            writer.put(reply_row(request, key, revision, outcome, context.run_id))
-        if budget is not None:
-            budget.end(spending, outcome)
-        return Exchange(request.prompt_hash, outcome, endpoint=key.endpoint, revision=revision)
-
-    async def recall(request: Request, key: Key) -> Exchange | None:
-        return await _recall(context, keys_of(context, request, key.replicate), index)
-
-    async def recall_or_answer(request: Request, key: Key) -> Exchange | None:
-        return await recall(request, key) or await answer(request, key)
-
-    async def walk(conversation: Conversation) -> bool:
-        """Execute a conversation until no call may begin; returns whether it has ended."""
-        find = recall_or_answer if turn == "judge" else answer
-        try:
-            while (request := next_request(context, conversation)) is not None:
-                if turn == "subject" and is_judges_turn(context, conversation):
-                    return True
-                key = keys_of(context, request, conversation.item.replicate)[0]
-                if key not in asked:
-                    may_wait = request.model in context.batched and not conversation.is_urgent
-                    asked[key] = asyncio.ensure_future((recall if may_wait else find)(request, key))
-                if (exchange := await asked[key]) is None:
-                    conversation.wait_for(request, key, index)
-                    return True
-                conversation.answered.append(exchange)
-                conversation.is_urgent, find = False, recall_or_answer
-        except CallsEndedError:
-            return False
-        on_end()
-        return True
-
-    with client_of(context) as client:
-        budget, lease = budget_of(context), lease_of(context)
-        try:
-            ended = client.run([walk(conversation) for conversation in conversations])
-            if budget is not None:
-                client.run([budget.rest()])
-        except ProviderError as error:
-            if is_over(context):  # the running calls were cancelled
-                raise RunOverError(f"the run {context.run_id} is over: {error}") from error
-            raise
-        finally:
-            writer.flush()
-    if left := ended.count(False):
-        raise RunOverError(
-            f"the run {context.run_id} was stopped: {left} of {len(conversations)} items are left for later"
-        )
 
 
 def is_judges_turn(context: RunContext, conversation: Conversation) -> bool:
@@ -367,15 +210,9 @@ def _next_keys(context: RunContext, conversation: Conversation) -> list[Key]:
     return [Key(conversation.next_hash, conversation.item.replicate, endpoint) for endpoint in answering]
 
 
-def _first(rows: Mapping[Key, Row], keys: Sequence[Key]) -> Row | None:
+def first_of(rows: Mapping[Key, Row], keys: Sequence[Key]) -> Row | None:
+    """Find the row of the first key that has one."""
     return next((rows[key] for key in keys if key in rows), None)
-
-
-async def _recall(context: RunContext, keys: Sequence[Key], index: LedgerIndex) -> Exchange | None:
-    if not index.known(keys):
-        return None
-    row = _first(await asyncio.to_thread(index.fetch, keys), keys)
-    return None if row is None else answered_by(row, context)
 
 
 def answered_by(row: Row, context: RunContext) -> Exchange:

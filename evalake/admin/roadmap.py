@@ -26,7 +26,8 @@ from evalake.storage.landing import land
 from evalake.storage.ledger import LedgerIndex
 from evalake.suites.registry import suite as find_suite
 from evalake.suites.registry import suite_names
-from evalake.tasks.converse import Conversation, recall_or_call
+from evalake.tasks.call import recall_or_call
+from evalake.tasks.converse import Conversation
 from evalake.tasks.runtime.context import RunContext
 
 # Group what was named by the words in common, without any model: the bar for grouping by meaning.

@@ -1,10 +1,9 @@
-"""What a run asks for: which run of the same order is continued, and that nothing is asked twice at once.
+"""What a run asks for: which run of the same order is continued, and of two with batch jobs one waits.
 
 An order is a suite with the options that decide what models are asked. Two runs that ask the same at once would both
-find no reply in the ledger, and both pay for it. So one claims a call, and of two orders with batch jobs one waits.
+find no reply in the ledger, and both pay for it. Without batch jobs they claim each call (`tasks.call`).
 """
 
-import asyncio
 import fcntl
 import json
 import time
@@ -14,15 +13,12 @@ from typing import IO, Any
 
 import polars as pl
 
-from evalake.contracts.tables import BATCH_JOBS, CALLS, RUN_ATTEMPTS, RUNS
+from evalake.contracts.tables import BATCH_JOBS, RUN_ATTEMPTS, RUNS
 from evalake.core.files import open_state
 from evalake.core.hashing import content_hash
-from evalake.models.client import Client
 from evalake.request import OPTIONS
 from evalake.storage.batch_jobs import waiting_runs
 from evalake.storage.lake import Lake
-from evalake.storage.ledger import Key, LedgerIndex
-from evalake.storage.reservations import Claims
 from evalake.tasks.runtime.progress import tell
 from evalake.tasks.runtime.runs import with_lost
 
@@ -103,34 +99,3 @@ def continued(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> tuple[st
             last = lake.frame(RUN_ATTEMPTS).filter(run_id=run_id).select(pl.col("attempt").max()).collect().item()
             return run_id, (last or 0) + 1
     return None
-
-
-async def claim(claims: Claims, key: Key, client: Client, patience_seconds: float) -> bool:
-    """Claim a call once no other process asks it, and tell whether that took a wait.
-
-    After a wait in which no process took or ended a claim, for `patience_seconds`, the call is asked all the same: the
-    process that has claimed it stands still. Raises CallsEndedError where the client's calls have ended meanwhile.
-    """
-    waited = False
-    while not claims.take(key) and not (waited and claims.quiet_seconds() > patience_seconds):
-        waited = True
-        client.require_going_on()
-        await asyncio.sleep(LOOK_SECONDS)
-    return waited
-
-
-class NewestIndex:
-    """The newest index of the ledger; those who need it at once share one reading."""
-
-    def __init__(self, lake: Lake, index: LedgerIndex) -> None:
-        self._lake, self._index = lake, index
-        self._reading, self._read_from = asyncio.Lock(), 0.0
-
-    async def now(self) -> LedgerIndex:
-        """Return an index with every commit before this call."""
-        called = time.monotonic()
-        async with self._reading:
-            if self._read_from <= called:
-                self._read_from = time.monotonic()
-                self._index = await asyncio.to_thread(lambda: self._index.extended(self._lake.ensure(CALLS)))
-            return self._index

@@ -20,12 +20,12 @@ from evalake.storage.ledger import Key, newest_index
 from evalake.storage.reservations import Claims
 from evalake.suites.registry import suite
 from evalake.tasks.batch import Batch, call_batch
+from evalake.tasks.call import claim
 from evalake.tasks.converse import Conversation, replay_from_ledger
 from evalake.tasks.extract import extract, read_datasets
 from evalake.tasks.preflight import check, lines_of
 from evalake.tasks.publish import publish
 from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.orders import claim
 from tests.integration.storage.rows import TOYS, toy
 from tests.servers.model_server import ModelServer
 
