@@ -123,38 +123,15 @@ def evaluate(request: RunRequest) -> str | State[Any]:
 
 @rare_garbage_collection()
 def _evaluate(plan: Plan, day: date) -> str | State[Any]:
-    flow_run_id, attempt = str(flow_run.id), current_attempt()
-    run_id, trace = run_id_of(flow_run_id), current_trace()
-    if waiting := continued(plan.lake, plan.suite.name, plan.parameters):
-        run_id, attempt = waiting
-    here, started_at = uuid4().hex, datetime.now(UTC)
-    context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, here, trace, plan.ceiling, started_at)
-    context = replace(context, batched=plan.batched | batch_jobs.models_with_jobs(plan.lake))
-    run = Run(
-        run_id=context.run_id,
-        suite=plan.suite.name,
-        origin="run",
-        parameters={**plan.parameters, "day": day.isoformat()},
-        dataset_versions=runs.versions_of(plan.datasets),
-        models=plan.models,
-        judges=plan.judges,
-        samples=plan.samples,
-        items=plan.items,
-        started_at=started_at,
-        flow_run_id=flow_run_id,
-    )
-    tag_flow_run(plan.suite.name, (*plan.models, *plan.judges), run_id)
-    log_plan(plan)
-    run = replace(run, parameters={**run.parameters, "estimate": log_estimate(context, plan)})
-    run = runs.begin(plan.lake, run, attempt, started_by(flow_run_id, attempt))
-    runs.mark_lost(plan.lake)
+    flow_run_id, started_at = str(flow_run.id), datetime.now(UTC)
+    context, run = _begin(plan, day, flow_run_id, started_at)
     publisher: ThreadPoolTaskRunner[Any] = ThreadPoolTaskRunner(max_workers=1)
     collector = Collector(context, publisher)
     try:
         watch = watching(context, flow_run_id)
         with publisher, runs.alive(plan.lake, run, lambda: collector.tally), watch:
             snapshot_id = _carry_out(context, plan, collector)
-        require_newest(plan.lake, run_id, started_at)
+        require_newest(plan.lake, run.run_id, started_at)
     except BaseException as error:
         if runs.yield_to_newer_attempt(plan.lake, run):
             raise Abort(OVERTAKEN) from error  # Prefect then does not change the flow run
@@ -165,12 +142,45 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
         except OvertakenError:
             raise Abort(OVERTAKEN) from error
         if interruption and interruption.is_cancelled:
-            cancel_jobs(context, run_id)
+            cancel_jobs(context, run.run_id)
         if interruption and (state := interruption.leave()):
             return state
         raise
     finally:
         end_attempt(context)
+    return _end(context, plan, run, collector, snapshot_id)
+
+
+def _begin(plan: Plan, day: date, flow_run_id: str, started_at: datetime) -> tuple[RunContext, Run]:
+    """Land the row of a run that begins, or of the next attempt of one that is continued."""
+    run_id, attempt = run_id_of(flow_run_id), current_attempt()
+    if waiting := continued(plan.lake, plan.suite.name, plan.parameters):
+        run_id, attempt = waiting
+    here, trace = uuid4().hex, current_trace()
+    context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, here, trace, plan.ceiling, started_at)
+    context = replace(context, batched=plan.batched | batch_jobs.models_with_jobs(plan.lake))
+    tag_flow_run(plan.suite.name, (*plan.models, *plan.judges), run_id)
+    log_plan(plan)
+    run = Run(
+        run_id=run_id,
+        suite=plan.suite.name,
+        origin="run",
+        parameters={**plan.parameters, "day": day.isoformat(), "estimate": log_estimate(context, plan)},
+        dataset_versions=runs.versions_of(plan.datasets),
+        models=plan.models,
+        judges=plan.judges,
+        samples=plan.samples,
+        items=plan.items,
+        started_at=started_at,
+        flow_run_id=flow_run_id,
+    )
+    run = runs.begin(plan.lake, run, attempt, started_by(flow_run_id, attempt))
+    runs.mark_lost(plan.lake)
+    return context, run
+
+
+def _end(context: RunContext, plan: Plan, run: Run, collector: Collector, snapshot_id: str | None) -> str | State[Any]:
+    """Save how a run has ended, and tell of it. Raises IncompleteRunError where more is missing than allowed."""
     message = collector.message
     run = replace(run, judges=_judges_of(plan, collector))
     ended = run.ended(collector.state, tally=collector.tally, snapshot_id=snapshot_id, message=message)
@@ -184,7 +194,7 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
             emit_change_alarm(plan.lake, change.series, change.sentence, ended.run_id)
     if ended.state != "completed":
         if collector.failed_transiently:
-            _retry_if_scheduled(flow_run_id)
+            _retry_if_scheduled(str(flow_run.id))
         raise IncompleteRunError(
             f"run {ended.run_id} is incomplete: {message}; run it again to ask only for what is missing"
         )
