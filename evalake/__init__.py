@@ -28,8 +28,7 @@ if TYPE_CHECKING:
         UsageError,
     )  # fmt: skip
     from evalake.decisions.explain import Explanation
-    from evalake.function import evaluate
-    from evalake.lake import Lake
+    from evalake.lake import Lake, evaluate
     from evalake.lake import open_lake as open
     from evalake.reports.gate import Gate
     from evalake.request import RunRequest
@@ -47,7 +46,7 @@ _MODULES = {
     "Lake": ("evalake.lake", "Lake"),
     "Run": ("evalake.run", "Run"),
     "RunRequest": ("evalake.request", "RunRequest"),
-    "evaluate": ("evalake.function", "evaluate"),
+    "evaluate": ("evalake.lake", "evaluate"),
     "open": ("evalake.lake", "open_lake"),
 }
 

@@ -1,11 +1,16 @@
-"""A lake as Python sees it: runs are made and found in it, and its tables are frames."""
+"""A lake as Python sees it: runs are made and found in it, and its tables are frames.
+
+`evaluate` makes a run with a function of one's own as the model, by the same way of a row and the same ledger.
+"""
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, update_wrapper
 from inspect import signature
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import polars as pl
 
@@ -17,13 +22,17 @@ from evalake.decisions.explain import Explanation
 from evalake.decisions.explain import explain as explain_difference
 from evalake.decisions.gate import hold_gate
 from evalake.decisions.sample_size import Plan, plan
+from evalake.models.request import FUNCTION, Function
 from evalake.reports.gate import Gate
 from evalake.request import OPTIONS, RunRequest, checks_arguments
 from evalake.run import Run, carry_out, titled
 from evalake.storage import lake as tables
 from evalake.storage.sql.query import query
-from evalake.suites.registry import all_contracts, suite_names
+from evalake.suites.registry import all_contracts, suite_names, with_function
 from evalake.tasks.runtime.runs import no_run, of_suite, tagged, with_labels, with_state
+
+if TYPE_CHECKING:
+    from evalake.suites.declared.functions import Samples, ScorerLike
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -202,3 +211,71 @@ def open_lake(uri: str | os.PathLike[str] | None = None, storage_options: Mappin
     """
     where = lake_uri(None) if uri is None else os.fspath(uri)
     return Lake(tables.Lake(where, dict(storage_options or {})))
+
+
+def evaluate(
+    function: Callable[[str], str],
+    samples: "Samples",
+    scorers: "ScorerLike | Sequence[ScorerLike]",
+    *,
+    revision: str | None = None,
+    suite: str | None = None,
+    lake: str | os.PathLike[str] | None = None,
+    threads: int = 1,
+    **options: Any,
+) -> Run:
+    """Evaluate a function on samples: it maps a sample's input, a text, to the text of a reply.
+
+    The ledger answers what the same function, under the same revision, was asked before. What the function raises is a
+    failed call: its sample is missing. The samples and scorers are a declared suite, which every command finds later.
+
+    Args:
+        function: The function.
+        samples: Dicts or a frame with `input`, `target` and other columns; or a source, as a declared suite takes it.
+        scorers: Kinds of a declared suite's scorers, like "exact"; their tables as dicts; or functions of (answer,
+            target, sample).
+        revision: Names this version of the function. Without it, the hash of its source with the plain values that it
+            reads: what it calls is no part of this.
+        suite: The name of the suite; without it, one after the scorers.
+        lake: The lake, as `evalake.open` takes it.
+        threads: How many calls of the function run at once.
+        options: Further options of `evalake.RunRequest`, like `limit`, `replicates` and `judges`.
+
+    Raises:
+        UsageError: There is no such scorer, the source is not enough for a revision, or batches run on Dask.
+        EvalakeError: The run failed.
+    """
+    from evalake.suites.declared.functions import write_suite
+    from evalake.tasks.runtime.runner import DASK, RUNNER
+
+    if os.environ.get(RUNNER) == DASK:
+        raise UsageError(f"only this process can call the function: unset {RUNNER}, which sends batches to Dask")
+    if not isinstance(threads, int) or threads < 1:
+        raise UsageError(f"threads must be a number of at least 1, not {threads!r:.80}")
+    if own := options.keys() & {"models", "datasets"}:
+        raise UsageError(f"evaluate takes no {min(own)}: its function is the model, its samples are the dataset")
+    for name, value in {"suite": suite, "revision": revision}.items():
+        if not isinstance(value, str | None):
+            raise UsageError(f"{name} must be a text, not {value!r:.80}")
+    model = _model_of(function, revision)
+    name, source = write_suite(suite, samples, scorers)
+    opened = open_lake(lake)
+    request = RunRequest(name, models=[model], datasets=[source], lake=opened.tables.address, **options)
+    with ThreadPoolExecutor(threads, "evalake-function") as pool, with_function(model, Function(function, pool)):
+        return opened.find(carry_out(request))
+
+
+def _model_of(function: Callable[[str], str], revision: str | None) -> str:
+    """Name a function as a model. Raises UsageError where its source does not tell its versions apart."""
+    from evalake.suites.declared.functions import source_hash_of
+
+    if not callable(function):
+        raise UsageError(f"the model must be a function from text to text, not {function!r:.80}")
+    called = getattr(function, "__name__", type(function).__name__)
+    version = source_hash_of(function) if revision is None else revision
+    if version is None:
+        raise UsageError(f"the source of {called} does not tell its versions apart: give one with revision=")
+    if not re.fullmatch(r"[0-9A-Za-z._+-]{1,60}", version):
+        raise UsageError(f"revision must be 1 to 60 letters, digits and ._+-, not {version!r:.80}")
+    plain = re.sub(r"\W+", "_", called, flags=re.ASCII).strip("_")[:60] or "function"
+    return f"{FUNCTION}/{plain}@{version}"

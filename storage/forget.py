@@ -18,9 +18,9 @@ from deltalake import DeltaTable
 from evalake.contracts.contract import Contract
 from evalake.contracts.tables import CALL_FAILURES, CALLS, FORGOTTEN, JUDGE_CANARIES, QUARANTINE, SAMPLES
 from evalake.core.errors import LakeError
-from evalake.storage.commit import begin_merge, commit
 from evalake.storage.integrity import data_files
 from evalake.storage.lake import FILE, Lake
+from evalake.storage.landing import begin_merge, commit
 from evalake.storage.maintenance import remove, require_no_links
 from evalake.storage.objects import file_sizes, open_store, read_object, write_object
 

@@ -27,8 +27,8 @@ from evalake.contracts.tables import CALLS, WITHDRAWN_CALLS
 from evalake.contracts.tables.ledger import CALL_KEY
 from evalake.contracts.tables.runs import JUDGE_CALL, SUBJECT_CALL
 from evalake.core.errors import EvalakeError, LakeError
-from evalake.storage.commit import NO_RETRIES, commit
 from evalake.storage.lake import FILE, Lake, short_message
+from evalake.storage.landing import NO_RETRIES, commit
 from evalake.storage.reservations import claims_of
 
 _COMPACTION = "evalake.compaction"

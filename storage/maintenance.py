@@ -17,8 +17,8 @@ from evalake.contracts.tables import CALLS, SNAPSHOTS
 from evalake.core import files
 from evalake.core.errors import EvalakeError, LakeError
 from evalake.storage import ledger
-from evalake.storage.commit import begin_merge, commit
 from evalake.storage.lake import KEEP_LOG, Lake
+from evalake.storage.landing import begin_merge, commit
 from evalake.storage.ledger import join_files
 from evalake.storage.objects import failing_as, modified_at, open_store
 

@@ -24,8 +24,8 @@ from evalake.contracts.contract import Added, Contract
 from evalake.contracts.engines.arrow import arrow_schema, upgrade_rows
 from evalake.contracts.tables import CALLS
 from evalake.core.errors import OlderLakeError
-from evalake.storage.commit import commit
 from evalake.storage.lake import TABLE_CONFIGURATION, TO_MIGRATE, Lake, constraints, delta_schema, schema_commit
+from evalake.storage.landing import commit
 from evalake.storage.ledger import COMPACTED
 
 CHUNK_ROWS = 100_000

@@ -23,8 +23,8 @@ from evalake.contracts.tables import CALLS
 from evalake.contracts.tables.runs import RUN_RESERVATIONS
 from evalake.core.files import open_state
 from evalake.core.hashing import content_hash
-from evalake.storage.commit import NO_RETRIES, begin_merge, commit
 from evalake.storage.lake import Lake
+from evalake.storage.landing import NO_RETRIES, begin_merge, commit
 
 Rows = Mapping[str, Mapping[str, Any]]
 

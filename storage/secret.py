@@ -11,8 +11,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import PrimitiveType
 
 from evalake.core.errors import LakeError
-from evalake.storage.commit import NO_RETRIES
 from evalake.storage.lake import Lake, short_message
+from evalake.storage.landing import NO_RETRIES
 
 FOLDER = "_secret"  # queries read no folder whose name begins with an underscore
 BYTES = 32

@@ -1,11 +1,13 @@
 """The judge canary: frozen items judged again day after day, and a new version where the judge's answers moved.
 
+It also tells which versions a run's judgements are from, and which judges have moved between two runs.
+
 The first canary calls a judge REPLICATES times for each item. These answers and their distances identify the version.
 Every later day calls once. Where these answers look moved (p <= SUSPICION), the day calls REPLICATES times. Where all
 answers of the day have moved (p <= LEVEL), a new version begins with them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -13,23 +15,28 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 import polars as pl
-from prefect.events import emit_event
 
 from evalake.contracts.contract import Contract, Row, scales
 from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import CALLS, RUN_ITEMS
 from evalake.contracts.tables.metrics import JUDGE_CANARIES, JUDGE_VERSIONS
+from evalake.contracts.tables.runs import JUDGE_CALL, SUBJECT_CALL
 from evalake.core.errors import EvalakeError, LakeError
 from evalake.core.hashing import content_hash
 from evalake.core.redaction import redact
 from evalake.metrics.drift import Drift, Given, drift
 from evalake.models.endpoints import endpoint_of
+from evalake.sdk import Suite
+from evalake.storage.lake import Lake
 from evalake.storage.landing import land
-from evalake.storage.ledger import LedgerIndex
+from evalake.storage.ledger import KEY, LedgerIndex, replies
 from evalake.suites.registry import canary_items
+from evalake.suites.registry import suite as find_suite
 from evalake.tasks.call import recall_or_call
 from evalake.tasks.converse import Conversation, next_request, replay_from_ledger
 from evalake.tasks.failures import without_answer
 from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.runs import run_row
 
 REPLICATES = 5
 SUSPICION = 0.01
@@ -226,6 +233,8 @@ def _land_day(canary: Canary, version: int, answers: int, measured: Drift | None
 
 def _announce(canary: Canary, row: Mapping[str, Any]) -> None:
     """Emit the event of a new version. A rerun emits it again under the same id, and the server keeps one."""
+    from prefect.events import emit_event
+
     suite, lake = canary.context.suite_name, redact(canary.context.lake.uri)
     emit_event(
         EVENT,
@@ -241,3 +250,70 @@ def _announce(canary: Canary, row: Mapping[str, Any]) -> None:
         },
         id=uuid5(NAMESPACE_URL, "/".join((EVENT, str(lake), suite, canary.judge, str(row["version"])))),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """A run, or one model of it."""
+
+    run_id: str
+    model: str | None = None
+
+
+def versions_of(lake: Lake, suite: Suite, part: RunPart) -> pl.DataFrame:
+    """Count the judgements by version, of the judges that have moved; one row a version, in order.
+
+    The columns are judge, version, since (null for version 1) and judgements. A judgement is of the version that was
+    current when its reply came, whichever run asked for it. Imported ones are left out:
+    nobody knows when they were given.
+    """
+    moved = (pl.col("suite") == suite.name) & (pl.col("version") > 1)
+    moves = (
+        lake.frame(JUDGE_VERSIONS).filter(moved).select("judge", "version", "since").unique().sort("since").collect()
+    )
+    if moves.is_empty() or (judgements := _judgements(lake, suite, part, moves["judge"])).is_empty():
+        return pl.DataFrame(schema={**moves.schema, "judgements": pl.UInt32})
+    wanted = pl.col("prompt_hash").is_in(judgements["prompt_hash"].unique().implode())
+    called = replies(lake.frame(CALLS).filter(wanted, pl.col("origin") == "call")).select(*KEY, "answered_at")
+    timed = judgements.join(called.collect(), on=KEY).sort("answered_at")
+    joined = timed.join_asof(moves, left_on="answered_at", right_on="since", by="judge", check_sortedness=False)
+    by_version = joined.with_columns(pl.col("version").fill_null(1)).group_by(*moves.columns)
+    return by_version.agg(judgements=pl.len()).sort("judge", "version")
+
+
+def _judgements(lake: Lake, suite: Suite, part: RunPart, judges: pl.Series) -> pl.DataFrame:
+    """Find the judge, and the first call to it, of each item of the part that one of the judges has judged."""
+    mine = (pl.col("run_id") == part.run_id) & pl.col("judge").is_in(judges.unique().implode())
+    if part.model is not None:
+        mine &= pl.col("model") == part.model
+    call = JUDGE_CALL if suite.conversation.asks_subject else SUBJECT_CALL
+    asked = [pl.col(column).alias(name) for name, column in call.items()]
+    items = lake.frame(RUN_ITEMS).filter(mine).select("judge", *asked)
+    return items.drop_nulls().unique().collect()
+
+
+def version_warnings(lake: Lake, suite: Suite, run_id: str) -> Iterator[str]:
+    """Yield a sentence on the versions of each judge that has moved, for readers of a run's metrics."""
+    for (judge,), rows in versions_of(lake, suite, RunPart(run_id)).group_by("judge", maintain_order=True):
+        version, since = rows.row(-1, named=True)["version"], rows.row(-1, named=True)["since"]
+        if rows.height > 1:
+            counts = " and ".join(
+                f"{row['judgements']} of version {row['version']}" for row in rows.iter_rows(named=True)
+            )
+            yield f"the judge {judge} moved between the judgements: {counts}, which do not compare with each other"
+        elif version > 1:
+            yield f"the judge {judge} is in version {version} since {since:%Y-%m-%d}: numbers of before do not compare"
+
+
+def moves_between(lake: Lake, *parts: RunPart) -> list[str]:
+    """Name each judge with several versions among the compared judgements.
+
+    Raises UsageError where there is no such run.
+    """
+    suites = [find_suite(run_row(lake, part.run_id)["suite"], lake) for part in parts]
+    versions = pl.concat([versions_of(lake, suite, part) for suite, part in zip(suites, parts, strict=True)])
+    return [
+        f"the judge {judge} moved between versions {' and '.join(map(str, sorted(set(rows['version']))))}"
+        for (judge,), rows in versions.group_by("judge", maintain_order=True)
+        if rows["version"].n_unique() > 1
+    ]

@@ -28,6 +28,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.snapshots import Snapshot, land_snapshot
 from evalake.tasks.calibrate import calibration_notes
+from evalake.tasks.canary import version_warnings
 from evalake.tasks.clusters import (
     Versions,
     item_hash,
@@ -40,7 +41,6 @@ from evalake.tasks.clusters import (
 )
 from evalake.tasks.converse import Conversation
 from evalake.tasks.failures import headline_bounds, lacking, missing_items
-from evalake.tasks.judge_versions import version_warnings
 from evalake.tasks.runtime.context import CODE_VERSION, SEED, RunContext
 from evalake.tasks.runtime.runs import Tally
 

@@ -198,8 +198,8 @@ def roadmap(
     say("starting Prefect …")
     server = start_server()
 
-    from evalake.flows.roadmap import measure_roadmap
-    from evalake.flows.roadmap import roadmap as flow
+    from evalake.flows.judges import measure_roadmap
+    from evalake.flows.judges import roadmap as flow
 
     file = str(config) if config else None
     if measure:

@@ -73,8 +73,7 @@ COMMANDS = {name: text for commands in SECTIONS.values() for name, text in comma
 CHAPTERS = {
     "runs": ("show", "watch", "cancel", "rescore", "snapshots"),
     "metrics": ("report",),
-    "decide": ("compare", "explain", "power"),
-    "gate": ("settle",),
+    "decide": ("compare", "explain", "power", "gate", "settle"),
     "suite": ("init", "dataset"),
     "configuration": ("trust",),
     "exchange": ("import", "export"),

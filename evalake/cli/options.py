@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def use_servers_in_background(lake: str) -> str:
     """Use the lake's Prefect server of `evalake up`, unless another is named; returns the lake."""
     from evalake.cli.terminal import names_a_server
-    from evalake.server.local.background import find
+    from evalake.server.local.supervisor import find
 
     if not names_a_server() and (background := find(lake)) is not None:
         background.use()

@@ -18,8 +18,8 @@ from evalake.cli.terminal import DEFAULTS, lock_server, say
 from evalake.core.configuration import VIEWER_PORT, lake_uri
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.core.prefect_settings import prefect_setting
-from evalake.server.local.background import PATIENCE
 from evalake.server.local.server import leave_working_directory
+from evalake.server.local.supervisor import PATIENCE
 from evalake.server.processes import Supervised, address_of, listen
 
 app = App()

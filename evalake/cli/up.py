@@ -23,7 +23,7 @@ from evalake.cli.terminal import say
 from evalake.core.configuration import FILE_VARIABLE, whole_address
 from evalake.core.errors import EvalakeError
 from evalake.core.files import open_private
-from evalake.server.local import background as servers
+from evalake.server.local import supervisor as servers
 
 app = App()
 
@@ -88,15 +88,13 @@ def status(lake: options.Lake = options.LAKE, json: options.Json = False) -> Non
 
 def _start(lake: str, port: int, project: Path | None) -> None:
     """Start the supervisor, and print its messages until all servers are up."""
-    from evalake.server.local.supervisor import READY
-
     folder = servers.make_folder_of(lake)
     # Servers and workers write to their log only
     unwanted = (servers.ADDRESS, LOG_LEVEL)
     arguments = [whole_address(lake), str(port), str(project or "")]
     with open_private(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as log:
         supervisor = subprocess.Popen(
-            [sys.executable, "-P", "-m", "evalake.server.local.supervisor", *arguments],
+            [sys.executable, "-P", "-m", servers.MODULE, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -108,7 +106,7 @@ def _start(lake: str, port: int, project: Path | None) -> None:
     assert supervisor.stdout is not None
     with supervisor.stdout as said:
         for line in said:
-            if (stripped := line.strip()) == READY:
+            if (stripped := line.strip()) == servers.READY:
                 return
             if not stripped.startswith(REFUSAL):
                 say(stripped)

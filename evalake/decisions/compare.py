@@ -29,9 +29,9 @@ from evalake.metrics.limits import Answered, adjusted, bounds_of_differences
 from evalake.sdk import Options, Suite
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite as find_suite
+from evalake.tasks.canary import RunPart, moves_between
 from evalake.tasks.corrected import corrected_differences, correction_notes, corrections, in_both
 from evalake.tasks.failures import Lacking, lacking
-from evalake.tasks.judge_versions import RunPart, moves_between
 from evalake.tasks.measure import run_frame
 
 FIELDS = (

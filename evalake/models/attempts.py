@@ -16,14 +16,13 @@ from circuitbreaker import CircuitBreaker
 
 from evalake.core.configuration import Configuration, Limits
 from evalake.core.errors import ProviderError
-from evalake.models.direct import DirectCalls, warm_up
+from evalake.models.direct import DirectCalls, Timing, Transport, warm_up
 from evalake.models.failures import PROVIDER_DOWN, RETRIED, STOPS_MODEL, AttemptFailed, classify_error
 from evalake.models.litellm_calls import ask_litellm
 from evalake.models.replies import ProviderAnswer, reply_of
 from evalake.models.request import Baseline, Failure, Function, Reply, Request, answer_by_baseline
 from evalake.models.routes import CLIENT_OWNED, Route, Routes
 from evalake.models.telemetry import record_call
-from evalake.models.transport import Timing, Transport
 
 WithoutSlot = Callable[[], contextlib.AbstractAsyncContextManager[None]]
 """Creates a context that frees the provider's slot for other calls."""

@@ -14,7 +14,7 @@ from evalake.models import litellm_internals as internals
 from evalake.models.request import FailureKind
 
 if TYPE_CHECKING:
-    from evalake.models.transport import Answer
+    from evalake.models.direct import Answer
 
 RETRIED: frozenset[FailureKind] = frozenset({"timeout", "connection", "rate_limit", "server", "malformed_response"})
 TRANSIENT: frozenset[FailureKind] = RETRIED | {"circuit_open"}

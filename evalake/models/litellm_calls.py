@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 from evalake.models import litellm_internals as internals
 from evalake.models import replies
 from evalake.models.cost import messages_of
-from evalake.models.direct import direct_model
+from evalake.models.direct import LARGEST_REPLY, LARGEST_STREAM, WHOLE, Answer, Asked, Timing, Transport, direct_model
 from evalake.models.failures import AttemptFailed, failure_of
 from evalake.models.litellm_internals import load
 from evalake.models.replies import ProviderAnswer, read_answer, read_whole
 from evalake.models.request import Request
 from evalake.models.routes import Route
-from evalake.models.transport import LARGEST_REPLY, LARGEST_STREAM, WHOLE, Answer, Asked, Timing, Transport
 
 if TYPE_CHECKING:
     import httpx

@@ -204,7 +204,7 @@ def _start_again_unseen(there: Any) -> None:
     prefect, pages = httpx.BasicAuth(name, password), {"authorization": f"Bearer {there['token']}"}
     for module, asked in (
         ("evalake.server.local.server", {"url": f"{there['prefect']}/admin/version", "auth": prefect}),
-        ("evalake.server.local.pages", {"url": f"{there['pages']}/api/v1/runs", "headers": pages}),
+        ("evalake.server.local.supervisor", {"url": f"{there['pages']}/api/v1/runs", "headers": pages}),
     ):
         (server,) = [each for each in supervisor.children() if module in each.cmdline()]
         server.kill()

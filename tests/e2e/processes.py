@@ -19,8 +19,8 @@ import httpx
 import psutil
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random
 
-from evalake.server.local.background import PATIENCE
 from evalake.server.local.server import is_migrated
+from evalake.server.local.supervisor import PATIENCE
 from tests.servers.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]

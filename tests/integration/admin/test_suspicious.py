@@ -22,8 +22,8 @@ from evalake.storage.landing import land
 from evalake.storage.ledger import LedgerIndex
 from evalake.storage.maintenance import maintain
 from evalake.suites.registry import suite
+from evalake.tasks.canary import RunPart, moves_between, version_warnings, versions_of
 from evalake.tasks.coverage import coverage_of
-from evalake.tasks.judge_versions import RunPart, moves_between, version_warnings, versions_of
 from evalake.tasks.rescore import rescore
 from evalake.tasks.runtime.context import RunContext
 from tests.integration.storage.rows import call, key_of, run

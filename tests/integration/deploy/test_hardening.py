@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from evalake.server.local.background import PATIENCE
+from evalake.server.local.supervisor import PATIENCE
 from evalake.tasks.runtime.server import LEASES
 from tests.servers.fixtures import require
 

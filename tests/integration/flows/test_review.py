@@ -15,7 +15,7 @@ from prefect.states import Pending
 
 from evalake.contracts.tables import HUMAN_LABELS
 from evalake.core.errors import UsageError
-from evalake.flows.review import review
+from evalake.flows.judges import review
 from tests.e2e.processes import wait_until
 from tests.integration.flows.artifacts import newest_artifact
 from tests.integration.flows.imported import Imported

@@ -14,7 +14,7 @@ from evalake.contracts.tables import CALLS, METRIC_SNAPSHOTS, ROADMAP_MENTIONS, 
 from evalake.core.errors import LakeError, ProviderError, UsageError
 from evalake.flows.check import CheckError, check
 from evalake.flows.evaluate import evaluate
-from evalake.flows.roadmap import measure_roadmap, roadmap
+from evalake.flows.judges import measure_roadmap, roadmap
 from evalake.flows.snapshot import SnapshotError, rescore, snapshot
 from evalake.server.viewer.item import item_contents
 from evalake.server.viewer.run_index import RunIndexes

@@ -9,9 +9,9 @@ import psutil
 import pytest
 
 from evalake.models.client import Client
+from evalake.models.direct import Answer, Asked, Timing, Transport
 from evalake.models.failures import AttemptFailed
 from evalake.models.request import Failure, Reply
-from evalake.models.transport import Answer, Asked, Timing, Transport
 from tests.cases import cases_beside
 from tests.integration.models.support import PROVIDERS, QUICK, answer, answers, configuration, kinds, request
 from tests.servers.model_server import ModelServer

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from evalake.models.direct import DIRECT, PARAMETERS, direct_model
+from evalake.models.direct import DIRECT, PARAMETERS, Asked, direct_model
 from evalake.models.endpoints import KEY_VARIABLES
 from evalake.models.litellm_calls import sent_by_litellm
 from evalake.models.litellm_internals import load
 from evalake.models.request import Request
 from evalake.models.routes import Route
-from evalake.models.transport import Asked
 from tests.cases import cases_beside
 
 CASES = cases_beside(__file__, "schema.json")

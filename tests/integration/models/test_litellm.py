@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from evalake.core.configuration import Configuration, Limits, ModelOptions, Price
 from evalake.core.redaction import KnownKeys
-from evalake.models import transport
+from evalake.models import direct
 from evalake.models.attempts import Outcome
 from evalake.models.client import Client
 from evalake.models.litellm_internals import load
@@ -90,7 +90,7 @@ def test_a_redirect_takes_no_key_elsewhere(server: Recorder, provider: str, stre
 
 def test_a_reply_larger_than_any_model_writes_is_cut_off(server: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evalake.models.litellm_calls.LARGEST_REPLY", 100)
-    assert transport.LARGEST_REPLY > 100
+    assert direct.LARGEST_REPLY > 100
     server.answer(CLAUDE.reply)
     outcome = ask(server)
     assert isinstance(outcome, Failure)

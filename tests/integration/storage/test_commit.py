@@ -12,11 +12,10 @@ from evalake.admin.check import check_lake
 from evalake.admin.import_results import import_recorded
 from evalake.contracts.tables import CALLS, CONTRACT_CHECKS, RUNS
 from evalake.core.errors import ContractError, LakeError, UsageError
-from evalake.storage import commit as commits
+from evalake.storage import landing
 from evalake.storage.backup import back_up
-from evalake.storage.commit import commit
 from evalake.storage.lake import Lake
-from evalake.storage.landing import land
+from evalake.storage.landing import commit, land
 from evalake.storage.ledger import join_files
 from evalake.storage.maintenance import maintain
 from evalake.suites.command_guard.contract import RESULTS
@@ -42,7 +41,7 @@ def test_a_change_that_lost_races_is_made_again() -> None:
 
 
 def test_who_loses_every_race_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commits, "PATIENCE_SECONDS", 0)
+    monkeypatch.setattr(landing, "PATIENCE_SECONDS", 0)
 
     def change() -> None:
         raise CommitFailedError("lost")

@@ -183,9 +183,9 @@ def test_a_suite_that_there_is_not_is_told_with_its_deployment(tmp_path: Path, p
 def test_a_mistake_in_the_configuration_is_one_line(tmp_path: Path) -> None:
     with listen("127.0.0.1", 0) as pages, listen("127.0.0.1", 0) as prefect:
         numbers = [pages.fileno(), prefect.fileno()]
-        command = [sys.executable, "-m", "evalake.server.local.pages", *map(str, numbers), str(tmp_path / "lake")]
+        words = ["evalake.server.local.supervisor", "pages", *map(str, numbers), str(tmp_path / "lake")]
         with subprocess.Popen(
-            command,
+            [sys.executable, "-m", *words],
             cwd=ROOT,
             env={**os.environ, "EVALAKE_CONFIG": str(tmp_path / "missing.toml")},
             stdin=subprocess.PIPE,  # which ends with this process

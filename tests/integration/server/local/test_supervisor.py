@@ -8,9 +8,9 @@ import pytest
 
 from evalake.core.errors import EvalakeError
 from evalake.core.files import STATE
-from evalake.server.local import background
+from evalake.server.local import supervisor
 
-BACKGROUND = background.Background(
+BACKGROUND = supervisor.Background(
     lake="/x",
     pid=1,
     prefect="http://127.0.0.1:1/api",
@@ -28,31 +28,31 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_is_found_while_its_supervisor_runs_and_by_that_lake_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert background.find("s3://bucket/lake") is None
-    with background.held("s3://bucket/lake") as folder:
-        assert background.is_running("s3://bucket/lake")
-        assert background.find("s3://bucket/lake") is None  # it starts
-        background.tell(folder, BACKGROUND)
-        assert background.find("s3://bucket/lake") == BACKGROUND
-        assert background.find("s3://bucket/other") is None
-    assert background.find("s3://bucket/lake") is None
-    assert not background.is_running("s3://bucket/lake")
+    assert supervisor.find("s3://bucket/lake") is None
+    with supervisor.held("s3://bucket/lake") as folder:
+        assert supervisor.is_running("s3://bucket/lake")
+        assert supervisor.find("s3://bucket/lake") is None  # it starts
+        supervisor.tell(folder, BACKGROUND)
+        assert supervisor.find("s3://bucket/lake") == BACKGROUND
+        assert supervisor.find("s3://bucket/other") is None
+    assert supervisor.find("s3://bucket/lake") is None
+    assert not supervisor.is_running("s3://bucket/lake")
 
 
 def test_servers_are_new_for_so_long_after_their_start() -> None:
-    assert not background.are_new("lake", 60)
-    with background.held("lake") as folder:
-        background.tell(folder, BACKGROUND)
-        assert background.are_new("lake", 60)
+    assert not supervisor.are_new("lake", 60)
+    with supervisor.held("lake") as folder:
+        supervisor.tell(folder, BACKGROUND)
+        assert supervisor.are_new("lake", 60)
         started = time.time() - 61
         os.utime(folder / "up.json", (started, started))
-        assert not background.are_new("lake", 60)
+        assert not supervisor.are_new("lake", 60)
 
 
 def test_a_folder_is_one_lake_by_whatever_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert (
-        background.folder_of("lake") == background.folder_of("./lake") == background.folder_of(str(tmp_path / "lake"))
+        supervisor.folder_of("lake") == supervisor.folder_of("./lake") == supervisor.folder_of(str(tmp_path / "lake"))
     )
 
 
@@ -60,8 +60,8 @@ def test_nobody_else_may_read_it_or_put_another_in_its_place(state: Path, monkey
     monkeypatch.setenv(STATE, str(state / ".local" / "state"))
     usual = os.umask(0)
     try:
-        with background.held("lake") as folder:
-            background.tell(folder, BACKGROUND)
+        with supervisor.held("lake") as folder:
+            supervisor.tell(folder, BACKGROUND)
             made = [each for each in (folder, *folder.parents) if each.is_relative_to(state / ".local")]
             assert [each.stat().st_mode & 0o777 for each in made] == [0o700] * 4
             assert (folder / "up.json").stat().st_mode & 0o777 == 0o600
@@ -73,13 +73,13 @@ def test_nobody_else_may_read_it_or_put_another_in_its_place(state: Path, monkey
 def test_what_another_user_has_put_there_is_neither_believed_nor_written_into(
     monkeypatch: pytest.MonkeyPatch, above: int
 ) -> None:
-    with background.held("lake") as folder:
-        background.tell(folder, BACKGROUND)
+    with supervisor.held("lake") as folder:
+        supervisor.tell(folder, BACKGROUND)
         theirs, stat = (folder, *folder.parents)[above], Path.lstat
         monkeypatch.setattr(Path, "lstat", lambda each: _of_another_user(stat(each)) if each == theirs else stat(each))
-        assert background.find("lake") is None
-        assert not background.is_running("lake")
-        for use in (background.make_folder_of, lambda lake: background.held(lake).__enter__()):
+        assert supervisor.find("lake") is None
+        assert not supervisor.is_running("lake")
+        for use in (supervisor.make_folder_of, lambda lake: supervisor.held(lake).__enter__()):
             with pytest.raises(EvalakeError, match=f"another user's: name another place by {STATE}"):
                 use("lake")
 
@@ -89,23 +89,23 @@ def _of_another_user(status: os.stat_result) -> os.stat_result:
 
 
 def test_a_lake_has_one_supervisor() -> None:
-    with background.held("lake"), pytest.raises(EvalakeError, match="already"), background.held("lake"):
+    with supervisor.held("lake"), pytest.raises(EvalakeError, match="already"), supervisor.held("lake"):
         raise AssertionError
-    with background.held("lake"):
-        assert background.is_running("lake")
+    with supervisor.held("lake"):
+        assert supervisor.is_running("lake")
 
 
 def test_what_a_killed_supervisor_left_is_not_believed() -> None:
-    with background.held("lake") as folder:
-        background.tell(folder, BACKGROUND)
+    with supervisor.held("lake") as folder:
+        supervisor.tell(folder, BACKGROUND)
         left = (folder / "up.json").read_bytes()
     (folder / "up.json").write_bytes(left)
-    assert background.find("lake") is None
+    assert supervisor.find("lake") is None
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"pid": 1}', '{"pools": null}', "\xff"])
 def test_a_file_that_is_not_ours_is_named(text: str) -> None:
-    with background.held("lake") as folder:
+    with supervisor.held("lake") as folder:
         (folder / "up.json").write_text(text, encoding="latin-1")
         with pytest.raises(EvalakeError, match=r"up\.json cannot be read"):
-            background.find("lake")
+            supervisor.find("lake")
