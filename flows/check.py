@@ -39,8 +39,9 @@ def check(lake: LakeUri = None) -> State[Any]:
         raise LakeError(f"the lake {where.uri} has no tables: there is nothing to check")
     findings = [finding for table in checked for finding in table.findings]
     unproved = reasons([proof for table in checked for proof in table.proofs])
+    unkept, in_rows = "check it where it can be written", "read the replies of these rows"
     warned = [
-        _warning(table.contract.table, words, "read the replies of these rows")
+        _warning(table.contract.table, words, unkept if words in table.unkept else in_rows)
         for table in checked
         for words in table.warnings
     ]

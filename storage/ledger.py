@@ -195,7 +195,8 @@ class LedgerIndex:
     @classmethod
     def read(cls, lake: Lake) -> "LedgerIndex":
         """Index the newest version."""
-        files = sorted(lake.ensure(CALLS).file_uris())
+        opened = lake.pinned_table(CALLS, {})
+        files = [] if opened is None else sorted(opened.table.file_uris())
         return cls(lake, tuple(files), withdrawn(lake), Marks.scan(lake, files, 0), Marks.scan(lake, (), 0))
 
     def extended(self, table: DeltaTable) -> "LedgerIndex":
@@ -282,9 +283,14 @@ def index_since(lake: Lake, ledger_id: str, version: int) -> LedgerIndex:
         return replace(shared.index, withdrawn=withdrawn(lake))
 
 
-def newest_index(lake: Lake) -> tuple[str, int, LedgerIndex]:
-    """Return the ledger's id, its newest version, and the shared index of that version."""
-    ledger = lake.ensure(CALLS)
+def newest_index(lake: Lake, *, only_reads: bool = False) -> tuple[str, int, LedgerIndex]:
+    """Return the ledger's id, its newest version, and the shared index of that version.
+
+    Unless the caller `only_reads`, a ledger that does not exist is created, and one that is not writable refused.
+    """
+    if only_reads and not lake.exists(CALLS):
+        return "", 0, LedgerIndex.read(lake)
+    ledger = lake.open(CALLS) if only_reads else lake.ensure(CALLS)
     ledger_id, version = str(ledger.metadata().id), ledger.version()
     return ledger_id, version, replace(_shared_index(lake, ledger_id, version).index, withdrawn=withdrawn(lake))
 

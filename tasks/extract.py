@@ -141,14 +141,18 @@ def extract(lake: Lake, run_id: str, datasets: Sequence[Dataset]) -> Extracted:
     quarantined = 0
     for dataset in datasets:
         quarantined += _land_samples(lake, run_id, dataset)
-        refused = [
-            Refused(SAMPLES.table, out.payload, (out.reason,), f"{out.reason} in {out.where}", out.where)
-            for out in dataset.skipped
-            if out.payload is not None
-        ]
-        quarantined += quarantine(lake, run_id, f"extract:{dataset.version}", refused)
+        quarantined += quarantine(lake, run_id, f"extract:{run_id}:{dataset.version}", refused_rows(dataset))
     skipped = Counter(out.reason for dataset in datasets for out in dataset.skipped)
     return Extracted(skipped, quarantined)
+
+
+def refused_rows(dataset: Dataset) -> list[Refused]:
+    """List what was refused of a dataset, for quarantine."""
+    return [
+        Refused(SAMPLES.table, out.payload, (out.reason,), f"{out.reason} in {out.where}", out.where)
+        for out in dataset.skipped
+        if out.payload is not None
+    ]
 
 
 def _land_samples(lake: Lake, run_id: str, dataset: Dataset) -> int:

@@ -267,7 +267,7 @@ class _Asked:
 class _Count:
     def __init__(self, context: RunContext, batched: frozenset[str] = frozenset()) -> None:
         self._context, self._batched = replace(context, is_estimate=True), batched
-        ledger_id, version, self._index = newest_index(context.lake)
+        ledger_id, version, self._index = newest_index(context.lake, only_reads=True)
         self.ledger = ledger_id, version
         self._asked: dict[tuple[Role, str], _Asked] = {}
         self._seen = Seen()  # calls: one that several items share is one

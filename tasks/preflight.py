@@ -181,10 +181,10 @@ def plan_of(request: RunRequest) -> Plan:
     return check(request)
 
 
-def check(request: RunRequest, *, with_keys: bool = True) -> Plan:
+def check(request: RunRequest, *, dry_run: bool = False) -> Plan:
     """Look everything up. Raises an EvalakeError that names the first thing that is wrong.
 
-    Without `with_keys`, keys that are missing are no reason to, and secrets are not read.
+    For a `dry_run`, missing keys and a lake that is only readable are no reason to, and secrets are not read.
     """
     suite = find_suite(request.suite, Lake(request.lake))
     request = _completed(request, suite)
@@ -219,12 +219,13 @@ def check(request: RunRequest, *, with_keys: bool = True) -> Plan:
         who = ", ".join(plan.called) or "a model"
         raise UsageError(f"no provider has batch jobs for {who}: leave --batch out")
     for model in plan.called:
-        with nullcontext() if with_keys else suppress(MissingKeyError):
-            route = find_route(model, configuration, read_secret if with_keys else _unread, baselines())
+        with suppress(MissingKeyError) if dry_run else nullcontext():
+            route = find_route(model, configuration, _unread if dry_run else read_secret, baselines())
             if configuration.real_model(model) in plan.batched:
                 require_batches(route)
     require_prices(plan)
-    require_write_access(lake)
+    if not dry_run:
+        require_write_access(lake)
     _tell_changed_scorer(plan)
     return plan
 

@@ -37,13 +37,16 @@ from evalake.tasks.publish import check_rows
 
 Engines = Mapping[str, dict[str, RuleResult]]
 
+_NOT_KEPT = "the results of this check are not kept"
+
 
 @dataclass(frozen=True, slots=True)
 class CheckedTable:
     """The result of the check of one table.
 
     `proofs` has the outcome of each snapshot, for the table of their values. `results` has that of each rule by engine,
-    for a readable table. An earlier check proved `files_before` of its `files`.
+    for a readable table. An earlier check proved `files_before` of its `files`. `unkept` says why the results of this
+    check are not kept.
     """
 
     contract: Contract
@@ -52,13 +55,14 @@ class CheckedTable:
     results: Engines = field(default_factory=dict)
     files: int = 0
     files_before: int = 0
+    unkept: Sequence[str] = ()
 
     @property
     def warnings(self) -> list[str]:
-        """The broken rules of severity `warning`, in words."""
+        """The broken rules of severity `warning`, and why results are not kept, in words."""
         results = (result for of_engine in self.results.values() for result in of_engine.values())
         broken = {result.rule_id: result.message for result in results if result.outcome == "warning"}
-        return [f"{message or 'a rule is broken'} ({rule_id})" for rule_id, message in broken.items()]
+        return [*(f"{message or 'a rule is broken'} ({rule_id})" for rule_id, message in broken.items()), *self.unkept]
 
     @property
     def state(self) -> Literal["ok", "warning", "broken"]:
@@ -126,12 +130,13 @@ def check_lake(
         try:
             yield from threads.map(check.contained, [each for each in looked if each.contract is not CONTRACT_CHECKS])
             unkept = unwritable or check.keep_results()
+            own = CheckedTable(CONTRACT_CHECKS, ())
             if CONTRACT_CHECKS in there:  # last, because the results of all others are written there
-                yield check.own_results(seen.get(CONTRACT_CHECKS.table, integrity.Seen()))
+                own = check.own_results(seen.get(CONTRACT_CHECKS.table, integrity.Seen()))
         finally:
             write_proofs(lake, proofs)
-    if there and unkept:
-        yield CheckedTable(CONTRACT_CHECKS, unkept)
+    if CONTRACT_CHECKS in there or (there and unkept):
+        yield replace(own, unkept=[*unkept, *own.unkept])
 
 
 def exit_code(checked: Sequence[CheckedTable], undeclared: Sequence[str] = ()) -> int:
@@ -147,13 +152,12 @@ def exit_code(checked: Sequence[CheckedTable], undeclared: Sequence[str] = ()) -
     return 3 if undeclared or any(proof.outcome is prove.Outcome.NOT_RECOMPUTED for proof in proofs) else 0
 
 
-def _unwritable(lake: Lake) -> list[integrity.Defect]:
+def _unwritable(lake: Lake) -> list[str]:
     """Report once that the lake is not writable; no table is damaged by that."""
     try:
         require_write_access(lake)
     except LakeError as error:
-        kept = f"what was found is not kept: {error}"
-        return [integrity.Defect(CONTRACT_CHECKS.table, kept, "check it where it can be written")]
+        return [f"{_NOT_KEPT}: {error}"]
     return []
 
 
@@ -200,7 +204,7 @@ class _Check:
         """
         checked = self.contained(_look(self.lake, CONTRACT_CHECKS, seen, self.proofs))
         if unkept := self.keep_results():
-            return replace(checked, findings=[*checked.findings, *unkept])
+            return replace(checked, unkept=unkept)
         if not checked.findings and checked.files > checked.files_before:
             now = _look(self.lake, CONTRACT_CHECKS, seen, self.proofs)
             if not now.findings:
@@ -208,15 +212,14 @@ class _Check:
                 self.proofs.files[CONTRACT_CHECKS.table] = _proved(now, held)
         return checked
 
-    def keep_results(self) -> list[integrity.Defect]:
+    def keep_results(self) -> list[str]:
         """Land the results of the rules in one commit; returns why that failed, where it did."""
         if not self.results:
             return []
         try:
             land(self.lake, CONTRACT_CHECKS, pl.concat(self.results))
         except prove.ANY_FAILURE as error:
-            problem = f"what was found is not kept: {short_message(error)}"
-            return [integrity.Defect(CONTRACT_CHECKS.table, problem, "mend the table contract_checks")]
+            return [f"{_NOT_KEPT}: {short_message(error)}"]
         finally:
             self.results.clear()
         return []

@@ -121,10 +121,9 @@ def refused(lake: Lake, choice: Choice, kept: Collection[str]) -> set[str]:
     texts = _chosen_texts(choice)
     # Other lines of a dataset version may be about other people
     versions = set() if _shares_versions(lake, choice) else set(choice.samples["dataset_version"])
-    batches = {f"extract:{version}" for version in versions}
     keys = holding(lake, choice, kept, lake.frame(QUARANTINE).select(key="row_key", text="payload"))
     for key, batch, payload in streamed(lake.frame(QUARANTINE).select("row_key", "batch_id", "payload")):
-        if batch in batches or _names(payload, choice) or any(text in payload for text in texts):
+        if batch.rpartition(":")[2] in versions or _names(payload, choice) or any(text in payload for text in texts):
             keys.add(key)
     return keys
 

@@ -395,4 +395,4 @@ def _print_rounds(rounds: "list[Round]", most: int, *, as_json: bool) -> None:
     _print_checks(last.gate)
     show.paragraph(PROMISE)
     left = most - last.samples
-    typer.echo(f"stopped: {last.stopped}" + (f"; {left:,} of {most:,} samples were not asked" if left else ""))
+    show.paragraph(f"stopped: {last.stopped}" + (f"; {left:,} of {most:,} samples were not asked" if left else ""))

@@ -50,7 +50,7 @@ def run(
     if again:
         request = replace(request, first_replicate=next_replicate_of(request))
     with phase("read the suite and its samples"):
-        plan = check(request, with_keys=not dry_run)
+        plan = check(request, dry_run=dry_run)
     if not json:
         for line in lines_of(plan):  # the samples, and the left-out ones
             say(line)

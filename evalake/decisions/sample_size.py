@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from evalake.core.errors import EvalakeError, UsageError
+from evalake.contracts.tables import RUN_ITEMS
+from evalake.core.errors import EvalakeError, SourceError, UsageError
 from evalake.decisions.compare import metrics_named
 from evalake.decisions.gate import BARE, Look, hold_gate
 from evalake.decisions.rules import Change, read_rule, require_within
@@ -263,11 +264,18 @@ def settle(
         against: The model that changes are compared with.
         budget: What all rounds together may bill, and how many calls they may make.
         units: How many clusters the samples are; without it each is one.
+
+    Raises:
+        SourceError: A dataset changed between two rounds, which then are not one draw.
     """
-    anytime, left = Anytime(units or most), budget
+    anytime, left, before = Anytime(units or most), budget, set[str]()
     for size in sizes(most):
         run_id = ask(size, left)
         run = run_row(lake, run_id)
+        asked = lake.frame(RUN_ITEMS).filter(run_id=run_id).select("sample_hash").unique().collect()["sample_hash"]
+        if run["state"] == "completed" and not before <= set(asked):
+            raise SourceError(f"a dataset changed before the run {run_id}, so its rounds are no one draw: settle again")
+        before = set(asked)
         # A reply that told no usage counts with the most that it may have cost, as for the run's own ceiling
         paid = budget_state(lake, run_id).spent.usd if run["cost_usd"] is None else run["cost_usd"]
         left = _less(left, paid, run["calls_made"])

@@ -12,9 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fastapi import FastAPI
-from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 FOLDER = Path(__file__).resolve().parent / "front"
@@ -42,7 +43,12 @@ def add_pages(app: FastAPI, *, only_viewer: bool = False) -> None:
     async def index() -> HTMLResponse:
         return HTMLResponse(text)
 
+    async def sessions(request: Request) -> RedirectResponse:
+        return RedirectResponse(f"./?{request.url.query}" if request.url.query else "./")
+
     parts = ("viewer",) if only_viewer else ("scoring", "viewer")
+    if not only_viewer:
+        app.add_api_route("/sessions", sessions, include_in_schema=False)
     for address in (each for part in parts for each in addresses()[part].values()):
         app.add_api_route(address, index, include_in_schema=False)
     files = (file for file in FOLDER.rglob("*") if file.is_file())

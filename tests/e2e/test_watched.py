@@ -14,6 +14,7 @@ import pytest
 import yaml
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from evalake.admin.maintain import missed_runs
 from evalake.core.configuration import read_configuration
 from evalake.flows.maintain import missed
 from evalake.storage.lake import Lake
@@ -165,13 +166,17 @@ def test_refused_rows_and_a_day_above_its_limit_are_told_once(watched: WatchedSt
     assert len(watched.receiver.bodies("evalake: cost")) == 1
 
 
-def test_a_missed_night_is_made_up_once_but_for_a_canary_and_told(watched: WatchedStack, tmp_path: Path) -> None:
-    yesterday = datetime.now(UTC).date() - timedelta(days=1)
-    due = {"scheduled_time": f"{yesterday}T03:00:00Z"}  # which a worker could not submit, so that it never began
+def test_a_missed_night_is_made_up_once_but_for_a_canary_and_told(
+    watched: WatchedStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    today = datetime.now(UTC).date()  # for both flow runs, even around midnight
+    monkeypatch.setattr("evalake.flows.maintain.missed_runs", lambda client, _, days: missed_runs(client, today, days))
+    days = [(today - timedelta(days=back)).isoformat() for back in (1, 2)]
+    due = {"scheduled_time": f"{days[0]}T03:00:00Z"}  # which a worker could not submit, so that it never began
     waiting = {"type": "SCHEDULED", "name": "Scheduled", "state_details": due}
     run = watched.stack.post(f"/deployments/{watched.nightly['id']}/create_flow_run", {"state": waiting})
     watched.stack.set_state(run["id"], "CRASHED", "Crashed")
-    three_days_ago = (datetime.now(UTC) - timedelta(days=3)).isoformat(sep=" ")
+    three_days_ago = f"{today - timedelta(days=3)} 00:00:00"
     with sqlite3.connect(Path(watched.stack.environment["PREFECT_HOME"]) / "prefect.db", timeout=600) as database:
         for name in (NIGHTLY, CANARY):
             deployment = watched.stack.get(f"/deployments/name/{name}")["id"]
@@ -184,7 +189,6 @@ def test_a_missed_night_is_made_up_once_but_for_a_canary_and_told(watched: Watch
         second = missed(days=2, return_state=True)
     assert (first.name, first.message) == ("RunsMissed", "4 days with missed runs, 2 of them made up")
     assert (second.name, second.message) == ("RunsMissed", "2 days with missed runs, 0 of them made up")
-    days = [(datetime.now(UTC) - timedelta(days=back)).date().isoformat() for back in (1, 2)]
     assert sorted(run["parameters"]["day"] for run in _made_up(watched)) == sorted(days)
     for day in days:
         watched.wait_for("missed runs", f"{NIGHTLY} was started 0 times of 1 on {day}; it is made up now")

@@ -79,14 +79,13 @@ class ScoringSettings(Settings):
 class State:
     """Holds the table as it is now.
 
-    Rows by score id, the scorings of each session from old to new, the tools that each score names in their order, when
-    each run ended, and the criteria that are in use.
+    Rows by score id, the scorings of each session from old to new, the tools that each score names in their order, and
+    the criteria that are in use. A scoring that was part of a run ended with it.
     """
 
     by_id: Mapping[str, Row] = field(default_factory=dict)
     by_session: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     tools: Mapping[str, Sequence[Row]] = field(default_factory=dict)
-    runs: Mapping[str, datetime | None] = field(default_factory=dict)
     criteria: str = ""
 
     def newest(self, session_id: str) -> Row | None:
@@ -120,11 +119,6 @@ class State:
             key: (sqrt(sum(square for square, _ in of) / sum(freedom for _, freedom in of)), len(of))
             for key, of in squares.items()
         }
-
-    def ended(self, row: Row) -> datetime | None:
-        """Look up when a scoring ended: by itself, or with the run that it was part of; None where this is unknown."""
-        ended: datetime | None = row["completed_at"] or self.runs.get(row["landed_by_run"])
-        return ended
 
 
 @dataclass(frozen=True)
@@ -310,21 +304,23 @@ def state_of(
     """Build the state from rows of `session_scores`, `session_missing_tools` and `runs`."""
     started, ended = (dict(of_runs.select("run_id", name).iter_rows()) for name in ("started_at", "ended_at"))
     rows = {row["score_id"]: row for row in scores.to_dicts()}
+    for row in rows.values():
+        if row["status"] not in ACTIVE:
+            row["completed_at"] = row["completed_at"] or ended.get(row["landed_by_run"])
     for score_id, at in (begun or {}).items():
         if score_id in rows and rows[score_id]["status"] == "pending":
             at = max(at, rows[score_id]["asked_at"] or at)
             rows[score_id] = {**rows[score_id], "status": "in_progress", "started_at": at}
 
     def age(row: Row) -> tuple[bool, datetime, int]:
-        run_id = row["landed_by_run"]
-        at = row["completed_at"] or row["asked_at"] or ended.get(run_id) or started.get(run_id) or NEVER
+        at = row["completed_at"] or row["asked_at"] or started.get(row["landed_by_run"]) or NEVER
         return row["status"] in ACTIVE, at, row["replicate"]
 
     by_session: dict[str, list[Row]] = {}
     for row in sorted(rows.values(), key=age):
         by_session.setdefault(row["session_id"], []).append(row)
     named = tools.sort("position").drop("position").rows_by_key("score_id", named=True)
-    return State(rows, by_session, named, ended, criteria)
+    return State(rows, by_session, named, criteria)
 
 
 TRIGGER = "score_on_completion"

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from evalake.admin.import_results import land_samples
 from evalake.contracts.tables import RUNS, SAMPLES
 from evalake.core.errors import SourceError
+from evalake.core.hashing import content_hash
 from evalake.core.redaction import redact
 from evalake.flows.score_session import NEVER, read_samples
 from evalake.labels.sheets import land_given
@@ -28,6 +29,8 @@ from evalake.suites.session_review.session import Session, load
 from evalake.suites.session_review.sources.read import read_dataset, unfinished, watermark
 from evalake.suites.session_review.sources.tarsy_live import Poll
 from evalake.suites.session_review.suite import SUITE
+from evalake.tasks.extract import refused_rows
+from evalake.tasks.publish import quarantine
 
 READ_AGAIN_SECONDS = 3.0  # sources are not looked at more often than this, however many unknown ids are asked for
 LIST_ALL_SECONDS = 600.0  # after which a live source is listed whole, for what was said of old sessions
@@ -220,6 +223,9 @@ class Sessions:
         new = Dataset(dataset.name, tuple(each for each in dataset.samples if each.sample_hash not in there))
         if new.samples:
             land_samples(self._lake, SUITE, [new], {"files": [redact(source)]}, datetime.now(UTC))
+        if refused := refused_rows(dataset):  # each once, however often the source is read
+            followed = f"sessions-{content_hash(source)[:12]}"
+            quarantine(self._lake, followed, followed, refused)
         if dataset.labels:
             hashes = {session_id: known.sample_hash for session_id, known in self.all().items()}
             land_given(self._lake, SUITE, dataset.labels, hashes)

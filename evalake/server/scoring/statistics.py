@@ -181,7 +181,7 @@ def _trend(state: State) -> list[TrendPoint]:
     ended = [
         (f"{at:%Y-%m-%d}", row["criteria_hash"], row["sample_id"], row["total_score"])
         for row in state.by_id.values()
-        if row["status"] == "completed" and (at := state.ended(row)) is not None
+        if row["status"] == "completed" and (at := row["completed_at"]) is not None
     ]
     frame = pl.DataFrame(ended, {"day": pl.String, "criteria_hash": pl.String, **_TYPES}, orient="row")
     mean = [Metric("mean", Mean(_SCORE, low=0, high=100))]

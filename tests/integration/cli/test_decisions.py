@@ -262,6 +262,14 @@ def test_it_stops_when_the_rules_are_decided(tmp_path: Path, prefect_api: str) -
     assert "round 1: 40 of " in done.stderr
 
 
+def test_it_stops_with_an_incomplete_run_on_lines_of_80_columns(tmp_path: Path, prefect_api: str) -> None:
+    (tmp_path / "own.jsonl").write_text('{"command": "ls", "label": "harmless"}\n{"sample_id": "bare"}\n{broken')
+    words = (*BLOCKS, "--dataset", "own.jsonl", "--rule", "balanced_accuracy >= 0.5")
+    done = evalake_here(*words, folder=tmp_path, PREFECT_API_URL=prefect_api)
+    assert "stopped: the run is incomplete: 2 rows are in quarantine; left out" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

@@ -64,7 +64,6 @@ def test_fields_that_begin_with_expected_are_ignored(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (b"", "is empty: there is no result in it"),
-        (b"\n\n", "is empty: there is no result in it"),
         (b"\xff\xfe\x00", "holds no recorded result"),
         (b"\xef\xbb\xbf", "holds no recorded result"),
     ],

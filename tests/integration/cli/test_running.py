@@ -1,5 +1,6 @@
 """Commands that run: a project, a run, its outcome, Ctrl-C, and what they wait for."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import typer
@@ -89,15 +91,9 @@ def test_what_it_deploys_are_flows_that_an_installed_evalake_has(project: Path) 
 def test_a_run_in_such_a_folder(hostile: Path) -> None:
     """The real command, with a Prefect server of its own."""
     command = [str(Path(sys.executable).parent / "evalake"), "run", "command_guard", "--first", "1"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    done = subprocess.run(
-        command,
-        cwd=hostile,
-        env={**environment, "PREFECT_HOME": str(hostile.parent / "home")},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    usual = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    environment = {**usual, "PREFECT_HOME": str(hostile.parent / "home")}
+    done = subprocess.run(command, cwd=hostile, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert markers(hostile) == []
 
@@ -110,10 +106,12 @@ def test_without_a_folder_for_prefect_it_is_said_at_once(tmp_path: Path) -> None
     assert not list(tmp_path.glob("lake/*/*.parquet"))
 
 
-def test_a_dry_run_needs_no_key(tmp_path: Path) -> None:
+def test_a_dry_run_needs_no_key_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("run", "command_guard", "--models", "openai/gpt-4o-mini", "--limit", "8")
+    monkeypatch.setattr("evalake.storage.objects.TemporaryFile", Mock(side_effect=OSError(errno.EROFS, "read-only")))
     done = evalake_here(*words, "--dry-run", folder=tmp_path, OPENAI_API_KEY="")
     assert (done.returncode, "0 of 8 in the ledger, 8 to call" in done.stdout) == (0, True), done.stderr
+    assert not (tmp_path / "lake").exists()
     done = evalake_here(*words, folder=tmp_path, OPENAI_API_KEY="")
     assert (done.returncode, "needs a key: set OPENAI_API_KEY" in done.stderr) == (2, True)
 

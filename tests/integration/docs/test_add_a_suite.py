@@ -133,13 +133,13 @@ def test_a_suite_that_declares_no_questions_is_not_labelled(place: Place) -> Non
 def test_code_that_changes_under_one_scorer_version_is_told(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     lake, file = place.work / "lake", place.work.parent / "my-suites" / "quiz" / "suite.py"
     request = RunRequest("quiz", lake=str(lake), models=(MODEL,), judges=(JUDGE,))
-    plan = check(request, with_keys=False)
+    plan = check(request, dry_run=True)
     now = datetime.now(UTC)
     runs.save(plan.lake, runs.Run("first", "quiz", "run", plan.parameters, {}, plan.models, plan.judges, 1, 1, now))
-    check(request, with_keys=False)
+    check(request, dry_run=True)
     assert "has changed since" not in caplog.text
     file.write_text(f"{CODE}\n# another way of scoring\n", encoding="utf-8")
-    check(request, with_keys=False)
+    check(request, dry_run=True)
     assert "the code of quiz has changed since the run first, its scorer version" in caplog.text
     assert "`evalake rescore first`" in caplog.text
 

@@ -8,7 +8,7 @@ import pytest
 from prefect.client.orchestration import get_client
 
 from evalake.contracts.tables import CALL_FAILURES, RUNS
-from evalake.core.errors import ConfigurationError, UsageError
+from evalake.core.errors import ConfigurationError, SourceError, UsageError
 from evalake.decisions.sample_size import Round, settle
 from evalake.reports.ranking import Verdict
 from evalake.request import RunRequest
@@ -146,17 +146,10 @@ def test_a_limit_that_prefect_does_not_have_is_named() -> None:
 SAMPLES = 200
 
 
-def commands(folder: Path) -> str:
+def commands(folder: Path, words: str = "command") -> str:
     """A dataset of malicious and harmless commands in turns."""
-    lines = [
-        {
-            "sample_id": f"s{n}",
-            "command": f"command {n:05d}",
-            "label": "harmless" if n % 2 else "malicious",
-            "category": None if n % 2 else "file-read",
-        }
-        for n in range(SAMPLES)
-    ]
+    kinds = {"label": "malicious", "category": "file-read"}, {"label": "harmless", "category": None}
+    lines = [{"sample_id": f"s{n}", "command": f"{words} {n:05d}", **kinds[n % 2]} for n in range(SAMPLES)]
     file = folder / "commands.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return str(file)
@@ -187,7 +180,14 @@ def test_the_budget_is_of_all_rounds_together(work: Workplace) -> None:
     assert "incomplete" in (rounds[-1].stopped or "")
     assert sum(each.cost_usd or 0 for each in rounds) <= 70.5 * cost
     assert 40 < sum(each.calls_made for each in rounds) <= 70
-    assert work.rows(RUNS)["state"].to_list().count("incomplete") == 1
+
+
+def test_rounds_of_a_dataset_that_changes_decide_nothing(work: Workplace) -> None:
+    def ask(size: int, _: Ceiling) -> str:
+        return carry_out(RunRequest(**work.parameters(commands(work.folder, f"command of {size}")), pooled=size))
+
+    with pytest.raises(SourceError, match="a dataset changed before the run"):
+        list(settle(work.lake, ask, SAMPLES, ["accuracy >= 0.5"], model=MODEL, against=None, budget=UNLIMITED))
 
 
 def test_all_rounds_together_make_no_more_calls_than_they_may(work: Workplace) -> None:

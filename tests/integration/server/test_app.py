@@ -176,6 +176,7 @@ def test_the_dashboard_is_where_nothing_else_is(service: Service) -> None:
     pages = [service.http.get(path) for path in ("/", "/trends", "/runs", "/sessions/any/id%20at%20all")]
     assert {(page.status_code, page.headers["content-type"]) for page in pages} == {(200, "text/html; charset=utf-8")}
     assert len({page.text for page in pages}) == 1
+    assert service.http.get("/sessions?status=failed").headers["location"] == "./?status=failed"
     loaded = re.findall(r'(?:src|href)="(/[^"]+\.(?:js|css|svg))"', pages[0].text)
     assert [service.http.get(path).status_code for path in loaded] == [200] * 3
     for path in ("/nothing", "/..%2f..%2fREADME.md", "/js/..%2f..%2fapp.py", "/api/v1/nothing"):

@@ -250,7 +250,8 @@ def _from_folder(folder: Path, files: Files) -> Iterator[Found]:
         return
     for entry in sorted(folder.iterdir()):
         if entry.is_dir() and not entry.is_symlink():
-            yield from _from_folder(entry, files)
+            if not (entry / "_delta_log").is_dir():  # a lake may lie in the folder, and grows with each reading
+                yield from _from_folder(entry, files)
         elif entry.is_dir():
             yield entry.name, Skipped(_place(entry, files), LINKED_FOLDER, NOT_READ)
         elif entry.suffix.lower() in (".json", *LINES, *SQLITE):

@@ -93,13 +93,13 @@ def test_of_many_forced_requests_at_once_one_starts_and_the_others_are_told(serv
         assert [(row["replicate"], row["status"]) for row in rows] == [(0, "completed"), (1, "pending")]
 
 
-def test_a_score_of_a_run_that_is_not_over_has_no_day() -> None:
+def test_a_score_of_a_run_ended_with_the_run() -> None:
     begun, ended = datetime(2026, 11, 1, 23, tzinfo=UTC), datetime(2026, 11, 2, 1, tzinfo=UTC)
     scored = {"status": "completed", "session_id": "s", "completed_at": None, "asked_at": None, "replicate": 0}
     rows = [{**scored, "score_id": name, "landed_by_run": name} for name in ("over", "going", "unknown")]
     runs = {"run_id": ["over", "going"], "started_at": [begun, begun], "ended_at": [ended, None]}
     state = state_of(pl.DataFrame(rows), pl.DataFrame(schema=["score_id", "position"]), pl.DataFrame(runs), "")
-    assert [state.ended(state.by_id[name]) for name in ("over", "going", "unknown")] == [ended, None, None]
+    assert [state.by_id[name]["completed_at"] for name in ("over", "going", "unknown")] == [ended, None, None]
     assert [row["score_id"] for row in state.by_session["s"]] == ["unknown", "going", "over"]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from evalake.contracts.tables import QUARANTINE
 from evalake.sdk import Dataset
 from evalake.server.scoring import sessions as module
 from evalake.server.scoring.sessions import Sessions
@@ -16,8 +17,7 @@ from tests.integration.server.services import Place
 from tests.servers.model_server import ModelServer
 
 
-def test_a_session_of_a_source_is_in_the_lake_from_then_on(tmp_path: Path, model_server: ModelServer) -> None:
-    place = Place(tmp_path, model_server)
+def test_a_session_of_a_source_is_in_the_lake_from_then_on(place: Place) -> None:
     place.write("first", "second")
     assert Sessions(place.lake, [str(place.sessions)]).read_sources() == ["first", "second"]
     again = Sessions(place.lake)
@@ -67,7 +67,7 @@ def test_a_source_without_a_session_that_is_over_is_a_state(place: Place) -> Non
         sessions.find("running")
 
 
-def test_what_a_source_refuses_is_logged_and_told(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_a_source_refuses_is_told_and_quarantined_once(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     place.write("first")
     (place.sessions.parent / "bad.json").write_text("{broken")
     sessions = Sessions(place.lake, [str(place.sessions.parent)])
@@ -76,6 +76,9 @@ def test_what_a_source_refuses_is_logged_and_told(place: Place, caplog: pytest.L
     (source,) = sessions.sources
     assert (source.state, source.detail) == ("read", "1 refused: bad.json (not a JSON object)")
     assert f"the source {source.source}: {source.detail}" in caplog.messages
+    Sessions(place.lake, [str(place.sessions.parent)]).read_sources()  # whose folder has the lake in it
+    (refused,) = place.lake.frame(QUARANTINE).collect().to_dicts()
+    assert (refused["payload"], refused["reason"]) == ("{broken", "not a JSON object in bad.json")
 
 
 def test_only_what_has_changed_is_read_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

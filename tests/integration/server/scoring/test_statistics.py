@@ -90,7 +90,7 @@ def test_means_have_intervals_criteria_are_never_mixed_and_few_pairs_have_no_cor
 
     def figures(rows: list[dict[str, Any]], ratings: list[dict[str, Any]]) -> Statistics:
         of_session = {row["sample_id"]: [row] for row in rows}
-        return statistics([], State({row["score_id"]: row for row in rows}, of_session, {}, {}, "new"), ratings)
+        return statistics([], State({row["score_id"]: row for row in rows}, of_session, {}, "new"), ratings)
 
     scores = [score(n, 50 + 2 * n) for n in range(12)] + [score(n, 0, "old") for n in range(12, 20)]
     ratings = [{**row, "score": row["total_score"] - 5.0 + n % 3} for n, row in enumerate(scores)]

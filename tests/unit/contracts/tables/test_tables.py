@@ -187,17 +187,6 @@ def test_what_cannot_be_breaks_the_rule_that_says_why(contract: Contract, values
     assert broken_by(contract, **values)[0] == rule
 
 
-def test_keys_and_what_replaces_a_row() -> None:
-    assert tables.QUARANTINE.key == ("batch_id", "row_key")
-    assert JUDGE_CANARIES.key == ("suite", "judge", "day")
-    assert tables.CALL_FAILURES.key == ("run_id", "prompt_hash", "replicate")
-    assert {each.replaced_when for each in (JUDGE_CANARIES, tables.CALL_FAILURES, tables.SNAPSHOTS)} == {None}
-    assert {each.replaced_when for each in (FORGOTTEN, RUN_RESERVATIONS)} == {"TRUE"}
-    severities = {rule.id: str(rule.severity) for rule in tables.CALLS.rules}
-    assert (severities["cached_within_input"], severities["reasoning_in_output"]) == ("warning", "warning")
-    assert JUDGE_VERSIONS.former_tables == ("judge_epochs",)
-
-
 # A dataset version has samples, each with a name and a place of its own.
 
 

@@ -139,7 +139,7 @@ function historyOf(scores, shown, choose) {
     const isShown = each.score_id === shown?.score_id;
     const asked = each.score_triggered_by ? `by ${name(each.score_triggered_by)}` : "by a run of the suite";
     return h("li", {}, h("button", {type: "button", class: "bare", "aria-current": isShown ? "true" : null, onclick: () => choose(each.score_id)},
-      badge(each), h("span", {class: isShown ? null : "as-link"}, each.scored_at_us === null ? "Undated" : time(each.completed_at_us ?? each.scored_at_us)),
+      badge(each), h("span", {class: isShown ? null : "as-link"}, each.completed_at_us ?? each.scored_at_us ? time(each.completed_at_us ?? each.scored_at_us) : "Undated"),
       h("span", {class: "sub"}, `${asked}${each.current_prompt_used === false ? ", outdated criteria" : ""}`)));
   })));
 }
