@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import typer
 import evalake
 from evalake.cli.help import Command
 from evalake.cli.main import app
+from evalake.core.configuration import Configuration
 from evalake.storage.sql.catalogue import catalogue
 from evalake.suites.registry import all_contracts
 from tests.integration.cli.command import ROOT, WIDTH, evalake_here
@@ -53,6 +55,12 @@ def test_commands_exist(page: Path, commands: set[str]) -> None:
     named = re.compile(r"^    (?:\$ )?evalake (?!shows)([a-z][a-z-]*)\b|`evalake ([a-z][a-z-]*)\b", re.MULTILINE)
     written = named.findall(page.read_text(encoding="utf-8"))
     assert {first or second for first, second in written} <= commands
+
+
+def test_settings_that_a_page_shows_are_settings() -> None:
+    for page in set(PAGES) - {README, ROOT / "docs" / "first-suite.md"}:  # which show suites
+        for shown in re.findall(r"^```toml\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            Configuration.model_validate(tomllib.loads(shown))
 
 
 # The docs site builds without a warning, and its reference has every command, table, column and public name.
@@ -197,19 +205,9 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path: Path, prefect_api: str) 
     cells = json.loads((ROOT / "docs" / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     (tmp_path / "cells.py").write_text(_as_program(code), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "cells.py"],
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "PREFECT_HOME": str(tmp_path / "prefect"),
-            "PREFECT_API_URL": prefect_api,
-        },
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    places = {"PYTHONPATH": str(ROOT), "PREFECT_HOME": str(tmp_path / "prefect"), "PREFECT_API_URL": prefect_api}
+    command, environment = (sys.executable, "cells.py"), {**os.environ, **places}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     shown = json.loads(done.stdout.splitlines()[-1])
     assert len(shown) == len(code)
