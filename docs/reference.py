@@ -29,7 +29,8 @@ TABLES = """# Tables and views
 
 Made from the contracts; `evalake tables --describe` prints the same. A table is the Delta table `<lake>/<name>`. Types
 are SQL's, and times are in UTC. Columns marked *key* identify a row, which lands once. Columns marked *null* may be
-unknown; all others always hold a value. A row that breaks a rule goes to the table `quarantine`.
+unknown; all others always hold a value. A row that breaks a rule goes to the table `quarantine`, unless
+the rule only warns.
 """
 
 

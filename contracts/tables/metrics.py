@@ -30,7 +30,7 @@ class MetricRow(RowModel):
     se: float | None = Field(description="The standard error.")
     ci_low: float | None = Field(description="Lower end of the 95 % interval.")
     ci_high: float | None = Field(description="Upper end of the 95 % interval.")
-    reliable: bool = Field(description="Whether every part of it rests on at least 30 units.")
+    reliable: bool = Field(description="Whether each part has at least 30 units, and no few large amounts make it up.")
     run_id: str | None = Field(description="The run that was measured; null in older rows: `snapshots` has it.")
     measured_at: datetime | None = Field(description="When the snapshot was made; null in older rows.")
     bound_low: float | None = Field(

@@ -91,7 +91,8 @@ def meet_folder(command: str) -> None:
         if folder_trust.is_trusted(file.parent):
             _add(file)
     home = os.environ.get(HOME_VARIABLE)
-    if command in _ASKS_NOTHING or os.environ.get(FILE_VARIABLE) or not Path(CONFIGURATION_FILE).exists():
+    named = os.environ.get(FILE_VARIABLE) or any(word.partition("=")[0] == "--config" for word in sys.argv)
+    if command in _ASKS_NOTHING or named or not Path(CONFIGURATION_FILE).exists():
         return
     if home and Path(home).resolve() == here:
         return

@@ -375,8 +375,8 @@ def _parsed(file: Path) -> Configuration:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ascii(".".join(map(str, first["loc"])))[1:-1] or "the file"
-        message = first["msg"].removeprefix("Value error, ")
-        what = "there is no such setting" if first["type"] == "extra_forbidden" else message
+        known, message = first["type"] != "extra_forbidden", first["msg"].removeprefix("Value error, ")
+        what = message if known else "there is no such setting: correct its name, or remove it"
         raise ConfigurationError(f"in the configuration file {file}, {where}: {what}") from error
     except (ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]

@@ -123,7 +123,7 @@ def find_run(lake: Lake, run_id: str) -> dict[str, Any]:
     """Find the row of a run. Raises NotFoundError where there is none."""
     rows = with_state(lake, lake.frame(RUNS).filter(pl.col("run_id") == run_id)).collect()
     if rows.is_empty():
-        raise NotFoundError("the lake has no such run")
+        raise NotFoundError(f"the lake has no run {run_id}: the page Runs lists all")
     return rows.row(0, named=True)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from evalake.cli.configuration import meet_folder
 from evalake.core.errors import UsageError
 from evalake.core.folder_trust import folder_hash, is_trusted, remember
 from evalake.suites.declared.make import load
@@ -118,6 +119,14 @@ def test_at_a_terminal_it_is_asked_until_it_is_answered(folder: Path, answer: st
         assert ("was not answered, so nothing is done" in said) != is_final
 
 
+def test_a_named_configuration_precedes_the_folders(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remember(folder, trusted=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["evalake", "run", "--config", "own.toml"])
+    meet_folder("run")
+    assert "EVALAKE_CONFIG" not in os.environ
+
+
 def test_init_writes_a_project_that_is_trusted_as_it_is_written(folder: Path) -> None:
     assert evalake_here("init", "mine", folder=folder).returncode == 0
     mine = folder / "mine"
@@ -129,6 +138,5 @@ def test_init_writes_a_project_that_is_trusted_as_it_is_written(folder: Path) ->
         assert evalake_here("suite", "check", f"my_suites/my_{kind}", folder=mine).returncode == 0
     titles = {load(path).title for path in mine.glob("my_suites/*/suite.toml")}
     assert titles == {"Questions", "Letters", "My judge", "My exact"}
-    again = evalake_here("suite", "new", "letters", folder=mine)
-    assert again.returncode == 2
-    assert evalake_here("suite", "new", "Bad-Name", folder=mine).returncode == 2
+    for name in ("letters", "Bad-Name"):
+        assert evalake_here("suite", "new", name, folder=mine).returncode == 2

@@ -46,7 +46,10 @@ def read_one(file: Path) -> list[ToolResults] | None:
     if (suffix in TABLE_SUFFIXES or "?" in file.name) and records.is_table(str(file)):
         return [records.read_rows(str(file))]
     if not file.exists() and "?" in file.name:
-        raise SourceError(f"{file} is no table of results: its mapping names input, reply, and score or correct")
+        raise SourceError(
+            f"{file} is no table of results: map input, reply, and score or correct to its columns, which are "
+            f"{', '.join(records.columns_of(str(file)))}"
+        )
     try:
         return _read(file.with_suffix("") if file.suffix == ".gz" else file, read_file(unpacked(file)))
     except _OTHERWISE as error:

@@ -28,13 +28,17 @@ _NUMBERS = {name: name for name in ("input_tokens", "output_tokens", "cost_usd",
 def is_table(source: str) -> bool:
     """Tell whether a source is a table of results: its columns, or its mapping, name a reply and what it is worth."""
     try:
-        path, mapping = find_table(source)
-        first = next((each for each in read_table(path, ()) if isinstance(each, Record)), None)
-        columns = read_mapping(mapping, FIELDS).columns
+        columns, mapped = columns_of(source), read_mapping(find_table(source)[1], FIELDS).columns
     except SourceError:
         return False
-    there = {field for field, column in columns.items() if first is not None and column in first.values}
+    there = {field for field, column in mapped.items() if column in columns}
     return {"input", "reply"} <= there and bool(there & {"score", "correct"})
+
+
+def columns_of(source: str) -> list[str]:
+    """List the columns of a table's first record. Raises SourceError where it cannot be read."""
+    path, _ = find_table(source)
+    return next((list(each.values) for each in read_table(path, ()) if isinstance(each, Record)), [])
 
 
 def read_rows(source: str) -> ToolResults:

@@ -120,7 +120,7 @@ def require_whole(body: Any, session: Session) -> None:
     ]
     told = [f"{count} of {whole} {what}" for count, whole, what in lost if count > 0]
     if told:
-        raise generic.RefusedError(f"{' and '.join(told)} were not read")
+        raise generic.RefusedError(f"unread: {' and '.join(told)}")
 
 
 def _all(stages: Iterable[Any]) -> Iterable[Interaction]:

@@ -192,7 +192,7 @@ def test_a_table_is_read_by_its_mapping_with_an_answer_for_all_its_scorers(tmp_p
     first = read.samples[0]
     assert verdicts(first) == {"kind": (None, None, "short"), "right": (1.0, True, None)}
     assert (first.scores[0].value, first.metadata, first.model, first.reply.text) == ("0,5", {"tag": "a"}, "gpt", "Me")
-    with pytest.raises(SourceError, match="its mapping names input, reply, and score or correct"):
+    with pytest.raises(SourceError, match="correct to its columns, which are frage, antwort, wer"):
         read_tool_results([tmp_path / "mine.csv?input=frage"])
 
 

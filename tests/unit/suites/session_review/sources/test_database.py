@@ -56,7 +56,7 @@ def test_a_session_whose_calls_are_not_all_read_is_refused(database: Path) -> No
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("UPDATE stage_executions SET parent_stage_execution_id = 'x' WHERE execution_id = 'two'")
     (refused,) = [left for left in read_dataset(str(database), may_be_empty=True).skipped if "over" in left.where]
-    assert refused.reason == "2 of 2 tool calls and 1 of 1 tool results were not read"
+    assert refused.reason == "unread: 2 of 2 tool calls and 1 of 1 tool results"
 
 
 def test_text_that_is_not_utf8_spoils_itself_alone(database: Path) -> None:

@@ -289,7 +289,7 @@ def test_calls_in_lists_that_no_reader_knows_are_told_with_their_number() -> Non
     more = [called(7, "ls", {}, "core.1"), called(8, "lsof", {}, None)]
     whole = counted()
     whole["stages"][0]["later_calls"] = more
-    with pytest.raises(RefusedError, match=r"^2 of 4 tool calls and 1 of 3 tool results were not read$"):
+    with pytest.raises(RefusedError, match=r"^unread: 2 of 4 tool calls and 1 of 3 tool results$"):
         read_body(whole)
 
 

@@ -250,7 +250,7 @@ def test_a_call_that_no_agent_has_or_no_file_holds_is_told(tmp_path: Path) -> No
     assert len(dataset.samples) == 1
     assert [(left.where, left.reason) for left in dataset.skipped] == [
         ("b", "1 of 7 calls of trace_list.json have no file in trace_interactions"),
-        ("c", "1 of 2 tool calls and 1 of 2 tool results were not read"),
+        ("c", "unread: 1 of 2 tool calls and 1 of 2 tool results"),
     ]
 
 
@@ -261,7 +261,7 @@ def test_a_call_that_no_agent_has_or_no_file_holds_is_told(tmp_path: Path) -> No
         ({"conversation": {"messages": [*TOLD, LOOKS]}}, None),
         ({"conversation": json.dumps([*TOLD, LOOKS])}, None),
         ({"llm_request": {"messages": list(TOLD)}, "llm_response": {"text": LOOKS["content"]}}, None),
-        ({"llm_response": {"text_length": 7}, "thinking_content": "so"}, "1 of 6 messages were not read"),
+        ({"llm_response": {"text_length": 7}, "thinking_content": "so"}, "unread: 1 of 6 messages"),
         ({"id": "m1", "conversation": [*TOLD, LOOKS]}, "1 of 8 files of trace_interactions repeat the id of another"),
     ],
 )
