@@ -129,7 +129,7 @@ class DoubledKeyError(ValueError):
 
 def decode_once(text: str) -> Any:
     """Decode JSON. Raises DoubledKeyError where an object names a key twice, ValueError where it is none."""
-    return _DECODER.decode(text)
+    return _STRICT_DECODER.decode(text)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_once)  # `json.loads` would make one for each text
+_STRICT_DECODER = json.JSONDecoder(object_pairs_hook=_once)  # `json.loads` would make one for each text
 
 
 def json_object(text: str) -> dict[str, Any] | None:

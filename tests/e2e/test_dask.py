@@ -60,8 +60,9 @@ def test_workers_share_one_ceiling_and_a_killed_one_loses_and_doubles_nothing(
     """What a dead process has reserved of a ceiling is free after a minute: tests/integration/tasks/runtime."""
     second = cluster.worker("second", **key_of("second"))
     order = command(work, work.dataset(160))
-    # Nothing is answered before the second has asked, too
-    work.server.rule(reply='{"action": "BLOCK"}', latency=HELD_SECONDS, until=lambda: asked_by("second", work) > 0)
+    # Nothing is answered before both have asked
+    held = {"latency": HELD_SECONDS, "until": lambda: asked_by("first", work) and asked_by("second", work)}
+    work.server.rule(reply='{"action": "BLOCK"}', **held)
     run = stack.open(*order, "--max-calls", "90", **of(cluster))
     limited = json.loads(run.communicate()[0])
     assert (limited["state"], limited["calls"]["made"], work.asked()) == ("incomplete", 90, 90)
