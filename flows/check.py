@@ -19,6 +19,8 @@ from evalake.tasks.runtime.artifacts import link_to, reports_folder, writes_repo
 from evalake.tasks.runtime.form import LakeUri, open_lake
 
 ARTIFACT = "check"
+LOOK_WHERE_WRITABLE = "check it where it can be written"
+LOOK_AT_REPLIES = "read the replies of these rows"
 
 
 class CheckError(EvalakeError):
@@ -39,9 +41,8 @@ def check(lake: LakeUri = None) -> State[Any]:
         raise LakeError(f"the lake {where.uri} has no tables: there is nothing to check")
     findings = [finding for table in checked for finding in table.findings]
     unproved = reasons([proof for table in checked for proof in table.proofs])
-    unkept, in_rows = "check it where it can be written", "read the replies of these rows"
     warned = [
-        _warning(table.contract.table, words, unkept if words in table.unkept else in_rows)
+        _warning(table.contract.table, words, LOOK_WHERE_WRITABLE if words in table.unkept else LOOK_AT_REPLIES)
         for table in checked
         for words in table.warnings
     ]

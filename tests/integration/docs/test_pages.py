@@ -60,7 +60,7 @@ def test_commands_exist(page: Path, commands: set[str]) -> None:
 def test_settings_that_a_page_shows_are_settings() -> None:
     for page in set(PAGES) - {README, ROOT / "docs" / "first-suite.md"}:  # which show suites
         for shown in re.findall(r"^```toml\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
-            Configuration.model_validate(tomllib.loads(shown))
+            assert Configuration.model_validate(tomllib.loads(shown)), page
 
 
 # The docs site builds without a warning, and its reference has every command, table, column and public name.
