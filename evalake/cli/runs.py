@@ -27,7 +27,7 @@ group = App(cls=Group, invoke_without_command=True)
 app.add_typer(group, name="snapshots")
 
 COLUMNS = (
-    "run_id", "suite", "models", "state", "done", "started", "samples", "cost_usd", "tags", "calls_made",
+    "run_id", "suite", "models", "state", "started", "done", "samples", "cost_usd", "tags", "calls_made",
     "calls_from_ledger", "calls_failed", "rows_quarantined", "started_by", "attempts", "note", "changed", "message",
 )  # fmt: skip
 SNAPSHOT_COLUMNS = ("snapshot_id", "suite", "run_id", "created_at", "definition_hash", "pinned_versions", "warnings")

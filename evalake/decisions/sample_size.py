@@ -266,16 +266,16 @@ def settle(
         units: How many clusters the samples are; without it each is one.
 
     Raises:
-        SourceError: A dataset changed between two rounds, which then are not one draw.
+        SourceError: A dataset, a prompt or a parameter changed between two rounds, which then are not one draw.
     """
-    anytime, left, before = Anytime(units or most), budget, set[str]()
+    anytime, left, before = Anytime(units or most), budget, None
     for size in sizes(most):
         run_id = ask(size, left)
         run = run_row(lake, run_id)
-        asked = lake.frame(RUN_ITEMS).filter(run_id=run_id).select("sample_hash").unique().collect()["sample_hash"]
-        if run["state"] == "completed" and not before <= set(asked):
-            raise SourceError(f"a dataset changed before the run {run_id}, so its rounds are no one draw: settle again")
-        before = set(asked)
+        asked = lake.frame(RUN_ITEMS).filter(run_id=run_id).select(_ASKED).collect()
+        if before is not None and run["state"] == "completed":
+            _require_same(before, asked, run_id)
+        before = asked
         # A reply that told no usage counts with the most that it may have cost, as for the run's own ceiling
         paid = budget_state(lake, run_id).spent.usd if run["cost_usd"] is None else run["cost_usd"]
         left = _less(left, paid, run["calls_made"])
@@ -287,6 +287,19 @@ def settle(
         yield Round(run["samples"], run_id, run["calls_made"], run["cost_usd"], gate, stopped)
         if stopped:
             return
+
+
+_ASKED = ("item_id", "sample_hash", "prompt_hash", "judge_hash")
+
+
+def _require_same(before: pl.DataFrame, asked: pl.DataFrame, run_id: str) -> None:
+    """Raise SourceError where a round lacks a sample of the round before, or asks otherwise about one."""
+    again = before.join(asked, on="item_id", suffix="_now")
+    otherwise = again.filter(pl.any_horizontal(pl.col(name) != pl.col(f"{name}_now") for name in _ASKED[2:]))
+    changed = "a dataset" if before.join(asked, on="sample_hash", how="anti").height else None
+    changed = changed or (f"a prompt or a parameter (of {otherwise.height} items)" if otherwise.height else None)
+    if changed is not None:
+        raise SourceError(f"{changed} changed before the run {run_id}, so its rounds are no one draw: settle again")
 
 
 def _less(ceiling: Ceiling, usd: float, calls: int) -> Ceiling:

@@ -358,9 +358,11 @@ def _read_csv(path: Path, needed: Collection[str], names: tabular.ColumnNames) -
 
 
 def as_text(value: Any) -> str | None:
-    """Write a cell's value as in JSON, but text without quotes; None for a missing one."""
+    """Write a cell's value as in JSON, but text without quotes; None for a missing one, which pandas writes as NaN."""
     if value is None or isinstance(value, str):
         return value
+    if isinstance(value, float) and math.isnan(value):
+        return None
     return json.dumps(value, default=str) if not isinstance(value, float) or math.isfinite(value) else str(value)
 
 
