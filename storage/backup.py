@@ -77,7 +77,7 @@ def _copy_table(lake: Lake, to: Lake, table: str, log: Mapping[str, int]) -> Bac
     data = {path: size for path, size in file_sizes(lake, table).items() if _is_data(path)}
     # Data first, so that an interrupted copy has no log entry whose files it lacks
     new_data = [path for path, size in data.items() if there.get(path) != size]
-    new_log = [path for path in log if path not in there]
+    new_log = [path for path, size in log.items() if there.get(path) != size]
     copied = _copy(lake, to, table, new_data) + _copy(lake, to, table, new_log)
     new = len(new_data) + len(new_log)
     return BackedUp(table, max(map(_number, log)), new, copied, len(data) + len(log) - new)

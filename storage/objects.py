@@ -82,12 +82,10 @@ def _write(store: fs.PyFileSystem, path: str, chunks: Iterable[bytes]) -> int:
     # Delta's inner stream: its Python wrapper cannot write
     stream = store.handler._handler.open_output_stream(path, None)
     written = 0
-    try:
-        for chunk in chunks:
-            stream.write(chunk)
-            written += len(chunk)
-    finally:
-        stream.close()
+    for chunk in chunks:
+        stream.write(chunk)
+        written += len(chunk)
+    stream.close()  # publishes the file, so not where a chunk could not be read
     return written
 
 

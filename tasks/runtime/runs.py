@@ -103,8 +103,8 @@ class Run:
     attempt: Attempt | None = None  # the running attempt; None for work outside a flow run, like an import
 
     def ended(self, state: str, **changes: Any) -> "Run":
-        """Copy the run with these changes and an end now."""
-        return replace(self, state=state, ended_at=datetime.now(UTC), **changes)
+        """Copy the run with these changes and an end now; not before its start, where a clock went back."""
+        return replace(self, state=state, ended_at=max(datetime.now(UTC), self.started_at), **changes)
 
 
 logger = logging.getLogger("evalake.runs")
@@ -391,7 +391,8 @@ def mark_lost(lake: Lake) -> list[str]:
     rows = with_lost(lake.frame(RUNS)).filter(pl.col("state") == "lost").collect()
     if rows.height:
         message = pl.format("lost: no heartbeat after {}; a rerun asks only for what is missing", "alive_at")
-        failed = rows.with_columns(state=pl.lit("failed"), message=message, ended_at="alive_at")
+        ended_at = pl.max_horizontal("alive_at", "started_at")  # a clock may have gone back
+        failed = rows.with_columns(state=pl.lit("failed"), message=message, ended_at=ended_at)
         counted = counted_by_ledger(lake, failed)
         land(lake, RUNS, counted)
         close_attempts(lake, counted, "lost: no more heartbeats")
@@ -410,7 +411,8 @@ def write_attempt(lake: Lake, attempt: Attempt, run: Mapping[str, Any], require:
     """Land the row of an attempt from its run's row of RUNS. Raises what `require` does."""
     paid = None if run["cost_usd"] is None or attempt.cost_before is None else run["cost_usd"] - attempt.cost_before
     row = {
-        **{name: run[name] for name in ("run_id", "state", "ended_at", "calls_from_ledger", "calls_failed", "message")},
+        **{name: run[name] for name in ("run_id", "state", "calls_from_ledger", "calls_failed", "message")},
+        "ended_at": run["ended_at"] and max(run["ended_at"], attempt.started_at),
         "attempt": attempt.number,
         "started_by": attempt.started_by,
         "started_at": attempt.started_at,

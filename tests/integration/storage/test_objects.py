@@ -3,12 +3,13 @@
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
 from evalake.core.errors import LakeError
 from evalake.storage.lake import Lake, short_message
-from evalake.storage.objects import modified_at
+from evalake.storage.objects import file_sizes, modified_at, open_store, write_object
 
 
 class _BrokenOff(BaseHTTPRequestHandler):
@@ -43,6 +44,18 @@ def lake() -> Iterator[Lake]:
 def test_an_answer_that_breaks_off_is_an_error_of_the_lake(lake: Lake) -> None:
     with pytest.raises(LakeError, match=r"^cannot look for a of calls in the lake s3://lake/broken: "):
         modified_at(lake, "calls", "a")
+
+
+def test_a_file_whose_source_breaks_off_is_not_written(tmp_path: Path) -> None:
+    def breaks_off() -> Iterator[bytes]:
+        yield b"half"
+        raise OSError("reset")
+
+    here = Lake(str(tmp_path))
+    (tmp_path / "calls").mkdir()
+    with pytest.raises(LakeError, match="cannot write 0.json of the lake: reset"):
+        write_object(open_store(here, "calls"), "0.json", breaks_off())
+    assert file_sizes(here, "calls") == {}
 
 
 ASKED = "Kernel error -> Generic S3 error Error performing GET http://store:9/lake/runs/_last_checkpoint in 6ms"

@@ -88,6 +88,19 @@ def test_a_run_without_a_sign_of_life_is_lost_and_then_failed(lake: Lake) -> Non
     assert mark_lost(lake) == []
 
 
+def test_a_clock_that_went_back_ends_a_run_when_it_began(lake: Lake) -> None:
+    ahead = NOW + timedelta(hours=1)
+    ends, dies = replace(a_run("ends"), started_at=ahead), replace(a_run("dies"), started_at=ahead)
+    runs.save(lake, runs.begin(lake, ends, 1, None).ended("completed"))
+    runs.begin(lake, dies, 1, None)
+    rows = lake.frame(RUNS).filter(run_id="dies").collect()
+    land(lake, RUNS, rows.with_columns(alive_at=pl.lit(NOW - timedelta(hours=1))))
+    assert mark_lost(lake) == ["dies"]
+    told = {name: (run_row(lake, name)["state"], run_row(lake, name)["ended_at"]) for name in ("ends", "dies")}
+    assert told == {"ends": ("completed", ahead), "dies": ("failed", ahead)}
+    assert lake.frame(RUN_ATTEMPTS).select(pl.col("ended_at").unique()).collect().to_series().to_list() == [ahead]
+
+
 def test_a_run_that_can_be_resumed_is_suspended_until_its_time_is_over(lake: Lake) -> None:
     messages = {
         "open": runs.suspended_until(None),
