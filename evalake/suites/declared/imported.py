@@ -278,7 +278,26 @@ def merge(all_results: Sequence[ToolResults]) -> tuple[list[Answered], Counter[s
         for whose, samples in by_prompt.items():
             _add_to_round(rounds.setdefault((results.task, results.dataset, *whose), []), results, samples, left_out)
     answers = [answer for known in rounds.values() for each in known for answer in each.answers.values()]
-    return sorted(answers, key=_place), left_out
+    return sorted(_with_shared_metadata(answers, left_out), key=_place), left_out
+
+
+def _with_shared_metadata(answers: Sequence[Answered], left_out: Counter[str]) -> Iterator[Answered]:
+    """Leave out metadata in which the answers of a sample differ, like times: it is not of the sample."""
+    known: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for each in answers:
+        known.setdefault(_asked(each), []).append(each.sample.metadata)
+    shared = {
+        asked: {name for name in first if all(name in one and one[name] == first[name] for one in others)}
+        for asked, (first, *others) in known.items()
+    }
+    for each in answers:
+        metadata = {name: of for name, of in each.sample.metadata.items() if name in shared[_asked(each)]}
+        left_out.update(f"values of {name}, which differ by answer" for name in each.sample.metadata.keys() - metadata.keys())
+        yield replace(each, sample=replace(each.sample, metadata=metadata))
+
+
+def _asked(answer: Answered) -> tuple[str, ...]:
+    return answer.results.dataset, answer.sample.sample_id, answer.sample.input
 
 
 def absent(all_results: Sequence[ToolResults], answers: Sequence[Answered]) -> Counter[tuple[str, str]]:
