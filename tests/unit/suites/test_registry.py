@@ -8,6 +8,7 @@ import pytest
 
 from evalake.core.errors import SuiteError, UsageError
 from evalake.metrics.compute import definition_hash
+from evalake.suites import registry
 from evalake.suites.places import Manifest, Place, manifest, places
 from evalake.suites.registry import all_contracts, suite, suite_names
 
@@ -32,6 +33,18 @@ def test_every_table_has_one_contract() -> None:
     tables = [contract.table for contract in all_contracts()]
     assert len(set(tables)) == len(tables)
     assert {"calls", "samples", "command_guard_results"} <= set(tables)
+
+
+def test_a_baseline_that_two_suites_name_is_of_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "zz").mkdir()
+    lines = ("from dataclasses import replace", "from evalake.suites.solidity_audit.suite import SUITE as KNOWN")
+    conversation = 'replace(KNOWN.conversation, baselines={"always-safe": str})'
+    made = f'SUITE = replace(KNOWN, name="zz", conversation={conversation})'
+    (tmp_path / "zz" / "suite.py").write_text("\n".join([*lines, made]))
+    known = {**places(), "zz": Place("zz", "here", "of_zz.zz.suite", folder=tmp_path / "zz")}
+    monkeypatch.setattr(registry, "places", lambda: known)
+    with pytest.raises(SuiteError, match="solidity_audit and zz have each a baseline always-safe: rename one"):
+        registry.baselines()
 
 
 @pytest.mark.parametrize("name", ["command_guard", "session_review", "solidity_audit"])
