@@ -146,9 +146,7 @@ def frozen_items(lake: Lake, suite: Suite, run_id: str) -> list[str]:
     items = [
         (sample_of(samples[row["sample_hash"]]), row["prompt_type"], call["response"])
         for row in answers.iter_rows(named=True)
-        if row["sample_hash"] in samples
-        and (call := calls.get(key_of(row)))
-        and call["response"]
+        if row["sample_hash"] in samples and (call := calls.get(key_of(row))) and call["response"]
     ]
     if not items:
         raise UsageError(f"the run {run_id} has no answer that could be frozen")

@@ -277,8 +277,8 @@ def forget(
     """Remove samples and all that was made of them; exactly one of the three says which.
 
     Goes on with what an earlier call was cut off from, too. Raises UsageError where the lake has nothing of that name,
-    LakeError while a run is under way or a batch job is open, where the folder of a table holds links, or where a table that no suite here
-    declares has rows of them.
+    LakeError while a run is under way or a batch job is open, where the folder of a table holds links, or where a table
+    that no suite here declares has rows of them.
     """
     choice = choose(lake, sample, session, dataset)
     _require_idle(lake)
@@ -321,7 +321,7 @@ def _require_idle(lake: Lake) -> None:
     require_idle(lake, "forget")
     if waiting := sorted({job.run_id for job in jobs(lake, pl.col("state").is_in(UNDER_WAY))}):
         raise LakeError(
-            f"the lake {lake.uri} cannot forget while batch jobs are open (of {', '.join(waiting[:3])}): wait for their "
+            f"the lake {lake.uri} cannot forget while batch jobs are open ({', '.join(waiting[:3])}): wait for their "
             "end, or `evalake cancel RUN`; then continue the run, or run the flow collect, which lands their replies"
         )
 

@@ -213,9 +213,10 @@ def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Con
     and of a judge's line without the audit that it judged.
     """
     index = LedgerIndex.read(context.lake)
+    answers_first = sorted(recorded, key=lambda line: line.replies[0].text is None)
     lines = {
         Key(prompt_hash, line.item.replicate, IMPORT): (line, place)
-        for line in sorted(reversed(recorded), key=lambda line: line.replies[0].text is not None)
+        for line in reversed(answers_first)
         for place, prompt_hash in enumerate(line.prompt_hashes)
     }
     known = index.fetch([key._replace(endpoint=endpoint) for key in lines for endpoint in (IMPORT, UNKNOWN)])

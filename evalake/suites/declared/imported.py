@@ -300,7 +300,8 @@ def _with_shared_metadata(answers: Sequence[Answered], left_out: Counter[str]) -
     }
     for each in answers:
         metadata = {name: of for name, of in each.sample.metadata.items() if name in shared[_asked(each)]}
-        left_out.update(f"values of {name}, which differ by answer" for name in each.sample.metadata.keys() - metadata.keys())
+        differ = each.sample.metadata.keys() - metadata.keys()
+        left_out.update(f"values of {name}, which differ by answer" for name in differ)
         yield replace(each, sample=replace(each.sample, metadata=metadata))
 
 

@@ -151,12 +151,6 @@ def test_an_audit_that_only_one_judges_line_holds_is_that_of_all(tmp_path: Path,
     assert lake.frame(CALLS).filter(model="subject").collect()["response"].null_count() == 0
 
 
-def test_the_same_sample_id_in_two_datasets_is_two_samples(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"))
-    other = recorded(dataset="e", command="ls", label="harmless", category=None)
-    assert imported(lake, written(tmp_path / "r.jsonl", recorded(), other))["rows_landed"] == 2
-
-
 @pytest.mark.parametrize(
     ("digits", "reason"),
     [("3000000000", "replicate: the ledger counts to 2147483647"), ("1" * 5000, "not a JSON object")],
@@ -337,8 +331,3 @@ def test_a_question_is_in_words_and_a_field_that_is_empty_and_needs_no_choice_of
             assert field["title"].endswith("?")
             assert field["type"] in ("string", "number")
             assert not {"anyOf", "default"} & field.keys()
-
-
-def test_a_run_that_is_not_labelled_through_sheets_is_named(recorded_runs: Lake) -> None:
-    with pytest.raises(UsageError, match="has no run nobody"):
-        ReviewSheet.draw(recorded_runs, "nobody", 1)

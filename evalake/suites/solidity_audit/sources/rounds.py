@@ -142,7 +142,7 @@ def _names(file: RoundFile) -> tuple[str, str]:
 
 
 def _sample(name: str, described: Mapping[str, Any], place: Place | None, round_: Round) -> tuple[Sample, GroundTruth]:
-    """Make the sample of a judgement or a tool's file, with its truth; a name of several variants has its own before it.
+    """Make the sample of a judgement or a tool's file, with its truth; a name of several variants has its own first.
 
     Raises SourceError where the truth is not valid.
     """

@@ -129,24 +129,14 @@ def test_gold_standard_folders_are_prompts_and_variants_keep_samples_apart(tmp_p
         )
     }
     gold = {f"{judges}/gs/with_context/j_box.json": judgement(), "samples/gs/ground_truth/box.json": TRUTH}
+    variants["samples/tc/trojan/metadata/box.json"] = {"id": "box", "original_subset": "tc"}
+    variants["tools/tc/trojan/box.slither.json"] = next(iter(cases_beside(__file__, "tools.json").values()))
     items = [recorded.item for _, recorded in read(tmp_path, variants | gold).lines]
+    assert [item.sample.sample_id for item in items if item.model == "slither"] == ["trojan/box"]
+    assert len({item.sample.sample_hash for item in items}) == 3
     assert {(item.sample.sample_id, item.prompt_type) for item in items} == {
         *(("sanitized/box", "direct"), ("trojan/box", "direct"), ("box", "with_context"))
     }
-
-
-def test_a_tools_file_is_about_the_sample_that_judges_saw(tmp_path: Path) -> None:
-    tool = next(iter(cases_beside(__file__, "tools.json").values()))
-    files = ROUND | {"samples/ds/tier1/metadata/box.json": {"id": "box", "original_subset": "ds"}}
-    for name in ("sanitized", "trojan"):
-        files[f"{JUDGED.removesuffix('ds/tier1')}tc/{name}/j_box.json"] = judgement()
-        files[f"samples/tc/{name}/ground_truth/box.json"] = TRUTH
-    files |= {f"tools/{place}/box.slither.json": tool for place in ("ds/tier1", "tc/trojan")}
-    samples: dict[str, dict[str, str]] = {}
-    for _, recorded in read(tmp_path, files).lines:
-        samples.setdefault(recorded.item.model, {})[recorded.item.sample.sample_id] = recorded.item.sample.sample_hash
-    assert samples["slither"].keys() == {"tier1/box", "trojan/box"}
-    assert samples["slither"].items() <= samples["model-5.2"].items()
 
 
 def test_what_lies_elsewhere_is_refused_with_the_layout_that_is_expected(tmp_path: Path) -> None:
