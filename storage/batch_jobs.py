@@ -23,6 +23,8 @@ OPEN = ("planned", "submitting", "submitted", "cancelling", "collected")
 """The states of jobs about which there is something to do."""
 AWAITED = ("planned", "submitting", "submitted")
 """The states of jobs whose replies a run waits for."""
+UNDER_WAY = (*AWAITED, "cancelling")
+"""The states of jobs whose replies may still come."""
 
 
 class JobTakenError(EvalakeError):
@@ -156,7 +158,7 @@ def states_of(lake: Lake, run_id: str, models: Collection[str]) -> dict[Key, tup
         By call: `open`, `failed` or `refused`, with its message. Of several jobs with one call, an open one counts.
     """
     known = newest(lake).filter(pl.col("model").is_in(sorted(models))).select("job_id", "run_id", job_state="state")
-    is_open = (pl.col("state") == "open") & pl.col("job_state").is_in([*AWAITED, "cancelling"])
+    is_open = (pl.col("state") == "open") & pl.col("job_state").is_in(UNDER_WAY)
     has_failed = pl.col("state").is_in(["failed", "refused"]) & (pl.col("run_id") == run_id)
     rows = lake.frame(BATCH_REQUESTS).join(known, on="job_id").filter(is_open | has_failed).sort(is_open)
     found = rows.select("prompt_hash", "replicate", "endpoint", "state", "message").collect()

@@ -191,7 +191,7 @@ def orphans(lake: Lake, choice: Choice, known: Collection[str], kept: Collection
     """
     canaries = lake.frame(JUDGE_CANARIES).select("run_id").collect()["run_id"].unique().to_list()
     is_open = ~pl.col("prompt_hash").is_in(sorted({*known, *kept})) & ~pl.col("run_id").is_in(canaries)
-    calls = lake.frame(CALLS).filter(is_open, pl.col("origin") == "call").select(key="prompt_hash", text="request")
+    calls = lake.frame(CALLS).filter(is_open).select(key="prompt_hash", text="request")
     failures = lake.frame(CALL_FAILURES).filter(is_open).select(key="prompt_hash", text="message")
     return holding(lake, choice, kept, calls) | holding(lake, choice, kept, failures)
 

@@ -29,6 +29,7 @@ from evalake.reports.wording import count_of
 from evalake.storage.batch_jobs import (
     AWAITED,
     OPEN,
+    UNDER_WAY,
     Job,
     JobTakenError,
     advance,
@@ -350,7 +351,7 @@ class Jobs:
         ours = pl.col("run_id") == self._context.run_id
         held = pl.col("holder").str.starts_with(_HOLDER) & ((pl.col("outside_calls") > 0) | (pl.col("outside_usd") > 0))
         holders = self._lake.frame(RUN_RESERVATIONS).filter(ours, held).select("holder").collect()["holder"]
-        under_way = jobs(self._lake, ours, pl.col("state").is_in([*AWAITED, "cancelling"]))
+        under_way = jobs(self._lake, ours, pl.col("state").is_in(UNDER_WAY))
         running = {f"{_HOLDER}{job.job_id}" for job in under_way}
         for holder in sorted({*holders} - running):
             reserve(self._lake, self._context.run_id, holder, lambda _: Reservation(Amount(), Amount()))

@@ -15,7 +15,7 @@ from evalake.sdk import Suite
 from evalake.sdk.json_in_text import json_object
 from evalake.sdk.tool_results import Scored, ToolResults, ToolSample
 from evalake.storage.lake import Lake
-from evalake.storage.ledger import replies
+from evalake.storage.ledger import KEY, Key, key_of, replies
 from evalake.tasks.extract import sample_of
 from evalake.tasks.measure import run_results
 
@@ -47,7 +47,7 @@ def tool_results(
     for _, part in told.group_by(_ANSWER, maintain_order=True):
         group = part.to_dicts()
         first = group[0]
-        call = calls.get((first["prompt_hash"], first["replicate"]), {})
+        call = calls.get(key_of(first), {})
         key = (first["dataset"], first["model"], first["prompt_type"])
         gathered.setdefault(key, []).append(_sample(suite, group, call, samples.get(first["sample_hash"], {})))
     parameters = json_object(run.get("parameters") or "") or {}
@@ -67,13 +67,13 @@ def tool_results(
     ]
 
 
-def _behind(lake: Lake, run_id: str, rows: pl.DataFrame) -> tuple[dict[tuple[str, int], Row], dict[str, Row]]:
-    """Read the calls behind result rows, by prompt hash and replicate, and their samples, by hash."""
+def _behind(lake: Lake, run_id: str, rows: pl.DataFrame) -> tuple[dict[Key, Row], dict[str, Row]]:
+    """Read the calls behind result rows, and their samples, by hash."""
     asked = pl.col("prompt_hash").is_in(rows["prompt_hash"].unique().implode())
     calls = replies(lake.frame(CALLS).filter(asked), run_id).collect().iter_rows(named=True)
     known = lake.frame(SAMPLES).filter(pl.col("sample_hash").is_in(rows["sample_hash"].unique().implode()))
     samples: dict[str, Row] = {each["sample_hash"]: each for each in known.collect().iter_rows(named=True)}
-    return {(each["prompt_hash"], each["replicate"]): each for each in calls}, samples
+    return {key_of(each): each for each in calls}, samples
 
 
 def _sample(
@@ -141,14 +141,12 @@ def frozen_items(lake: Lake, suite: Suite, run_id: str) -> list[str]:
     if not suite.is_judged or not suite.conversation.asks_subject:
         raise UsageError(f"no judge is asked about answers to {suite.name}: it needs no frozen items")
     rows = run_results(lake, suite, run_id, {}).collect()
-    answers = rows.unique(["prompt_hash", "replicate"], keep="first").sort("sample_id", "model", "replicate")
+    answers = rows.unique(KEY, keep="first").sort("sample_id", "model", "replicate")
     calls, samples = _behind(lake, run_id, answers)
     items = [
         (sample_of(samples[row["sample_hash"]]), row["prompt_type"], call["response"])
         for row in answers.iter_rows(named=True)
-        if row["sample_hash"] in samples
-        and (call := calls.get((row["prompt_hash"], row["replicate"])))
-        and call["response"]
+        if row["sample_hash"] in samples and (call := calls.get(key_of(row))) and call["response"]
     ]
     if not items:
         raise UsageError(f"the run {run_id} has no answer that could be frozen")

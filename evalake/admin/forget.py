@@ -21,6 +21,7 @@ from evalake.core.errors import LakeError, UsageError
 from evalake.core.files import is_run_name
 from evalake.core.hashing import content_hash
 from evalake.sdk.json_in_text import json_object
+from evalake.storage.batch_jobs import UNDER_WAY, jobs
 from evalake.storage.forget import (
     TEXTS,
     Choice,
@@ -276,11 +277,11 @@ def forget(
     """Remove samples and all that was made of them; exactly one of the three says which.
 
     Goes on with what an earlier call was cut off from, too. Raises UsageError where the lake has nothing of that name,
-    LakeError while a run is under way, where the folder of a table holds links, or where a table that no suite here
-    declares has rows of them.
+    LakeError while a run is under way or a batch job is open, where the folder of a table holds links, or where a table
+    that no suite here declares has rows of them.
     """
     choice = choose(lake, sample, session, dataset)
-    require_idle(lake, "forget")
+    _require_idle(lake)
     contracts = all_contracts(lake)
     require_current(lake, contracts)
     wanted, shared_calls, orphan_calls = rows_of(lake, contracts, choice)
@@ -315,6 +316,16 @@ def forget(
     return Forgotten(samples, counts, shared_calls, orphan_calls, look_at, files)
 
 
+def _require_idle(lake: Lake) -> None:
+    """Raise LakeError while a run is under way, or replies of a batch job may come, which would bring texts back."""
+    require_idle(lake, "forget")
+    if waiting := sorted({job.run_id for job in jobs(lake, pl.col("state").is_in(UNDER_WAY))}):
+        raise LakeError(
+            f"the lake {lake.uri} cannot forget while batch jobs are open ({', '.join(waiting[:3])}): wait for their "
+            "end, or `evalake cancel RUN`; then continue the run, or run the flow collect, which lands their replies"
+        )
+
+
 def _require_no_rows(lake: Lake, undeclared: Iterable[str], samples: set[str]) -> None:
     """Raise LakeError where rows of samples are in a table that no suite here declares: they would stay there."""
     for name in undeclared:
@@ -342,7 +353,7 @@ def _tables(lake: Lake, contracts: Iterable[Contract], wanted: Hashes) -> Iterat
 def _remove(lake: Lake, contracts: Iterable[Contract], wanted: Hashes) -> None:
     now = datetime.now(UTC)
     _note(lake, ((table, each, now, None) for table, hashes in wanted.items() for each in hashes))
-    require_idle(lake, "forget")  # a run that begins from now on finds the note, and is refused
+    _require_idle(lake)  # a run that begins from now on finds the note, and is refused
     present = {contract.table for contract in contracts}
     for table, column, going in list(_tables(lake, contracts, wanted)):
         version = erase(lake, table, column, going)

@@ -209,12 +209,14 @@ def _datasets(recorded: Sequence[Recorded]) -> tuple[Dataset, ...]:
 def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Conversation]:
     """Put the replies into the ledger, and build conversations from it.
 
-    The first reply of a key counts, but an answer takes the place of an error, like that of a log that was unfinished.
+    The first reply of a key counts, but an answer takes the place of an error, like that of a log that was unfinished,
+    and of a judge's line without the audit that it judged.
     """
     index = LedgerIndex.read(context.lake)
+    answers_first = sorted(recorded, key=lambda line: line.replies[0].text is None)
     lines = {
         Key(prompt_hash, line.item.replicate, IMPORT): (line, place)
-        for line in reversed(recorded)
+        for line in reversed(answers_first)
         for place, prompt_hash in enumerate(line.prompt_hashes)
     }
     known = index.fetch([key._replace(endpoint=endpoint) for key in lines for endpoint in (IMPORT, UNKNOWN)])
@@ -224,7 +226,10 @@ def _keep_replies(context: RunContext, recorded: Sequence[Recorded]) -> list[Con
         earlier, first = held[key], held[key._replace(prompt_hash=line.prompt_hashes[0])]
         if earlier is None:
             kept[key] = _row(context, line, place, key, index.next_revision(key))
-        elif first is not None and first["error_kind"] is not None and line.replies[0].error_kind is None:
+        elif any(
+            of is not None and of["error_kind"] is not None and line.replies[at].error_kind is None
+            for at, of in ((0, first), (place, earlier))
+        ):
             kept[key] = _row(context, line, place, key, earlier["reply_revision"] + 1)
         else:
             kept[key] = earlier
@@ -259,11 +264,14 @@ def _keep_calls(context: RunContext, calls: Sequence[tuple[int, WholeCall]]) -> 
 
 
 def _differing(recorded: Sequence[Recorded], conversations: Sequence[Conversation]) -> int:
-    """Count the lines that say otherwise than the lake did before them: its first replies stand."""
+    """Count the lines that say otherwise than the lake, whose first replies stand; no reply says nothing."""
     content = attrgetter("text", "finish_reason", "error_kind")
     kept = ([each.outcome for each in of.answered] for of in conversations)
     pairs = (zip(line.replies, of, strict=True) for line, of in zip(recorded, kept, strict=True))
-    return sum(any(isinstance(of, Reply) and content(of) != content(given) for given, of in each) for each in pairs)
+    return sum(
+        any(isinstance(of, Reply) and content(of) != content(given) for given, of in each if any(content(given)))
+        for each in pairs
+    )
 
 
 def _row(context: RunContext, line: Recorded, place: int, key: Key, revision: int) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=refuse_constant)
 _LETTERS = re.compile(r"\{\{|\}\}|.", re.DOTALL)
-MOST_ATTEMPTS = 100  # braces from which nothing can be read
+MOST_ATTEMPTS = 100  # braces from which nothing can be read as they stand: each takes time by the length of the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,7 @@ def find_objects(text: str, key: str) -> Iterator[Found]:
             doubled: list[Any] = [value] if begins_twice and text.startswith("}", position) else []
         elif begins_twice and (read := _decoded(text[start:].replace("{{", "{").replace("}}", "}"), 0)):
             value, end = read
+            attempts += 1
             position = start + sum(len(each[0]) for each in islice(_LETTERS.finditer(text, start), end))
             doubled = list(_objects(value))
         else:

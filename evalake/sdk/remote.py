@@ -2,7 +2,8 @@
 
 * `table.csv.gz`, and any other table packed by gzip
 * `s3://bucket/key.csv`, `gs://…`, `abfs://…`: credentials and endpoint come from the environment, as for the lake
-* `postgresql://user@host/db?query=select …` or `?table=NAME`; `sqlite:///file.db?…` likewise: read only
+* `postgresql://user@host/db?query=select …` or `?table=NAME`, with the password in PGPASSWORD; `sqlite:///file.db?…`
+  likewise: read only
 * `hf://owner/name[:config][@revision]#split`, by the library `datasets` (the extra `hf`)
 
 A mapping of columns follows as for any table: after `?`, or after a further `&`. A copy lives as long as the process.
@@ -13,15 +14,18 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from evalake.core.errors import SourceError
 from evalake.core.files import LARGEST_IN_ALL, MEGABYTE, Files
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
 
 BUCKETS = ("s3", "gs", "gcs", "abfs", "abfss", "az")
 _HUGGING_FACE = re.compile(r"hf://(?P<path>[\w.-]+/[\w.-]+)(?::(?P<config>[\w.-]+))?(?:@(?P<revision>[\w./-]+))?")
@@ -120,7 +124,7 @@ def _of_bucket(uri: str, scheme: str) -> Path:
 
 def _of_database(url: str, parameters: str) -> tuple[Path, str]:
     """Read a query, or a whole table, of a database in a transaction that cannot write."""
-    from sqlalchemy import create_engine, text
+    from sqlalchemy import create_engine, make_url, text
     from sqlalchemy.exc import SQLAlchemyError
 
     given = parse_qsl(parameters, keep_blank_values=True)
@@ -132,13 +136,15 @@ def _of_database(url: str, parameters: str) -> tuple[Path, str]:
     mapping = "&".join(f"{quote(k)}={quote(v)}" for k, v in given if k not in ("query", "table", *_OF_THE_URL))
     of_url = "&".join(f"{quote(k)}={quote(v)}" for k, v in given if k in _OF_THE_URL)
     is_sqlite = url.startswith("sqlite")
-    address = url.replace("postgresql://", "postgresql+pg8000://", 1) + (f"?{of_url}" if of_url else "")
     if is_sqlite:
         file = Path(url.partition("///")[2])
         Files(file, LARGEST_IN_ALL).check(file)
-        address = f"sqlite:///file:{quote(str(file.resolve()))}?mode=ro&uri=true"
+        of_url = f"sqlite:///file:{quote(str(file.resolve()))}?mode=ro&uri=true"
     try:
-        engine = create_engine(address)
+        address = make_url(of_url if is_sqlite else f"{url}?{of_url}")
+        if not is_sqlite and not address.username:
+            raise SourceError("the database URL names no user: give one, as in postgresql://user@host/database")
+        engine = create_engine(address if is_sqlite else for_postgres(address))
         try:
             with engine.connect() as connection:
                 if is_sqlite:
@@ -150,9 +156,20 @@ def _of_database(url: str, parameters: str) -> tuple[Path, str]:
                 return write_rows(name_in(url, name), (dict(row) for row in rows), url), mapping
         finally:
             engine.dispose()
-    except (SQLAlchemyError, OSError) as error:
-        reason = str(getattr(error, "orig", None) or error).splitlines()[0]
-        raise SourceError(f"{urlsplit(url).scheme}://… cannot be read: {reason}") from error
+    except (SQLAlchemyError, OSError, ValueError) as error:  # hosts and ports that cannot be
+        raise SourceError(f"{urlsplit(url).scheme}://… cannot be read: {reason_of(error)}") from error
+
+
+def for_postgres(url: "URL") -> "URL":
+    """Complete the URL of a PostgreSQL by the driver that is installed, and by the password in PGPASSWORD."""
+    return url.set(drivername="postgresql+pg8000", password=url.password or os.environ.get("PGPASSWORD"))
+
+
+def reason_of(error: Exception) -> str:
+    """Extract the database's message, on one line; pg8000 returns Postgres's answer as fields, the message under M."""
+    cause = getattr(error, "orig", None) or error
+    fields = cause.args[0] if cause.args and isinstance(cause.args[0], Mapping) else {}
+    return " ".join(str(fields.get("M") or cause).split())
 
 
 def _of_hugging_face(source: str) -> tuple[Path, str]:

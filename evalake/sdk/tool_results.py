@@ -23,6 +23,7 @@ class Scored:
     correct: bool | None  # None where the value is no yes or no
     answer: str | None = None  # what the scorer read from the reply
     explanation: str | None = None
+    error: str | None = None  # why this scorer gave no score
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,8 +102,14 @@ def source_hash(name: str) -> str | None:
 
 
 def baselines() -> Mapping[str, Baseline]:
-    """Collect the rule-based models of all suites, by name."""
-    of_suites = {name: rules for each in _of_code(_load) for name, rules in each.conversation.baselines.items()}
+    """Collect the rule-based models of all suites, by name. Raises SuiteError where two suites have one of one name."""
+    of_suites: dict[str, Baseline] = {}
+    owners: dict[str, str] = {}
+    for each in _of_code(_load):
+        for name, rules in each.conversation.baselines.items():
+            if of_suites.setdefault(name, rules) is not rules:
+                raise SuiteError(f"the suites {owners[name]} and {each.name} have each a baseline {name}: rename one")
+            owners.setdefault(name, each.name)
     return {**of_suites, **_FUNCTIONS.get()}
 
 

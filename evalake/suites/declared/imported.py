@@ -156,7 +156,9 @@ def recorded(name: str, answers: Sequence[Answered]) -> Iterator[tuple[str, sdk.
         for scored in sample.scores:
             item = sdk.Item(about, sample.model, storable(scored.scorer), sample.prompt_variant, sample.repeat)
             hashes = asked, content_hash([asked, scored.scorer])
-            replies = _answer(sample, scored), Reply(as_json(plain(_said(sample, scored))))
+            said = _said(sample, scored)
+            failed = "error" if said["error"] is not None and not _has_failed(sample) else None
+            replies = _answer(sample), Reply(as_json(plain(said)), error_kind=failed)
             requests = request_of(sample), as_json({"scorer": scored.scorer, "tool": each.results.tool})
             yield where, sdk.Recorded(item, hashes, replies, requests)
 
@@ -172,24 +174,30 @@ def request_of(sample: ToolSample) -> str:
     return as_json(plain({"model": sample.model, "messages": list(sample.messages)}))
 
 
-def _answer(sample: ToolSample, scored: Scored) -> Reply:
-    reply, failed = sample.reply, sample.error is not None and scored.score is None
+def _has_failed(sample: ToolSample) -> bool:
+    """Tell whether a sample as a whole has an error and no score, whichever scorer is asked."""
+    return sample.error is not None and all(each.score is None for each in sample.scores)
+
+
+def _answer(sample: ToolSample) -> Reply:
+    reply = sample.reply
     return replace(
         reply,
         text=None if reply.text is None else storable(reply.text),
         reasoning=None if reply.reasoning is None else storable(reply.reasoning),
-        error_kind="error" if failed else None,
+        error_kind="error" if _has_failed(sample) else None,
     )
 
 
 def _said(sample: ToolSample, scored: Scored) -> dict[str, Any]:
     said = {name: getattr(scored, name) for name in _SAID}
-    return {**said, "error": sample.error if scored.score is None else None}
+    return {**said, "error": (scored.error or sample.error) if scored.score is None else None}
 
 
 def _row(item: sdk.Item, answered: Sequence[sdk.Exchange]) -> dict[str, Any]:
-    reply, said = answered[0].outcome, _decoded(answered[1])
+    reply, judged, said = answered[0].outcome, answered[1].outcome, _decoded(answered[1])
     assert isinstance(reply, Reply)
+    assert isinstance(judged, Reply)
     given = json.loads(item.sample.target or "{}")
     value, scored = said.get("value"), said.get("score") is not None or said.get("value") is not None
     return {
@@ -201,7 +209,7 @@ def _row(item: sdk.Item, answered: Sequence[sdk.Exchange]) -> dict[str, Any]:
         "metadata": as_json(given.get("metadata")),
         "reply": reply.text,
         "value": value if value is None or isinstance(value, str) else as_json(value),
-        "error_kind": reply.error_kind or (None if scored else "unscored"),
+        "error_kind": reply.error_kind or judged.error_kind or (None if scored else "unscored"),
         **sdk.reply_columns(reply),
     }
 
@@ -278,7 +286,27 @@ def merge(all_results: Sequence[ToolResults]) -> tuple[list[Answered], Counter[s
         for whose, samples in by_prompt.items():
             _add_to_round(rounds.setdefault((results.task, results.dataset, *whose), []), results, samples, left_out)
     answers = [answer for known in rounds.values() for each in known for answer in each.answers.values()]
-    return sorted(answers, key=_place), left_out
+    return sorted(_with_shared_metadata(answers, left_out), key=_place), left_out
+
+
+def _with_shared_metadata(answers: Sequence[Answered], left_out: Counter[str]) -> Iterator[Answered]:
+    """Leave out metadata in which the answers of a sample differ, like times: it is not of the sample."""
+    known: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for each in answers:
+        known.setdefault(_asked(each), []).append(each.sample.metadata)
+    shared = {
+        asked: {name for name in first if all(name in one and one[name] == first[name] for one in others)}
+        for asked, (first, *others) in known.items()
+    }
+    for each in answers:
+        metadata = {name: of for name, of in each.sample.metadata.items() if name in shared[_asked(each)]}
+        differ = each.sample.metadata.keys() - metadata.keys()
+        left_out.update(f"values of {name}, which differ by answer" for name in differ)
+        yield replace(each, sample=replace(each.sample, metadata=metadata))
+
+
+def _asked(answer: Answered) -> tuple[str, ...]:
+    return answer.results.dataset, answer.sample.sample_id, answer.sample.input
 
 
 def absent(all_results: Sequence[ToolResults], answers: Sequence[Answered]) -> Counter[tuple[str, str]]:

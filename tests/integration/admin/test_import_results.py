@@ -14,7 +14,7 @@ from prefect._internal.pydantic.v2_schema import create_v2_schema
 from pydantic import ValidationError
 
 from evalake.admin.import_results import import_recorded, import_samples
-from evalake.contracts.tables import HUMAN_LABELS, METRIC_SNAPSHOTS, QUARANTINE, RUN_COVERAGE, RUNS, SAMPLES
+from evalake.contracts.tables import CALLS, HUMAN_LABELS, METRIC_SNAPSHOTS, QUARANTINE, RUN_COVERAGE, RUNS, SAMPLES
 from evalake.core.errors import SourceError, UsageError
 from evalake.labels.grading import LONGEST_TITLE, ReviewSheet, title
 from evalake.labels.sheets import import_labels, judges_and_people, label_sheet, suite_of
@@ -141,10 +141,14 @@ def test_an_answer_takes_the_place_of_an_error_and_no_later_error_that_of_an_ans
     assert lake.frame(RESULTS).collect()["verdict"].to_list() == ["BLOCK"]
 
 
-def test_the_same_sample_id_in_two_datasets_is_two_samples(tmp_path: Path) -> None:
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_audit_that_only_one_judges_line_holds_is_that_of_all(tmp_path: Path, order: int) -> None:
+    verdict, audit = judgement([finding()], target(share=0.8)), {"verdict": "vulnerable"}
+    lines = [line(0, judged=verdict, judge="alice", prediction=audit), line(0, judged=verdict, judge="bob")]
     lake = Lake(str(tmp_path / "lake"))
-    other = recorded(dataset="e", command="ls", label="harmless", category=None)
-    assert imported(lake, written(tmp_path / "r.jsonl", recorded(), other))["rows_landed"] == 2
+    import_recorded(lake, AUDITS, [written(tmp_path / "r.jsonl", *lines[::order])])
+    assert lake.frame(RUNS).collect().select("state", "message").rows() == [("completed", None)]
+    assert lake.frame(CALLS).filter(model="subject").collect()["response"].null_count() == 0
 
 
 @pytest.mark.parametrize(
@@ -327,8 +331,3 @@ def test_a_question_is_in_words_and_a_field_that_is_empty_and_needs_no_choice_of
             assert field["title"].endswith("?")
             assert field["type"] in ("string", "number")
             assert not {"anyOf", "default"} & field.keys()
-
-
-def test_a_run_that_is_not_labelled_through_sheets_is_named(recorded_runs: Lake) -> None:
-    with pytest.raises(UsageError, match="has no run nobody"):
-        ReviewSheet.draw(recorded_runs, "nobody", 1)

@@ -2,13 +2,21 @@
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from jsonschema import Draft7Validator
 
+from evalake.admin.export_results import frozen_items
+from evalake.contracts.tables import CALLS
+from evalake.core.errors import UsageError
+from evalake.storage import ledger
+from evalake.storage.lake import Lake
+from evalake.tasks.runtime.context import RunContext
 from tests.golden import every_eval_ever as schemas
 from tests.integration.cli.command import evalake_here, recorded
 from tests.integration.cli.conftest import Imported, import_lines
@@ -119,6 +127,17 @@ def test_runs_of_any_suite_are_written(tmp_path: Path) -> None:
     assert values == ["C" if each else "I" for each in right]
     instances = check_every_eval_ever(exported(run, "every-eval-ever"))
     assert [each["evaluation"]["is_correct"] for each in instances] == right
+
+
+def test_a_reply_is_that_of_the_runs_own_endpoint(audits: RunContext, tmp_path: Path) -> None:
+    shutil.copytree(audits.lake.uri, tmp_path / "lake")
+    lake = Lake(str(tmp_path / "lake"))
+    elsewhere = {"endpoint": pl.lit("http://elsewhere"), "response": pl.lit("foreign")}
+    ledger.append(lake, lake.frame(CALLS).with_columns(**elsewhere).drop("ledger_version").collect().to_dicts())
+    (log,) = exported(Imported(tmp_path, {"run_id": audits.run_id}), "inspect").iterdir()
+    assert "foreign" not in log.read_text()
+    with pytest.raises(UsageError, match="no answer that could be frozen"):  # its judgements came without the audits
+        frozen_items(lake, audits.suite, audits.run_id)
 
 
 @pytest.mark.real_data

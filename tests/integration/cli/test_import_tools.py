@@ -158,6 +158,16 @@ def test_samples_that_failed_are_missing_and_make_the_import_incomplete(tmp_path
     assert rows == [{"correct": None, "error": "the sandbox died"}]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_error_of_one_scorer_is_none_of_anothers(tmp_path: Path, order: int) -> None:
+    lines = ["s1,q,m,yes,timed,,too late", "s1,q,m,yes,exact,1,"][::order]
+    (tmp_path / "r.csv").write_text("\n".join(["sample_id,input,model,reply,scorer,score,error", *lines]))
+    said = json.loads(evalake_here("import", "r.csv", "--json", folder=tmp_path).stdout)
+    rows = Imported(tmp_path, said).query("select judge, score, error_kind, error from r_results order by judge")
+    assert [tuple(row.values()) for row in rows] == [("exact", 1.0, None, None), ("timed", None, "error", "too late")]
+    assert said["differ"] == 0
+
+
 def test_what_a_log_or_a_table_lacks_makes_the_import_incomplete(tmp_path: Path) -> None:
     cut = {**header(task="cut", dataset={"name": "n", "sample_ids": [1, 2, 3]}), "status": "cancelled"}
     (tmp_path / "x.eval").write_bytes(archive(cut, [sample(1)]))

@@ -55,11 +55,6 @@ def test_bad_lines_are_named_quarantined_and_do_not_stop_the_rest(tmp_path: Path
     assert "label" in reasons["mixed.jsonl:4"]
 
 
-def test_fields_that_begin_with_expected_are_ignored(tmp_path: Path) -> None:
-    (tmp_path / "one.jsonl").write_text(recorded(0, expected_verdict="BLOCK"))
-    assert evalake_here("import", "one.jsonl", "--suite", "command_guard", "--json", folder=tmp_path).returncode == 0
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [

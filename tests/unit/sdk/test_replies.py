@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evalake.contracts.engines.arrow import conform
 from evalake.models.request import Failure, Reply
 from evalake.sdk import Outcomes, lenient_json
-from evalake.sdk.json_in_text import as_share, find_objects, split_thinking
+from evalake.sdk.json_in_text import MOST_ATTEMPTS, as_share, find_objects, split_thinking
 from evalake.sdk.sample import ANY_FENCE, delimit_untrusted, fence, nonce, read_delimited
 from evalake.sdk.suite import EMPTY
 from evalake.suites.command_guard.contract import OUTCOMES as GUARD
@@ -46,6 +46,7 @@ CASES = cases_beside(__file__, "replies.json")
         ('{"a": "x"', []),
         ('{"a": "x",}', []),
         ("{'a': 'x'}", []),
+        ('{{"b": {{}}}}' * MOST_ATTEMPTS + '{"a": "x"}', []),
     ],
 )
 def test_well_formed_objects_are_found_and_nothing_else(text: str, objects: list[Any]) -> None:

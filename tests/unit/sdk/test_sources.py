@@ -176,6 +176,8 @@ def test_a_database_is_asked_and_never_written_to(tmp_path: Path) -> None:
         with pytest.raises(SourceError):
             inputs(f"sqlite:///{file}?{hostile}")
     assert len(inputs(f"sqlite:///{file}?table=quiz&question=ask")) == 2
+    with pytest.raises(SourceError, match="names no user"):
+        inputs("postgresql://127.0.0.1:9/x?table=quiz")
 
 
 def test_an_object_of_a_bucket_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

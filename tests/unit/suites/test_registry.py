@@ -2,14 +2,16 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evalake.core.errors import SuiteError, UsageError
 from evalake.metrics.compute import definition_hash
+from evalake.suites import registry
 from evalake.suites.places import Manifest, Place, manifest, places
-from evalake.suites.registry import all_contracts, suite, suite_names
+from evalake.suites.registry import suite, suite_names
 
 # Suites are found by their folders, imported by name, and hold together.
 
@@ -28,10 +30,12 @@ def test_an_unknown_suite_is_refused_with_the_known_ones(name: str) -> None:
         suite(name)
 
 
-def test_every_table_has_one_contract() -> None:
-    tables = [contract.table for contract in all_contracts()]
-    assert len(set(tables)) == len(tables)
-    assert {"calls", "samples", "command_guard_results"} <= set(tables)
+def test_a_baseline_that_two_suites_name_is_of_neither(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = suite("solidity_audit")
+    other = replace(known, name="zz", conversation=replace(known.conversation, baselines={"always-safe": str}))
+    monkeypatch.setattr(registry, "_of_code", lambda read: iter((known, other)))
+    with pytest.raises(SuiteError, match="solidity_audit and zz have each a baseline always-safe: rename one"):
+        registry.baselines()
 
 
 @pytest.mark.parametrize("name", ["command_guard", "session_review", "solidity_audit"])
@@ -54,15 +58,6 @@ def test_what_suites_say_of_themselves_fits_together() -> None:
         assert {metric for column, metric in used.items() if column in found.results.column} <= set(names)
         assert definition_hash(found.all_metrics(found.options))
         assert all(found.data.read(source).samples for source in found.data.starter)
-
-
-def test_listing_suites_imports_none() -> None:
-    code = (
-        "import sys; from evalake.suites.registry import suite_names; suite_names(); "
-        "print([name for name in sys.modules if name.startswith('suites.command_guard')])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 # What suites say of themselves in `suite.toml` is what they are, and is read without importing one.

@@ -86,6 +86,7 @@ def _results(
 
 def _sample(rows: Sequence[Row], whose: tuple[str, str, str], repeat: int) -> ToolSample:
     row, text = rows[0], as_text(rows[0], "input") or ""
+    errors = [as_text(each, "error") or None for each in rows]
     return ToolSample(
         sample_id=whose[0],
         input=text,
@@ -97,7 +98,7 @@ def _sample(rows: Sequence[Row], whose: tuple[str, str, str], repeat: int) -> To
         repeat=repeat,
         prompt_variant=whose[2],
         metadata=as_mapping(row, "metadata"),
-        error=as_text(row, "error") or None,
+        error=errors[0] if all(errors) else None,  # of some scorers, it is theirs
     )
 
 
@@ -108,7 +109,8 @@ def _scores(rows: Sequence[Row]) -> Iterator[Scored]:
         value = row.get("score") if row.get("score") is not None else row.get("correct")
         correct = None if right not in (0.0, 1.0) else right == 1.0
         scorer = values.numbered(as_text(row, "scorer") or "score", names)
-        yield Scored(scorer, value, as_score(value), correct, as_text(row, "answer"), as_text(row, "explanation"))
+        said = (as_text(row, name) for name in ("answer", "explanation", "error"))
+        yield Scored(scorer, value, as_score(value), correct, *said)
 
 
 def _milliseconds(seconds: Any) -> float | None:

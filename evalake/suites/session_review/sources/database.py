@@ -5,7 +5,6 @@ up its writers, and may create files beside it. Postgres is read in one read-onl
 nobody.
 """
 
-import os
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 from evalake.core.errors import SourceError
 from evalake.core.files import LARGEST_FILE, LARGEST_IN_ALL, Files, tables_beside
+from evalake.sdk.remote import for_postgres, reason_of
 from evalake.suites.session_review.session import TERMINAL, Session
 from evalake.suites.session_review.sources import require_whole
 from evalake.suites.session_review.sources.generic import RefusedError, decoded
@@ -119,8 +119,7 @@ def _connect(url: str) -> Any:
     require_connectable(url)
     made, patience = _url(url), dict[str, float]()
     if _is_postgres(made):
-        made = made.set(drivername="postgresql+pg8000", password=made.password or os.environ.get("PGPASSWORD"))
-        patience = {"timeout": PATIENCE_SECONDS}
+        made, patience = for_postgres(made), {"timeout": PATIENCE_SECONDS}
     try:
         return create_engine(made, poolclass=NullPool, connect_args=patience).connect()
     except (SQLAlchemyError, OSError, ValueError, OverflowError) as error:  # hosts and ports that cannot be
@@ -128,14 +127,7 @@ def _connect(url: str) -> Any:
 
 
 def _unreadable(url: str, error: Exception) -> SourceError:
-    return SourceError(f"{hide_password(url)} cannot be read as a TARSy database: {_reason(error)}")
-
-
-def _reason(error: Exception) -> str:
-    """Extract the database's message, on one line; pg8000 returns Postgres's answer as fields, the message under M."""
-    cause = getattr(error, "orig", None) or error
-    fields = cause.args[0] if cause.args and isinstance(cause.args[0], Mapping) else {}
-    return " ".join(str(fields.get("M") or cause).split())
+    return SourceError(f"{hide_password(url)} cannot be read as a TARSy database: {reason_of(error)}")
 
 
 def hide_password(url: str) -> str:

@@ -105,6 +105,13 @@ def place_of(parts: Sequence[str], folders: Sequence[str]) -> Place | None:
     return Place(kind, judge, parts[start + named - 1], (section[0].casefold(), *section[1:]))
 
 
+def place_of_tool(tool: str, truth: "RoundFile") -> Place | None:
+    """Find the place of a tool's file, which lies anywhere: the section of the truth that it is about."""
+    folders = pairwise(Path(truth.where).parts[:-1])
+    section = next(((one.casefold(), other) for one, other in folders if one.casefold() in SECTIONS), None)
+    return None if section is None else Place("audit", None, tool, section)
+
+
 def tool_of(value: Any) -> str | None:
     """Tell by its form which tool wrote a file; None for any other."""
     if isinstance(value, list):

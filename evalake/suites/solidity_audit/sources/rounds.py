@@ -22,7 +22,7 @@ from evalake.core.errors import SourceError
 from evalake.core.files import tables_beside
 from evalake.core.hashing import content_hash
 from evalake.models.request import Reply
-from evalake.sdk import Item, Recorded, RecordedFolder
+from evalake.sdk import Item, Recorded, RecordedFolder, Sample
 from evalake.sdk.json_in_text import objects
 from evalake.sdk.sources import as_json, is_storable, storable
 from evalake.suites.solidity_audit.baselines.judges import judge_by_overlap
@@ -31,7 +31,15 @@ from evalake.suites.solidity_audit.recorded import DATASET, NO_CONTRACT, asked_o
 from evalake.suites.solidity_audit.replies import Judgement, Reading, read_judgement
 from evalake.suites.solidity_audit.sources import round_files
 from evalake.suites.solidity_audit.sources.round_fields import Claim, cluster_of, match, read_review, read_truth
-from evalake.suites.solidity_audit.sources.round_files import AuditKey, Judged, Round, RoundFile, part_of, text_of
+from evalake.suites.solidity_audit.sources.round_files import (
+    AuditKey,
+    Judged,
+    Place,
+    Round,
+    RoundFile,
+    part_of,
+    text_of,
+)
 from evalake.suites.solidity_audit.sources.sample_folders import origin_of, parent_of
 from evalake.suites.solidity_audit.sources.summaries import compare, compare_votes
 from evalake.suites.solidity_audit.truth import PROMPT_TYPES, SUITE, GroundTruth, as_sample, normalised
@@ -66,24 +74,17 @@ def _judged(file: RoundFile, round_: Round) -> Judged:
     if about is None:
         raise SourceError(NO_TRUTH)
     described = _with_metadata(about, names, round_)
-    truth, prompt_type = read_truth(described), round_files.prompt_in(file)
-    name = _name_of(stated) or names[-1]
-    sample_id = _sample_id(file, name, round_)
+    name, prompt_type = _name_of(stated) or names[-1], round_files.prompt_in(file)
+    sample, truth = _sample(name, described, file.place, round_)
     model, judge = _names(file)
     if not (fits_folder(model) and fits_folder(judge)):
         raise SourceError("a name of a model that is too long")
-    if not all(map(is_storable, (sample_id, model, judge))):
+    if not all(map(is_storable, (sample.sample_id, model, judge))):
         raise SourceError("a name of a file or folder that is not UTF-8")
     text, failure = as_json(value), round_files.stated_failure(value)
     reading = Reading(_UNJUDGED) if failure is not None else read_judgement(text, asked_of(truth))
     if reading.judgement is None:
         raise SourceError(f"judgement: {'; '.join(reading.flaws)}")
-    variant = file.place.section[1] if file.place and file.place.section[0] == "tc" else None
-    parent = parent_of(described)
-    origin = origin_of(name, described, {name: parent} if parent else {}, variant)
-    truth = truth.model_copy(update=origin)
-    cluster = f"/{origin['base']}" if origin else cluster_of(described) or sample_id
-    sample = as_sample(DATASET, sample_id, NO_CONTRACT, truth, cluster=cluster, note=None)
     audit = _judged_audit(round_, file, (name, model, prompt_type), reading.judgement)
     item = Item(sample, model, judge, prompt_type, round_files.whole_of(value.get("replicate")) or 0)
     round_.used |= {about.where, *([audit.where] if audit else [])}
@@ -104,18 +105,17 @@ def read_tool(file: RoundFile, round_: Round) -> None:
         round_.leave_out(file, NO_TRUTH if about is None else failed or "", refused=True)
         return
     round_.used.add(about.where)
+    tool = round_files.tool_of(file.value) or ""
+    name = next(name for name in names if name in round_.truths)
     try:
-        truth = read_truth(described)
+        sample, truth = _sample(name, described, round_files.place_of_tool(tool, about), round_)
     except SourceError as error:
         round_.leave_out(file, str(error), refused=True)
         return
-    tool = round_files.tool_of(file.value) or ""
-    sample_id = next(name for name in names if name in round_.truths)
-    sample = as_sample(DATASET, sample_id, NO_CONTRACT, truth, cluster=cluster_of(described) or sample_id, note=None)
     item, audit = Item(sample, tool, JUDGE), audit_of(file.value)
     replies = (Reply(storable(audit)), Reply(judged_by_rules(truth, audit, tool)))
     judged = Judged(file.where, Recorded(item, recorded_hashes(item), replies), {})
-    if round_.judged.setdefault((sample_id, tool, JUDGE, item.prompt_type, 0), judged) is not judged:
+    if round_.judged.setdefault((sample.sample_id, tool, JUDGE, item.prompt_type, 0), judged) is not judged:
         round_.leave_out(file, JUDGED_TWICE, refused=True)
 
 
@@ -141,10 +141,18 @@ def _names(file: RoundFile) -> tuple[str, str]:
     return of_model.name, stated or f"{of_model.parent.name} judge"
 
 
-def _sample_id(file: RoundFile, name: str, round_: Round) -> str:
-    """Name the sample; the variant stands before a name that several variants have."""
-    variant = file.place.variant if file.place else None
-    return f"{variant}/{name}" if variant is not None and len(round_.variants.get(name, ())) > 1 else name
+def _sample(name: str, described: Mapping[str, Any], place: Place | None, round_: Round) -> tuple[Sample, GroundTruth]:
+    """Make the sample of a judgement or a tool's file, with its truth; a name of several variants has its own first.
+
+    Raises SourceError where the truth is not valid.
+    """
+    variant, parent = place.variant if place else None, parent_of(described)
+    sample_id = f"{variant}/{name}" if variant is not None and len(round_.variants.get(name, ())) > 1 else name
+    of_folder = variant if place and place.section[0] == "tc" else None
+    origin = origin_of(name, described, {name: parent} if parent else {}, of_folder)
+    truth = read_truth(described).model_copy(update=origin)
+    cluster = f"/{origin['base']}" if origin else cluster_of(described) or sample_id
+    return as_sample(DATASET, sample_id, NO_CONTRACT, truth, cluster=cluster, note=None), truth
 
 
 def _judged_audit(round_: Round, file: RoundFile, key: AuditKey, judgement: Judgement) -> RoundFile | None:

@@ -14,7 +14,7 @@ import pytest
 from evalake.admin import forget as job
 from evalake.admin.check import check_lake
 from evalake.admin.forget import choose, forget, refused
-from evalake.admin.import_results import import_recorded, import_samples
+from evalake.admin.import_results import import_recorded, import_samples, import_tool_results
 from evalake.admin.maintain import migrate
 from evalake.admin.prove import verify_snapshots
 from evalake.cli.lake import forget as command
@@ -24,10 +24,12 @@ from evalake.core.errors import LakeError, SourceError, UsageError
 from evalake.models.request import Reply, Request
 from evalake.sdk import Exchange, Item, Sample
 from evalake.storage import ledger
+from evalake.storage.batch_jobs import begin, planned
 from evalake.storage.forget import erase
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.snapshots import read_metrics
+from evalake.suites.declared.formats.detect import read_tool_results
 from evalake.suites.registry import all_contracts, suite
 from evalake.tasks.extract import read_datasets
 from evalake.tasks.publish import Refused, quarantine
@@ -39,6 +41,7 @@ from tests.integration.cli.command import recorded
 from tests.integration.storage.recorded_lake import AUDITS
 from tests.integration.storage.recorded_lake import SAMPLES as SAMPLES_OF_GUARD
 from tests.integration.storage.rows import call
+from tests.unit.suites.formats import logs
 
 # What is forgotten is in no byte of a lake any more; all else is there, in order, and asked about never again.
 
@@ -140,12 +143,15 @@ def test_a_dry_run_changes_nothing_and_wrong_names_are_refused(lake: Lake) -> No
     assert before == {file: file.read_bytes() for file in Path(lake.uri).rglob("*") if file.is_file()}
 
 
-def test_nothing_is_forgotten_while_a_run_is_under_way(lake: Lake) -> None:
+@pytest.mark.parametrize("why", ["a run is under way", "batch jobs are open"])
+def test_nothing_is_forgotten_while_replies_may_come(lake: Lake, why: str) -> None:
     row = lake.frame(RUNS).collect().head(1)
-    now = datetime.now(UTC)
-    active = row.with_columns(run_id=pl.lit("under-way"), state=pl.lit("running"), alive_at=now, ended_at=None)
-    land(lake, RUNS, active.cast(row.schema))
-    with pytest.raises(LakeError, match=r"cannot forget while a run is under way \(under-way\)"):
+    active = row.with_columns(run_id=pl.lit("busy"), state=pl.lit("running"), alive_at=datetime.now(UTC), ended_at=None)
+    if why == "a run is under way":
+        land(lake, RUNS, active.cast(row.schema))
+    else:
+        begin(lake, planned("job", "busy", "a/model", "provider", 1), [])
+    with pytest.raises(LakeError, match=rf"cannot forget while {why} \(.*busy\)"):
         forget(lake, dataset="mine")
     assert files_with(lake, SECRET)
     assert lake.frame(FORGOTTEN).collect().is_empty()
@@ -277,6 +283,15 @@ def own_lines(sample: Sample, samples: Sequence[Sample]) -> list[str]:
     others = {line.strip() for each in samples if each != sample for line in each.input.splitlines()}
     lines = [line.strip() for line in sample.input.splitlines()]
     return [line for line in lines if len(line) >= 20 and line not in others]
+
+
+def test_a_call_in_another_tools_log_goes_with_its_sample(held: Lake, tmp_path: Path) -> None:
+    asked = {**logs.sample(1), "input": COMMAND}
+    asked["events_data"]["messages"][0]["content"] = COMMAND
+    (tmp_path / "log.eval").write_bytes(logs.archive(logs.header(), [asked]))
+    import_tool_results(held, read_tool_results([tmp_path / "log.eval"]))
+    assert forget(held, dataset="numbers").orphan_calls == 1
+    assert files_with(held, "/home/erika") == []
 
 
 def test_a_prompt_shared_with_a_kept_sample_stays_and_is_counted(

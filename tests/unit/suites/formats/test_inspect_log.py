@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from evalake.core.errors import SourceError
-from evalake.models.request import Request
 from evalake.sdk.tool_results import Headline
 from evalake.suites.declared.formats import inspect_log
 from evalake.suites.declared.formats.detect import read_tool_results
@@ -51,29 +50,6 @@ def test_figures_are_recomputed_over_samples_whose_epochs_are_averaged() -> None
     assert [each.repeat for each in read.samples] == [0, 1, 0, 1]
 
 
-def test_a_conversation_keeps_calls_of_tools_and_their_results() -> None:
-    call = {"id": "c1", "function": "add", "arguments": {"x": 2}, "type": "function"}
-    messages = [
-        {"role": "user", "content": "2 + 3?"},
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "content": "5", "tool_call_id": "c1", "function": "add"},
-        {"role": "assistant", "content": "5"},
-    ]
-    (read,) = inspect_log.read_document({**header(), "samples": [sample(1, messages=messages)]}, "x").samples
-    assert read.messages[1]["tool_calls"] == [
-        {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"x": 2}'}}
-    ]
-    assert read.messages[2] == {"role": "tool", "content": "5", "tool_call_id": "c1"}
-    assert len(read.messages) == 3
-
-
-def test_a_whole_request_is_the_one_that_a_run_would_make() -> None:
-    (read,) = inspect_log.read_document({**header(), "samples": [sample(1)]}, "x").samples
-    (call,) = read.calls
-    assert call.request == Request("openai/small", ({"role": "user", "content": "Question 1"},), {})
-    assert (call.address, call.reply.text) == ("http://127.0.0.1:9/v1", "5")
-
-
 @pytest.mark.parametrize("grader", [{"span_id": "grade"}, {"span_id": "solve", "role": "grader"}])
 def test_what_a_scorer_asks_the_same_model_is_no_call_of_the_subject(grader: dict[str, str]) -> None:
     logged = sample(1)
@@ -92,13 +68,6 @@ def test_attachments_are_put_where_they_belong() -> None:
     logged = sample(1, attachments={"0" * 32: "a long question"}, input="attachment://" + "0" * 32)
     (read,) = inspect_log.read_document({**header(), "samples": [logged]}, "x").samples
     assert read.input == "a long question"
-
-
-def test_a_sample_that_failed_keeps_its_error_and_has_no_score() -> None:
-    failed = sample(1, scores={}, output={}, messages=[], error={"message": "the sandbox died"})
-    (read,) = inspect_log.read_document({**header(), "samples": [failed]}, "x").samples
-    assert (read.error, read.reply.text) == ("the sandbox died", None)
-    assert [(each.scorer, each.score, each.correct) for each in read.scores] == [("match", None, None)]
 
 
 def test_a_log_that_did_not_end_well_says_so_and_counts_what_it_lacks() -> None:

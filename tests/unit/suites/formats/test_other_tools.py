@@ -12,7 +12,7 @@ from evalake.core.errors import SourceError
 from evalake.sdk.tool_results import ToolResults, ToolSample
 from evalake.suites.declared.formats import inspect_log, json_lines, promptfoo
 from evalake.suites.declared.formats.detect import read_tool_results
-from evalake.suites.declared.imported import RETRIED, merge
+from evalake.suites.declared.imported import RETRIED, merge, recorded
 from tests.unit.suites.formats.logs import (
     archive,
     header,
@@ -194,6 +194,15 @@ def test_a_table_is_read_by_its_mapping_with_an_answer_for_all_its_scorers(tmp_p
     assert (first.scores[0].value, first.metadata, first.model, first.reply.text) == ("0,5", {"tag": "a"}, "gpt", "Me")
     with pytest.raises(SourceError, match="correct to its columns, which are frage, antwort, wer"):
         read_tool_results([tmp_path / "mine.csv?input=frage"])
+
+
+def test_metadata_that_differ_by_answer_are_none_of_the_sample(tmp_path: Path) -> None:
+    rows = ("s1,q,m-a,yes,1,10:00,easy", "s1,q,m-b,no,0,10:01,easy", "s2,q,m-b,no,0,10:01,hard")
+    read = written(tmp_path, "r.csv", "\n".join(["sample_id,input,model,reply,score,time,level", *rows]))
+    answers, left_out = merge([read])
+    assert [each.sample.metadata for each in answers] == [{"level": "easy"}] * 2 + [{"time": "10:01", "level": "hard"}]
+    assert left_out == {"values of time, which differ by answer": 2}
+    assert len({each.item.sample.sample_hash for _, each in recorded("r", answers)}) == 2
 
 
 def test_what_a_scorer_of_numbers_says_besides_is_no_score(tmp_path: Path) -> None:

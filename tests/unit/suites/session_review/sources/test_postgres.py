@@ -8,6 +8,7 @@ from sqlalchemy import create_engine, text
 
 from evalake.core.errors import SourceError
 from evalake.sdk import Dataset
+from evalake.sdk.remote import fetched
 from evalake.suites.session_review.sources.database import open_url
 from evalake.suites.session_review.sources.read import read_dataset
 from tests.e2e.processes import wait_until
@@ -54,6 +55,12 @@ def test_reading_writes_nothing_and_holds_nobody_up(database: Path, address: str
             writer.execute(text("DELETE FROM llm_interactions"))
         owner.dispose()
         assert rows(count, {}) == before != [{"said": 0}]  # as they were when reading began
+
+
+def test_a_query_is_a_table_for_any_suite(address: str) -> None:
+    for url in (address, address.replace("://", "+psycopg2://")):
+        file, mapping = fetched(f"{url}?query=select 1 as n&question=n") or (Path(), "")
+        assert (file.read_text(), mapping) == ('{"n": 1}\n', "question=n")
 
 
 def test_no_connection_is_left_open(database: Path, address: str) -> None:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from evalake.admin.import_results import import_recorded
-from evalake.contracts.tables import CALLS, HUMAN_LABELS, QUARANTINE, RUNS
+from evalake.contracts.tables import CALLS, QUARANTINE, RUNS
 from evalake.core.errors import SourceError
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import find_snapshot, read_metrics
@@ -66,15 +66,6 @@ def test_what_is_left_out_is_named_by_file(tmp_path: Path) -> None:
     parameters = json.loads(lake.frame(RUNS).filter(pl.col("run_id") == run_id).collect()["parameters"][0])
     assert parameters["left_out"][NO_TRUTH] == ["j/some_model_1.5/judge_outputs/j_other_direct.json"]
     assert {NO_FINDING, NO_CLASS} <= parameters["left_out"].keys()
-
-
-def test_importing_again_changes_nothing(tmp_path: Path) -> None:
-    files = {**ROUND, "expert_reviews/some_model_1.5/r_nc_box.json": review()}
-    lake, run_id = imported(tmp_path, files)
-    tables = (RESULTS, FINDINGS, HUMAN_LABELS, CALLS)
-    before = [lake.frame(table).collect().height for table in tables]
-    assert imported(tmp_path, files)[1] == run_id
-    assert [lake.frame(table).collect().height for table in tables] == before
 
 
 def test_a_folder_without_judgements_is_no_round(tmp_path: Path) -> None:
@@ -173,9 +164,6 @@ def test_a_real_round_is_counted_by_folder_and_file(real_data: Path, tmp_path: P
     assert done.returncode == 1
     assert "left out, not a JSON object: 1\n  expert_reviews/claude_opus_4.5/r_nc_ds_234.json\n" in done.stdout
     assert "Traceback" not in done.stderr
-
-
-pytestmark = pytest.mark.slow
 
 
 def test_a_judgement_keeps_its_own_names_reasons_and_notes_and_comes_to_a_row(tmp_path: Path) -> None:

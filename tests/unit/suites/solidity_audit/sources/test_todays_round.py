@@ -129,7 +129,11 @@ def test_gold_standard_folders_are_prompts_and_variants_keep_samples_apart(tmp_p
         )
     }
     gold = {f"{judges}/gs/with_context/j_box.json": judgement(), "samples/gs/ground_truth/box.json": TRUTH}
+    variants["samples/tc/trojan/metadata/box.json"] = {"id": "box", "original_subset": "tc"}
+    variants["tools/tc/trojan/box.slither.json"] = next(iter(cases_beside(__file__, "tools.json").values()))
     items = [recorded.item for _, recorded in read(tmp_path, variants | gold).lines]
+    assert [item.sample.sample_id for item in items if item.model == "slither"] == ["trojan/box"]
+    assert len({item.sample.sample_hash for item in items}) == 3
     assert {(item.sample.sample_id, item.prompt_type) for item in items} == {
         *(("sanitized/box", "direct"), ("trojan/box", "direct"), ("box", "with_context"))
     }
