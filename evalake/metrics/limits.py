@@ -256,7 +256,7 @@ def _every_bounds(
     frame: pl.DataFrame | pl.LazyFrame, metrics: Sequence[Metric], unknown: Unknown
 ) -> list[Bounds | None]:
     """Compute the bounds of several metrics, reading their inputs once."""
-    inputs = Inputs.read(frame.lazy(), metrics, (), None)
+    inputs = Inputs.read([frame.lazy()], metrics, (), None)
     columns = Columns(inputs.frame)
     units = Units.of(Slicing.of(columns, "all", ()).group, 1, inputs.cluster)
     views = (View(columns, units, named) for named in inputs.columns)
