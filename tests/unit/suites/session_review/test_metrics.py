@@ -205,11 +205,6 @@ def test_several_peoples_latest_ratings_are_averaged_and_others_words_are_not() 
     assert found.drop(joined).equals(frame(*rows).drop("human_score", "human_weight_score"))
 
 
-def test_without_any_rating_agreement_is_unknown() -> None:
-    found = agreed(rated([said("a", 40), said("b", 70)], []))
-    assert found[PEARSON] == found[KAPPA] == (None, 0)
-
-
 def test_a_scoring_that_failed_agrees_with_nobody() -> None:
     rows = [said("a", 40), said("b", 70), failed(sample_id="c", sample_hash=content_hash("c"))]
     found = agreed(rated(rows, [rating("a", 50), rating("b", 60), rating("c", 10)]))
