@@ -74,7 +74,8 @@ def test_a_calibration_corrects_where_nobody_labelled(tmp_path: Path, monkeypatc
     assert known.ci_high - known.ci_low > 0.2  # wider than the raw interval: the judge's errors are known from few
     (check,) = hold_gate(lake, run_id, ["target_detection_rate >= 0.2"], corrected=True).checks
     assert (check.value, check.ci_low, check.units) == (known.value, known.ci_low, 100)
-    assert (pairs := pairs_known(context, judge)) is not None
+    pairs = pairs_known(context, judge)
+    assert pairs is not None
     unusable = pairs.with_columns(second=pl.lit(None, pl.String), agrees=False)
     monkeypatch.setattr("evalake.tasks.corrected.pairs_known", lambda *_: pl.concat([pairs, unusable]))
     assert known in corrections(lake, snapshot).values()
