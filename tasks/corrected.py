@@ -92,16 +92,16 @@ class _Calibrated:
     def correct(
         self, rows: pl.DataFrame, metric: Metric | None, judge: Any, correction: Correction
     ) -> Corrected | None:
-        """Correct the rate of a model by what is known of its judge."""
+        """Correct the rate of a model by what is known of its judge; what it left unsaid is missing, as in the run."""
         if judge is None or correction.decision is None or metric is None or self.suite.calibration is None:
             return None
         context = RunContext(self.run_id, self.suite.name, self.lake, read_configuration())
         pairs = pairs_known(context, judge)
         if pairs is None:
             return None
-        ours = pairs.filter(pl.col("decision") == correction.decision, pl.col("first").is_not_null())
+        ours = pairs.filter(pl.col("decision") == correction.decision).drop_nulls(["first", "second"])
         truly, said = (pl.col(side).is_in(list(correction.true)) for side in ("first", "second"))
-        parts = {"sensitivity": Rate(said, truly), "specificity": Rate(~said.fill_null(value=False), ~truly)}
+        parts = {"sensitivity": Rate(said, truly), "specificity": Rate(~said, ~truly)}
         of_judge = measure(ours, [Metric(*each) for each in parts.items()], groups=(), cluster="cluster")
         errors = [Known(row["value"], row["n_eff"]) for row in of_judge.iter_rows(named=True) if row["n"]]
         raw = measure(rows, [replace(metric, slices=("all",))], groups=(), cluster="cluster").row(0, named=True)

@@ -22,7 +22,7 @@ from evalake.storage.forget import refused_rows
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.snapshots import Bounded
-from evalake.tasks.clusters import item_hash
+from evalake.tasks.clusters import item_hash, sample_hash
 from evalake.tasks.converse import Conversation
 from evalake.tasks.runtime.context import RunContext
 
@@ -181,15 +181,16 @@ def lacking(
         return {}
     absent = dict(_by(without_row(lake, suite, run_id, versions, listed).collect(engine="streaming")))
     rows = dict(_by(opened))
+    named = pl.col("sample_hash") if frame.collect_schema()["sample_hash"] == pl.String else sample_hash()
     found = {}
     for (model, judge), sized in _by(listed.group_by("model", "judge").len().collect(engine="streaming")):
         planned = int(sized["len"].item())
         of_row, missing = rows.get((model, judge), opened.clear()), absent.get((model, judge))
         kinds = Counter[str](of_row["open"].to_list())
-        gone: list[str] = []
+        gone: list[str | int] = []
         if missing is not None:
             kinds.update(missing["why"].to_list())
-            gone = missing["sample_hash"].to_list()
+            gone = missing.select(named).to_series().to_list()
         never = None
         if (judge or "").startswith(PANEL):
             asked = listed.filter(pl.col("model") == model)
@@ -197,7 +198,7 @@ def lacking(
             never = asked.select(ANSWER).unique().join(own, on=list(ANSWER), how="anti").collect(engine="streaming")
         if never is not None and not never.is_empty():
             kinds[NOT_ASKED] += never.height
-            gone += never["sample_hash"].to_list()
+            gone += never.select(named).to_series().to_list()
         if kinds:
             own = frame.filter(pl.col("model") == model, pl.col("judge").eq_missing(judge))
             total = planned + (0 if never is None else never.height)

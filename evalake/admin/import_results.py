@@ -92,7 +92,7 @@ def _land(
     replies = sum(len(conversation.answered) for conversation in conversations)
     tally = Tally(calls_from_ledger=replies, rows_already_present=read.repeated, rows_quarantined=refused)
     tally += Tally(items_done=len(conversations))
-    labelled = land_labels(lake, Labels(read.labels, (), 0)) if read.labels else Published()
+    labelled = land_labels(lake, Labels(read.labels, (), 0), recorded=True) if read.labels else Published()
     differ = _differing(read.recorded, conversations)
     held = [f"{differ} imported results {DIFFER}"] if differ else []
     snapshot_id = measure(context, held)

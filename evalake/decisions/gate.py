@@ -289,7 +289,7 @@ def _hold_change(
             yield Checked(rule.text, *subject, Decision(Verdict.UNDECIDED), reason=reason)
             continue
         if measured.look is not None:
-            row |= _widened(row, measured.look.anytime)
+            row = row | _widened(row, measured.look.anytime)  # other rules about it read the same row
         numbers = {name: row[name] for name in ("difference", "ci_low", "ci_high", "p_holm", "units")}
         decision = _whatever_is_missing(partial(_change, rule, look=measured.look), row)
         if decision.verdict is Verdict.PASS:

@@ -1,7 +1,8 @@
 """Grade and review: a draw one line at a time or as a form, agreement between people, and what they dispute.
 
 A draw is known by its hash, which the labels keep. It is among what was unlabelled when its first label came, so it is
-made again from the labels before that, and goes on for each person who has not answered all of it.
+made again from the labels before that, and goes on for each person who has not answered all of it. An answer that was
+corrected has a later time than the first one, so it may be one of those before.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +56,11 @@ class Grading:
         """Yield the begun draws of this size, newest first, then a new draw from unlabelled results."""
         begun = self.labels.drop_nulls("draw").group_by("draw").agg(pl.col("labelled_at").min())
         for draw_hash, since in begun.sort("labelled_at", descending=True).iter_rows():
-            yield from self._drawn(size, self.labels.filter(pl.col("labelled_at") < since), draw_hash)
+            before, of_draw = pl.col("labelled_at") < since, pl.col("draw")
+            earlier = before | of_draw.is_in(begun.filter(before)["draw"].implode())
+            others = of_draw.ne_missing(draw_hash)
+            tries = (self._drawn(size, self.labels.filter(each), draw_hash) for each in (before, earlier, others))
+            yield from next(filter(None, map(list, tries)), [])
         yield from self._drawn(size, self.labels)
 
     def _drawn(self, size: int, labels: pl.DataFrame, known: str | None = None) -> Iterator[list[Line]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -113,20 +113,29 @@ def import_labels(lake: Lake, suite_name: str, text: str, form: SheetFormat, ann
     return Labelled(land_labels(lake, labels).landed, labels.refused, labels.empty)
 
 
-def land_labels(lake: Lake, labels: Labels) -> Published:
-    """Land the labels that `named` returns, each once however often it is repeated; a repetition keeps its time."""
+def land_labels(lake: Lake, labels: Labels, *, recorded: bool = False) -> Published:
+    """Land the labels that `named` returns, each once however often it is repeated; a repetition keeps its time.
+
+    Those that were `recorded` elsewhere have their own times, and the latest counts. Others are said now.
+    """
     labels = named(lake, labels)
     batch = content_hash([{**row, "labelled_at": None} for row in labels.rows])
-    there = _there(lake, pl.col("label_id").is_in([row["label_id"] for row in labels.rows]))
+    there = words_there(lake, pl.col("label_id").is_in([row["label_id"] for row in labels.rows]))
     rows = []
     for row in labels.rows:
-        *said, at = there.get(row["label_id"], (None,))
-        is_repeated = said == [row["answer"], row["score"], row["note"]]
-        rows.append({**row, "labelled_at": at} if is_repeated else row)
+        before = there.get(row["label_id"])
+        is_repeated = before is not None and before[:3] == (row["answer"], row["score"], row["note"])
+        when = row["labelled_at"] if recorded else after(before, row["labelled_at"])
+        rows.append({**row, "labelled_at": before[3] if before is not None and is_repeated else when})
     return publish(lake, f"labels-{batch[:12]}", HUMAN_LABELS, rows)
 
 
-def _there(lake: Lake, which: pl.Expr) -> Mapping[str, tuple[Any, ...]]:
+def after(before: Sequence[Any] | None, now: datetime) -> datetime:
+    """Return the time of a word said now in the place of one of `words_there`, whose clock may be ahead of this one."""
+    return now if before is None else max(now, before[3] + timedelta(microseconds=1))
+
+
+def words_there(lake: Lake, which: pl.Expr) -> Mapping[str, tuple[Any, ...]]:
     """Read answer, score, note and time of labels, by their ids."""
     said = ("answer", "score", "note", "labelled_at")
     rows = lake.frame(HUMAN_LABELS).filter(which).select("label_id", *said).collect()
@@ -176,7 +185,7 @@ def land_given(lake: Lake, suite: Suite, labels: Sequence[Label], hashes: Mappin
     A label without a time is of now, and lands where it says something else than the one that is there.
     """
     model, now = suite.conversation.default_models[0], datetime.now(UTC)
-    there = _there(lake, pl.col("suite") == suite.name)
+    there = words_there(lake, pl.col("suite") == suite.name)
     rows = []
     for label in labels:
         if (sample_hash := hashes.get(label.sample_id)) is None:
@@ -186,7 +195,7 @@ def land_given(lake: Lake, suite: Suite, labels: Sequence[Label], hashes: Mappin
         before = there.get(row["label_id"])
         if before is None or before[:3] != (row["answer"], row["score"], row["note"]):
             late = before is not None and before[3] >= row["labelled_at"]
-            rows.append({**row, "labelled_at": now} if late else row)
+            rows.append({**row, "labelled_at": after(before, now)} if late else row)
     if rows:
         land(lake, HUMAN_LABELS, conform(rows, HUMAN_LABELS))
     return len(rows)

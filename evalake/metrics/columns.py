@@ -184,7 +184,7 @@ class Inputs:
     """The metrics' inputs, which are evaluated for every row; equal expressions share a column.
 
     Attributes:
-        rows: The rows as they came, read again whenever something is evaluated.
+        parts: The rows as they came, read again whenever something is evaluated; windows end with their part.
         order: Their order of group, then cluster, then content, so that no sum depends on the order they came in.
         expressions: What to evaluate, by column.
         columns: Per metric: from the name of an input to its column.
@@ -193,7 +193,7 @@ class Inputs:
         strata: [rows] that of the stratum that its cluster was drawn from; None where nothing was.
     """
 
-    rows: pl.LazyFrame
+    parts: Sequence[pl.LazyFrame]
     order: Integers
     expressions: Mapping[str, pl.Expr]
     columns: Sequence[Mapping[str, str]]
@@ -209,17 +209,18 @@ class Inputs:
 
     def evaluated(self, columns: Iterable[str]) -> pl.DataFrame:
         """Evaluate columns, in order. Raises MetricError where one of a metric is not finite."""
-        wide = self.rows.with_columns(selectors.signed_integer().cast(pl.Int64))  # no sum or product overflows
+        widened = selectors.signed_integer().cast(pl.Int64)  # no sum or product overflows
         named = {name: self.expressions[name] for name in columns}
-        frame = wide.with_columns(**named).select(*named).collect()[self.order]  # so that a literal has as many rows
+        wide = (part.with_columns(widened).with_columns(**named) for part in self.parts)  # a literal has as many rows
+        frame = pl.concat([part.select(*named).collect() for part in wide])[self.order]
         _refuse_non_finite(frame, {name: owner for name, owner in self._owner.items() if name in frame.schema})
         return frame
 
     @classmethod
     def read(
-        cls, lazy: pl.LazyFrame, metrics: "Sequence[Metric]", groups: Sequence[str], cluster: str | None
+        cls, parts: Sequence[pl.LazyFrame], metrics: "Sequence[Metric]", groups: Sequence[str], cluster: str | None
     ) -> "Inputs":
-        """Read the rows, and find what the metrics evaluate of them.
+        """Read the rows, whose parts have the same columns, and find what the metrics evaluate of them.
 
         Raises:
             MetricError: An input is of another type than its estimator takes, or a cluster is unknown.
@@ -227,6 +228,7 @@ class Inputs:
         names = [metric.name for metric in metrics]
         if repeated := {name for name in names if names.count(name) > 1}:
             raise MetricError(f"Two metrics are called {min(repeated)}; give each a name of its own.")
+        lazy = pl.concat(parts)
         schema = lazy.collect_schema()
         wanted = [*groups, *(s for m in metrics for s in m.slices if s != "all")]
         if missing := [column for column in (*wanted, *([cluster] if cluster else [])) if column not in schema]:
@@ -262,7 +264,7 @@ class Inputs:
         order, group, of_cluster = settled(given, groups, cluster)
         strata = None if cluster is None or STRATUM not in schema else strata_of(given, cluster)
         strata = None if strata is None else strata[order]
-        return cls(lazy, order, selected, columns, group, of_cluster, strata, owner)
+        return cls(parts, order, selected, columns, group, of_cluster, strata, owner)
 
 
 def _typed_inputs(metric: "Metric", nothing: pl.LazyFrame) -> dict[str, pl.Expr]:

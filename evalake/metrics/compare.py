@@ -80,7 +80,9 @@ def compare(
         a.join(b.select(key).unique(), on=["judge", pair], how="semi", nulls_equal=True).with_columns(side=pl.lit(0)),
         b.join(a.select(key).unique(), on=["judge", pair], how="semi", nulls_equal=True).with_columns(side=pl.lit(1)),
     )
-    inputs = Inputs.read(pl.concat(sides, how="diagonal").lazy(), metrics, ("judge", "side"), cluster)
+    both = pl.concat(sides, how="diagonal").lazy()
+    parts = both.head(sides[0].height), both.slice(sides[0].height)  # a model may be on both: windows know no side
+    inputs = Inputs.read(parts, metrics, ("judge", "side"), cluster)
     if inputs.frame.is_empty():
         return pl.DataFrame(schema=COMPARED)
     columns = Columns(inputs.frame)

@@ -145,7 +145,7 @@ def values(frame: pl.DataFrame, metrics: Sequence[Metric], groups: Sequence[str]
     Raises:
         MetricError: Names the metric that cannot be computed, and why.
     """
-    inputs = Inputs.read(frame.lazy(), metrics, groups, None)
+    inputs = Inputs.read([frame.lazy()], metrics, groups, None)
     if not len(inputs.order):
         return frame.select(groups).clear().with_columns(pl.lit(0.0).alias(metric.name) for metric in metrics)
     columns = Columns(inputs.frame)
@@ -215,7 +215,7 @@ def measure(
     """
     results = []
     for rows in _at_once(frame, metrics, groups, cluster):
-        inputs = Inputs.read(rows, metrics, groups, cluster)
+        inputs = Inputs.read([rows], metrics, groups, cluster)
         results.append(pl.DataFrame(schema=_schema(inputs, groups)))
         if len(inputs.order):
             parts = _Part.all_of(inputs)
@@ -262,7 +262,7 @@ def metric_row(model: Any, judge: Any, metric: str, *, n: int, units: int, **num
 
 def _schema(inputs: Inputs, groups: Sequence[str]) -> dict[str, pl.DataType]:
     """List the columns of the metric rows of groups with their types, and the numbers that rows are ordered by."""
-    schema = inputs.rows.collect_schema()
+    schema = inputs.parts[0].collect_schema()
     keys = {group: schema[group] for group in groups}
     return keys | dict(MEASURES) | {"metric number": pl.Int64(), "slice number": pl.Int64()}
 

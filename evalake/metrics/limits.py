@@ -256,7 +256,7 @@ def _every_bounds(
     frame: pl.DataFrame | pl.LazyFrame, metrics: Sequence[Metric], unknown: Unknown
 ) -> list[Bounds | None]:
     """Compute the bounds of several metrics, reading their inputs once."""
-    inputs = Inputs.read(frame.lazy(), metrics, (), None)
+    inputs = Inputs.read([frame.lazy()], metrics, (), None)
     columns = Columns(inputs.frame)
     units = Units.of(Slicing.of(columns, "all", ()).group, 1, inputs.cluster)
     views = (View(columns, units, named) for named in inputs.columns)
@@ -364,10 +364,13 @@ def within(limits: Ends, estimator: Estimator) -> Ends:
 
 @dataclass(frozen=True)
 class Answered:
-    """What one model answered, as one judge sees it: its rows, the samples of those that are not there, open rows."""
+    """What one model answered, as one judge sees it: its rows, the samples of those that are not there, open rows.
+
+    All name samples alike: by texts, or by hashes.
+    """
 
     rows: pl.DataFrame
-    gone: Sequence[str] = ()
+    gone: Sequence[str | int] = ()
     opened: pl.DataFrame | None = None
 
     def is_whole(self, metric: Metric) -> bool:
@@ -375,14 +378,14 @@ class Answered:
         nothing = not self.gone and (self.opened is None or self.opened.is_empty())
         return nothing and not undecided(metric.estimator, self.rows)
 
-    def among(self, samples: set[str], pair: str, where: pl.Expr | None) -> "Answered":
+    def among(self, samples: set[str | int], pair: str, where: pl.Expr | None) -> "Answered":
         """Narrow it to samples, and its rows to a slice; which slice a row is of that is not there nobody knows."""
         ours = pl.col(pair).is_in(list(samples))
         ours = ours if where is None else ours & where
         opened = None if self.opened is None else self.opened.filter(ours)
         return Answered(self.rows.filter(ours), [each for each in self.gone if each in samples], opened)
 
-    def samples(self, pair: str) -> set[str]:
+    def samples(self, pair: str) -> set[str | int]:
         """List the samples that were asked."""
         return {*self.rows[pair], *self.gone}
 

@@ -73,10 +73,10 @@ def _quantiles(power: float) -> float:
 
 def _of_pair(frame: pl.DataFrame, metric: Metric, first: str, second: str) -> Iterator[Components]:
     sides = [
-        frame.filter(pl.col("model") == model).with_columns(side=pl.lit(side))
+        frame.lazy().filter(pl.col("model") == model).with_columns(side=pl.lit(side))
         for side, model in enumerate((first, second))
     ]
-    inputs = Inputs.read(pl.concat(sides).lazy(), [metric], ("judge", "side"), "cluster")
+    inputs = Inputs.read(sides, [metric], ("judge", "side"), "cluster")
     columns = Columns(inputs.frame)
     paired = Paired.of(inputs, columns, "replicate")
     estimate = metric.estimator.estimate(View(columns, paired.units, inputs.columns[0]))

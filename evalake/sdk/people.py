@@ -194,15 +194,17 @@ def with_people(results: pl.LazyFrame, labels: pl.LazyFrame, labelling: Labellin
 
     human_QUESTION         what most people say, or the mean of numbers; null where nobody answered, or there is a tie
     human_weight_QUESTION  how many results the labelled one stands for; null where nobody answered
+    human_drawn_QUESTION   whether it was drawn, not picked; null where nobody answered
     """
     unjoined = results  # in every stage: with what others have joined to them, the plan would be many times as large
     for stage, questions in _compared(labelling):
         asked = _asked(labels, unjoined, labelling.suite, stage)
-        weight = represented(asked, stage.about)
+        drawn = asked.group_by(stage.about).agg(human_drawn=pl.col("inclusion_probability").is_not_null().any())
+        known = represented(asked, stage.about).join(drawn, on=stage.about)
         for question in questions:
             given = _word(asked.filter(pl.col("question") == question.name), stage, question)
-            given = given.join(weight, on=stage.about, how="left", maintain_order="left")
-            named = given.rename({"human_weight": f"human_weight_{question.name}"})
+            given = given.join(known, on=stage.about, how="left", maintain_order="left")
+            named = given.rename({name: f"{name}_{question.name}" for name in ("human_weight", "human_drawn")})
             results = results.join(named, on=stage.about, how="left", maintain_order="left")
     return results
 
@@ -251,13 +253,15 @@ class Correction:
 
 
 def by_answers(question: str, judged: pl.Expr, most: float = 1.0) -> Callable[[pl.DataFrame], PPIEstimate | None]:
-    """Build the correction of a mean of what a judge says, 0 to `most`, by people's answers to a question."""
+    """Build the correction of a mean of what a judge says, 0 to `most`, by people's answers on what was drawn."""
 
     def estimate(rows: pl.DataFrame) -> PPIEstimate | None:
         human = pl.col(f"human_{question}")
         said = human == YES_NO[0] if rows.schema[f"human_{question}"] == pl.String else human / most
         known = rows.filter(judged.is_not_null()).with_columns(
-            told=judged.cast(pl.Float64) / most, said=said.cast(pl.Float64), human_weight=f"human_weight_{question}"
+            told=judged.cast(pl.Float64) / most,
+            said=said.cast(pl.Float64),
+            human_weight=pl.when(f"human_drawn_{question}").then(f"human_weight_{question}"),
         )
         found = powered(known, "told", None, "said")
         scaled = {name: getattr(found, name) * most for name in ("value", "se", "ci_low", "ci_high")} if found else {}

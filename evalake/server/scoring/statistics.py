@@ -14,6 +14,7 @@ from evalake.contracts.contract import Row
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables.people import HUMAN_LABELS, answered
 from evalake.core.hashing import content_hash
+from evalake.labels.sheets import after, words_there
 from evalake.metrics.agreement import pearson
 from evalake.metrics.compute import Metric, measure
 from evalake.metrics.estimator import Estimator
@@ -274,6 +275,8 @@ class Ratings:
             "note": note,
         }
         (row,) = answered(word, {QUESTION: value})
+        before = words_there(self._lake, pl.col("label_id") == row["label_id"]).get(row["label_id"])
+        row = {**row, "labelled_at": after(before, row["labelled_at"])}
         land(self._lake, HUMAN_LABELS, conform([row], HUMAN_LABELS))
         return _rating(row, score)
 

@@ -1,7 +1,5 @@
 """Imports: lines that are there twice, contradict each other, or fit nowhere; sheets of labels and reviews."""
 
-import csv
-import io
 import json
 import shutil
 from dataclasses import replace
@@ -16,8 +14,8 @@ from pydantic import ValidationError
 from evalake.admin.import_results import import_recorded, import_samples
 from evalake.contracts.tables import CALLS, HUMAN_LABELS, METRIC_SNAPSHOTS, QUARANTINE, RUN_COVERAGE, RUNS, SAMPLES
 from evalake.core.errors import SourceError, UsageError
-from evalake.labels.grading import LONGEST_TITLE, ReviewSheet, title
-from evalake.labels.sheets import import_labels, judges_and_people, label_sheet, suite_of
+from evalake.labels.grading import LONGEST_TITLE, Grading, ReviewSheet, title
+from evalake.labels.sheets import Labelled, import_labels, judges_and_people, label_sheet, suite_of
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import find_snapshot
 from evalake.suites.command_guard.contract import RESULTS
@@ -193,28 +191,34 @@ def my_guard(guard: RunContext, tmp_path: Path) -> RunContext:
     return replace(guard, lake=Lake(str(tmp_path / "lake of guards")))
 
 
-def filled(sheet: str, **answers: str) -> str:
-    """The sheet with its first line answered."""
-    rows = list(csv.DictReader(io.StringIO(sheet)))
-    rows[0].update(answers)
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+def sheet_of(context: RunContext, size: int = 2) -> list[dict[str, Any]]:
+    return [json.loads(each) for each in label_sheet(context.lake, context.run_id, size, "jsonl").splitlines()]
 
 
-def test_an_answer_lands_once_and_a_later_word_takes_its_place(mine: RunContext) -> None:
-    sheet = label_sheet(mine.lake, mine.run_id, 2, "csv")
+def say(mine: RunContext, lines: list[dict[str, Any]], verdict: str) -> Labelled:
+    said = [json.dumps(each | {"verdict": verdict}) for each in lines if "verdict" in each["fill_in"]]
+    return import_labels(mine.lake, mine.suite_name, "\n".join(said), "jsonl", "ann")
+
+
+def test_an_answer_lands_once_and_a_later_word_takes_its_place_whatever_the_clocks(mine: RunContext) -> None:
+    lines = sheet_of(mine)[:1]
     for verdict, counts in (("vulnerable", (1, 0, 0)), ("vulnerable", (0, 0, 1)), ("safe", (0, 1, 0))):
-        done = import_labels(mine.lake, mine.suite_name, filled(sheet, verdict=verdict), "csv", "ann")
-        assert done.refused == []
-        assert (done.landed.inserted, done.landed.replaced, done.landed.already_present) == counts
+        landed = say(mine, lines, verdict).landed
+        assert (landed.inserted, landed.replaced, landed.already_present) == counts
+        mine.lake.open(HUMAN_LABELS).update({"labelled_at": "labelled_at + INTERVAL '1 day'"})
     (row,) = mine.lake.frame(HUMAN_LABELS).collect().to_dicts()
     assert (row["annotator"], row["question"], row["answer"]) == ("ann", "verdict", "safe")
     assert row["sample_id"]
     with pytest.raises(SourceError, match="no column of answers"):
         import_labels(mine.lake, mine.suite_name, "prompt_hash,sample_hash,model,verdikt\na,b,c,safe\n", "csv", "ann")
+
+
+def test_a_begun_draw_is_found_though_an_answer_of_an_earlier_one_was_corrected(mine: RunContext) -> None:
+    say(mine, first := sheet_of(mine), "vulnerable")
+    say(mine, second := sheet_of(mine), "vulnerable")
+    assert say(mine, first[:1], "safe").landed.replaced == 1
+    found = [lines[0]["draw"] for lines in Grading.read(mine.lake, mine.suite, mine.run_id).draws(2)]
+    assert found[:2] == [second[0]["draw"], first[0]["draw"]]
 
 
 def test_what_there_is_not_is_named(mine: RunContext) -> None:
@@ -225,16 +229,12 @@ def test_what_there_is_not_is_named(mine: RunContext) -> None:
         judges_and_people(mine.lake, mine.run_id)
 
 
-def lines_of(sheet: str) -> list[dict[str, Any]]:
-    return [json.loads(each) for each in sheet.splitlines()]
-
-
 def test_commands_are_labelled_blind_first_and_both_labels_and_models_are_held_against_people(
     my_guard: RunContext,
 ) -> None:
     """People call every command malicious, and every decision of the guards right."""
     lake, run = my_guard.lake, my_guard.run_id
-    lines = lines_of(label_sheet(lake, run, 1000, "jsonl"))
+    lines = sheet_of(my_guard, 1000)
     blind = [each for each in lines if each["fill_in"] == "malicious"]
     rest = lines[len(blind) :]
     assert lines[: len(blind)] == blind
@@ -245,7 +245,7 @@ def test_commands_are_labelled_blind_first_and_both_labels_and_models_are_held_a
     text = "\n".join(map(json.dumps, answers))
     done = import_labels(lake, my_guard.suite_name, text, "jsonl", "ann")
     assert (done.refused, done.landed.inserted) == ([], len(lines))
-    assert lines_of(label_sheet(lake, run, 1000, "jsonl")) == []
+    assert sheet_of(my_guard, 1000) == []
 
     rows = run_frame(lake, my_guard.suite, run, {})
     table = {(row["judge"], row["decision"]): row for row in judges_and_people(lake, run).to_dicts()}

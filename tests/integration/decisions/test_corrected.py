@@ -20,7 +20,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.snapshots import find_snapshot
 from evalake.suites.registry import suite
-from evalake.tasks.calibrate import calibrate
+from evalake.tasks.calibrate import calibrate, pairs_known
 from evalake.tasks.corrected import corrections
 from evalake.tasks.report import build_report
 from evalake.tasks.runtime.context import RunContext
@@ -59,7 +59,7 @@ def test_labels_of_people_reach_gate_comparison_and_ranking(tmp_path: Path) -> N
     assert Subject("flattered", "judge") in report.standings
 
 
-def test_a_calibration_of_the_judge_corrects_where_nobody_labelled(tmp_path: Path) -> None:
+def test_a_calibration_corrects_where_nobody_labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = "baseline/overlap-judge"
     lines = [json.dumps(json.loads(judged(n, "m", n < 60)) | {"judge": judge}) for n in range(100)]
     (tmp_path / "audits.jsonl").write_text("\n".join(lines))
@@ -67,12 +67,18 @@ def test_a_calibration_of_the_judge_corrects_where_nobody_labelled(tmp_path: Pat
     run_id = import_recorded(lake, suite("solidity_audit"), [tmp_path / "audits.jsonl"])
     snapshot = find_snapshot(lake, run_id=run_id)
     assert corrections(lake, snapshot) == {}
-    calibrate(RunContext(run_id, "solidity_audit", lake, Configuration()), judge)
+    context = RunContext(run_id, "solidity_audit", lake, Configuration())
+    calibrate(context, judge)
     (known,) = [each for (*_, name), each in corrections(lake, snapshot).items() if name == "target_detection_rate"]
     assert known.how.startswith("by a calibration: sensitivity 0.")
     assert known.ci_high - known.ci_low > 0.2  # wider than the raw interval: the judge's errors are known from few
     (check,) = hold_gate(lake, run_id, ["target_detection_rate >= 0.2"], corrected=True).checks
     assert (check.value, check.ci_low, check.units) == (known.value, known.ci_low, 100)
+    pairs = pairs_known(context, judge)
+    assert pairs is not None
+    unusable = pairs.with_columns(second=pl.lit(None, pl.String), agrees=False)
+    monkeypatch.setattr("evalake.tasks.corrected.pairs_known", lambda *_: pl.concat([pairs, unusable]))
+    assert known in corrections(lake, snapshot).values()
 
 
 def _label(lake: Lake) -> None:

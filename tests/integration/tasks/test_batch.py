@@ -206,6 +206,15 @@ def test_what_is_missing_is_counted_by_kind_with_what_it_leaves_open(missing_con
     assert bounds["malicious_detection_rate"] == pytest.approx([6 / 9, 1])
 
 
+def test_samples_that_either_model_lacks_leave_their_difference_open(missing_context: RunContext) -> None:
+    """`m` lacks a quarter, of which `n` lacks one: the interval reaches further by what these may be."""
+    lost = [f"sample_id = 's{n}' AND model IN ('m', '{'n' if n == 0 else 'm'}')" for n in range(3)]
+    missing_context.lake.open(GUARD.results).delete(" OR ".join(lost))
+    measure(missing_context)
+    ((pair,),) = build_report(missing_context.lake, missing_context.run_id).comparisons.values()
+    assert (pair.ci_low, pair.ci_high) == pytest.approx((-0.402 - 0.327, 0.155 + 0.327), abs=0.001)
+
+
 def test_replies_of_several_versions_are_warned_of(missing_context: RunContext) -> None:
     first, second = lack(missing_context, 2)
     replies = [

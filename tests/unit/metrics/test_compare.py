@@ -52,8 +52,7 @@ def test_one_answer_a_unit_is_mcnemars_test() -> None:
     assert row["p"] == pytest.approx(exact - stats.binom.pmf(min(gains, losses), gains + losses, 0.5))
     assert row["difference"] == pytest.approx(a.mean() - b.mean())
     assert row["ci_low"] < row["difference"] < row["ci_high"]
-    assert mcnemar(0, 0) == 1
-    assert mcnemar(3, 3) == 1
+    assert mcnemar(0, 0) == mcnemar(3, 3) == 1
 
 
 @pytest.mark.parametrize("units", [50, 500])
@@ -109,13 +108,16 @@ def test_the_same_answers_five_times_are_no_new_evidence(metric: Metric) -> None
     odd = np.arange(40) % 2
     a, b = answers(rng.random(40) < 0.8, odd=odd), answers(rng.random(40) < 0.5, odd=odd)
     once, often = one(a, b, metric), one(pl.concat([a] * 5), pl.concat([b] * 5), metric)
-    assert (often["p"], often["units"]) == (once["p"], once["units"])
-    assert often["flips_to_a"] == once["flips_to_a"]
+    assert all(often[name] == once[name] for name in ("p", "units", "flips_to_a"))
     assert often["ci_high"] - often["ci_low"] > 0.8 * (once["ci_high"] - once["ci_low"])
 
 
-def test_only_samples_of_both_sides_count() -> None:
-    row = one(answers([True, True, False], [1, 2, 3]), answers([False, True], [2, 9]))
+OF_REPEATS = Metric("of repeats", Mean(pl.col("right").mean().over("sample"), low=0, high=1))
+
+
+@pytest.mark.parametrize("metric", [ACCURACY, OF_REPEATS], ids=lambda metric: metric.name)
+def test_only_samples_of_both_sides_count_and_windows_end_with_their_side(metric: Metric) -> None:
+    row = one(answers([True, True, False], [1, 2, 3]), answers([False, True], [2, 9]), metric)
     assert (row["units"], row["value_a"], row["value_b"]) == (1, 1, 0)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from evalake.admin.roadmap import make_roadmap
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import ROADMAP_MENTIONS
+from evalake.contracts.tables import HUMAN_LABELS, ROADMAP_MENTIONS
 from evalake.core.configuration import Configuration
 from evalake.server.scoring.events import _in_words
 from evalake.server.scoring.scorings import State
@@ -34,26 +34,24 @@ def test_statistics_add_up(listed: Service, place: Place) -> None:
     found = listed.http.get("/api/v1/scoring/statistics").json()
     counts = found["sessions"]
     assert counts["total"] == sum(count for name, count in counts.items() if name != "total")
-    assert sum(bucket["count"] for bucket in found["distribution"]) == found["scores"]["n"] == counts_of(found["bands"])
+    assert (
+        sum(bucket["count"] for bucket in found["distribution"]) == found["scores"]["n"] == sum(found["bands"].values())
+    )
     assert found["bands"].keys() == BANDS.keys()
     assert [bucket["low"] for bucket in found["distribution"]] == list(range(0, 100, 10))
     assert sum(point["n"] for point in found["trend"]) >= found["scores"]["n"]
     assert any(point["current"] for point in found["trend"])
 
 
-def counts_of(bands: dict[str, int]) -> int:
-    return sum(bands.values())
-
-
-def test_people_rate_what_was_scored_and_agreement_is_counted(listed: Service) -> None:
+def test_people_rate_what_was_scored_and_agreement_is_counted(listed: Service, place: Place) -> None:
     path = "/api/v1/scoring/sessions/{}/human-rating"
     before = listed.http.get("/api/v1/scoring/statistics").json()["agreement"]["n"]
     assert listed.http.put(path.format("lists-none"), json={"score": 50}).status_code == 404
     for wrong in ({"score": 101}, {"score": -1}, {"score": "x"}, {"score": None}, {}, {"score": 50, "by": "me"}):
         assert listed.http.put(path.format("lists-red"), json=wrong).status_code == 422
     for given in (80, 30):  # the second replaces the first
-        rated = listed.http.put(path.format("lists-red"), json={"score": given, "note": "<i>too kind</i>"})
-        assert rated.status_code == 200
+        assert listed.http.put(path.format("lists-red"), json={"score": given, "note": "<i>too kind</i>"}).is_success
+        place.lake.open(HUMAN_LABELS).update({"labelled_at": "labelled_at + INTERVAL '1 day'"})  # of another clock
     ratings = listed.http.get(path.format("lists-red")).json()["ratings"]
     assert [(rating["score"], rating["rated_by"]) for rating in ratings] == [(30.0, "api-client")]
     assert listed.http.get("/api/v1/sessions/lists-red").json()["human_ratings"] == ratings

@@ -22,7 +22,7 @@ from evalake.sdk.people import with_people
 from evalake.sdk.suite import MENTIONS
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
 from evalake.suites.session_review.metrics import METRICS, TOOL_METRICS, tools_named
-from evalake.suites.session_review.people import LABELLING
+from evalake.suites.session_review.people import CORRECTED, LABELLING
 from evalake.suites.session_review.prompts import criteria_hash
 from evalake.suites.session_review.roadmap import FAILURE, ROADMAP, mentions, scored
 from evalake.suites.session_review.session import Session, Stage, Tool, ToolCall, dump
@@ -205,11 +205,6 @@ def test_several_peoples_latest_ratings_are_averaged_and_others_words_are_not() 
     assert found.drop(joined).equals(frame(*rows).drop("human_score", "human_weight_score"))
 
 
-def test_without_any_rating_agreement_is_unknown() -> None:
-    found = agreed(rated([said("a", 40), said("b", 70)], []))
-    assert found[PEARSON] == found[KAPPA] == (None, 0)
-
-
 def test_a_scoring_that_failed_agrees_with_nobody() -> None:
     rows = [said("a", 40), said("b", 70), failed(sample_id="c", sample_hash=content_hash("c"))]
     found = agreed(rated(rows, [rating("a", 50), rating("b", 60), rating("c", 10)]))
@@ -217,9 +212,11 @@ def test_a_scoring_that_failed_agrees_with_nobody() -> None:
     assert found[KAPPA] == (pytest.approx(cohen_kappa_score(["red", "yellow"], ["yellow", "yellow"])), 2)
 
 
-def test_what_never_varies_has_no_agreement_to_measure() -> None:
-    found = agreed(rated([said("a", 40), said("b", 40)], [rating("a", 20), rating("b", 30)]))
-    assert found[PEARSON] == found[KAPPA] == (None, 2)
+@pytest.mark.parametrize(("chance", "labels"), [(None, None), (0.5, 20)])
+def test_ratings_of_sessions_that_were_picked_correct_nothing(chance: float | None, labels: int | None) -> None:
+    ratings = [rating(f"s{n}", 10, inclusion_probability=chance, draw=chance and "one") for n in range(20)]
+    known = CORRECTED["score_mean"].by_people(rated([said(f"s{n}", 90) for n in range(40)], ratings))
+    assert (known and known.labels) == labels
 
 
 @pytest.mark.parametrize(
