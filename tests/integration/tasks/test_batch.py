@@ -26,7 +26,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.ledger import LedgerIndex, append, index_since
 from evalake.suites.registry import suite
-from evalake.tasks.batch import BatchIncompleteError, call_batch, require_endpoints, require_ledger
+from evalake.tasks.batch import Batch, BatchIncompleteError, call_batch, require_endpoints, require_ledger
 from evalake.tasks.converse import Conversation, next_request, replay_from_ledger
 from evalake.tasks.coverage import Source, coverage_of, tolerance_of
 from evalake.tasks.failures import FailureCounter
@@ -106,6 +106,10 @@ def test_what_the_ledger_holds_has_ended_and_the_rest_needs_a_call(tmp_path: Pat
     (left,) = replay.unanswered
     assert left is asking[2]
     assert left.next_hash == requests[2].prompt_hash  # type: ignore[union-attr]
+
+    planned = [replace(conversation, answered=[]) for conversation in replay.ended]  # before the replies came
+    ledger_id = str(context.lake.open(CALLS).metadata().id)
+    assert call_batch.fn(Batch(context, planned, ledger_id, 0, "of a process that reads the ledger only now")) == 2
 
 
 def test_a_revised_baseline_misses_the_replies_of_its_older_rules_and_another_does_not(tmp_path: Path) -> None:
