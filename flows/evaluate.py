@@ -153,9 +153,8 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
 
 def _begin(plan: Plan, day: date, flow_run_id: str, started_at: datetime) -> tuple[RunContext, Run]:
     """Land the row of a run that begins, or of the next attempt of one that is continued."""
-    run_id, attempt = run_id_of(flow_run_id), current_attempt()
-    if waiting := continued(plan.lake, plan.suite.name, plan.parameters):
-        run_id, attempt = waiting
+    attempt = current_attempt()
+    run_id = continued(plan.lake, plan.suite.name, plan.parameters) or run_id_of(flow_run_id)
     here, trace = uuid4().hex, current_trace()
     context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, here, trace, plan.ceiling, started_at)
     context = replace(context, batched=plan.batched | batch_jobs.models_with_jobs(plan.lake))
