@@ -26,7 +26,7 @@ from evalake.tasks.extract import sample_of
 from evalake.tasks.measure import measure
 from evalake.tasks.publish import Published, publish_conversations
 from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.runs import run_row
+from evalake.tasks.runtime.runs import remeasured, run_row
 
 ITEM = ("sample_hash", "model", "judge", "prompt_type", "replicate")
 
@@ -95,7 +95,9 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
     )  # a run that was cut off has fewer in its manifest
     unanswered = asked - len(answered)
     warnings = [f"{unanswered} items are missing: the ledger has no reply to them"] if unanswered else []
-    return Rescored(measure(context, warnings), published, asked, unanswered)
+    snapshot_id = measure(context, warnings)
+    remeasured(lake, run_id, snapshot_id)
+    return Rescored(snapshot_id, published, asked, unanswered)
 
 
 def _stood_in_for(context: RunContext) -> Mapping[tuple[Any, ...], str]:

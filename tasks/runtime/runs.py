@@ -225,6 +225,18 @@ def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_se
     return run
 
 
+def remeasured(lake: Lake, run_id: str, snapshot_id: str) -> None:
+    """Set the snapshot of a run that was measured again, unless its process writes the row meanwhile."""
+    known = lake.frame(RUNS).filter(run_id=run_id).collect()
+
+    def require() -> None:
+        if not lake.frame(RUNS).filter(run_id=run_id).collect().equals(known):
+            raise OvertakenError(f"run {run_id}: its process has written its row")
+
+    with suppress(OvertakenError):
+        land(lake, RUNS, known.with_columns(snapshot_id=pl.lit(snapshot_id)), require=require)
+
+
 def yield_to_newer_attempt(lake: Lake, run: Run) -> bool:
     """End an attempt if a newer one has overtaken it, and leave the run's row to that; returns whether it has."""
     assert run.attempt is not None

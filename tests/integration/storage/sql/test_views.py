@@ -16,10 +16,12 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.ledger import distinct_until
 from evalake.storage.maintenance import maintain
+from evalake.storage.snapshots import find_snapshot
 from evalake.storage.sql.views import views
 from evalake.suites.registry import all_contracts, suite
+from evalake.tasks.runtime.runs import remeasured
 from tests.integration.storage.recorded_lake import JUDGES, MODELS
-from tests.integration.storage.rows import TOYS, call, day, measured
+from tests.integration.storage.rows import TOYS, call, day, measured, snapshot_of
 from tests.integration.storage.sql.engine import answered
 
 TABLES = all_contracts()
@@ -164,6 +166,15 @@ def test_a_retry_of_an_old_run_is_not_the_newest(lake: Lake) -> None:
         ("old", None),
         ("new", 0.1),
     ]
+
+
+def test_a_run_has_the_snapshot_that_it_was_measured_with_last_however_old(lake: Lake) -> None:
+    measured(lake, "r", "j", day(1), 0.5)
+    first = find_snapshot(lake)["snapshot_id"]
+    snapshot_of(lake, "r", {"j": 0.1, "k": 0.2})
+    remeasured(lake, "r", first)
+    assert find_snapshot(lake, run_id="r")["snapshot_id"] == first
+    assert ask(lake, "select value from latest_metrics where judge = 'j'") == [(0.5,)]
 
 
 def test_metric_history_does_not_join_other_data(filled: Lake) -> None:
