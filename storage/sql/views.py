@@ -218,15 +218,15 @@ LEADERBOARD = View(
 
 COST_BY_MODEL_AND_DAY = View(
     "cost_by_model_and_day",
-    "Calls, tokens and cost of every model, judges included, by day (UTC). Imported calls are separate, "
-    "because they cost nothing here.",
+    "Calls, tokens and cost of every model, judges included, by day (UTC), with replies that were withdrawn. Imported "
+    "calls are separate, because they cost nothing here.",
     """
     select
         cast(answered_at as date) as day, model, origin, count(*) as calls,
         cast(sum(input_tokens) as bigint) as input_tokens, cast(sum(output_tokens) as bigint) as output_tokens,
         case when count(cost_usd) = count(*) then sum(cost_usd) end as cost_usd,
         count(*) - count(cost_usd) as calls_without_price, avg(latency_ms) as latency_ms_mean
-    from replies
+    from calls
     group by all
     """,
     (CALLS.table,),

@@ -247,8 +247,9 @@ def test_cost_is_by_model_and_day_and_unknown_where_a_price_is(filled: Lake, lak
     assert (calls, tokens) == (40, 40_000)
     assert cost == pytest.approx(40 * (1000 * 0.15 + 10 * 0.6) / 1e6)
     ledger.append(lake, [call(1), {**call(2), "cost_usd": None}, {**call(3), "model": "other"}])
+    ledger.append(lake, [{**call(3, revision=1), "model": "other"}])  # which was asked again
     assert ask(lake, "select model, cost_usd, calls_without_price from cost_by_model_and_day order by model") == [
-        ("other", 0.5, 0),
+        ("other", 1.0, 0),
         ("provider/model", None, 1),
     ]
 
