@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -198,8 +199,11 @@ def test_what_is_missing_is_counted_by_kind_with_what_it_leaves_open(missing_con
         "attempts": 3,
     }
     when = missing_context.lake.frame(SNAPSHOTS).collect()["created_at"][0]
-    rows = [{**failure, **unknown, "prompt_hash": h, "failed_at": when} for h in hashes[:2]]
-    land(missing_context.lake, CALL_FAILURES, conform(rows, CALL_FAILURES))
+    first = {"kind": "authentication", "failed_at": when - timedelta(hours=1)}  # in an attempt before
+    for of_attempt, asked in ((first, hashes), ({"failed_at": when}, hashes[:2])):
+        rows = [{**failure, **unknown, **of_attempt, "prompt_hash": h} for h in asked]
+        land(missing_context.lake, CALL_FAILURES, conform(rows, CALL_FAILURES))
+    append(missing_context.lake, [{**call(1), "prompt_hash": hashes[2], "answered_at": when}])
     (told,) = warnings(missing_context)
     assert told.startswith("m: 3 of 15 items are missing (2 rate_limit, 1 not asked); whatever they are: ")
     assert "malicious_detection_rate 0.667 to 1" in told
