@@ -1,6 +1,5 @@
 """The flow evaluate: the way of a row from a dataset to a metric snapshot, for any suite; collect continues runs."""
 
-import json
 from asyncio import CancelledError
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -30,8 +29,9 @@ from evalake.models.telemetry import current_trace
 from evalake.request import OPTIONS, RunRequest
 from evalake.sdk import Dataset
 from evalake.storage import batch_jobs
+from evalake.suites.registry import suite as find_suite
 from evalake.tasks.collect import Collector
-from evalake.tasks.extract import Extracted, extract
+from evalake.tasks.extract import Extracted, extract, parameters_of
 from evalake.tasks.jobs import Jobs, cancel_jobs, have_news, require_its_endpoint
 from evalake.tasks.measure import inputs as measured_from
 from evalake.tasks.measure import measure, save_usage
@@ -153,9 +153,8 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
 
 def _begin(plan: Plan, day: date, flow_run_id: str, started_at: datetime) -> tuple[RunContext, Run]:
     """Land the row of a run that begins, or of the next attempt of one that is continued."""
-    run_id, attempt = run_id_of(flow_run_id), current_attempt()
-    if waiting := continued(plan.lake, plan.suite.name, plan.parameters):
-        run_id, attempt = waiting
+    attempt = current_attempt()
+    run_id = continued(plan.lake, plan.suite.name, plan.parameters) or run_id_of(flow_run_id)
     here, trace = uuid4().hex, current_trace()
     context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, here, trace, plan.ceiling, started_at)
     context = replace(context, batched=plan.batched | batch_jobs.models_with_jobs(plan.lake))
@@ -295,7 +294,8 @@ def collect(lake: LakeUri = None, configuration_file: ConfigurationFile = None) 
             if not have_news(RunContext(run["run_id"], run["suite"], where, configuration), run["run_id"]):
                 continue
             file = Path(configuration_file) if configuration_file else None
-            kept = {name: given for name, given in json.loads(run["parameters"]).items() if given not in (None, [], "")}
+            of_run = parameters_of(where, find_suite(run["suite"], where), run["run_id"])
+            kept = {name: given for name, given in of_run.items() if given not in (None, [], (), "")}
             asked = {name: kept[name] for name in OPTIONS.keys() & kept.keys() - {*NOT_KEPT}}
             request = RunRequest(run["suite"], lake=where.uri, configuration_file=file, **asked)
             state = evaluate(**request.parameters, return_state=True)

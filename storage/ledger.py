@@ -227,10 +227,6 @@ class LedgerIndex:
         """Tell whether any of the keys may be in the ledger."""
         return bool(self._files_with(keys))
 
-    def may_be_new(self, keys: Sequence[Key]) -> bool:
-        """Tell whether any of the keys may be in files that are newer than the index."""
-        return bool(self.later.files_with(_hashes(keys)))
-
     def next_revision(self, key: Key) -> int:
         """Tell the revision of the next reply to a call."""
         return self.withdrawn.get(key, -1) + 1

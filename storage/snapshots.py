@@ -16,7 +16,7 @@ import polars as pl
 
 from evalake.contracts.contract import Contract
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import METRIC_SNAPSHOTS, SNAPSHOTS
+from evalake.contracts.tables import METRIC_SNAPSHOTS, RUNS, SNAPSHOTS
 from evalake.core.errors import UsageError
 from evalake.core.files import cache_folder, is_ours, make_private
 from evalake.core.hashing import content_hash
@@ -108,9 +108,10 @@ def newest_with(lake: Lake, column: str, name: str) -> dict[str, Any] | None:
 
 
 def find_snapshot(lake: Lake, *, run_id: str | None = None, snapshot_id: str | None = None) -> dict[str, Any]:
-    """Find the newest snapshot of a run, the snapshot of an id or the beginning of one, or else the newest of all.
+    """Find a run's snapshot by its row, the snapshot of an id or the beginning of one, or else the newest of all.
 
-    Raises UsageError without a match, or where the beginning of an id matches several.
+    A run whose row names none has its newest. Raises UsageError without a match, or where the beginning of an id
+    matches several.
     """
     rows = lake.frame(SNAPSHOTS)
     if snapshot_id == "":
@@ -119,7 +120,8 @@ def find_snapshot(lake: Lake, *, run_id: str | None = None, snapshot_id: str | N
         rows = rows.filter(pl.col("snapshot_id").str.starts_with(snapshot_id))
     if run_id is not None:
         rows = rows.filter(pl.col("run_id") == run_id)
-    newest_first = rows.sort("created_at", descending=True).collect()
+    of_run = lake.frame(RUNS).filter(run_id=run_id or "").select("snapshot_id").collect()["snapshot_id"]
+    newest_first = rows.sort(pl.col("snapshot_id").is_in(of_run.implode()), "created_at", descending=True).collect()
     if newest_first.is_empty():
         what = f"of the run {run_id}" if run_id is not None else "yet" if snapshot_id is None else snapshot_id
         raise UsageError(f"the lake {lake.uri} has no snapshot {what}: `evalake snapshots` lists them")

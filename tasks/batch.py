@@ -157,8 +157,8 @@ def _answer(batch: Batch) -> int:
         with Claimed(context, conversations) as claimed:
             # One scan of the ledger as this process first saw it for the plan serves all its batches.
             index = index_since(context.lake, batch.ledger_id, batch.ledger_version)
-            # The plan has looked for them. From other runs, or this batch's first attempt, replies may have come since.
-            if index.may_be_new([each.next_key for each in conversations]):
+            # Replies may have come since the plan, from other runs or this batch's first attempt.
+            if index.known([each.next_key for each in conversations]):
                 to_call = replay_from_ledger(context, conversations, index).unanswered
                 claimed.keep(to_call)
             for _ in range(len(conversations) - len(to_call)):

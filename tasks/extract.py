@@ -275,12 +275,15 @@ def failed_samples(lake: Lake, suite: Suite, run_id: str) -> set[str]:
 
 
 def parameters_of(lake: Lake, suite: Suite, run_id: str) -> Mapping[str, Any]:
-    """Read the parameters of a run. Raises UsageError where the lake has no such run of the suite."""
+    """Read the parameters of a run, as a request takes them: without models where the suite asks none.
+
+    Raises UsageError where the lake has no such run of the suite.
+    """
     known = lake.frame(RUNS).filter(pl.col("run_id") == run_id, pl.col("suite") == suite.name).collect()
     if known.is_empty():
         raise no_run(lake, run_id)
     parameters: Mapping[str, Any] = json.loads(known["parameters"].item())
-    return parameters
+    return parameters if suite.conversation.asks_subject else {**parameters, "models": ()}
 
 
 def _in_turns(

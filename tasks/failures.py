@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import CALL_FAILURES, RUN_ITEMS
+from evalake.contracts.tables import CALL_FAILURES, CALLS, RUN_ITEMS
 from evalake.core.redaction import redact
 from evalake.metrics.agreement import PANEL
 from evalake.metrics.limits import Answered, Bounds, Unknown, open_bounds, undecided
@@ -56,10 +56,19 @@ def land_failures(context: RunContext, conversations: Sequence[Conversation]) ->
         land(context.lake, CALL_FAILURES, conform(list(rows.values()), CALL_FAILURES))
 
 
+def standing_failures(lake: Lake, run_id: str) -> pl.LazyFrame:
+    """Read the failed calls of a run that were not answered later, as by its next attempt."""
+    call, failures = ["prompt_hash", "replicate"], lake.frame(CALL_FAILURES).filter(run_id=run_id).collect()
+    if failures.is_empty():
+        return failures.lazy()
+    replies = lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(failures["prompt_hash"].implode()))
+    later = replies.join(failures.lazy(), on=call).filter(pl.col("answered_at") > pl.col("failed_at"))
+    return failures.lazy().join(later, on=call, how="anti")
+
+
 def with_failed_calls(lake: Lake, run_id: str, items: pl.LazyFrame) -> pl.LazyFrame:
     """Add to items of a run `given_up`, the kind of the failed call to the model or else the judge, null for none."""
-    failures = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run_id)
-    kinds = failures.select("prompt_hash", "replicate", given_up="kind").unique(["prompt_hash", "replicate"])
+    kinds = standing_failures(lake, run_id).select("prompt_hash", "replicate", given_up="kind")
     of_judge = kinds.rename({"prompt_hash": "judge_hash", "given_up": "judge_given_up"})
     items = items.join(kinds, on=["prompt_hash", "replicate"], how="left")
     items = items.join(of_judge, on=["judge_hash", "replicate"], how="left")

@@ -310,7 +310,7 @@ def _completed(request: RunRequest, suite: Suite) -> RunRequest:
     before = parameters_of(Lake(request.lake), suite, request.only_failed)
     return replace(
         request,
-        models=request.models or (before["models"] if suite.conversation.asks_subject else ()),
+        models=request.models or before["models"],
         judges=request.judges or before["judges"],
         datasets=request.datasets or before["datasets"],
         prompt_types=request.prompt_types or before["prompt_types"],

@@ -14,7 +14,7 @@ from evalake.core.errors import EvalakeError, LakeError
 from evalake.models.request import Request
 from evalake.reports.wording import count_of
 from evalake.sdk import Converse, Exchange, Item, Options
-from evalake.sdk.results import FALLBACK_FOR
+from evalake.sdk.results import FALLBACK_FOR, unjudged_hash
 from evalake.storage.lake import Lake
 from evalake.storage.landing import Landed
 from evalake.storage.ledger import LedgerIndex, key_of
@@ -26,7 +26,7 @@ from evalake.tasks.extract import sample_of
 from evalake.tasks.measure import measure
 from evalake.tasks.publish import Published, publish_conversations
 from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.runs import run_row
+from evalake.tasks.runtime.runs import remeasured, run_row
 
 ITEM = ("sample_hash", "model", "judge", "prompt_type", "replicate")
 
@@ -67,19 +67,16 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
     if run["origin"] == "import":
         answered = _recorded(items, index)
     else:
-        places = _stood_in_for(context)
         conversations = [
-            Conversation(
-                item,
-                given_by=(row["endpoint"], row["judge_endpoint"] or row["endpoint"]),
-                fallback_for=places.get(tuple(row[name] for name in ITEM)),
-            )
+            Conversation(item, given_by=(row["endpoint"], row["judge_endpoint"] or row["endpoint"]))
             for item, row in items
         ]
-        answered = replay_from_ledger(context, conversations, index).ended
-        strange = [pair for pair, each in zip(items, conversations, strict=True) if not each.answered]
+        replay = replay_from_ledger(context, conversations, index)
+        answered, unknown = replay.ended, {*map(id, replay.unanswered)}
+        strange = [pair for pair, each in zip(items, conversations, strict=True) if id(each) in unknown]
         if strange:
             answered += replay_from_ledger(context, _as_asked(context, strange, index), index).ended
+        _set_fallbacks(context, answered)
     if not answered:
         raise LakeError(f"the ledger holds no reply to any of the {len(items)} items of the run {run_id}")
     origin = "import" if run["origin"] == "import" else "call"
@@ -95,16 +92,22 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
     )  # a run that was cut off has fewer in its manifest
     unanswered = asked - len(answered)
     warnings = [f"{unanswered} items are missing: the ledger has no reply to them"] if unanswered else []
-    return Rescored(measure(context, warnings), published, asked, unanswered)
+    snapshot_id = measure(context, warnings)
+    remeasured(lake, run_id, snapshot_id)
+    return Rescored(snapshot_id, published, asked, unanswered)
 
 
-def _stood_in_for(context: RunContext) -> Mapping[tuple[Any, ...], str]:
-    """Read from earlier rows in whose place a fallback judged, by item."""
+def _set_fallbacks(context: RunContext, conversations: Sequence[Conversation]) -> None:
+    """Set from earlier rows in whose place a fallback judged."""
     results = context.suite.results
     if FALLBACK_FOR not in results.column:
-        return {}
+        return
     rows = context.lake.frame(results).filter(pl.col(FALLBACK_FOR).is_not_null()).select(*ITEM, FALLBACK_FOR)
-    return {row[:-1]: row[-1] for row in rows.unique().collect().iter_rows()}
+    places = {row[:-1]: row[-1] for row in rows.unique().collect().iter_rows()}
+    for each in conversations:
+        item = each.item
+        key = item.sample.sample_hash, item.model, item.judge, item.prompt_type, item.replicate
+        each.fallback_for = places.get(key)
 
 
 def _items(lake: Lake, run: Mapping[str, Any]) -> list[tuple[Item, Mapping[str, Any]]]:
@@ -124,7 +127,7 @@ def _items(lake: Lake, run: Mapping[str, Any]) -> list[tuple[Item, Mapping[str, 
 def _as_asked(
     context: RunContext, items: Sequence[tuple[Item, Mapping[str, Any]]], index: LedgerIndex
 ) -> list[Conversation]:
-    """Build the conversations whose first request has changed, from the requests in the ledger."""
+    """Build the conversations of which a request has changed, from the requests in the ledger."""
     begun = _recorded(items, index)
     hashes = {conversation.answered[-1].prompt_hash for conversation in begun}
     calls = context.lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(sorted(hashes)))
@@ -147,10 +150,15 @@ def _as_asked(
 
 def _recorded(items: Sequence[tuple[Item, Mapping[str, Any]]], index: LedgerIndex) -> list[Conversation]:
     """Build imported conversations: their requests were never rendered; the manifest says which replies are theirs."""
-    asked = [[key_of(row, call) for call in (SUBJECT_CALL, JUDGE_CALL) if row[call["prompt_hash"]]] for _, row in items]
+    asked = [[key_of(row, call) for call in (SUBJECT_CALL, JUDGE_CALL) if _names(row, call)] for _, row in items]
     replies = index.fetch([key for keys in asked for key in keys])
     return [
         Conversation(item, keys[0].prompt_hash, [exchange_of(replies[key]) for key in keys])
         for (item, _), keys in zip(items, asked, strict=True)
         if all(key in replies for key in keys)
     ]
+
+
+def _names(row: Mapping[str, Any], call: Mapping[str, str]) -> bool:
+    """Tell whether a row of the manifest names a call, and not the stand-in where there was nothing to judge."""
+    return row[call["prompt_hash"]] not in (None, "", unjudged_hash(row["prompt_hash"], row["judge"] or ""))

@@ -125,6 +125,7 @@ CALL_FAILURES = Contract(
     ("run_id", "prompt_hash", "replicate"),
     "Calls given up on, with kind, attempts and message. Never served as replies: the next run tries them again.",
     (hash_rule("prompt_hash"), not_negative("replicate"), not_blank("kind")),
+    replaced_when="new.failed_at > old.failed_at",
     changes=(Added(("queue_ms", "waited_ms", "concurrency", "failed_cost_usd")),),
 )
 

@@ -26,7 +26,7 @@ def views(contracts: Sequence[Contract]) -> tuple[View, ...]:
     """List the views with present tables, each after the views that it reads."""
     tables = {contract.table for contract in contracts}
     general = tuple(view for view in _GENERAL if tables.issuperset(view.needs))
-    if tables.issuperset((RUN_ITEMS.table, SNAPSHOTS.table)):
+    if tables.issuperset((RUN_ITEMS.table, SNAPSHOTS.table, RUNS.table)):
         general = (*_run_results(contracts), *general)
     answering = [contract for contract in contracts if contract.column.keys() >= _ANSWERED_BY]
     if not answering:
@@ -160,14 +160,17 @@ _CONDITIONS = ("dataset_versions", "prompt_types", "replicates", "judge_version"
 
 LATEST_METRICS = View(
     "latest_metrics",
-    "The newest snapshot of the newest run of every suite, model, judge, origin, set of datasets, prompt types, number "
+    "The last snapshot of the newest run of every suite, model, judge, origin, set of datasets, prompt types, number "
     "of repeats and parameters of requests: a quick run over a few samples does not hide the full one, and all values "
     "of a model so asked come from one snapshot.",
     """
-    select * from metric_history
+    select h.* from metric_history h left join runs r on r.run_id = h.run_id
     qualify rank() over (
-        partition by suite, model, judge, origin, datasets, prompt_types, replicates, request_parameters
-        order by run_started_at desc, measured_at desc, snapshot_id desc
+        partition by
+            h.suite, h.model, h.judge, h.origin, h.datasets, h.prompt_types, h.replicates, h.request_parameters
+        order by
+            h.run_started_at desc, coalesce(r.snapshot_id = h.snapshot_id, false) desc, h.measured_at desc,
+            h.snapshot_id desc
     ) = 1
     """,
     METRIC_HISTORY.needs,
@@ -215,15 +218,15 @@ LEADERBOARD = View(
 
 COST_BY_MODEL_AND_DAY = View(
     "cost_by_model_and_day",
-    "Calls, tokens and cost of every model, judges included, by day (UTC). Imported calls are separate, "
-    "because they cost nothing here.",
+    "Calls, tokens and cost of every model, judges included, by day (UTC), with replies that were withdrawn. Imported "
+    "calls are separate, because they cost nothing here.",
     """
     select
         cast(answered_at as date) as day, model, origin, count(*) as calls,
         cast(sum(input_tokens) as bigint) as input_tokens, cast(sum(output_tokens) as bigint) as output_tokens,
         case when count(cost_usd) = count(*) then sum(cost_usd) end as cost_usd,
         count(*) - count(cost_usd) as calls_without_price, avg(latency_ms) as latency_ms_mean
-    from replies
+    from calls
     group by all
     """,
     (CALLS.table,),
@@ -291,7 +294,7 @@ def _run_results(contracts: Sequence[Contract]) -> tuple[View, ...]:
         "The result rows of each run, over all suites, with the columns that all of them have. A row that several runs "
         "share, for the ledger answered them, is in each. `SUITE_run_results` has all columns of a suite's rows.",
         union,
-        (RUN_ITEMS.table, SNAPSHOTS.table, *(each.table for each in results.values())),
+        (RUN_ITEMS.table, SNAPSHOTS.table, RUNS.table, *(each.table for each in results.values())),
         {
             "run_id": _RUN,
             "suite": "The suite.",
@@ -308,17 +311,20 @@ def _run_results_of(suite: str, contract: Contract) -> View:
     columns = ", ".join(f"r.{name}" for name in contract.column)
     return View(
         f"{re.sub(r'[^a-z0-9]', '_', suite.lower())}_run_results",
-        f"The rows of `{contract.table}` that belong to each run, imports included, by the scorer that its newest "
+        f"The rows of `{contract.table}` that belong to each run, imports included, by the scorer that its last "
         "snapshot was measured with; of a run that was not measured, by every scorer.",
         f"""
         select i.run_id, {columns}
         from run_items i join {contract.table} r on {key}
         left join (
-            select run_id, arg_max(scorer_version, created_at) as scorer_version from snapshots group by run_id
+            select s.run_id, arg_max(s.scorer_version, (
+                coalesce(runs.snapshot_id = s.snapshot_id, false), s.created_at
+            )) as scorer_version
+            from snapshots s left join runs on runs.run_id = s.run_id group by s.run_id
         ) measured on measured.run_id = i.run_id
         where i.suite = {literal(suite)} and coalesce(measured.scorer_version = r.scorer_version, true)
         """,
-        (RUN_ITEMS.table, SNAPSHOTS.table, contract.table),
+        (RUN_ITEMS.table, SNAPSHOTS.table, RUNS.table, contract.table),
         {"run_id": _RUN, **{name: column.description for name, column in contract.column.items()}},
     )
 

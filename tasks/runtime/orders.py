@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import polars as pl
 
-from evalake.contracts.tables import BATCH_JOBS, RUN_ATTEMPTS, RUNS
+from evalake.contracts.tables import BATCH_JOBS, RUNS
 from evalake.core.files import open_state
 from evalake.core.hashing import content_hash
 from evalake.request import OPTIONS
@@ -80,8 +80,8 @@ def _take(file: IO[str], run_id: str) -> str | None:
     return None
 
 
-def continued(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> tuple[str, int] | None:
-    """Find the run of the same order to continue, and the number of its next attempt; None without one.
+def continued(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> str | None:
+    """Find the run of the same order to continue; None without one.
 
     It awaits batch jobs, or is the newest of its order and was cut off after it had some: only under its own id does
     it know which requests failed in them.
@@ -96,6 +96,5 @@ def continued(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> tuple[st
     for number, (run_id, state) in enumerate(same):
         is_cut_off = number == 0 and run_id in with_jobs and state in ("running", "failed")
         if run_id in waiting or is_cut_off:
-            last = lake.frame(RUN_ATTEMPTS).filter(run_id=run_id).select(pl.col("attempt").max()).collect().item()
-            return run_id, (last or 0) + 1
+            return str(run_id)
     return None

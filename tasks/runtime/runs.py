@@ -205,9 +205,11 @@ def cost_of(row: Mapping[str, Any]) -> str:
 def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_seconds: float = PATIENCE_SECONDS) -> Run:
     """Write the beginning of an attempt; returns the run, with the start of its first attempt.
 
-    Ends an earlier open attempt, after a pause for its process, which may be running, to end by itself.
+    Ends an earlier open attempt, after a pause for its process, which may be running, to end by itself. `number` counts
+    the attempts of the flow run; other flow runs may have continued the run, so it may have had more.
     """
-    attempt = Attempt(number, started_by, run.started_at)
+    last = lake.frame(RUN_ATTEMPTS).filter(run_id=run.run_id).select(pl.col("attempt").max()).collect().item()
+    attempt = Attempt(max(number, (last or 0) + 1), started_by, run.started_at)
     known = lake.frame(RUNS).filter(pl.col("run_id") == run.run_id).collect()
     if not known.is_empty():
         run = replace(run, attempt=attempt, started_at=known["started_at"].item())
@@ -221,6 +223,18 @@ def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_se
     run = replace(run, attempt=attempt)
     save(lake, run, begins_attempt=True)
     return run
+
+
+def remeasured(lake: Lake, run_id: str, snapshot_id: str) -> None:
+    """Set the snapshot of a run that was measured again, unless its process writes the row meanwhile."""
+    known = lake.frame(RUNS).filter(run_id=run_id).collect()
+
+    def require() -> None:
+        if not lake.frame(RUNS).filter(run_id=run_id).collect().equals(known):
+            raise OvertakenError(f"run {run_id}: its process has written its row")
+
+    with suppress(OvertakenError):
+        land(lake, RUNS, known.with_columns(snapshot_id=pl.lit(snapshot_id)), require=require)
 
 
 def yield_to_newer_attempt(lake: Lake, run: Run) -> bool:

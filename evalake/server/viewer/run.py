@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel
 
-from evalake.contracts.tables import CALL_FAILURES, CALLS, SNAPSHOTS
+from evalake.contracts.tables import CALLS, SNAPSHOTS
 from evalake.core.hashing import plain
 from evalake.metrics.items import FEWEST_MODELS, item_rest
 from evalake.reports.coverage import Coverage, as_table
@@ -21,6 +21,7 @@ from evalake.storage.batch_jobs import Job, jobs_of
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import read_metrics
 from evalake.tasks.coverage import coverage_of
+from evalake.tasks.failures import standing_failures
 from evalake.tasks.report import build_report
 
 MOST_OPPOSED = 100  # items that are listed
@@ -301,7 +302,7 @@ def _values(lake: Lake, index: RunIndex) -> list[ValueView]:
 
 
 def _given_up(lake: Lake, run_id: str) -> list[GivenUp]:
-    failures = lake.frame(CALL_FAILURES).filter(pl.col("run_id") == run_id).group_by("model", "kind")
+    failures = standing_failures(lake, run_id).group_by("model", "kind")
     counted = failures.agg(pl.len().alias("count"), pl.col("message").first()).sort("model", "kind").collect()
     return [GivenUp(**row) for row in counted.iter_rows(named=True)]
 

@@ -69,6 +69,16 @@ def test_the_flow_collect_goes_on_with_the_judges_of_what_came(work: Workplace) 
     assert work.rows(RUN_ATTEMPTS)["attempt"].sort().to_list() == [1, 2, 3]
 
 
+def test_the_flow_collect_continues_a_suite_that_asks_judges_alone(work: Workplace) -> None:
+    work.server.rule(reply="Good work.\n\n60")
+    work.server.rule(contains="\n60", reply="None.")
+    order = {"suite": "session_review", "judges": [MODEL], "first": 1, "batch": True}
+    assert work.run(models=(), **order)["flow_state"] == "Waiting"
+    for _ in range(2):
+        collect(lake=work.lake.uri, configuration_file=str(work.configuration))
+    assert work.rows(RUNS)["state"].to_list() == ["completed"]
+
+
 def test_the_command_exits_with_3_while_it_waits_and_shows_both_prices(work: Workplace) -> None:
     work.configuration.write_text(work.configuration.read_text().replace("output = 2.0", "output = 2.0, batch = 0.5"))
     order = ["run", "command_guard", "--models", MODEL, "--dataset", work.dataset(2), "--batch"]

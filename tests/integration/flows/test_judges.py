@@ -84,13 +84,19 @@ def bench(tmp_path: Path, model_server: ModelServer) -> Bench:
     return Bench(tmp_path, model_server)
 
 
-def test_a_judge_with_other_parameters_is_asked_again_and_not_answered_from_a_cache(bench: Bench) -> None:
-    bench.run(STRICT)
+def test_a_judge_with_other_parameters_is_asked_again_and_earlier_runs_are_scored_as_asked(bench: Bench) -> None:
+    first = bench.run(STRICT)
+    bench.server.rule(model="subject", reply="")  # which leaves its judge nothing to judge
+    empty = bench.run(STRICT, models=[SUBJECT], first=1)
     configured = bench.configuration.read_text()
-    bench.configuration.write_text(configured + f'[models."{STRICT}".parameters]\ntemperature = 0.5\n')
+    changed = "".join(f'[models."{name}".parameters]\ntemperature = 0.5\n' for name in (STRICT, SUBJECT))
+    bench.configuration.write_text(configured + changed)
+    for run_id in (first, empty):
+        rescored = rescore(bench.lake, run_id, read_configuration(bench.configuration))
+        assert (rescored.unanswered, rescored.published.landed.inserted) == (0, 0)
     bench.run(STRICT)
     assert bench.asked(STRICT) == 2 * AUDITS
-    assert bench.lake.frame(RESULTS).collect()["judge_hash"].n_unique() == 2 * AUDITS
+    assert bench.lake.frame(RESULTS).filter(model=PATTERNS).collect()["judge_hash"].n_unique() == 2 * AUDITS
 
 
 def test_a_panel_lands_beside_its_judges_and_a_later_judge_costs_its_own_calls_only(bench: Bench) -> None:

@@ -65,12 +65,13 @@ def test_runs_count_up_to_the_day(imported_once: Imported) -> None:
 
 def test_what_a_run_lacks_is_missing_from_its_later_snapshots_too(imported: Imported) -> None:
     run = imported.lake.frame(RUNS).filter(pl.col("run_id") == imported.guard).collect()
-    told = {"state": "incomplete", "message": "2 items have no answer"}
+    told = {"state": "incomplete", "message": "2 items have no answer", "snapshot_id": "0" * 64}
     imported.lake.open(RUNS).delete()
     land(imported.lake, RUNS, run.with_columns(**{name: pl.lit(value) for name, value in told.items()}))
     snapshot_id = snapshot(lake=imported.lake.uri)["command_guard"]
     row = imported.lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == snapshot_id).collect()
     assert any(told["message"] in warning for warning in row["warnings"].item())
+    assert imported.lake.frame(RUNS).collect()["snapshot_id"].to_list() == [snapshot_id]
 
 
 def test_a_suite_that_cannot_be_measured_is_named_and_the_others_are_measured(imported: Imported) -> None:
@@ -93,6 +94,7 @@ def test_a_run_is_derived_again_to_the_rows_that_it_has(imported: Imported) -> N
     before = imported.lake.frame(RESULTS).collect()
     snapshot_id = rescore(imported.guard, lake=imported.lake.uri)
     assert imported.lake.frame(RESULTS).collect().equals(before)
+    assert imported.lake.frame(RUNS).filter(run_id=imported.guard).collect()["snapshot_id"].to_list() == [snapshot_id]
     assert snapshot_id in {*imported.lake.frame(SNAPSHOTS).collect()["snapshot_id"]}
     description, (counts,) = newest_artifact(f"rescore-{imported.guard}")
     assert description == f"Snapshot {snapshot_id}"

@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.ledger import LedgerIndex, append, index_since
 from evalake.suites.registry import suite
-from evalake.tasks.batch import BatchIncompleteError, call_batch, require_endpoints, require_ledger
+from evalake.tasks.batch import Batch, BatchIncompleteError, call_batch, require_endpoints, require_ledger
 from evalake.tasks.converse import Conversation, next_request, replay_from_ledger
 from evalake.tasks.coverage import Source, coverage_of, tolerance_of
 from evalake.tasks.failures import FailureCounter
@@ -34,7 +35,7 @@ from evalake.tasks.measure import measure
 from evalake.tasks.report import build_report
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.resources import RunOverError
-from evalake.tasks.runtime.runs import run_row
+from evalake.tasks.runtime.runs import remeasured, run_row
 from tests.integration.cli.command import recorded
 from tests.integration.storage.rows import call, key_of
 
@@ -107,6 +108,10 @@ def test_what_the_ledger_holds_has_ended_and_the_rest_needs_a_call(tmp_path: Pat
     assert left is asking[2]
     assert left.next_hash == requests[2].prompt_hash  # type: ignore[union-attr]
 
+    planned = [replace(conversation, answered=[]) for conversation in replay.ended]  # before the replies came
+    ledger_id = str(context.lake.open(CALLS).metadata().id)
+    assert call_batch.fn(Batch(context, planned, ledger_id, 0, "of a process that reads the ledger only now")) == 2
+
 
 def test_a_revised_baseline_misses_the_replies_of_its_older_rules_and_another_does_not(tmp_path: Path) -> None:
     context = RunContext("run", "command_guard", Lake(str(tmp_path / "lake")), Configuration())
@@ -172,7 +177,7 @@ def lack(context: RunContext, count: int) -> list[str]:
 
 def warnings(context: RunContext) -> list[str]:
     """The warnings of a snapshot made now."""
-    snapshot_id = measure(context)
+    remeasured(context.lake, context.run_id, snapshot_id := measure(context))
     row = context.lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == snapshot_id).collect().row(0, named=True)
     return list(row["warnings"])
 
@@ -194,8 +199,11 @@ def test_what_is_missing_is_counted_by_kind_with_what_it_leaves_open(missing_con
         "attempts": 3,
     }
     when = missing_context.lake.frame(SNAPSHOTS).collect()["created_at"][0]
-    rows = [{**failure, **unknown, "prompt_hash": h, "failed_at": when} for h in hashes[:2]]
-    land(missing_context.lake, CALL_FAILURES, conform(rows, CALL_FAILURES))
+    first = {"kind": "authentication", "failed_at": when - timedelta(hours=1)}  # in an attempt before
+    for of_attempt, asked in ((first, hashes), ({"failed_at": when}, hashes[:2])):
+        rows = [{**failure, **unknown, **of_attempt, "prompt_hash": h} for h in asked]
+        land(missing_context.lake, CALL_FAILURES, conform(rows, CALL_FAILURES))
+    append(missing_context.lake, [{**call(1), "prompt_hash": hashes[2], "answered_at": when}])
     (told,) = warnings(missing_context)
     assert told.startswith("m: 3 of 15 items are missing (2 rate_limit, 1 not asked); whatever they are: ")
     assert "malicious_detection_rate 0.667 to 1" in told

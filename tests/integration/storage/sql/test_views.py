@@ -16,10 +16,12 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.ledger import distinct_until
 from evalake.storage.maintenance import maintain
+from evalake.storage.snapshots import find_snapshot
 from evalake.storage.sql.views import views
 from evalake.suites.registry import all_contracts, suite
+from evalake.tasks.runtime.runs import remeasured
 from tests.integration.storage.recorded_lake import JUDGES, MODELS
-from tests.integration.storage.rows import TOYS, call, day, measured
+from tests.integration.storage.rows import TOYS, call, day, measured, snapshot_of
 from tests.integration.storage.sql.engine import answered
 
 TABLES = all_contracts()
@@ -166,6 +168,15 @@ def test_a_retry_of_an_old_run_is_not_the_newest(lake: Lake) -> None:
     ]
 
 
+def test_a_run_has_the_snapshot_that_it_was_measured_with_last_however_old(lake: Lake) -> None:
+    measured(lake, "r", "j", day(1), 0.5)
+    first = find_snapshot(lake)["snapshot_id"]
+    snapshot_of(lake, "r", {"j": 0.1, "k": 0.2})
+    remeasured(lake, "r", first)
+    assert find_snapshot(lake, run_id="r")["snapshot_id"] == first
+    assert ask(lake, "select value from latest_metrics where judge = 'j'") == [(0.5,)]
+
+
 def test_metric_history_does_not_join_other_data(filled: Lake) -> None:
     moved = ask(
         filled,
@@ -236,8 +247,9 @@ def test_cost_is_by_model_and_day_and_unknown_where_a_price_is(filled: Lake, lak
     assert (calls, tokens) == (40, 40_000)
     assert cost == pytest.approx(40 * (1000 * 0.15 + 10 * 0.6) / 1e6)
     ledger.append(lake, [call(1), {**call(2), "cost_usd": None}, {**call(3), "model": "other"}])
+    ledger.append(lake, [{**call(3, revision=1), "model": "other"}])  # which was asked again
     assert ask(lake, "select model, cost_usd, calls_without_price from cost_by_model_and_day order by model") == [
-        ("other", 0.5, 0),
+        ("other", 1.0, 0),
         ("provider/model", None, 1),
     ]
 

@@ -341,6 +341,13 @@ def test_an_attempt_of_a_lost_run_is_ended_with_it(lake: Lake) -> None:
     assert (one["state"], one["ended_at"], one["calls_made"]) == ("failed", LONG_AGO, 1)
 
 
+def test_a_retry_of_a_flow_run_whose_run_others_continued_is_the_newest_attempt(lake: Lake) -> None:
+    for number in (1, 2, 3, 2):  # the last by Prefect's count of the first flow run
+        run = runs.begin(lake, started(datetime.now(UTC)), number, None)
+        runs.save(lake, run.ended("incomplete"))
+    assert [each["attempt"] for each in attempts(lake)] == [1, 2, 3, 4]
+
+
 def test_what_is_no_flow_run_has_no_attempts(lake: Lake) -> None:
     runs.save(lake, replace(started(), origin="import").ended("completed"))
     (row,) = with_attempts(lake, lake.frame(RUNS)).collect().to_dicts()
