@@ -51,6 +51,8 @@ from evalake.tasks.runtime.server import read_secret
 
 SETTLE = timedelta(minutes=2)
 """A job that the provider does not list so long after its submission was cut off, was not submitted."""
+READ_AGAIN = timedelta(days=1)
+"""For so long after its submission, results with a line that cannot be read are read again."""
 LARGEST_JOB = 10_000  # requests, whatever its provider takes: they are in memory together while it is submitted
 LAND_AT_ONCE = 1000  # replies of a job
 _HOLDER = "job "  # begins the name of a job's row in RUN_RESERVATIONS
@@ -276,9 +278,10 @@ class Jobs:
             self._end({**row, "state": "refused", "message": at_provider.refused} for row in open_requests.values())
             return advance(self._lake, job, state="collected", failed=len(open_requests), message=at_provider.refused)
         *_, index = newest_index(self._lake)
-        lines, failed = iter(service.lines(at_provider)), dict[str, Result]()
+        lines, failed, unreadable = iter(service.lines(at_provider)), dict[str, Result](), 0
         while chunk := list(islice(lines, LAND_AT_ONCE)):
             results = []
+            unreadable += chunk.count({})
             for line in chunk:
                 if (row := open_requests.get(name := str(line.get("custom_id")))) is None:
                     continue  # it came before
@@ -289,8 +292,22 @@ class Jobs:
             self._land_chunk(job, results, index)
         left = sorted(failed.keys() & open_requests.keys())
         self._land_chunk(job, [(open_requests.pop(name), failed[name]) for name in left], index)
+        if unreadable and open_requests:
+            return self._leave_results(job, unreadable, list(open_requests.values()))
         self._end({**row, "state": "expired"} for row in open_requests.values())
         return advance(self._lake, job, state="collected")
+
+    def _leave_results(self, job: Job, unreadable: int, rows: Sequence[Mapping[str, Any]]) -> Job:
+        """End a job whose paid results cannot all be read, and leave them at the provider.
+
+        Raises BatchError for a day, so that they are read again before anything is asked again.
+        """
+        said = f"{count_of(unreadable, 'line')} of its results cannot be read, and {count_of(len(rows), 'request')} "
+        said += f"may be answered there: see {job.provider_id} at the provider, which keeps its files"
+        if job.submitted_at is not None and datetime.now(UTC) - job.submitted_at < READ_AGAIN:
+            raise BatchError(f"batch job {job.job_id} is read again for a day after its submission: {said}")
+        self._end({**row, "state": "failed", "message": said} for row in rows)
+        return advance(self._lake, job, state="closed", message=said)
 
     def _waits(self, job: Job) -> bool:
         """Tell whether a job refused for now waits for others; alone it is too large, and split into smaller ones."""
