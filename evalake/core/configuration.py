@@ -123,7 +123,8 @@ class ModelOptions(_Section):
     model: str | None = None  # the real model of a variant, where address, key and price are set
     revision: str | None = None  # part of the prompt hash, never sent; tells apart models behind one name
     api_base: str | None = None
-    api_key_env: str | None = None  # the environment variable that holds the key, instead of LiteLLM's usual one
+    # The environment variable that holds the key, instead of LiteLLM's usual one; commands to copy name it, too
+    api_key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
     parameters: dict[str, Any] = Field(default_factory=dict)  # part of every request, and so of its prompt hash
     price: Price | None = None  # instead of LiteLLM's price table
     # Whether its answers are streamed, so that timeout_seconds is the longest silence; None: the suite's default
