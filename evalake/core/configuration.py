@@ -179,7 +179,8 @@ class Service(_Section):
     follow_seconds: Annotated[Number, Field(gt=0)] = 5.0  # between two searches of the sources for new sessions
     drain_seconds: Annotated[Number, Field(ge=0)] = 10.0  # for running scorings when the service stops
     scorings_at_once: Annotated[Count, Field(le=64)] = 20  # in the service's own process
-    score_on_completion: bool = False  # whether new sessions of the sources are scored without being asked for
+    # Whether new sessions of the sources are scored without being asked for
+    score_on_completion: bool = Field(default=False, json_schema_extra=ONLY_TRUSTED)
     completion_usd_a_day: Annotated[Number, Field(gt=0)] = 10.0  # what these scorings may cost in 24 hours
     completions_an_hour: Count = 60  # how many of them may begin in an hour
 
@@ -299,14 +300,19 @@ def read_configuration(path: Path | None = None) -> Configuration:
     return configuration
 
 
+_OF_COMPLETIONS = ("completion_usd_a_day", "completions_an_hour")
+
+
 def _within(folders: Configuration, own: Configuration) -> Configuration:
     """Limit a folder's configuration to the ceilings and attempts of the user's own file."""
     names = {*folders.providers, *own.providers}
     most = {name: min(folders.limits(name).attempts, own.limits(name).attempts) for name in names}
+    service = {name: lowest(getattr(folders.service, name), getattr(own.service, name)) for name in _OF_COMPLETIONS}
     lower = {
         "max_cost_usd": lowest(folders.max_cost_usd, own.max_cost_usd),
         "max_calls": lowest(folders.max_calls, own.max_calls),
         "alarms": Alarms(cost_usd_a_day=lowest(folders.alarms.cost_usd_a_day, own.alarms.cost_usd_a_day)),
+        "service": folders.service.model_copy(update=service),
         "providers": {name: folders.limits(name).model_copy(update={"attempts": most[name]}) for name in names},
     }
     return folders.model_copy(update=lower)
