@@ -176,8 +176,10 @@ def beyond_context(request: Request, limit: int | None) -> str | None:
     if request.model.startswith(ANSWERED_HERE):
         return None
     if limit is None:
-        entry = _table().get(request.model) or _table().get(request.model.partition("/")[2], {})
-        stated = entry.get("max_input_tokens")
+        provider, _, name = request.model.partition("/")
+        bare = _table().get(name, {})
+        is_theirs = str(bare.get("litellm_provider")).startswith(provider)  # like bedrock_converse
+        stated = (_table().get(request.model) or (bare if is_theirs else {})).get("max_input_tokens")
         limit = stated if isinstance(stated, int) and stated > 0 else None
     longest = sum(len(str(message.get("content") or "").encode(errors="replace")) for message in request.messages)
     if limit is None or longest <= limit:  # a token has at least one byte
