@@ -11,6 +11,7 @@ from evalake.core.errors import ProviderError
 from evalake.models.attempts import CallsEndedError, WithoutSlot
 from evalake.models.client import Client
 from evalake.models.cost import beyond_context
+from evalake.models.endpoints import provider_of
 from evalake.models.request import Failure, Reply, Request
 from evalake.sdk import Exchange
 from evalake.storage.lake import Lake
@@ -135,7 +136,7 @@ class _Calls:
     async def _answer(self, request: Request, key: Key) -> Exchange | None:
         """Make a call, unless another process has made it since the last look at the ledger."""
         claims = self.writer.claims
-        limits = self._context.configuration.limits(request.model.partition("/")[0])
+        limits = self._context.configuration.limits(provider_of(request.model))
         had_looked = self._claimed is not None and self._claimed.hand_over(key)
         waited = not had_looked and await claim(claims, key, self._client, limits.timeout_seconds)
         is_put = False
@@ -158,7 +159,7 @@ class _Calls:
         if (too_long := beyond_context(request, context.configuration.model(request.model).context)) is not None:
             return Exchange(request.prompt_hash, Failure("context_length", too_long, 0), endpoint=key.endpoint)
         try:
-            async with shared_slot(context.configuration.limits(request.model.partition("/")[0]).prefect_limit):
+            async with shared_slot(context.configuration.limits(provider_of(request.model)).prefect_limit):
                 outcome = await self._client.call(request, key.replicate, partial(self._admit, spending))
         except BaseException:
             if budget is not None:

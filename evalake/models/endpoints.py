@@ -192,7 +192,7 @@ def endpoint_of(model: str, configuration: Configuration) -> Endpoint:
     """Find the endpoint of a real model: its declared name, else its address, else its provider."""
     if model.startswith(ANSWERED_HERE):
         return Endpoint(IN_PROCESS, adopts_unknown=True)
-    options, provider = configuration.model(model), _provider_of(model)
+    options, provider = configuration.model(model), provider_of(model)
     name = options.endpoint or configuration.limits(provider).endpoint
     name = name or _address(options.api_base or _base_of(provider), provider)
     return Endpoint(name, options.adopt_unknown_endpoint or name == PROVIDER)
@@ -200,7 +200,7 @@ def endpoint_of(model: str, configuration: Configuration) -> Endpoint:
 
 def endpoint_at(model: str, address: str | None) -> str:
     """Name the endpoint of a call that another tool made to this address; None is the provider's own."""
-    return _address(address, _provider_of(model))
+    return _address(address, provider_of(model))
 
 
 def _base_of(provider: str) -> str | None:
@@ -229,7 +229,7 @@ def _address(base: str | None, provider: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _provider_of(model: str) -> str:
+def provider_of(model: str) -> str:
     """Find the provider of a model. Only a name without a provider needs LiteLLM, whose import takes seconds."""
     if known := known_provider(model) or likely_provider(model):
         return known
