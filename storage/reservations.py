@@ -165,7 +165,8 @@ def _decided(rows: Rows, run_id: str, holder: str, holding: Reservation) -> pl.D
 # Claims on calls: of a user's processes on a machine, one at a time asks a call, so that none is paid twice.
 
 # A claim is a lock on one byte of a file, at a hash of the call's key. It ends with its process at the latest. The
-# file's time says when a claim was last taken or ended: a process that stands still is not waited for without end.
+# file's time says when a claim was last taken or ended, or a claimed call was going on: a process that stands still is
+# not waited for without end.
 
 
 Call = tuple[str, int, str]
@@ -203,8 +204,12 @@ class Claims:
                 fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
             os.utime(self._file)
 
+    def keep(self) -> None:
+        """Tell other processes that a claimed call goes on."""
+        os.utime(self._file)
+
     def quiet_seconds(self) -> float:
-        """Tell for how long no process has taken or ended a claim."""
+        """Tell for how long no process has taken, kept or ended a claim."""
         return time.time() - os.fstat(self._file).st_mtime
 
     def are_shared(self) -> bool:

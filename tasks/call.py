@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Literal, Self
 
@@ -11,6 +12,7 @@ from evalake.core.errors import ProviderError
 from evalake.models.attempts import CallsEndedError, WithoutSlot
 from evalake.models.client import Client
 from evalake.models.cost import beyond_context
+from evalake.models.endpoints import provider_of
 from evalake.models.request import Failure, Reply, Request
 from evalake.sdk import Exchange
 from evalake.storage.lake import Lake
@@ -35,6 +37,7 @@ from evalake.tasks.runtime.server import shared_slot
 
 Turn = Literal["subject", "judge"]
 
+KEEP_SECONDS = 1.0  # between two signs that calls of this process go on
 LOOK_SECONDS = 0.5  # between two looks whether another process still claims a call
 
 
@@ -94,6 +97,8 @@ class _Calls:
         self._newest = NewestIndex(context.lake, index)
         self._lease = lease_of(context)
         self._asked: dict[Key, asyncio.Future[Exchange | None]] = {}
+        self._asking: set[Spending] = set()
+        self._keeping: asyncio.Task[None] | None = None
         self.budget = budget_of(context)
         self.writer = ledger_writer(context.lake)
 
@@ -135,7 +140,7 @@ class _Calls:
     async def _answer(self, request: Request, key: Key) -> Exchange | None:
         """Make a call, unless another process has made it since the last look at the ledger."""
         claims = self.writer.claims
-        limits = self._context.configuration.limits(request.model.partition("/")[0])
+        limits = self._context.configuration.limits(provider_of(request.model))
         had_looked = self._claimed is not None and self._claimed.hand_over(key)
         waited = not had_looked and await claim(claims, key, self._client, limits.timeout_seconds)
         is_put = False
@@ -151,6 +156,26 @@ class _Calls:
             if not is_put:  # else its commit ends the claim
                 claims.release([key])
 
+    @contextmanager
+    def _keeping_claims(self, spending: Spending) -> Iterator[None]:
+        """Show other processes while calls go on, however long, that this one does not stand still."""
+        self._asking.add(spending)
+        self._keeping = self._keeping or asyncio.ensure_future(self._keep_claims())
+        try:
+            yield
+        finally:
+            self._asking.remove(spending)
+            if not self._asking:
+                self._keeping.cancel()
+                self._keeping = None
+
+    async def _keep_claims(self) -> None:
+        while True:
+            # One that waits for room below a ceiling may wait for a process that waits for its claim
+            if self.budget is None or any(each.is_admitted for each in self._asking):
+                self.writer.claims.keep()
+            await asyncio.sleep(KEEP_SECONDS)
+
     async def _ask(self, request: Request, key: Key) -> Exchange:
         """Ask the model, and put its reply into the ledger."""
         context, budget = self._context, self.budget
@@ -158,8 +183,9 @@ class _Calls:
         if (too_long := beyond_context(request, context.configuration.model(request.model).context)) is not None:
             return Exchange(request.prompt_hash, Failure("context_length", too_long, 0), endpoint=key.endpoint)
         try:
-            async with shared_slot(context.configuration.limits(request.model.partition("/")[0]).prefect_limit):
-                outcome = await self._client.call(request, key.replicate, partial(self._admit, spending))
+            async with shared_slot(context.configuration.limits(provider_of(request.model)).prefect_limit):
+                with self._keeping_claims(spending):
+                    outcome = await self._client.call(request, key.replicate, partial(self._admit, spending))
         except BaseException:
             if budget is not None:
                 budget.give_up(spending)
@@ -213,8 +239,8 @@ class Claimed:
 async def claim(claims: Claims, key: Key, client: Client, patience_seconds: float) -> bool:
     """Claim a call once no other process asks it, and tell whether that took a wait.
 
-    After a wait in which no process took or ended a claim, for `patience_seconds`, the call is asked all the same: the
-    process that has claimed it stands still. Raises CallsEndedError where the client's calls have ended meanwhile.
+    After a wait without a sign from any process, for `patience_seconds`, the call is asked all the same: the process
+    that has claimed it stands still. Raises CallsEndedError where the client's calls have ended meanwhile.
     """
     waited = False
     while not claims.take(key) and not (waited and claims.quiet_seconds() > patience_seconds):

@@ -41,7 +41,7 @@ from evalake.storage.batch_jobs import (
     requests_of,
     states_of,
 )
-from evalake.storage.ledger import LedgerIndex, key_of, newest_index, reply_lengths
+from evalake.storage.ledger import Key, LedgerIndex, key_of, newest_index, reply_lengths
 from evalake.storage.reservations import Amount, BudgetState, Reservation, reserve
 from evalake.suites.registry import baselines
 from evalake.tasks.converse import Conversation, call_row, given_up, next_request, refused
@@ -52,6 +52,8 @@ from evalake.tasks.runtime.server import read_secret
 
 SETTLE = timedelta(minutes=2)
 """A job that the provider does not list so long after its submission was cut off, was not submitted."""
+READ_AGAIN = timedelta(days=1)
+"""For so long after its submission, results with a line that cannot be read are read again."""
 LARGEST_JOB = 10_000  # requests, whatever its provider takes: they are in memory together while it is submitted
 LAND_AT_ONCE = 1000  # replies of a job
 _HOLDER = "job "  # begins the name of a job's row in RUN_RESERVATIONS
@@ -60,10 +62,19 @@ logger = logging.getLogger("evalake.jobs")
 
 
 @dataclass
+class _Asked:
+    """A request that goes into a job, for all conversations that need it."""
+
+    row: dict[str, Any]
+    most_usd: float
+    conversations: list[Conversation]
+
+
+@dataclass
 class _Pending:
     """Requests to one model that go into its next job."""
 
-    asked: list[tuple[Conversation, dict[str, Any], float]] = field(default_factory=list)  # with the worst price
+    asked: dict[Key, _Asked] = field(default_factory=dict)
     size: int = 0
 
 
@@ -73,7 +84,7 @@ class Jobs:
     def __init__(self, context: RunContext, wanted: frozenset[str]) -> None:
         """Take the real models for which new jobs are `wanted`; `context.batched` has those with open jobs, too."""
         self._context, self._wanted, self._lake = context, wanted, context.lake
-        self._states: dict[Any, tuple[str, str | None]] = {}
+        self._states: dict[Key, tuple[str, str | None]] = {}
         self._pending: dict[str, _Pending] = {}
         self._services: dict[str, BatchService] = {}
         self.notes: list[str] = []
@@ -112,6 +123,8 @@ class Jobs:
                 self.waiting += 1
                 if state is None:
                     ended += self._add(each)
+                elif (pending := self._pending.get(each.next_model)) and each.next_key in pending.asked:
+                    pending.asked[each.next_key].conversations.append(each)
         return to_call, ended
 
     def finish(self) -> list[Conversation]:
@@ -148,7 +161,7 @@ class Jobs:
             most = most_usd(request, self._longest_reply(request.model), options.price) or 0.0
             price = most * batch_share(request.model, options.price)
         pending = self._pending.setdefault(request.model, _Pending())
-        pending.asked.append((conversation, {**row, "message": None}, price))
+        pending.asked[key] = _Asked({**row, "message": None}, price, [conversation])
         pending.size += len(text.encode())
         self._states[key] = ("open", None)
         service = self._service(request.model)
@@ -159,19 +172,21 @@ class Jobs:
     def _flush(self, model: str) -> list[Conversation]:
         """Submit the waiting requests to a model as one job, within the ceiling; returns ended conversations."""
         pending, job_id = self._pending.pop(model), uuid4().hex[:12]
-        fits = self._reserve(job_id, [price for *_, price in pending.asked])
-        asked, beyond = pending.asked[:fits], pending.asked[fits:]
-        ended = [refused(conversation) for conversation, *_ in beyond]
-        self.waiting -= len(beyond)
-        if not asked:
-            return ended
-        rows = [{**row, "request_id": f"{job_id}-{number}"} for number, (_, row, _) in enumerate(asked)]
-        job = planned(job_id, self._context.run_id, model, asked[0][1]["endpoint"], len(rows))
-        begin(self._lake, job, rows)
-        job = self._try(job)
-        if job.state == "closed" and job.provider_id is None:  # refused
-            self.waiting -= len(asked)
-            ended += [_given_up(each, Failure("bad_request", job.message or "", 1)) for each, *_ in asked]
+        fits = self._reserve(job_id, [each.most_usd for each in pending.asked.values()])
+        asked, beyond = list(pending.asked)[:fits], list(pending.asked)[fits:]
+        ended = [refused(each) for key in beyond for each in pending.asked[key].conversations]
+        for key in beyond:
+            del self._states[key]  # no job has it
+        if asked:
+            rows = [{**pending.asked[key].row, "request_id": f"{job_id}-{n}"} for n, key in enumerate(asked)]
+            job = planned(job_id, self._context.run_id, model, asked[0].endpoint, len(rows))
+            begin(self._lake, job, rows)
+            job = self._try(job)
+            if job.state == "closed" and job.provider_id is None:  # refused
+                self._states |= dict.fromkeys(asked, ("refused", job.message))
+                failure = Failure("bad_request", job.message or "", 1)
+                ended += [_given_up(each, failure) for key in asked for each in pending.asked[key].conversations]
+        self.waiting -= len(ended)
         return ended
 
     def cancel(self, job: Job) -> Job:
@@ -277,9 +292,10 @@ class Jobs:
             self._end({**row, "state": "refused", "message": at_provider.refused} for row in open_requests.values())
             return advance(self._lake, job, state="collected", failed=len(open_requests), message=at_provider.refused)
         *_, index = newest_index(self._lake)
-        lines, failed = iter(service.lines(at_provider)), dict[str, Result]()
+        lines, failed, unreadable = iter(service.lines(at_provider)), dict[str, Result](), 0
         while chunk := list(islice(lines, LAND_AT_ONCE)):
             results = []
+            unreadable += chunk.count({})
             for line in chunk:
                 if (row := open_requests.get(name := str(line.get("custom_id")))) is None:
                     continue  # it came before
@@ -290,8 +306,22 @@ class Jobs:
             self._land_chunk(job, results, index)
         left = sorted(failed.keys() & open_requests.keys())
         self._land_chunk(job, [(open_requests.pop(name), failed[name]) for name in left], index)
+        if unreadable and open_requests:
+            return self._leave_results(job, unreadable, list(open_requests.values()))
         self._end({**row, "state": "expired"} for row in open_requests.values())
         return advance(self._lake, job, state="collected")
+
+    def _leave_results(self, job: Job, unreadable: int, rows: Sequence[Mapping[str, Any]]) -> Job:
+        """End a job whose paid results cannot all be read, and leave them at the provider.
+
+        Raises BatchError for a day, so that they are read again before anything is asked again.
+        """
+        said = f"{count_of(unreadable, 'line')} of its results cannot be read, and {count_of(len(rows), 'request')} "
+        said += f"may be answered there: see {job.provider_id} at the provider, which keeps its files"
+        if job.submitted_at is not None and datetime.now(UTC) - job.submitted_at < READ_AGAIN:
+            raise BatchError(f"batch job {job.job_id} is read again for a day after its submission: {said}")
+        self._end({**row, "state": "failed", "message": said} for row in rows)
+        return advance(self._lake, job, state="closed", message=said)
 
     def _waits(self, job: Job) -> bool:
         """Tell whether a job refused for now waits for others; alone it is too large, and split into smaller ones."""

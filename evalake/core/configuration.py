@@ -123,7 +123,8 @@ class ModelOptions(_Section):
     model: str | None = None  # the real model of a variant, where address, key and price are set
     revision: str | None = None  # part of the prompt hash, never sent; tells apart models behind one name
     api_base: str | None = None
-    api_key_env: str | None = None  # the environment variable that holds the key, instead of LiteLLM's usual one
+    # The environment variable that holds the key, instead of LiteLLM's usual one; commands to copy name it, too
+    api_key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
     parameters: dict[str, Any] = Field(default_factory=dict)  # part of every request, and so of its prompt hash
     price: Price | None = None  # instead of LiteLLM's price table
     # Whether its answers are streamed, so that timeout_seconds is the longest silence; None: the suite's default
@@ -178,7 +179,8 @@ class Service(_Section):
     follow_seconds: Annotated[Number, Field(gt=0)] = 5.0  # between two searches of the sources for new sessions
     drain_seconds: Annotated[Number, Field(ge=0)] = 10.0  # for running scorings when the service stops
     scorings_at_once: Annotated[Count, Field(le=64)] = 20  # in the service's own process
-    score_on_completion: bool = False  # whether new sessions of the sources are scored without being asked for
+    # Whether new sessions of the sources are scored without being asked for
+    score_on_completion: bool = Field(default=False, json_schema_extra=ONLY_TRUSTED)
     completion_usd_a_day: Annotated[Number, Field(gt=0)] = 10.0  # what these scorings may cost in 24 hours
     completions_an_hour: Count = 60  # how many of them may begin in an hour
 
@@ -298,14 +300,19 @@ def read_configuration(path: Path | None = None) -> Configuration:
     return configuration
 
 
+_OF_COMPLETIONS = ("completion_usd_a_day", "completions_an_hour")
+
+
 def _within(folders: Configuration, own: Configuration) -> Configuration:
     """Limit a folder's configuration to the ceilings and attempts of the user's own file."""
     names = {*folders.providers, *own.providers}
     most = {name: min(folders.limits(name).attempts, own.limits(name).attempts) for name in names}
+    service = {name: lowest(getattr(folders.service, name), getattr(own.service, name)) for name in _OF_COMPLETIONS}
     lower = {
         "max_cost_usd": lowest(folders.max_cost_usd, own.max_cost_usd),
         "max_calls": lowest(folders.max_calls, own.max_calls),
         "alarms": Alarms(cost_usd_a_day=lowest(folders.alarms.cost_usd_a_day, own.alarms.cost_usd_a_day)),
+        "service": folders.service.model_copy(update=service),
         "providers": {name: folders.limits(name).model_copy(update={"attempts": most[name]}) for name in names},
     }
     return folders.model_copy(update=lower)

@@ -152,7 +152,7 @@ class BatchService:
         self._ask("POST", f"{self.jobs}/{provider_id}/cancel")
 
     def lines(self, job: ProviderJob) -> Iterator[Mapping[str, Any]]:
-        """Yield the lines of a job's results, in any order and any number."""
+        """Yield the lines of a job's results, in any order and any number; one that cannot be read is empty."""
         for file in job.files:
             yield from self._stream(f"{self._base}/files/{file}/content")
 
@@ -252,7 +252,7 @@ class BatchService:
             raise BatchError(f"{self._what(method, path)} was answered without JSON: {excerpt(answer.text)}") from error
 
     def _stream(self, address: str) -> Iterator[Mapping[str, Any]]:
-        """Yield the JSON lines of a file of results."""
+        """Yield the JSON objects of a file of results, one a line."""
         import httpx
 
         try:
@@ -260,9 +260,12 @@ class BatchService:
                 if answer.status_code >= 300:
                     answer.read()
                 self._require_ok(answer, "GET", address)
-                for line in answer.iter_lines():
-                    if line.strip():
-                        yield _object(line)
+                rest = b""
+                for part in answer.iter_bytes():
+                    *lines, rest = (rest + part).split(b"\n")  # httpx splits at U+2028, too, which JSON may hold
+                    yield from (_object(line) for line in lines if line.strip())
+                if rest.strip():
+                    yield _object(rest)
         except httpx.HTTPError as error:
             raise BatchError(f"{self._what('GET', address)} broke off: {type(error).__name__} {error}") from error
 
@@ -288,11 +291,11 @@ class BatchService:
         return f"{self._route.provider}: {method} {path.removeprefix(self._base)}"
 
 
-def _object(line: str) -> Mapping[str, Any]:
-    """Read a line of results; one that cannot be read answers no request."""
+def _object(line: bytes) -> Mapping[str, Any]:
+    """Read a line of results; one that cannot be read is empty."""
     try:
         read = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return read if isinstance(read, dict) else {}
 

@@ -20,9 +20,10 @@ from evalake.models.request import ANSWERED_HERE, Request
 
 PROVIDERS = frozenset({"anthropic", "gemini", "groq", "mistral", "openai"})
 INPUT, OUTPUT, CACHED = "input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost"
+WRITTEN = "cache_creation_input_token_cost"
 # Prices that our calls never pay: other tiers, searches, cache writes
 _ELSEWHERE = ("_priority", "_batches", "_flex")
-_APART = ("search_context_", "cache_creation_input_token_cost", "supports_")
+_APART = ("search_context_", WRITTEN, "supports_")
 _OF_PRICES = ("cost", "pric", "tier", "uplift", "multiplier", "above")
 
 Entry = Mapping[str, Any]
@@ -176,8 +177,10 @@ def beyond_context(request: Request, limit: int | None) -> str | None:
     if request.model.startswith(ANSWERED_HERE):
         return None
     if limit is None:
-        entry = _table().get(request.model) or _table().get(request.model.partition("/")[2], {})
-        stated = entry.get("max_input_tokens")
+        provider, _, name = request.model.partition("/")
+        bare = _table().get(name, {})
+        is_theirs = str(bare.get("litellm_provider")).startswith(provider)  # like bedrock_converse
+        stated = (_table().get(request.model) or (bare if is_theirs else {})).get("max_input_tokens")
         limit = stated if isinstance(stated, int) and stated > 0 else None
     longest = sum(len(str(message.get("content") or "").encode(errors="replace")) for message in request.messages)
     if limit is None or longest <= limit:  # a token has at least one byte
@@ -197,15 +200,17 @@ def most_usd(
 ) -> float | None:
     """Estimate the highest cost of one attempt in US dollars; None where the price is unknown.
 
-    The reply has the request's limit, else twice the model's longest known reply. `provider_counts` is the largest
-    ratio of the provider's token count to ours.
+    The reply has the request's limit, else twice the model's longest known reply. A marked prompt is written to the
+    cache as a whole. `provider_counts` is the largest ratio of the provider's token count to ours.
     """
     if request.model.startswith(BASELINE_PREFIX):
         return 0.0
     known = ASSUMED_OUTPUT_TOKENS if longest_known is None else 2 * longest_known
     replies = max([1, *(value for name in _REPLIES if isinstance(value := request.parameters.get(name), int))])
     output = (output_limit(request.parameters) or known) * replies
-    return cost_usd(request.model, Tokens(input=ceil(input_tokens(request) * provider_counts), output=output), price)
+    sent = ceil(input_tokens(request) * provider_counts)
+    writes = request.cache_prompt and _takes_marks(request.model) and WRITTEN in (entry_of(request.model) or {})
+    return cost_usd(request.model, Tokens(sent, output, cache_written=sent if writes else None), price)
 
 
 @lru_cache(maxsize=64)  # for long prompts that many requests share

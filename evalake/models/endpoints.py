@@ -6,7 +6,7 @@ environment goes to another host than the provider's, and no call costs more tha
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -79,16 +79,31 @@ def sends_elsewhere(provider: str, options: ModelOptions) -> bool:
 
 
 def require_harmless_parameters(model: str, configuration: Configuration) -> None:
-    """Raise ProviderError where an untrusted file sets a price, redirects a priced model, or sets a risky parameter."""
+    """Raise ProviderError where an untrusted file sets a price or what costs more, or redirects a priced model."""
     if configuration.trusted:
         return
     options = configuration.model(model)
     if unknown := sorted(_parameters(options.parameters) - HARMLESS_PARAMETERS):
         raise _distrusted(model, configuration, f"sets the parameter {unknown[0]}")
+    if costly := next(_costly(options), None):
+        raise _distrusted(model, configuration, f"sets {costly}, by which calls may cost more")
     if options.price is not None:
         raise _distrusted(model, configuration, "sets a price, on which the cost ceiling depends")
-    if options.model not in (None, model) and entry_of(model) is not None:
+    has_price = model.startswith(ANSWERED_HERE) or entry_of(model) is not None
+    if options.model not in (None, model) and has_price:
         raise _distrusted(model, configuration, f"replaces it by {options.model}")
+
+
+def _costly(options: ModelOptions) -> Iterator[str]:
+    """Yield the options that may make calls cost more."""
+    if options.fallbacks:
+        yield "fallbacks"
+    if options.cache_prompt is not None:  # cache writes cost a quarter more, and cached input a tenth
+        yield "cache_prompt"
+    if options.batch is False:  # a call costs twice its price in a job
+        yield "batch"
+    if not options.suite_parameters:  # which may limit replies
+        yield "suite_parameters"
 
 
 def _parameters(given: Mapping[str, Any]) -> set[str]:
@@ -177,7 +192,7 @@ def endpoint_of(model: str, configuration: Configuration) -> Endpoint:
     """Find the endpoint of a real model: its declared name, else its address, else its provider."""
     if model.startswith(ANSWERED_HERE):
         return Endpoint(IN_PROCESS, adopts_unknown=True)
-    options, provider = configuration.model(model), _provider_of(model)
+    options, provider = configuration.model(model), provider_of(model)
     name = options.endpoint or configuration.limits(provider).endpoint
     name = name or _address(options.api_base or _base_of(provider), provider)
     return Endpoint(name, options.adopt_unknown_endpoint or name == PROVIDER)
@@ -185,7 +200,7 @@ def endpoint_of(model: str, configuration: Configuration) -> Endpoint:
 
 def endpoint_at(model: str, address: str | None) -> str:
     """Name the endpoint of a call that another tool made to this address; None is the provider's own."""
-    return _address(address, _provider_of(model))
+    return _address(address, provider_of(model))
 
 
 def _base_of(provider: str) -> str | None:
@@ -214,7 +229,7 @@ def _address(base: str | None, provider: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _provider_of(model: str) -> str:
+def provider_of(model: str) -> str:
     """Find the provider of a model. Only a name without a provider needs LiteLLM, whose import takes seconds."""
     if known := known_provider(model) or likely_provider(model):
         return known

@@ -86,8 +86,8 @@ def find_route(
         raise ProviderError(f"model {model}: its parameters hold a key, which every request would store")
     if not fits_folder(model):
         raise ProviderError(f"model {model[:60]}…: the name is too long for the lake")
+    endpoints.require_harmless_parameters(model, configuration)
     if options.model is not None:
-        endpoints.require_harmless_parameters(model, configuration)
         return find_route(options.model, configuration, read_secret, baselines)
     if model.startswith(f"{BASELINE}/"):
         if (baseline := baselines.get(model.removeprefix(f"{BASELINE}/"))) is None:

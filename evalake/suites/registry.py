@@ -275,7 +275,7 @@ def canary_items(suite: str, judge: str, replicate: int) -> list[tuple[Item, lis
     if suite not in canary_suites():
         raise UsageError(f"{suite} has no frozen items to judge: choose one of {', '.join(canary_suites())}")
     folder = suite_folders()[suite]
-    lines = [json.loads(line) for line in Files(folder).read(folder / CANARY_FILE).decode("utf-8").splitlines()]
+    lines = [json.loads(line) for line in Files(folder).read(folder / CANARY_FILE).split(b"\n") if line.strip()]
     return [
         (
             Item(Sample(suite, **line["sample"]), SUBJECT, judge, line["prompt_type"], replicate),

@@ -65,6 +65,11 @@ def test_it_may_say_what_costs_nothing(line: str) -> None:
     assert find_route(MODEL, folders(f'[models."{MODEL}"]\n{line}\n')).model == MODEL
 
 
+def test_no_folder_puts_a_model_behind_a_baseline() -> None:
+    with pytest.raises(ProviderError, match="replaces it by openai/o1-pro"):
+        find_route("baseline/always-block", folders('[models."baseline/always-block"]\nmodel = "openai/o1-pro"\n'))
+
+
 def test_a_name_that_is_nobodys_may_stand_for_a_model() -> None:
     assert find_route("careful", folders(f'[models.careful]\nmodel = "{MODEL}"\n')).model == MODEL
 
@@ -83,8 +88,10 @@ def test_the_lowest_ceiling_holds(user: float | None, here: float | None, asked:
 
 
 def test_the_users_alarm_and_attempts_hold_too() -> None:
-    users("[alarms]\ncost_usd_a_day = 5\n[providers.openai]\nattempts = 2\n")
-    configuration = folders("[alarms]\ncost_usd_a_day = 500\n[providers.openai]\nattempts = 90\n")
+    users("[alarms]\ncost_usd_a_day = 5\n[service]\ncompletion_usd_a_day = 1\n[providers.openai]\nattempts = 2\n")
+    service = "[service]\ncompletion_usd_a_day = 100000\ncompletions_an_hour = 9999\n"
+    configuration = folders(f"{service}[alarms]\ncost_usd_a_day = 500\n[providers.openai]\nattempts = 90\n")
+    assert (configuration.service.completion_usd_a_day, configuration.service.completions_an_hour) == (1, 60)
     assert configuration.alarms.cost_usd_a_day == 5
     assert configuration.limits("openai").attempts == 2
     assert folders("batch_size = 7\n").limits("openai").attempts == 2

@@ -44,6 +44,7 @@ class BatchJobs:
         self.paid: Counter[str] = Counter()  # prompts that were answered in jobs
         self.operations: list[str] = []
         self.held = False
+        self.cuts = 0  # characters of the last result of a file, at its beginning
         self.repeats = True  # each result comes three times, the first of them a failure
         self.refuses: str | None = None  # why every job ends as refused
         self.most: int | None = None  # requests of open jobs; one beyond that fails, as OpenAI's queued tokens do
@@ -70,7 +71,8 @@ class BatchJobs:
         if done is None:
             return web.json_response({"error": {"message": "no such thing"}}, status=404)
         if isinstance(done, list):
-            return web.Response(body="".join(f"{json.dumps(line)}\n" for line in done).encode())
+            lines = [json.dumps(line, ensure_ascii=False) for line in done]
+            return web.Response(body="\n".join([*lines[:-1], *(line[self.cuts :] for line in lines[-1:])]).encode())
         return web.json_response(done)
 
     def _do(self, method: str, kind: str, named: str, rest: list[str], body: bytes, request: Any, form: str) -> Any:

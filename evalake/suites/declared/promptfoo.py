@@ -200,7 +200,7 @@ class _Config:
         for file in files:
             try:
                 if file.suffix == ".jsonl":
-                    read += [json.loads(line) for line in (self._read(file) or "").splitlines() if line.strip()]
+                    read += [json.loads(line) for line in (self._read(file) or "").split("\n") if line.strip()]
                 else:
                     read.append(content(file)[0])
             except (SuiteError, ValueError, RecursionError) as error:

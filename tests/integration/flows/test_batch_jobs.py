@@ -46,16 +46,27 @@ def test_a_run_waits_collects_and_measures_what_one_by_calls_does(work: Workplac
     assert work.rows(RESULTS).height == 12
 
 
-def test_the_flow_collect_goes_on_with_the_judges_of_what_came(work: Workplace) -> None:
-    subject, judge = "hosted_vllm/subject", "hosted_vllm/strict"
+def audits(work: Workplace, *judges: str) -> dict[str, Any]:
+    """What asks for four audits by jobs, with judges of that name."""
+    subject = "hosted_vllm/subject"
     work.server.rule(model="subject", reply=json.dumps({"verdict": "safe", "confidence": 0.9, "findings": []}))
     work.server.rule(model="strict", reply=strict)
-    for name in (subject, judge):
+    for name in (subject, *judges):
         with work.configuration.open("a") as file:
             file.write(f'[models."{name}"]\napi_base = "{work.server.api_base}"\nbatch = true\n')
-    asked = {"suite": "solidity_audit", "models": [subject], "judges": [judge], "first": 4, "lake": work.lake.uri}
     place = {"lake": work.lake.uri, "configuration_file": str(work.configuration)}
-    assert evaluate(**asked, configuration_file=str(work.configuration), return_state=True).name == "Waiting"
+    return {"suite": "solidity_audit", "models": [subject], "judges": [*judges], "first": 4, **place}
+
+
+def test_all_judges_of_an_audit_that_the_ceiling_forbids_wait_for_nothing(work: Workplace) -> None:
+    told = evaluate(**audits(work, "hosted_vllm/strict", "hosted_vllm/lenient"), max_calls=2, return_state=True).message
+    assert "waiting: 4 items for 1 batch job with 2 requests" in str(told)
+
+
+def test_the_flow_collect_goes_on_with_the_judges_of_what_came(work: Workplace) -> None:
+    asked = audits(work, "hosted_vllm/strict")
+    place = {name: asked[name] for name in ("lake", "configuration_file")}
+    assert evaluate(**asked, return_state=True).name == "Waiting"
     told = []
     for _ in range(3):
         told.append(collect(**place, return_state=True).message)

@@ -15,7 +15,7 @@ from evalake.request import RunRequest
 from evalake.run import carry_out
 from evalake.storage.reservations import UNLIMITED, Ceiling, budget_state
 from evalake.suites.command_guard.contract import RESULTS
-from evalake.tasks.runtime.server import ServerError, shared_slot
+from evalake.tasks.runtime.server import shared_slot
 from tests.integration.flows.workplace import LIMITS, MODEL, Workplace
 
 # A run with a ceiling: what it costs at most, how it ends, and how it goes on.
@@ -132,13 +132,12 @@ def test_calls_share_the_slots_of_a_limit_of_prefect(limit: str | None, at_once:
     assert most == at_once
 
 
-def test_a_limit_that_prefect_does_not_have_is_named() -> None:
-    async def call() -> None:
-        async with shared_slot("nowhere"):
-            pass
-
-    with pytest.raises(ServerError, match="no global concurrency limit nowhere: `evalake prefect gcl create nowhere"):
-        asyncio.run(call())
+@pytest.mark.parametrize("model", ["gpt-4o-mini", "openai/gpt-4o-mini"])
+def test_a_limit_that_prefect_does_not_have_is_named(work: Workplace, model: str) -> None:
+    options = f'[models."{model}"]\napi_base = "{work.server.api_base}"\napi_key_env = "HOME"\n'
+    work.configuration.write_text(f'[providers.openai]\nprefect_limit = "nowhere"\n{options}')
+    said = str(work.run(work.dataset(1), models=[model])["error"])
+    assert "no global concurrency limit nowhere: `evalake prefect gcl create nowhere" in said
 
 
 # Settling rules by runs in rounds: calls saved, and no call beyond the budget.

@@ -238,5 +238,11 @@ def test_nothing_is_marked_where_no_further_turn_is_likely() -> None:
     assert marked("anthropic/claude-opus-4-5", cache_prompt=False) == []
 
 
+@pytest.mark.parametrize("model", ["anthropic/claude-opus-4-5", "claude-opus-4-5"])
+def test_at_worst_a_marked_prompt_is_written_at_a_price_of_its_own(model: str) -> None:
+    plain, kept = (cost.most_usd(Request(model, OPENING, {}, cache_prompt=keeps), 0, None) for keeps in (False, True))
+    assert kept == pytest.approx(1.25 * (plain or 0))
+
+
 def test_an_empty_text_gets_no_mark() -> None:
     assert marked("anthropic/claude-opus-4-5", ({"role": "system", "content": ""}, *OPENING[1:])) == ["a long session"]

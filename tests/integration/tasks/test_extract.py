@@ -6,6 +6,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Semaphore
 
 import pytest
 
@@ -166,6 +167,9 @@ sys.stdin.readline()
 def test_a_call_that_several_runs_ask_at_once_is_paid_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("OPENAI_API_KEY", "key")
+    signs = Semaphore(0)  # that a call goes on, so that who needs it waits on
+    monkeypatch.setattr("evalake.tasks.call.KEEP_SECONDS", 0.01)
+    monkeypatch.setattr(Claims, "keep", lambda _: signs.release())
     lake, samples = Lake(str(tmp_path / "lake")), suite("command_guard").data.read("starter").samples[:6]
 
     def run(run_id: str, first: int) -> list[Conversation]:
@@ -179,7 +183,7 @@ def test_a_call_that_several_runs_ask_at_once_is_paid_once(tmp_path: Path, monke
         return [*replay.ended, *batch.ended]
 
     with ModelServer() as server:
-        server.rule(reply="ALLOW", latency=0.3)
+        server.rule(reply=lambda _: str(signs.acquire(timeout=5)), latency=0.3)
         configuration = Configuration(models={"openai/m": ModelOptions(api_base=server.api_base)})
         with ThreadPoolExecutor() as pool:
             ended = [*pool.map(run, ["one", "two"], [0, 2])]
@@ -187,6 +191,7 @@ def test_a_call_that_several_runs_ask_at_once_is_paid_once(tmp_path: Path, monke
     assert all(len(each.answered) == 1 and not each.failed for runs in ended for each in runs)
     bought = [sum(not each.answered[0].from_ledger for each in runs) for runs in ended]
     assert sum(bought) == 6
+    assert {each.answered[0].outcome.text for runs in ended for each in runs} == {"True"}  # type: ignore[union-attr]
 
 
 def test_a_claim_of_another_process_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from evalake.contracts.tables import BATCH_JOBS, CALLS
 from evalake.core.errors import ProviderError
 from evalake.models.request import Reply
 from evalake.request import RunRequest
+from evalake.storage.batch_jobs import states_of
 from evalake.storage.lake import Lake
 from evalake.tasks import jobs as module
 from evalake.tasks.converse import Conversation
@@ -138,7 +139,8 @@ def test_a_job_whose_submission_was_not_answered_is_found_at_its_provider(work: 
     held = work.attempt()[0]
     assert (held.waiting, len(jobs.jobs)) == (3, 1)
     jobs.held = False
-    assert texts(work.to_the_end()) == ["ok"] * 3
+    work.server.rule(reply="o\u2028\u2029\x85k")  # which JSON holds as they are, and which end a line of Python
+    assert texts(work.to_the_end()) == ["o\u2028\u2029\x85k"] * 3
     assert sorted(jobs.paid.values()) == [1, 1, 1]
 
 
@@ -184,6 +186,20 @@ def test_cancelled_jobs_answer_nothing_more_and_a_refused_one_says_why(work: Wor
     ended = work.attempt()[1]
     assert {(each.failed, each.answered[-1].outcome.message) for each in ended} == {(True, jobs.refuses)}  # type: ignore[union-attr]
     assert (sorted(work.states()), work.server.requests()) == (["closed", "closed"], [])
+
+
+def test_results_that_cannot_be_read_stay_and_are_asked_again_after_a_day(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = work.server.batches
+    jobs.repeats, jobs.cuts = False, 1
+    work.attempt()
+    for _ in range(2):
+        assert "1 line of its results cannot be read, and 1 request" in str(work.attempt()[0].message)
+    monkeypatch.setattr(module, "READ_AGAIN", timedelta(0))
+    Jobs(work.context(), work.plan.batched).collect()
+    left = states_of(work.lake, "run", work.plan.batched).values()
+    assert ([state for state, _ in left], work.states(), len(jobs.files)) == (["failed"], ["closed"], 2)
 
 
 def test_a_job_that_finds_the_providers_queue_full_is_submitted_later(work: Work) -> None:

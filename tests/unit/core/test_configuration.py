@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evalake.core.configuration import Configuration, Limits, ModelOptions, Price, read_configuration
+from evalake.core.configuration import Configuration, Limits, Price, read_configuration
 from evalake.core.errors import ConfigurationError
 from tests.cases import cases_beside
 
@@ -51,14 +51,6 @@ def test_everything_it_may_say(tmp_path: Path) -> None:
     assert model.price == Price(input=0.5, output=1.0, cached_input=0.0)
     assert configuration.limits("openai") == Limits(concurrency=64, requests_per_minute=500.0)
     assert configuration.suites == {"command_guard": {"target": 0.9}}
-
-
-def test_what_it_does_not_name_has_the_defaults(tmp_path: Path) -> None:
-    configuration = read_configuration(written(tmp_path, ""))
-    assert configuration == Configuration()
-    assert configuration.model("openai/any") == ModelOptions()
-    assert configuration.model("openai/any").price is None
-    assert configuration.limits("any") == Limits()
 
 
 def test_the_file_of_the_working_directory_is_read_if_it_is_there(
@@ -108,12 +100,12 @@ def test_the_users_own_file_is_read_where_the_folder_has_none(folder: Path, tmp_
     assert read_configuration().trusted
 
 
-def test_the_folder_may_not_say_whom_the_service_believes(folder: Path) -> None:
-    text = '[service]\ntrusted_proxies = ["0.0.0.0/0"]'
-    written(folder, text)
-    with pytest.raises(ConfigurationError, match=r"may not set service\.trusted_proxies.*--trust"):
+@pytest.mark.parametrize(("name", "value"), [("trusted_proxies", '["0.0.0.0/0"]'), ("score_on_completion", "true")])
+def test_the_folder_may_not_say_whom_the_service_believes_or_what_it_asks(folder: Path, name: str, value: str) -> None:
+    written(folder, f"[service]\n{name} = {value}")
+    with pytest.raises(ConfigurationError, match=rf"may not set service\.{name}.*--trust"):
         read_configuration()
-    assert read_configuration(folder / "evalake.toml").service.trusted_proxies
+    assert getattr(read_configuration(folder / "evalake.toml").service, name)
     written(folder, "trusted = true")
     with pytest.raises(ConfigurationError, match="there is no such setting"):
         read_configuration()
