@@ -1,11 +1,13 @@
 """One scoring from its pending row to its end, without any process around it: what lands, and what is left of calls."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from prefect.client.schemas.objects import FlowRun
@@ -17,6 +19,7 @@ from evalake.contracts.tables import CALL_FAILURES
 from evalake.core.configuration import Service, read_configuration
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.flows.score_session import Scoring, pending, read_score
+from evalake.server.scoring import events
 from evalake.server.scoring.events import Watch
 from evalake.server.scoring.queue import Queue, Seen
 from evalake.server.scoring.scorings import Completions, Scorings, ScoringSettings
@@ -204,20 +207,26 @@ def test_a_score_or_a_judge_that_answers_nonsense_keeps_the_circuit_closed(place
     assert finish(place, begin(place, "third"))["status"] == "completed"
 
 
+class Told(Queue):
+    """A queue of which the test says which scorings run, and to which pool the others belong."""
+
+    begun: set[str]
+    pool: UUID | None = None
+
+    def look(self, rows: Sequence[Row]) -> dict[str, Seen]:
+        under_way = Seen(FlowRun(flow_id=uuid4()), Running(), 10.0, NOW)
+        waits = Seen(FlowRun(flow_id=uuid4(), deployment_id=self.pool), Scheduled(timestamp=NOW), 0.0, None)
+        return {each: under_way if each in self.begun else waits for each in (row["score_id"] for row in rows)}
+
+    def crash(self, run: FlowRun, reason: str) -> None:
+        """Leave the flow run as it is."""
+
+
 def test_each_scoring_that_begins_is_shown_as_under_way_until_its_process_is_lost(place: Place) -> None:
     place.write("second", "third", "fourth")
-    ids, begun = [begin(place, session) for session in ("first", "second", "third", "fourth")], set[str]()
-
-    class Told(Queue):
-        def look(self, rows: Sequence[Row]) -> dict[str, Seen]:
-            under_way = Seen(FlowRun(flow_id=uuid4()), Running(), 10.0, NOW)
-            waits = Seen(FlowRun(flow_id=uuid4()), Scheduled(), 0.0, None)
-            return {each: under_way if each in begun else waits for each in (row["score_id"] for row in rows)}
-
-        def crash(self, run: FlowRun, reason: str) -> None:
-            """Leave the flow run as it is."""
-
+    ids = [begin(place, session) for session in ("first", "second", "third", "fourth")]
     service, queue = scorings(place), Told(place.lake.uri, None, 1)
+    queue.begun = begun = set()
     watch = Watch(service, queue, -1.0)  # any silence is too long, but of what this process runs itself
     for score_id in ids:
         begun.add(score_id)
@@ -228,3 +237,20 @@ def test_each_scoring_that_begins_is_shown_as_under_way_until_its_process_is_los
     asyncio.run(watch.look())
     (row,) = place.scores("first")
     assert (row["status"], row["error_message"]) == ("failed", "its process gave no sign of life for -1 seconds")
+
+
+@pytest.mark.parametrize(
+    ("pool", "others_run", "status"), [(None, False, "pending"), (uuid4(), True, "pending"), (uuid4(), False, "failed")]
+)
+def test_a_scoring_waits_for_its_turn_and_an_hour_for_idle_workers(
+    place: Place, pool: UUID | None, others_run: bool, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.write("second")
+    other, _ = (begin(place, session) for session in ("first", "second"))
+    queue = Told(place.lake.uri, None, 1)
+    queue.begun, queue.pool = {other} if others_run else set(), pool
+    watch = Watch(scorings(place), queue, 1e9)
+    for at in (0.0, 3000.0, 6000.0):
+        monkeypatch.setattr(events, "time", SimpleNamespace(monotonic=lambda at=at: at, time_ns=time.time_ns))
+        asyncio.run(watch.look())
+    assert [row["status"] for row in place.scores("second")] == [status]
