@@ -352,17 +352,16 @@ async def follow(sessions: Sessions, hub: Hub, completions: Completions, seconds
         await asyncio.sleep(seconds)
         try:
             await asyncio.to_thread(sessions.read_sources)
-            new, landed = await asyncio.to_thread(sessions.take_new)
         except Exception:
             logger.exception("the sources of sessions could not be read")  # they are read again at the next turn
-            continue
-        for session_id in new:
-            hub.publish({"type": "session.added", "session_id": session_id, "timestamp_us": time.time_ns() // 1000})
-        completions.add(landed)
         try:
+            new, landed = await asyncio.to_thread(sessions.take_new)
+            for session_id in new:
+                hub.publish({"type": "session.added", "session_id": session_id, "timestamp_us": time.time_ns() // 1000})
+            completions.add(landed)
             await asyncio.to_thread(completions.begin)
         except Exception:
-            logger.exception("new sessions could not be scored")  # they are tried again at the next turn
+            logger.exception("new sessions could not be announced, or scored")  # they are tried again at the next turn
 
 
 @router.websocket("/api/v1/ws")
