@@ -128,6 +128,7 @@ class Sessions:
         self._unfinished: dict[str, frozenset[str]] = {}  # by source
         self._told: set[str] = set()  # ids that `take_new` has returned
         self._landed: set[str] = set()  # ids of sources, until it has returned them
+        self._of_the_past: set[str] = set()  # sources of a lake that had no session, until they are read
         self._read_at = float("-inf")
         self._lock = threading.RLock()
         self._texts: LRUCache[str, str] = LRUCache(KEPT_CHARACTERS, getsizeof=len)  # by sample hash
@@ -186,6 +187,7 @@ class Sessions:
         """List the sessions that have come since the last call, by id: all, and those that came by the sources here.
 
         Another service of the lake may have read the same source first, and a request of this one between two looks.
+        The first reading of each source of a lake without sessions gives past ones, which are not of the second list.
         """
         ids = self.all().keys()
         new, landed = sorted(ids - self._told), sorted(ids & self._landed)
@@ -205,6 +207,8 @@ class Sessions:
             if time.monotonic() - self._read_at < READ_AGAIN_SECONDS:
                 return []
             before = dict(self.all())
+            if not before and self._read_at == float("-inf"):
+                self._of_the_past = {source.name for source in self._sources}
             ended = {session_id: known.completed_at_us for session_id, known in before.items()}
             errors: list[Exception] = []
             for source in self._sources:
@@ -224,7 +228,8 @@ class Sessions:
         there = self._known.keys() | forgotten_samples(self._lake)
         new = Dataset(dataset.name, tuple(each for each in dataset.samples if each.sample_hash not in there))
         if new.samples:
-            self._landed |= {each.sample_id for each in new.samples} - self._current.keys()
+            if source not in self._of_the_past:
+                self._landed |= {each.sample_id for each in new.samples} - self._current.keys()
             land_samples(self._lake, SUITE, [new], {"files": [redact(source)]}, datetime.now(UTC))
         if refused := refused_rows(dataset):  # each once, however often the source is read
             followed = f"sessions-{content_hash(source)[:12]}"
@@ -232,6 +237,7 @@ class Sessions:
         if dataset.labels:
             hashes = {session_id: known.sample_hash for session_id, known in self.all().items()}
             land_given(self._lake, SUITE, dataset.labels, hashes)
+        self._of_the_past.discard(source)
 
     def _index(self, rows: pl.DataFrame, of_runs: pl.DataFrame) -> None:
         self._know(set(rows["sample_hash"]) - self._known.keys())

@@ -55,6 +55,7 @@ def test_a_source_that_is_away_is_a_state_until_it_is_back(place: Place) -> None
         sessions.find("first")
     place.write("first")
     assert sessions.read_sources() == ["first"]
+    assert sessions.take_new() == (["first"], [])  # a lake's first sessions are the past, not news
     assert [(source.state, source.detail) for source in sessions.sources] == [("read", None)]
     place.sessions.unlink()
     assert sessions.read_sources() == []
