@@ -131,34 +131,39 @@ def test_what_waits_is_asked_as_of_now_after_an_upgrade(place: Place) -> None:
 
 
 def test_a_fallback_judges_where_the_provider_cannot_and_the_row_says_so(place: Place) -> None:
-    server = place.server.api_base
-    place.configuration.write_text(
-        place.configuration.read_text().replace(f'"{JUDGE}"]\n', f'"{JUDGE}"]\nfallbacks = ["hosted_vllm/second"]\n', 1)
-        + f'\n[models."hosted_vllm/second"]\napi_base = "{server}"\n'
-    )
+    fall_back(place)
     place.server.rule(model="judge", reply=None, faults=({"kind": "server_error", "times": 0},))
     row = finish(place, begin(place))
     assert (row["total_score"], row["judge"], row["fallback_for"]) == (60, "hosted_vllm/second", JUDGE)
     assert place.lake.frame(CALL_FAILURES).collect().height == 1
 
 
+def fall_back(place: Place, price: str = "") -> None:
+    """Have a second judge take over, of this price."""
+    text, name = place.configuration.read_text(), "hosted_vllm/second"
+    place.configuration.write_text(
+        text.replace(f'"{JUDGE}"]\n', f'"{JUDGE}"]\nfallbacks = ["{name}"]\n', 1)
+        + f'\n[models."{name}"]\napi_base = "{place.server.api_base}"\n{price}\n'
+    )
+
+
 @pytest.mark.parametrize(
-    ("ceilings", "price", "begun"),
+    ("ceilings", "fallback", "begun"),
     [
-        ({"completions_an_hour": 1}, True, 1),
-        ({"completion_usd_a_day": 1e-6}, True, 0),
-        ({}, False, 0),
-        ({}, True, 2),
-        ({"score_on_completion": False}, True, 0),
+        ({"completions_an_hour": 1}, None, 1),
+        ({"completion_usd_a_day": 1e-6}, None, 0),
+        ({"completion_usd_a_day": 1.0}, "price = { input = 1e6, output = 2.0 }", 0),
+        ({}, "", 0),
+        ({}, None, 2),
+        ({"score_on_completion": False}, None, 0),
     ],
 )
 def test_new_sessions_are_scored_by_themselves_within_the_ceilings(
-    place: Place, ceilings: dict[str, Any], price: bool, begun: int
+    place: Place, ceilings: dict[str, Any], fallback: str | None, begun: int
 ) -> None:
     place.write("second")
-    if not price:
-        text = place.configuration.read_text()
-        place.configuration.write_text("".join(line for line in text.splitlines(True) if "price" not in line))
+    if fallback is not None:
+        fall_back(place, fallback)
     sessions, service = Sessions(place.lake, [str(place.sessions)]), scorings(place)
     completions = Completions(service, sessions, Service(**{"score_on_completion": True, **ceilings}))
     completions.add(sessions.read_sources())
