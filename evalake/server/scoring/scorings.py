@@ -98,6 +98,12 @@ class State:
         rows = self.by_session.get(session_id)
         return rows[-1] if rows else None
 
+    @cached_property
+    def completed(self) -> Mapping[str, Row]:
+        """Find the newest completed scoring of each session that has one."""
+        rows = ((session_id, row) for session_id, rows in self.by_session.items() for row in rows)
+        return {session_id: row for session_id, row in rows if row["status"] == "completed"}
+
     def scored(self, session_id: str) -> Row:
         """Find a session's newest scoring as `newest` does. Raises NotFoundError without one."""
         if (row := self.newest(session_id)) is None:

@@ -138,9 +138,7 @@ def statistics(sessions: Iterable[str], state: State, ratings: Sequence[Row]) ->
     ids = set(sessions) | state.by_session.keys()
     newest = {session_id: state.newest(session_id) for session_id in ids}
     by_status = Counter("not_scored" if row is None else row["status"] for row in newest.values())
-    ended = ([row for row in rows if row["status"] == "completed"] for rows in state.by_session.values())
-    completed = [rows[-1] for rows in ended if rows]
-    current = [row for row in completed if state.is_current(row)]
+    current = [row for row in state.completed.values() if state.is_current(row)]
     totals = [row["total_score"] for row in current]
     mean = _measured(
         pl.DataFrame({"session": [*map(str, range(len(totals)))], "score": totals}, _TYPES),
@@ -158,7 +156,7 @@ def statistics(sessions: Iterable[str], state: State, ratings: Sequence[Row]) ->
             median=median(totals) if totals else None,
             lowest=min(totals, default=None),
             highest=max(totals, default=None),
-            obsolete=len(completed) - len(totals),
+            obsolete=len(state.completed) - len(totals),
         ),
         distribution=[_bucket(totals, low, 100 if low == 90 else low + 9) for low in range(0, 100, 10)],
         bands={band: _bucket(totals, low, high).count for band, (low, high) in BANDS.items()},
