@@ -194,9 +194,8 @@ def _trend(state: State) -> list[TrendPoint]:
 
 def _agreement(state: State, ratings: Sequence[Row]) -> Agreement:
     given: dict[str, list[float]] = defaultdict(list)
-    by_identity = {rated(row): row for row in state.by_id.values()}
     for rating in ratings:
-        score = by_identity.get(rated(rating))
+        score = score_of(rating, state)
         if score is not None and score["status"] == "completed" and state.is_current(score):
             given[score["score_id"]].append(rating["score"])
     pairs = [
@@ -250,18 +249,17 @@ class Ratings:
 
     def of(self, session_id: str, state: State) -> list[Rating]:
         """List the ratings of one session, newest first."""
-        scored = {rated(row): row for row in state.by_session.get(session_id, ())}
         shown = (QUESTION, TARSY_SCORE, QUALITY)
         every = self._rows.rows().filter(pl.col("question").is_in(shown), pl.col("sample_id") == session_id)
         rows = every.to_dicts()
         rows.sort(key=lambda row: row["labelled_at"], reverse=True)
-        return [_rating(row, scored.get(rated(row))) for row in rows]
+        return [_rating(row, score_of(row, state)) for row in rows]
 
     def put(self, score: Row, value: float, note: str | None, user: str) -> Rating:
         """Keep a person's rating of a scored session, in place of that person's earlier one of this score."""
         shown = ("sample_id", "sample_hash", "model", "judge", "prompt_type", "replicate")
         word = {
-            "label_id": content_hash([SUITE.name, score["score_id"], None, user]),
+            "label_id": _word_id(score, user),
             "suite": SUITE.name,
             **{name: score[name] for name in shown},
             "finding_id": None,
@@ -276,9 +274,17 @@ class Ratings:
         return _rating(row, score)
 
 
-def rated(row: Row) -> tuple[Any, ...]:
-    """Build the key of the score that a rating is about, from a row of `human_labels` or `session_scores`."""
-    return tuple(row[name] for name in ("sample_hash", "judge", "prompt_type", "replicate"))
+def _word_id(score: Row, user: str) -> str:
+    return content_hash([SUITE.name, score["score_id"], None, user])
+
+
+def score_of(rating: Row, state: State) -> Row | None:
+    """Find the score that a rating was given for; without one, the newest completed score of its judge and number."""
+    rows = state.by_session.get(rating["sample_id"], ())
+    own = [row for row in rows if content_hash([_word_id(row, rating["annotator"]), QUESTION]) == rating["label_id"]]
+    about = ("sample_hash", "judge", "prompt_type", "replicate")
+    same = [row for row in rows if row["status"] == "completed" and all(row[name] == rating[name] for name in about)]
+    return next(reversed(own or same), None)
 
 
 def _rating(row: Row, score: Row | None) -> Rating:
