@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evalake.core.errors import UsageError
+from evalake.core.errors import InputError, UsageError
 from evalake.core.files import is_ours, make_private, read_file, state_folder, write_file
 
 SUFFIXES = frozenset({".py", ".pyc", ".so", ".toml", ".yaml", ".yml"})
@@ -37,7 +37,10 @@ def is_refused(folder: Path) -> bool:
 
 def _is_as_told(folder: Path, answer: str) -> bool:
     told = _of(folder).get(answer)
-    return told is not None and told == folder_hash(folder)
+    try:
+        return told is not None and told == folder_hash(folder)
+    except InputError:  # it could be hashed when the user answered, so that it has changed; `remember` says why
+        return False
 
 
 def remember(folder: Path, *, trusted: bool) -> None:
