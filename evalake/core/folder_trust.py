@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,15 @@ def _is_as_told(folder: Path, answer: str) -> bool:
 def remember(folder: Path, *, trusted: bool) -> None:
     """Remember the user's answer about the folder as it is now."""
     _write(folder, {"trusted" if trusted else "refused": folder_hash(folder)}, {"trusted", "refused"})
+
+
+@contextmanager
+def kept(folder: Path) -> Iterator[None]:
+    """Keep the user's trust in the folder over this block, which adds files of evalake's own to it."""
+    trusted = is_trusted(folder)
+    yield
+    if trusted:
+        remember(folder, trusted=True)
 
 
 def forget(folder: Path) -> None:

@@ -134,6 +134,7 @@ def test_init_writes_a_project_that_is_trusted_as_it_is_written(folder: Path) ->
     mine = folder / "mine"
     assert evalake_here("run", "questions", "--dry-run", folder=mine).returncode == 0
     assert evalake_here("suite", "new", "letters", "--kind", "choice", folder=mine).returncode == 0
+    assert evalake_here("export", "contracts", folder=mine).returncode == 0
     assert evalake_here("run", "letters", "--dry-run", folder=mine).returncode == 0
     for kind in ("judge", "exact"):
         assert evalake_here("suite", "new", f"my_{kind}", "--kind", kind, folder=mine).returncode == 0
