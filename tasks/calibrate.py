@@ -21,7 +21,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.ledger import LedgerIndex
 from evalake.storage.snapshots import find_snapshot, read_metrics
 from evalake.suites.registry import suite as find_suite
-from evalake.suites.registry import suite_names
+from evalake.suites.registry import usable_suites
 from evalake.tasks.call import recall_or_call
 from evalake.tasks.converse import Conversation, replay_from_ledger
 from evalake.tasks.failures import without_answer
@@ -34,7 +34,7 @@ class CalibrationError(EvalakeError):
 
 def calibrated_suites() -> tuple[str, ...]:
     """List the suites that have a calibration set."""
-    return tuple(name for name in suite_names() if find_suite(name).calibration is not None)
+    return tuple(each.name for each in usable_suites() if each.calibration is not None)
 
 
 def calibrate(context: RunContext, judge: str) -> pl.DataFrame:

@@ -25,7 +25,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.storage.ledger import LedgerIndex
 from evalake.suites.registry import suite as find_suite
-from evalake.suites.registry import suite_names
+from evalake.suites.registry import usable_suites
 from evalake.tasks.call import recall_or_call
 from evalake.tasks.converse import Conversation
 from evalake.tasks.runtime.context import RunContext
@@ -234,7 +234,7 @@ _THEME = ("kind", "theme_id", "theme")
 
 def roadmap_suites() -> tuple[str, ...]:
     """List the suites whose results a roadmap can be made of."""
-    return tuple(name for name in suite_names() if find_suite(name).roadmap is not None)
+    return tuple(each.name for each in usable_suites() if each.roadmap is not None)
 
 
 def roadmap_of(suite: str) -> Roadmap:

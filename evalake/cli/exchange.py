@@ -17,6 +17,7 @@ from evalake.cli.configuration import read
 from evalake.cli.help import App
 from evalake.core.errors import LakeError, UsageError
 from evalake.core.files import make_folder, output_file, write_file
+from evalake.core.folder_trust import kept
 from evalake.request import RunRequest
 
 if TYPE_CHECKING:
@@ -222,9 +223,10 @@ def _export_contracts(out: Path, *, as_json: bool) -> None:
 
     contracts = all_contracts()
     try:
-        make_folder(out)
-        for contract in contracts:
-            write_file(out / f"{contract.table}.yaml", odcs_yaml(contract))
+        with kept(Path.cwd()):
+            make_folder(out)
+            for contract in contracts:
+                write_file(out / f"{contract.table}.yaml", odcs_yaml(contract))
     except OSError as error:
         raise LakeError(f"cannot write the contracts to {out}: {error.strerror}") from error
     written = {"out": str(out), "contracts": [contract.table for contract in contracts]}

@@ -19,7 +19,7 @@ from evalake.cli.help import App, Group
 from evalake.cli.terminal import say
 from evalake.core.errors import EvalakeError, SourceError, SuiteError, UsageError
 from evalake.core.files import make_folder, write_file
-from evalake.core.folder_trust import is_trusted, remember
+from evalake.core.folder_trust import kept, remember
 from evalake.core.redaction import visible
 
 if TYPE_CHECKING:
@@ -113,11 +113,8 @@ def new(
     place = (folder or (usual if usual.is_dir() else Path())) / name
     if place.exists():
         raise UsageError(f"{place} is there already: take another name")
-    here = Path.cwd()
-    trusted = is_trusted(here)
-    _write(place, {place / file.name: file for file in sorted((TEMPLATES / kind).iterdir())})
-    if trusted:  # it holds what it held, and files of evalake's own
-        remember(here, trusted=True)
+    with kept(Path.cwd()):
+        _write(place, {place / file.name: file for file in sorted((TEMPLATES / kind).iterdir())})
     say(f"next: evalake suite check {quote(str(place / 'suite.toml'))}")
 
 

@@ -9,10 +9,11 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from evalake.core.errors import UsageError
+from evalake.core.errors import InputError, UsageError
 from evalake.core.files import is_ours, make_private, read_file, state_folder, write_file
 
 SUFFIXES = frozenset({".py", ".pyc", ".so", ".toml", ".yaml", ".yml"})
@@ -37,12 +38,24 @@ def is_refused(folder: Path) -> bool:
 
 def _is_as_told(folder: Path, answer: str) -> bool:
     told = _of(folder).get(answer)
-    return told is not None and told == folder_hash(folder)
+    try:
+        return told is not None and told == folder_hash(folder)
+    except InputError:  # it could be hashed when the user answered, so that it has changed; `remember` says why
+        return False
 
 
 def remember(folder: Path, *, trusted: bool) -> None:
     """Remember the user's answer about the folder as it is now."""
     _write(folder, {"trusted" if trusted else "refused": folder_hash(folder)}, {"trusted", "refused"})
+
+
+@contextmanager
+def kept(folder: Path) -> Iterator[None]:
+    """Keep the user's trust in the folder over this block, which adds files of evalake's own to it."""
+    trusted = is_trusted(folder)
+    yield
+    if trusted:
+        remember(folder, trusted=True)
 
 
 def forget(folder: Path) -> None:

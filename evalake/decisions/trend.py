@@ -21,7 +21,7 @@ from evalake.metrics.drift import BEGINNING, FALSE_ALARMS_A_YEAR, moved
 from evalake.metrics.limits import left_open
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite as find_suite
-from evalake.suites.registry import suite_names
+from evalake.suites.registry import usable_suites
 from evalake.tasks.coverage import missing_shares
 
 _NAMES = ("suite", "model", "judge", "metric", "slice", "slice_value")
@@ -118,7 +118,8 @@ def headline_changes(lake: Lake, suites: Sequence[str] | None = None, run_id: st
 
     With a run, only snapshots of its own definitions are read. Of each definition, the newest `WATCHED` are.
     """
-    headline = {name: find_suite(name, lake).metrics.headline for name in suites or suite_names(lake)}
+    watched = (find_suite(name, lake) for name in suites) if suites else usable_suites(lake)
+    headline = {each.name: each.metrics.headline for each in watched}
     columns = "snapshot_id", "run_id", "created_at", "definition_hash", "scorer_version"
     snapshots = lake.frame(SNAPSHOTS).filter(pl.col("suite").is_in(list(headline))).select(columns).collect()
     if run_id is not None:

@@ -94,9 +94,7 @@ def serve_at(
         app_state.queue.is_lasting = is_lasting
         if (pool := app_state.queue.idle_pool()) is not None and pool not in workers_to_come:
             logger.warning("no worker of the work pool %s is online: scorings wait until there is one", pool)
-        had_sessions = bool(app_state.sessions.all())
-        new = app_state.sessions.read_sources()
-        app_state.completions.add(new if had_sessions else ())  # a lake's first sessions are the past, not news
+        app_state.sessions.read_sources()
         app_state.scorings.renew()
         server = _Server(
             app,

@@ -37,7 +37,7 @@ TOO_SLOW = 1013
 LOOK_SECONDS = 0.5
 WAITING_LOOK_SECONDS = 2.0  # how often Prefect is asked about scorings that only wait
 START_SECONDS = 60.0  # for how much longer a process may be silent before its first sign of life
-QUEUE_SECONDS = 3600.0  # for how long a scoring may wait for a worker
+QUEUE_SECONDS = 3600.0  # for how long a scoring may wait for a pool's workers while they run none
 SEND_SECONDS = 1.0  # for clients to be sent what waits for them as the service ends
 
 _STEPS = ("pending", "started", *PHASES)  # what is told before the end, in this order
@@ -162,6 +162,7 @@ class Watch:
         self._phase: dict[str, str] = {}  # of scorings in progress
         self._published: dict[str, int] = {}  # of scorings that are not over: how many steps were told
         self._life: dict[str, tuple[tuple[Any, ...], float]] = {}  # the last sign of life, and when it was first seen
+        self._ran_at = float("-inf")  # when a scoring was last seen to run
         self._all_due = 0.0  # when scorings that wait are looked at again, too
         self._clock = 0
         self._complaint: str | None = None
@@ -290,6 +291,8 @@ class Watch:
     def _go_on(self, row: Row, run: Seen) -> None:
         """Have a scoring go on as Prefect says: begun, in a phase, to be cancelled, or waiting for who runs it."""
         score_id = row["score_id"]
+        if run.state.is_running():
+            self._ran_at = time.monotonic()
         if run.state.is_running() and row["status"] in ACTIVE:
             self._phase[score_id] = phase_at(run.progress)
             self._begun.setdefault(score_id, run.run.start_time or datetime.now(UTC))
@@ -310,7 +313,9 @@ class Watch:
             # Its last row may be on its way to this reader, so it is given a moment
             return f"its flow run {ended}: {_in_words(run.state.message)}" if silent > 2 * LOOK_SECONDS else None
         if run.state.is_scheduled() and row["status"] == "pending":
-            return f"no worker took it within {QUEUE_SECONDS:g} seconds" if silent > QUEUE_SECONDS else None
+            idle = min(silent, time.monotonic() - self._ran_at)
+            is_stuck = run.run.deployment_id is not None and idle > QUEUE_SECONDS  # else it is queued here
+            return f"no worker took a scoring for {QUEUE_SECONDS:g} seconds" if is_stuck else None
         if row["score_id"] in self._queue.under_way:
             return None  # it lives as this process does, however late Prefect has its signs of life
         patience = self._lost_after if run.beat else self._lost_after + START_SECONDS
@@ -342,22 +347,21 @@ def _ending(row: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 async def follow(sessions: Sessions, hub: Hub, completions: Completions, seconds: float) -> None:
     """Announce new sessions; the sources are read every so many seconds, and theirs are scored where configured."""
     with suppress(EvalakeError):  # else they are announced once the lake can be read
-        await asyncio.to_thread(sessions.take_new)  # those of before are not new
+        completions.add((await asyncio.to_thread(sessions.take_new))[1])  # of the rest, nothing is news
     while sessions.has_sources:
         await asyncio.sleep(seconds)
         try:
             await asyncio.to_thread(sessions.read_sources)
-            new, landed = await asyncio.to_thread(sessions.take_new)
         except Exception:
             logger.exception("the sources of sessions could not be read")  # they are read again at the next turn
-            continue
-        for session_id in new:
-            hub.publish({"type": "session.added", "session_id": session_id, "timestamp_us": time.time_ns() // 1000})
-        completions.add(landed)
         try:
+            new, landed = await asyncio.to_thread(sessions.take_new)
+            for session_id in new:
+                hub.publish({"type": "session.added", "session_id": session_id, "timestamp_us": time.time_ns() // 1000})
+            completions.add(landed)
             await asyncio.to_thread(completions.begin)
         except Exception:
-            logger.exception("new sessions could not be scored")  # they are tried again at the next turn
+            logger.exception("new sessions could not be announced, or scored")  # they are tried again at the next turn
 
 
 @router.websocket("/api/v1/ws")

@@ -277,7 +277,7 @@ def ask_for_scores(
     user: User,
     body: Annotated[BatchRequest, Body(examples=BATCHES)],
 ) -> dict[str, Any]:
-    """Score some sessions, all that never were, or all whose newest score was made under obsolete criteria."""
+    """Score some sessions, all that never were, or all whose newest completed score has obsolete criteria."""
     known, refused = _chosen(body, app_state)
     decided = app_state.scorings.request_many(known, user, force=_is_forced(body))
     state = app_state.scorings.state()
@@ -373,9 +373,8 @@ def _chosen(body: BatchRequest, app_state: AppStateHere) -> tuple[list[Known], l
     elif body.not_scored:
         ids = [session_id for session_id in app_state.sessions.all() if state.newest(session_id) is None]
     else:
-        newest = {session_id: rows[-1] for session_id, rows in state.by_session.items()}
-        done = {session_id: row for session_id, row in newest.items() if row["status"] == "completed"}
-        ids = [session_id for session_id, row in done.items() if not state.is_current(row)]
+        obsolete = [session_id for session_id, row in state.completed.items() if not state.is_current(row)]
+        ids = [session_id for session_id in obsolete if state.scored(session_id)["status"] not in ACTIVE]
     known, refused = [], []
     for session_id in ids:
         try:

@@ -63,6 +63,11 @@ class ScoringSettings(Settings):
         """The hash of the criteria that sessions are scored under now."""
         return criteria_hash_of(options_of(SUITE, self.configuration), SUITE.prompts.types[0])
 
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The judge, and those that take over where its provider cannot answer."""
+        return self.judge, *self.configuration.fallbacks(self.judge)
+
     def check(self) -> None:
         """Check options, sources and judge. Raises an EvalakeError for the first thing that is wrong."""
         options_of(SUITE, self.configuration)
@@ -71,7 +76,7 @@ class ScoringSettings(Settings):
                 "--sessions", source, "leave the password out and set PGPASSWORD, or the variable of the API's token"
             )
             require_url(source)
-        for judge in (self.judge, *self.configuration.fallbacks(self.judge)):
+        for judge in self.judges:
             find_route(judge, self.configuration, read_secret, baselines())
 
 
@@ -92,6 +97,12 @@ class State:
         """Find a session's newest scoring: one under way, or the last one that ended."""
         rows = self.by_session.get(session_id)
         return rows[-1] if rows else None
+
+    @cached_property
+    def completed(self) -> Mapping[str, Row]:
+        """Find the newest completed scoring of each session that has one."""
+        rows = ((session_id, row) for session_id, rows in self.by_session.items() for row in rows)
+        return {session_id: row for session_id, row in rows if row["status"] == "completed"}
 
     def scored(self, session_id: str) -> Row:
         """Find a session's newest scoring as `newest` does. Raises NotFoundError without one."""
@@ -230,15 +241,20 @@ class Scorings:
         newest = ((known, self.state().newest(known.session_id)) for known in sessions)
         return [known for known, row in newest if row is None or (force and row["status"] not in ACTIVE)]
 
-    def estimate(self, sessions: Sequence[Known]) -> Estimate:
+    def estimate(self, sessions: Sequence[Known], judge: str | None = None) -> Estimate:
         """Estimate the judge's calls and their cost for scoring sessions. Of many sessions, a sample stands for all."""
         context, state = self._context("estimate"), self.state()
         some = sessions[:: ceil(len(sessions) / LOOKED_AT) or 1]
         items = [
-            item_of(context, sample, self._settings.judge, _next(state, known)[0])
+            item_of(context, sample, judge or self._settings.judge, _next(state, known)[0])
             for known, sample in self._sessions.samples(some)
         ]
         return estimate_items(context, items, len(sessions) / max(len(some), 1))
+
+    def worst_usd(self, known: Known) -> float | None:
+        """Estimate the highest cost of scoring a session, by whichever judge; None where a judge's price is unknown."""
+        costs = [self.estimate([known], judge).usd for judge in self._settings.judges]
+        return None if None in costs else max(cost[1] for cost in costs if cost is not None)
 
     def _context(self, run_id: str) -> RunContext:
         return RunContext(run_id, SUITE.name, self._settings.lake, self._settings.configuration)
@@ -367,18 +383,17 @@ class Completions:
         mine = [row for row in rows if row["score_triggered_by"] == TRIGGER]
         if sum(row["asked_at"] > now - timedelta(hours=1) for row in mine) >= self._service.completions_an_hour:
             raise _CeilingError(f"completions_an_hour ({self._service.completions_an_hour}) is reached")
-        cost = self._scorings.estimate([known]).usd
-        if cost is None:
-            raise _CeilingError("the judge's price is unknown, so no ceiling of money holds: set `price` for it")
+        if (worst := self._scorings.worst_usd(known)) is None:
+            raise _CeilingError("the price of a judge is unknown, so no ceiling of money holds: set `price` for it")
         spent = sum(
-            self._worst.get(row["score_id"], cost[1]) if row["cost_usd"] is None else row["cost_usd"]
+            self._worst.get(row["score_id"], worst) if row["cost_usd"] is None else row["cost_usd"]
             for row in mine
             if row["asked_at"] > now - timedelta(days=1)
         )
-        if spent + cost[1] > self._service.completion_usd_a_day:
-            left = f"{spent:.4f} spent in 24 hours, {cost[1]:.4f} more at worst"
+        if spent + worst > self._service.completion_usd_a_day:
+            left = f"{spent:.4f} spent in 24 hours, {worst:.4f} more at worst"
             raise _CeilingError(f"completion_usd_a_day ({self._service.completion_usd_a_day:g}) is reached: {left}")
-        return cost[1]
+        return worst
 
     def _complain(self, why: str) -> None:
         """Log why sessions wait, once for as long as the reason stays."""

@@ -4,8 +4,8 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -73,38 +73,36 @@ class Source:
     state: Literal["read", "empty", "away", "unread"] = "unread"
     detail: str | None = None
     _mark: Any = None
-    _poll: Poll = field(default_factory=Poll)
+    _since: str | None = None
     _listed_at: float = float("-inf")
 
-    def read(self, known: Mapping[str, int | None]) -> Dataset | None:
-        """Read the dataset, which may be empty; None where it has not changed, or cannot be read: see `state`.
+    def read(self, known: Mapping[str, int | None], take: Callable[[str, Dataset], None]) -> None:
+        """Have the dataset taken, which may be empty, unless it has not changed or cannot be read: see `state`.
 
-        Of a live source only sessions are read that are not `known`, by id and end.
+        Of a live source only sessions are read that are not `known`, by id and end. What could not be taken is read
+        again the next time.
         """
+        now = time.monotonic()
+        lists_all = now - self._listed_at >= LIST_ALL_SECONDS
+        poll = Poll(known, None if lists_all else self._since)
         try:
-            mark = watermark(self.name)
+            mark = watermark(self.name)  # of before it is read: what comes in the meantime is read the next time
             if self.state in ("read", "empty") and mark is not None and mark == self._mark:
-                return None
-            dataset = read_dataset(self.name, may_be_empty=True, **self._polled(known))
+                return
+            dataset = read_dataset(self.name, may_be_empty=True, poll=poll)
         except SourceError as error:
             self._tell("away", redact(str(error)))
-            return None
-        self._mark = mark  # of before it was read: what came in the meantime is read the next time
+            return
+        take(self.name, dataset)
+        self._mark, self._since = mark, poll.since
+        if lists_all:
+            self._listed_at = now
         has_some = dataset.samples or ("://" in self.name and any(known))  # polls give what is new
         refused = [f"{skip.where} ({skip.reason})" for skip in dataset.skipped if skip.payload is not None]
         named = ", ".join([*refused[:MOST_NAMED], *["…"] * (len(refused) > MOST_NAMED)])
         left_out = f"{len(refused):,} refused: {named}" if refused else None
         empty = "it holds no session that is over and can be judged"
         self._tell(*(("read", left_out) if has_some else ("empty", "; ".join(filter(None, (empty, left_out))))))
-        return dataset
-
-    def _polled(self, known: Mapping[str, int | None]) -> dict[str, Poll]:
-        if "://" not in self.name:
-            return {}
-        self._poll.known = known
-        if (now := time.monotonic()) - self._listed_at >= LIST_ALL_SECONDS:
-            self._poll.since, self._listed_at = None, now
-        return {"poll": self._poll}
 
     @property
     def view(self) -> SourceView:
@@ -129,7 +127,8 @@ class Sessions:
         self._seen: tuple[pl.DataFrame, pl.DataFrame] | None = None
         self._unfinished: dict[str, frozenset[str]] = {}  # by source
         self._told: set[str] = set()  # ids that `take_new` has returned
-        self._landed: set[str] = set()  # ids since it was last called
+        self._landed: set[str] = set()  # ids of sources, until it has returned them
+        self._of_the_past: set[str] = set()  # sources of a lake that had no session, until they are read
         self._read_at = float("-inf")
         self._lock = threading.RLock()
         self._texts: LRUCache[str, str] = LRUCache(KEPT_CHARACTERS, getsizeof=len)  # by sample hash
@@ -188,9 +187,10 @@ class Sessions:
         """List the sessions that have come since the last call, by id: all, and those that came by the sources here.
 
         Another service of the lake may have read the same source first, and a request of this one between two looks.
+        The first reading of each source of a lake without sessions gives past ones, which are not of the second list.
         """
-        ids, landed = self.all().keys(), sorted(self._landed)
-        new = sorted(ids - self._told)
+        ids = self.all().keys()
+        new, landed = sorted(ids - self._told), sorted(ids & self._landed)
         self._told |= ids
         self._landed.difference_update(landed)
         return new, landed
@@ -198,7 +198,8 @@ class Sessions:
     def read_sources(self) -> list[str]:
         """Read changed sources, and land new sessions; returns their ids.
 
-        Does nothing where the sources were just looked at, or are being read: no caller waits for another.
+        Does nothing where the sources were just looked at, or are being read: no caller waits for another. Raises what
+        kept the sessions of a source from landing, after all sources were read.
         """
         if not self._reading.acquire(blocking=False):
             return []
@@ -206,22 +207,29 @@ class Sessions:
             if time.monotonic() - self._read_at < READ_AGAIN_SECONDS:
                 return []
             before = dict(self.all())
+            if not before and self._read_at == float("-inf"):
+                self._of_the_past = {source.name for source in self._sources}
             ended = {session_id: known.completed_at_us for session_id, known in before.items()}
+            errors: list[Exception] = []
             for source in self._sources:
-                if (dataset := source.read(ended)) is not None:
-                    self._unfinished[source.name] = unfinished(dataset)
-                    self._land_new(source.name, dataset)
+                try:
+                    source.read(ended, self._land_new)
+                except Exception as error:  # noqa: BLE001 - the other sources are read after any error
+                    errors.append(error)
             self._read_at = time.monotonic()
-            landed = self.all().keys() - before.keys()
-            self._landed |= landed
-            return sorted(landed)
+            if errors:
+                raise errors[0]
+            return sorted(self.all().keys() - before.keys())
         finally:
             self._reading.release()
 
     def _land_new(self, source: str, dataset: Dataset) -> None:
+        self._unfinished[source] = unfinished(dataset)
         there = self._known.keys() | forgotten_samples(self._lake)
         new = Dataset(dataset.name, tuple(each for each in dataset.samples if each.sample_hash not in there))
         if new.samples:
+            if source not in self._of_the_past:
+                self._landed |= {each.sample_id for each in new.samples} - self._current.keys()
             land_samples(self._lake, SUITE, [new], {"files": [redact(source)]}, datetime.now(UTC))
         if refused := refused_rows(dataset):  # each once, however often the source is read
             followed = f"sessions-{content_hash(source)[:12]}"
@@ -229,6 +237,7 @@ class Sessions:
         if dataset.labels:
             hashes = {session_id: known.sample_hash for session_id, known in self.all().items()}
             land_given(self._lake, SUITE, dataset.labels, hashes)
+        self._of_the_past.discard(source)
 
     def _index(self, rows: pl.DataFrame, of_runs: pl.DataFrame) -> None:
         self._know(set(rows["sample_hash"]) - self._known.keys())

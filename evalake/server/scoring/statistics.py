@@ -139,9 +139,7 @@ def statistics(sessions: Iterable[str], state: State, ratings: Sequence[Row]) ->
     ids = set(sessions) | state.by_session.keys()
     newest = {session_id: state.newest(session_id) for session_id in ids}
     by_status = Counter("not_scored" if row is None else row["status"] for row in newest.values())
-    ended = ([row for row in rows if row["status"] == "completed"] for rows in state.by_session.values())
-    completed = [rows[-1] for rows in ended if rows]
-    current = [row for row in completed if state.is_current(row)]
+    current = [row for row in state.completed.values() if state.is_current(row)]
     totals = [row["total_score"] for row in current]
     mean = _measured(
         pl.DataFrame({"session": [*map(str, range(len(totals)))], "score": totals}, _TYPES),
@@ -159,7 +157,7 @@ def statistics(sessions: Iterable[str], state: State, ratings: Sequence[Row]) ->
             median=median(totals) if totals else None,
             lowest=min(totals, default=None),
             highest=max(totals, default=None),
-            obsolete=len(completed) - len(totals),
+            obsolete=len(state.completed) - len(totals),
         ),
         distribution=[_bucket(totals, low, 100 if low == 90 else low + 9) for low in range(0, 100, 10)],
         bands={band: _bucket(totals, low, high).count for band, (low, high) in BANDS.items()},
@@ -197,9 +195,8 @@ def _trend(state: State) -> list[TrendPoint]:
 
 def _agreement(state: State, ratings: Sequence[Row]) -> Agreement:
     given: dict[str, list[float]] = defaultdict(list)
-    by_identity = {rated(row): row for row in state.by_id.values()}
     for rating in ratings:
-        score = by_identity.get(rated(rating))
+        score = score_of(rating, state)
         if score is not None and score["status"] == "completed" and state.is_current(score):
             given[score["score_id"]].append(rating["score"])
     pairs = [
@@ -253,18 +250,17 @@ class Ratings:
 
     def of(self, session_id: str, state: State) -> list[Rating]:
         """List the ratings of one session, newest first."""
-        scored = {rated(row): row for row in state.by_session.get(session_id, ())}
         shown = (QUESTION, TARSY_SCORE, QUALITY)
         every = self._rows.rows().filter(pl.col("question").is_in(shown), pl.col("sample_id") == session_id)
         rows = every.to_dicts()
         rows.sort(key=lambda row: row["labelled_at"], reverse=True)
-        return [_rating(row, scored.get(rated(row))) for row in rows]
+        return [_rating(row, score_of(row, state)) for row in rows]
 
     def put(self, score: Row, value: float, note: str | None, user: str) -> Rating:
         """Keep a person's rating of a scored session, in place of that person's earlier one of this score."""
         shown = ("sample_id", "sample_hash", "model", "judge", "prompt_type", "replicate")
         word = {
-            "label_id": content_hash([SUITE.name, score["score_id"], None, user]),
+            "label_id": _word_id(score, user),
             "suite": SUITE.name,
             **{name: score[name] for name in shown},
             "finding_id": None,
@@ -281,9 +277,17 @@ class Ratings:
         return _rating(row, score)
 
 
-def rated(row: Row) -> tuple[Any, ...]:
-    """Build the key of the score that a rating is about, from a row of `human_labels` or `session_scores`."""
-    return tuple(row[name] for name in ("sample_hash", "judge", "prompt_type", "replicate"))
+def _word_id(score: Row, user: str) -> str:
+    return content_hash([SUITE.name, score["score_id"], None, user])
+
+
+def score_of(rating: Row, state: State) -> Row | None:
+    """Find the score that a rating was given for; without one, the newest completed score of its judge and number."""
+    rows = state.by_session.get(rating["sample_id"], ())
+    own = [row for row in rows if content_hash([_word_id(row, rating["annotator"]), QUESTION]) == rating["label_id"]]
+    about = ("sample_hash", "judge", "prompt_type", "replicate")
+    same = [row for row in rows if row["status"] == "completed" and all(row[name] == rating[name] for name in about)]
+    return next(reversed(own or same), None)
 
 
 def _rating(row: Row, score: Row | None) -> Rating:

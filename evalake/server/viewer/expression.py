@@ -153,7 +153,8 @@ class _Parser:
                 self._refuse("expected `null`")
             return left.is_not_null() if negated else left.is_null()
         if sign == "in":
-            return left.is_in(self._list(name, column.kind))
+            values = self._list(name, column.kind)
+            return (left.cast(pl.Float64) if column.kind == "number" else left).is_in(values)
         value = self._value(name, column.kind)
         if sign in ("~", "!~"):
             contains = holds(left, str(value))

@@ -23,8 +23,7 @@ from evalake.server.viewer.comparison import Sides, as_answers
 from evalake.server.viewer.run import MetricView
 from evalake.server.viewer.run_list import datasets_of
 from evalake.storage.lake import Lake
-from evalake.suites.registry import all_contracts, suite_names
-from evalake.suites.registry import suite as find_suite
+from evalake.suites.registry import all_contracts, usable_suites
 from evalake.tasks.runtime.runs import tagged, with_labels
 
 MOST_POINTS = 5000
@@ -123,7 +122,7 @@ def metric_history(
     snapshots = lake.frame(SNAPSHOTS).select(*_OF_SNAPSHOT)
     values = lake.frame(METRIC_SNAPSHOTS).drop("run_id", "measured_at")  # older rows have neither; snapshots do
     known = values.select("suite", "metric", "slice").unique().collect()
-    suites = [find_suite(name, lake) for name in suite_names(lake)]
+    suites = sorted(usable_suites(lake), key=lambda each: each.name)
     wanted = list(metrics) or [name for each in suites for name in each.metrics.headline]
     values = values.filter(pl.col("metric").is_in(wanted) & (pl.col("slice") == slice_))
     if suite is not None:

@@ -7,7 +7,7 @@ import json
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -70,10 +70,13 @@ class RunIndexes:
         self._ahead: threading.Thread | None = None
 
     def of(self, run_id: str) -> RunIndex:
-        """Read the index of a run, unless it is kept. Raises NotFoundError where there is no such run."""
+        """Read the index of a run, unless it is kept. Raises NotFoundError where there is no such run.
+
+        The run's own row is always as of now: its state follows from the clock and from batch jobs, too.
+        """
         run = find_run(self.lake, run_id)
         if (known := self._known(run)) is not None:
-            return known
+            return replace(known, run=run)
         with self._reading:
             versions = self._versions(run)
             known = self._known(run)  # another request may have read it by now
@@ -81,7 +84,7 @@ class RunIndexes:
                 known = read_index(self.lake, run, find_suite(run["suite"], self.lake))
                 with self._lock:
                     self._kept[run_id] = versions, known
-            return known
+            return replace(known, run=run)
 
     def beginning(self, run_id: str, count: int) -> RunIndex | None:
         """Read the index of a run's first samples alone; None where that of all is kept, or is read as fast.

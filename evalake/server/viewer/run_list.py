@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUNS
 from evalake.core.hashing import plain
+from evalake.sdk import Suite
 from evalake.sdk.figures import Ranking
 from evalake.server.scoring.views import Micros, micros
 from evalake.server.viewer.expression import LONGEST, Column, compile_filter
 from evalake.storage.lake import Lake
-from evalake.suites.registry import suite as find_suite
-from evalake.suites.registry import suite_names
+from evalake.suites.registry import usable_suites
 from evalake.tasks.coverage import missing_shares
 from evalake.tasks.runtime.runs import SETTLE_TAG, tagged, with_labels, with_state
 
@@ -222,7 +222,7 @@ def _headlines(lake: Lake, version: int | None, coverage: int | None) -> pl.Lazy
     A model stands where the worst case of what it lacks puts it, as in the ranking of its run; where older snapshots
     do not have that, behind the models that lack nothing.
     """
-    suites = pl.DataFrame([_ranks(lake, name) for name in suite_names(lake)], ("suite", "metric", "sign"), orient="row")
+    suites = pl.DataFrame([_ranks(each) for each in usable_suites(lake)], ("suite", "metric", "sign"), orient="row")
     values = lake.frame(METRIC_SNAPSHOTS, version)
     shares = missing_shares(lake, coverage).rename({"judge": "whose"})
     bound = pl.when(pl.col("sign") > 0).then("bound_low").otherwise("bound_high")
@@ -240,13 +240,12 @@ def _headlines(lake: Lake, version: int | None, coverage: int | None) -> pl.Lazy
     return best.select("snapshot_id", "metric", "model", "judge", "value", "ci_low", "ci_high", "n").collect().lazy()
 
 
-def _ranks(lake: Lake, suite: str) -> tuple[str, str | None, float]:
+def _ranks(suite: Suite) -> tuple[str, str | None, float]:
     """Find the metric that ranks the models of a suite, and whether more of it is better (1) or less (-1)."""
-    known = find_suite(suite, lake)
-    quantity = next((each.quantity for each in known.presentation.figures if isinstance(each, Ranking)), None)
+    quantity = next((each.quantity for each in suite.presentation.figures if isinstance(each, Ranking)), None)
     if quantity is None:
-        return suite, next(iter(known.metrics.headline), None), 1.0
-    return suite, quantity.metric, 1.0 if quantity.higher_is_better else -1.0
+        return suite.name, next(iter(suite.metrics.headline), None), 1.0
+    return suite.name, quantity.metric, 1.0 if quantity.higher_is_better else -1.0
 
 
 @lru_cache(maxsize=4)

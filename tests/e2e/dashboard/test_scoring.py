@@ -99,7 +99,7 @@ def test_the_price_of_many_scorings_is_told_first(visit: Open, world: World) -> 
     button = page.get_by_role("button", name="Rescore obsolete ones")
     button.click()
     dialog = page.get_by_role("dialog", name="Rescore all under obsolete criteria?")
-    price = re.compile(r"1 session: about 2 calls of hosted_vllm/judge, about [\d.]+ to [\d.]+ US dollars")
+    price = re.compile(r"1 session: about 2 calls of hosted_vllm/judge, about \$\d+\.\d+ to \$\d+\.\d+ in all")
     expect(dialog).to_contain_text(price)
     dialog.get_by_role("button", name="Cancel").click()
     expect(seen.row("outdated")).to_contain_text("outdated criteria")

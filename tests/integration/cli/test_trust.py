@@ -67,17 +67,19 @@ def test_data_and_lake_are_no_part_of_it(folder: Path) -> None:
     assert dry_run(folder)[0] == 0
 
 
-def test_a_file_behind_a_link_counts_and_a_link_to_a_folder_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_a_file_behind_a_link_counts_and_a_link_to_a_folder_ends_trust(folder: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside.py"
     outside.write_text("1")
     (folder / "link.py").symlink_to(outside)
     before = folder_hash(folder)
     outside.write_text("2")
     assert folder_hash(folder) != before
+    remember(folder, trusted=True)
     (tmp_path / "other").mkdir()
     (folder / "more").symlink_to(tmp_path / "other")
+    assert not is_trusted(folder)
     with pytest.raises(UsageError, match="is a link to a folder"):
-        folder_hash(folder)
+        remember(folder, trusted=True)
 
 
 def test_names_and_contents_cannot_be_exchanged(tmp_path: Path) -> None:
@@ -132,6 +134,7 @@ def test_init_writes_a_project_that_is_trusted_as_it_is_written(folder: Path) ->
     mine = folder / "mine"
     assert evalake_here("run", "questions", "--dry-run", folder=mine).returncode == 0
     assert evalake_here("suite", "new", "letters", "--kind", "choice", folder=mine).returncode == 0
+    assert evalake_here("export", "contracts", folder=mine).returncode == 0
     assert evalake_here("run", "letters", "--dry-run", folder=mine).returncode == 0
     for kind in ("judge", "exact"):
         assert evalake_here("suite", "new", f"my_{kind}", "--kind", kind, folder=mine).returncode == 0

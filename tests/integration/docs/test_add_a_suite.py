@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
+from evalake.admin.roadmap import roadmap_suites
 from evalake.core.errors import ConfigurationError, SuiteError, UsageError
 from evalake.request import RunRequest
+from evalake.server.viewer.overview import metric_history
+from evalake.server.viewer.run_list import WantedRuns, run_page
 from evalake.storage.lake import Lake
 from evalake.suites.registry import all_contracts, suite, suite_names
+from evalake.tasks.calibrate import calibrated_suites
 from evalake.tasks.preflight import check
 from evalake.tasks.runtime import runs
 from tests.integration.cli.command import evalake_here
@@ -167,9 +171,14 @@ def test_two_suites_of_one_name_are_told_with_their_places(place: Place, monkeyp
         suite_names()
 
 
-def test_code_that_cannot_be_imported_is_told_by_its_place(place: Place) -> None:
+def test_code_that_cannot_be_imported_is_told_by_its_place_and_stops_nothing_else(place: Place) -> None:
     broken = place.work.parent / "my-suites" / "broken"
     broken.mkdir()
     (broken / "suite.py").write_text("SUITE = nothing", encoding="utf-8")
     with pytest.raises(SuiteError, match=r"the suite broken in .*broken/suite.py cannot be imported: NameError"):
         suite("broken")
+    lake = Lake(str(place.work / "lake"))
+    place.evalake("runs")
+    assert run_page(lake, WantedRuns()).total == 0
+    suites = {each.name for each in metric_history(lake, None, (), "all", None).suites}
+    assert suites == set(suite_names()) - {"broken"} > {*roadmap_suites(), *calibrated_suites()}

@@ -1,11 +1,13 @@
 """One scoring from its pending row to its end, without any process around it: what lands, and what is left of calls."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from prefect.client.schemas.objects import FlowRun
@@ -17,6 +19,7 @@ from evalake.contracts.tables import CALL_FAILURES
 from evalake.core.configuration import Service, read_configuration
 from evalake.core.errors import EvalakeError, UsageError
 from evalake.flows.score_session import Scoring, pending, read_score
+from evalake.server.scoring import events
 from evalake.server.scoring.events import Watch
 from evalake.server.scoring.queue import Queue, Seen
 from evalake.server.scoring.scorings import Completions, Scorings, ScoringSettings
@@ -128,34 +131,39 @@ def test_what_waits_is_asked_as_of_now_after_an_upgrade(place: Place) -> None:
 
 
 def test_a_fallback_judges_where_the_provider_cannot_and_the_row_says_so(place: Place) -> None:
-    server = place.server.api_base
-    place.configuration.write_text(
-        place.configuration.read_text().replace(f'"{JUDGE}"]\n', f'"{JUDGE}"]\nfallbacks = ["hosted_vllm/second"]\n', 1)
-        + f'\n[models."hosted_vllm/second"]\napi_base = "{server}"\n'
-    )
+    fall_back(place)
     place.server.rule(model="judge", reply=None, faults=({"kind": "server_error", "times": 0},))
     row = finish(place, begin(place))
     assert (row["total_score"], row["judge"], row["fallback_for"]) == (60, "hosted_vllm/second", JUDGE)
     assert place.lake.frame(CALL_FAILURES).collect().height == 1
 
 
+def fall_back(place: Place, price: str = "") -> None:
+    """Have a second judge take over, of this price."""
+    text, name = place.configuration.read_text(), "hosted_vllm/second"
+    place.configuration.write_text(
+        text.replace(f'"{JUDGE}"]\n', f'"{JUDGE}"]\nfallbacks = ["{name}"]\n', 1)
+        + f'\n[models."{name}"]\napi_base = "{place.server.api_base}"\n{price}\n'
+    )
+
+
 @pytest.mark.parametrize(
-    ("ceilings", "price", "begun"),
+    ("ceilings", "fallback", "begun"),
     [
-        ({"completions_an_hour": 1}, True, 1),
-        ({"completion_usd_a_day": 1e-6}, True, 0),
-        ({}, False, 0),
-        ({}, True, 2),
-        ({"score_on_completion": False}, True, 0),
+        ({"completions_an_hour": 1}, None, 1),
+        ({"completion_usd_a_day": 1e-6}, None, 0),
+        ({"completion_usd_a_day": 1.0}, "price = { input = 1e6, output = 2.0 }", 0),
+        ({}, "", 0),
+        ({}, None, 2),
+        ({"score_on_completion": False}, None, 0),
     ],
 )
 def test_new_sessions_are_scored_by_themselves_within_the_ceilings(
-    place: Place, ceilings: dict[str, Any], price: bool, begun: int
+    place: Place, ceilings: dict[str, Any], fallback: str | None, begun: int
 ) -> None:
     place.write("second")
-    if not price:
-        text = place.configuration.read_text()
-        place.configuration.write_text("".join(line for line in text.splitlines(True) if "price" not in line))
+    if fallback is not None:
+        fall_back(place, fallback)
     sessions, service = Sessions(place.lake, [str(place.sessions)]), scorings(place)
     completions = Completions(service, sessions, Service(**{"score_on_completion": True, **ceilings}))
     completions.add(sessions.read_sources())
@@ -204,20 +212,26 @@ def test_a_score_or_a_judge_that_answers_nonsense_keeps_the_circuit_closed(place
     assert finish(place, begin(place, "third"))["status"] == "completed"
 
 
+class Told(Queue):
+    """A queue of which the test says which scorings run, and to which pool the others belong."""
+
+    begun: set[str]
+    pool: UUID | None = None
+
+    def look(self, rows: Sequence[Row]) -> dict[str, Seen]:
+        under_way = Seen(FlowRun(flow_id=uuid4()), Running(), 10.0, NOW)
+        waits = Seen(FlowRun(flow_id=uuid4(), deployment_id=self.pool), Scheduled(timestamp=NOW), 0.0, None)
+        return {each: under_way if each in self.begun else waits for each in (row["score_id"] for row in rows)}
+
+    def crash(self, run: FlowRun, reason: str) -> None:
+        """Leave the flow run as it is."""
+
+
 def test_each_scoring_that_begins_is_shown_as_under_way_until_its_process_is_lost(place: Place) -> None:
     place.write("second", "third", "fourth")
-    ids, begun = [begin(place, session) for session in ("first", "second", "third", "fourth")], set[str]()
-
-    class Told(Queue):
-        def look(self, rows: Sequence[Row]) -> dict[str, Seen]:
-            under_way = Seen(FlowRun(flow_id=uuid4()), Running(), 10.0, NOW)
-            waits = Seen(FlowRun(flow_id=uuid4()), Scheduled(), 0.0, None)
-            return {each: under_way if each in begun else waits for each in (row["score_id"] for row in rows)}
-
-        def crash(self, run: FlowRun, reason: str) -> None:
-            """Leave the flow run as it is."""
-
+    ids = [begin(place, session) for session in ("first", "second", "third", "fourth")]
     service, queue = scorings(place), Told(place.lake.uri, None, 1)
+    queue.begun = begun = set()
     watch = Watch(service, queue, -1.0)  # any silence is too long, but of what this process runs itself
     for score_id in ids:
         begun.add(score_id)
@@ -228,3 +242,20 @@ def test_each_scoring_that_begins_is_shown_as_under_way_until_its_process_is_los
     asyncio.run(watch.look())
     (row,) = place.scores("first")
     assert (row["status"], row["error_message"]) == ("failed", "its process gave no sign of life for -1 seconds")
+
+
+@pytest.mark.parametrize(
+    ("pool", "others_run", "status"), [(None, False, "pending"), (uuid4(), True, "pending"), (uuid4(), False, "failed")]
+)
+def test_a_scoring_waits_for_its_turn_and_an_hour_for_idle_workers(
+    place: Place, pool: UUID | None, others_run: bool, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.write("second")
+    other, _ = (begin(place, session) for session in ("first", "second"))
+    queue = Told(place.lake.uri, None, 1)
+    queue.begun, queue.pool = {other} if others_run else set(), pool
+    watch = Watch(scorings(place), queue, 1e9)
+    for at in (0.0, 3000.0, 6000.0):
+        monkeypatch.setattr(events, "time", SimpleNamespace(monotonic=lambda at=at: at, time_ns=time.time_ns))
+        asyncio.run(watch.look())
+    assert [row["status"] for row in place.scores("second")] == [status]

@@ -3,18 +3,22 @@
 import socket
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evalake.contracts.tables import QUARANTINE
+from evalake.core.errors import LakeError
 from evalake.sdk import Dataset
 from evalake.server.scoring import sessions as module
 from evalake.server.scoring.sessions import Sessions
 from evalake.server.settings import NotFoundError, NotOverError
 from evalake.storage.lake import Lake
 from evalake.suites.session_review.sources import database
+from evalake.suites.session_review.sources.tarsy_live import TOKEN_VARIABLE
 from tests.integration.server.services import Place
 from tests.servers.model_server import ModelServer
+from tests.servers.tarsy_api import TOKEN, TarsyApi
 
 
 def test_a_session_of_a_source_is_in_the_lake_from_then_on(place: Place) -> None:
@@ -51,6 +55,7 @@ def test_a_source_that_is_away_is_a_state_until_it_is_back(place: Place) -> None
         sessions.find("first")
     place.write("first")
     assert sessions.read_sources() == ["first"]
+    assert sessions.take_new() == (["first"], [])  # a lake's first sessions are the past, not news
     assert [(source.state, source.detail) for source in sessions.sources] == [("read", None)]
     place.sessions.unlink()
     assert sessions.read_sources() == []
@@ -94,6 +99,31 @@ def test_only_what_has_changed_is_read_again(place: Place, monkeypatch: pytest.M
     assert len(reads) == 2
 
 
+@pytest.mark.parametrize("is_live", [False, True])
+def test_what_could_not_be_landed_is_read_again(place: Place, is_live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise LakeError("the disk is full")
+
+    def write(*names: str) -> None:
+        place.write(*names)
+        for name in names:
+            api.put(name, len(api.items))
+
+    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
+    with TarsyApi() as api:
+        write("first")
+        sessions = Sessions(place.lake, [api.url if is_live else str(place.sessions)])
+        sessions.read_sources()
+        sessions.take_new()
+        write("second", "third")
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "land_samples", full)
+            with pytest.raises(LakeError, match="full"):
+                sessions.read_sources()
+        sessions.read_sources()
+        assert sessions.take_new() == (["second", "third"], ["second", "third"])
+
+
 def test_a_mistyped_id_waits_for_no_source_and_holds_nobody_up(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.write("first")
     sessions = Sessions(place.lake, [str(place.sessions)])
@@ -131,9 +161,9 @@ def _read_by(monkeypatch: pytest.MonkeyPatch, first: object) -> None:
     """Have something done before each reading of a source."""
     read = module.read_dataset  # type: ignore[attr-defined]
 
-    def reading(name: str, *, may_be_empty: bool = False) -> Dataset:
+    def reading(name: str, **options: Any) -> Dataset:
         assert callable(first)
         first(name)
-        return read(name, may_be_empty=may_be_empty)
+        return read(name, **options)
 
     monkeypatch.setattr(module, "read_dataset", reading)

@@ -1,18 +1,21 @@
 """Statistics and views of scorings."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalake.admin.roadmap import make_roadmap
+from evalake.contracts.contract import Row
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import HUMAN_LABELS, ROADMAP_MENTIONS
 from evalake.core.configuration import Configuration
 from evalake.server.scoring.events import _in_words
 from evalake.server.scoring.scorings import State
-from evalake.server.scoring.statistics import Interval, Statistics, statistics
+from evalake.server.scoring.statistics import Interval, Ratings, Statistics, statistics
 from evalake.server.scoring.views import Score, score
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
@@ -78,20 +81,35 @@ def test_the_roadmap_is_the_last_one_that_was_made_with_the_sessions_behind_it(
     assert theme["mentions"] == [{"session_id": "wanting", "name": "x-ray", "text": "it would have shown it"}]
 
 
+def scored(number: int, total: int, criteria: str = "new") -> dict[str, Any]:
+    names = {"score_id": f"score-{number}", "sample_id": f"session-{number}", "sample_hash": f"hash-{number}"}
+    at = datetime(2026, 11, 1, number % 24, tzinfo=UTC)
+    more = {"status": "completed", "criteria_hash": criteria, "total_score": total, "completed_at": at}
+    more |= {"judge": "judge", "prompt_type": "p", "replicate": 0, "missing_tools": [criteria], "failure_tags": []}
+    return names | more
+
+
+def figures(rows: Sequence[Row], ratings: Sequence[Row]) -> Statistics:
+    of_session = {each["sample_id"]: [row for row in rows if row["sample_id"] == each["sample_id"]] for each in rows}
+    return statistics([], State({row["score_id"]: row for row in rows}, of_session, {}, "new"), ratings)
+
+
+def test_a_rating_counts_for_the_score_that_it_was_given_for(tmp_path: Path) -> None:
+    of = {"sample_id": "s", "sample_hash": "a" * 64, "model": "m"}
+    died = {**scored(0, 0), **of, "status": "failed"}
+    old, new = ({**scored(n, 50 * n, criteria), **of} for n, criteria in enumerate(("old", "new"), start=1))
+    ratings = Ratings(Lake(str(tmp_path / "lake")))
+    for row, given in ((old, 10.0), (new, 20.0)):
+        ratings.put(row, given, None, "ann")
+    for rows in permutations((died, old, new)):
+        agreement = figures(rows, ratings.all()).agreement
+        assert (agreement.n, agreement.mean_difference) == (1, 80.0)
+
+
 def test_means_have_intervals_criteria_are_never_mixed_and_few_pairs_have_no_correlation() -> None:
-    def score(number: int, total: int, criteria: str = "new") -> dict[str, Any]:
-        names = {"score_id": f"score-{number}", "sample_id": f"session-{number}", "sample_hash": f"hash-{number}"}
-        at = datetime(2026, 11, 1, number % 24, tzinfo=UTC)
-        more = {"status": "completed", "criteria_hash": criteria, "total_score": total, "completed_at": at}
-        more |= {"judge": "judge", "prompt_type": "p", "replicate": 0, "missing_tools": [criteria], "failure_tags": []}
-        return names | more
-
-    def figures(rows: list[dict[str, Any]], ratings: list[dict[str, Any]]) -> Statistics:
-        of_session = {row["sample_id"]: [row] for row in rows}
-        return statistics([], State({row["score_id"]: row for row in rows}, of_session, {}, "new"), ratings)
-
-    scores = [score(n, 50 + 2 * n) for n in range(12)] + [score(n, 0, "old") for n in range(12, 20)]
-    ratings = [{**row, "score": row["total_score"] - 5.0 + n % 3} for n, row in enumerate(scores)]
+    scores = [scored(n, 50 + 2 * n) for n in range(12)] + [scored(n, 0, "old") for n in range(12, 20)]
+    of = {"label_id": "from elsewhere", "annotator": "ann"}
+    ratings = [{**row, **of, "score": row["total_score"] - 5.0 + n % 3} for n, row in enumerate(scores)]
     found = figures(scores, ratings)
     assert (found.scores.n, found.scores.obsolete, found.scores.mean, found.scores.lowest) == (12, 8, 61.0, 50)
     assert found.scores.ci_low is not None

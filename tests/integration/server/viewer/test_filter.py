@@ -27,12 +27,14 @@ COLUMNS = {
     "model": Column(pl.col("model"), "text"),
     "cost": Column(pl.col("cost_usd"), "number"),
     "correct": Column(pl.col("correct"), "yes or no"),
+    "tokens": Column(pl.col("tokens"), "number"),
 }
 ROWS = pl.DataFrame(
     {
         "model": ["openai/GPT-4o", 'it\'s "quoted"', None, "x' or 1=1 --", "Zürich"],
         "cost_usd": [0.02, None, 0.5, -1.0, 0.0],
         "correct": [True, False, None, True, None],
+        "tokens": [1, 2, None, 4, 5],
     }
 )
 

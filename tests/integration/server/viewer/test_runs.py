@@ -17,7 +17,7 @@ from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import RUN_COVERAGE, RUNS
 from evalake.server.viewer.access import Answers
 from evalake.server.viewer.overview import metric_history, metric_steps
-from evalake.server.viewer.run import run_opposed
+from evalake.server.viewer.run import run_detail, run_opposed
 from evalake.server.viewer.run_index import RunIndexes
 from evalake.server.viewer.run_list import WantedRuns, run_page
 from evalake.storage.lake import Lake
@@ -25,6 +25,7 @@ from evalake.storage.landing import land
 from evalake.storage.snapshots import Snapshot, land_snapshot
 from evalake.storage.sql.query import query
 from evalake.suites.registry import all_contracts, suite
+from evalake.tasks.runtime import runs
 from tests.cases import cases_beside
 from tests.integration.cli.command import recorded
 from tests.integration.server.viewer.world import BAD, COMMANDS, GOOD, SILENT, World
@@ -269,16 +270,20 @@ def test_an_answer_is_made_again_once_where_its_state_changed_and_readers_do_not
 GUARD = "command_guard"
 
 
-def test_it_holds_every_sample_and_answer_and_is_read_once(tmp_path: Path) -> None:
+def test_it_holds_every_sample_and_answer_and_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = recorded_lake(tmp_path)
     run = lake.frame(RUNS).filter(suite=GUARD).sort("started_at").collect()["run_id"][-1]
     indexes = RunIndexes(lake)
     index = indexes.of(run)
     assert (index.samples.height, index.answers.height) == (SAMPLES, SAMPLES * len(MODELS))
     assert index.answers.filter(correct=False).height == 10
-    assert indexes.of(run) is index
+    assert indexes.of(run).answers is index.answers
     lake.open(RUNS).delete("run_id = 'nobody'")  # another version, with the same rows
     assert indexes.of(run).answers.equals(index.answers)
+    lake.open(RUNS).update({"state": "'running'"})
+    assert run_detail(indexes, run).run.state == "running"
+    monkeypatch.setattr(runs, "LOST_AFTER", timedelta(0))
+    assert run_detail(indexes, run).run.state == "lost"  # though no table has moved
 
 
 def test_what_is_read_ahead_is_there_for_who_asks_next(tmp_path: Path) -> None:
@@ -289,4 +294,4 @@ def test_what_is_read_ahead_is_there_for_who_asks_next(tmp_path: Path) -> None:
     index = indexes.of(run)
     assert index.samples.height == SAMPLES
     indexes.read_ahead(run)
-    assert indexes.of(run) is index
+    assert indexes.of(run).answers is index.answers

@@ -2,7 +2,7 @@
 
 import {send} from "/js/api.js";
 import {h, show} from "/js/dom.js";
-import {count, counted, name} from "/js/format.js";
+import {count, counted, dollars, name} from "/js/format.js";
 import {announce, confirmed, message, problem} from "/js/page.js";
 
 const KINDS = {
@@ -43,12 +43,8 @@ export async function scoreAll(kind, button, said) {
 function priceOf({sessions, calls, usd_low: low, usd_high: high, judge}) {
   let price = "their price is not known";
   if (high === 0) price = "free of charge";
-  else if (high !== null) price = `about ${dollars(low)} to ${dollars(high)} US dollars in all`;
+  else if (high !== null) price = `about ${dollars(low)} to ${dollars(high)} in all`;
   return `${counted(sessions, "session")}: about ${counted(calls, "call")} of ${name(judge)}, ${price}.`;
-}
-
-function dollars(usd) {
-  return usd >= 1 ? count(Number(usd.toFixed(2))) : String(Number(usd.toPrecision(2)));
 }
 
 function tell(said, text, kind = "info") {
