@@ -14,7 +14,7 @@ import typer
 
 from evalake.cli import options
 from evalake.cli import output as out
-from evalake.cli.configuration import suite_name
+from evalake.cli.configuration import require_trusted, suite_name
 from evalake.cli.help import App, Group
 from evalake.cli.terminal import say
 from evalake.core.errors import EvalakeError, SourceError, SuiteError, UsageError
@@ -132,6 +132,7 @@ def check(
     found = next((file / name for name in FILES if (file / name).is_file()), file) if file.is_dir() else file
     if not found.is_file():
         raise UsageError(f"there is no suite's file {found}: give the path of a suite.toml, or of its folder")
+    require_trusted(found)  # a check reads its dataset, and runs its scorers
     try:
         for line in lines_of(found):
             typer.echo(line)

@@ -25,6 +25,11 @@ def is_trusted(folder: Path) -> bool:
     return _is_as_told(folder, "trusted")
 
 
+def is_covered(folder: Path) -> bool:
+    """Tell whether the user trusts the folder, or one that holds it, as it is now."""
+    return any(map(is_trusted, (folder, *folder.parents)))
+
+
 def was_trusted(folder: Path) -> bool:
     """Tell whether the user trusted the folder, as it is or as it was."""
     return _of(folder).get("trusted") is not None
