@@ -67,6 +67,11 @@ def remember_suite(folder: Path, file: Path) -> None:
         _write(folder, {"suites": [*known, str(file)]}, set())
 
 
+def holds_no_code(folder: Path) -> bool:
+    """Tell whether none of the files that trust is about lies in the folder, or the folder is not there."""
+    return next(_files(folder), None) is None
+
+
 def folder_hash(folder: Path) -> str:
     """Hash the names and contents of the folder's Python, TOML and YAML files, links to files included.
 

@@ -132,6 +132,12 @@ def test_a_named_configuration_precedes_the_folders(folder: Path, monkeypatch: p
     assert "EVALAKE_CONFIG" not in os.environ
 
 
+def test_init_trusts_no_file_that_was_there(folder: Path) -> None:
+    (folder / "evalake.toml").unlink()
+    assert "held files of code" in evalake_here("init", ".", folder=folder).stderr
+    assert not is_trusted(folder)
+
+
 def test_init_writes_a_project_that_is_trusted_as_it_is_written(folder: Path) -> None:
     assert evalake_here("init", "mine", folder=folder).returncode == 0
     mine = folder / "mine"
