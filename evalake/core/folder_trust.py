@@ -15,7 +15,7 @@ from typing import Any
 from evalake.core.errors import UsageError
 from evalake.core.files import is_ours, make_private, read_file, state_folder, write_file
 
-SUFFIXES = frozenset({".py", ".pyc", ".so", ".toml", ".yaml", ".yml"})
+SUFFIXES = (".py", ".pyc", ".so", ".toml", ".yaml", ".yml")
 MOST_FILES = 20_000
 _LARGEST = 64 * 1024 * 1024
 
@@ -94,10 +94,14 @@ def _files(folder: Path) -> Iterator[Path]:
         links = [name for name in folders if (here / name).is_symlink()]
         if links:
             raise UsageError(f"{here / links[0]} is a link to a folder, which trust does not cover: remove it")
-        folders[:] = sorted(
-            name for name in folders if (here / name).resolve() != environment and name != "__pycache__"
-        )
-        yield from (here / name for name in sorted(names) if Path(name).suffix in SUFFIXES and (here / name).is_file())
+        folders[:] = sorted(name for name in folders if (here / name).resolve() != environment)
+        yield from (here / name for name in sorted(names) if _is_code(here / name) and (here / name).is_file())
+
+
+def _is_code(file: Path) -> bool:
+    """Tell whether a name is that of code or settings, `.py` alone included; byte code that Python keeps is not read."""
+    kept = file.parent.name == "__pycache__" and file.suffix == ".pyc" and file.name.count(".") > 1  # no module's name
+    return file.name.lower().endswith(SUFFIXES) and not kept
 
 
 def _file() -> Path:

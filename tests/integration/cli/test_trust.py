@@ -53,7 +53,7 @@ def test_without_a_terminal_it_is_refused_until_it_is_said(folder: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "change", ["suites/quiz/suite.toml", "suites/quiz/new.py", "deep/er/x.yaml", "evalake.toml", ".h.yml"]
+    "change", ["suites/quiz/suite.toml", "suites/quiz/.py", "deep/__pycache__/x.py", "__pycache__/x.pyc", "H.YML"]
 )
 def test_a_change_is_noticed_wherever_it_is(folder: Path, change: str) -> None:
     evalake_here("trust", folder=folder)
@@ -69,6 +69,8 @@ def test_data_and_lake_are_no_part_of_it(folder: Path) -> None:
     evalake_here("trust", folder=folder)
     (folder / "suites" / "quiz" / "x.csv").write_text("q,answer\n??,A\n")
     (folder / "lake").mkdir()
+    (folder / "__pycache__").mkdir()
+    (folder / "__pycache__" / "x.cpython-312.pyc").write_text("")
     assert dry_run(folder)[0] == 0
 
 
