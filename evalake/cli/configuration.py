@@ -21,6 +21,7 @@ from evalake.core.configuration import (
     TRUST_OPTION,
     Configuration,
     read_configuration,
+    suite_paths,
 )
 from evalake.core.errors import ConfigurationError, UsageError
 from evalake.core.files import cache_folder
@@ -88,7 +89,7 @@ def meet_folder(command: str) -> None:
     """Take the working directory's settings as the user's own where the user trusts it; at a terminal, ask once."""
     here = Path.cwd()
     for file in folder_trust.suites_of(here):
-        if folder_trust.is_trusted(file.parent):
+        if folder_trust.is_covered(file.parent):
             _add(file)
     home = os.environ.get(HOME_VARIABLE)
     named = os.environ.get(FILE_VARIABLE) or any(word.partition("=")[0] == "--config" for word in sys.argv)
@@ -114,11 +115,7 @@ def suite_name(path: str) -> str:
     file = Path(path).resolve()
     if not file.is_file():
         raise UsageError(f"there is no suite {path}: name a suite, or a file that declares one")
-    if TRUST_OPTION not in sys.argv and not _trusts(file.parent, f"{file} says which files are sent, and code to run"):
-        raise UsageError(
-            f"{file.parent} is not trusted, or has changed since: if you trust it, run "
-            f"`evalake trust {file.parent}`, or give {TRUST_OPTION}"
-        )
+    require_trusted(file)
     suite = read_suite_file(file)
     for note in suite.notes:
         say(note)
@@ -126,6 +123,21 @@ def suite_name(path: str) -> str:
     folder_trust.remember_suite(Path.cwd(), file)
     _read_no_foreign_bytecode()
     return suite.called
+
+
+def require_trusted(file: Path) -> None:
+    """Require that the user trusts the folder of a suite's file, or names it in a configuration of their own.
+
+    Raises UsageError where the user does not.
+    """
+    file = file.resolve()
+    if TRUST_OPTION in sys.argv or any(file.is_relative_to(each) for each in suite_paths()):
+        return
+    if not _trusts(file.parent, f"{file} says which files are sent, and code to run"):
+        raise UsageError(
+            f"{file.parent} is not trusted, or has changed since: if you trust it, run "
+            f"`evalake trust {file.parent}`, or give {TRUST_OPTION}"
+        )
 
 
 def add_given() -> None:
@@ -156,7 +168,7 @@ def _needs_trust() -> bool:
 
 
 def _trusts(folder: Path, what: str) -> bool:
-    if folder_trust.is_trusted(folder):
+    if folder_trust.is_covered(folder):
         return True
     changed = folder_trust.was_trusted(folder)
     if folder_trust.is_refused(folder):

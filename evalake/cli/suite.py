@@ -14,12 +14,12 @@ import typer
 
 from evalake.cli import options
 from evalake.cli import output as out
-from evalake.cli.configuration import suite_name
+from evalake.cli.configuration import require_trusted, suite_name
 from evalake.cli.help import App, Group
 from evalake.cli.terminal import say
 from evalake.core.errors import EvalakeError, SourceError, SuiteError, UsageError
 from evalake.core.files import make_folder, write_file
-from evalake.core.folder_trust import kept, remember
+from evalake.core.folder_trust import holds_no_code, is_trusted, kept, remember
 from evalake.core.redaction import visible
 
 if TYPE_CHECKING:
@@ -59,9 +59,12 @@ def init(
     files |= {folder / SUITE / file.name: file for file in sorted((TEMPLATES / "exact").iterdir())}
     if there := next((target for target in files if os.path.lexists(target)), None):
         raise UsageError(f"{there} exists, and init overwrites no file: name another folder")
+    where, is_own = quote(str(folder)), holds_no_code(folder) or is_trusted(folder)
     _write(folder, files)
-    remember(folder, trusted=True)  # every file in it is evalake's own, until one changes
-    where = quote(str(folder))
+    if is_own:  # every further file in it is evalake's own, until one changes
+        remember(folder, trusted=True)
+    else:
+        say(f"{folder.resolve()} held files of code or settings: if you trust them, run `evalake trust {where}`")
     say(f"next: cd {where} && evalake run questions (or make -C {where} run); `evalake suite new` writes another")
 
 
@@ -129,6 +132,7 @@ def check(
     found = next((file / name for name in FILES if (file / name).is_file()), file) if file.is_dir() else file
     if not found.is_file():
         raise UsageError(f"there is no suite's file {found}: give the path of a suite.toml, or of its folder")
+    require_trusted(found)  # a check reads its dataset, and runs its scorers
     try:
         for line in lines_of(found):
             typer.echo(line)

@@ -16,7 +16,7 @@ from typing import Any
 from evalake.core.errors import InputError, UsageError
 from evalake.core.files import is_ours, make_private, read_file, state_folder, write_file
 
-SUFFIXES = frozenset({".py", ".pyc", ".so", ".toml", ".yaml", ".yml"})
+SUFFIXES = (".py", ".pyc", ".so", ".toml", ".yaml", ".yml")
 MOST_FILES = 20_000
 _LARGEST = 64 * 1024 * 1024
 
@@ -24,6 +24,11 @@ _LARGEST = 64 * 1024 * 1024
 def is_trusted(folder: Path) -> bool:
     """Tell whether the user trusts the folder as it is now."""
     return _is_as_told(folder, "trusted")
+
+
+def is_covered(folder: Path) -> bool:
+    """Tell whether the user trusts the folder, or one that holds it, as it is now."""
+    return any(map(is_trusted, (folder, *folder.parents)))
 
 
 def was_trusted(folder: Path) -> bool:
@@ -75,6 +80,11 @@ def remember_suite(folder: Path, file: Path) -> None:
         _write(folder, {"suites": [*known, str(file)]}, set())
 
 
+def holds_no_code(folder: Path) -> bool:
+    """Tell whether none of the files that trust is about lies in the folder, or the folder is not there."""
+    return next(_files(folder), None) is None
+
+
 def folder_hash(folder: Path) -> str:
     """Hash the names and contents of the folder's Python, TOML and YAML files, links to files included.
 
@@ -97,10 +107,14 @@ def _files(folder: Path) -> Iterator[Path]:
         links = [name for name in folders if (here / name).is_symlink()]
         if links:
             raise UsageError(f"{here / links[0]} is a link to a folder, which trust does not cover: remove it")
-        folders[:] = sorted(
-            name for name in folders if (here / name).resolve() != environment and name != "__pycache__"
-        )
-        yield from (here / name for name in sorted(names) if Path(name).suffix in SUFFIXES and (here / name).is_file())
+        folders[:] = sorted(name for name in folders if (here / name).resolve() != environment)
+        yield from (here / name for name in sorted(names) if _is_code(here / name) and (here / name).is_file())
+
+
+def _is_code(file: Path) -> bool:
+    """Tell whether a name is that of code or settings, `.py` alone included; byte code that Python keeps is not read."""
+    kept = file.parent.name == "__pycache__" and file.suffix == ".pyc" and file.name.count(".") > 1  # no module's name
+    return file.name.lower().endswith(SUFFIXES) and not kept
 
 
 def _file() -> Path:

@@ -36,19 +36,24 @@ def dry_run(folder: Path) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+def check(folder: Path) -> int:
+    return evalake_here("suite", "check", "suites/quiz", folder=folder).returncode
+
+
 def test_without_a_terminal_it_is_refused_until_it_is_said(folder: Path) -> None:
     code, said = dry_run(folder)
     assert code == 2
     assert "run `evalake trust`, or give --trust-folder" in said
+    assert check(folder) == 2
     assert evalake_here("trust", folder=folder).returncode == 0
-    assert dry_run(folder)[0] == 0
+    assert dry_run(folder)[0] == check(folder) == 0
     assert evalake_here("trust", "--forget", folder=folder).returncode == 0
     assert dry_run(folder)[0] == 2
     assert evalake_here("--trust-folder", "run", "quiz", "--dry-run", folder=folder).returncode == 0
 
 
 @pytest.mark.parametrize(
-    "change", ["suites/quiz/suite.toml", "suites/quiz/new.py", "deep/er/x.yaml", "evalake.toml", ".h.yml"]
+    "change", ["suites/quiz/suite.toml", "suites/quiz/.py", "deep/__pycache__/x.py", "__pycache__/x.pyc", "H.YML"]
 )
 def test_a_change_is_noticed_wherever_it_is(folder: Path, change: str) -> None:
     evalake_here("trust", folder=folder)
@@ -64,6 +69,8 @@ def test_data_and_lake_are_no_part_of_it(folder: Path) -> None:
     evalake_here("trust", folder=folder)
     (folder / "suites" / "quiz" / "x.csv").write_text("q,answer\n??,A\n")
     (folder / "lake").mkdir()
+    (folder / "__pycache__").mkdir()
+    (folder / "__pycache__" / "x.cpython-312.pyc").write_text("")
     assert dry_run(folder)[0] == 0
 
 
@@ -127,6 +134,12 @@ def test_a_named_configuration_precedes_the_folders(folder: Path, monkeypatch: p
     monkeypatch.setattr(sys, "argv", ["evalake", "run", "--config", "own.toml"])
     meet_folder("run")
     assert "EVALAKE_CONFIG" not in os.environ
+
+
+def test_init_trusts_no_file_that_was_there(folder: Path) -> None:
+    (folder / "evalake.toml").unlink()
+    assert "held files of code" in evalake_here("init", ".", folder=folder).stderr
+    assert not is_trusted(folder)
 
 
 def test_init_writes_a_project_that_is_trusted_as_it_is_written(folder: Path) -> None:
