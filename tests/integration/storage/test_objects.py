@@ -53,7 +53,7 @@ def test_a_file_whose_source_breaks_off_is_not_written(tmp_path: Path) -> None:
 
     here = Lake(str(tmp_path))
     (tmp_path / "calls").mkdir()
-    with pytest.raises(LakeError, match="cannot write 0.json of the lake: reset"):
+    with pytest.raises(LakeError, match=r"cannot write 0\.json of the lake: reset"):
         write_object(open_store(here, "calls"), "0.json", breaks_off())
     assert file_sizes(here, "calls") == {}
 
