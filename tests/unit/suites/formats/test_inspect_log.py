@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from evalake.core.errors import SourceError
-from evalake.sdk.tool_results import Headline
 from evalake.suites.declared.formats import inspect_log
 from evalake.suites.declared.formats.detect import read_tool_results
 from tests.unit.suites.formats.logs import DEFLATED, ZSTANDARD, archive, header, sample
@@ -125,8 +124,3 @@ def test_logs_that_inspect_wrote_give_its_figures(real_data: Path, name: str) ->
     (read,) = read_tool_results([real_data / "peers" / name])
     assert read.headlines
     assert all(each.agrees for each in read.headlines)
-
-
-def test_figures_to_the_last_digit_agree() -> None:
-    assert Headline("x", 0.1 + 0.2, 0.3).agrees
-    assert not Headline("x", 0.3001, 0.3).agrees
