@@ -51,19 +51,6 @@ def test_what_happens_to_a_scoring_is_told_in_order_whichever_process_was_asked(
     assert times == sorted(set(times))
 
 
-def test_a_failure_is_told_with_its_reason(service: Service, place: Place) -> None:
-    async def listen() -> dict[str, Any]:
-        async with service.listen() as socket:
-            await _subscribe(socket, f"session:{TOLD[1]}")
-            score_id = await _ask(service, TOLD[1])
-            assert (await _event(socket, TOLD[1]))["type"] == "scoring.pending"
-            await _set(place, score_id, "failed")
-            return await _event(socket, TOLD[1])
-
-    event = asyncio.run(listen())
-    assert (event["type"], event["error_message"]) == ("scoring.failed", "as the test wants it")
-
-
 @pytest.mark.parametrize(
     ("number", "states", "told"),
     [
