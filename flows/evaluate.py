@@ -286,8 +286,7 @@ def collect(lake: LakeUri = None, configuration_file: ConfigurationFile = None) 
             work = Jobs(context, frozenset())
             work.collect()
             failures += (f"batch job {job.job_id}: {note}" for note in work.notes)
-    ids = batch_jobs.waiting_runs(where)["run_id"].to_list()
-    waiting = where.frame(RUNS).filter(pl.col("run_id").is_in(ids)).collect()
+    waiting = where.frame(RUNS).filter(pl.col("run_id").is_in(batch_jobs.waiting_runs(where))).collect()
     continued = 0
     for run in waiting.sort("started_at").iter_rows(named=True):
         with _noted(failures, run["run_id"]):

@@ -13,7 +13,7 @@ import polars as pl
 
 from evalake.contracts.contract import Row
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import BATCH_JOBS, BATCH_REQUESTS
+from evalake.contracts.tables import BATCH_JOBS, BATCH_REQUESTS, RUNS
 from evalake.core.errors import EvalakeError
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
@@ -90,11 +90,13 @@ def models_with_jobs(lake: Lake) -> frozenset[str]:
     return frozenset(job.model for job in jobs(lake, pl.col("state").is_in(OPEN))) if there else frozenset()
 
 
-def waiting_runs(lake: Lake) -> pl.DataFrame:
-    """List the runs with awaited jobs: run_id, jobs, requests, done, until (the latest end that is known)."""
-    awaited = newest(lake).filter(pl.col("state").is_in(AWAITED)).group_by("run_id")
-    sums = (pl.len().alias("jobs"), pl.col("requests").sum(), pl.col("done").sum(), pl.col("expires_at").max())
-    return awaited.agg(*sums).collect()
+def waiting_runs(lake: Lake) -> list[str]:
+    """List the runs that await jobs, or that waited for jobs whose replies another run has landed."""
+    awaited = newest(lake).filter(pl.col("state").is_in(AWAITED)).select("run_id")
+    waited = lake.frame(RUNS).filter(pl.col("message").str.starts_with("waiting: "), state="incomplete")
+    cancelled = lake.frame(BATCH_JOBS).filter(state="cancelling")
+    landed = waited.join(cancelled, on="run_id", how="anti").select("run_id")
+    return pl.concat([awaited, landed]).unique().collect()["run_id"].to_list()
 
 
 _UNSUBMITTED: dict[str, Any] = {

@@ -425,12 +425,12 @@ def require_its_endpoint(context: RunContext, job: Job) -> None:
 
 
 def have_news(context: RunContext, run_id: str) -> bool:
-    """Tell whether a job of a run has ended at its provider, or was not submitted yet.
+    """Tell whether a job of a run has ended at its provider or was landed, or was not submitted yet.
 
     Raises EvalakeError where no job tells, and a provider cannot be asked.
     """
     ours = jobs(context.lake, pl.col("run_id") == run_id, pl.col("state").is_in(OPEN))
-    return any(map(Jobs(context, frozenset()).has_news, ours))
+    return not ours or any(map(Jobs(context, frozenset()).has_news, ours))
 
 
 def _given_up(conversation: Conversation, failure: Failure) -> Conversation:

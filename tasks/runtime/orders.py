@@ -88,7 +88,7 @@ def continued(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> str | No
     """
     if not lake.exists(BATCH_JOBS):
         return None
-    waiting, asked = waiting_runs(lake)["run_id"].to_list(), order_of(parameters)
+    waiting, asked = waiting_runs(lake), order_of(parameters)
     with_jobs = set(lake.frame(BATCH_JOBS).select("run_id").unique().collect()["run_id"])
     ours = lake.frame(RUNS).filter(suite=suite).sort("started_at", descending=True)
     rows = ours.select("run_id", "state", "parameters").collect().iter_rows()

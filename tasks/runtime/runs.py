@@ -386,7 +386,7 @@ def with_state(lake: Lake, rows: pl.LazyFrame) -> pl.LazyFrame:
     rows = with_lost(rows).with_columns(state=state, cost_usd=pl.when(~is_uncounted).then("cost_usd"))
     if not lake.exists(BATCH_JOBS):
         return rows
-    ended, awaits = pl.col("state") == "incomplete", pl.col("run_id").is_in(waiting_runs(lake)["run_id"].to_list())
+    ended, awaits = pl.col("state") == "incomplete", pl.col("run_id").is_in(waiting_runs(lake))
     waited = ended & ~awaits & pl.col("message").str.starts_with("waiting: ")
     return rows.with_columns(
         state=pl.when(ended & awaits).then(pl.lit("waiting")).otherwise("state"),

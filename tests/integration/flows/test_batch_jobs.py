@@ -1,7 +1,6 @@
 """Runs by batch jobs: they wait, collect, and end as runs by single calls do; nothing is lost or paid twice."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import polars as pl
@@ -66,28 +65,22 @@ def test_all_judges_of_an_audit_that_the_ceiling_forbids_wait_for_nothing(work: 
 def test_the_flow_collect_goes_on_with_the_judges_of_what_came(work: Workplace) -> None:
     asked = audits(work, "hosted_vllm/strict")
     place = {name: asked[name] for name in ("lake", "configuration_file")}
+    work.server.rule(model="guard", reply="Good work.\n\n60")
+    work.server.rule(model="guard", contains="\n60", reply="None.")
     assert evaluate(**asked, return_state=True).name == "Waiting"
+    assert work.run(models=(), suite="session_review", judges=[MODEL], first=1, batch=True)["flow_state"] == "Waiting"
     told = []
     for _ in range(3):
         told.append(collect(**place, return_state=True).message)
     assert told == [
-        "1 runs wait for batch jobs, 1 of them were continued",  # and its judges are asked
-        "1 runs wait for batch jobs, 1 of them were continued",
+        "2 runs wait for batch jobs, 2 of them were continued",  # and their judges are asked
+        "2 runs wait for batch jobs, 2 of them were continued",
         "0 runs wait for batch jobs, 0 of them were continued",
     ]
-    run = work.rows(RUNS).row(0, named=True)
-    assert (work.rows(RUNS).height, run["state"], run["calls_made"], work.asked()) == (1, "completed", 8, 0)
-    assert work.rows(RUN_ATTEMPTS)["attempt"].sort().to_list() == [1, 2, 3]
-
-
-def test_the_flow_collect_continues_a_suite_that_asks_judges_alone(work: Workplace) -> None:
-    work.server.rule(reply="Good work.\n\n60")
-    work.server.rule(contains="\n60", reply="None.")
-    order = {"suite": "session_review", "judges": [MODEL], "first": 1, "batch": True}
-    assert work.run(models=(), **order)["flow_state"] == "Waiting"
-    for _ in range(2):
-        collect(lake=work.lake.uri, configuration_file=str(work.configuration))
-    assert work.rows(RUNS)["state"].to_list() == ["completed"]
+    ended = work.rows(RUNS).sort("suite").select("suite", "state", "calls_made").rows()
+    assert ended == [("session_review", "completed", 2), ("solidity_audit", "completed", 8)]
+    assert work.asked() == 0
+    assert work.rows(RUN_ATTEMPTS)["attempt"].sort().to_list() == [1, 1, 2, 2, 3, 3]
 
 
 def test_the_command_exits_with_3_while_it_waits_and_shows_both_prices(work: Workplace) -> None:
@@ -129,41 +122,23 @@ def test_the_flow_collect_deletes_what_a_cut_off_run_left_at_the_provider(work: 
     assert "closed" in set(work.rows(BATCH_JOBS)["state"])
 
 
-def with_model(work: Workplace, model: str, *options: str) -> Callable[[str], object]:
-    """Return what configures one more model, at an address."""
-    written, entry = work.configuration.read_text(), "\n".join(options)
-    return lambda api_base: work.configuration.write_text(
-        f'{written}[models."{model}"]\napi_base = "{api_base}"\n{entry}\n'
-    )
-
-
 def test_the_flow_collect_fails_where_a_provider_cannot_be_asked_and_continues_the_other_runs(work: Workplace) -> None:
-    gone, jobs = "hosted_vllm/gone", work.server.batches
-    use = with_model(work, gone, "batch = true")
+    gone, silent, jobs, written = "hosted_vllm/gone", "hosted_vllm/silent", work.server.batches, work.configuration
+
+    def use(api_base: str, before: str = written.read_text()) -> None:
+        place = f'api_base = "{api_base}"\nbatch = true\n'
+        written.write_text(f'{before}[models."{gone}"]\n{place}[models."{silent}"]\nendpoint = "ours"\n{place}')
+
     use(work.server.api_base)
     jobs.held = True
-    lost = work.run(work.dataset(2), models=[gone], batch=True)
-    found = work.run(work.dataset(3), batch=True)
+    lost, unheard = (work.run(work.dataset(2), models=[name], batch=True)["run_id"] for name in (gone, silent))
+    found = work.run(work.dataset(3), batch=True)["run_id"]
     jobs.held = False
-    use(NOBODY)
-    place = {"lake": work.lake.uri, "configuration_file": str(work.configuration)}
-    told = collect(**place, return_state=True)
-    assert told.is_failed()
-    assert "2 runs wait for batch jobs, 1 of them were continued; 1 failures: " in (told.message or "")
-    assert f"{lost['run_id']}: the batch job " in (told.message or "")
-    assert "name the job's endpoint again" in (told.message or "")
-    states = dict(work.rows(RUNS).select("run_id", "state").iter_rows())
-    assert (states[found["run_id"]], states[lost["run_id"]]) == ("completed", "incomplete")
-
-
-def test_the_flow_collect_fails_where_a_provider_does_not_answer(work: Workplace) -> None:
-    model, jobs = "hosted_vllm/named", work.server.batches
-    use = with_model(work, model, 'endpoint = "ours"', "batch = true")
-    use(work.server.api_base)
-    jobs.held = True
-    waits = work.run(work.dataset(2), models=[model], batch=True)
     use(NOBODY)
     told = collect(lake=work.lake.uri, configuration_file=str(work.configuration), return_state=True)
     assert told.is_failed()
-    expected = f"1 runs wait for batch jobs, 0 of them were continued; 1 failures: {waits['run_id']}: "
-    assert expected in (told.message or "")
+    message = told.message or ""
+    expected = f"3 runs wait for batch jobs, 1 of them were continued; 2 failures: {lost}: the batch job "
+    assert (expected in message, "name the job's endpoint again" in message, f"{unheard}: " in message) == (True,) * 3
+    states = dict(work.rows(RUNS).select("run_id", "state").iter_rows())
+    assert states == {found: "completed", lost: "incomplete", unheard: "incomplete"}

@@ -83,10 +83,6 @@ def test_a_suite_that_cannot_be_measured_is_named_and_the_others_are_measured(im
     assert snapshots(imported.lake).keys() == {"solidity_audit"}
 
 
-def test_a_lake_without_runs_has_nothing_to_measure(tmp_path: Path) -> None:
-    assert snapshot(lake=str(tmp_path / "lake")) == {}
-
-
 # The flow `rescore`: rows and snapshot of a run from the ledger alone, and what it did as a table in the UI.
 
 

@@ -23,20 +23,6 @@ from tests.integration.storage.rows import call, key_of
 # The ledger: the first committed reply of a key is the reply, for ever.
 
 
-def test_what_is_appended_is_found_again(lake: Lake) -> None:
-    rows = [call(1), call(2), call(2, replicate=1)]
-    ledger.append(lake, rows)
-    found = LedgerIndex.read(lake).fetch([*map(key_of, rows), key_of(call(3)), key_of(call(1, replicate=1))])
-    assert {key: row["response"] for key, row in found.items()} == {key_of(row): "yes" for row in rows}
-    assert found[key_of(rows[0])]["cost_usd"] == 0.5
-
-
-def test_an_empty_ledger_knows_nothing(lake: Lake) -> None:
-    index = LedgerIndex.read(lake)
-    assert index.fetch([key_of(call(1))]) == {}
-    assert not index.known([key_of(call(1))])
-
-
 def test_the_reply_committed_first_wins_whatever_its_time(lake: Lake) -> None:
     ledger.append(lake, [call(1, response="first")])
     ledger.append(lake, [{**call(1, response="second"), "answered_at": call(1)["answered_at"].replace(year=2020)}])

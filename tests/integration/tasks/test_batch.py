@@ -182,11 +182,6 @@ def warnings(context: RunContext) -> list[str]:
     return list(row["warnings"])
 
 
-def test_a_model_with_all_its_items_is_not_mentioned(missing_context: RunContext) -> None:
-    assert warnings(missing_context) == []
-    assert as_data(build_report(missing_context.lake, missing_context.run_id))["missing"] == []
-
-
 def test_what_is_missing_is_counted_by_kind_with_what_it_leaves_open(missing_context: RunContext) -> None:
     hashes = lack(missing_context, 3)
     unknown = dict.fromkeys(("latency_ms", "queue_ms", "waited_ms", "concurrency", "failed_cost_usd"))

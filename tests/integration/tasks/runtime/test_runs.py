@@ -53,11 +53,6 @@ def test_tallies_add_up_and_an_unknown_sum_stays_unknown() -> None:
     assert (whole.calls_made, whole.cost_usd, whole.input_tokens) == (3, None, 8)
 
 
-def test_a_run_that_is_not_there_is_told_in_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="has no run nothing: `evalake runs` lists the runs"):
-        run_row(Lake(str(tmp_path)), "nothing")
-
-
 @pytest.mark.parametrize(
     ("row", "told"),
     [
