@@ -132,7 +132,7 @@ def test_calls_share_the_slots_of_a_limit_of_prefect(limit: str | None, at_once:
     assert most == at_once
 
 
-@pytest.mark.parametrize("model", ["gpt-4o-mini", "openai/gpt-4o-mini"])
+@pytest.mark.parametrize("model", ["gpt-4", "openai/gpt-4"])
 def test_a_limit_that_prefect_does_not_have_is_named(work: Workplace, model: str) -> None:
     options = f'[models."{model}"]\napi_base = "{work.server.api_base}"\napi_key_env = "HOME"\n'
     work.configuration.write_text(f'[providers.openai]\nprefect_limit = "nowhere"\n{options}')

@@ -222,15 +222,8 @@ def test_what_every_turn_begins_with_is_marked_alike_in_every_turn(model: str) -
     assert marked(model, OPENING) == marked(model) == ["You judge.", "a long session"]
 
 
-@pytest.mark.parametrize("model", ["bedrock/anthropic.claude-v2:1", "vertex_ai/claude-3-opus@20240229"])
-def test_an_old_model_that_cannot_keep_a_prompt_is_told_nothing(model: str) -> None:
-    assert marked(model) == []
-
-
-@pytest.mark.parametrize(
-    "model", ["openai/gpt-5.2", "gemini/gemini-3-pro", "bedrock/meta.llama3", "hosted_vllm/claude"]
-)
-def test_who_finds_it_himself_is_told_nothing(model: str) -> None:
+@pytest.mark.parametrize("model", CASES["unmarked"])
+def test_who_finds_it_himself_or_cannot_keep_it_is_told_nothing(model: str) -> None:
     assert marked(model) == []
 
 

@@ -25,15 +25,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def configured(model: str, file: Path | None = None, **options: object) -> Configuration:
     """The configuration as the folder has it, or as the user names that file."""
-    lines = [f'[models."{model}"]', *(f"{name} = {_toml(value)}" for name, value in options.items())]
+    lines = [f'[models."{model}"]', *(f"{name} = {json.dumps(value)}" for name, value in options.items())]
     Path("evalake.toml").write_text("\n".join(lines))
     return read_configuration(file)
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name} = {json.dumps(each)}" for name, each in value.items()) + " }"
-    return json.dumps(value)
 
 
 @pytest.mark.parametrize(
@@ -108,13 +102,7 @@ def test_the_providers_own_host_and_the_environments_get_the_key(monkeypatch: py
     assert own.arguments.get("api_key", KEY) == gateway.arguments.get("api_key", KEY) == KEY
 
 
-def test_the_folder_chooses_no_other_variable_and_no_parameter_that_names_a_place(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_folder_chooses_no_other_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", KEY)
     with pytest.raises(ProviderError, match="sends GITHUB_TOKEN to openai"):
         find_route("openai/m", configured("openai/m", api_key_env="GITHUB_TOKEN"))
-    with pytest.raises(ProviderError, match="sets the parameter aws_sts_endpoint"):
-        find_route("bedrock/m", configured("bedrock/m", parameters={"aws_sts_endpoint": "http://evil.example"}))
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    find_route("openai/m", configured("openai/m", parameters={"temperature": 0.5}))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evalake.core.configuration import Configuration, Limits, Price, read_configuration
+from evalake.core.configuration import Configuration, read_configuration
 from evalake.core.errors import ConfigurationError
 from tests.cases import cases_beside
 
@@ -24,33 +24,6 @@ def refused(path: Path) -> str:
     assert "\n" not in message
     assert str(path) in message
     return message
-
-
-def test_everything_it_may_say(tmp_path: Path) -> None:
-    path = written(
-        tmp_path,
-        """
-        batch_size = 100
-        [models."hosted_vllm/qwen"]
-        api_base = "http://localhost:8000/v1"
-        api_key_env = "QWEN_KEY"
-        parameters = { temperature = 0.0, max_tokens = 512 }
-        price = { input = 0.5, output = 1, cached_input = 0 }
-        [providers.openai]
-        concurrency = 64
-        requests_per_minute = 500
-        [suites.command_guard]
-        target = 0.9
-        """,
-    )
-    configuration = read_configuration(path)
-    assert configuration.batch_size == 100
-    model = configuration.model("hosted_vllm/qwen")
-    assert model.api_base == "http://localhost:8000/v1"
-    assert model.parameters == {"temperature": 0.0, "max_tokens": 512}
-    assert model.price == Price(input=0.5, output=1.0, cached_input=0.0)
-    assert configuration.limits("openai") == Limits(concurrency=64, requests_per_minute=500.0)
-    assert configuration.suites == {"command_guard": {"target": 0.9}}
 
 
 def test_the_file_of_the_working_directory_is_read_if_it_is_there(

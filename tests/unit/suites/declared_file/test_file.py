@@ -303,13 +303,13 @@ def test_a_cell_of_a_table_is_an_assertion_or_the_answer(cell: str, right: str, 
 
 
 def test_prompts_are_chats_and_tests_stand_in_files(tmp_path: Path) -> None:
-    test = {"vars": {"country": "{{ big }}", "big": "Brazil\n"}, "assert": [{"type": "equals", "value": "x"}]}
+    test = {"vars": {"country": "{{ big }}", "big": "Bra\u2028zil\n"}, "assert": [{"type": "equals", "value": "x"}]}
     (tmp_path / "chat.yaml").write_text(
         "- role: system\n  content: Be brief.\n- role: user\n  content: '{{country}}?'\n"
     )
     turns = [("user", "Peru?"), ("assistant", "Lima"), ("user", "{{country}}?")]
     (tmp_path / "chat.json").write_text(json.dumps([{"role": role, "content": text} for role, text in turns]))
-    (tmp_path / "tests.jsonl").write_text(json.dumps(test))
+    (tmp_path / "tests.jsonl").write_text(json.dumps(test, ensure_ascii=False))
     (tmp_path / "vars.yaml").write_text("country: Peru")
     tests = ["tests.jsonl", {"vars": "vars.yaml", "assert": test["assert"], "threshold": 0.5}]
     file = config(tmp_path, prompts=["file://chat.yaml", {"id": "chat.json", "label": "few shot"}], tests=tests)
@@ -317,8 +317,8 @@ def test_prompts_are_chats_and_tests_stand_in_files(tmp_path: Path) -> None:
     first, second = suite.data.read(suite.data.starter[0]).samples
     asked = [suite.conversation.next_request(Item(first, "m", None, name, 0), [], {}) for name in suite.prompts.types]
     assert [[m["content"] for m in request.messages] for request in asked if request] == [
-        ["Be brief.", "Brazil?"],
-        ["Peru?", "Lima", "Brazil?"],
+        ["Be brief.", "Bra\u2028zil?"],
+        ["Peru?", "Lima", "Bra\u2028zil?"],
     ]
     assert (suite.prompts.types, row_of(second, file)["country"]) == (("prompt_1", "few_shot"), "Peru")
     assert verdict(file, "x", sample=1)["correct"] is None  # one threshold for all, or none
