@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -99,6 +100,7 @@ def meet_folder(command: str) -> None:
         return
     what = f"{CONFIGURATION_FILE} of {here} names settings or suites that run as you"
     if folder_trust.is_trusted(here) or (_needs_trust() and _trusts(here, what)):
+        _require_trusted_elsewhere(here)
         trust_folder()
         _read_no_foreign_bytecode()
 
@@ -126,18 +128,28 @@ def suite_name(path: str) -> str:
 
 
 def require_trusted(file: Path) -> None:
-    """Require that the user trusts the folder of a suite's file, or names it in a configuration of their own.
+    """Require that the user trusts a suite's file, or a folder of suites, or names it in a configuration of their own.
 
     Raises UsageError where the user does not.
     """
     file = file.resolve()
     if TRUST_OPTION in sys.argv or any(file.is_relative_to(each) for each in suite_paths()):
         return
-    if not _trusts(file.parent, f"{file} says which files are sent, and code to run"):
+    folder = file if file.is_dir() else file.parent
+    if not _trusts(folder, f"{file} holds code to run, and says which files are sent"):
         raise UsageError(
-            f"{file.parent} is not trusted, or has changed since: if you trust it, run "
-            f"`evalake trust {file.parent}`, or give {TRUST_OPTION}"
+            f"{folder} is not trusted, or has changed since: if you trust it, run "
+            f"`evalake trust {folder}`, or give {TRUST_OPTION}"
         )
+
+
+def _require_trusted_elsewhere(here: Path) -> None:
+    """Require trust in each entry of `suite_paths` outside of this folder, which its own trust does not cover."""
+    with suppress(ConfigurationError):  # each reader of the file says why
+        for entry in read_configuration(here / CONFIGURATION_FILE).suite_paths:
+            place = (here / entry.expanduser()).resolve()
+            if not place.is_relative_to(here):
+                require_trusted(place)
 
 
 def add_given() -> None:

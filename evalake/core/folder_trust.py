@@ -99,7 +99,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _is_code(file: Path) -> bool:
-    """Tell whether a name is that of code or settings, `.py` alone included; byte code that Python keeps is not read."""
+    """Tell whether a name is that of code or settings, `.py` alone included; Python's own byte code is not read."""
     kept = file.parent.name == "__pycache__" and file.suffix == ".pyc" and file.name.count(".") > 1  # no module's name
     return file.name.lower().endswith(SUFFIXES) and not kept
 

@@ -134,6 +134,15 @@ def test_a_named_configuration_precedes_the_folders(folder: Path, monkeypatch: p
     assert "EVALAKE_CONFIG" not in os.environ
 
 
+def test_suites_outside_of_the_folder_need_trust_of_their_own(folder: Path, tmp_path: Path) -> None:
+    (folder / "suites").rename(tmp_path / "outside")
+    (folder / "evalake.toml").write_text('suite_paths = ["../outside"]')
+    remember(folder, trusted=True)
+    assert f"{tmp_path / 'outside'} is not trusted" in dry_run(folder)[1]
+    remember(tmp_path / "outside", trusted=True)
+    assert dry_run(folder)[0] == 0
+
+
 def test_init_trusts_no_file_that_was_there(folder: Path) -> None:
     (folder / "evalake.toml").unlink()
     assert "held files of code" in evalake_here("init", ".", folder=folder).stderr
