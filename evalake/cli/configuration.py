@@ -25,7 +25,7 @@ from evalake.core.configuration import (
     suite_paths,
 )
 from evalake.core.errors import ConfigurationError, UsageError
-from evalake.core.files import cache_folder
+from evalake.core.files import cache_folder, is_ours, make_private
 from evalake.core.redaction import redact
 
 app = App()
@@ -102,7 +102,7 @@ def meet_folder(command: str) -> None:
     if folder_trust.is_trusted(here) or (_needs_trust() and _trusts(here, what)):
         _require_trusted_elsewhere(here)
         trust_folder()
-        _read_no_foreign_bytecode()
+        read_no_foreign_bytecode()
 
 
 def suite_name(path: str) -> str:
@@ -123,7 +123,7 @@ def suite_name(path: str) -> str:
         say(note)
     _add(file)
     folder_trust.remember_suite(Path.cwd(), file)
-    _read_no_foreign_bytecode()
+    read_no_foreign_bytecode()
     return suite.called
 
 
@@ -158,9 +158,15 @@ def add_given() -> None:
         _add(file)
 
 
-def _read_no_foreign_bytecode() -> None:
-    """Keep byte code in the user's cache: trust in a folder does not cover its `__pycache__`."""
-    sys.pycache_prefix = str(cache_folder() / "bytecode")
+def read_no_foreign_bytecode() -> None:
+    """Keep byte code in the user's own cache, or none: trust in a folder does not cover its `__pycache__`."""
+    kept = cache_folder() / "bytecode"
+    try:
+        make_private(kept)
+        own = is_ours(kept) and is_ours(kept.parent)
+    except OSError:
+        own = False
+    sys.pycache_prefix = str(kept) if own else os.devnull  # below which nothing can be
 
 
 def _add(file: Path) -> None:
