@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +25,7 @@ from evalake.core.configuration import (
     suite_paths,
 )
 from evalake.core.errors import ConfigurationError, UsageError
-from evalake.core.files import cache_folder
+from evalake.core.files import cache_folder, is_ours, make_private
 from evalake.core.redaction import redact
 
 app = App()
@@ -99,8 +100,9 @@ def meet_folder(command: str) -> None:
         return
     what = f"{CONFIGURATION_FILE} of {here} names settings or suites that run as you"
     if folder_trust.is_trusted(here) or (_needs_trust() and _trusts(here, what)):
+        _require_trusted_elsewhere(here)
         trust_folder()
-        _read_no_foreign_bytecode()
+        read_no_foreign_bytecode()
 
 
 def suite_name(path: str) -> str:
@@ -121,23 +123,33 @@ def suite_name(path: str) -> str:
         say(note)
     _add(file)
     folder_trust.remember_suite(Path.cwd(), file)
-    _read_no_foreign_bytecode()
+    read_no_foreign_bytecode()
     return suite.called
 
 
 def require_trusted(file: Path) -> None:
-    """Require that the user trusts the folder of a suite's file, or names it in a configuration of their own.
+    """Require that the user trusts a suite's file, or a folder of suites, or names it in a configuration of their own.
 
     Raises UsageError where the user does not.
     """
     file = file.resolve()
     if TRUST_OPTION in sys.argv or any(file.is_relative_to(each) for each in suite_paths()):
         return
-    if not _trusts(file.parent, f"{file} says which files are sent, and code to run"):
+    folder = file if file.is_dir() else file.parent
+    if not _trusts(folder, f"{file} holds code to run, and says which files are sent"):
         raise UsageError(
-            f"{file.parent} is not trusted, or has changed since: if you trust it, run "
-            f"`evalake trust {file.parent}`, or give {TRUST_OPTION}"
+            f"{folder} is not trusted, or has changed since: if you trust it, run "
+            f"`evalake trust {folder}`, or give {TRUST_OPTION}"
         )
+
+
+def _require_trusted_elsewhere(here: Path) -> None:
+    """Require trust in each entry of `suite_paths` outside of this folder, which its own trust does not cover."""
+    with suppress(ConfigurationError):  # each reader of the file says why
+        for entry in read_configuration(here / CONFIGURATION_FILE).suite_paths:
+            place = (here / entry.expanduser()).resolve()
+            if not place.is_relative_to(here):
+                require_trusted(place)
 
 
 def add_given() -> None:
@@ -146,9 +158,15 @@ def add_given() -> None:
         _add(file)
 
 
-def _read_no_foreign_bytecode() -> None:
-    """Keep byte code in the user's cache: trust in a folder does not cover its `__pycache__`."""
-    sys.pycache_prefix = str(cache_folder() / "bytecode")
+def read_no_foreign_bytecode() -> None:
+    """Keep byte code in the user's own cache, or none: trust in a folder does not cover its `__pycache__`."""
+    kept = cache_folder() / "bytecode"
+    try:
+        make_private(kept)
+        own = is_ours(kept) and is_ours(kept.parent)
+    except OSError:
+        own = False
+    sys.pycache_prefix = str(kept) if own else os.devnull  # below which nothing can be
 
 
 def _add(file: Path) -> None:

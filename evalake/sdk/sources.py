@@ -21,7 +21,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
+from sys import maxsize
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl
@@ -135,7 +137,7 @@ def find_source(source: str, others: str) -> tuple[Path, str | None]:
 def expanded(source: str, folder: Path = Path(), *, folders: bool = True) -> list[str]:
     """List the tables that a pattern (`parts/*.jsonl`) or a folder stands for, by path from `folder`; else the source.
 
-    Where `folders` is no, a folder is given as it is. Raises SourceError where there is none.
+    Where `folders` is no, a folder is given as it is. Raises SourceError where there is none, or one is a link out.
     """
     path, mark, mapping = source.partition("?")
     is_folder = folders and bool(path) and (folder / path).is_dir()
@@ -143,11 +145,13 @@ def expanded(source: str, folder: Path = Path(), *, folders: bool = True) -> lis
         return [source]
     root = Path(path).anchor or folder
     pattern = f"{path.rstrip('/')}/*" if is_folder else path
-    found = Path(root).glob(pattern.removeprefix(Path(path).anchor))
-    tables = sorted(str(each if Path(path).anchor else each.relative_to(folder)) for each in found if _is_table(each))
-    if not tables:
+    found = sorted(filter(_is_table, Path(root).glob(pattern.removeprefix(Path(path).anchor))), key=str)
+    if not found:
         raise SourceError(f"{source!r} holds no table ({TABLES})")
-    return [f"{each}{mark}{mapping}" for each in tables]
+    guarded = Files(Path(folder, *takewhile(lambda part: not {*"*["} & {*part}, Path(pattern).parts)), in_all=maxsize)
+    for each in found:
+        guarded.check(each, maxsize)  # which the user did not name
+    return [f"{each if Path(path).anchor else each.relative_to(folder)}{mark}{mapping}" for each in found]
 
 
 def _is_table(path: Path) -> bool:

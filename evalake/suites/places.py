@@ -94,12 +94,13 @@ def _told(file: Path) -> Manifest:
 
     try:
         read = read_suite_file(file)
+        sources = read.sources
     except SuiteError:
         return Manifest(asks="its file has mistakes: `evalake suite check` names them")
     judges = read.full_names(read.judges)
     asks = read.asks or read.title
     return Manifest(
-        asks=asks, prompt_types=tuple(read.prompts), models=read.default_models, judges=judges, starter=read.sources
+        asks=asks, prompt_types=tuple(read.prompts), models=read.default_models, judges=judges, starter=sources
     )
 
 

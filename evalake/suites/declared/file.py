@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
 from evalake.core.configuration import SUITE_SUFFIXES
-from evalake.core.errors import SuiteError
+from evalake.core.errors import SourceError, SuiteError
 from evalake.sdk.sources import expanded
 from evalake.suites.declared import promptfoo
 from evalake.suites.declared.parts import NAME, Name, Part, Prompt, Reply, Scorer, Share, Texts, listed
@@ -151,8 +151,14 @@ class SuiteFile(Part):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The sources of its samples: its datasets, or the file itself where it holds them."""
-        found = [each for source in self.dataset for each in expanded(source, self.folder)]
+        """The sources of its samples: its datasets, or the file itself where it holds them.
+
+        Raises SuiteError where a pattern or folder gives no table, or one that is a link out.
+        """
+        try:
+            found = [each for source in self.dataset for each in expanded(source, self.folder)]
+        except SourceError as error:
+            raise SuiteError(f"{self._path}: dataset: {error}") from error
         return tuple(found) or (self._path.name,)
 
     @property

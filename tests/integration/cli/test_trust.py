@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evalake.cli.configuration import meet_folder
+from evalake.cli.configuration import meet_folder, read_no_foreign_bytecode
 from evalake.core.errors import UsageError
 from evalake.core.folder_trust import folder_hash, is_trusted, remember
 from evalake.suites.declared.make import load
@@ -134,6 +134,24 @@ def test_a_named_configuration_precedes_the_folders(folder: Path, monkeypatch: p
     monkeypatch.setattr(sys, "argv", ["evalake", "run", "--config", "own.toml"])
     meet_folder("run")
     assert "EVALAKE_CONFIG" not in os.environ
+
+
+def test_suites_outside_of_the_folder_need_trust_of_their_own(folder: Path, tmp_path: Path) -> None:
+    (folder / "suites").rename(tmp_path / "outside")
+    (folder / "evalake.toml").write_text('suite_paths = ["../outside"]')
+    remember(folder, trusted=True)
+    assert f"{tmp_path / 'outside'} is not trusted" in dry_run(folder)[1]
+    remember(tmp_path / "outside", trusted=True)
+    assert dry_run(folder)[0] == 0
+
+
+def test_byte_code_of_another_user_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    for user, kept in ((os.geteuid(), str(tmp_path / "evalake" / "bytecode")), (os.geteuid() + 1, os.devnull)):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        read_no_foreign_bytecode()
+        assert sys.pycache_prefix == kept
 
 
 def test_init_trusts_no_file_that_was_there(folder: Path) -> None:

@@ -162,6 +162,12 @@ def test_a_pattern_or_a_folder_stands_for_its_tables(tmp_path: Path) -> None:
     assert expanded(str(tmp_path), folders=False) == [str(tmp_path)]
     with pytest.raises(SourceError, match="holds no table"):
         expanded("*.parquet", tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "x.csv").symlink_to(tmp_path / "a.csv")
+    for source in ("in/*.csv", "in"):
+        with pytest.raises(SourceError, match="x.csv is not read: link that leads out"):
+            expanded(source, tmp_path)
+    assert expanded("*/x.csv", tmp_path) == expanded("in/x.csv", tmp_path) == ["in/x.csv"]
 
 
 def test_a_database_is_asked_and_never_written_to(tmp_path: Path) -> None:

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
+from sys import maxsize
 from typing import Any
 
 from evalake.core.errors import SourceError
-from evalake.core.files import read_file
+from evalake.core.files import Files, read_file
 from evalake.sdk.remote import unpacked
 from evalake.sdk.sources import TABLE_SUFFIXES, utf8
 from evalake.sdk.tool_results import ToolResults
@@ -86,10 +87,10 @@ def _read(file: Path, content: bytes) -> list[ToolResults] | None:
 
 
 def _beside(file: Path) -> Iterator[tuple[Path, Any]]:
-    """Yield the JSON files beside a file, decoded; what is none or too large is passed over."""
+    """Yield the JSON files beside a file, decoded; what is none, too large or a link out is passed over."""
     for other in sorted(file.parent.glob("*.json")):
         with suppress(SourceError):
-            yield other, read_json(read_file(other), str(other))
+            yield other, read_json(Files(file.parent).read(other), str(other))
 
 
 def _decoded(content: bytes) -> Any:
@@ -102,8 +103,11 @@ def _decoded(content: bytes) -> Any:
 def _files(files: Sequence[Path]) -> Iterator[Path]:
     for file in files:
         if file.is_dir():
+            guarded = Files(file, in_all=maxsize)
             for pattern in _IN_A_FOLDER:
-                yield from sorted(each for each in file.rglob(pattern) if each.is_file())
+                for each in sorted(each for each in file.rglob(pattern) if each.is_file()):
+                    guarded.check(each)  # which the user did not name
+                    yield each
         else:
             yield file
 

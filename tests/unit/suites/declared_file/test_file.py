@@ -16,7 +16,7 @@ from evalake.suites.declared.check import lines_of
 from evalake.suites.declared.file import MistakesError, SuiteFile, read_suite_file
 from evalake.suites.declared.make import load, scores_of, totals
 from evalake.suites.declared.samples import row_of
-from evalake.suites.places import places
+from evalake.suites.places import Place, manifest, places
 from tests.cases import cases_beside
 
 CASES = cases_beside(__file__, "mistakes.json")
@@ -196,6 +196,14 @@ def test_files_outside_of_the_folder_are_not_read(folder: Path) -> None:
     said = mistakes(folder / "suite.toml", (folder / "suite.toml").read_text())
     assert said[0].startswith("3: prompt.file: ")
     assert "outside of the folder" in said[0]
+
+
+def test_a_pattern_of_no_table_is_the_suites_own_fault(folder: Path) -> None:
+    (folder / "suite.toml").write_text(QUIZ.replace('dataset = "', 'dataset = "none/*'))
+    with pytest.raises(SuiteError, match="dataset: .* holds no table"):
+        load(folder / "suite.toml")
+    place = Place("quiz", "", "", folder=folder, file=folder / "suite.toml")
+    assert "mistakes" in manifest(place).asks
 
 
 def test_a_check_shows_a_prompt_and_how_the_first_sample_is_scored(folder: Path) -> None:

@@ -132,6 +132,10 @@ def test_a_folder_of_logs_is_read_whole(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.eval").write_bytes(archive(header(task=name), [sample(1)]))
     assert [each.task for each in read_tool_results([tmp_path])] == ["a", "b"]
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "c.eval").symlink_to(tmp_path / "a.eval")
+    with pytest.raises(SourceError, match="c.eval is not read: link that leads out"):
+        read_tool_results([tmp_path / "logs"])
 
 
 def test_a_retry_takes_the_place_of_what_failed() -> None:
