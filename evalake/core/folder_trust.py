@@ -86,7 +86,7 @@ def holds_no_code(folder: Path) -> bool:
 
 
 def folder_hash(folder: Path) -> str:
-    """Hash the names and contents of the folder's Python, TOML and YAML files, links to files included.
+    """Hash the names and contents of the folder's Python, TOML and YAML files, and its links.
 
     Raises UsageError where they are too many to be looked at, or one cannot be read.
     """
@@ -95,8 +95,8 @@ def folder_hash(folder: Path) -> str:
         if number >= MOST_FILES:
             raise UsageError(f"{folder} has more than {MOST_FILES} files of code and settings: use a folder of its own")
         name = str(path.relative_to(folder)).encode("utf-8", "surrogateescape")
-        content = hashlib.sha256(read_file(path.resolve(), _LARGEST)).digest()
-        digest.update(len(name).to_bytes(4, "big") + name + content)
+        content = os.fsencode(path.readlink()) if path.is_dir() else read_file(path.resolve(), _LARGEST)
+        digest.update(len(name).to_bytes(4, "big") + name + hashlib.sha256(content).digest())
     return digest.hexdigest()
 
 
@@ -104,9 +104,11 @@ def _files(folder: Path) -> Iterator[Path]:
     environment = Path(sys.prefix).resolve()
     for root, folders, names in os.walk(folder, followlinks=False):
         here = Path(root)
-        links = [name for name in folders if (here / name).is_symlink()]
-        if links:
-            raise UsageError(f"{here / links[0]} is a link to a folder, which trust does not cover: remove it")
+        links = [here / name for name in sorted(folders) if (here / name).is_symlink()]
+        for link in links:  # one within the folder, like lib64 of an environment, leads to files that are looked at
+            if not link.resolve().is_relative_to(folder.resolve()):
+                raise UsageError(f"{link} is a link to another folder, which trust does not cover: remove it")
+        yield from links
         folders[:] = sorted(name for name in folders if (here / name).resolve() != environment)
         yield from (here / name for name in sorted(names) if _is_code(here / name) and (here / name).is_file())
 

@@ -81,11 +81,14 @@ def test_a_file_behind_a_link_counts_and_a_link_to_a_folder_ends_trust(folder: P
     before = folder_hash(folder)
     outside.write_text("2")
     assert folder_hash(folder) != before
+    (folder / "lib").mkdir()
+    (folder / "lib64").symlink_to("lib")
     remember(folder, trusted=True)
+    assert is_trusted(folder)
     (tmp_path / "other").mkdir()
     (folder / "more").symlink_to(tmp_path / "other")
     assert not is_trusted(folder)
-    with pytest.raises(UsageError, match="is a link to a folder"):
+    with pytest.raises(UsageError, match="is a link to another folder"):
         remember(folder, trusted=True)
 
 
