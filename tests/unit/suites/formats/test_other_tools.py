@@ -134,7 +134,7 @@ def test_a_folder_of_logs_is_read_whole(tmp_path: Path) -> None:
     assert [each.task for each in read_tool_results([tmp_path])] == ["a", "b"]
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "c.eval").symlink_to(tmp_path / "a.eval")
-    with pytest.raises(SourceError, match="c.eval is not read: link that leads out"):
+    with pytest.raises(SourceError, match=r"c\.eval is not read: link that leads out"):
         read_tool_results([tmp_path / "logs"])
 
 
