@@ -202,6 +202,8 @@ class Collector:
             f"{judge} judges {count} items in place of {asked}, whose provider could not answer"
             for (judge, asked), count in self.stood_in.items()
         ]
+        if self.calls.imported:
+            sentences.append(f"{count_of(self.calls.imported, 'call')} answered from imported logs")
         if kinds := self._unanswered.kinds:
             sentences.append(f"{kinds.total()} items have no answer: {self._unanswered}")
         sentences += problems(self.covered, self._tolerance)

@@ -222,7 +222,8 @@ def answered_by(row: Row, context: RunContext) -> Exchange:
 
 def exchange_of(row: Row, *, from_ledger: bool = True) -> Exchange:
     """Build the exchange of a row of the ledger."""
-    return Exchange(row["prompt_hash"], reply_of(row), from_ledger, row["endpoint"], row["reply_revision"])
+    imported = row["origin"] == "import"
+    return Exchange(row["prompt_hash"], reply_of(row), from_ledger, row["endpoint"], row["reply_revision"], imported)
 
 
 def reply_of(row: Row) -> Reply:

@@ -57,6 +57,7 @@ class CallCounter:
 
     def __init__(self) -> None:
         self.total = Tally()
+        self.imported = 0  # replies from logs of other tools
         self.pairs: defaultdict[Pair, Tally] = defaultdict(Tally)
         self._counted = Seen()
 
@@ -66,7 +67,9 @@ class CallCounter:
         for conversation in conversations:
             of_pair[conversation.item.model, conversation.item.judge or ""].append(conversation)
         for pair, theirs in of_pair.items():
-            asked = _tally(self._new(theirs, None))
+            new = list(self._new(theirs, None))
+            self.imported += sum(each.imported for each in new)
+            asked = _tally(new)
             self.total += asked
             # Only what several judges judge is shared by pairs.
             self.pairs[pair] += _tally(self._new(theirs, pair)) if pair[1] else asked

@@ -22,7 +22,7 @@ from evalake.models.cost import (
     output_limit,
 )
 from evalake.models.request import Reply, Request
-from evalake.reports.wording import dollars
+from evalake.reports.wording import count_of, dollars
 from evalake.sdk import Dataset, Exchange, Item
 from evalake.sdk.results import unjudged_hash
 from evalake.sdk.sample import Seen
@@ -155,6 +155,8 @@ class ModelEstimate:
     usd_high: float | None
     batch_share: float = 1.0
     """Which share of it is paid, where the run asks the model by batch jobs."""
+    imported: int = 0
+    """Calls in the ledger that are answered from logs of other tools."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +209,8 @@ class Estimate:
         jobs = self.batch_usd if self.to_make else None
         by_jobs = f"; by batch jobs about {dollars(jobs[0])} to {dollars(jobs[1])} USD" if jobs else ""
         yield _line(self.in_ledger, self.to_make, self.usd) + by_jobs + " (estimated)"
+        if imported := sum(each.imported for each in self.by_model):
+            yield f"  {count_of(imported, 'call')} answered from imported logs"
         if len(self.by_model) > 1:
             for each in self.by_model:
                 usd = None if each.usd_low is None or each.usd_high is None else (each.usd_low, each.usd_high)
@@ -254,6 +258,7 @@ class _Asked:
 
     to_make: int = 0
     in_ledger: int = 0
+    imported: int = 0
     characters: int = 0
     output_limit: int | None = None  # which the configuration sets for all calls of a model
     counted: list[tuple[int, int]] = field(default_factory=list)  # characters and tokens of some requests
@@ -288,7 +293,8 @@ class _Count:
             to_make = round(asked.to_make * scale)
             low, high = self._usd(model, asked, to_make)
             in_ledger, tokens = round(asked.in_ledger * scale), round(asked.input_tokens * scale)
-            yield ModelEstimate(model, role, to_make, in_ledger, tokens, low, high, self._share(model))
+            share, imported = self._share(model), ceil(asked.imported * scale)
+            yield ModelEstimate(model, role, to_make, in_ledger, tokens, low, high, share, imported)
 
     def _share(self, model: str) -> float:
         real = self._context.configuration.real_model(model)
@@ -298,7 +304,9 @@ class _Count:
         """Count the calls that the ledger answered, and those that would follow."""
         for turn, answered in enumerate(conversation.answered):
             if self._is_new(answered.prompt_hash, conversation):
-                self._of(conversation, turn).in_ledger += 1
+                asked = self._of(conversation, turn)
+                asked.in_ledger += 1
+                asked.imported += answered.imported
         for ending in self._context.suite.conversation.usual_replies[len(conversation.answered) :]:
             request = next_request(self._context, conversation)
             if request is None:

@@ -147,6 +147,7 @@ class Exchange:
     from_ledger: bool = False  # another run had asked; what this run asked is its own, in a retry too
     endpoint: str = UNKNOWN  # that was asked
     revision: int = 0  # of the reply; higher where an earlier one was withdrawn
+    imported: bool = False  # whether the reply comes from a log of another tool, and was not given to evalake
 
 
 @dataclass(frozen=True, slots=True)

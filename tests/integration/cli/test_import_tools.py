@@ -2,14 +2,11 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
-from evalake.models.endpoints import endpoint_at
-from evalake.models.request import Request
-from evalake.storage.lake import Lake
-from evalake.storage.ledger import Key, LedgerIndex
 from tests.integration.cli.command import evalake_here
 from tests.integration.cli.conftest import Imported
 from tests.unit.suites.formats.logs import (
@@ -120,14 +117,16 @@ def test_results_of_a_suites_file_that_is_gone_are_read_and_measured_and_it_cann
     assert json.loads(evalake_here("sql", query, "--json", folder=tmp_path).stdout) == json.loads(read.stdout)
 
 
-def test_a_whole_call_is_in_the_ledger_as_a_run_would_ask_it(imported: Imported) -> None:
-    request = Request("openai/small", ({"role": "user", "content": "Question 1"},), {})
-    keys = [
-        Key(request.prompt_hash, replicate, endpoint_at("openai/small", "http://127.0.0.1:9/v1"))
-        for replicate in (0, 1)
-    ]
-    found = LedgerIndex.read(Lake(str(imported.folder / "lake"))).fetch(keys)
-    assert {key: row["response"] for key, row in found.items()} == dict.fromkeys(keys, "5")
+def test_a_whole_call_answers_a_run_which_says_so(imported: Imported, tmp_path: Path) -> None:
+    shutil.copy(imported.folder / "small.eval", tmp_path)
+    assert evalake_here("import", "small.eval", folder=tmp_path).returncode == 0
+    (tmp_path / "own.toml").write_text('[models."openai/small"]\napi_base = "http://127.0.0.1:9/v1"\n')
+    (tmp_path / "asked.jsonl").write_text('{"input": "Question 1", "target": "5"}\n')
+    (tmp_path / "asked.toml").write_text('dataset = "asked.jsonl"\nprompt = "{{ input }}"\nscore = "exact"\n')
+    run = ("run", "./asked.toml", "--models", "openai/small", "--trust-folder", "--replicates", "2")
+    for options in (("--dry-run",), ("--json",)):
+        done = evalake_here(*run, *options, folder=tmp_path, EVALAKE_CONFIG=str(tmp_path / "own.toml"))
+        assert "2 calls answered from imported logs" in done.stdout + done.stderr, done.stderr
 
 
 def test_the_viewer_shows_the_conversation_with_calls_of_tools(tmp_path: Path) -> None:

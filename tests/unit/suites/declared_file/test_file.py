@@ -202,8 +202,7 @@ def test_a_pattern_of_no_table_is_the_suites_own_fault(folder: Path) -> None:
     (folder / "suite.toml").write_text(QUIZ.replace('dataset = "', 'dataset = "none/*'))
     with pytest.raises(SuiteError, match=r"dataset: .* holds no table"):
         load(folder / "suite.toml")
-    place = Place("quiz", "", "", folder=folder, file=folder / "suite.toml")
-    assert "mistakes" in manifest(place).asks
+    assert "mistakes" in manifest(Place("quiz", "", "", file=folder / "suite.toml")).asks
 
 
 def test_a_check_shows_a_prompt_and_how_the_first_sample_is_scored(folder: Path) -> None:
