@@ -216,7 +216,7 @@ def _as_planned(run: Mapping[str, Any], rows: Sequence[Coverage]) -> list[Covera
     asked = Counter[tuple[str, str | None]]()
     for row in rows:
         asked[row.model, row.judge] += row.asked
-    if run["origin"] == "import" or asked.total() == run["items"] or run["items"] % (len(subjects) or 1):
+    if run["origin"] == "import" or asked.total() >= run["items"] or run["items"] % (len(subjects) or 1):
         return list(rows)
     names = json.loads(run["dataset_versions"])
     dataset = next(iter(names)) if len(names) == 1 else ""
