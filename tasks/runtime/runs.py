@@ -22,11 +22,13 @@ from evalake.core.configuration import whole_address
 from evalake.core.errors import EvalakeError, LakeError, UsageError, did_you_mean
 from evalake.core.redaction import redact
 from evalake.reports.wording import dollars
-from evalake.sdk import Dataset
+from evalake.sdk import Dataset, Suite
 from evalake.storage.batch_jobs import waiting_runs
 from evalake.storage.forget import unfinished
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
+from evalake.storage.snapshots import find_snapshot
+from evalake.suites.registry import suite as find_suite
 from evalake.tasks.runtime import progress
 from evalake.tasks.runtime.context import CODE_VERSION
 from evalake.tasks.runtime.progress import background_thread
@@ -306,6 +308,14 @@ def run_row(lake: Lake, run_id: str) -> dict[str, Any]:
     if rows.is_empty():
         raise no_run(lake, run_id)
     return rows.row(0, named=True)
+
+
+def as_scored(lake: Lake, run: Mapping[str, Any]) -> Suite:
+    """Find the suite of a run with the scorer that it was measured with last; today's where it was not measured."""
+    suite = find_suite(run["suite"], lake)
+    if run["snapshot_id"] is None:
+        return suite
+    return suite.scored_by(find_snapshot(lake, run_id=run["run_id"])["scorer_version"])
 
 
 def require_measured(lake: Lake, run_id: str) -> None:
