@@ -25,7 +25,7 @@ from evalake.storage.cached_table import OpenTable
 from evalake.storage.forget import refused_rows
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite as find_suite
-from evalake.tasks.failures import with_failed_calls
+from evalake.tasks.failures import ASKED, with_failed_calls
 from evalake.tasks.runtime.runs import as_scored, with_state
 
 WORTH_WAITING = 20_000  # items; an index of fewer is read about as fast as the first page alone
@@ -195,12 +195,11 @@ def _decided(lake: Lake, run: Mapping[str, Any], suite: Suite, measures: tuple[s
 def _with_quarantined(answers: pl.LazyFrame, lake: Lake, run: Mapping[str, Any], suite: Suite) -> pl.LazyFrame:
     """Add to answers whether a row of theirs was refused by its contract."""
     refused = refused_rows(lake, run["run_id"], suite.contracts)
-    rows = [(row["sample_hash"], row.get("model"), True) for row in refused]
-    schema = {"sample_hash": pl.String, "model": pl.String, QUARANTINED: pl.Boolean}
-    details = pl.LazyFrame(rows, schema=schema, orient="row", strict=False).unique()
-    return answers.join(details, on=["sample_hash", "model"], how="left").with_columns(
-        pl.col(QUARANTINED).fill_null(False)
-    )
+    key = {"model": pl.String, **ASKED}
+    rows = [{name: row.get(name) for name in key} for row in refused]
+    details = pl.LazyFrame(rows, schema=key, strict=False).unique().with_columns(pl.lit(True).alias(QUARANTINED))
+    joined = answers.join(details, on=list(key), how="left", nulls_equal=True)
+    return joined.with_columns(pl.col(QUARANTINED).fill_null(False))
 
 
 # Texts of items, read by key for one page: the beginnings of inputs and replies, and whole ones for a file.

@@ -185,7 +185,7 @@ def test_the_embedded_judges_are_a_panel_without_a_key_and_reports_say_what_triv
     )
     assert agreement["n"].to_list() == [AUDITS / 2]
     assert "no agreement can be measured" not in bench.warnings(run_id)
-    alone = bench.run(EMBEDDED[0])
+    alone = bench.run(EMBEDDED[0], prompt_types=["knowledge", "direct"])
     assert "no agreement can be measured (--judges a,b)" in bench.warnings(alone)
 
     got = dict(metrics.filter(metric="sui", slice="all", judge=EMBEDDED[0]).select("model", "value").iter_rows())
