@@ -164,7 +164,12 @@ def _begin(plan: Plan, day: date, flow_run_id: str, started_at: datetime) -> tup
         run_id=run_id,
         suite=plan.suite.name,
         origin="run",
-        parameters={**plan.parameters, "day": day.isoformat(), "estimate": log_estimate(context, plan)},
+        parameters={
+            **plan.parameters,
+            "day": day.isoformat(),
+            "estimate": log_estimate(context, plan),
+            **runs.criteria_of(context, plan.prompt_types),
+        },
         dataset_versions=runs.versions_of(plan.datasets),
         models=plan.models,
         judges=plan.judges,

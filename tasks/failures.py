@@ -26,6 +26,7 @@ from evalake.storage.snapshots import Bounded
 from evalake.tasks.clusters import item_hash, sample_hash
 from evalake.tasks.converse import Conversation
 from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.runs import under_its_criteria
 
 LONGEST_REASON = 200
 
@@ -256,7 +257,8 @@ def without_row(
     lake: Lake, suite: Suite, run_id: str, versions: Mapping[str, int | None], listed: pl.LazyFrame
 ) -> pl.LazyFrame:
     """Find which of the listed items of a run have no row, and `why`."""
-    scored = lake.pinned(suite.results, versions).filter(pl.col("scorer_version") == suite.scoring.version)
+    under = pl.col("scorer_version") == suite.scoring.version, under_its_criteria(lake, suite, run_id)
+    scored = lake.pinned(suite.results, versions).filter(*under)
     item = item_hash(suite)
     lacks = listed.with_columns(item).join(scored.select(item), on="item", how="anti").drop("item")
     return with_reasons(lake, suite, run_id, lacks)
@@ -275,7 +277,8 @@ def _with_stand_ins(lake: Lake, suite: Suite, run_id: str, items: pl.LazyFrame) 
     if FALLBACK_FOR not in suite.results.column:
         return items.with_columns(stood_in=pl.lit(None, pl.String))
     listed = lake.frame(RUN_ITEMS).filter(run_id=run_id).select(item_hash(suite))
-    rows = lake.frame(suite.results).filter(scorer_version=suite.scoring.version).drop_nulls(FALLBACK_FOR)
+    under = under_its_criteria(lake, suite, run_id)
+    rows = lake.frame(suite.results).filter(under, scorer_version=suite.scoring.version).drop_nulls(FALLBACK_FOR)
     rows = rows.with_columns(item_hash(suite)).join(listed, on="item", how="semi")
     judged = rows.select("model", *ANSWER, judge=FALLBACK_FOR, stood_in=pl.lit(STOOD_IN)).unique()
     return items.join(judged, on=["model", *ANSWER, "judge"], how="left")

@@ -19,7 +19,7 @@ from evalake.server.viewer.run_index import RunIndex
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import read_metrics
 from evalake.tasks.extract import sample_of
-from evalake.tasks.runtime.runs import as_scored
+from evalake.tasks.runtime.runs import as_scored, under_its_criteria
 
 
 class Fact(BaseModel):
@@ -199,7 +199,8 @@ def _result_rows(lake: Lake, index: RunIndex, manifest: Sequence[Row]) -> pl.Dat
         pl.col(name).is_in(sorted({row[name] for row in manifest})) for name in ("model", "prompt_hash", "sample_hash")
     )
     version = pl.col("scorer_version") == as_scored(lake, index.run).scoring.version
-    return lake.frame(index.suite.results).filter(*wanted, version).collect()
+    under = under_its_criteria(lake, index.suite, index.run["run_id"])
+    return lake.frame(index.suite.results).filter(*wanted, version, under).collect()
 
 
 def _detail_rows(lake: Lake, suite: Suite, rows: Sequence[Row]) -> list[tuple[tuple[str, ...], dict[str, Any]]]:

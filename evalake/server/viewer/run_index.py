@@ -26,7 +26,7 @@ from evalake.storage.forget import refused_rows
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.failures import ASKED, with_failed_calls
-from evalake.tasks.runtime.runs import as_scored, with_state
+from evalake.tasks.runtime.runs import as_scored, under_its_criteria, with_state
 
 WORTH_WAITING = 20_000  # items; an index of fewer is read about as fast as the first page alone
 MOST_KEPT = 4  # indexes; one of 500,000 answers takes some 60 MB
@@ -180,7 +180,9 @@ def _decided(lake: Lake, run: Mapping[str, Any], suite: Suite, measures: tuple[s
     """Select what the run's result rows decided, by the key of their items."""
     viewing = suite.presentation.viewing
     rows = lake.frame(suite.results).filter(
-        pl.col("model").is_in(list(run["models"])), pl.col("scorer_version") == as_scored(lake, run).scoring.version
+        pl.col("model").is_in(list(run["models"])),
+        pl.col("scorer_version") == as_scored(lake, run).scoring.version,
+        under_its_criteria(lake, suite, run["run_id"]),
     )
     for name in {"judge", "judge_hash", "judge_endpoint"} - suite.results.column.keys():
         rows = rows.with_columns(pl.lit(None, pl.String).alias(name))  # judged by rules, or by the first call

@@ -35,7 +35,7 @@ from evalake.tasks.measure import measure
 from evalake.tasks.report import build_report
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.resources import RunOverError
-from evalake.tasks.runtime.runs import remeasured, run_row
+from evalake.tasks.runtime.runs import amended, run_row
 from tests.integration.cli.command import recorded
 from tests.integration.storage.rows import call, key_of
 
@@ -177,7 +177,7 @@ def lack(context: RunContext, count: int) -> list[str]:
 
 def warnings(context: RunContext) -> list[str]:
     """The warnings of a snapshot made now."""
-    remeasured(context.lake, context.run_id, snapshot_id := measure(context))
+    amended(context.lake, context.run_id, snapshot_id=(snapshot_id := measure(context)))
     row = context.lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == snapshot_id).collect().row(0, named=True)
     return list(row["warnings"])
 
