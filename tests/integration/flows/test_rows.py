@@ -103,15 +103,6 @@ def test_a_run_is_derived_again_to_the_rows_that_it_has(imported: Imported) -> N
     assert counts == {"items": 6, "unanswered": 0, "landed": 0, "already_present": 6, "quarantined": 0}
 
 
-def test_a_row_that_is_gone_comes_back(imported: Imported) -> None:
-    before = imported.lake.frame(RESULTS).collect()
-    imported.lake.open(RESULTS).delete("sample_id = 's3'")
-    rescore(imported.guard, lake=imported.lake.uri)
-    after = imported.lake.frame(RESULTS).collect()
-    assert after.sort("sample_id").equals(before.sort("sample_id"))
-    assert newest_artifact(f"rescore-{imported.guard}")[1][0]["landed"] == 1
-
-
 def test_a_run_that_there_is_not_or_that_the_ledger_knows_nothing_of_is_named(imported: Imported) -> None:
     with pytest.raises(UsageError, match="has no run nothing"):
         rescore("nothing", lake=imported.lake.uri)
