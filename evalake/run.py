@@ -13,13 +13,13 @@ from evalake.core.errors import EvalakeError
 from evalake.reports.tables import headline_first
 from evalake.reports.wording import visible
 from evalake.request import RunRequest, checks_arguments
-from evalake.sdk import Suite
 from evalake.storage.lake import Lake
 from evalake.storage.ledger import KEY, calls_of, replies
 from evalake.storage.snapshots import find_snapshot, read_metrics
 from evalake.suites.registry import suite as find_suite
 from evalake.tasks.coverage import missing_shares
 from evalake.tasks.measure import run_results
+from evalake.tasks.runtime.runs import as_scored
 
 if TYPE_CHECKING:
     from evalake.reports.svg import Picture
@@ -69,7 +69,7 @@ class Run:
 
     def results(self) -> pl.DataFrame:
         """Read its result rows: one for each sample, model and judge."""
-        rows = run_results(self.lake, self._suite(), self.run_id, {})
+        rows = run_results(self.lake, as_scored(self.lake, self.row), self.run_id, {})
         return rows.sort("model", "dataset", "sample_id", "replicate").collect()
 
     def metrics(self) -> pl.DataFrame:
@@ -138,13 +138,6 @@ class Run:
 
     def _items(self) -> pl.LazyFrame:
         return self.lake.frame(RUN_ITEMS).filter(run_id=self.run_id)
-
-    def _suite(self) -> Suite:
-        """Find the suite with the scorer by which the run was measured last."""
-        suite = find_suite(self.suite, self.lake)
-        if self.row["snapshot_id"] is None:
-            return suite
-        return suite.scored_by(find_snapshot(self.lake, run_id=self.run_id)["scorer_version"])
 
     def __repr__(self) -> str:
         return f"<Run {self.run_id} of {self.suite}: {self.state}, {self.row['samples']:,} samples>"

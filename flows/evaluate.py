@@ -164,7 +164,12 @@ def _begin(plan: Plan, day: date, flow_run_id: str, started_at: datetime) -> tup
         run_id=run_id,
         suite=plan.suite.name,
         origin="run",
-        parameters={**plan.parameters, "day": day.isoformat(), "estimate": log_estimate(context, plan)},
+        parameters={
+            **plan.parameters,
+            "day": day.isoformat(),
+            "estimate": log_estimate(context, plan),
+            **runs.criteria_of(context, plan.prompt_types),
+        },
         dataset_versions=runs.versions_of(plan.datasets),
         models=plan.models,
         judges=plan.judges,
@@ -181,7 +186,7 @@ def _begin(plan: Plan, day: date, flow_run_id: str, started_at: datetime) -> tup
 def _end(context: RunContext, plan: Plan, run: Run, collector: Collector, snapshot_id: str | None) -> str | State[Any]:
     """Save how a run has ended, and tell of it. Raises IncompleteRunError where more is missing than allowed."""
     message = collector.message
-    run = replace(run, judges=_judges_of(plan, collector))
+    run = replace(run, judges=collector.judges(plan.judges))
     ended = run.ended(collector.state, tally=collector.tally, snapshot_id=snapshot_id, message=message)
     runs.save(plan.lake, ended)
     if collector.waiting:
@@ -228,7 +233,7 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
     with phase("derive rows and coverage"):
         collector.derive()
         save_usage(plan.lake, context.run_id, collector.calls.pairs)
-        collector.cover(_judges_of(plan, collector), plan.sources, plan.tolerance)
+        collector.cover(plan.judges, plan.sources, plan.tolerance)
     if not collector.has_rows:
         return None
     read = measured_from(suite)
@@ -239,11 +244,6 @@ def _carry_out(context: RunContext, plan: Plan, collector: Collector) -> str | N
     )
     with phase("measure"):
         return measuring(context)
-
-
-def _judges_of(plan: Plan, collector: Collector) -> tuple[str, ...]:
-    """List the judges of a run, with the fallbacks that stood in for one."""
-    return tuple(dict.fromkeys((*plan.judges, *(judge for judge, _ in collector.stood_in))))
 
 
 def _retry_if_scheduled(flow_run_id: str) -> None:

@@ -18,7 +18,7 @@ from evalake.tasks.rescore import rescore as rescore_run
 from evalake.tasks.runtime.artifacts import headline, pages_of
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.form import ConfigurationFile, Day, LakeUri, day_of_run, flow_inputs
-from evalake.tasks.runtime.runs import remeasured
+from evalake.tasks.runtime.runs import amended
 
 
 class SnapshotError(EvalakeError):
@@ -67,7 +67,7 @@ def _measure(lake: Lake, run: Mapping[str, Any], configuration: Configuration) -
     # Rows that the run lacks are missing from all its snapshots
     warnings = [run["message"]] if run["state"] == "incomplete" and run["message"] else []
     snapshot_id = measure_task.with_options(task_run_name=f"measure {run['suite']}")(context, warnings)
-    remeasured(lake, run["run_id"], snapshot_id)
+    amended(lake, run["run_id"], snapshot_id=snapshot_id)
     create_table_artifact(
         headline(context, snapshot_id),
         key=f"snapshot-{run['suite'].replace('_', '-')}",

@@ -18,6 +18,7 @@ from evalake.models.failures import TRANSIENT
 from evalake.reports.coverage import Coverage, Tolerance, counted, problems, remarks
 from evalake.reports.wording import count_of, dollars
 from evalake.sdk import Dataset
+from evalake.sdk.results import FALLBACK_FOR
 from evalake.storage.landing import land
 from evalake.tasks.converse import Conversation
 from evalake.tasks.coverage import Source, cover, save_coverage
@@ -127,8 +128,10 @@ class Collector:
         """Score conversations that have ended, keep their failures, publish once there are enough rows."""
         self.calls.add(conversations)
         land_failures(self._context, conversations)
+        # An item belongs to the judge that was asked first; to a fallback, too, where that judged it.
+        belonging = (each for each in conversations if not (each.fallback_for and each.failed))
+        self._unlisted += [each for each in belonging if not each.is_listed]
         conversations = [conversation for conversation in conversations if not conversation.is_passed_on]
-        self._unlisted += [conversation for conversation in conversations if not conversation.is_listed]
         self.stood_in.update(
             (each.item.judge or "", each.fallback_for)
             for each in conversations
@@ -160,10 +163,18 @@ class Collector:
         """Publish the rows that the suite derives from all rows of the run."""
         self._tally += derive(self._context, "call").tally
 
-    def cover(self, judges: Sequence[str], sources: Sequence[Source], tolerance: Tolerance) -> None:
+    def judges(self, called: Sequence[str]) -> tuple[str, ...]:
+        """List the called judges of the run, with the fallbacks that stood in for one in any attempt."""
+        context = self._context
+        if FALLBACK_FOR not in context.suite.results.column:
+            return tuple(called)
+        listed = context.lake.frame(RUN_ITEMS).filter(run_id=context.run_id).select(pl.col("judge").unique())
+        return tuple(dict.fromkeys((*called, *listed.collect()["judge"].drop_nulls().sort())))
+
+    def cover(self, called: Sequence[str], sources: Sequence[Source], tolerance: Tolerance) -> None:
         """Compute and land the coverage of all items of the run."""
         context = self._context
-        self.covered = cover(context.lake, context.suite, context.run_id, judges, sources)
+        self.covered = cover(context.lake, context.suite, context.run_id, self.judges(called), sources)
         self._tolerance = tolerance
         save_coverage(context.lake, context.run_id, self.covered)
 

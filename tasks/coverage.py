@@ -10,7 +10,7 @@ import polars as pl
 from polars import selectors
 
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUN_ITEMS, SAMPLES, SNAPSHOTS
+from evalake.contracts.tables import METRIC_SNAPSHOTS, RUN_COVERAGE, RUN_ITEMS, SAMPLES
 from evalake.core.configuration import Configuration
 from evalake.metrics.agreement import PANEL
 from evalake.reports.coverage import (
@@ -28,10 +28,10 @@ from evalake.sdk.sources import is_storable
 from evalake.sdk.suite import EMPTY
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
-from evalake.suites.registry import suite as find_suite
 from evalake.tasks.clusters import item_hash, sample_hash
 from evalake.tasks.failures import UNDECIDED, with_reasons
 from evalake.tasks.measure import run_results
+from evalake.tasks.runtime.runs import as_scored
 
 EMPTY_KIND = "empty_kind"
 """The column by which result rows name an empty reply, in suites that have it."""
@@ -207,7 +207,7 @@ def coverage_of(lake: Lake, run: Mapping[str, Any]) -> list[Coverage]:
     kept = lake.frame(RUN_COVERAGE).filter(pl.col("run_id") == run["run_id"]).sort(*_GROUP).collect()
     if not kept.is_empty():
         return [from_table(row) for row in kept.iter_rows(named=True)]
-    return _as_planned(run, cover(lake, _as_scored(lake, run), run["run_id"], run["judges"]))
+    return _as_planned(run, cover(lake, as_scored(lake, run), run["run_id"], run["judges"]))
 
 
 def _as_planned(run: Mapping[str, Any], rows: Sequence[Coverage]) -> list[Coverage]:
@@ -216,7 +216,7 @@ def _as_planned(run: Mapping[str, Any], rows: Sequence[Coverage]) -> list[Covera
     asked = Counter[tuple[str, str | None]]()
     for row in rows:
         asked[row.model, row.judge] += row.asked
-    if run["origin"] == "import" or asked.total() == run["items"] or run["items"] % (len(subjects) or 1):
+    if run["origin"] == "import" or asked.total() >= run["items"] or run["items"] % (len(subjects) or 1):
         return list(rows)
     names = json.loads(run["dataset_versions"])
     dataset = next(iter(names)) if len(names) == 1 else ""
@@ -248,13 +248,6 @@ def missing_shares(lake: Lake, version: int | None = None) -> pl.LazyFrame:
     known = undecided.filter(pl.col("run_id").is_not_null(), pl.col("value").is_not_null()).sort("measured_at")
     panels = known.unique(["run_id", "model", "judge"], keep="last").select("run_id", "model", "judge", missing="value")
     return pl.concat([counted, panels])
-
-
-def _as_scored(lake: Lake, run: Mapping[str, Any]) -> Suite:
-    """Find the suite of a run with the scorer version that its snapshot was made with."""
-    suite = find_suite(run["suite"], lake)
-    snapshot = lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == (run["snapshot_id"] or "")).collect()
-    return suite if snapshot.is_empty() else suite.scored_by(snapshot["scorer_version"][0])
 
 
 def tolerance_of(run: Mapping[str, Any]) -> Tolerance:

@@ -26,7 +26,7 @@ from evalake.storage.sql.query import query, write_parquet
 from evalake.suites.registry import all_contracts
 from evalake.tasks.failures import with_failed_calls
 from evalake.tasks.publish import Refused, publish, quarantine
-from evalake.tasks.runtime.runs import no_run, run_row
+from evalake.tasks.runtime.runs import as_scored, no_run, run_row, under_its_criteria
 
 LAKE = "lake://"
 MOST_NAMED = 5  # refused sources in one message
@@ -266,7 +266,13 @@ def failed_samples(lake: Lake, suite: Suite, run_id: str) -> set[str]:
         for name in ("prompt_hash", "endpoint", "sample_hash", "replicate", "judge")
         if name in suite.results.column
     ]
-    results = lake.frame(suite.results).filter(pl.col("scorer_version") == suite.scoring.version).select(key).collect()
+    version = as_scored(lake, run).scoring.version
+    results = (
+        lake.frame(suite.results)
+        .filter(under_its_criteria(lake, suite, run_id), scorer_version=version)
+        .select(key)
+        .collect()
+    )
     lacking = items.join(results, on=key, how="anti", nulls_equal=True)
     names = {*items.drop_nulls("given_up")["sample_id"], *lacking["sample_id"], *unlisted["sample_id"]}
     if not names:

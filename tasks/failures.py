@@ -15,9 +15,10 @@ from evalake.core.redaction import redact
 from evalake.metrics.agreement import PANEL
 from evalake.metrics.limits import Answered, Bounds, Unknown, open_bounds, undecided
 from evalake.models.request import Failure
-from evalake.reports.coverage import IN_QUARANTINE, NOT_ASKED, counted
+from evalake.reports.coverage import IN_QUARANTINE, NOT_ASKED, STOOD_IN, counted
 from evalake.reports.ranking import Missing
 from evalake.sdk import Options, Suite
+from evalake.sdk.results import FALLBACK_FOR
 from evalake.storage.forget import refused_rows
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
@@ -25,6 +26,7 @@ from evalake.storage.snapshots import Bounded
 from evalake.tasks.clusters import item_hash, sample_hash
 from evalake.tasks.converse import Conversation
 from evalake.tasks.runtime.context import RunContext
+from evalake.tasks.runtime.runs import under_its_criteria
 
 LONGEST_REASON = 200
 
@@ -127,7 +129,7 @@ def _row(context: RunContext, conversation: Conversation) -> dict[str, Any]:
 # Missing items: their number by model and reason, and the bounds of the headline metrics.
 
 
-ASKED = ("prompt_hash", "judge_hash", "sample_hash", "replicate")
+ASKED = {"prompt_hash": pl.String, "judge_hash": pl.String, "sample_hash": pl.String, "replicate": pl.Int64}
 ANSWER = ("sample_hash", "prompt_type", "replicate")
 Subject = tuple[str, str | None]
 """A model, and the judge that saw it."""
@@ -255,25 +257,38 @@ def without_row(
     lake: Lake, suite: Suite, run_id: str, versions: Mapping[str, int | None], listed: pl.LazyFrame
 ) -> pl.LazyFrame:
     """Find which of the listed items of a run have no row, and `why`."""
-    scored = lake.pinned(suite.results, versions).filter(pl.col("scorer_version") == suite.scoring.version)
+    under = pl.col("scorer_version") == suite.scoring.version, under_its_criteria(lake, suite, run_id)
+    scored = lake.pinned(suite.results, versions).filter(*under)
     item = item_hash(suite)
     lacks = listed.with_columns(item).join(scored.select(item), on="item", how="anti").drop("item")
     return with_reasons(lake, suite, run_id, lacks)
 
 
 def with_reasons(lake: Lake, suite: Suite, run_id: str, items: pl.LazyFrame) -> pl.LazyFrame:
-    """Add to items of a run `why` they have no row: the kind of the failed call, in quarantine, or not asked."""
+    """Add to items of a run `why` they have no row: judged by another, a failed call, in quarantine, or not asked."""
     found = with_failed_calls(lake, run_id, items)
     found = found.join(_refused_items(lake, suite, run_id).lazy(), on=list(ASKED), how="left", nulls_equal=True)
-    return found.with_columns(why=pl.coalesce("given_up", "refused", pl.lit(NOT_ASKED)))
+    found = _with_stand_ins(lake, suite, run_id, found)
+    return found.with_columns(why=pl.coalesce("stood_in", "given_up", "refused", pl.lit(NOT_ASKED)))
+
+
+def _with_stand_ins(lake: Lake, suite: Suite, run_id: str, items: pl.LazyFrame) -> pl.LazyFrame:
+    """Add `stood_in` to items that a fallback has judged in place of their judge, null for others."""
+    if FALLBACK_FOR not in suite.results.column:
+        return items.with_columns(stood_in=pl.lit(None, pl.String))
+    listed = lake.frame(RUN_ITEMS).filter(run_id=run_id).select(item_hash(suite))
+    under = under_its_criteria(lake, suite, run_id)
+    rows = lake.frame(suite.results).filter(under, scorer_version=suite.scoring.version).drop_nulls(FALLBACK_FOR)
+    rows = rows.with_columns(item_hash(suite)).join(listed, on="item", how="semi")
+    judged = rows.select("model", *ANSWER, judge=FALLBACK_FOR, stood_in=pl.lit(STOOD_IN)).unique()
+    return items.join(judged, on=["model", *ANSWER, "judge"], how="left")
 
 
 def _refused_items(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
     """Read which items of a run have rows in quarantine, by key, with the reason in `refused`."""
     refused = refused_rows(lake, run_id, [suite.results])
     rows = [{name: row.get(name) for name in ASKED} for row in refused]
-    schema = {"prompt_hash": pl.String, "judge_hash": pl.String, "sample_hash": pl.String, "replicate": pl.Int64}
-    return pl.DataFrame(rows, schema=schema, strict=False).unique().with_columns(refused=pl.lit(IN_QUARANTINE))
+    return pl.DataFrame(rows, schema=ASKED, strict=False).unique().with_columns(refused=pl.lit(IN_QUARANTINE))
 
 
 def _by(rows: pl.DataFrame) -> Iterator[tuple[tuple[str, str | None], pl.DataFrame]]:

@@ -42,7 +42,7 @@ from evalake.tasks.clusters import (
 from evalake.tasks.converse import Conversation
 from evalake.tasks.failures import headline_bounds, lacking, missing_items
 from evalake.tasks.runtime.context import CODE_VERSION, SEED, RunContext
-from evalake.tasks.runtime.runs import Tally
+from evalake.tasks.runtime.runs import Tally, under_its_criteria
 
 USAGE_VERSION = 2
 """Changes whenever the metrics of usage do."""
@@ -371,7 +371,9 @@ def run_results(lake: Lake, suite: Suite, run_id: str, versions: Versions) -> pl
     ours = items.select(item).collect(engine="streaming")["item"]
     known = items.select("model", "dataset", "dataset_version").unique().collect(engine="streaming")
     results = lake.pinned(suite.results, versions).filter(
-        pl.col("model").is_in(known["model"].unique().implode()), pl.col("scorer_version") == suite.scoring.version
+        pl.col("model").is_in(known["model"].unique().implode()),
+        pl.col("scorer_version") == suite.scoring.version,
+        under_its_criteria(lake, suite, run_id),
     )
     found = results.with_columns(item).filter(pl.col("item").is_in(ours.implode())).drop("item")
     missing = [name for name in ITEM_KEY if name not in suite.results.column]

@@ -60,13 +60,12 @@ def list_planned(context: RunContext, conversations: Sequence[Conversation], ver
     """Land the run items of conversations whose calls are all known, and mark them as listed.
 
     A judge's call depends on the reply of its subject: where that is new, the item lands with its rows. So does one
-    that a fallback may judge.
+    of a fallback.
     """
     known = [
         each
         for each in conversations
-        if each.answered
-        or not (_has_judge_call(context, each) or context.configuration.fallbacks(each.item.judge or ""))
+        if not each.fallback_for and (each.answered or not _has_judge_call(context, each))
     ]
     write_manifest(context, known, versions)
     for conversation in known:

@@ -171,8 +171,8 @@ def _trivial(suite: Suite, rows: pl.LazyFrame, metric: Metric) -> dict[str, floa
         *metric.estimator.inputs().values(),
         *(x for each in suite.metrics.trivial.values() for x in each.values()),
     ]
-    samples = _reading(rows, given, "sample_hash", "model", "judge").sort("model", "judge")
-    samples = samples.filter(pl.col("sample_hash").is_first_distinct()).drop("sample_hash", "model", "judge")
+    samples = _reading(rows, given, "sample_hash", "prompt_type", "model", "judge").sort("model", "judge")
+    samples = samples.unique(["sample_hash", "prompt_type"], keep="first", maintain_order=True)
     if samples.is_empty():
         return {}
     measured = {

@@ -26,7 +26,7 @@ from evalake.tasks.extract import sample_of
 from evalake.tasks.measure import measure
 from evalake.tasks.publish import Published, publish_conversations
 from evalake.tasks.runtime.context import RunContext
-from evalake.tasks.runtime.runs import remeasured, run_row
+from evalake.tasks.runtime.runs import amended, criteria_of, run_row
 
 ITEM = ("sample_hash", "model", "judge", "prompt_type", "replicate")
 
@@ -86,6 +86,8 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
             f"no row of the run {run_id} could be scored again, and its rows stand as they were: "
             "`select reason from quarantine` says why"
         )
+    if given := criteria_of(context, {item.prompt_type for item, _ in items}):
+        amended(lake, run_id, parameters=json.dumps({**json.loads(run["parameters"]), **given}))
     cover_again(lake, context.suite, run)
     asked = (
         len(items) if run["origin"] == "import" else run["items"]
@@ -93,7 +95,7 @@ def rescore(lake: Lake, run_id: str, configuration: Configuration) -> Rescored:
     unanswered = asked - len(answered)
     warnings = [f"{unanswered} items are missing: the ledger has no reply to them"] if unanswered else []
     snapshot_id = measure(context, warnings)
-    remeasured(lake, run_id, snapshot_id)
+    amended(lake, run_id, snapshot_id=snapshot_id)
     return Rescored(snapshot_id, published, asked, unanswered)
 
 

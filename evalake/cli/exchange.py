@@ -201,8 +201,8 @@ def _export_canary(lake: str, run_id: str, out: Path | None, *, as_json: bool) -
     """Write answers of a run beside its suite, as the items that the canary asks judges about again."""
     from evalake.admin.export_results import frozen_items
     from evalake.suites.places import FOLDER
-    from evalake.suites.registry import CANARY_FILE, suite, suite_folders
-    from evalake.tasks.runtime.runs import run_row
+    from evalake.suites.registry import CANARY_FILE, suite_folders
+    from evalake.tasks.runtime.runs import as_scored, run_row
 
     where = options.open_lake(lake)
     run = run_row(where, run_id)
@@ -212,7 +212,7 @@ def _export_canary(lake: str, run_id: str, out: Path | None, *, as_json: bool) -
     file = out or (folder or Path()) / CANARY_FILE
     if file.exists():
         raise UsageError(f"{file} is there already, and changed items begin another history: remove it first")
-    lines = frozen_items(where, suite(run["suite"], where), run_id)
+    lines = frozen_items(where, as_scored(where, run), run_id)
     write_file(file, "".join(f"{line}\n" for line in lines))
     show.json_or_line({"out": str(file), "items": len(lines)}, f"{len(lines)} answers in {file}", as_json=as_json)
 
@@ -240,14 +240,13 @@ def _export_results(lake: str, run_id: str, style: ResultsFormat, out: Path, *, 
     from evalake.reports.files import junit_of_results
     from evalake.reports.wording import count_of
     from evalake.storage.sql.query import write_csv, write_parquet
-    from evalake.suites.registry import suite as find_suite
     from evalake.tasks.failures import without_row
     from evalake.tasks.measure import run_results
-    from evalake.tasks.runtime.runs import run_row
+    from evalake.tasks.runtime.runs import as_scored, run_row
 
     where = options.open_lake(lake)
     run = run_row(where, run_id)
-    suite = find_suite(run["suite"], where)
+    suite = as_scored(where, run)
     rows = run_results(where, suite, run_id, {}).collect()
     listed = where.frame(RUN_ITEMS).filter(run_id=run_id)
     absent = without_row(where, suite, run_id, {}, listed).collect()

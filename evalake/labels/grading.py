@@ -45,7 +45,7 @@ class Grading:
     def read(cls, lake: Lake, suite: Suite, run_id: str) -> "Grading":
         """Read the parts of a run's lines. Raises UsageError where its suite asks people nothing."""
         labelling = labelling_of(suite.name, lake)
-        return cls(lake, suite, labelling, tables_of(lake, suite, run_id))
+        return cls(lake, suite, labelling, tables_of(lake, run_id))
 
     @property
     def labels(self) -> pl.DataFrame:
@@ -110,7 +110,7 @@ def between_people(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
     Everything that both labelled counts alike. Raises UsageError where no two people answered the same.
     """
     labelling = labelling_of(suite.name, lake)
-    tables = tables_of(lake, suite, run_id)
+    tables = tables_of(lake, run_id)
     labels = tables[HUMAN_LABELS.table].filter(pl.col("suite") == suite.name)
     units = tables[suite.results.table].select("sample_hash", "cluster").unique("sample_hash", keep="first")
     pairs = [pl.DataFrame(schema=WEIGHED_PAIRS)]
@@ -154,7 +154,7 @@ def disputed(lake: Lake, suite: Suite, run_id: str) -> pl.DataFrame:
 
     Who answers a question otherwise than the dataset's label does so blind or not; `why` says what each says.
     """
-    tables = tables_of(lake, suite, run_id)
+    tables = tables_of(lake, run_id)
     results = tables[suite.results.table]
     labels = tables[HUMAN_LABELS.table].filter(pl.col("suite") == suite.name)
     flags = labels.filter(pl.col("question") == DISPUTES).sort("labelled_at")

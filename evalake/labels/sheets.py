@@ -24,7 +24,7 @@ from evalake.tasks.clusters import run_samples, twins_of, with_clusters, with_tw
 from evalake.tasks.measure import run_results
 from evalake.tasks.publish import Published, publish
 from evalake.tasks.runtime.context import SEED
-from evalake.tasks.runtime.runs import run_row
+from evalake.tasks.runtime.runs import as_scored, run_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def lines_to_label(lake: Lake, run_id: str, size: int) -> Sequence[Line]:
     """
     suite = find_suite(suite_of(lake, run_id), lake)
     labelling = labelling_of(suite.name, lake)
-    tables = tables_of(lake, suite, run_id)
+    tables = tables_of(lake, run_id)
     results = tables[suite.results.table]
     return lines_to_fill_in(labelling, results, tables | material_of(lake, results), size, SEED)
 
@@ -74,7 +74,7 @@ def judges_and_people(lake: Lake, run_id: str) -> pl.DataFrame:
     """
     suite = find_suite(suite_of(lake, run_id), lake)
     labelling = labelling_of(suite.name, lake)
-    tables = tables_of(lake, suite, run_id)
+    tables = tables_of(lake, run_id)
     if labelling.compare is not None:
         pairs = labelling.compare(tables)
     else:
@@ -84,8 +84,9 @@ def judges_and_people(lake: Lake, run_id: str) -> pl.DataFrame:
     return agreement_table(pairs, labelling.decisions or decisions(labelling))
 
 
-def tables_of(lake: Lake, suite: Suite, run_id: str) -> dict[str, pl.DataFrame]:
-    """Read the run's rows of every table of its suite, and all labels."""
+def tables_of(lake: Lake, run_id: str) -> dict[str, pl.DataFrame]:
+    """Read the run's rows of every table of its suite, by the scorer that it was measured with, and all labels."""
+    suite = as_scored(lake, run_row(lake, run_id))
     twins = twins_of(with_twins(lake, suite, run_id, {}))
     samples = run_samples(lake, suite, run_id, {})
     results = with_clusters(run_results(lake, suite, run_id, {}), samples, twins).collect()

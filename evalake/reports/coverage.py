@@ -6,7 +6,7 @@ One rule decides, and every surface shows the same rows: terminal, page, viewer,
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import compress
 from math import ceil
 from typing import Any
@@ -27,6 +27,9 @@ IN_QUARANTINE = "in quarantine"
 
 NOT_ASKED = "not asked"
 """The kind of an item without a failed call: a ceiling or a stop kept it from a row."""
+
+STOOD_IN = "judged by another in its place"
+"""The kind of an item that a fallback has judged: missing for its judge, and no problem of the run."""
 
 NOT_IN_LOG = "not in its log"
 """The kind of an answer that the log of another tool was to have, and ended before."""
@@ -107,7 +110,7 @@ def _added(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
 
 def problems(rows: Sequence[Coverage], tolerance: Tolerance) -> list[str]:
     """List what makes a run incomplete, a sentence each; nothing where it lacks no more than it may."""
-    whole = pooled(rows)
+    whole = _unjudged(rows)
     nothing = {row.who for row in whole if row.asked and not row.answered}  # all their labels are lost
     return [
         *(_lacks(row, tolerance) for row in whole if _lacks_too_much(row, tolerance)),
@@ -118,11 +121,23 @@ def problems(rows: Sequence[Coverage], tolerance: Tolerance) -> list[str]:
 
 def remarks(rows: Sequence[Coverage], tolerance: Tolerance) -> list[str]:
     """List what a reader must know of a run beside its problems: what it lacks within the tolerance, and why."""
-    whole = pooled(rows)
+    whole = _unjudged(rows)
     return [
         *(_lacks(row, tolerance) for row in whole if row.missing and not _lacks_too_much(row, tolerance)),
         *(_lost(row) for row in rows if row.lost_labels and tolerance.max_missing >= 1),
         *(_frequent(row) for row in whole if _is_frequent(row, tolerance)),
+    ]
+
+
+def _unjudged(rows: Iterable[Coverage]) -> list[Coverage]:
+    """Sum the rows as `pooled` does; what a fallback has judged is not missing."""
+    return [
+        replace(
+            row,
+            missing=row.missing - row.missing_kinds.get(STOOD_IN, 0),
+            missing_kinds={kind: n for kind, n in row.missing_kinds.items() if kind != STOOD_IN},
+        )
+        for row in pooled(rows)
     ]
 
 

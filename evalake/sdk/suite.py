@@ -280,6 +280,8 @@ class Scoring:
     outcomes: Outcomes = field(default_factory=Outcomes)  # what came of its items, as its result rows tell it
     # From a run's rows by table -> the rows that follow from the run as a whole (a panel's rows).
     derive: Callable[[Mapping[str, pl.DataFrame], Options], Derived] | None = None
+    # The `criteria_hash` of rows of a prompt type, in suites with that column: rows of one request may differ in it.
+    criteria: Callable[[Options, str], str] | None = None
 
     def __post_init__(self) -> None:
         """Raise ContractError where result rows lack columns that identify them; a run would fail after its calls."""

@@ -309,6 +309,9 @@ def _run_results_of(suite: str, contract: Contract) -> View:
     """Build the view of each run's result rows in a suite, as the run was last measured."""
     key = " and ".join(f"r.{name} is not distinct from i.{name}" for name in ITEM_KEY if name in contract.column)
     columns = ", ".join(f"r.{name}" for name in contract.column)
+    has_criteria = "criteria_hash" in contract.column
+    asked = "cast(runs.parameters -> '$.criteria' as map(varchar, varchar))[r.prompt_type]"
+    criteria = f"and coalesce({asked} = r.criteria_hash, true)" if has_criteria else ""
     return View(
         f"{re.sub(r'[^a-z0-9]', '_', suite.lower())}_run_results",
         f"The rows of `{contract.table}` that belong to each run, imports included, by the scorer that its last "
@@ -322,7 +325,8 @@ def _run_results_of(suite: str, contract: Contract) -> View:
             )) as scorer_version
             from snapshots s left join runs on runs.run_id = s.run_id group by s.run_id
         ) measured on measured.run_id = i.run_id
-        where i.suite = {literal(suite)} and coalesce(measured.scorer_version = r.scorer_version, true)
+        left join runs on runs.run_id = i.run_id
+        where i.suite = {literal(suite)} and coalesce(measured.scorer_version = r.scorer_version, true) {criteria}
         """,
         (RUN_ITEMS.table, SNAPSHOTS.table, RUNS.table, contract.table),
         {"run_id": _RUN, **{name: column.description for name, column in contract.column.items()}},

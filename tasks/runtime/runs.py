@@ -8,7 +8,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -22,13 +22,15 @@ from evalake.core.configuration import whole_address
 from evalake.core.errors import EvalakeError, LakeError, UsageError, did_you_mean
 from evalake.core.redaction import redact
 from evalake.reports.wording import dollars
-from evalake.sdk import Dataset
+from evalake.sdk import Dataset, Suite
 from evalake.storage.batch_jobs import waiting_runs
 from evalake.storage.forget import unfinished
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
+from evalake.storage.snapshots import find_snapshot
+from evalake.suites.registry import suite as find_suite
 from evalake.tasks.runtime import progress
-from evalake.tasks.runtime.context import CODE_VERSION
+from evalake.tasks.runtime.context import CODE_VERSION, RunContext
 from evalake.tasks.runtime.progress import background_thread
 
 ALIVE_SECONDS = 60.0
@@ -225,8 +227,24 @@ def begin(lake: Lake, run: Run, number: int, started_by: str | None, patience_se
     return run
 
 
-def remeasured(lake: Lake, run_id: str, snapshot_id: str) -> None:
-    """Set the snapshot of a run that was measured again, unless its process writes the row meanwhile."""
+def criteria_of(context: RunContext, prompt_types: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Build the parameter `criteria` of a run: the criteria's hash by prompt type; empty where the suite has none."""
+    criteria = context.suite.scoring.criteria
+    return {} if criteria is None else {"criteria": {kind: criteria(context.options, kind) for kind in prompt_types}}
+
+
+def under_its_criteria(lake: Lake, suite: Suite, run_id: str) -> pl.Expr:
+    """Select result rows under the criteria that a run was asked by; all where it does not tell, as older ones."""
+    rows = lake.frame(RUNS).filter(run_id=run_id).select("parameters").collect()
+    known = json.loads(rows["parameters"][0] or "{}").get("criteria") if rows.height else None
+    if suite.scoring.criteria is None or not known:
+        return pl.lit(True)
+    asked = pl.col("prompt_type").replace_strict(known, default=None)
+    return asked.is_null() | (pl.col("criteria_hash") == asked)
+
+
+def amended(lake: Lake, run_id: str, **columns: str) -> None:
+    """Set columns of a run's row, as after it was measured again, unless its process writes the row meanwhile."""
     known = lake.frame(RUNS).filter(run_id=run_id).collect()
 
     def require() -> None:
@@ -234,7 +252,9 @@ def remeasured(lake: Lake, run_id: str, snapshot_id: str) -> None:
             raise OvertakenError(f"run {run_id}: its process has written its row")
 
     with suppress(OvertakenError):
-        land(lake, RUNS, known.with_columns(snapshot_id=pl.lit(snapshot_id)), require=require)
+        land(
+            lake, RUNS, known.with_columns(**{name: pl.lit(value) for name, value in columns.items()}), require=require
+        )
 
 
 def yield_to_newer_attempt(lake: Lake, run: Run) -> bool:
@@ -306,6 +326,14 @@ def run_row(lake: Lake, run_id: str) -> dict[str, Any]:
     if rows.is_empty():
         raise no_run(lake, run_id)
     return rows.row(0, named=True)
+
+
+def as_scored(lake: Lake, run: Mapping[str, Any]) -> Suite:
+    """Find the suite of a run with the scorer that it was measured with last; today's where it was not measured."""
+    suite = find_suite(run["suite"], lake)
+    if run["snapshot_id"] is None:
+        return suite
+    return suite.scored_by(find_snapshot(lake, run_id=run["run_id"])["scorer_version"])
 
 
 def require_measured(lake: Lake, run_id: str) -> None:

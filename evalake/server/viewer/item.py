@@ -15,10 +15,11 @@ from evalake.sdk import Suite
 from evalake.server.viewer.access import IndexesHere, ItemId, RunId
 from evalake.server.viewer.conversation import ANSWER_NAMES, Asked, CallView, Conversations
 from evalake.server.viewer.items import AnswerView, Neighbours, WantedQuery, answer_view, matching, neighbours
-from evalake.server.viewer.run_index import RunIndex, scorer_version
+from evalake.server.viewer.run_index import RunIndex
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import read_metrics
 from evalake.tasks.extract import sample_of
+from evalake.tasks.runtime.runs import as_scored, under_its_criteria
 
 
 class Fact(BaseModel):
@@ -197,8 +198,9 @@ def _result_rows(lake: Lake, index: RunIndex, manifest: Sequence[Row]) -> pl.Dat
     wanted = (
         pl.col(name).is_in(sorted({row[name] for row in manifest})) for name in ("model", "prompt_hash", "sample_hash")
     )
-    version = pl.col("scorer_version") == scorer_version(lake, index.run, index.suite)
-    return lake.frame(index.suite.results).filter(*wanted, version).collect()
+    version = pl.col("scorer_version") == as_scored(lake, index.run).scoring.version
+    under = under_its_criteria(lake, index.suite, index.run["run_id"])
+    return lake.frame(index.suite.results).filter(*wanted, version, under).collect()
 
 
 def _detail_rows(lake: Lake, suite: Suite, rows: Sequence[Row]) -> list[tuple[tuple[str, ...], dict[str, Any]]]:

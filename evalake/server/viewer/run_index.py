@@ -25,8 +25,8 @@ from evalake.storage.cached_table import OpenTable
 from evalake.storage.forget import refused_rows
 from evalake.storage.lake import Lake
 from evalake.suites.registry import suite as find_suite
-from evalake.tasks.failures import with_failed_calls
-from evalake.tasks.runtime.runs import with_state
+from evalake.tasks.failures import ASKED, with_failed_calls
+from evalake.tasks.runtime.runs import as_scored, under_its_criteria, with_state
 
 WORTH_WAITING = 20_000  # items; an index of fewer is read about as fast as the first page alone
 MOST_KEPT = 4  # indexes; one of 500,000 answers takes some 60 MB
@@ -130,14 +130,6 @@ def find_run(lake: Lake, run_id: str) -> dict[str, Any]:
     return rows.row(0, named=True)
 
 
-def scorer_version(lake: Lake, run: Mapping[str, Any], suite: Suite) -> str:
-    """Look up the version of the rules by which the run was measured last; the suite's where it was not yet."""
-    if run["snapshot_id"] is None:
-        return suite.scoring.version
-    versions = lake.frame(SNAPSHOTS).filter(snapshot_id=run["snapshot_id"]).select("scorer_version").collect()
-    return suite.scoring.version if versions.is_empty() else str(versions.item())
-
-
 def count_samples(lake: Lake, run: Mapping[str, Any]) -> int:
     """Count the samples of a run."""
     return int(_samples(lake, run).select(pl.col("sample_hash").n_unique()).collect().item())
@@ -188,7 +180,9 @@ def _decided(lake: Lake, run: Mapping[str, Any], suite: Suite, measures: tuple[s
     """Select what the run's result rows decided, by the key of their items."""
     viewing = suite.presentation.viewing
     rows = lake.frame(suite.results).filter(
-        pl.col("model").is_in(list(run["models"])), pl.col("scorer_version") == scorer_version(lake, run, suite)
+        pl.col("model").is_in(list(run["models"])),
+        pl.col("scorer_version") == as_scored(lake, run).scoring.version,
+        under_its_criteria(lake, suite, run["run_id"]),
     )
     for name in {"judge", "judge_hash", "judge_endpoint"} - suite.results.column.keys():
         rows = rows.with_columns(pl.lit(None, pl.String).alias(name))  # judged by rules, or by the first call
@@ -203,12 +197,11 @@ def _decided(lake: Lake, run: Mapping[str, Any], suite: Suite, measures: tuple[s
 def _with_quarantined(answers: pl.LazyFrame, lake: Lake, run: Mapping[str, Any], suite: Suite) -> pl.LazyFrame:
     """Add to answers whether a row of theirs was refused by its contract."""
     refused = refused_rows(lake, run["run_id"], suite.contracts)
-    rows = [(row["sample_hash"], row.get("model"), True) for row in refused]
-    schema = {"sample_hash": pl.String, "model": pl.String, QUARANTINED: pl.Boolean}
-    details = pl.LazyFrame(rows, schema=schema, orient="row", strict=False).unique()
-    return answers.join(details, on=["sample_hash", "model"], how="left").with_columns(
-        pl.col(QUARANTINED).fill_null(False)
-    )
+    key = {"model": pl.String, **ASKED}
+    rows = [{name: row.get(name) for name in key} for row in refused]
+    details = pl.LazyFrame(rows, schema=key, strict=False).unique().with_columns(pl.lit(True).alias(QUARANTINED))
+    joined = answers.join(details, on=list(key), how="left", nulls_equal=True)
+    return joined.with_columns(pl.col(QUARANTINED).fill_null(False))
 
 
 # Texts of items, read by key for one page: the beginnings of inputs and replies, and whole ones for a file.

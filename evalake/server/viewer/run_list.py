@@ -25,6 +25,9 @@ from evalake.tasks.runtime.runs import SETTLE_TAG, tagged, with_labels, with_sta
 MOST_EARLIER = 20
 """Earlier runs of the same order whose values are shown."""
 
+WHOSE = ("order", "model", "judge")
+"""The columns whose values make one line."""
+
 NOT_OF_ORDER = frozenset({"estimate", "tags", "note", "max_cost_usd", "max_calls", "workers", "batch"})
 """Parameters that two runs of one order may differ in."""
 
@@ -150,7 +153,7 @@ def run_page(lake: Lake, wanted: WantedRuns) -> RunPage:
     here = runs.slice((wanted.page - 1) * wanted.page_size, wanted.page_size)
     values = _values(every, here)
     return RunPage(
-        runs=[_listed(row, values.get((row["order"], row["model"]))) for row in here.iter_rows(named=True)],
+        runs=[_listed(row, values.get(tuple(row[each] for each in WHOSE))) for row in here.iter_rows(named=True)],
         tags=tags,
         page=wanted.page,
         page_size=wanted.page_size,
@@ -202,11 +205,9 @@ def _every_run(
 
 
 def _values(every: pl.DataFrame, here: pl.DataFrame) -> dict[tuple[Any, ...], pl.DataFrame]:
-    """Group headline values of the orders of some runs, oldest first, by order and model."""
+    """Group headline values of the orders of some runs, oldest first, by order, model and judge."""
     ours = pl.col("order").is_in(here["order"].implode()), pl.col("value").is_not_null()
-    return (
-        every.filter(*ours).select("order", "model", "started_at", "value").partition_by("order", "model", as_dict=True)
-    )
+    return every.filter(*ours).select(*WHOSE, "started_at", "value").partition_by(WHOSE, as_dict=True)
 
 
 def _order(suite: str, versions: str, parameters: str) -> str:

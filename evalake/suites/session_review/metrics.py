@@ -89,9 +89,10 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "retest_std",
-        pooled_within(pl.when(_completed).then(_score), _SESSION),
-        description="Pooled standard deviation (ddof 1) of one session's repeated scores; n is the sessions.",
-        version=2,
+        pooled_within(pl.when(_completed).then(_score), (*_SESSION, "criteria_hash")),
+        description="Pooled standard deviation (ddof 1) of one session's repeated scores under the same criteria; n is "
+        "the sessions.",
+        version=3,
     ),
     Metric(
         "judge_human_pearson",

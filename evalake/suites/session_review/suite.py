@@ -168,7 +168,12 @@ SUITE = Suite(
         texts=prompts.templates_of,
     ),
     scoring=Scoring(
-        score=score, version=SCORER_VERSION, results=RESULTS, extra_tables=(MISSING_TOOLS,), outcomes=OUTCOMES
+        score=score,
+        version=SCORER_VERSION,
+        results=RESULTS,
+        extra_tables=(MISSING_TOOLS,),
+        outcomes=OUTCOMES,
+        criteria=prompts.criteria_hash_of,
     ),
     metrics=Metrics(
         own=metrics,

@@ -155,6 +155,9 @@ def test_a_scorer_that_raises_is_told_by_its_line_and_the_others_go_on(place: Pl
     assert json.loads(said)["calls"]["made"] == 0
     (versions,) = place.rows("select count(distinct scorer_version) as n from mails_results")
     assert versions == {"n": 2}
+    old = place.rows("select run_id from runs order by started_at limit 1")[0]["run_id"]
+    assert "2 rows" in place("export", "results", old), "by the scorer that the run was measured with"
+    assert not re.search("invoice", place("label", "export", old))
 
 
 def test_a_broken_suite_is_left_out_and_the_others_run(place: Place) -> None:

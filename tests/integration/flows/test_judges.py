@@ -13,9 +13,11 @@ from evalake.core.configuration import read_configuration
 from evalake.core.errors import ProviderError, UsageError
 from evalake.flows.evaluate import IncompleteRunError, evaluate
 from evalake.flows.judges import calibrate
+from evalake.reports.coverage import STOOD_IN
 from evalake.storage.lake import Lake
 from evalake.suites.session_review.contract import RESULTS as SCORES
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
+from evalake.tasks.coverage import coverage_of
 from evalake.tasks.report import build_report
 from evalake.tasks.rescore import rescore
 from evalake.tasks.runtime.form import run_id_of
@@ -183,7 +185,7 @@ def test_the_embedded_judges_are_a_panel_without_a_key_and_reports_say_what_triv
     )
     assert agreement["n"].to_list() == [AUDITS / 2]
     assert "no agreement can be measured" not in bench.warnings(run_id)
-    alone = bench.run(EMBEDDED[0])
+    alone = bench.run(EMBEDDED[0], prompt_types=["knowledge", "direct"])
     assert "no agreement can be measured (--judges a,b)" in bench.warnings(alone)
 
     got = dict(metrics.filter(metric="sui", slice="all", judge=EMBEDDED[0]).select("model", "value").iter_rows())
@@ -201,10 +203,11 @@ def test_a_fallback_judges_where_a_judges_provider_cannot_and_the_row_says_so(
     bench.configuration.write_text(f"{text}[providers.hosted_vllm]\nattempts = 1\n")
     model_server.rule(reply="Good work.\n\n60")
     model_server.rule(contains="\n60", reply="None.")
-    model_server.rule(model="first", contains="certificate", reply=None, faults=({"kind": "server_error", "times": 0},))
+    for model, word in (("first", "certificate"), ("first", "worker-12"), ("second", "worker-12")):
+        model_server.rule(model=model, contains=word, reply=None, faults=({"kind": "server_error", "times": 0},))
 
     def run() -> tuple[str, pl.DataFrame, int]:
-        parameters = {"lake": bench.lake.uri, "configuration_file": str(bench.configuration)}
+        parameters = {"lake": bench.lake.uri, "configuration_file": str(bench.configuration), "max_missing": 0.2}
         run_id = run_id_of(
             str(evaluate("session_review", judges=[first], return_state=True, **parameters).state_details.flow_run_id)
         )
@@ -215,16 +218,19 @@ def test_a_fallback_judges_where_a_judges_provider_cannot_and_the_row_says_so(
     run_id, rows, items = run()
     counts = rows.group_by("judge", "fallback_for", "total_score").len().sort("len").rows()
     assert {row[:3] for row in counts} == {(first, None, 60), (second, first, 60)}
-    assert sum(row[3] for row in counts) == items
+    (of_first,) = [row for row in build_report(bench.lake, run_id).missing if row.judge == first]
+    assert (of_first.items, of_first.kinds) == (counts[0][3] + counts[1][3] + 1, {STOOD_IN: 1, "server": 1})
+    assert items == of_first.items + counts[0][3], "an item is of the judge asked, and of who judged it"
     (row,) = bench.lake.frame(RUNS).filter(run_id=run_id).collect().to_dicts()
     assert (row["state"], row["judges"]) == ("completed", [first, second])
     assert (
         f"{second} judges {counts[0][3]} items in place of {first}, whose provider could not answer" in row["message"]
     )
-    paid = bench.asked(second)
+    paid, covered = bench.asked(second), sorted(map(str, coverage_of(bench.lake, row)))
     rescore(bench.lake, run_id, read_configuration(bench.configuration))
+    assert sorted(map(str, coverage_of(bench.lake, row))) == covered
     assert run()[1].equals(rows)
-    assert bench.asked(second) == paid, "the ledger answers for the fallback"
+    assert bench.asked(second) == paid + 1, "the ledger answers for the fallback, but where that failed"
 
 
 # Judges that contradict themselves, over real HTTP: told once what contradicts what, then believed or refused.

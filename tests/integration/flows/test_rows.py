@@ -20,8 +20,10 @@ from evalake.server.viewer.item import item_contents
 from evalake.server.viewer.run_index import RunIndexes
 from evalake.storage.lake import Lake
 from evalake.storage.landing import land
+from evalake.storage.sql.query import query
 from evalake.suites.command_guard.contract import RESULTS
-from evalake.suites.registry import suite
+from evalake.suites.registry import all_contracts, suite
+from evalake.suites.session_review import prompts
 from evalake.suites.session_review.contract import RESULTS as SCORES
 from evalake.tasks.runtime import artifacts
 from evalake.tasks.runtime.context import RunContext
@@ -97,15 +99,6 @@ def test_a_run_is_derived_again_to_the_rows_that_it_has(imported: Imported) -> N
     assert counts == {"items": 6, "unanswered": 0, "landed": 0, "already_present": 6, "quarantined": 0}
 
 
-def test_a_row_that_is_gone_comes_back(imported: Imported) -> None:
-    before = imported.lake.frame(RESULTS).collect()
-    imported.lake.open(RESULTS).delete("sample_id = 's3'")
-    rescore(imported.guard, lake=imported.lake.uri)
-    after = imported.lake.frame(RESULTS).collect()
-    assert after.sort("sample_id").equals(before.sort("sample_id"))
-    assert newest_artifact(f"rescore-{imported.guard}")[1][0]["landed"] == 1
-
-
 def test_a_run_that_there_is_not_or_that_the_ledger_knows_nothing_of_is_named(imported: Imported) -> None:
     with pytest.raises(UsageError, match="has no run nothing"):
         rescore("nothing", lake=imported.lake.uri)
@@ -134,6 +127,20 @@ def test_sessions_that_were_scored_under_another_mark_are_found_and_scored_again
     assert lake.frame(SCORES).collect().sort("score_id").equals(before.sort("score_id"))
     evaluate("session_review", first=2, lake=lake.uri)
     assert lake.frame(CALLS).collect().height == 2 * asked, "a scoring under today's mark is another one"
+
+
+def test_a_run_has_the_scores_under_its_own_criteria(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate("session_review", first=2, lake=lake.uri)
+    monkeypatch.setattr(prompts, "PROMPT_VERSION", "of another second turn")
+    evaluate("session_review", first=2, lake=lake.uri)
+    run_ids = lake.frame(RUNS).sort("started_at").collect()["run_id"]
+    rows = "select run_id, count(*), count(distinct criteria_hash) from session_review_run_results group by run_id"
+    for _ in range(2):
+        assert {*query(lake, all_contracts(), rows).rows()} == {(run_id, 2, 1) for run_id in run_ids}
+        means = lake.frame(METRIC_SNAPSHOTS).filter(metric="score_mean", slice="all").collect()
+        assert {*means["n"]} == {2}
+        rescore(run_ids[0], lake=lake.uri)
+    assert [RunIndexes(lake).of(run_id).answers.height for run_id in run_ids] == [2, 2]
 
 
 # The flow `roadmap`: what results lack is ranked, and the same results give the roadmap that is there.

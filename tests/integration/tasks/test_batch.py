@@ -35,7 +35,7 @@ from evalake.tasks.measure import measure
 from evalake.tasks.report import build_report
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.runtime.resources import RunOverError
-from evalake.tasks.runtime.runs import remeasured, run_row
+from evalake.tasks.runtime.runs import amended, run_row
 from tests.integration.cli.command import recorded
 from tests.integration.storage.rows import call, key_of
 
@@ -177,7 +177,7 @@ def lack(context: RunContext, count: int) -> list[str]:
 
 def warnings(context: RunContext) -> list[str]:
     """The warnings of a snapshot made now."""
-    remeasured(context.lake, context.run_id, snapshot_id := measure(context))
+    amended(context.lake, context.run_id, snapshot_id=(snapshot_id := measure(context)))
     row = context.lake.frame(SNAPSHOTS).filter(pl.col("snapshot_id") == snapshot_id).collect().row(0, named=True)
     return list(row["warnings"])
 
@@ -213,7 +213,7 @@ def test_samples_that_either_model_lacks_leave_their_difference_open(missing_con
     """`m` lacks a quarter, of which `n` lacks one: the interval reaches further by what these may be."""
     lost = [f"sample_id = 's{n}' AND model IN ('m', '{'n' if n == 0 else 'm'}')" for n in range(3)]
     missing_context.lake.open(GUARD.results).delete(" OR ".join(lost))
-    measure(missing_context)
+    amended(missing_context.lake, missing_context.run_id, snapshot_id=measure(missing_context))
     ((pair,),) = build_report(missing_context.lake, missing_context.run_id).comparisons.values()
     assert (pair.ci_low, pair.ci_high) == pytest.approx((-0.402 - 0.327, 0.155 + 0.327), abs=0.001)
 

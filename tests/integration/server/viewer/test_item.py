@@ -1,6 +1,8 @@
 """An item: its answers, its conversation, and the list it stands in."""
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,6 +12,9 @@ from evalake.server.viewer import run_index
 from evalake.server.viewer.conversation import tool_calls
 from evalake.server.viewer.items import WantedPage, item_page
 from evalake.server.viewer.run_index import RunIndexes
+from evalake.storage.lake import Lake
+from evalake.tasks.publish import Refused, quarantine
+from evalake.tasks.runtime.context import RunContext
 from tests.cases import cases_beside
 from tests.integration.server.viewer.world import (
     AUDIT,
@@ -255,6 +260,17 @@ def test_what_cannot_be_meant_is_refused_with_a_reason(
 
     assert answer.status_code in (400, 422)
     assert answer.json()["detail"]
+
+
+def test_a_refused_row_marks_its_answer_alone(audits: RunContext, tmp_path: Path) -> None:
+    shutil.copytree(audits.lake.uri, tmp_path / "lake")
+    lake, run_id = Lake(str(tmp_path / "lake")), audits.run_id
+    row = audits.lake.frame(audits.suite.results).head(1).collect().to_dicts()[0]
+    payload = json.dumps(
+        {name: row[name] for name in ("model", "sample_hash", "prompt_hash", "judge_hash", "replicate")}
+    )
+    quarantine(lake, run_id, "b", [Refused(audits.suite.results.table, payload, ("rule",), "broken")])
+    assert RunIndexes(lake).of(run_id).answers["quarantined"].sum() == 1
 
 
 def test_an_unknown_run_is_not_found(http: httpx.Client) -> None:

@@ -19,7 +19,7 @@ from evalake.storage.maintenance import maintain
 from evalake.storage.snapshots import find_snapshot
 from evalake.storage.sql.views import views
 from evalake.suites.registry import all_contracts, suite
-from evalake.tasks.runtime.runs import remeasured
+from evalake.tasks.runtime.runs import amended
 from tests.integration.storage.recorded_lake import JUDGES, MODELS
 from tests.integration.storage.rows import TOYS, call, day, measured, snapshot_of
 from tests.integration.storage.sql.engine import answered
@@ -172,7 +172,7 @@ def test_a_run_has_the_snapshot_that_it_was_measured_with_last_however_old(lake:
     measured(lake, "r", "j", day(1), 0.5)
     first = find_snapshot(lake)["snapshot_id"]
     snapshot_of(lake, "r", {"j": 0.1, "k": 0.2})
-    remeasured(lake, "r", first)
+    amended(lake, "r", snapshot_id=first)
     assert find_snapshot(lake, run_id="r")["snapshot_id"] == first
     assert ask(lake, "select value from latest_metrics where judge = 'j'") == [(0.5,)]
 

@@ -124,6 +124,8 @@ def test_retest_pools_the_variance_within_sessions_by_judge() -> None:
     assert values(frame(*rows))["retest_std", ""] == (pytest.approx(expected), 2)
     late = [failed(sample_id="c"), *(row(sample_id="c", replicate=n, total_score=n) for n in (1, 2))]
     assert values(frame(*late))["retest_std", ""] == (pytest.approx(statistics.stdev([1, 2])), 1)
+    mine = (each | {"criteria_hash": "mine", "total_score": each["total_score"] - 40} for each in rows[:5])
+    assert values(frame(*rows, *mine))["retest_std", ""] == (pytest.approx(expected), 4), "other criteria repeat none"
     judges = measure(frame(*rows, *(each | {"judge": "k", "total_score": 50} for each in rows[:3])), METRICS)
     assert judges.filter(metric="retest_std")["value"].to_list() == [pytest.approx(expected), 0]
 
