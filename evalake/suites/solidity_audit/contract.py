@@ -138,7 +138,10 @@ RESULTS = Contract(
         consistent("answers_within_panel", "panel_answers", Kind.NOT_ABOVE, "panel_judges"),
     ),
     partition_by=("model",),
-    replaced_when=replaced_when("old.judgement_hash IS NULL AND new.judgement_hash IS NOT NULL"),
+    # An older row of a panel has the key that it has once the failed call of a judge is answered.
+    replaced_when=replaced_when(
+        "old.judgement_hash IS NULL AND new.judgement_hash IS NOT NULL OR new.panel_answers > old.panel_answers"
+    ),
     changes=(
         Added(("undecided_findings", "subject_error")),
         Added(("contradictions",)),
