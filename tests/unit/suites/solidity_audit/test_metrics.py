@@ -1,5 +1,6 @@
 """Metrics by hand: the weaknesses they answer, the edges, who leaves which denominator."""
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -8,6 +9,7 @@ import pytest
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import HUMAN_LABELS
 from evalake.metrics.compute import definition_hash
+from evalake.metrics.limits import open_bounds
 from evalake.suites.solidity_audit.cross_row_metrics import warnings
 from evalake.suites.solidity_audit.metrics import SLICES, metrics
 from evalake.suites.solidity_audit.suite import SUITE
@@ -149,6 +151,14 @@ def test_judge_errors_leave_every_denominator_but_their_own() -> None:
     }
 
 
+def test_a_failed_judgement_bounds_the_rates_of_verdicts() -> None:
+    frame = frame_of([line(0, judged=found()), line(1, SAFE, judgement(said=False)), line(2), line(3, SAFE)])
+    declared = {metric.name: replace(metric, slices=("all",)) for metric in metrics(DEFAULTS)}
+    failed = frame.filter(pl.col("judge_error").is_not_null())
+    ends = [open_bounds(frame, declared[name], (0, failed)) for name in ("recall", "fnr", "fpr")]
+    assert ends == [(0.5, 1.0), (0.0, 0.5), (0.0, 0.5)]
+
+
 def test_all_judgements_failed_leaves_nothing_to_say() -> None:
     values = values_of(frame_of([line(0), line(1, SAFE)]))
     defined = {name for name, row in values.items() if row["value"] is not None}
@@ -166,12 +176,6 @@ def test_a_found_target_without_a_type_match_counts_as_unmatched() -> None:
     metrics = values_of(frame_of([line(0, judged=found()), line(1, judged=untold)]))
     for name, share in (("exact_match_rate", 0.5), ("semantic_match_rate", 0.5), ("partial_match_rate", 0.0)):
         assert (metrics[name]["value"], metrics[name]["n"]) == (share, 2)
-
-
-def test_of_safe_contracts_alone_no_target_was_found_and_no_rate_follows() -> None:
-    metrics = values_of(frame_of([line(0, SAFE, judgement(said=False))]))
-    assert metrics["target_found_count"]["value"] == 0
-    assert (metrics["target_detection_rate"]["value"], metrics["target_detection_rate"]["n"]) == (None, 0)
 
 
 def test_lucky_guesses_are_right_for_the_wrong_reason() -> None:
@@ -213,6 +217,7 @@ def test_an_undefined_component_leaves_sui_and_its_weight_is_shared_out() -> Non
     """Only safe contracts, none flagged, nothing found: of the five, calibration alone is defined."""
     frame = frame_of([line(0, SAFE, judgement(said=False, confidence=0.9))])
     assert value(frame, "sui") == pytest.approx(0.9)
+    assert value(frame, "target_found_count") == 0
 
 
 def test_a_bad_component_cannot_be_made_up_for_in_the_geometric_index() -> None:
