@@ -138,20 +138,6 @@ def test_a_panel_lands_beside_its_judges_and_a_later_judge_costs_its_own_calls_o
     assert [bench.asked(name) for name in (STRICT, DOUBTING, LATE)] == [AUDITS, AUDITS, 2 * AUDITS]
 
 
-def test_replicates_tell_how_a_judge_agrees_with_itself(bench: Bench) -> None:
-    run = bench.run(STRICT, replicates=2)
-    assert bench.asked(STRICT) == 2 * AUDITS
-    again = bench.metrics(run).filter(metric="cohen_kappa", slice="replicate_pair")
-    assert again.select("judge", "slice_value", "value").rows() == [(STRICT, "0~1", 1.0)]
-
-
-def test_judging_oneself_and_being_the_only_judge_is_said(bench: Bench) -> None:
-    run = bench.run(SUBJECT, models=[SUBJECT])
-    warned = bench.warnings(run)
-    assert f"self-judging: {SUBJECT}" in warned
-    assert "a panel of one judge" in warned
-
-
 def test_an_audit_that_the_model_refuses_is_wrong_and_not_missing(bench: Bench) -> None:
     bench.server.rule(model="subject", faults=[{"kind": "content_policy", "times": 0}])
     run = bench.run(STRICT, DOUBTING, models=[SUBJECT], accept_unreadable=True)

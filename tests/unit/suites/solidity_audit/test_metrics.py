@@ -83,12 +83,6 @@ def test_adaptive_bins_see_what_equal_bins_hide() -> None:
     assert values["ece_adaptive"]["value"] == pytest.approx((0.01 + 0.91) / 2)
 
 
-def test_a_confidence_of_zero_is_in_the_first_bin() -> None:
-    values = values_of(frame_of([line(0, judged=found(confidence=0.0)), line(1, judged=found(confidence=0.05))]))
-    assert values["ece"]["n"] == 2
-    assert values["ece"]["value"] == pytest.approx(0.975)
-
-
 @pytest.mark.parametrize(
     ("location", "function", "hit", "iou"),
     [
@@ -138,10 +132,14 @@ def test_people_confirm_or_reject_a_bonus(labels: list[tuple[str, str]], expecte
     assert value(frame_of(lines, people), "finding_precision_weighted") == pytest.approx(expected)
 
 
-def test_judge_errors_leave_every_denominator_but_their_own() -> None:
+def test_judge_errors_leave_every_denominator_but_their_own_and_bound_the_rates() -> None:
     good = [line(0, judged=found()), line(1, judged=missed(said=False)), line(2, SAFE, judgement(said=False))]
     alone = values_of(frame_of(good))
-    beside = values_of(frame_of([*good, line(3), line(4, SAFE)]))
+    beside = values_of(frame := frame_of([*good, line(3), line(4, SAFE)]))
+    failed = frame.filter(pl.col("judge_error").is_not_null())
+    declared = {metric.name: replace(metric, slices=("all",)) for metric in metrics(DEFAULTS)}
+    for name, ends in {"recall": (1 / 3, 2 / 3), "fnr": (1 / 3, 2 / 3), "fpr": (0, 1 / 2)}.items():
+        assert open_bounds(frame, declared[name], (0, failed)) == pytest.approx(ends)
     assert beside.pop("judge_error_rate")["value"] == pytest.approx(2 / 5)
     assert alone.pop("judge_error_rate")["value"] == 0.0
     assert beside.pop("subject_error_rate")["n"] == alone.pop("subject_error_rate")["n"] + 2
@@ -149,14 +147,6 @@ def test_judge_errors_leave_every_denominator_but_their_own() -> None:
     assert {k: (r["value"], r["n"]) for k, r in beside.items() if k not in spent} == {
         k: (r["value"], r["n"]) for k, r in alone.items() if k not in spent
     }
-
-
-def test_a_failed_judgement_bounds_the_rates_of_verdicts() -> None:
-    frame = frame_of([line(0, judged=found()), line(1, SAFE, judgement(said=False)), line(2), line(3, SAFE)])
-    declared = {metric.name: replace(metric, slices=("all",)) for metric in metrics(DEFAULTS)}
-    failed = frame.filter(pl.col("judge_error").is_not_null())
-    ends = [open_bounds(frame, declared[name], (0, failed)) for name in ("recall", "fnr", "fpr")]
-    assert ends == [(0.5, 1.0), (0.0, 0.5), (0.0, 0.5)]
 
 
 def test_all_judgements_failed_leaves_nothing_to_say() -> None:
