@@ -104,10 +104,15 @@ class _Calibrated:
         parts = {"sensitivity": Rate(said, truly), "specificity": Rate(~said, ~truly)}
         of_judge = measure(ours, [Metric(*each) for each in parts.items()], groups=(), cluster="cluster")
         errors = [Known(row["value"], row["n_eff"]) for row in of_judge.iter_rows(named=True) if row["n"]]
-        raw = measure(rows, [replace(metric, slices=("all",))], groups=(), cluster="cluster").row(0, named=True)
+        judged = rows.filter(correction.judged)
+        raw = measure(judged, [replace(metric, slices=("all",))], groups=(), cluster="cluster").row(0, named=True)
         if len(errors) < len(parts) or not raw["n"] or raw["n_eff"] is None:
             return None
-        return by_calibration(Known(raw["value"], raw["n_eff"]), errors[0], errors[1], raw["units"])
+        known = by_calibration(Known(raw["value"], raw["n_eff"]), errors[0], errors[1], raw["units"])
+        if known is None or rows.select(correction.judged.all()).item():
+            return known
+        share = measure(rows, [Metric("judged", Rate(correction.judged))], groups=(), cluster="cluster")
+        return known.of_share(share.row(0, named=True))
 
 
 def corrected_rows(metrics: pl.DataFrame, found: Corrections) -> pl.DataFrame:

@@ -23,8 +23,9 @@ fewer than five clusters would be expected to differ from the rest: near 0 and 1
 errs. Their interval is then Wilson's without its dip there, and no more than 5 % wider.
 """
 
-from dataclasses import dataclass
-from math import sqrt
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import hypot, sqrt
 from statistics import NormalDist
 from typing import Any
 
@@ -60,6 +61,18 @@ class Corrected:
     units: int
     how: str
     reliable: bool = True
+
+    def of_share(self, share: Mapping[str, Any]) -> "Corrected":
+        """Multiply by the share of rows that it is about, a measured rate, where the others count as 0 (MOVER)."""
+        part, value = share["value"], share["value"] * self.value
+        down, up = (
+            hypot(part * (self.value - getattr(self, end)), self.value * (part - share[end]))
+            for end in ("ci_low", "ci_high")
+        )
+        se = hypot(part * self.se, self.value * sqrt(part * (1 - part) / share["n_eff"]))
+        return replace(
+            self, value=value, se=se, ci_low=max(value - down, 0.0), ci_high=min(value + up, 1.0), units=share["units"]
+        )
 
 
 def by_calibration(rate: Known, sensitivity: Known, specificity: Known, units: int) -> Corrected | None:

@@ -245,11 +245,13 @@ class Correction:
         by_people: From the result rows of one model and judge, with people's answers -> the corrected estimate.
         decision: The decision of the suite's calibration that the rate counts; None for no such decision.
         true: The words of that decision that the rate counts.
+        judged: Whether a judge saw it, of each row that the rate counts, else null. What none saw is false for certain.
     """
 
     by_people: Callable[[pl.DataFrame], PPIEstimate | None]
     decision: str | None = None
     true: frozenset[str] = frozenset({"True"})
+    judged: pl.Expr = field(default_factory=lambda: pl.lit(value=True))
 
 
 def by_answers(question: str, judged: pl.Expr, most: float = 1.0) -> Callable[[pl.DataFrame], PPIEstimate | None]:

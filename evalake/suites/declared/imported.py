@@ -229,7 +229,7 @@ def _ask_nothing(item: sdk.Item, answered: Sequence[sdk.Exchange], options: sdk.
 
 
 _METRICS = (
-    Metric("accuracy", Rate(pl.col("correct"), pl.col("correct").is_not_null()), slices=_SLICES),
+    Metric("accuracy", Rate(pl.col("correct")), slices=_SLICES),
     Metric("score", Mean(pl.col("score")), slices=_SLICES, description="Mean of the scorer's values."),
     Metric("cost_usd_total", Total(pl.col("cost_usd")), description="Null if any price is unknown."),
     Metric("latency_ms_mean", Mean(pl.col("latency_ms"), low=0)),

@@ -265,7 +265,11 @@ def _json(value: Any) -> str:
 def _metrics(file: SuiteFile) -> sdk.Metrics:
     slices = ("all", "dataset", *(("prompt_type",) if len(file.prompts) > 1 else ()), *file.slices)
     version = 2 if {*UNMEASURED}.intersection(file.slices) else 1  # 2: such a slice is the dataset's column
-    own = tuple(replace(_metric(name, tuple(dict.fromkeys(slices))), version=version) for name in file.metrics)
+    newer = {"unreadable_rate": 1} if file.panel else {}  # a tie of judges counts as read
+    own = tuple(
+        replace(_metric(name, tuple(dict.fromkeys(slices))), version=version + newer.get(name, 0))
+        for name in file.metrics
+    )
     unmeasured = tuple(name for name in UNMEASURED if name not in file.slices)
     by_people = Correction(by_answers("right", pl.col("correct")))
     return sdk.Metrics(
@@ -278,10 +282,11 @@ def _metrics(file: SuiteFile) -> sdk.Metrics:
     )
 
 
+_UNREADABLE = pl.col("unreadable").fill_null(scorers.UNDECIDED) != scorers.UNDECIDED
 _METRICS: Mapping[str, tuple[Estimator, str]] = {
     "accuracy": (Rate(pl.col("correct")), "Answers that every scorer found right."),
     "mean_score": (Mean(pl.col("score"), low=0, high=1), "Mean of the scores."),
-    "unreadable_rate": (Rate(pl.col("unreadable").is_not_null()), "No answer, or no judgement, could be read."),
+    "unreadable_rate": (Rate(_UNREADABLE), "No answer, or no judgement, could be read."),
 }
 
 

@@ -446,17 +446,19 @@ def _panel_row(members: Sequence[Row]) -> dict[str, Any]:
     name = PANEL + "+".join(row["judge"] for row in members)
     known = [row["score"] for row in members if row["score"] is not None]
     correct = majority(row["correct"] for row in members)
+    first, *others = {row["unreadable"] for row in members}
+    unreadable = [] if others or first is None else [first]  # by every judge
     calls = [[row["judge_hash"], row["judge_endpoint"]] for row in members]
     return {
         **{column: value for column, value in members[0].items() if column not in _UNSHARED},
         "judge": name,
-        "judge_hash": content_hash([name, *calls]),
+        "judge_hash": content_hash([name, *calls, *unreadable]),  # an older row of these calls does not say it
         "judge_endpoint": UNKNOWN,
         "judge_cost_usd": None,
         "reply_revision": sum(row["reply_revision"] for row in members),
         "correct": correct,
         "score": fmean(known) if known else None,
-        "unreadable": UNDECIDED if correct is None else None,
+        "unreadable": unreadable[0] if unreadable else UNDECIDED if correct is None else None,
         "scores": json.dumps(_of_scorers(members, "scores", lambda values: fmean(values) if values else None)),
         "passed": json.dumps(_of_scorers(members, "passed", majority)),
         "reasons": json.dumps({row["judge"]: json.loads(row["reasons"]) for row in members}, ensure_ascii=False),

@@ -138,7 +138,10 @@ RESULTS = Contract(
         consistent("answers_within_panel", "panel_answers", Kind.NOT_ABOVE, "panel_judges"),
     ),
     partition_by=("model",),
-    replaced_when=replaced_when("old.judgement_hash IS NULL AND new.judgement_hash IS NOT NULL"),
+    # An older row of a panel has the key that it has once the failed call of a judge is answered.
+    replaced_when=replaced_when(
+        "old.judgement_hash IS NULL AND new.judgement_hash IS NOT NULL OR new.panel_answers > old.panel_answers"
+    ),
     changes=(
         Added(("undecided_findings", "subject_error")),
         Added(("contradictions",)),
@@ -202,6 +205,7 @@ _subject_error = pl.col("subject_error")
 _replied = pl.col("judgement_hash").is_not_null()  # by the judge, or by the model where there was nothing to judge
 _judge_error = pl.col("judge_error")
 _is_audit = pl.col("prompt_type") != truth.KNOWLEDGE
+_of_panel = pl.col("panel_undecided").is_not_null()
 
 OUTCOMES = Outcomes(
     missing=pl.when(~_replied & ~_subject_error.is_in(REFUSALS))
@@ -210,7 +214,7 @@ OUTCOMES = Outcomes(
     .then(_judge_error)
     .when(_judge_error.is_not_null())
     .then(pl.lit("judge_error"))
-    .when(pl.col("panel_undecided"))
+    .when(pl.col("panel_undecided") | (_of_panel & _is_audit & pl.col("detection_correct").is_null()))
     .then(pl.lit("undecided")),
     without_verdict=pl.when(_subject_error == "timeout")
     .then(pl.lit(EMPTY))

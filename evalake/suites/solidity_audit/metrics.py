@@ -198,11 +198,11 @@ def _detection() -> _Declared:
         yield name, Count(condition.fill_null(False), _judged), 1, ""
     yield "accuracy", Rate(_correct), 1, "Right verdicts; no verdict is a wrong one."
     yield "precision", Rate(_tp, _tp | _fp), 1, "Vulnerable contracts of those called vulnerable."
-    yield "recall", Rate(_tp, _vulnerable & _judged), 1, "Vulnerable contracts called vulnerable."
+    yield "recall", Rate(_tp, _vulnerable), 1, "Vulnerable contracts called vulnerable."
     yield "f1", _f_measure(1), 1, ""
     yield "f2", _f_measure(4), 1, "F-measure that weighs recall twice as much as precision."
-    yield "fpr", Rate(_fp, ~_vulnerable & _judged), 1, "Safe contracts not called safe."
-    yield "fnr", Rate(_fn, _vulnerable & _judged), 1, "Vulnerable contracts not called vulnerable."
+    yield "fpr", Rate(_fp, ~_vulnerable), 1, "Safe contracts not called safe."
+    yield "fnr", Rate(_fn, _vulnerable), 1, "Vulnerable contracts not called vulnerable."
 
 
 def _target_metrics() -> _Declared:

@@ -71,9 +71,13 @@ def derive(tables: Mapping[str, pl.DataFrame], options: Mapping[str, Any]) -> De
 
 
 def _panel_hash(name: str, members: Sequence[Row], pool: Sequence[str]) -> str:
-    """Hash what a panel's row follows from: its judges' calls, each with its endpoint where that is known."""
-    known = sorted(row["judge_hash"] for row in members)
-    endpoints = sorted(row["judge_endpoint"] for row in members if row["judge_endpoint"] != UNKNOWN)
+    """Hash what a panel's row follows from: its judges' calls, each with its endpoint where that is known.
+
+    A call that failed is left out: its reply, once there is one, makes another row, with findings of its own.
+    """
+    replied = [row for row in members if row["judgement_hash"] is not None or row["judge_error"] is None]
+    known = sorted(row["judge_hash"] for row in replied)
+    endpoints = sorted(row["judge_endpoint"] for row in replied if row["judge_endpoint"] != UNKNOWN)
     return content_hash([name, known, *pool, *endpoints])
 
 
@@ -114,6 +118,7 @@ def panel_row(name: str, judges: int, audit: consensus.Audit, word: consensus.Wo
     confidence = median_of(row["confidence"] for row in answers) if said_decided else None
     is_lucky = bool(first["is_vulnerable"] and verdict is True and target_found is False)
     reasoning = {score: median_of(row[score] for row in answers) if target_found else None for score in truth.SCORES}
+    hashes = [row["judgement_hash"] for row in audit.members]
     return {
         **{name: value for name, value in first.items() if name in _SAME},
         **UNJUDGED,
@@ -140,7 +145,7 @@ def panel_row(name: str, judges: int, audit: consensus.Audit, word: consensus.Wo
         ),
         **dict.fromkeys(("latency_ms", "input_tokens", "output_tokens", "cost_usd", "judge_cost_usd")),
         "audit_hash": None,
-        "judgement_hash": content_hash([row["judgement_hash"] for row in audit.members]),
+        "judgement_hash": content_hash(hashes) if any(hashes) else None,
     }
 
 

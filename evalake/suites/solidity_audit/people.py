@@ -351,8 +351,10 @@ def finding_precision(rows: pl.DataFrame) -> PPIEstimate | None:
     return powered(judged, "valid_findings", "total_findings", "human_valid_findings")
 
 
+_audited = pl.when("is_vulnerable", _judge.is_not_null()).then(pl.col("subject_error").is_null())
+
 CORRECTED: Mapping[str, Correction] = {
-    "target_detection_rate": Correction(target_detection_rate, "target found"),
+    "target_detection_rate": Correction(target_detection_rate, "target found", judged=_audited),
     "finding_precision": Correction(finding_precision, "finding class", frozenset(VALID)),
 }
 """How the metrics that people correct are corrected; their names end with `_corrected` beside the raw ones."""

@@ -22,6 +22,7 @@ from evalake.storage.snapshots import find_snapshot
 from evalake.suites.registry import suite
 from evalake.tasks.calibrate import calibrate, pairs_known
 from evalake.tasks.corrected import corrections
+from evalake.tasks.measure import run_frame
 from evalake.tasks.report import build_report
 from evalake.tasks.runtime.context import RunContext
 from tests.integration.cli.people import judged
@@ -79,6 +80,12 @@ def test_a_calibration_corrects_where_nobody_labelled(tmp_path: Path, monkeypatc
     unusable = pairs.with_columns(second=pl.lit(None, pl.String), agrees=False)
     monkeypatch.setattr("evalake.tasks.corrected.pairs_known", lambda *_: pl.concat([pairs, unusable]))
     assert known in corrections(lake, snapshot).values()
+    number, rate = pl.col("sample_id").str.slice(1).cast(pl.Int64), ("m", judge, "target_detection_rate")
+    audited = lake.frame(suite("solidity_audit").results).filter(number < 70).collect()
+    silent = pl.when(number >= 70).then(pl.lit("timeout")).alias("subject_error")
+    monkeypatch.setattr("evalake.tasks.corrected.run_frame", lambda *given: run_frame(*given).with_columns(silent))
+    of_audited = corrections(lake, snapshot, audited)[rate].value
+    assert corrections(lake, snapshot)[rate].value == pytest.approx(0.7 * of_audited)
 
 
 def _label(lake: Lake) -> None:
@@ -110,6 +117,8 @@ def test_a_calibrated_rate_holds_the_truth_with_the_errors_of_all_three() -> Non
         held += known.ci_low <= 0.3 <= known.ci_high
     assert 0.93 <= held / times <= 0.99
     assert by_calibration(Known(0.5, 300), Known(0.5, 40), Known(0.5, 40), 300) is None
+    half = {"value": 0.5, "n_eff": 25, "ci_low": 0.3, "ci_high": 0.7, "units": 9}
+    assert Corrected(1.0, 0.0, 1.0, 1.0, 9, "exact").of_share(half) == Corrected(0.5, 0.1, 0.3, 0.7, 9, "exact")
 
 
 def test_more_labels_are_advised_only_where_they_help() -> None:

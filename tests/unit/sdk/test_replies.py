@@ -19,6 +19,7 @@ from evalake.suites.command_guard.contract import OUTCOMES as GUARD
 from evalake.suites.command_guard.contract import RESULTS
 from evalake.suites.session_review.contract import OUTCOMES as REVIEWED
 from evalake.suites.solidity_audit.contract import OUTCOMES as AUDITED
+from evalake.suites.solidity_audit.truth import KNOWLEDGE
 from tests.cases import cases_beside
 from tests.unit.suites.command_guard.rows import LANDING, row
 from tests.unit.suites.session_review.scored import REVIEW, scored
@@ -263,6 +264,9 @@ def test_a_guard(replied: Reply | Failure, told: tuple[str | None, str | None]) 
         ({"subject_error": "content_policy", "judgement_hash": None}, (None, "content_policy")),
         ({"judge_error": "timeout", "judgement_hash": None}, ("timeout", None)),
         ({"judge_error": "Failed to parse the reply of the judge"}, ("judge_error", None)),
+        ({"panel_undecided": False}, (None, None)),
+        ({"panel_undecided": False, "detection_correct": None}, ("undecided", None)),  # a tie on the verdict alone
+        ({"panel_undecided": False, "detection_correct": None, "prompt_type": KNOWLEDGE}, (None, None)),
     ],
 )
 def test_an_audit(columns: dict[str, Any], told: tuple[str | None, str | None]) -> None:

@@ -16,7 +16,7 @@ from evalake.suites.declared import texts
 from evalake.suites.declared.file import SuiteFile, checked
 from evalake.suites.declared.make import make, scores_of, totals
 from evalake.suites.declared.parts import Scorer
-from evalake.suites.declared.scorers import UNREADABLE, applies, majority, read_form, similarity
+from evalake.suites.declared.scorers import UNREADABLE, applies, read_form, similarity
 from tests.cases import cases_beside
 
 CASES = cases_beside(__file__, "forms.json")
@@ -138,13 +138,6 @@ def test_a_changed_scorer_has_another_version(tmp_path: Path) -> None:
     assert make(declared(tmp_path, {**scorer, "weight": 2.0})).scoring.version != changed
 
 
-def test_a_panel_is_the_majority_of_its_judges_who_could_be_read() -> None:
-    assert majority([True, True, False]) is True
-    assert majority([True, False, None]) is None
-    assert majority([False, None]) is False
-    assert majority([]) is None
-
-
 def test_the_row_of_a_panel_follows_from_its_judges_rows(tmp_path: Path) -> None:
     judged = {"kind": "judge", "rubric": "?", "form": {"good": "yes/no"}}
     suite = make(declared(tmp_path, judged, panel=True))
@@ -166,6 +159,16 @@ def test_the_row_of_a_panel_follows_from_its_judges_rows(tmp_path: Path) -> None
     assert item["judge"] == "panel:a+b+c+d"
     again = suite.scoring.derive({"quiz_results": pl.DataFrame([*rows, panel])}, {})
     assert again.rows["quiz_results"] == [panel]
+    rate = next(metric.estimator for metric in suite.metrics.own({}) if metric.name == "unreadable_rate")
+    for judges, word, correct, unreadable in (
+        *(("ab", None, None, 0), ("abd", None, None, 0), ("bd", None, False, 0)),  # "d" cannot be read
+        *(("dd", "unreadable_judgement", None, 1), ("bb", "no_choice", False, 1)),
+    ):
+        members = [row(f"{judge}{place}", forms[judge]) for place, judge in enumerate(judges)]
+        members = [each | {"unreadable": word or each["unreadable"]} for each in members]
+        (panel,) = suite.scoring.derive({"quiz_results": pl.DataFrame(members)}, {}).rows["quiz_results"]
+        assert pl.DataFrame([panel]).select(rate.inputs()["successes"]).item() == unreadable, judges
+        assert panel["correct"] is correct
 
 
 SLOW = "(?:a|aa)+$"

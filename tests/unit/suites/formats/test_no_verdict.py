@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from evalake.metrics.limits import open_bounds
 from evalake.sdk import Exchange
 from evalake.suites.declared.formats.detect import read_tool_results
 from evalake.suites.declared.imported import imported_suite, merge
@@ -134,6 +136,12 @@ def test_it_counts_as_missing_in_the_results_of_each_tool(tmp_path: Path, name: 
     second = missing(source)
     assert [*second.values()].count(None) * 2 == len(second) > 0, second
     assert len({sample_id for sample_id, _ in second}) == 2
+
+
+def test_an_answer_without_a_verdict_bounds_the_accuracy() -> None:
+    rows = pl.DataFrame({"model": "m", "judge": "j", "cluster": ["a", "b"], "correct": [True, None]})
+    accuracy = replace(imported_suite("x").metrics.own({})[0], slices=("all",))
+    assert open_bounds(rows, accuracy, (0, rows[1:])) == (0.5, 1.0)
 
 
 def test_words_beside_a_scorer_that_decides_are_categories(tmp_path: Path) -> None:

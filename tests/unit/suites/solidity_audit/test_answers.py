@@ -196,10 +196,6 @@ def test_self_judging_and_a_single_judge_are_said_loudly() -> None:
 TWO_JUDGES = [line(0, judged=found(), judge=judge) for judge in "ab"]
 
 
-def test_of_good_judgements_by_two_judges_there_is_nothing_to_say() -> None:
-    assert warnings(frame_of(TWO_JUDGES)) == []
-
-
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
@@ -216,11 +212,6 @@ def test_of_good_judgements_by_two_judges_there_is_nothing_to_say() -> None:
 )
 def test_what_weakens_the_numbers_is_said_once(more: list[dict[str, Any]], sentence: str) -> None:
     assert warnings(frame_of([*TWO_JUDGES, *more])) == [sentence]
-
-
-def test_second_attempts_are_counted() -> None:
-    repaired = frame_of(TWO_JUDGES).with_columns(repaired=pl.col("judge") == "a")
-    assert warnings(repaired) == ["a: 1 of 1 judgements took a second attempt, for the first could not be used"]
 
 
 def test_what_a_panel_left_open_is_counted() -> None:

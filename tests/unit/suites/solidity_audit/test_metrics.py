@@ -1,5 +1,6 @@
 """Metrics by hand: the weaknesses they answer, the edges, who leaves which denominator."""
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -8,6 +9,7 @@ import pytest
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import HUMAN_LABELS
 from evalake.metrics.compute import definition_hash
+from evalake.metrics.limits import open_bounds
 from evalake.suites.solidity_audit.cross_row_metrics import warnings
 from evalake.suites.solidity_audit.metrics import SLICES, metrics
 from evalake.suites.solidity_audit.suite import SUITE
@@ -81,12 +83,6 @@ def test_adaptive_bins_see_what_equal_bins_hide() -> None:
     assert values["ece_adaptive"]["value"] == pytest.approx((0.01 + 0.91) / 2)
 
 
-def test_a_confidence_of_zero_is_in_the_first_bin() -> None:
-    values = values_of(frame_of([line(0, judged=found(confidence=0.0)), line(1, judged=found(confidence=0.05))]))
-    assert values["ece"]["n"] == 2
-    assert values["ece"]["value"] == pytest.approx(0.975)
-
-
 @pytest.mark.parametrize(
     ("location", "function", "hit", "iou"),
     [
@@ -136,10 +132,14 @@ def test_people_confirm_or_reject_a_bonus(labels: list[tuple[str, str]], expecte
     assert value(frame_of(lines, people), "finding_precision_weighted") == pytest.approx(expected)
 
 
-def test_judge_errors_leave_every_denominator_but_their_own() -> None:
+def test_judge_errors_leave_every_denominator_but_their_own_and_bound_the_rates() -> None:
     good = [line(0, judged=found()), line(1, judged=missed(said=False)), line(2, SAFE, judgement(said=False))]
     alone = values_of(frame_of(good))
-    beside = values_of(frame_of([*good, line(3), line(4, SAFE)]))
+    beside = values_of(frame := frame_of([*good, line(3), line(4, SAFE)]))
+    failed = frame.filter(pl.col("judge_error").is_not_null())
+    declared = {metric.name: replace(metric, slices=("all",)) for metric in metrics(DEFAULTS)}
+    for name, ends in {"recall": (1 / 3, 2 / 3), "fnr": (1 / 3, 2 / 3), "fpr": (0, 1 / 2)}.items():
+        assert open_bounds(frame, declared[name], (0, failed)) == pytest.approx(ends)
     assert beside.pop("judge_error_rate")["value"] == pytest.approx(2 / 5)
     assert alone.pop("judge_error_rate")["value"] == 0.0
     assert beside.pop("subject_error_rate")["n"] == alone.pop("subject_error_rate")["n"] + 2
@@ -166,12 +166,6 @@ def test_a_found_target_without_a_type_match_counts_as_unmatched() -> None:
     metrics = values_of(frame_of([line(0, judged=found()), line(1, judged=untold)]))
     for name, share in (("exact_match_rate", 0.5), ("semantic_match_rate", 0.5), ("partial_match_rate", 0.0)):
         assert (metrics[name]["value"], metrics[name]["n"]) == (share, 2)
-
-
-def test_of_safe_contracts_alone_no_target_was_found_and_no_rate_follows() -> None:
-    metrics = values_of(frame_of([line(0, SAFE, judgement(said=False))]))
-    assert metrics["target_found_count"]["value"] == 0
-    assert (metrics["target_detection_rate"]["value"], metrics["target_detection_rate"]["n"]) == (None, 0)
 
 
 def test_lucky_guesses_are_right_for_the_wrong_reason() -> None:
@@ -213,6 +207,7 @@ def test_an_undefined_component_leaves_sui_and_its_weight_is_shared_out() -> Non
     """Only safe contracts, none flagged, nothing found: of the five, calibration alone is defined."""
     frame = frame_of([line(0, SAFE, judgement(said=False, confidence=0.9))])
     assert value(frame, "sui") == pytest.approx(0.9)
+    assert value(frame, "target_found_count") == 0
 
 
 def test_a_bad_component_cannot_be_made_up_for_in_the_geometric_index() -> None:

@@ -242,11 +242,8 @@ def measured(rows: pl.DataFrame) -> list[float | None]:
     return [values[name]["value"] for name in names]
 
 
-def test_who_calls_everything_vulnerable_misses_nothing_and_clears_nobody() -> None:
+def test_who_calls_everything_vulnerable_misses_nothing_and_who_calls_everything_safe_finds_nothing() -> None:
     assert measured(trivial(vulnerable=True, safe_contracts=3)) == [1.0, 0.25, 0.0, None]
-
-
-def test_who_calls_everything_safe_finds_nothing() -> None:
     assert measured(trivial(vulnerable=False)) == [0.0, 0.5, 0.0, None]
 
 

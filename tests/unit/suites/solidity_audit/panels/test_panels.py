@@ -1,6 +1,7 @@
 """Panels: rows, consensus, errors, findings and bias."""
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ from scipy.stats import pearsonr
 
 from evalake.contracts.audit import audit
 from evalake.contracts.engines.arrow import conform
+from evalake.core.hashing import content_hash
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land
 from evalake.suites.solidity_audit.contract import FINDINGS, RESULTS
 from evalake.suites.solidity_audit.cross_row_metrics import cross_row_metrics
 from evalake.suites.solidity_audit.panels import derive, family, judge_bias, judge_errors
@@ -28,12 +32,10 @@ from tests.unit.suites.solidity_audit.panels.material import (
 from tests.unit.suites.solidity_audit.support import (
     SAFE,
     finding,
-    found,
     frame_of,
     judgement,
     landed,
     line,
-    missed,
     rows_of,
     target,
     values_of,
@@ -105,16 +107,6 @@ def test_an_undecided_sample_leaves_the_rates_and_is_counted() -> None:
     assert (values["findings_undecided_rate"]["value"], values["findings_undecided_rate"]["n"]) == (0.0, 2)
 
 
-@pytest.mark.slow
-def test_panels_of_either_kind_never_share_a_row_and_a_majority_has_no_error_rates() -> None:
-    lines = [line(0, judged=said(True), judge=judge) for judge in JUDGES]
-    rows, _ = by_dawid_skene(lines)
-    by_most = derived_of(lines).rows[RESULTS.table]
-    assert {row["judge"] for row in (*rows, *by_most)} == {"panel:a+b+c", "panel:dawid_skene:a+b+c"}
-    assert rows[0]["judge_hash"] != by_most[0]["judge_hash"]
-    assert "judge_panel" not in set(cross_row_metrics(with_panel(lines), DEFAULTS)["slice"])
-
-
 def test_a_panel_by_dawid_and_skene_is_of_all_its_judgements() -> None:
     """The same judgements give the same rows; with one audit less it is another pool, though the words are the same."""
     lines = poor_and_good()
@@ -126,12 +118,21 @@ def test_a_panel_by_dawid_and_skene_is_of_all_its_judgements() -> None:
     assert audit(contracts, RESULTS).bad.is_empty()
 
 
-def test_derived_rows_keep_the_contract_of_the_results() -> None:
-    judged = [found(), missed(said=False), None]
-    lines = [line(0, judged=each, judge=f"j{n}") for n, each in enumerate(judged)]
-    results, findings = rows_of(lines)
-    derived = derive({RESULTS.table: results, FINDINGS.table: findings}, DEFAULTS)
-    assert audit(landed(derived.rows[RESULTS.table]), RESULTS).bad.is_empty()
+def test_a_panels_row_is_of_the_replies_that_there_are(tmp_path: Path) -> None:
+    results, findings = rows_of([line(0, judged=said(True), judge=judge) for judge in JUDGES])
+    answered = pl.col("judge") != "c"
+    failed = pl.when(~answered).then(pl.lit("timeout")).alias("judge_error")
+    early = results.with_columns(failed, pl.when(answered).then("judgement_hash"))
+    unasked = results.with_columns(subject_error=pl.lit("timeout"), judgement_hash=pl.lit(None, pl.String))
+    (whole,), (before,), (nothing,) = (
+        derive({RESULTS.table: rows, FINDINGS.table: findings}, DEFAULTS).rows[RESULTS.table]
+        for rows in (results, early, unasked)
+    )
+    hashes = [content_hash(["panel:a+b+c", sorted(rows["judge_hash"])]) for rows in (results, results.filter(answered))]
+    assert [row["judge_hash"] for row in (whole, before, nothing)] == [*hashes, hashes[0]]
+    assert nothing["judgement_hash"] is None
+    land(lake := Lake(str(tmp_path)), RESULTS, landed([{**before, "judge_hash": hashes[0]}]))  # as it was once
+    assert land(lake, RESULTS, landed([whole])).replaced == 1
 
 
 # A panel's word: a strict majority of two answers or more, or what is likelier than not by Dawid and Skene.
@@ -194,6 +195,7 @@ def test_a_strict_vote_counts_a_target_in_its_function_or_where_the_judge_calls_
 
 def test_the_error_rates_of_its_judges_stand_with_a_panel_by_dawid_and_skene() -> None:
     _, frame = by_dawid_skene(poor_and_good())
+    assert judge_errors(with_panel(poor_and_good())).is_empty(), "a majority has none"
     rows = judge_errors(frame).filter(pl.col("slice") == "judge_panel")
     panel = "panel:dawid_skene:good 1+good 2+poor 0+poor 1+poor 2"
     assert set(rows["judge"]) == {panel}
