@@ -9,22 +9,24 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
+import polars as pl
 import pytest
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Running, Scheduled
 
-from evalake.contracts.contract import Row
+from evalake.contracts.contract import Contract, Row
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALL_FAILURES
 from evalake.core.configuration import Service, read_configuration
-from evalake.core.errors import EvalakeError, UsageError
+from evalake.core.errors import EvalakeError, LakeError, UsageError
 from evalake.flows.score_session import Scoring, pending, read_score
 from evalake.server.scoring import events
 from evalake.server.scoring.events import Watch
 from evalake.server.scoring.queue import Queue, Seen
 from evalake.server.scoring.scorings import Completions, Scorings, ScoringSettings
 from evalake.server.scoring.sessions import Sessions
-from evalake.storage.landing import land
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land, land_together
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
 from evalake.suites.session_review.prompts import criteria_hash_of
 from evalake.tasks.runtime.context import RunContext
@@ -101,6 +103,21 @@ def test_a_judge_that_refuses_the_second_turn_keeps_the_score(place: Place) -> N
     assert (again["total_score"], again["missing_tools"], again["error_message"]) == (60, ["kubectl-logs"], None)
     assert len(place.server.requests()) == asked + 1  # the second turn alone
     assert take(place, row["score_id"]) is None
+
+
+def test_a_score_is_completed_once_its_tools_have_landed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(lake: Lake, contract: Contract, rows: pl.DataFrame) -> None:
+        if contract is MISSING_TOOLS:
+            raise LakeError("the disk is full")
+        land_together(lake, contract, rows)
+
+    score_id = begin(place)
+    monkeypatch.setattr("evalake.flows.score_session.land_together", refuse)
+    with pytest.raises(LakeError):
+        finish(place, score_id)
+    monkeypatch.undo()
+    assert (read_score(place.lake, score_id)["status"], finish(place, score_id)["status"]) == ("pending", "completed")
+    assert place.lake.frame(MISSING_TOOLS).collect()["tool_name"].to_list() == ["kubectl-logs"]
 
 
 def test_what_died_is_asked_for_again_under_its_number_and_paid_for_once(place: Place) -> None:
