@@ -203,7 +203,9 @@ class Scorings:
             raise DrainingError("the service is shutting down and starts no new scoring")
         if not lacks_second_turn(row):
             return row, False
-        self._queue.submit([row])
+        with self._starting:
+            if not self._queue.awaits(row):
+                self._queue.submit([row])
         return row, True
 
     def renew(self) -> None:

@@ -190,15 +190,20 @@ def test_new_sessions_are_scored_by_themselves_within_the_ceilings(
     assert len(rows) == begun
 
 
-def scorings(place: Place) -> Scorings:
+class Idle(Queue):
+    """A queue that runs nothing, and only counts what is submitted."""
+
+    submitted = 0
+
+    def submit(self, rows: Sequence[Row]) -> None:
+        """Leave the rows to the test."""
+        self.submitted += len(rows)
+
+
+def scorings(place: Place, queue: Queue | None = None) -> Scorings:
     """The scorings of a service whose queue runs nothing."""
-
-    class Idle(Queue):
-        def submit(self, rows: Sequence[Row]) -> None:
-            """Leave the rows to the test."""
-
     settings = ScoringSettings(lake=place.lake, configuration_file=str(place.configuration), judge=JUDGE)
-    return Scorings(settings, Sessions(place.lake), Idle(place.lake.uri, None, 1))
+    return Scorings(settings, Sessions(place.lake), queue or Idle(place.lake.uri, None, 1))
 
 
 def test_while_a_provider_is_down_further_scorings_fail_at_once(place: Place) -> None:
@@ -229,7 +234,7 @@ def test_a_score_or_a_judge_that_answers_nonsense_keeps_the_circuit_closed(place
     assert finish(place, begin(place, "third"))["status"] == "completed"
 
 
-class Told(Queue):
+class Told(Idle):
     """A queue of which the test says which scorings run, and to which pool the others belong."""
 
     begun: set[str]
@@ -259,6 +264,15 @@ def test_each_scoring_that_begins_is_shown_as_under_way_until_its_process_is_los
     asyncio.run(watch.look())
     (row,) = place.scores("first")
     assert (row["status"], row["error_message"]) == ("failed", "its process gave no sign of life for -1 seconds")
+
+
+def test_a_second_turn_that_waits_is_taken_by_the_next_service_and_begun_once(place: Place) -> None:
+    place.server.rule(contains="\n60", reply=None, faults=REFUSED)
+    row = finish(place, begin(place))
+    queue = Told(place.lake.uri, None, 1)
+    queue.begun, service = set(), scorings(place, queue)
+    asyncio.run(Watch(service, queue, 1e9).look())
+    assert (queue.awaits(row), service.second_turn("first")[1], queue.submitted) == (True, True, 0)
 
 
 @pytest.mark.parametrize(
