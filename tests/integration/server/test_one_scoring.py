@@ -22,7 +22,7 @@ from evalake.core.errors import EvalakeError, LakeError, UsageError
 from evalake.flows.score_session import Scoring, pending, read_score
 from evalake.server.scoring import events
 from evalake.server.scoring.events import Watch
-from evalake.server.scoring.queue import Queue, Seen
+from evalake.server.scoring.queue import Queue, QueueError, Seen
 from evalake.server.scoring.scorings import Completions, Scorings, ScoringSettings
 from evalake.server.scoring.sessions import Sessions
 from evalake.storage.lake import Lake
@@ -165,35 +165,51 @@ def fall_back(place: Place, price: str = "") -> None:
 
 
 @pytest.mark.parametrize(
-    ("ceilings", "fallback", "begun"),
+    ("ceilings", "fallback", "begun", "by_the_next"),
     [
-        ({"completions_an_hour": 1}, None, 1),
-        ({"completion_usd_a_day": 1e-6}, None, 0),
-        ({"completion_usd_a_day": 1.0}, "price = { input = 1e6, output = 2.0 }", 0),
-        ({}, "", 0),
-        ({}, None, 2),
-        ({"score_on_completion": False}, None, 0),
+        ({"completions_an_hour": 1}, None, 1, 2),
+        ({"completion_usd_a_day": 1e-6}, None, 0, 2),
+        ({"completion_usd_a_day": 1.0}, "price = { input = 1e6, output = 2.0 }", 0, 0),
+        ({}, "", 0, 0),
+        ({}, None, 2, 2),
+        ({"score_on_completion": False}, None, 0, 0),
     ],
 )
 def test_new_sessions_are_scored_by_themselves_within_the_ceilings(
-    place: Place, ceilings: dict[str, Any], fallback: str | None, begun: int
+    place: Place, ceilings: dict[str, Any], fallback: str | None, begun: int, by_the_next: int
 ) -> None:
-    place.write("second")
+    Sessions(place.lake, [str(place.sessions)], scores_new=True).read_sources()  # the past of a new lake
+    place.write("second", "third")
     if fallback is not None:
         fall_back(place, fallback)
-    sessions, service = Sessions(place.lake, [str(place.sessions)]), scorings(place)
-    completions = Completions(service, sessions, Service(**{"score_on_completion": True, **ceilings}))
+    settings = Service(**{"score_on_completion": True, **ceilings})
+    sessions = Sessions(place.lake, [str(place.sessions)], scores_new=settings.score_on_completion)
+    service = scorings(place, queue := Idle(place.lake.uri, None, 1))
+    completions = Completions(service, sessions, settings)
     completions.add(sessions.read_sources())
-    for _ in range(2):
+    for queue.away in (True, False, False):
         completions.begin()
-    rows = [row for row in service.state().by_id.values() if row["score_triggered_by"] == "score_on_completion"]
-    assert len(rows) == begun
+        if queue.away:
+            assert not service.state().by_id
+    assert len(by_themselves(service)) == begun
+    Completions(service, Sessions(place.lake), Service(score_on_completion=True)).begin()  # after a restart
+    assert len(by_themselves(service)) == by_the_next
+
+
+def by_themselves(service: Scorings) -> list[Row]:
+    return [row for row in service.state().by_id.values() if row["score_triggered_by"] == "score_on_completion"]
 
 
 class Idle(Queue):
     """A queue that runs nothing, and only counts what is submitted."""
 
-    submitted = 0
+    submitted, away = 0, False
+
+    def idle_pool(self) -> str | None:
+        """Answer as Prefect does, or not."""
+        if self.away:
+            raise QueueError("Prefect is away")
+        return None
 
     def submit(self, rows: Sequence[Row]) -> None:
         """Leave the rows to the test."""
