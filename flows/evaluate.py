@@ -36,7 +36,7 @@ from evalake.tasks.jobs import Jobs, cancel_jobs, have_news, require_its_endpoin
 from evalake.tasks.measure import inputs as measured_from
 from evalake.tasks.measure import measure, save_usage
 from evalake.tasks.plan import log_estimate
-from evalake.tasks.preflight import NOT_KEPT, Plan, log_plan, plan_of
+from evalake.tasks.preflight import NOT_KEPT, Plan, carried, check, log_plan, plan_of
 from evalake.tasks.runtime import progress, runs
 from evalake.tasks.runtime.artifacts import (
     assets,
@@ -59,7 +59,7 @@ from evalake.tasks.runtime.form import (
     takes_request,
 )
 from evalake.tasks.runtime.logs import observed
-from evalake.tasks.runtime.orders import continued, in_turn, warn_of_other_machines
+from evalake.tasks.runtime.orders import continued, in_turn, require_unchanged, warn_of_other_machines
 from evalake.tasks.runtime.resources import end_attempt, rare_garbage_collection, return_arrays, return_memory
 from evalake.tasks.runtime.runner import task_runner
 from evalake.tasks.runtime.runs import OVERTAKEN, OvertakenError, Run, require_newest
@@ -154,7 +154,8 @@ def _evaluate(plan: Plan, day: date) -> str | State[Any]:
 def _begin(plan: Plan, day: date, flow_run_id: str, started_at: datetime) -> tuple[RunContext, Run]:
     """Land the row of a run that begins, or of the next attempt of one that is continued."""
     attempt = current_attempt()
-    run_id = continued(plan.lake, plan.suite.name, plan.parameters) or run_id_of(flow_run_id)
+    run_id = continued(plan.lake, plan.suite.name, plan.parameters, plan.datasets) or run_id_of(flow_run_id)
+    require_unchanged(plan.lake, run_id, plan.parameters, plan.datasets)
     here, trace = uuid4().hex, current_trace()
     context = RunContext(run_id, plan.suite.name, plan.lake, plan.configuration, here, trace, plan.ceiling, started_at)
     context = replace(context, batched=plan.batched | batch_jobs.models_with_jobs(plan.lake))
@@ -297,7 +298,10 @@ def collect(lake: LakeUri = None, configuration_file: ConfigurationFile = None) 
             kept = {name: given for name, given in of_run.items() if given not in (None, [], (), "")}
             asked = {name: kept[name] for name in OPTIONS.keys() & kept.keys() - {*NOT_KEPT}}
             request = RunRequest(run["suite"], lake=where.uri, configuration_file=file, **asked)
-            state = evaluate(**request.parameters, return_state=True)
+            plan = check(request)
+            require_unchanged(where, run["run_id"], plan.parameters, plan.datasets)
+            with carried(request, plan):
+                state = evaluate(**request.parameters, return_state=True)
             continued += 1
             if not state.is_completed():
                 failures.append(f"{run['run_id']}: {state.message}")

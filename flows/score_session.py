@@ -224,13 +224,12 @@ class Scoring:
             row["fallback_for"] = self.row["judge"] if row["judge"] != self.row["judge"] else self.row["fallback_for"]
             if row["error_kind"] == NO_TOTAL:
                 logger.warning("the judge's words about %r: %s", row["session_id"], redact(row["score_analysis"] or ""))
-            if self._land(RESULTS, [row]).quarantined:
-                self.fail("contract", "the score breaks its contract: it is in quarantine")
-            # Else the service has ended it
-            elif read_score(lake, row["score_id"])["completed_at"] == row["completed_at"]:
-                for contract in suite.contracts:
+            if read_score(lake, row["score_id"])["status"] != "failed":  # else the service has ended it
+                for contract in suite.contracts:  # first: nothing lands for a score that is completed
                     if of_table := rows.get(contract.table):
                         self._land(contract, [{**each, "score_id": row["score_id"]} for each in of_table])
+            if self._land(RESULTS, [row]).quarantined:
+                self.fail("contract", "the score breaks its contract: it is in quarantine")
         score = read_score(lake, self.row["score_id"])
         if score["status"] == "failed" and score["error_kind"] in GIVEN_UP:
             raise LostScoringError(f"the scoring {score['score_id'][:12]} was given up on: {score['error_message']}")

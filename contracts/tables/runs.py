@@ -159,9 +159,11 @@ RUN_ITEMS = Contract(
         not_negative("replicate"),
         not_blank("endpoint"),
     ),
-    # A retry of an incomplete run may find another judgement than its first attempt did, or ask another endpoint.
+    # A retry of an incomplete run may find another judgement than its first attempt did, ask another endpoint, with
+    # another prompt of its suite, or read a source that has grown.
     replaced_when="(new.judge_hash IS NOT NULL AND (old.judge_hash IS NULL OR old.judge_hash <> new.judge_hash "
-    "OR old.judge_endpoint <> new.judge_endpoint)) OR old.endpoint <> new.endpoint",
+    "OR old.judge_endpoint <> new.judge_endpoint)) OR old.endpoint <> new.endpoint "
+    "OR old.prompt_hash <> new.prompt_hash OR old.dataset_version <> new.dataset_version",
     changes=(ENDPOINTS_OF_ITEMS,),
 )
 

@@ -1,7 +1,8 @@
 """Import: recorded results take the way of a row from the reply on, as if their calls had just been answered."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -10,8 +11,9 @@ from typing import Any
 
 from evalake.admin.recorded_files import UNREADABLE, Read, identity, of_folders, read_files
 from evalake.contracts.contract import Row
+from evalake.contracts.tables import RUNS
 from evalake.core.configuration import IMPORT, UNKNOWN, Configuration
-from evalake.core.errors import SourceError, UsageError
+from evalake.core.errors import EvalakeError, LakeError, SourceError, UsageError
 from evalake.core.hashing import canonical_json, content_hash
 from evalake.core.redaction import redact
 from evalake.labels.sheets import land_given, land_labels
@@ -81,6 +83,22 @@ def _land(
     content = [[identity(line) for line in read.recorded], [line.payload for line in read.refused]]
     parameters = {**of_folders(read), **parameters, **asdict(tolerance)}
     run = _begun(lake, suite, content, datasets, parameters, started, read.recorded)
+    return _carry_out(
+        lake, run, lambda: _land_results(lake, suite, run, datasets, read, configuration, tolerance, calls)
+    )
+
+
+def _land_results(
+    lake: Lake,
+    suite: Suite,
+    run: Run,
+    datasets: Sequence[Dataset],
+    read: Read,
+    configuration: Configuration,
+    tolerance: Tolerance,
+    calls: Sequence[tuple[int, WholeCall]],
+) -> Run:
+    """Land the rows of a begun run; returns it as it has ended."""
     run_id, context = run.run_id, RunContext(run.run_id, suite.name, lake, configuration)
     lake.ensure(suite.results)  # which says what the suite is, where it has no code
     refused = quarantine(lake, run_id, run_id, read.refused)
@@ -101,9 +119,8 @@ def _land(
     lacks = [*(f"{each} {ELSEWHERE}" for each in held), *problems(covered, tolerance)]
     message = _message(read, published, labelled, [*lacks, *remarks(covered, tolerance)])
     state = "incomplete" if lacks or tally.rows_quarantined else "completed"
-    said = {**parameters, "differ": differ}
-    runs.save(lake, run.ended(state, tally=tally, snapshot_id=snapshot_id, message=message, parameters=said))
-    return run_id
+    said = {**run.parameters, "differ": differ}
+    return run.ended(state, tally=tally, snapshot_id=snapshot_id, message=message, parameters=said)
 
 
 def _begun(
@@ -115,9 +132,11 @@ def _begun(
     started: datetime,
     recorded: Sequence[Recorded] = (),
 ) -> Run:
-    """Save a run, named by its content, before its rows."""
+    """Save a run, named by its content, before its rows; one that is repeated keeps its snapshot meanwhile."""
+    run_id = f"import-{content_hash([suite.name, *content])[:12]}"
+    known = lake.frame(RUNS).filter(run_id=run_id).select("snapshot_id").collect()["snapshot_id"]
     run = Run(
-        run_id=f"import-{content_hash([suite.name, *content])[:12]}",
+        run_id=run_id,
         suite=suite.name,
         origin="import",
         parameters=parameters,
@@ -127,9 +146,24 @@ def _begun(
         samples=sum(len(dataset.samples) for dataset in datasets),
         items=len(recorded),
         started_at=started,
+        snapshot_id=next(iter(known), None),
     )
     runs.save(lake, run)
     return run
+
+
+def _carry_out(lake: Lake, run: Run, land_all: Callable[[], Run]) -> str:
+    """Keep a begun run alive while its rows land, and save how it ended, by an error, too; returns its id."""
+    try:
+        with runs.alive(lake, run, Tally):
+            ended = land_all()
+    except BaseException as error:
+        reason = str(error) if isinstance(error, EvalakeError) else f"{type(error).__name__}: {error}"
+        with suppress(LakeError):  # its error is raised, and without heartbeats the run counts as lost
+            runs.save(lake, run.ended("failed", message=f"{reason}; import it again"))
+        raise
+    runs.save(lake, ended)
+    return run.run_id
 
 
 def import_tool_results(
@@ -341,6 +375,11 @@ def land_samples(
 ) -> str:
     """Land the samples of datasets as one run without items, named by their content; returns its id."""
     run = _begun(lake, suite, [[dataset.version for dataset in datasets]], datasets, parameters, started)
+    return _carry_out(lake, run, lambda: _land_datasets(lake, suite, run, datasets))
+
+
+def _land_datasets(lake: Lake, suite: Suite, run: Run, datasets: Sequence[Dataset]) -> Run:
+    """Land the rows of a begun run without items; returns it as it has ended."""
     extracted = extract(lake, run.run_id, datasets)
     for dataset in datasets:
         land_given(lake, suite, dataset.labels, {each.sample_id: each.sample_hash for each in dataset.samples})
@@ -350,5 +389,4 @@ def land_samples(
     message = f"left out of the sources: {skipped}" if skipped else None
     tally = Tally(rows_quarantined=extracted.quarantined)
     state = "incomplete" if tally.rows_quarantined or problems(covered, DEFAULT) else "completed"
-    runs.save(lake, run.ended(state, tally=tally, message=message))
-    return run.run_id
+    return run.ended(state, tally=tally, message=message)

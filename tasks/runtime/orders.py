@@ -7,20 +7,22 @@ find no reply in the ledger, and both pay for it. Without batch jobs they claim 
 import fcntl
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
 import polars as pl
 
-from evalake.contracts.tables import BATCH_JOBS, RUNS
+from evalake.contracts.tables import BATCH_JOBS, RUN_ITEMS, RUNS
+from evalake.core.errors import UsageError
 from evalake.core.files import open_state
 from evalake.core.hashing import content_hash
 from evalake.request import OPTIONS
+from evalake.sdk import Dataset
 from evalake.storage.batch_jobs import waiting_runs
 from evalake.storage.lake import Lake
 from evalake.tasks.runtime.progress import tell
-from evalake.tasks.runtime.runs import with_lost
+from evalake.tasks.runtime.runs import versions_of, with_lost
 
 _MAY_DIFFER = ("day", "tags", "note", "max_cost_usd", "max_calls", "max_missing", "accept_unreadable", "batch")
 
@@ -80,8 +82,8 @@ def _take(file: IO[str], run_id: str) -> str | None:
     return None
 
 
-def continued(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> str | None:
-    """Find the run of the same order to continue; None without one.
+def continued(lake: Lake, suite: str, parameters: Mapping[str, Any], datasets: Sequence[Dataset]) -> str | None:
+    """Find the run of the same order to continue, which has asked nothing else; None without one.
 
     It awaits batch jobs, or is the newest of its order and was cut off after it had some: only under its own id does
     it know which requests failed in them.
@@ -90,11 +92,36 @@ def continued(lake: Lake, suite: str, parameters: Mapping[str, Any]) -> str | No
         return None
     waiting, asked = waiting_runs(lake), order_of(parameters)
     with_jobs = set(lake.frame(BATCH_JOBS).select("run_id").unique().collect()["run_id"])
-    ours = lake.frame(RUNS).filter(suite=suite).sort("started_at", descending=True)
-    rows = ours.select("run_id", "state", "parameters").collect().iter_rows()
-    same = ((run_id, state) for run_id, state, known in rows if order_of(json.loads(known)) == asked)
-    for number, (run_id, state) in enumerate(same):
-        is_cut_off = number == 0 and run_id in with_jobs and state in ("running", "failed")
-        if run_id in waiting or is_cut_off:
-            return str(run_id)
+    ours = lake.frame(RUNS).filter(suite=suite).sort("started_at", descending=True).collect()
+    same = (run for run in ours.iter_rows(named=True) if order_of(json.loads(run["parameters"])) == asked)
+    for number, run in enumerate(same):
+        is_cut_off = number == 0 and run["run_id"] in with_jobs and run["state"] in ("running", "failed")
+        if (run["run_id"] in waiting or is_cut_off) and _changed(lake, run, parameters, datasets) is None:
+            return str(run["run_id"])
     return None
+
+
+def require_unchanged(lake: Lake, run_id: str, parameters: Mapping[str, Any], datasets: Sequence[Dataset]) -> None:
+    """Raise UsageError where a run of this id has asked something else: its manifest would mix both."""
+    for run in lake.frame(RUNS).filter(run_id=run_id).collect().iter_rows(named=True):
+        if (changed := _changed(lake, run, parameters, datasets)) is not None:
+            raise UsageError(f"{changed} since the run {run_id} began: start a new run, which pays for what is new")
+
+
+def _changed(
+    lake: Lake, run: Mapping[str, Any], parameters: Mapping[str, Any], datasets: Sequence[Dataset]
+) -> str | None:
+    """Say what has changed since a run asked; None where it can go on. A source that has only grown lets it."""
+    before = json.loads(run["parameters"])
+    for name, what in (("prompts", "the texts of prompts"), ("request_parameters", "the parameters of requests")):
+        if before.get(name, parameters[name]) != parameters[name]:
+            return f"{what} have changed"
+    if json.loads(run["dataset_versions"]) == versions_of(datasets):
+        return None
+    items = lake.frame(RUN_ITEMS).filter(run_id=run["run_id"]).select("sample_id", "sample_hash").unique().collect()
+    gone = dict(items.select("sample_hash", "sample_id").iter_rows())
+    samples = (sample for dataset in datasets for sample in dataset.samples)
+    new = {sample.sample_id for sample in samples if gone.pop(sample.sample_hash, None) is None}
+    if parameters["only_failed"]:  # which takes fewer samples as answers come
+        gone = {sample_hash: sample_id for sample_hash, sample_id in gone.items() if sample_id in new}
+    return f"samples like {min(gone.values())!r} have changed or gone" if gone else None

@@ -246,15 +246,22 @@ def under_its_criteria(lake: Lake, suite: Suite, run_id: str) -> pl.Expr:
 def amended(lake: Lake, run_id: str, **columns: str) -> None:
     """Set columns of a run's row, as after it was measured again, unless its process writes the row meanwhile."""
     known = lake.frame(RUNS).filter(run_id=run_id).collect()
+    _replace(lake, known, known.with_columns(**{name: pl.lit(value) for name, value in columns.items()}))
+
+
+def _replace(lake: Lake, known: pl.DataFrame, changed: pl.DataFrame) -> bool:
+    """Replace the row of a run, unless its process has written it since it was `known`; returns whether it did."""
 
     def require() -> None:
+        run_id = known["run_id"].item()
         if not lake.frame(RUNS).filter(run_id=run_id).collect().equals(known):
             raise OvertakenError(f"run {run_id}: its process has written its row")
 
-    with suppress(OvertakenError):
-        land(
-            lake, RUNS, known.with_columns(**{name: pl.lit(value) for name, value in columns.items()}), require=require
-        )
+    try:
+        land(lake, RUNS, changed, require=require)
+    except OvertakenError:
+        return False
+    return True
 
 
 def yield_to_newer_attempt(lake: Lake, run: Run) -> bool:
@@ -346,8 +353,12 @@ def require_measured(lake: Lake, run_id: str) -> None:
 
 def with_lost(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Set the state of rows of RUNS to "lost" where the run's process has died."""
-    lost = (pl.col("state") == "running") & (pl.col("alive_at") < datetime.now(UTC) - LOST_AFTER)
-    return rows.with_columns(state=pl.when(lost).then(pl.lit("lost")).otherwise("state"))
+    return rows.with_columns(state=pl.when(_is_lost()).then(pl.lit("lost")).otherwise("state"))
+
+
+def _is_lost() -> pl.Expr:
+    """Tell of rows of RUNS whether the run's process has died."""
+    return (pl.col("state") == "running") & (pl.col("alive_at") < datetime.now(UTC) - LOST_AFTER)
 
 
 def labels_of(tags: Sequence[str], note: str | None) -> Mapping[str, Any]:
@@ -429,16 +440,17 @@ def run_of_flow(lake: Lake, flow_run_id: str) -> str | None:
 
 
 def mark_lost(lake: Lake) -> list[str]:
-    """Mark lost runs as failed; returns their ids. A run that is alive writes its row again within a minute."""
-    rows = with_lost(lake.frame(RUNS)).filter(pl.col("state") == "lost").collect()
-    if rows.height:
-        message = pl.format("lost: no heartbeat after {}; a rerun asks only for what is missing", "alive_at")
-        ended_at = pl.max_horizontal("alive_at", "started_at")  # a clock may have gone back
-        failed = rows.with_columns(state=pl.lit("failed"), message=message, ended_at=ended_at)
-        counted = counted_by_ledger(lake, failed)
-        land(lake, RUNS, counted)
-        close_attempts(lake, counted, "lost: no more heartbeats")
-    return rows["run_id"].to_list()
+    """Mark lost runs as failed, all but those that write their row meanwhile; returns their ids."""
+    known = lake.frame(RUNS).filter(_is_lost()).collect()
+    if known.is_empty():
+        return []
+    message = pl.format("lost: no heartbeat after {}; a rerun asks only for what is missing", "alive_at")
+    ended_at = pl.max_horizontal("alive_at", "started_at")  # a clock may have gone back
+    failed = counted_by_ledger(lake, known.with_columns(state=pl.lit("failed"), message=message, ended_at=ended_at))
+    pairs = zip(known.iter_slices(1), failed.iter_slices(1), strict=True)
+    marked = pl.concat([failed.clear(), *(row for before, row in pairs if _replace(lake, before, row))])
+    close_attempts(lake, marked, "lost: no more heartbeats")
+    return marked["run_id"].to_list()
 
 
 def versions_of(datasets: Sequence[Dataset]) -> dict[str, str]:

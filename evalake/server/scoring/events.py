@@ -23,7 +23,7 @@ from evalake.server.auth import subprotocol
 from evalake.server.scoring.queue import Queue, QueueError, Seen
 from evalake.server.scoring.scorings import Completions, Scorings, State
 from evalake.server.scoring.sessions import Sessions
-from evalake.suites.session_review.score import ACTIVE, DIED, PHASES, phase_at
+from evalake.suites.session_review.score import ACTIVE, DIED, PHASES, lacks_second_turn, phase_at
 
 ALL = "sessions"
 ONE = "session:"
@@ -158,6 +158,7 @@ class Watch:
         self.hub = Hub(self._latest.get, self._active)
         self._scorings, self._queue, self._lost_after = scorings, queue, lost_after_seconds
         self._state, self._is_first = State(), True
+        self._is_unseen = True  # until Prefect has told of the second turns that wait since an earlier service
         self._begun: dict[str, datetime] = {}  # what `Scorings.begun` is to be
         self._phase: dict[str, str] = {}  # of scorings in progress
         self._published: dict[str, int] = {}  # of scorings that are not over: how many steps were told
@@ -185,7 +186,8 @@ class Watch:
         """Look once: announce changes, then fail lost scorings."""
         await self.tell()
         state, under_way = self._state, self._queue.under_way
-        rows = [row for session in state.by_session.values() if (row := session[-1])["status"] in ACTIVE]
+        newest = [session[-1] for session in state.by_session.values()]
+        rows = [row for row in newest if row["status"] in ACTIVE or (self._is_unseen and lacks_second_turn(row))]
         ids = {row["score_id"] for row in rows}
         self._life = {score_id: life for score_id, life in self._life.items() if score_id in ids}
         if (now := time.monotonic()) >= self._all_due:
@@ -272,7 +274,7 @@ class Watch:
             self._complain(error)
             self._life.clear()  # nothing is known, and so nothing is lost
             return
-        self._complaint = None
+        self._complaint, self._is_unseen = None, False
         for row in rows:
             score_id, run = row["score_id"], seen.get(row["score_id"])
             if run is not None:
@@ -298,7 +300,7 @@ class Watch:
             self._begun.setdefault(score_id, run.run.start_time or datetime.now(UTC))
         elif run.state.is_cancelling():
             self._queue.give_up(score_id)
-        elif run.state.is_scheduled() and row["status"] == "pending":
+        elif run.state.is_scheduled() and (row["status"] == "pending" or lacks_second_turn(row)):
             self._queue.take(score_id, run.run)
 
     def _why_lost(self, row: Mapping[str, Any], run: Seen | None) -> str | None:

@@ -119,6 +119,10 @@ class Queue:
         """Tell whether Prefect is known to have a flow run of a scoring."""
         return bool(self._runs.get(row["score_id"]))
 
+    def awaits(self, row: Row) -> bool:
+        """Tell whether a scoring waits here for its turn."""
+        return row["score_id"] in self._known - self.under_way
+
     def flow_run_of(self, row: Row) -> str | None:
         """Look up the id of a scoring's flow run; None where it has none, or where Prefect does not answer."""
         if row["score_id"] not in self._runs and row["asked_at"] is not None:
@@ -147,7 +151,7 @@ class Queue:
                 # The latest of each flow run, which has several where it was run again
                 in_order = sorted(artifacts, key=lambda artifact: artifact.updated or NEVER)
                 beats = {artifact.flow_run_id: artifact for artifact in in_order}
-                for run in runs:
+                for run in sorted(runs, key=lambda run: run.created or NEVER):  # a second turn's is the later one
                     beat, score_id = beats.get(run.id), names[run.name]
                     self._runs[score_id] = str(run.id)
                     progress = float(beat.data) if beat and isinstance(beat.data, int | float) else 0.0

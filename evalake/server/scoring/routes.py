@@ -30,7 +30,8 @@ class AppState:
 
     def __init__(self, settings: ScoringSettings) -> None:
         service, self.settings = settings.configuration.service, settings
-        self.sessions, self.ratings = Sessions(settings.lake, settings.sources), Ratings(settings.lake)
+        self.sessions = Sessions(settings.lake, settings.sources, scores_new=service.score_on_completion)
+        self.ratings = Ratings(settings.lake)
         self.queue = Queue(settings.lake.uri, settings.configuration_file, service.scorings_at_once)
         self.scorings = Scorings(settings, self.sessions, self.queue)
         self.watch = Watch(self.scorings, self.queue, service.lost_after_seconds)

@@ -18,12 +18,12 @@ from evalake.contracts.contract import Row
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import RUNS
 from evalake.core.configuration import Service
-from evalake.core.errors import EvalakeError
+from evalake.core.errors import EvalakeError, LakeError
 from evalake.core.redaction import require_no_password
 from evalake.flows.score_session import NEVER, failed, item_of, pending, read_samples
 from evalake.models.routes import find_route
 from evalake.server.scoring.queue import Queue, QueueError
-from evalake.server.scoring.sessions import Known, Sessions
+from evalake.server.scoring.sessions import TRIGGER, Known, Sessions
 from evalake.server.settings import ConflictError, DrainingError, NotFoundError, Settings
 from evalake.storage.cached_table import CachedTable
 from evalake.storage.landing import insert_unless, land
@@ -203,7 +203,9 @@ class Scorings:
             raise DrainingError("the service is shutting down and starts no new scoring")
         if not lacks_second_turn(row):
             return row, False
-        self._queue.submit([row])
+        with self._starting:
+            if not self._queue.awaits(row):
+                self._queue.submit([row])
         return row, True
 
     def renew(self) -> None:
@@ -218,6 +220,10 @@ class Scorings:
                 renewed = {**now, "score_id": row["score_id"], "asked_at": row["asked_at"]}
                 land(self._settings.lake, RESULTS, conform([renewed], RESULTS))
                 logger.info("the scoring %s of %r is asked as of now", row["score_id"][:12], row["session_id"])
+
+    def require_queue(self) -> None:
+        """Raise QueueError where Prefect does not answer, so that no row lands that would fail at once."""
+        self._queue.idle_pool()
 
     def fail(self, row: Row, reason: str) -> bool:
         """End a lost scoring; False where it was over already."""
@@ -339,21 +345,19 @@ def state_of(
     return State(rows, by_session, named, criteria)
 
 
-TRIGGER = "score_on_completion"
-
-
 class _CeilingError(EvalakeError):
     """No scoring may begin now."""
 
 
 class Completions:
-    """The sessions that have ended since the service runs, and wait to be scored."""
+    """The sessions that have ended since a service scores them by itself, and wait for it."""
 
     def __init__(self, scorings: Scorings, sessions: Sessions, service: Service) -> None:
         self._scorings, self._sessions, self._service = scorings, sessions, service
         self._waiting: dict[str, None] = {}
         self._worst: dict[str, float] = {}  # the highest estimated cost of scorings that were begun here, by score id
         self._complaint: str | None = None
+        self._is_resumed = False
 
     def add(self, session_ids: Iterable[str]) -> None:
         """Note sessions that have ended."""
@@ -361,11 +365,19 @@ class Completions:
             self._waiting |= dict.fromkeys(session_ids)
 
     def begin(self) -> None:
-        """Begin to score what waits, as far as the ceilings allow; the rest is tried again at the next turn."""
+        """Begin to score what waits, as far as the ceilings allow; the rest is tried again at the next turn.
+
+        So is all of it where Prefect or the lake is away.
+        """
+        if self._service.score_on_completion and not self._is_resumed:  # what an earlier service left
+            state = self._scorings.state()
+            self.add(each for each in self._sessions.to_be_scored() if state.newest(each) is None)
+            self._is_resumed = True
         for session_id in tuple(self._waiting):
             try:
                 known = self._sessions.find(session_id)
                 worst = self._worst_of(known)
+                self._scorings.require_queue()
                 decided = self._scorings.request(session_id, TRIGGER)
                 self._worst[decided.row["score_id"]] = worst
             except _CeilingError as reached:
@@ -375,6 +387,8 @@ class Completions:
                 return
             except EvalakeError as error:
                 self._complain(f"the session {session_id[:200]!r} is not scored by itself: {error}")
+                if isinstance(error, QueueError | LakeError):
+                    return
             del self._waiting[session_id]
 
     def _worst_of(self, known: Known) -> float:

@@ -39,6 +39,9 @@ READ_AT_ONCE = 200  # sessions
 SEARCHED_CHARACTERS = 20_000  # of an alert
 KEPT_CHARACTERS = 16_000_000  # of the sessions that were read last
 
+TRIGGER = "score_on_completion"
+"""What has triggered the scorings of sessions that are scored by themselves; a parameter of runs that land these."""
+
 logger = logging.getLogger("evalake.service")
 
 
@@ -118,8 +121,9 @@ class Source:
 class Sessions:
     """The sessions of a lake by id; of several samples of one session, the one that was landed last."""
 
-    def __init__(self, lake: Lake, sources: Sequence[str] = ()) -> None:
-        self._lake, self._sources = lake, [Source(name) for name in sources]
+    def __init__(self, lake: Lake, sources: Sequence[str] = (), *, scores_new: bool = False) -> None:
+        """Follow sources; `scores_new` is kept with the sessions that land: they wait to be scored by themselves."""
+        self._lake, self._sources, self._scores_new = lake, [Source(name) for name in sources], scores_new
         self._samples = CachedTable(lake, SAMPLES, ("dataset_version", "sample_id", "sample_hash"), SUITE.name)
         self._runs = CachedTable(lake, RUNS, ("dataset_versions", "started_at"), SUITE.name)
         self._known: dict[str, Known] = {}  # by sample hash
@@ -195,6 +199,22 @@ class Sessions:
         self._landed.difference_update(landed)
         return new, landed
 
+    def to_be_scored(self) -> list[str]:
+        """List the sessions that first landed to be scored by themselves, by id; earlier services may have done so."""
+        flag = pl.col("parameters").str.json_path_match(f"$.{TRIGGER}") == "true"
+        of_runs = self._lake.frame(RUNS).filter(suite=SUITE.name).sort("started_at").select("dataset_versions", flag)
+        first: dict[str, tuple[int, bool]] = {}  # by dataset version, in the order of landing
+        for number, (versions, is_wanted) in enumerate(of_runs.collect().iter_rows()):
+            for version in json.loads(versions).values():
+                first.setdefault(version, (number, bool(is_wanted)))
+        landed: dict[str, tuple[int, bool]] = {}  # by session
+        with self._lock:
+            rows = self._samples.rows().select("dataset_version", "sample_id")
+        for version, session_id in rows.iter_rows():
+            at = first.get(version, (-1, False))
+            landed[session_id] = min(at, landed.get(session_id, at))
+        return [session_id for session_id, (_, is_wanted) in landed.items() if is_wanted]
+
     def read_sources(self) -> list[str]:
         """Read changed sources, and land new sessions; returns their ids.
 
@@ -228,9 +248,11 @@ class Sessions:
         there = self._known.keys() | forgotten_samples(self._lake)
         new = Dataset(dataset.name, tuple(each for each in dataset.samples if each.sample_hash not in there))
         if new.samples:
-            if source not in self._of_the_past:
+            is_past = source in self._of_the_past
+            if not is_past:
                 self._landed |= {each.sample_id for each in new.samples} - self._current.keys()
-            land_samples(self._lake, SUITE, [new], {"files": [redact(source)]}, datetime.now(UTC))
+            said = {"files": [redact(source)], TRIGGER: self._scores_new and not is_past}
+            land_samples(self._lake, SUITE, [new], said, datetime.now(UTC))
         if refused := refused_rows(dataset):  # each once, however often the source is read
             followed = f"sessions-{content_hash(source)[:12]}"
             quarantine(self._lake, followed, followed, refused)

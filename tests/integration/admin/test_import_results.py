@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from evalake.admin.import_results import import_recorded, import_samples
 from evalake.contracts.tables import CALLS, HUMAN_LABELS, METRIC_SNAPSHOTS, QUARANTINE, RUN_COVERAGE, RUNS, SAMPLES
-from evalake.core.errors import SourceError, UsageError
+from evalake.core.errors import SourceError, SuiteError, UsageError
 from evalake.labels.grading import LONGEST_TITLE, Grading, ReviewSheet, title
 from evalake.labels.sheets import Labelled, import_labels, judges_and_people, label_sheet, suite_of
 from evalake.storage.lake import Lake
@@ -24,6 +24,7 @@ from evalake.suites.registry import suite
 from evalake.suites.solidity_audit.suite import SUITE as AUDITS
 from evalake.tasks.measure import measure, run_frame
 from evalake.tasks.runtime.context import RunContext
+from tests.e2e.processes import wait_until
 from tests.integration.cli.people import judged
 from tests.unit.suites.solidity_audit.support import finding, judgement, line, target
 
@@ -164,6 +165,28 @@ def test_a_number_that_nothing_can_hold_is_one_bad_line(tmp_path: Path, digits: 
 
 
 # Samples of a suite that imports them: one run without items, named by its content.
+
+
+def test_an_import_lives_keeps_its_snapshot_and_ends_with_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, file = Lake(str(tmp_path / "lake")), written(tmp_path / "one.jsonl", recorded())
+    before, seen = imported(lake, file), []
+
+    def fail(*_: Any) -> str:
+        row = lake.frame(RUNS).collect().row(0, named=True)
+        wait_until(lambda: lake.frame(RUNS).collect()["alive_at"].item() > row["alive_at"], "a heartbeat")
+        seen.append((row["state"], row["snapshot_id"]))
+        raise SuiteError("its metrics have a mistake")
+
+    monkeypatch.setattr("evalake.tasks.runtime.runs.FIRST_ALIVE_SECONDS", 0.01)
+    monkeypatch.setattr("evalake.admin.import_results.measure", fail)
+    with pytest.raises(SuiteError):
+        imported(lake, file)
+    row = lake.frame(RUNS).collect().row(0, named=True)
+    assert seen == [("running", before["snapshot_id"])]
+    assert (row["state"], row["snapshot_id"]) == ("failed", before["snapshot_id"])
+    assert row["message"] == "its metrics have a mistake; import it again"
 
 
 def test_the_same_sources_are_the_same_run(tmp_path: Path) -> None:

@@ -1,11 +1,16 @@
 """Runs by batch jobs: they wait, collect, and end as runs by single calls do; nothing is lost or paid twice."""
 
 import json
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import polars as pl
+from prefect.client.orchestration import get_client
+from prefect.flow_engine import run_flow
+from prefect.states import Pending
 
-from evalake.contracts.tables import BATCH_JOBS, BATCH_REQUESTS, CALLS, METRIC_SNAPSHOTS, RUN_ATTEMPTS, RUNS
+from evalake.contracts.tables import BATCH_JOBS, BATCH_REQUESTS, CALLS, METRIC_SNAPSHOTS, RUN_ATTEMPTS, RUN_ITEMS, RUNS
 from evalake.flows.evaluate import collect, evaluate
 from evalake.server.viewer.run import run_detail
 from evalake.server.viewer.run_index import RunIndexes
@@ -120,6 +125,29 @@ def test_the_flow_collect_deletes_what_a_cut_off_run_left_at_the_provider(work: 
     collect(lake=work.lake.uri, configuration_file=str(work.configuration))
     assert (jobs.files, sorted(jobs.paid.values()), work.rows(CALLS).height) == ({}, [1, 1], 2)
     assert "closed" in set(work.rows(BATCH_JOBS)["state"])
+
+
+def test_a_run_goes_on_with_a_source_that_has_grown_and_with_no_other_change(work: Workplace) -> None:
+    jobs, place = work.server.batches, {"lake": work.lake.uri, "configuration_file": str(work.configuration)}
+    jobs.held = True
+    first = work.run(work.dataset(2), batch=True)
+    grown = work.run(work.dataset(3), batch=True)
+    assert (grown["run_id"], work.rows(RUN_ITEMS)["dataset_version"].n_unique()) == (first["run_id"], 1)
+    source = Path(work.dataset(3))
+    source.write_text(source.read_text().replace("malicious", "harmless", 1))
+    jobs.held = False
+    told = str(collect(**place, return_state=True).message)
+    assert f"{first['run_id']}: samples like 's0' have changed or gone since the run" in told
+    other = work.run(str(source), batch=True)
+    assert (other["run_id"] != first["run_id"], other["state"], sum(jobs.paid.values())) == (True, "completed", 3)
+    priced = work.configuration.read_text().replace("price", "parameters = { max_tokens = 9 }\nprice", 1)
+    work.configuration.write_text(priced)
+    with get_client(sync_client=True) as client:  # as *Retry* does
+        client.set_flow_run_state(UUID(other["flow_run_id"]), Pending(), force=True)
+        flow_run = client.read_flow_run(UUID(other["flow_run_id"]))
+    state: Any = run_flow(evaluate, flow_run, work.parameters(str(source), batch=True), return_type="state")
+    assert f"the parameters of requests have changed since the run {other['run_id']} began" in state.message
+    assert work.rows(RUNS).filter(run_id=other["run_id"])["state"].item() == "completed"
 
 
 def test_the_flow_collect_fails_where_a_provider_cannot_be_asked_and_continues_the_other_runs(work: Workplace) -> None:

@@ -248,16 +248,6 @@ def test_what_timed_out_counts_as_an_error_until_a_reply_takes_its_place(work: W
     assert [rates[by_run[run["run_id"]]] for run in (first, second)] == [0.75, 1.0]
 
 
-def test_an_item_that_failed_is_asked_again_by_the_next_run_and_only_it(work: Workplace) -> None:
-    work.server.rule(contains="00007", faults=({"kind": "server_error", "times": 2},), reply='{"action": "BLOCK"}')
-    first = work.run(work.dataset(20))
-    assert (first["state"], first["calls_made"], first["calls_failed"]) == ("completed", 19, 1)
-    assert "lacks 1 of 20 (5.0 %) items: 1 server (5.0 % may be missing)" in first["message"]
-    second = work.run(work.dataset(20))
-    assert (second["state"], second["calls_made"], second["calls_from_ledger"]) == ("completed", 1, 19)
-    assert work.asked() == 19 + 2 + 1
-
-
 def test_malformed_lines_are_quarantined_and_the_run_says_so(work: Workplace) -> None:
     source = work.dataset(5)
     with Path(source).open("a") as file:

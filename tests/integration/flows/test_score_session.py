@@ -60,26 +60,6 @@ def test_a_scoring_takes_four_commits_and_one_more_where_its_answers_are_apart(
     assert added == {"session_scores": 2, "calls": commits - 3, "session_missing_tools": 1}
 
 
-def test_a_failed_scoring_has_its_reason_and_is_not_taken_up_again(place: Place) -> None:
-    place.server.rule(reply=None, faults=({"kind": "bad_request", "times": 0},))
-    score_id = begin(place)
-    with pytest.raises(EvalakeError, match="has no score: the judge gave no answer"):
-        run(place, score_id)
-    row = read_score(place.lake, score_id)
-    assert (row["status"], row["total_score"]) == ("failed", None)
-    with pytest.raises(UsageError, match=r"has failed .* ask for a new one"):
-        run(place, score_id)
-
-
-def test_the_phase_follows_from_whether_there_is_a_total(place: Place) -> None:
-    scoring = take(place, begin(place))
-    assert scoring is not None
-    assert scoring.progress == 10.0
-    scoring.walk()
-    assert scoring.progress == 60.0
-    scoring.end()
-
-
 def test_a_scoring_that_others_ended_is_lost(place: Place) -> None:
     score_id = begin(place)
     scoring = take(place, score_id)

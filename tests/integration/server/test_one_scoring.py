@@ -9,22 +9,24 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
+import polars as pl
 import pytest
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Running, Scheduled
 
-from evalake.contracts.contract import Row
+from evalake.contracts.contract import Contract, Row
 from evalake.contracts.engines.arrow import conform
 from evalake.contracts.tables import CALL_FAILURES
 from evalake.core.configuration import Service, read_configuration
-from evalake.core.errors import EvalakeError, UsageError
+from evalake.core.errors import EvalakeError, LakeError, UsageError
 from evalake.flows.score_session import Scoring, pending, read_score
 from evalake.server.scoring import events
 from evalake.server.scoring.events import Watch
-from evalake.server.scoring.queue import Queue, Seen
+from evalake.server.scoring.queue import Queue, QueueError, Seen
 from evalake.server.scoring.scorings import Completions, Scorings, ScoringSettings
 from evalake.server.scoring.sessions import Sessions
-from evalake.storage.landing import land
+from evalake.storage.lake import Lake
+from evalake.storage.landing import land, land_together
 from evalake.suites.session_review.contract import MISSING_TOOLS, RESULTS
 from evalake.suites.session_review.prompts import criteria_hash_of
 from evalake.tasks.runtime.context import RunContext
@@ -103,6 +105,21 @@ def test_a_judge_that_refuses_the_second_turn_keeps_the_score(place: Place) -> N
     assert take(place, row["score_id"]) is None
 
 
+def test_a_score_is_completed_once_its_tools_have_landed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(lake: Lake, contract: Contract, rows: pl.DataFrame) -> None:
+        if contract is MISSING_TOOLS:
+            raise LakeError("the disk is full")
+        land_together(lake, contract, rows)
+
+    score_id = begin(place)
+    monkeypatch.setattr("evalake.flows.score_session.land_together", refuse)
+    with pytest.raises(LakeError):
+        finish(place, score_id)
+    monkeypatch.undo()
+    assert (read_score(place.lake, score_id)["status"], finish(place, score_id)["status"]) == ("pending", "completed")
+    assert place.lake.frame(MISSING_TOOLS).collect()["tool_name"].to_list() == ["kubectl-logs"]
+
+
 def test_what_died_is_asked_for_again_under_its_number_and_paid_for_once(place: Place) -> None:
     scoring = take(place, first := begin(place))
     assert scoring is not None
@@ -148,40 +165,61 @@ def fall_back(place: Place, price: str = "") -> None:
 
 
 @pytest.mark.parametrize(
-    ("ceilings", "fallback", "begun"),
+    ("ceilings", "fallback", "begun", "by_the_next"),
     [
-        ({"completions_an_hour": 1}, None, 1),
-        ({"completion_usd_a_day": 1e-6}, None, 0),
-        ({"completion_usd_a_day": 1.0}, "price = { input = 1e6, output = 2.0 }", 0),
-        ({}, "", 0),
-        ({}, None, 2),
-        ({"score_on_completion": False}, None, 0),
+        ({"completions_an_hour": 1}, None, 1, 2),
+        ({"completion_usd_a_day": 1e-6}, None, 0, 2),
+        ({"completion_usd_a_day": 1.0}, "price = { input = 1e6, output = 2.0 }", 0, 0),
+        ({}, "", 0, 0),
+        ({}, None, 2, 2),
+        ({"score_on_completion": False}, None, 0, 0),
     ],
 )
 def test_new_sessions_are_scored_by_themselves_within_the_ceilings(
-    place: Place, ceilings: dict[str, Any], fallback: str | None, begun: int
+    place: Place, ceilings: dict[str, Any], fallback: str | None, begun: int, by_the_next: int
 ) -> None:
-    place.write("second")
+    Sessions(place.lake, [str(place.sessions)], scores_new=True).read_sources()  # the past of a new lake
+    place.write("second", "third")
     if fallback is not None:
         fall_back(place, fallback)
-    sessions, service = Sessions(place.lake, [str(place.sessions)]), scorings(place)
-    completions = Completions(service, sessions, Service(**{"score_on_completion": True, **ceilings}))
+    settings = Service(**{"score_on_completion": True, **ceilings})
+    sessions = Sessions(place.lake, [str(place.sessions)], scores_new=settings.score_on_completion)
+    service = scorings(place, queue := Idle(place.lake.uri, None, 1))
+    completions = Completions(service, sessions, settings)
     completions.add(sessions.read_sources())
-    for _ in range(2):
+    for queue.away in (True, False, False):
         completions.begin()
-    rows = [row for row in service.state().by_id.values() if row["score_triggered_by"] == "score_on_completion"]
-    assert len(rows) == begun
+        if queue.away:
+            assert not service.state().by_id
+    assert len(by_themselves(service)) == begun
+    Completions(service, Sessions(place.lake), Service(score_on_completion=True)).begin()  # after a restart
+    assert len(by_themselves(service)) == by_the_next
 
 
-def scorings(place: Place) -> Scorings:
+def by_themselves(service: Scorings) -> list[Row]:
+    return [row for row in service.state().by_id.values() if row["score_triggered_by"] == "score_on_completion"]
+
+
+class Idle(Queue):
+    """A queue that runs nothing, and only counts what is submitted."""
+
+    submitted, away = 0, False
+
+    def idle_pool(self) -> str | None:
+        """Answer as Prefect does, or not."""
+        if self.away:
+            raise QueueError("Prefect is away")
+        return None
+
+    def submit(self, rows: Sequence[Row]) -> None:
+        """Leave the rows to the test."""
+        self.submitted += len(rows)
+
+
+def scorings(place: Place, queue: Queue | None = None) -> Scorings:
     """The scorings of a service whose queue runs nothing."""
-
-    class Idle(Queue):
-        def submit(self, rows: Sequence[Row]) -> None:
-            """Leave the rows to the test."""
-
     settings = ScoringSettings(lake=place.lake, configuration_file=str(place.configuration), judge=JUDGE)
-    return Scorings(settings, Sessions(place.lake), Idle(place.lake.uri, None, 1))
+    return Scorings(settings, Sessions(place.lake), queue or Idle(place.lake.uri, None, 1))
 
 
 def test_while_a_provider_is_down_further_scorings_fail_at_once(place: Place) -> None:
@@ -212,7 +250,7 @@ def test_a_score_or_a_judge_that_answers_nonsense_keeps_the_circuit_closed(place
     assert finish(place, begin(place, "third"))["status"] == "completed"
 
 
-class Told(Queue):
+class Told(Idle):
     """A queue of which the test says which scorings run, and to which pool the others belong."""
 
     begun: set[str]
@@ -242,6 +280,15 @@ def test_each_scoring_that_begins_is_shown_as_under_way_until_its_process_is_los
     asyncio.run(watch.look())
     (row,) = place.scores("first")
     assert (row["status"], row["error_message"]) == ("failed", "its process gave no sign of life for -1 seconds")
+
+
+def test_a_second_turn_that_waits_is_taken_by_the_next_service_and_begun_once(place: Place) -> None:
+    place.server.rule(contains="\n60", reply=None, faults=REFUSED)
+    row = finish(place, begin(place))
+    queue = Told(place.lake.uri, None, 1)
+    queue.begun, service = set(), scorings(place, queue)
+    asyncio.run(Watch(service, queue, 1e9).look())
+    assert (queue.awaits(row), service.second_turn("first")[1], queue.submitted) == (True, True, 0)
 
 
 @pytest.mark.parametrize(

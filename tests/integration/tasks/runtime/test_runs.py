@@ -326,12 +326,17 @@ def test_an_older_attempt_that_stood_still_amid_a_heartbeat_leaves_the_row_to_th
     assert [each["state"] for each in attempts(lake)] == ["failed", "completed"]
 
 
-def test_an_attempt_of_a_lost_run_is_ended_with_it(lake: Lake) -> None:
+def test_an_attempt_of_a_lost_run_is_ended_with_it(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     runs.begin(lake, started(), 1, None)
     answered(lake, 1)
     silent = lake.frame(RUNS).collect().with_columns(alive_at=pl.lit(LONG_AGO))
     land(lake, RUNS, silent)
-    runs.mark_lost(lake)
+    with monkeypatch.context() as patched:  # it wakes, and ends, while the ledger is read
+        counted, woken = runs.counted_by_ledger, silent.with_columns(state=pl.lit("completed"))
+        patched.setattr(runs, "counted_by_ledger", lambda *of: (land(lake, RUNS, woken), counted(*of))[1])
+        assert (runs.mark_lost(lake), lake.frame(RUNS).collect()["state"].item()) == ([], "completed")
+    land(lake, RUNS, silent)
+    assert runs.mark_lost(lake) == ["r"]
     (one,) = attempts(lake)
     assert (one["state"], one["ended_at"], one["calls_made"]) == ("failed", LONG_AGO, 1)
 
