@@ -1,7 +1,7 @@
 """Batch jobs that are cut off anywhere: every request is answered, paid and landed once, and nothing stays behind."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -14,9 +14,10 @@ import pytest
 
 from evalake.contracts.tables import BATCH_JOBS, CALLS
 from evalake.core.errors import ProviderError
+from evalake.models.batches import BatchService, ProviderJob
 from evalake.models.request import Reply
 from evalake.request import RunRequest
-from evalake.storage.batch_jobs import states_of
+from evalake.storage.batch_jobs import jobs_of, states_of
 from evalake.storage.lake import Lake
 from evalake.tasks import jobs as module
 from evalake.tasks.converse import Conversation
@@ -158,8 +159,28 @@ def test_a_request_is_never_in_two_jobs(work: Work) -> None:
     work.server.batches.held = True
     assert work.attempt("first")[0].waiting == work.attempt("second")[0].waiting == 3
     assert len(work.server.batches.jobs) == 1
+    (job,) = jobs_of(work.lake, "first")
+    Jobs(work.context(), work.plan.batched).cancel(replace(job, revision=0, state="planned", provider_id=None))  # as it was read before
     work.server.batches.held = False
     assert texts(work.attempt("second")[1]) == ["ok"] * 3, "a run takes over the jobs of one that has ended"
+
+
+def test_who_finds_a_job_taken_over_amid_its_replies_lands_no_more(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = BatchService.lines
+
+    def taken_over(service: BatchService, job: ProviderJob) -> Iterator[Mapping[str, Any]]:
+        for n, line in enumerate(lines(service, job)):
+            yield line
+            if n == 0:
+                with monkeypatch.context() as patch:
+                    patch.setattr(BatchService, "lines", lines)
+                    work.attempt("second")
+
+    monkeypatch.setattr(module, "LAND_AT_ONCE", 1)
+    monkeypatch.setattr(BatchService, "lines", taken_over)
+    work.attempt("first")
+    work.attempt("first")
+    assert work.lake.frame(CALLS).collect().height == 3
 
 
 @pytest.mark.parametrize(("ceiling", "asked"), [("max_calls = 2\n", 2), ("max_cost_usd = 0.003\n", 2)])
