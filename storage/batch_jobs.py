@@ -137,9 +137,19 @@ def advance(lake: Lake, job: Job, **changes: Any) -> Job:
     return following
 
 
+def require_newest(lake: Lake, job: Job) -> None:
+    """Raise JobTakenError where another process has added a state to the job since."""
+    if jobs(lake, pl.col("job_id") == job.job_id, pl.col("revision") > job.revision):
+        raise _taken(job)
+
+
 def _land(lake: Lake, job: Job) -> None:
     if not land(lake, BATCH_JOBS, conform([asdict(job)], BATCH_JOBS)).inserted:
-        raise JobTakenError(f"another process has changed the batch job {job.job_id}")
+        raise _taken(job)
+
+
+def _taken(job: Job) -> JobTakenError:
+    return JobTakenError(f"another process has changed the batch job {job.job_id}")
 
 
 def requests_of(lake: Lake, job_id: str) -> list[dict[str, Any]]:

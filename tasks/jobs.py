@@ -39,9 +39,10 @@ from evalake.storage.batch_jobs import (
     planned,
     put_off,
     requests_of,
+    require_newest,
     states_of,
 )
-from evalake.storage.ledger import Key, LedgerIndex, key_of, newest_index, reply_lengths
+from evalake.storage.ledger import Key, key_of, newest_index, reply_lengths
 from evalake.storage.reservations import Amount, BudgetState, Reservation, reserve
 from evalake.suites.registry import baselines
 from evalake.tasks.converse import Conversation, call_row, given_up, next_request, refused
@@ -279,8 +280,9 @@ class Jobs:
         """End a job that its provider refuses; any other error is raised, and the job stays as it is."""
         if not error.is_refusal:
             raise error
+        job = advance(self._lake, job, state="collected", message=str(error))  # first: another process may submit it
         self._end({**row, "state": "refused", "message": str(error)} for row in requests_of(self._lake, job.job_id))
-        return self._close(advance(self._lake, job, state="collected", message=str(error)), self._service(job.model))
+        return self._close(job, self._service(job.model))
 
     def _land(self, job: Job, at_provider: ProviderJob, service: BatchService) -> Job:
         """Land the replies of a job that has ended, each once, and note what became of each request."""
@@ -291,7 +293,6 @@ class Jobs:
         if at_provider.refused is not None and not at_provider.is_for_now:
             self._end({**row, "state": "refused", "message": at_provider.refused} for row in open_requests.values())
             return advance(self._lake, job, state="collected", failed=len(open_requests), message=at_provider.refused)
-        *_, index = newest_index(self._lake)
         lines, failed, unreadable = iter(service.lines(at_provider)), dict[str, Result](), 0
         while chunk := list(islice(lines, LAND_AT_ONCE)):
             results = []
@@ -303,9 +304,9 @@ class Jobs:
                     failed[name] = result  # unless another line answers it
                 else:
                     results.append((open_requests.pop(name), result))
-            self._land_chunk(job, results, index)
+            self._land_chunk(job, results)
         left = sorted(failed.keys() & open_requests.keys())
-        self._land_chunk(job, [(open_requests.pop(name), failed[name]) for name in left], index)
+        self._land_chunk(job, [(open_requests.pop(name), failed[name]) for name in left])
         if unreadable and open_requests:
             return self._leave_results(job, unreadable, list(open_requests.values()))
         self._end({**row, "state": "expired"} for row in open_requests.values())
@@ -333,7 +334,9 @@ class Jobs:
         self._most_requests[job.model] = job.requests // 2
         return False
 
-    def _land_chunk(self, job: Job, results: Sequence[tuple[dict[str, Any], Result]], index: LedgerIndex) -> None:
+    def _land_chunk(self, job: Job, results: Sequence[tuple[dict[str, Any], Result]]) -> None:
+        require_newest(self._lake, job)
+        *_, index = newest_index(self._lake)
         landed = index.fetch([key_of(row) for row, _ in results], job.run_id)  # by a process that was killed here
         writer = ledger_writer(self._lake)
         for row, result in results:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from evalake.core.errors import ProviderError
 from evalake.core.redaction import KnownKeys
 from evalake.models.cost import batch_share
-from evalake.models.direct import encoded, warm_up
+from evalake.models.direct import LARGEST_REPLY, LARGEST_STREAM, encoded, warm_up
 from evalake.models.failures import AttemptFailed, excerpt
 from evalake.models.litellm_calls import as_sent, read_stored
 from evalake.models.replies import reply_of
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 600.0  # of an upload or a download
 PAGE = 100  # jobs or files of a list
+MOST_PAGES = 10_000
+_LARGEST_COUNT = 2**31 - 1  # of requests
 _CLIENT_ERRORS, _SERVER_ERRORS = 400, 500
 _MAY_PASS = frozenset({408, 409, 425, 429})
 _GONE = frozenset({404, 410})
@@ -102,6 +104,7 @@ class BatchService:
     clocks: ClassVar[timedelta] = timedelta(hours=1)  # by which the provider's times may differ from ours
     jobs: ClassVar[str] = "/batches"
     after: ClassVar[str] = "after"  # the parameter of a list's next page
+    _first_page: ClassVar[Mapping[str, Any]] = {"limit": PAGE}
     shape: ClassVar[Shape] = Shape(frozenset({"completed", "failed", "expired", "cancelled"}))
 
     def __init__(self, route: Route, keys: KnownKeys) -> None:
@@ -129,10 +132,10 @@ class BatchService:
         name = f"evalake-{job_id}.jsonl"
         for file in self._pages("/files", purpose="batch"):
             if file.get("filename") == name:
-                return str(file["id"])
+                return self._id(file)
         content = b"\n".join(encoded(self._line(request_id, self.body(request))) for request_id, request in requests)
         sent = self._ask("POST", "/files", data={"purpose": "batch"}, files={"file": (name, content)})
-        return str(sent["id"])
+        return self._id(sent)
 
     def submit(self, job_id: str, file: str | None, requests: Requests) -> ProviderJob:
         """Submit a job. Raises BatchError; unless that is a refusal, the provider may have the job."""
@@ -159,10 +162,10 @@ class BatchService:
     def result(self, line: Mapping[str, Any], request: Request) -> Result:
         """Read the line that answers a request."""
         request_id, answer = str(line.get("custom_id")), line.get("response") or {}
-        if answer.get("status_code") == 200 and not line.get("error"):
-            return self._read(request_id, answer.get("body"), request)
-        error = line.get("error") or (answer.get("body") or {}).get("error") or answer
-        return self._unanswered(request_id, error, isinstance(error, Mapping) and error.get("code") in _LATE)
+        if _at(answer, "status_code") == 200 and not line.get("error"):
+            return self._read(request_id, _at(answer, "body"), request)
+        error = line.get("error") or _at(answer, "body.error") or answer
+        return self._unanswered(request_id, error, str(_at(error, "code")) in _LATE)
 
     def delete(self, provider_id: str | None, file: str | None) -> None:
         """Delete what the provider keeps of a job that has ended; what is gone already is no error."""
@@ -192,25 +195,31 @@ class BatchService:
         return {"input_file_id": file, "endpoint": self._endpoint, **window}
 
     def _name(self, job: Mapping[str, Any]) -> Any:
-        return (job.get("metadata") or {}).get(JOB)
+        return _at(job, f"metadata.{JOB}")
 
     def _job(self, job: Mapping[str, Any]) -> ProviderJob:
         shape = self.shape
-        state, failed = str(job.get(shape.state)), sum(int(_at(job, name) or 0) for name in shape.failed)
+        state, failed = str(job.get(shape.state)), sum(_count(_at(job, name)) for name in shape.failed)
         files = tuple(str(job[name]) for name in shape.files if job.get(name))
         is_refused = state.lower() == "failed" and (shape.fails_whole or not files)
         refused = _reason(_at(job, shape.errors)) if is_refused else None
         return ProviderJob(
-            str(job["id"]),
+            self._id(job),
             state.lower(),
             state in shape.ended,
-            int(_at(job, shape.done) or 0),
+            _count(_at(job, shape.done)),
             failed,
             time_of(job.get("expires_at")),
             refused,
             files,
             refused is not None and _FOR_NOW.search(refused) is not None,
         )
+
+    def _id(self, told: Mapping[str, Any], name: str = "id") -> str:
+        """Read the id of a job or file, without which nothing can be done about it."""
+        if not (found := told.get(name)):
+            raise BatchError(f"{self._route.provider} names no {name}: {self._said(json.dumps(told))}")
+        return str(found)
 
     def _since(self, since: datetime) -> Iterator[Mapping[str, Any]]:
         """Yield the jobs that were created after a time, the newest first."""
@@ -221,78 +230,104 @@ class BatchService:
 
     def _read(self, request_id: str, answer: Any, request: Request) -> Result:
         """Read the answer to a request, at the price of a batch job."""
-        try:
-            read = read_stored(encoded(answer), request, self._route)
+        try:  # written as it came: a single call takes NaN, too
+            read = read_stored(json.dumps(answer).encode(), request, self._route)
         except AttemptFailed as failure:
             return Result(request_id, None, "failed", failure.message)
+        except RecursionError:
+            return Result(request_id, None, "failed", "its answer is nested too deeply")
         reply = reply_of(read, self._route, self._keys)
         paid = None if reply.cost_usd is None else reply.cost_usd * self._share
         return Result(request_id, replace(reply, cost_usd=paid))
 
     def _unanswered(self, request_id: str, said: Any, is_late: bool) -> Result:
-        message = self._keys.redact(excerpt(json.dumps(said)))
-        return Result(request_id, None, "expired" if is_late else "failed", message)
+        return Result(request_id, None, "expired" if is_late else "failed", self._said(json.dumps(said)))
 
-    def _ask(self, method: str, path: str, missing_is_fine: bool = False, **more: Any) -> Any:
-        """Make one request for JSON, without a retry."""
+    def _said(self, text: str) -> str:
+        return self._keys.redact(excerpt(text))
+
+    def _ask(self, method: str, path: str, missing_is_fine: bool = False, **more: Any) -> Mapping[str, Any]:
+        """Make one request for a JSON object, without a retry."""
         import httpx
 
+        what, params = self._what(method, path), {**self._query, **more.pop("params", {})}
         try:
-            answer = self._http.request(
-                method, self._base + path, params={**self._query, **more.pop("params", {})}, **more
+            with self._http.stream(method, self._base + path, params=params, **more) as answer:
+                if missing_is_fine and answer.status_code in _GONE:
+                    return {}
+                self._require_ok(answer, what)
+                content = _whole(answer, what)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise BatchError(f"{what} failed: {type(error).__name__} {error}") from error
+        if not (read := _object(content)) and content.strip() != b"{}":
+            raise BatchError(
+                f"{what} was answered without a JSON object: {self._said(content.decode(errors='replace'))}"
             )
-        except httpx.HTTPError as error:
-            raise BatchError(f"{self._what(method, path)} failed: {type(error).__name__} {error}") from error
-        if missing_is_fine and answer.status_code in _GONE:
-            return {}
-        self._require_ok(answer, method, path)
-        try:
-            return answer.json()
-        except ValueError as error:
-            raise BatchError(f"{self._what(method, path)} was answered without JSON: {excerpt(answer.text)}") from error
+        return read
 
     def _stream(self, address: str) -> Iterator[Mapping[str, Any]]:
         """Yield the JSON objects of a file of results, one a line."""
         import httpx
 
+        what = self._what("GET", address)
         try:
             with self._http.stream("GET", address, params=self._query) as answer:
-                if answer.status_code >= 300:
-                    answer.read()
-                self._require_ok(answer, "GET", address)
+                self._require_ok(answer, what)
                 rest = b""
                 for part in answer.iter_bytes():
                     *lines, rest = (rest + part).split(b"\n")  # httpx splits at U+2028, too, which JSON may hold
                     yield from (_object(line) for line in lines if line.strip())
+                    if len(rest) > LARGEST_REPLY:
+                        rest = b"!"  # with what follows, a line that cannot be read
                 if rest.strip():
                     yield _object(rest)
-        except httpx.HTTPError as error:
-            raise BatchError(f"{self._what('GET', address)} broke off: {type(error).__name__} {error}") from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise BatchError(f"{what} broke off: {type(error).__name__} {error}") from error
 
     def _pages(self, path: str, **params: Any) -> Iterator[Mapping[str, Any]]:
-        """Yield the entries of a list, the newest first."""
-        cursor: Mapping[str, Any] | None = {}
-        while cursor is not None:
-            page = self._ask("GET", path, params={**params, "limit": PAGE, **cursor})
-            yield from (entries := page.get("data") or [])
-            more = entries and page.get("has_more")
-            cursor = {self.after: page.get("last_id") or entries[-1]["id"]} if more else None
+        """Yield the entries of a list, the newest first. Raises BatchError where the list has no end."""
+        before, cursor = list[Any](), self._first_page
+        for number in range(1, MOST_PAGES):
+            page = self._ask("GET", path, params={**params, **cursor})
+            entries = _objects(page.get("data") or page.get("batches") or page.get("results"))
+            yield from entries
+            following = self._following(page, entries, number) if entries else None
+            if following is None:
+                return
+            if entries == before:
+                break
+            before, cursor = entries, {**self._first_page, **following}
+        raise BatchError(f"{self._what('GET', path)} gives pages without end")
 
-    def _require_ok(self, answer: "httpx.Response", method: str, path: str) -> None:
+    def _following(self, page: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], number: int) -> Any:
+        """Tell the parameters of the page after the first `number` pages; None where there is none."""
+        return {self.after: page.get("last_id") or self._id(entries[-1])} if page.get("has_more") else None
+
+    def _require_ok(self, answer: "httpx.Response", what: str) -> None:
         status = answer.status_code
         if status < 300:
             return
-        words = self._keys.redact(excerpt(answer.text))
+        words = self._said(_whole(answer, what).decode(errors="replace"))
         is_refusal = _CLIENT_ERRORS <= status < _SERVER_ERRORS and status not in _MAY_PASS
-        said = f"{self._what(method, path)} was answered with HTTP {status}: {words}"
+        said = f"{what} was answered with HTTP {status}: {words}"
         raise BatchError(said, is_refusal=is_refusal, is_gone=status in _GONE)
 
     def _what(self, method: str, path: str) -> str:
         return f"{self._route.provider}: {method} {path.removeprefix(self._base)}"
 
 
+def _whole(answer: "httpx.Response", what: str) -> bytes:
+    """Read an answer. Raises BatchError where it is larger than can be."""
+    content = bytearray()
+    for part in answer.iter_bytes():
+        content += part
+        if len(content) > LARGEST_STREAM:
+            raise BatchError(f"{what} was answered with more than {LARGEST_STREAM >> 20} MB")
+    return bytes(content)
+
+
 def _object(line: bytes) -> Mapping[str, Any]:
-    """Read a line of results; one that cannot be read is empty."""
+    """Read a JSON object; one that cannot be read is empty."""
     try:
         read = json.loads(line)
     except (ValueError, RecursionError):
@@ -302,11 +337,11 @@ def _object(line: bytes) -> Mapping[str, Any]:
 
 def time_of(value: Any) -> datetime | None:
     """Read a time, as seconds since 1970 or in ISO form."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return datetime.fromtimestamp(value, UTC)
     try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value, UTC)
         read = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
+    except (ValueError, OverflowError, OSError):
         return None
     return read.replace(tzinfo=UTC) if read and read.tzinfo is None else read
 
@@ -318,9 +353,19 @@ def _at(job: Any, path: str) -> Any:
     return job
 
 
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and 0 <= value <= _LARGEST_COUNT else 0
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
 def _reason(errors: Any) -> str:
     """Say why a provider refused a whole job."""
-    told = (": ".join(str(error[name]) for name in ("code", "message") if error.get(name)) for error in errors or [])
+    told = (
+        ": ".join(str(error[name]) for name in ("code", "message") if error.get(name)) for error in _objects(errors)
+    )
     return excerpt("; ".join(told) or "no reason given")
 
 
@@ -339,6 +384,7 @@ class _MistralForm(BatchService):
         files=("output_file", "error_file"),
         fails_whole=False,
     )
+    _first_page: ClassVar[Mapping[str, Any]] = {"page_size": PAGE, "page": 0}
 
     def _line(self, request_id: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"custom_id": request_id, "body": {name: value for name, value in body.items() if name != "model"}}
@@ -346,13 +392,8 @@ class _MistralForm(BatchService):
     def _order(self, job_id: str, file: str | None) -> Mapping[str, Any]:
         return {"input_files": [file], "endpoint": self._endpoint, "model": self._model, "metadata": {JOB: job_id}}
 
-    def _pages(self, path: str, **params: Any) -> Iterator[Mapping[str, Any]]:
-        entries: list[Mapping[str, Any]] = [{}] * PAGE
-        number = 0
-        while len(entries) == PAGE:
-            page = self._ask("GET", path, params={**params, "page_size": PAGE, "page": number})
-            yield from (entries := page.get("data") or [])
-            number += 1
+    def _following(self, page: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], number: int) -> Any:
+        return {"page": number} if len(entries) == PAGE else None
 
 
 class _XAIForm(BatchService):
@@ -366,37 +407,33 @@ class _XAIForm(BatchService):
     def _name(self, job: Mapping[str, Any]) -> Any:
         return str(job.get("name")).removeprefix(f"{JOB} ")
 
-    def _pages(self, path: str, **params: Any) -> Iterator[Mapping[str, Any]]:
-        cursor: Mapping[str, Any] | None = {}
-        while cursor is not None:
-            page = self._ask("GET", path, params={**params, "limit": PAGE, **cursor})
-            yield from (entries := page.get("data") or page.get("batches") or page.get("results") or [])
-            token = page.get("pagination_token")
-            cursor = {"pagination_token": token} if token and entries else None
+    def _following(self, page: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], number: int) -> Any:
+        return {"pagination_token": token} if (token := page.get("pagination_token")) else None
 
     def cancel(self, provider_id: str) -> None:
         self._ask("POST", f"{self.jobs}/{provider_id}:cancel")
 
     def lines(self, job: ProviderJob) -> Iterator[Mapping[str, Any]]:
         for each in self._pages(f"{self.jobs}/{job.provider_id}/results"):
-            result = each.get("batch_result") or {}
-            body = next(iter((result.get("response") or {}).values()), None)  # by the name of its endpoint
-            answer = {"response": {"status_code": 200, "body": body}} if body else {"error": result.get("error")}
+            response, error = (_at(each, f"batch_result.{name}") for name in ("response", "error"))
+            body = next(iter(response.values()), None) if isinstance(response, dict) else None  # by its endpoint's name
+            answer = {"response": {"status_code": 200, "body": body}} if body else {"error": error}
             yield {"custom_id": each.get("batch_request_id"), **answer}
 
     def _job(self, job: Mapping[str, Any]) -> ProviderJob:
-        counts = {name: int(count or 0) for name, count in (job.get("state") or {}).items()}
-        all_of_them, refused = counts.get("num_requests", 0), job.get("cancel_by_xai_message")
-        is_over = all_of_them > 0 and counts.get("num_pending", 0) == 0
+        names = ("num_requests", "num_pending", "num_success", "num_error", "num_cancelled")
+        all_of_them, pending, done, *failed = (_count(_at(job, f"state.{name}")) for name in names)
+        refused = job.get("cancel_by_xai_message")
+        is_over = all_of_them > 0 and pending == 0
         is_cancelled = bool(job.get("cancel_time"))
         return ProviderJob(
-            str(job["batch_id"]),
+            self._id(job, "batch_id"),
             "cancelled" if is_cancelled else "completed" if is_over else "in_progress",
             is_cancelled or is_over,
-            counts.get("num_success", 0),
-            counts.get("num_error", 0) + counts.get("num_cancelled", 0),
+            done,
+            sum(failed),
             time_of(job.get("expire_time")),
-            excerpt(str(refused)) if refused and not counts.get("num_success") else None,
+            excerpt(str(refused)) if refused and not done else None,
         )
 
 
@@ -429,7 +466,8 @@ class _AnthropicForm(BatchService):
         running = None
         for each in self._since(since):
             job = self._job(each)
-            if sum((each.get("request_counts") or {}).values()) != requests:
+            counts = each.get("request_counts")
+            if sum(map(_count, counts.values() if isinstance(counts, dict) else ())) != requests:
                 continue
             if not job.ended:
                 running = job
@@ -444,7 +482,7 @@ class _AnthropicForm(BatchService):
 
     def result(self, line: Mapping[str, Any], request: Request) -> Result:
         request_id, result = str(line.get("custom_id")), line.get("result") or {}
-        if (kind := result.get("type")) == "succeeded":
+        if (kind := _at(result, "type")) == "succeeded":
             return self._read(request_id, result.get("message"), request)
         return self._unanswered(request_id, result, kind in ("expired", "canceled"))
 

@@ -136,7 +136,8 @@ def decode_once(text: str) -> Any:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        twice = next(name for number, (name, _) in enumerate(pairs) if name in dict(pairs[:number]))
+        left = dict(fields)
+        twice = next(name for name, _ in pairs if left.pop(name, _Pairs) is _Pairs)
         raise DoubledKeyError(f"it names {twice!r} twice in one object")
     return fields
 

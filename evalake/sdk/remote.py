@@ -23,6 +23,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from evalake.core.errors import SourceError
 from evalake.core.files import LARGEST_IN_ALL, MEGABYTE, Files
+from evalake.sdk.sqlite import open_sqlite
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -135,24 +136,20 @@ def _of_database(url: str, parameters: str) -> tuple[Path, str]:
     query = asked.get("query") or f"select * from {name}"
     mapping = "&".join(f"{quote(k)}={quote(v)}" for k, v in given if k not in ("query", "table", *_OF_THE_URL))
     of_url = "&".join(f"{quote(k)}={quote(v)}" for k, v in given if k in _OF_THE_URL)
-    is_sqlite = url.startswith("sqlite")
-    if is_sqlite:
+    if url.startswith("sqlite"):
         file = Path(url.partition("///")[2])
-        Files(file, LARGEST_IN_ALL).check(file)
-        of_url = f"sqlite:///file:{quote(str(file.resolve()))}?mode=ro&uri=true"
+        tables = [name.rpartition(".")[2].lower()] if "table" in asked else []
+        with open_sqlite(Files(file, LARGEST_IN_ALL).check(file), tables) as ask:
+            return write_rows(name_in(url, name), map(dict, ask(query, {})), url), mapping
     try:
-        address = make_url(of_url if is_sqlite else f"{url}?{of_url}")
-        if not is_sqlite and not address.username:
+        address = make_url(f"{url}?{of_url}")
+        if not address.username:
             raise SourceError("the database URL names no user: give one, as in postgresql://user@host/database")
-        engine = create_engine(address if is_sqlite else for_postgres(address))
+        engine = create_engine(for_postgres(address))
         try:
             with engine.connect() as connection:
-                if is_sqlite:
-                    connection.execute(text("PRAGMA query_only = ON"))
-                    connection.execute(text("PRAGMA trusted_schema = OFF"))
-                else:
-                    connection = connection.execution_options(postgresql_readonly=True)
-                rows = connection.execution_options(stream_results=True).execute(text(query)).mappings()
+                connection = connection.execution_options(postgresql_readonly=True, stream_results=True)
+                rows = connection.execute(text(query)).mappings()
                 return write_rows(name_in(url, name), (dict(row) for row in rows), url), mapping
         finally:
             engine.dispose()

@@ -16,11 +16,11 @@ import pytest
 
 from evalake.core import files
 from evalake.core.errors import EvalakeError, SourceError
+from evalake.sdk import sqlite
 from evalake.sdk.sheets import read_sheet, write_sheet
 from evalake.storage.sql.query import as_csv
 from evalake.suites.declared.formats.detect import read_tool_results
 from evalake.suites.declared.imported import merge, recorded
-from evalake.suites.session_review.sources import database
 from evalake.suites.session_review.sources.read import read_dataset
 from tests.unit.suites.formats.logs import (
     header,
@@ -123,7 +123,7 @@ def test_a_large_one_does_not_fill_the_disk(
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     largest = 0
 
-    state = database._state
+    state = sqlite._state
 
     def measured(path: Path) -> "dict[Path, tuple[int, int]]":
         nonlocal largest
@@ -131,7 +131,7 @@ def test_a_large_one_does_not_fill_the_disk(
         largest = max(largest, sum(file.stat().st_size for file in temporary.rglob("*") if file.is_file()))
         return found
 
-    monkeypatch.setattr(database, "_state", measured)
+    monkeypatch.setattr(sqlite, "_state", measured)
     with (dataset / f"evil.db{sidecar}").open("wb") as file:
         file.truncate(2**40)  # holes: it takes no room before it is copied
     assert reasons(dataset) == [files.TOO_LARGE]
@@ -142,7 +142,7 @@ def test_a_large_one_does_not_fill_the_disk(
 def test_database_and_log_together_are_bounded(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     size = (dataset / "evil.db").stat().st_size
     (dataset / "evil.db-wal").write_bytes(b"\0" * 4096)
-    monkeypatch.setattr(database, "LARGEST_IN_ALL", size + 4000)
+    monkeypatch.setattr(sqlite, "LARGEST_IN_ALL", size + 4000)
     assert reasons(dataset) == [files.TOO_MUCH]
 
 

@@ -16,7 +16,7 @@ from evalake.sdk.sample import Record
 from evalake.sdk.sources import as_text, read_table
 from evalake.suites.declared.formats.values import as_list, as_mapping
 from evalake.suites.declared.promptfoo_assertions import TABLES, as_scorer, of_row
-from evalake.suites.declared.texts import Lines, PatternError, content, placed, rendered, variables
+from evalake.suites.declared.texts import Lines, PatternError, content, placed, plain_yaml, rendered, variables
 
 _PARAMETERS: Sequence[str] = TABLES["fields"]["parameters"]
 
@@ -166,7 +166,7 @@ class _Config:
         if not re.match(r"\s*(?:\[\s*\{\s*\"|- +role:)", text):
             return {"user": text}
         try:
-            messages = json.loads(text) if text.lstrip().startswith("[") else yaml.safe_load(text)
+            messages = json.loads(text) if text.lstrip().startswith("[") else plain_yaml(text)
             return {"messages": [{"role": each["role"], "content": _spoken(each["content"])} for each in messages]}
         except (ValueError, LookupError, TypeError, RecursionError, yaml.YAMLError):
             self.note("messages that are not plain texts are not understood: left out", *where)

@@ -5,11 +5,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from evalake.core.files import tables_beside
 from evalake.sdk.sources import as_text
-from evalake.suites.declared.texts import PatternError, require_pattern
+from evalake.suites.declared.texts import PatternError, plain_yaml, require_pattern
 
 TABLES = tables_beside(__file__, "promptfoo.toml")
 """What is known of promptfoo's files: names of fields, providers and assertions."""
@@ -78,7 +76,7 @@ def as_scorer(kind: str, value: Any, assertion: Mapping[str, Any]) -> tuple[dict
         made = {"ends-with": lambda: rf"{re.escape(text)}\Z", "word-count": lambda: _words(value)}
         return {"kind": "regex"}, made.get(kind, lambda: _python_pattern(text))()
     if kind in ("is-json", "contains-json"):
-        schema = yaml.safe_load(value) if isinstance(value, str) else value
+        schema = plain_yaml(value) if isinstance(value, str) else value
         return {"kind": "is_json" if kind == "is-json" else "has_json"}, True if schema is None else dict(schema)
     if kind == "levenshtein":
         return {"kind": "distance", "within": int(assertion.get("threshold", 5))}, text

@@ -59,7 +59,7 @@ def _matched(said: str, reading: Reply) -> str | None:
 
 def _of_cut_off(said: str, reading: Reply) -> str | None:
     """Find the number or choice that a reply calls its answer before its last word, which may be half of one."""
-    before = re.sub(r"\S+$", "", said)
+    before = re.sub(r"(?<!\S)\S+$", "", said)
     if reading.read == "number":
         return _last_number(_FINAL.findall(before))
     return _called_answer(before, reading.choices) if reading.read == "choice" else None

@@ -34,7 +34,7 @@ from evalake.suites.declared.formats.values import at
 from evalake.suites.declared.parts import Kind, Scorer, tolerance_of
 from evalake.suites.declared.replies import AT_END, Answer, any_json, choice_of, number_of
 from evalake.suites.declared.samples import inside
-from evalake.suites.declared.texts import PatternError, flaw_of, matches, rendered
+from evalake.suites.declared.texts import PatternError, flaw_of, matches, plain_yaml, rendered
 
 VERSION = 1
 """Changes whenever a scorer or a reader of replies can give another value for the same reply."""
@@ -43,7 +43,6 @@ NEWER_VERSION = 2
 
 MOST_BRACES = 500  # that are looked at in a reply
 LONGEST_YAML = 2000  # letters of an object that is no JSON
-_YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # without libyaml there is the slow one alone
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = re.compile(f"[{re.escape(string.punctuation)}“”‘’…–—]")
 
@@ -199,7 +198,7 @@ def _yaml_object(text: str) -> Any:
         depth += (letter == "{") - (letter == "}")
         if depth == 0:
             try:
-                return yaml.load(text[:end], Loader=_YAML)
+                return plain_yaml(text[:end])
             except (yaml.YAMLError, ValueError, RecursionError):
                 return None
     return None

@@ -164,6 +164,16 @@ def rendered(text: str, columns: Mapping[str, Any]) -> str:
         raise SuiteError(f"the template cannot be filled: {type(error).__name__}: {error}") from error
 
 
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # without libyaml there is the slow one alone
+
+
+def plain_yaml(text: str) -> Any:
+    """Read YAML without aliases, which may stand for far more than is written. Raises yaml.YAMLError."""
+    if "*" in text and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=_LOADER)):
+        raise yaml.YAMLError("it has aliases")
+    return yaml.load(text, Loader=_LOADER)
+
+
 # The file: what TOML or YAML says, and the line of each field.
 
 Lines = Mapping[tuple[str, ...], int]

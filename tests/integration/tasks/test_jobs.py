@@ -1,10 +1,10 @@
 """Batch jobs that are cut off anywhere: every request is answered, paid and landed once, and nothing stays behind."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,10 @@ import pytest
 
 from evalake.contracts.tables import BATCH_JOBS, CALLS
 from evalake.core.errors import ProviderError
+from evalake.models.batches import PAGE, BatchError, BatchService, ProviderJob
 from evalake.models.request import Reply
 from evalake.request import RunRequest
-from evalake.storage.batch_jobs import states_of
+from evalake.storage.batch_jobs import jobs_of, states_of
 from evalake.storage.lake import Lake
 from evalake.tasks import jobs as module
 from evalake.tasks.converse import Conversation
@@ -24,6 +25,7 @@ from evalake.tasks.jobs import Jobs, cancel_jobs
 from evalake.tasks.preflight import Plan, check
 from evalake.tasks.runtime.context import RunContext
 from evalake.tasks.walk import walk
+from tests.servers import batch_jobs
 from tests.servers.model_server import ModelServer
 
 FORMS = ["hosted_vllm/guard", "anthropic/claude-sonnet-4-5", "mistral/mistral-small-latest", "xai/grok-3"]
@@ -158,8 +160,30 @@ def test_a_request_is_never_in_two_jobs(work: Work) -> None:
     work.server.batches.held = True
     assert work.attempt("first")[0].waiting == work.attempt("second")[0].waiting == 3
     assert len(work.server.batches.jobs) == 1
+    (job,) = jobs_of(work.lake, "first")
+    Jobs(work.context(), work.plan.batched).cancel(
+        replace(job, revision=0, state="planned", provider_id=None)
+    )  # as it was read before
     work.server.batches.held = False
     assert texts(work.attempt("second")[1]) == ["ok"] * 3, "a run takes over the jobs of one that has ended"
+
+
+def test_who_finds_a_job_taken_over_amid_its_replies_lands_no_more(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = BatchService.lines
+
+    def taken_over(service: BatchService, job: ProviderJob) -> Iterator[Mapping[str, Any]]:
+        for n, line in enumerate(lines(service, job)):
+            yield line
+            if n == 0:
+                with monkeypatch.context() as patch:
+                    patch.setattr(BatchService, "lines", lines)
+                    work.attempt("second")
+
+    monkeypatch.setattr(module, "LAND_AT_ONCE", 1)
+    monkeypatch.setattr(BatchService, "lines", taken_over)
+    work.attempt("first")
+    work.attempt("first")
+    assert work.lake.frame(CALLS).collect().height == 3
 
 
 @pytest.mark.parametrize(("ceiling", "asked"), [("max_calls = 2\n", 2), ("max_cost_usd = 0.003\n", 2)])
@@ -200,6 +224,32 @@ def test_results_that_cannot_be_read_stay_and_are_asked_again_after_a_day(
     Jobs(work.context(), work.plan.batched).collect()
     left = states_of(work.lake, "run", work.plan.batched).values()
     assert ([state for state, _ in left], work.states(), len(jobs.files)) == (["failed"], ["closed"], 2)
+
+
+def test_an_odd_result_spoils_its_request_alone(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    def odd(name: str, answer: Any, *, late: bool) -> dict[str, Any]:
+        body = answer and {**answer, "choices": [{**answer["choices"][0], "logprobs": float("-inf")}]}
+        return {"custom_id": name, "response": "x" if name.endswith("0") else {"status_code": 200, "body": body}}
+
+    monkeypatch.setattr(batch_jobs, "_openai_result", odd)
+    work.attempt()
+    Jobs(work.context(), work.plan.batched).collect()
+    assert [state for state, _ in states_of(work.lake, "run", work.plan.batched).values()] == ["failed"]
+    assert (work.lake.frame(CALLS).collect().height, work.states()) == (2, ["closed"])
+
+
+@pytest.mark.parametrize("told", [["x"], {"status": "completed"}, {"data": [{"filename": "x"}], "has_more": True}])
+def test_an_odd_answer_about_a_job_is_told(work: Work, monkeypatch: pytest.MonkeyPatch, told: Any) -> None:
+    monkeypatch.setattr(work.server.batches, "_do", lambda *_: told if isinstance(told, dict) else tuple(told))
+    assert "3 items for 1 batch job with 3 requests; hosted_vllm" in str(work.attempt()[0].message)
+
+
+@pytest.mark.parametrize("work", FORMS, indirect=True)
+def test_pages_without_end_are_refused(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = {"data": [{"id": "x", "batch_id": "x"}] * PAGE, "has_more": True, "last_id": "x", "pagination_token": "x"}
+    monkeypatch.setattr(work.server.batches, "_do", lambda *_: page)
+    with pytest.raises(BatchError, match="pages without end"):
+        Jobs(work.context(), work.plan.batched)._service(work.model).find("job", datetime.now(UTC), 1)
 
 
 def test_a_job_that_finds_the_providers_queue_full_is_submitted_later(work: Work) -> None:

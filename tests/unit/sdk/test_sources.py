@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -175,12 +176,30 @@ def test_a_database_is_asked_and_never_written_to(tmp_path: Path) -> None:
     with sqlite3.connect(file) as database:
         database.execute("create table quiz (ask, answer)")
         database.executemany("insert into quiz values (?, ?)", [("1+1", "2"), ("2+2", "4")])
+        database.execute("create view long as select printf('%.*c', 100000000, 'A') as ask, (select ask from quiz)")
+        database.execute("create table more (ask as (printf('%.*c', 1000, 'A')), answer)")
+        database.execute(
+            "create view endless as with recursive t(n) as (select 1 union all select n from t) select n from t"
+        )
     database.close()
     assert inputs(f"sqlite:///{file}?table=quiz&question=ask") == ["1+1", "2+2"]
     assert inputs(f"sqlite:///{file}?query=select ask question from quiz where answer > '3'") == ["2+2"]
+    for computed in (
+        "table=long",
+        "table=endless",
+        "query=select 1 from (select * from LONG)",
+        "table=more",
+        "query=select ask from more",
+    ):
+        with pytest.raises(SourceError, match=r"is a view, not a table|is computed, not stored"):
+            inputs(f"sqlite:///{file}?{computed}")
     for hostile in ("query=delete from quiz", "query=attach '/tmp/x.db' as x", "table=quiz;drop", "table=nowhere"):
         with pytest.raises(SourceError):
             inputs(f"sqlite:///{file}?{hostile}")
+    os.mkfifo(tmp_path / "q.db-wal")
+    with pytest.raises(SourceError, match="no regular file"):
+        inputs(f"sqlite:///{file}?table=quiz")
+    (tmp_path / "q.db-wal").unlink()
     assert len(inputs(f"sqlite:///{file}?table=quiz&question=ask")) == 2
     with pytest.raises(SourceError, match="names no user"):
         inputs("postgresql://127.0.0.1:9/x?table=quiz")

@@ -1,21 +1,17 @@
 """Sessions in a TARSy database, a SQLite file or Postgres: read only, and without getting in the way of its owner.
 
-A SQLite file is copied first, with its journal or write-ahead log: opening the original takes locks that would hold
-up its writers, and may create files beside it. Postgres is read in one read-only transaction; that blocks
-nobody.
+A SQLite file is copied first (`evalake.sdk.sqlite`). Postgres is read in one read-only transaction; that blocks nobody.
 """
 
-import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from time import monotonic
 from typing import Any, Final
 
 from evalake.core.errors import SourceError
-from evalake.core.files import LARGEST_FILE, LARGEST_IN_ALL, Files, tables_beside
+from evalake.core.files import Files, tables_beside
+from evalake.sdk import sqlite
 from evalake.sdk.remote import for_postgres, reason_of
 from evalake.suites.session_review.session import TERMINAL, Session
 from evalake.suites.session_review.sources import require_whole
@@ -26,10 +22,7 @@ Rows = Callable[[str, Mapping[str, Any]], list[Mapping[str, Any]]]
 """A function from a query and its parameters to the rows it gives."""
 
 TABLES = ("alert_sessions", "stage_executions", "llm_interactions", "mcp_communications")
-LONGEST_CELL = 64 * 2**20  # bytes
-PATIENCE_SECONDS = 60.0  # for one query
-STEPS = 100_000  # of the engine between two looks at the clock
-COPIES = 3  # attempts at a copy during which nobody wrote
+PATIENCE_SECONDS = 60.0  # for Postgres's answer
 PARAMETERS = ("application_name", "unix_sock")  # of URLs: those that the driver takes as text
 
 _QUERIES: Final = tables_beside(__file__, "queries.toml")["python"]
@@ -38,45 +31,9 @@ _JSON_COLUMNS = ("alert_data", "conversation", "tool_arguments", "tool_result", 
 
 @contextmanager
 def open_sqlite(path: Path, files: Files | None = None) -> Iterator[Rows]:
-    """Open a copy of the file for queries, which may be one of the `files` of a source.
-
-    Raises SourceError where it is no database, or keeps being written to; FileRefusedError where it, or what lies
-    beside it as its journal or log, leads out of the source, is no regular file, or is too large.
-    """
-    with TemporaryDirectory(prefix="evalake-sessions-") as folder:
-        copied = _copy(path, Path(folder), files or Files(path))
-        connection = sqlite3.connect(copied)
-        try:
-            connection.row_factory = sqlite3.Row
-            connection.text_factory = lambda text: text.decode("utf-8", "replace")  # one bad row is no bad database
-            connection.execute("PRAGMA trusted_schema = OFF")  # what its author wrote calls no function
-            connection.execute("PRAGMA query_only = ON")
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_CELL)
-            _require_tables(connection, path)
-
-            def rows(query: str, parameters: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-                deadline = monotonic() + PATIENCE_SECONDS
-                connection.set_progress_handler(lambda: monotonic() > deadline, STEPS)
-                return [dict(row) for row in connection.execute(query, parameters)]
-
-            yield rows
-        except sqlite3.Error as error:
-            late = ": its queries take too long" if str(error) == "interrupted" else f": {error}"
-            raise SourceError(f"{path} cannot be read as a TARSy database{late}") from error
-        finally:
-            connection.close()
-
-
-def _require_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise SourceError where a table or column is computed by what the file's author wrote, and not stored."""
-    stored = dict(connection.execute("SELECT lower(name), type = 'table' AND rootpage > 0 FROM sqlite_master"))
-    computed = "SELECT name FROM pragma_table_xinfo(?) WHERE hidden IN (2, 3)"
-    for table in TABLES:
-        if not stored.get(table, True):
-            raise SourceError(f"{path} cannot be read as a TARSy database: {table} is a view, not a table")
-        if column := connection.execute(computed, (table,)).fetchone():
-            name = f"{table}.{column[0]}"
-            raise SourceError(f"{path} cannot be read as a TARSy database: {name} is computed, not stored")
+    """Open a copy of the file for queries, as `evalake.sdk.sqlite` does; raises what that does."""
+    with sqlite.open_sqlite(path, TABLES, files, "a TARSy database") as rows:
+        yield lambda query, parameters: list(rows(query, parameters))
 
 
 @contextmanager
@@ -194,27 +151,3 @@ def _session(rows: Rows, session_id: str, status: Any) -> Session:
 
 def _decoded(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: decoded(value) if name in _JSON_COLUMNS else value for name, value in row.items()}
-
-
-def _copy(path: Path, folder: Path, files: Files) -> Path:
-    """Copy the database with its sidecar files, while nobody writes to any of them."""
-    for _ in range(COPIES):
-        before = _state(path)
-        beside = Files(path.parent if files.root.is_file() else files.root, LARGEST_FILE, LARGEST_IN_ALL)
-        for file in before:
-            beside.copy(file, folder / file.name, LARGEST_IN_ALL if file == path else None)
-        if _state(path) == before:
-            return folder / path.name
-        for file in before:
-            (folder / file.name).unlink()
-    raise SourceError(f"{path} is being written to: try again when it is quiet, or give a copy of it")
-
-
-def _state(path: Path) -> dict[Path, tuple[int, int]]:
-    """Read size and time of last change of the database file, and of its journal or write-ahead log if there is one."""
-    files = (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-journal"))
-    found = {}
-    for file in files:
-        with suppress(FileNotFoundError):
-            found[file] = (status := file.lstat()).st_size, status.st_mtime_ns
-    return found

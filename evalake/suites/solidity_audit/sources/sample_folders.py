@@ -319,5 +319,5 @@ def code_act_of(text: str) -> str | None:
         if isinstance(act, Mapping) and _ROOT_CAUSE in [
             part.get("security_function") for part in (act, part_of(act, "vulnerable"))
         ]:
-            return normalised(str(act.get("type"))) or None
+            return normalised(text_of(act.get("type")) or "") or None
     return None

@@ -43,6 +43,15 @@ def test_files_settings_and_extensions_are_out_of_reach(toys: Lake, tmp_path: Pa
         assert sorted(each.name for each in tmp_path.iterdir()) == ["secret.csv"], sql
 
 
+def test_the_files_of_the_lake_itself_are_read_only(toys: Lake) -> None:
+    (file,) = Path(toys.open(TOYS).file_uris()[0]).parent.glob("*.parquet")
+    before = file.read_bytes()
+    for attempt in WRITES:
+        with pytest.raises(QueryError):
+            answered(toys, TABLES, f"{attempt.format(out=file, folder=file.parent)} -- toys", limits=SMALL)
+        assert file.read_bytes() == before, attempt
+
+
 def test_the_network_is_out_of_reach(toys: Lake) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)

@@ -207,6 +207,7 @@ def test_a_schema_with_patterns_says_what_fits(tmp_path: Path) -> None:
     }
     replies = {'{"n": "7", "x_a": 1}': 1, '{"n": "7a"}': 0, '{"x_a": "1"}': 0, '{"y_a": 1}': 0, "[]": 1}
     assert {reply: value(reply, [schema], tmp_path, kind="is_json") for reply in replies} == replies
+    assert value("{n: &n [7, 7], m: [*n, *n]}", [{}], tmp_path, kind="has_json") == 0, "no alias is resolved"
 
 
 @pytest.mark.parametrize("pattern", ["(", "colou{e}r", "(?:abc){i<=1}"])

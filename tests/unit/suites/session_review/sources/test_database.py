@@ -146,7 +146,7 @@ def test_what_a_database_computes_is_not_run(database: Path, change: str, messag
 
 
 def test_a_query_that_takes_too_long_is_interrupted(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evalake.suites.session_review.sources.database.PATIENCE_SECONDS", 0)
+    monkeypatch.setattr("evalake.sdk.sqlite.PATIENCE_SECONDS", 0)
     with pytest.raises(SourceError, match="its queries take too long"), open_sqlite(database) as rows:
         rows(f"SELECT count(*) FROM ({ENDLESS})", {})
 
