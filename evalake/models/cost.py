@@ -195,6 +195,9 @@ def output_limit(parameters: Mapping[str, Any]) -> int | None:
     return min(limits) if limits else None
 
 
+_SENT_BESIDE = ("response_format", "tools")  # parameters that count as input
+
+
 def most_usd(
     request: Request, longest_known: int | None, price: Price | None, provider_counts: float = 1.0
 ) -> float | None:
@@ -208,7 +211,9 @@ def most_usd(
     known = ASSUMED_OUTPUT_TOKENS if longest_known is None else 2 * longest_known
     replies = max([1, *(value for name in _REPLIES if isinstance(value := request.parameters.get(name), int))])
     output = (output_limit(request.parameters) or known) * replies
-    sent = ceil(input_tokens(request) * provider_counts)
+    beside = [json.dumps(request.parameters[name]) for name in _SENT_BESIDE if name in request.parameters]
+    ours = input_tokens(request) + sum(_text_tokens(request.model, text) for text in beside)
+    sent = ceil(ours * provider_counts)
     writes = request.cache_prompt and _takes_marks(request.model) and WRITTEN in (entry_of(request.model) or {})
     return cost_usd(request.model, Tokens(sent, output, cache_written=sent if writes else None), price)
 

@@ -106,3 +106,7 @@ def test_several_replies_of_one_call_are_held_back_for() -> None:
     assert one is not None
     assert five is not None
     assert five > 4 * one
+    schema = {"type": "json_schema", "json_schema": {"schema": {"enum": ["word"] * 9000}}}
+    by_schema = most_usd(request("x", MODEL, max_tokens=1000, response_format=schema), None, None)
+    assert by_schema is not None
+    assert by_schema > 2 * one

@@ -29,6 +29,7 @@ else:
 LARGEST_MEMBER = 256 * 2**20  # bytes of a member when unpacked
 TIGHTEST = 500  # how many times its packed size a large member may unpack to
 LARGEST_IN_ALL = 2 * 2**30  # bytes of all members that are read
+LARGEST_REFERRED = 8 * LARGEST_IN_ALL  # letters of all texts that are referred to, each as often as it is
 MOST_MEMBERS = 200_000
 LONGEST_NAME = 60  # characters of the name of a variant
 
@@ -111,6 +112,23 @@ class _Members:
         return decoded
 
 
+@dataclass
+class _Room:
+    """How much a log may still refer to: a text that stands in it once may be referred to again and again."""
+
+    name: str
+    left: int
+
+    def take(self, value: Any) -> Any:
+        """Return a value that is referred to. Raises SourceError where there is no room for it."""
+        self.left -= len(value if isinstance(value, str) else json.dumps(value))
+        if self.left < 0:
+            raise SourceError(
+                f"{self.name} refers to its texts so often that they are more than {LARGEST_REFERRED} letters"
+            )
+        return value
+
+
 def _read_log(header: Mapping[str, Any], logged: Iterable[Mapping[str, Any]], name: str) -> ToolResults:
     evaluation, results = as_mapping(header, "eval"), as_mapping(header, "results")
     task, model = as_text(evaluation, "task"), as_text(evaluation, "model")
@@ -125,7 +143,8 @@ def _read_log(header: Mapping[str, Any], logged: Iterable[Mapping[str, Any]], na
         for each in objects(evaluation, "scorers")
         if (scorer := as_text(each, "name"))
     ]
-    read = (_sample(each, model, address, expected, left_over, name) for each in logged)
+    room = _Room(name, LARGEST_REFERRED)
+    read = (_sample(each, model, address, expected, left_over, room) for each in logged)
     variant = _variant(evaluation) or "direct"
     samples = tool_results.decide([replace(each, prompt_variant=variant) for each in read])
     named, planned = as_list(evaluation, "dataset.sample_ids"), 0
@@ -155,12 +174,12 @@ def _sample(
     address: str | None,
     scorers: Sequence[str],
     left_over: Counter[str],
-    name: str,
+    room: _Room,
 ) -> ToolSample:
     attached = as_mapping(logged, "attachments")
-    logged = cast(Mapping[str, Any], _attached({k: v for k, v in logged.items() if k != "attachments"}, attached))
+    logged = cast(Mapping[str, Any], _attached({k: v for k, v in logged.items() if k != "attachments"}, attached, room))
     if logged.get("id") is None:
-        raise SourceError(f"{name} has a sample without an id")
+        raise SourceError(f"{room.name} has a sample without an id")
     events = objects(logged, "events")
     of_model = [each for each in events if each.get("event") == "model" and each.get("model") == model]
     scoring = _scoring_spans(events)
@@ -191,7 +210,7 @@ def _sample(
         repeat=max(0, (as_count(logged.get("epoch")) or 1) - 1),
         metadata=as_mapping(logged, "metadata"),
         error=error,
-        calls=[call for turn in turns if (call := _whole_call(turn, logged, address)) is not None],
+        calls=[call for turn in turns if (call := _whole_call(turn, logged, address, room)) is not None],
     )
 
 
@@ -202,13 +221,14 @@ def _variant(evaluation: Mapping[str, Any]) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…{content_hash(name)[:8]}"
 
 
-def _attached(value: Any, attached: Mapping[str, Any]) -> Any:
+def _attached(value: Any, attached: Mapping[str, Any], room: _Room) -> Any:
     """Put the attachments of a sample where it refers to them."""
     if isinstance(value, str):
-        return attached.get(value.removeprefix(_ATTACHMENT), value) if value.startswith(_ATTACHMENT) else value
+        is_reference = value.startswith(_ATTACHMENT)
+        return room.take(attached.get(value.removeprefix(_ATTACHMENT), value)) if is_reference else value
     if isinstance(value, dict):
-        return {name: _attached(each, attached) for name, each in value.items()}
-    return [_attached(each, attached) for each in value] if isinstance(value, list) else value
+        return {name: _attached(each, attached, room) for name, each in value.items()}
+    return [_attached(each, attached, room) for each in value] if isinstance(value, list) else value
 
 
 def _limit(logged: Mapping[str, Any]) -> str | None:
@@ -275,11 +295,14 @@ def _scores(scorer: str, given: Any) -> Iterator[Scored]:
         yield Scored(named, each, number, correct, as_text(score, "answer"), as_text(score, "explanation"))
 
 
-def _whole_call(turn: Mapping[str, Any], logged: Mapping[str, Any], address: str | None) -> WholeCall | None:
+def _whole_call(
+    turn: Mapping[str, Any], logged: Mapping[str, Any], address: str | None, room: _Room
+) -> WholeCall | None:
     """Build the call of a turn; None where its request is not whole, or has tools, which no request here has."""
     call, output = as_mapping(turn, "call"), as_mapping(turn, "output")
     asked, key = as_mapping(call, "request"), as_text(call, "call_key") or "messages"
-    messages = as_list(asked.get(key)) or _referred(as_list(call, "call_refs"), as_list(logged, "events_data.calls"))
+    shared = as_list(logged, "events_data.calls")
+    messages = as_list(asked.get(key)) or _referred(as_list(call, "call_refs"), shared, room)
     parameters = {n: v for n, v in asked.items() if n not in (*_TRANSPORT, key) and v is not None}
     plain = [
         {"role": each["role"], "content": each["content"]}
@@ -297,10 +320,10 @@ def _whole_call(turn: Mapping[str, Any], logged: Mapping[str, Any], address: str
     return WholeCall(Request(str(turn["model"]), tuple(plain), parameters), values.address_of(address), reply)
 
 
-def _referred(references: Sequence[Any], shared: Sequence[Any]) -> list[Any]:
+def _referred(references: Sequence[Any], shared: Sequence[Any], room: _Room) -> list[Any]:
     """List the parts of a sample's shared data that ranges refer to."""
     ranges = [each for each in references if isinstance(each, list) and len(each) == 2]
-    return [part for start, end in ranges for part in shared[start:end]]
+    return [room.take(part) for start, end in ranges for part in shared[start:end]]
 
 
 def _count_left_over(logged: Mapping[str, Any], events: Sequence[Mapping[str, Any]], left_over: Counter[str]) -> None:

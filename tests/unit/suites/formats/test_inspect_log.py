@@ -63,10 +63,14 @@ def test_what_a_scorer_asks_the_same_model_is_no_call_of_the_subject(grader: dic
     assert len(read.calls) == 1
 
 
-def test_attachments_are_put_where_they_belong() -> None:
+def test_attachments_are_put_where_they_belong(monkeypatch: pytest.MonkeyPatch) -> None:
     logged = sample(1, attachments={"0" * 32: "a long question"}, input="attachment://" + "0" * 32)
     (read,) = inspect_log.read_document({**header(), "samples": [logged]}, "x").samples
     assert read.input == "a long question"
+    monkeypatch.setattr(inspect_log, "LARGEST_REFERRED", 100)
+    logged["messages"] = [{"role": "user", "content": "attachment://" + "0" * 32}] * 10
+    with pytest.raises(SourceError, match="refers to its texts so often"):
+        inspect_log.read_document({**header(), "samples": [logged]}, "x")
 
 
 def test_a_log_that_did_not_end_well_says_so_and_counts_what_it_lacks() -> None:
