@@ -291,7 +291,7 @@ def collect(lake: LakeUri = None, configuration_file: ConfigurationFile = None) 
     continued = 0
     for run in waiting.sort("started_at").iter_rows(named=True):
         with _noted(failures, run["run_id"]):
-            if not have_news(RunContext(run["run_id"], run["suite"], where, configuration), run["run_id"]):
+            if not have_news(RunContext(run["run_id"], run["suite"], where, configuration), run):
                 continue
             file = Path(configuration_file) if configuration_file else None
             of_run = parameters_of(where, find_suite(run["suite"], where), run["run_id"])

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import CALL_FAILURES, CALLS, RUN_ITEMS
+from evalake.contracts.tables import CALL_FAILURES, CALLS, RUN_ITEMS, RUNS
 from evalake.core.redaction import redact
 from evalake.metrics.agreement import PANEL
 from evalake.metrics.limits import Answered, Bounds, Unknown, open_bounds, undecided
@@ -59,12 +59,15 @@ def land_failures(context: RunContext, conversations: Sequence[Conversation]) ->
 
 
 def standing_failures(lake: Lake, run_id: str) -> pl.LazyFrame:
-    """Read the failed calls of a run that were not answered later, as by its next attempt."""
+    """Read the failed calls of a run that were not answered later in it, as by its next attempt."""
     call, failures = ["prompt_hash", "replicate"], lake.frame(CALL_FAILURES).filter(run_id=run_id).collect()
     if failures.is_empty():
         return failures.lazy()
     replies = lake.frame(CALLS).filter(pl.col("prompt_hash").is_in(failures["prompt_hash"].implode()))
-    later = replies.join(failures.lazy(), on=call).filter(pl.col("answered_at") > pl.col("failed_at"))
+    ended = lake.frame(RUNS).filter(run_id=run_id).select("run_id", "ended_at")
+    later = replies.drop("run_id").join(failures.lazy(), on=call).join(ended, on="run_id", how="left")
+    in_run = (pl.col("answered_at") <= pl.col("ended_at")).fill_null(value=True)
+    later = later.filter(pl.col("answered_at") > pl.col("failed_at"), in_run)
     return failures.lazy().join(later, on=call, how="anti")
 
 

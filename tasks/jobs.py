@@ -53,8 +53,8 @@ from evalake.tasks.runtime.server import read_secret
 
 SETTLE = timedelta(minutes=2)
 """A job that the provider does not list so long after its submission was cut off, was not submitted."""
-READ_AGAIN = timedelta(days=1)
-"""For so long after its submission, results with a line that cannot be read are read again."""
+READ_AGAIN = timedelta(days=2)
+"""For so long after its submission, and most end within a day, unreadable results are read again."""
 LARGEST_JOB = 10_000  # requests, whatever its provider takes: they are in memory together while it is submitted
 LAND_AT_ONCE = 1000  # replies of a job
 _HOLDER = "job "  # begins the name of a job's row in RUN_RESERVATIONS
@@ -195,13 +195,13 @@ class Jobs:
         try:
             service = self._service(job.model)
             job = self._find(job, service) if job.state == "submitting" else job
-            if job.provider_id is None:
-                return self._refuse(job, BatchError("cancelled before its submission", is_refusal=True))
-            service.cancel(job.provider_id)
-            return advance(self._lake, job, state="cancelling")
+            if job.provider_id is not None:
+                service.cancel(job.provider_id)
+            job = advance(self._lake, job, state="cancelling")  # by which its run waits no longer
+            return job if job.provider_id else self._go_on(job)
         except (BatchError, JobTakenError) as error:
             if isinstance(error, BatchError) and error.is_gone:
-                return self._refuse(job, error)
+                return self._refuse(advance(self._lake, job, state="cancelling"), error)
             logger.warning("batch job %s was not cancelled: %s", job.job_id, error)
             return job
 
@@ -232,6 +232,8 @@ class Jobs:
             return self._submit(job, service)
         if job.state == "submitting":
             job = self._find(job, service)
+        if job.state == "cancelling" and job.provider_id is None:
+            return self._refuse(job, BatchError("cancelled before its submission", is_refusal=True))
         if job.state in ("submitted", "cancelling") and job.provider_id:
             at_provider = service.look(job.provider_id)
             told = {"provider_state": at_provider.state, "done": at_provider.done, "failed": at_provider.failed}
@@ -320,7 +322,7 @@ class Jobs:
         said = f"{count_of(unreadable, 'line')} of its results cannot be read, and {count_of(len(rows), 'request')} "
         said += f"may be answered there: see {job.provider_id} at the provider, which keeps its files"
         if job.submitted_at is not None and datetime.now(UTC) - job.submitted_at < READ_AGAIN:
-            raise BatchError(f"batch job {job.job_id} is read again for a day after its submission: {said}")
+            raise BatchError(f"batch job {job.job_id} is read again for two days after its submission: {said}")
         self._end({**row, "state": "failed", "message": said} for row in rows)
         return advance(self._lake, job, state="closed", message=said)
 
@@ -427,13 +429,16 @@ def require_its_endpoint(context: RunContext, job: Job) -> None:
         )
 
 
-def have_news(context: RunContext, run_id: str) -> bool:
-    """Tell whether a job of a run has ended at its provider or was landed, or was not submitted yet.
+def have_news(context: RunContext, run: Mapping[str, Any]) -> bool:
+    """Tell whether a job that a run of RUNS awaits has ended at its provider or was landed, or was not submitted yet.
 
     Raises EvalakeError where no job tells, and a provider cannot be asked.
     """
-    ours = jobs(context.lake, pl.col("run_id") == run_id, pl.col("state").is_in(OPEN))
-    return not ours or any(map(Jobs(context, frozenset()).has_news, ours))
+    awaited = jobs(context.lake, pl.col("run_id") == run["run_id"], pl.col("state").is_in(OPEN))
+    if not awaited:  # it awaits another run's, as long as there are any
+        asked = {context.configuration.real_model(name) for name in (*run["models"], *run["judges"])}
+        awaited = jobs(context.lake, pl.col("model").is_in(sorted(asked)), pl.col("state").is_in(AWAITED))
+    return not awaited or any(map(Jobs(context, frozenset()).has_news, awaited))
 
 
 def _given_up(conversation: Conversation, failure: Failure) -> Conversation:

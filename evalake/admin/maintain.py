@@ -16,7 +16,7 @@ from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.settings import get_current_settings
 
 from evalake.contracts.engines.arrow import conform
-from evalake.contracts.tables import CALLS, RUNS, WITHDRAWN_CALLS
+from evalake.contracts.tables import CALLS, RUNS, SNAPSHOTS, WITHDRAWN_CALLS
 from evalake.core.configuration import Retention
 from evalake.core.errors import EvalakeError, LakeError, OlderLakeError, UsageError
 from evalake.core.files import remove_below, require_no_links
@@ -32,7 +32,7 @@ from evalake.storage.migrations import migrate as migrate_tables
 from evalake.storage.objects import require_write_access
 from evalake.suites.registry import all_contracts, undeclared_tables
 from evalake.tasks.runtime.artifacts import reports_folder
-from evalake.tasks.runtime.runs import mark_lost, with_lost
+from evalake.tasks.runtime.runs import amended, mark_lost, with_lost
 from evalake.tasks.runtime.server import require_server, scheduled_times
 
 # Missed runs: the times that schedules promised, compared with the runs that there were.
@@ -316,7 +316,18 @@ def migrate(lake: Lake, dry_run: bool = False) -> list[Migration]:
     if needed:
         require_idle(lake, "migrate")
     # Also where no schema is behind: one that was cut off after its last schema has left out constraints.
-    return migrate_tables(lake, contracts)
+    done = migrate_tables(lake, contracts)
+    if needed:
+        _name_newest_snapshots(lake)
+    return done
+
+
+def _name_newest_snapshots(lake: Lake) -> None:
+    """Set the snapshot of runs that an older evalake measured again: it left their rows as they were."""
+    newest = lake.frame(SNAPSHOTS).sort("created_at").group_by("run_id").agg(newest=pl.col("snapshot_id").last())
+    rows = lake.frame(RUNS).join(newest, on="run_id").filter(pl.col("snapshot_id").ne_missing(pl.col("newest")))
+    for run_id, snapshot_id in rows.select("run_id", "newest").collect().iter_rows():
+        amended(lake, run_id, snapshot_id=snapshot_id)
 
 
 def require_idle(lake: Lake, to_do: str) -> None:

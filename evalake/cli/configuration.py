@@ -148,7 +148,7 @@ def _require_trusted_elsewhere(here: Path) -> None:
     with suppress(ConfigurationError):  # each reader of the file says why
         for entry in read_configuration(here / CONFIGURATION_FILE).suite_paths:
             place = (here / entry.expanduser()).resolve()
-            if not place.is_relative_to(here):
+            if place.exists() and not place.is_relative_to(here):
                 require_trusted(place)
 
 

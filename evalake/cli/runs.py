@@ -168,13 +168,16 @@ def cancel(
     """Cancel the batch jobs of a run; the provider bills finished answers, and a later run collects them."""
     from evalake.tasks.jobs import cancel_jobs
     from evalake.tasks.runtime.context import RunContext
-    from evalake.tasks.runtime.runs import run_row
+    from evalake.tasks.runtime.runs import AWAITS_NONE, amended, run_row
 
     where = options.open_lake(lake)
-    suite = run_row(where, run)["suite"]
-    cancelled = cancel_jobs(RunContext(run, suite, where, read(config)), run)
-    if not cancelled:
+    row = run_row(where, run)
+    cancelled = cancel_jobs(RunContext(run, row["suite"], where, read(config)), run)
+    if not cancelled and not (row["message"] or "").startswith("waiting: "):
         raise EvalakeError(f"the run {run} waits for no batch job")
+    if not cancelled:  # another run has landed its jobs, or has them
+        amended(where, run, message=AWAITS_NONE)
+        output.line(f"the run {run} waits no longer")
     for job in cancelled:
         output.line(job.progress)
     if any(job.state not in ("cancelling", "closed") for job in cancelled):

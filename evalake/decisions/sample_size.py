@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from evalake.contracts.tables import RUN_ITEMS
+from evalake.core.configuration import UNKNOWN
 from evalake.core.errors import EvalakeError, SourceError, UsageError
 from evalake.decisions.compare import metrics_named
 from evalake.decisions.gate import BARE, Look, hold_gate
@@ -272,7 +273,7 @@ def settle(
     for size in sizes(most):
         run_id = ask(size, left)
         run = run_row(lake, run_id)
-        asked = lake.frame(RUN_ITEMS).filter(run_id=run_id).select(_ASKED).collect()
+        asked = lake.frame(RUN_ITEMS).filter(run_id=run_id).select(*_ASKED, _JUDGE).collect()
         if before is not None and run["state"] == "completed":
             _require_same(before, asked, run_id)
         before = asked
@@ -289,13 +290,17 @@ def settle(
             return
 
 
-_ASKED = ("item_id", "sample_hash", "prompt_hash", "judge_hash")
+_ASKED = ("item_id", "sample_hash", "prompt_hash")
+# A judge's request where it is known: panels, and items whose answer is missing, have another hash in each round
+_JUDGE = pl.when(pl.col("judge_endpoint") != UNKNOWN).then("judge_hash")
 
 
 def _require_same(before: pl.DataFrame, asked: pl.DataFrame, run_id: str) -> None:
     """Raise SourceError where a round lacks a sample of the round before, or asks otherwise about one."""
     again = before.join(asked, on="item_id", suffix="_now")
-    otherwise = again.filter(pl.any_horizontal(pl.col(name) != pl.col(f"{name}_now") for name in _ASKED[2:]))
+    otherwise = again.filter(
+        pl.any_horizontal(pl.col(name) != pl.col(f"{name}_now") for name in ("prompt_hash", "judge_hash"))
+    )
     changed = "a dataset" if before.join(asked, on="sample_hash", how="anti").height else None
     changed = changed or (f"a prompt or a parameter (of {otherwise.height} items)" if otherwise.height else None)
     if changed is not None:

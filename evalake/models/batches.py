@@ -10,6 +10,7 @@ LiteLLM maps the requests and reads the answers, as for single calls. The jobs t
 cannot create Anthropic's, and OpenAI's client repeats a submission whose answer was lost, which would be paid twice.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -273,14 +274,16 @@ class BatchService:
         try:
             with self._http.stream("GET", address, params=self._query) as answer:
                 self._require_ok(answer, what)
-                rest = b""
-                for part in answer.iter_bytes():
-                    *lines, rest = (rest + part).split(b"\n")  # httpx splits at U+2028, too, which JSON may hold
-                    yield from (_object(line) for line in lines if line.strip())
-                    if len(rest) > LARGEST_REPLY:
-                        rest = b"!"  # with what follows, a line that cannot be read
-                if rest.strip():
-                    yield _object(rest)
+                begun: list[bytes] = []
+                for part in itertools.chain(answer.iter_bytes(), [b"\n"]):
+                    first, *others = part.split(b"\n")  # httpx splits at U+2028, too, which JSON may hold
+                    begun.append(first)
+                    if others:
+                        *lines, last = b"".join(begun), *others
+                        yield from (_object(line) for line in lines if line.strip())
+                        begun = [last]
+                    if sum(map(len, begun)) > LARGEST_REPLY:
+                        begun = [b"!"]  # with what follows, a line that cannot be read
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise BatchError(f"{what} broke off: {type(error).__name__} {error}") from error
 
