@@ -318,11 +318,11 @@ def migrate(lake: Lake, dry_run: bool = False) -> list[Migration]:
     # Also where no schema is behind: one that was cut off after its last schema has left out constraints.
     done = migrate_tables(lake, contracts)
     if needed:
-        _name_newest_snapshots(lake)
+        name_newest_snapshots(lake)
     return done
 
 
-def _name_newest_snapshots(lake: Lake) -> None:
+def name_newest_snapshots(lake: Lake) -> None:
     """Set the snapshot of runs that an older evalake measured again: it left their rows as they were."""
     newest = lake.frame(SNAPSHOTS).sort("created_at").group_by("run_id").agg(newest=pl.col("snapshot_id").last())
     rows = lake.frame(RUNS).join(newest, on="run_id").filter(pl.col("snapshot_id").ne_missing(pl.col("newest")))

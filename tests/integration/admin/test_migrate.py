@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,19 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-from evalake.admin.maintain import migrate
-from evalake.contracts.tables import CALLS
+from evalake.admin.maintain import migrate, name_newest_snapshots
+from evalake.contracts.engines.arrow import conform
+from evalake.contracts.tables import CALLS, RUNS, SNAPSHOTS
 from evalake.contracts.tables.people import HUMAN_LABELS
 from evalake.storage.lake import Lake, constraints
+from evalake.storage.landing import land
 from evalake.storage.migrations import pending
+from evalake.storage.snapshots import Snapshot
 from evalake.suites.registry import all_contracts
 from tests.golden.lakes import material
 from tests.golden.lakes.archives import ARCHIVES, unpack
 from tests.integration.cli.command import ROOT, evalake_here
+from tests.integration.storage.rows import run
 
 MIGRATE = [sys.executable, "-m", "evalake.cli", "maintain", "--migrate"]
 UNTOUCHED = "as-migrated"
@@ -208,3 +213,15 @@ def killed_at(lake: Path, commits: int) -> None:
             with pytest.raises(subprocess.TimeoutExpired):  # it has not ended before it could be killed
                 process.wait(0.02)
         process.kill()
+
+
+def test_a_run_that_an_older_evalake_measured_again_names_its_newest_snapshot(tmp_path: Path) -> None:
+    lake, told = Lake(str(tmp_path / "lake")), {"warnings": [], "pinned_versions": "{}", "options": "{}"}
+    first, again = (Snapshot("r", "quiz", {}, "0" * 64, version, 1, {}, "1") for version in ("1", "2"))
+    for day, made in enumerate((first, again), start=1):
+        row = {**vars(made), "snapshot_id": made.id, "created_at": datetime(2026, 1, day, tzinfo=UTC), **told}
+        land(lake, SNAPSHOTS, conform([row], SNAPSHOTS))
+    rows = [{**run("r", "quiz", datetime(2026, 1, 1, tzinfo=UTC)), "snapshot_id": first.id}]
+    land(lake, RUNS, conform(rows, RUNS))
+    name_newest_snapshots(lake)
+    assert lake.frame(RUNS).collect()["snapshot_id"].item() == again.id
