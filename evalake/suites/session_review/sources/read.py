@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from evalake.core.errors import SourceError
-from evalake.core.files import LARGEST_IN_ALL, FileRefusedError, Files
+from evalake.core.files import LARGEST_IN_ALL, UNREADABLE, FileRefusedError, Files
 from evalake.sdk import Dataset, Label, Sample, Skipped
 from evalake.sdk.dataset import read_whole
 from evalake.sdk.json_in_text import decode_once
@@ -167,6 +167,7 @@ def sample_of(session: Session, dataset: str) -> Sample:
     return Sample(SUITE, dataset, session.session_id, dump(session), category=session.alert_type)
 
 
+@generic.refusing()
 def read_body(body: Any) -> Session:
     """Read the session of one decoded JSON body, in any of the known forms. Raises RefusedError otherwise."""
     generic.require_flat(body)
@@ -257,8 +258,9 @@ def _from_folder(folder: Path, files: Files) -> Iterator[Found]:
         elif entry.suffix.lower() in (".json", *LINES, *SQLITE):
             try:
                 yield from _from_file(entry, files)
-            except FileRefusedError as refused:
-                yield entry.name, Skipped(_place(entry, files), refused.reason, NOT_READ)
+            except SourceError as error:  # of this file alone, also of a database of something else
+                reason = error.reason if isinstance(error, FileRefusedError) else UNREADABLE
+                yield entry.name, Skipped(_place(entry, files), reason, NOT_READ)
 
 
 def _place(path: Path, files: Files) -> str:

@@ -72,6 +72,7 @@ def saved_bodies(folder: Path, files: Files) -> Bodies:
     )
 
 
+@generic.refusing()
 def read_bodies(bodies: Bodies) -> Session:
     """Put the session together. Raises RefusedError where it is none, is not over, or part of it was not read."""
     told, detail = by_agent(bodies.timeline), bodies.detail

@@ -164,7 +164,28 @@ def test_a_trace_of_langfuse_and_spans_of_phoenix_are_sessions(tmp_path: Path) -
     assert session(tmp_path, {"data": CASES["phoenix"]}).alert == "Hi"
 
 
-def test_a_trace_without_a_call_is_left_out_and_said(tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text(json.dumps(otlp(span(1, None, "GET /", http__method="GET"))))
-    dataset = read_dataset(str(tmp_path / "x.json"), may_be_empty=True)
-    assert [skip.reason for skip in dataset.skipped] == ["trace without a call of a model"]
+EVENT = {"name": "gen_ai.user.message", "timeUnixNano": "x", "attributes": attributes(content="Hi")}
+TEXT = "llm.output_messages.0.message."
+NUMBER = [
+    {"key": f"{TEXT}contents.0.message_content.text", "value": {"intValue": 7}},
+    {"key": f"{TEXT}role", "value": {"stringValue": "assistant"}},
+]
+NOTHING, NO_CALL = "session in which nothing happened", "trace without a call of a model"
+ODD: list[tuple[dict[str, Any], str | None]] = [
+    (chat(1, 0, [{**ANSWERED, "parts": [{**ANSWERED["parts"][0], "id": [1]}]}]), None),
+    ({**chat(1, 0, [ASKED]), "startTimeUnixNano": float("inf")}, NOTHING),
+    ({**span(1, None, "chat", gen_ai__operation__name="chat"), "events": [EVENT, {"name": [1]}]}, NOTHING),
+    ({**span(1, None, "x"), "attributes": [{"key": "a", "value": {"intValue": "x"}}]}, NO_CALL),
+    ({**span(1, None, "x"), "attributes": NUMBER}, None),
+    ({**chat(1, 0, [ASKED]), "attributes": attributes(**{"a." * 3000: "x"})}, "nested too deeply"),
+    ({**chat(1, 0, [ASKED]), "attributes": attributes(**{f"a.{'9' * 5000}": "x"})}, "values that no reader expects"),
+]
+
+
+@pytest.mark.parametrize(("odd", "reason"), ODD)
+def test_odd_values_spoil_no_other_session_of_the_source(tmp_path: Path, odd: Any, reason: str | None) -> None:
+    for name, one in (("good", otlp(invoke(1, None, "sre", "talk"), *LOOKS)), ("odd", otlp(odd))):
+        (tmp_path / f"{name}.json").write_text(json.dumps(one).replace("Infinity", "1e999"))
+    dataset = read_dataset(f"{tmp_path}?accept_empty=1")
+    assert [each.sample_id for each in dataset.samples] == ["talk", *["t"][: reason is None]]
+    assert [each.reason for each in dataset.skipped] == [reason][: reason is not None]
