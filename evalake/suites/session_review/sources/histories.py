@@ -278,6 +278,10 @@ def langfuse_span(each: Mapping[str, Any], trace: str) -> Span:
 # Documents: which form one has, and the sessions in it.
 
 NO_CALLS = "trace without a call of a model"
+_ENDS = {
+    **dict.fromkeys(("done", "finished", "ok", "success", "succeeded"), "completed"),
+    **dict.fromkeys(("error", "incomplete"), "failed"),
+}
 _ITEMS = ("message", "function_call", "function_call_output", "reasoning")
 
 
@@ -322,8 +326,14 @@ def _history(messages: Sequence[Any], about: Mapping[str, Any], name: str) -> Bo
         agent=text(about.get("agent") or about.get("model")),
         tools=objects(about.get("tools")),
         system=system,
-        status=about.get("status") if about.get("status") in ("failed", "cancelled") else "completed",
+        status=_status(about.get("status")),
     )
+
+
+def _status(given: Any) -> str:
+    """Name the status of a session as a generic body does; words that no API uses for an end stay what they are."""
+    word = given.strip().lower() if isinstance(given, str) else ""
+    return _ENDS.get(word, word) or "completed"
 
 
 def _message(item: Mapping[str, Any]) -> Body:

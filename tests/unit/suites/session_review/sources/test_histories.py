@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evalake.suites.session_review.session import AgentMessage, Event, Session, ToolCall, load
-from evalake.suites.session_review.sources.read import read_dataset
+from evalake.suites.session_review.sources.read import read_dataset, unfinished
 from tests.cases import cases_beside
 
 CASES = cases_beside(__file__, "histories.json")
@@ -40,6 +40,20 @@ def test_a_history_of_an_api_is_a_session(tmp_path: Path, document: Any) -> None
     assert "It is full." in [each.text for each in read.interactions if isinstance(each, AgentMessage)]
     events = [each.text for each in read.interactions if isinstance(each, Event)]
     assert events == (["the user says: And db2?"] if "db2" in json.dumps(document) else [])
+
+
+STATES = {"in_progress": None, "queued": None, "incomplete": "failed", "Timed-out": "timed_out", "success": "completed"}
+
+
+def test_a_history_whose_status_is_no_end_is_not_over(tmp_path: Path) -> None:
+    bodies = [{**CASES["responses"], "id": word, "status": word} for word in STATES]
+    (tmp_path / "all.jsonl").write_text(
+        "".join(json.dumps(each) + "\n" for each in [*bodies, {**bodies[0], "status": 200}])
+    )
+    dataset = read_dataset(str(tmp_path / "all.jsonl"))
+    ended = {"in_progress": "completed", **{word: status for word, status in STATES.items() if status}}
+    assert {each.sample_id: load(each.input).status for each in dataset.samples} == ended
+    assert unfinished(dataset) == {"in_progress", "queued"}
 
 
 def test_a_line_is_a_transcript(tmp_path: Path) -> None:
