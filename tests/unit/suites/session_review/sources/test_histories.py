@@ -62,6 +62,20 @@ def test_a_line_is_a_transcript(tmp_path: Path) -> None:
     assert [sample.sample_id for sample in read_dataset(str(tmp_path / "many.jsonl")).samples] == ["many-1", "many-2"]
 
 
+def test_every_history_of_a_folder_is_a_session(tmp_path: Path) -> None:
+    """Files that others are named like, too, are told apart by their paths; `trace.json` is not TARSy's alone."""
+    document = otlp(invoke(1, None, "sre", "talk"), *LOOKS)
+    files = {"alone": OPENAI, "a/messages": OPENAI, "b/messages": {"messages": OPENAI}, "b/trace": document}
+    for name, history in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.json").write_text(json.dumps(history))
+    for folder in ("a", "b"):
+        (tmp_path / folder / "many.jsonl").write_text(json.dumps({"messages": OPENAI}))
+    dataset = read_dataset(str(tmp_path))
+    ids = {*files, "a/many-1", "b/many-1", "talk"} - {"b/trace"}
+    assert ({each.sample_id for each in dataset.samples}, dataset.skipped) == (ids, ())
+
+
 def attributes(**given: Any) -> list[dict[str, Any]]:
     names = {name.replace("__", "."): value for name, value in given.items()}
     return [
