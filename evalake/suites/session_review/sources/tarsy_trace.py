@@ -40,7 +40,7 @@ class Bodies:
 
 
 def is_trace(folder: Path, files: Files) -> bool:
-    """Tell whether the folder holds the saved bodies of one session: others have a `trace.json`, too, without detail."""
+    """Tell whether the folder holds the saved bodies of one session; `trace.json` alone may be of any other."""
     has_timeline = (folder / TIMELINE).is_file() and (folder / DETAIL).is_file()
     own, common = ((folder / name).is_file() for name in LISTS)
     return has_timeline or own or (common and _detail(folder, files).is_file())
