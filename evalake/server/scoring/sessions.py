@@ -93,8 +93,9 @@ class Source:
             if self.state in ("read", "empty") and mark is not None and mark == self._mark:
                 return
             dataset = read_dataset(self.name, may_be_empty=True, poll=poll)
-        except SourceError as error:
-            self._tell("away", redact(str(error)))
+        except Exception as error:  # noqa: BLE001 - a source that breaks its reader is away, and says so
+            unexpected = "" if isinstance(error, SourceError) else f"unexpected {type(error).__name__}: "
+            self._tell("away", redact(f"{unexpected}{error}"))
             return
         take(self.name, dataset)
         self._mark, self._since = mark, poll.since

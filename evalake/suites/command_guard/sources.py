@@ -189,6 +189,15 @@ def read_gtfobins(folder: Path) -> CommandDatasetBuilder:
     return builder
 
 
+class _Loader(yaml.BaseLoader):
+    """Reads texts, and refuses aliases: a few of them are written out as more than memory holds."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("alias")
+        return super().compose_node(parent, index)
+
+
 def _read_file(where: str, binary: str, content: bytes, builder: CommandDatasetBuilder) -> None:
     try:
         text = content.decode("utf-8-sig")
@@ -200,7 +209,7 @@ def _read_file(where: str, binary: str, content: bytes, builder: CommandDatasetB
         builder.skip(where, NO_FRONT_MATTER, text)
         return
     try:
-        document = yaml.load(front_matter[1], Loader=yaml.BaseLoader)
+        document = yaml.load(front_matter[1], Loader=_Loader)
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
         builder.skip(where, NOT_YAML, text)
         return
@@ -212,35 +221,36 @@ def _read_file(where: str, binary: str, content: bytes, builder: CommandDatasetB
     functions = document.get("functions")
     if isinstance(functions, dict):
         for name, entries in functions.items():
-            _read_function(f"{where}#{as_payload(str(name))}", binary, str(name), entries, text, builder)
+            _read_function(f"{where}#{as_payload(str(name))}", binary, str(name), entries, builder)
 
 
-def _read_function(where: str, binary: str, name: str, entries: Any, text: str, builder: CommandDatasetBuilder) -> None:
+def _read_function(where: str, binary: str, name: str, entries: Any, builder: CommandDatasetBuilder) -> None:
     category = _GTFOBINS["older_names"].get(name, name)
     if category not in CATEGORIES:
         for _ in entries if isinstance(entries, list) else [entries]:
             builder.skip(where, OTHER_FUNCTION)
     elif not isinstance(entries, list):
-        builder.skip(where, UNEXPECTED, text)
+        builder.skip(where, UNEXPECTED, json.dumps(entries))
     else:
         for number, entry in enumerate(entries):
-            _read_entry(f"{where}[{number}]", binary, category, entry, text, builder)
+            _read_entry(f"{where}[{number}]", binary, category, entry, builder)
 
 
-def _read_entry(where: str, binary: str, category: str, entry: Any, text: str, builder: CommandDatasetBuilder) -> None:
+def _read_entry(where: str, binary: str, category: str, entry: Any, builder: CommandDatasetBuilder) -> None:
+    raw = json.dumps(entry, ensure_ascii=False)
     if not isinstance(entry, dict):
-        builder.skip(where, UNEXPECTED, text)
+        builder.skip(where, UNEXPECTED, raw)
         return
     own = dict(_codes_of_contexts(entry.get("contexts")))
     code = own.pop("unprivileged", entry.get("code"))
     for _ in own:
         builder.skip(where, OTHER_CONTEXT)
     if not isinstance(code, str) or not code.strip():
-        builder.skip(where, MISSING_COMMAND, text)
+        builder.skip(where, MISSING_COMMAND, raw)
         return
     command = make_concrete(code.strip("\n").rstrip(), category)
     name = f"{binary}_{category}"
-    builder.add_material(where, Material(command, "malicious", category, cluster=binary, name=name, raw=text))
+    builder.add_material(where, Material(command, "malicious", category, cluster=binary, name=name, raw=raw))
 
 
 def _codes_of_contexts(contexts: Any) -> Iterator[tuple[str, str]]:

@@ -128,7 +128,8 @@ def _session(rows: Rows, session_id: str, status: Any) -> Session:
     wanted = {"session_id": session_id}
     if status not in TERMINAL:
         return read_detail({"session_id": session_id, "status": status, "stages": []})
-    (row,) = rows(_QUERIES["session"], wanted)
+    if len(found := rows(_QUERIES["session"], wanted)) != 1:  # an id that is no UTF-8, or stands twice
+        raise RefusedError(f"{len(found)} rows have its session_id")
     calls: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
     for kind, key, query in (("llm", "interaction_id", "said"), ("mcp", "communication_id", "tools")):
         for call in rows(_QUERIES[query], wanted):
@@ -143,7 +144,7 @@ def _session(rows: Rows, session_id: str, status: Any) -> Session:
         children[stage["parent_stage_execution_id"]].append(stage)
     nested = [{**stage, "parallel_executions": children[stage["execution_id"]]} for stage in children[None]]
     loose = [event for of_nobody in calls.values() for event in of_nobody]
-    about = {**_decoded(row), "session_level_interactions": loose}
+    about = {**_decoded(found[0]), "session_level_interactions": loose}
     session = read_detail({**about, "stages": nested})
     require_whole({**about, "stages": stages}, session)  # all of them, also one whose parent is gone
     return session

@@ -27,6 +27,7 @@ is its conclusion. Times are ISO 8601, or microseconds.
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -54,6 +55,7 @@ NO_SESSION = "not a session"
 NO_STATUS = "session without status"
 TOO_DEEP = "nested too deeply"
 NO_ID = "session without session_id"
+ODD = "values that no reader expects"
 
 THOUGHTS = ("thinking", "redacted_thinking")
 USE, RESULT = "tool_use", "tool_result"  # the ends of the types of blocks, like `server_tool_use`
@@ -69,6 +71,17 @@ class RefusedError(Exception):
     def __init__(self, reason: str, *, by_design: bool = False, passing: bool = False) -> None:
         super().__init__(reason)
         self.reason, self.by_design, self.passing = reason, by_design, passing
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Raise RefusedError where a reader breaks on JSON that has other types, sizes or depths than it expects."""
+    try:
+        yield
+    except RecursionError as error:
+        raise RefusedError(TOO_DEEP) from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise RefusedError(ODD) from error
 
 
 def text(value: Any) -> str | None:

@@ -71,7 +71,7 @@ def _otlp_span(span: Mapping[str, Any]) -> Span:
     attributes = _attributes(span.get("attributes"))
     _take_attributes(read, attributes)
     if not read.messages:
-        events = sorted(objects(span.get("events")), key=lambda each: int(each.get("timeUnixNano") or 0))
+        events = sorted(objects(span.get("events")), key=lambda each: _whole(each.get("timeUnixNano")) or 0)
         read.messages = [made for each in events if (made := _event(each)) is not None]
     return read
 
@@ -126,7 +126,7 @@ def _parts(written: Any) -> Iterator[Body]:
 
 def _flat(message: Mapping[str, Any]) -> Body:
     """Write a message of OpenInference or of flat attributes as chat completions have it."""
-    contents = [mapping(each.get("message_content")).get("text") for each in objects(message.get("contents"))]
+    contents = [text(mapping(each.get("message_content")).get("text")) for each in objects(message.get("contents"))]
     calls = []
     for each in objects(message.get("tool_calls")):
         call = mapping(each.get("tool_call")) or each
@@ -145,11 +145,11 @@ def _flat(message: Mapping[str, Any]) -> Body:
 
 def _event(event: Mapping[str, Any]) -> Body | None:
     """Read a message that an event of a span holds, as earlier conventions have it."""
-    name = event.get("name")
+    name = str(event.get("name"))
     attributes = _attributes(event.get("attributes"))
     given = mapping(decoded(attributes.get("gen_ai.event.content"))) or attributes
     if name in _SAID:
-        return {"role": _SAID[str(name)], "content": given.get("content"), "tool_call_id": given.get("id")}
+        return {"role": _SAID[name], "content": given.get("content"), "tool_call_id": given.get("id")}
     if name == "gen_ai.assistant.message" or name == "gen_ai.choice":
         message = mapping(decoded(given.get("message"))) or given
         return _flat({"role": "assistant", **message, "tool_calls": decoded(message.get("tool_calls"))})
@@ -166,7 +166,7 @@ def _value(value: Mapping[str, Any]) -> Any:
             return [_value(each) for each in objects(mapping(given).get("values"))]
         if name == "kvlistValue":
             return _attributes(mapping(given).get("values"))
-        return int(given) if name == "intValue" else given
+        return _whole(given) if name == "intValue" else given
     return None
 
 
@@ -194,11 +194,15 @@ def _listed(node: Any) -> Any:
     return {name: _listed(each) for name, each in node.items()}
 
 
-def _microseconds_of(nanoseconds: Any) -> int | None:
+def _whole(value: Any) -> int | None:
     try:
-        return int(nanoseconds) // 1000
-    except (TypeError, ValueError):
+        return int(value)
+    except (OverflowError, TypeError, ValueError):
         return None
+
+
+def _microseconds_of(nanoseconds: Any) -> int | None:
+    return None if (whole := _whole(nanoseconds)) is None else whole // 1000
 
 
 # Phoenix and Langfuse.
@@ -274,9 +278,14 @@ def langfuse_span(each: Mapping[str, Any], trace: str) -> Span:
 # Documents: which form one has, and the sessions in it.
 
 NO_CALLS = "trace without a call of a model"
+_ENDS = {
+    **dict.fromkeys(("done", "finished", "ok", "success", "succeeded"), "completed"),
+    **dict.fromkeys(("error", "incomplete"), "failed"),
+}
 _ITEMS = ("message", "function_call", "function_call_output", "reasoning")
 
 
+@generic.refusing()
 def bodies(document: Any, name: str) -> list[Body] | None:
     """Write a document as generic bodies; None where it is no history. Raises RefusedError where it holds no call."""
     if isinstance(document, list):
@@ -317,8 +326,14 @@ def _history(messages: Sequence[Any], about: Mapping[str, Any], name: str) -> Bo
         agent=text(about.get("agent") or about.get("model")),
         tools=objects(about.get("tools")),
         system=system,
-        status=about.get("status") if about.get("status") in ("failed", "cancelled") else "completed",
+        status=_status(about.get("status")),
     )
+
+
+def _status(given: Any) -> str:
+    """Name the status of a session as a generic body does; words that no API uses for an end stay what they are."""
+    word = given.strip().lower() if isinstance(given, str) else ""
+    return _ENDS.get(word, word) or "completed"
 
 
 def _message(item: Mapping[str, Any]) -> Body:
@@ -398,11 +413,11 @@ def _of_spans(session_id: str, spans: Sequence[Span], service: str | None) -> Bo
             if here[key] <= told[key]:
                 continue
             told[key] += 1
-            if message.get("role") == "tool" and message.get("tool_call_id"):
-                if message["tool_call_id"] not in open_calls and told.get(f"answered {message['tool_call_id']}"):
+            if message.get("role") == "tool" and (call_id := text(message.get("tool_call_id"))):
+                if call_id not in open_calls and told.get(f"answered {call_id}"):
                     continue
-                open_calls.pop(message["tool_call_id"], None)
-                told[f"answered {message['tool_call_id']}"] += 1
+                open_calls.pop(call_id, None)
+                told[f"answered {call_id}"] += 1
             for call in objects(message.get("tool_calls")):
                 open_calls[str(call.get("id"))] = str(call.get("name"))
             at = span.end if message.get("role") == "assistant" else span.start

@@ -16,13 +16,14 @@ tool calls without result, unless `?accept_empty=1` follows the source. So is on
 Each one that is left out is counted by its reason.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
 from evalake.core.errors import SourceError
-from evalake.core.files import LARGEST_IN_ALL, FileRefusedError, Files
+from evalake.core.files import LARGEST_IN_ALL, UNREADABLE, FileRefusedError, Files
 from evalake.sdk import Dataset, Label, Sample, Skipped
 from evalake.sdk.dataset import read_whole
 from evalake.sdk.json_in_text import decode_once
@@ -167,6 +168,7 @@ def sample_of(session: Session, dataset: str) -> Sample:
     return Sample(SUITE, dataset, session.session_id, dump(session), category=session.alert_type)
 
 
+@generic.refusing()
 def read_body(body: Any) -> Session:
     """Read the session of one decoded JSON body, in any of the known forms. Raises RefusedError otherwise."""
     generic.require_flat(body)
@@ -192,10 +194,12 @@ def _read_path(source: str, accepts_empty: bool) -> Dataset:
             f"a TARSy database file ({', '.join(SQLITE)}) or a postgresql:// URL"
         )
     if path.is_dir():
-        return _dataset(path.resolve().name, _from_folder(path, Files(path, LARGEST_JSON)), accepts_empty)
+        return _dataset(
+            path.resolve().name, _from_folder(path, Files(path, LARGEST_JSON), _repeated(path)), accepts_empty
+        )
     if path.suffix.lower() not in (".json", *LINES, *SQLITE):
         raise SourceError(f"the dataset source {source!r} is of no known kind: sessions come as .json, .jsonl or .db")
-    return _dataset(path.stem, _from_file(path, Files(path, LARGEST_JSON)), accepts_empty)
+    return _dataset(path.stem, _from_file(path, Files(path, LARGEST_JSON), path.stem), accepts_empty)
 
 
 def _dataset(name: str, sessions: Iterator[Found], accepts_empty: bool) -> Dataset:
@@ -244,21 +248,31 @@ def _told(session: Session) -> tuple[int, int]:
     return sum(1 for _ in session.tool_calls), sum(1 for _ in session.interactions)
 
 
-def _from_folder(folder: Path, files: Files) -> Iterator[Found]:
-    if is_trace(folder):
+def _repeated(folder: Path) -> frozenset[tuple[str, bool]]:
+    """Find the names that several files in the folder and below have, each with whether these have lines."""
+    files = (file for file in folder.rglob("*") if file.suffix.lower() in (".json", *LINES))
+    counted = Counter((file.stem, file.suffix.lower() in LINES) for file in files)
+    return frozenset(name for name, count in counted.items() if count > 1)
+
+
+def _from_folder(folder: Path, files: Files, repeated: frozenset[tuple[str, bool]]) -> Iterator[Found]:
+    if is_trace(folder, files):
         yield from _from_bodies(folder, files)
         return
     for entry in sorted(folder.iterdir()):
         if entry.is_dir() and not entry.is_symlink():
             if not (entry / "_delta_log").is_dir():  # a lake may lie in the folder, and grows with each reading
-                yield from _from_folder(entry, files)
+                yield from _from_folder(entry, files, repeated)
         elif entry.is_dir():
             yield entry.name, Skipped(_place(entry, files), LINKED_FOLDER, NOT_READ)
         elif entry.suffix.lower() in (".json", *LINES, *SQLITE):
+            below = PurePosixPath(_place(entry, files)).with_suffix("").as_posix()
+            name = below if (entry.stem, entry.suffix.lower() in LINES) in repeated else entry.stem
             try:
-                yield from _from_file(entry, files)
-            except FileRefusedError as refused:
-                yield entry.name, Skipped(_place(entry, files), refused.reason, NOT_READ)
+                yield from _from_file(entry, files, name)
+            except SourceError as error:  # of this file alone, also of a database of something else
+                reason = error.reason if isinstance(error, FileRefusedError) else UNREADABLE
+                yield entry.name, Skipped(_place(entry, files), reason, NOT_READ)
 
 
 def _place(path: Path, files: Files) -> str:
@@ -267,7 +281,8 @@ def _place(path: Path, files: Files) -> str:
     return as_payload(below.as_posix() if below.parts else path.name)
 
 
-def _from_file(path: Path, files: Files) -> Iterator[Found]:
+def _from_file(path: Path, files: Files, name: str) -> Iterator[Found]:
+    """Yield the sessions of a file; `name` is for those of its histories that have no id."""
     kind, place = path.suffix.lower(), _place(path, files)
     if kind in SQLITE:
         with database.open_sqlite(files.check(path, LARGEST_IN_ALL), files) as rows:
@@ -283,17 +298,17 @@ def _from_file(path: Path, files: Files) -> Iterator[Found]:
             if isinstance(spans := record.values.get("resourceSpans"), list):
                 exported += spans
                 continue
-            for each in _bodies(record.values, f"{path.stem}-{line}"):
+            for each in _bodies(record.values, f"{name}-{line}"):
                 yield where, _read(where, each)
         if exported:
-            for number, body in enumerate(_bodies({"resourceSpans": exported}, path.stem)):
+            for number, body in enumerate(_bodies({"resourceSpans": exported}, name)):
                 where = f"{place}[{number}]"
                 yield where, _read(where, body)
     else:
-        yield from _from_json(path, place, files)
+        yield from _from_json(path, place, files, name)
 
 
-def _from_json(path: Path, place: str, files: Files) -> Iterator[Found]:
+def _from_json(path: Path, place: str, files: Files, name: str) -> Iterator[Found]:
     content = files.read(path)
     try:
         document = decode_once(content.decode("utf-8-sig"))
@@ -302,7 +317,7 @@ def _from_json(path: Path, place: str, files: Files) -> Iterator[Found]:
         yield place, Skipped(place, reason, as_payload(content.decode("utf-8", "surrogateescape")))
     else:
         try:
-            histories = bodies(document, path.stem)
+            histories = bodies(document, name)
         except RefusedError as refused:
             yield place, _left_out(place, refused, document)
             return

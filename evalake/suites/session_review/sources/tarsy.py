@@ -28,6 +28,7 @@ _REPORTED = re.compile(r"^\*\*(Alert Type|Processing Chain):\*\*[ \t]*(\S.*)$", 
 Timed = TypeVar("Timed")
 
 
+@generic.refusing()
 def read_detail(body: Mapping[str, Any]) -> Session:
     """Read the session of a session-detail body. Raises RefusedError where it is none, or not over."""
     stages = tuple(_stages(body))

@@ -39,10 +39,16 @@ class Bodies:
     score: Mapping[str, Any] | None = None
 
 
-def is_trace(folder: Path) -> bool:
-    """Tell whether the folder holds the saved bodies of one session."""
+def is_trace(folder: Path, files: Files) -> bool:
+    """Tell whether the folder holds the saved bodies of one session; `trace.json` alone may be of any other."""
     has_timeline = (folder / TIMELINE).is_file() and (folder / DETAIL).is_file()
-    return has_timeline or any((folder / name).is_file() for name in LISTS)
+    own, common = ((folder / name).is_file() for name in LISTS)
+    return has_timeline or own or (common and _detail(folder, files).is_file())
+
+
+def _detail(folder: Path, files: Files) -> Path:
+    beside = folder.with_name(f"{folder.name}.json")  # as addresses have it: sessions/ID and sessions/ID/trace
+    return folder / DETAIL if (folder / DETAIL).is_file() or folder == files.root else beside
 
 
 def saved_bodies(folder: Path, files: Files) -> Bodies:
@@ -52,8 +58,7 @@ def saved_bodies(folder: Path, files: Files) -> Bodies:
         RefusedError: There is no detail (a trace of the scoring alone is no session), or a file is no JSON.
         FileRefusedError: A file may not be read.
     """
-    beside = folder.with_name(f"{folder.name}.json")  # as addresses have it: sessions/ID and sessions/ID/trace
-    detail = folder / DETAIL if (folder / DETAIL).is_file() or folder == files.root else beside
+    detail = _detail(folder, files)
     if not detail.is_file():
         raise RefusedError(generic.NO_SESSION)
     lists = [folder / name for name in LISTS if (folder / name).is_file()]
@@ -72,6 +77,7 @@ def saved_bodies(folder: Path, files: Files) -> Bodies:
     )
 
 
+@generic.refusing()
 def read_bodies(bodies: Bodies) -> Session:
     """Put the session together. Raises RefusedError where it is none, is not over, or part of it was not read."""
     told, detail = by_agent(bodies.timeline), bodies.detail

@@ -20,6 +20,7 @@ from yaml import YAMLError
 
 from evalake.core.errors import SourceError
 from evalake.core.files import MEGABYTE, FileRefusedError, Files, tables_beside
+from evalake.sdk.json_in_text import objects
 from evalake.sdk.sample import NOT_READ
 from evalake.sdk.sources import as_payload
 from evalake.suites.solidity_audit.sources import BAD_TRUTH, AuditBuilder, Material, Source, read_object
@@ -181,7 +182,7 @@ def _code_act(folder: Path, name: str, files: Files) -> str | None:
     path = folder / ANNOTATIONS / f"{name}.yaml"
     try:
         return code_act_of(files.read(path).decode("utf-8-sig", "replace")) if path.exists() else None
-    except YAMLError:
+    except (YAMLError, ValueError, OverflowError, RecursionError):
         return None
 
 
@@ -243,7 +244,8 @@ def _compare_lists(source: Path, files: Files, builder: AuditBuilder) -> None:
             continue
         value = read_object(source / name, files)[1] or {}
         given = next((value[field] for field in ("selected_samples", "samples") if field in value), None)
-        listed = {each.get("id") or each.get("sample_id") for each in given or () if isinstance(each, Mapping)}
+        named = (text_of(each.get("id")) or text_of(each.get("sample_id")) for each in objects(given))
+        listed = {each for each in named if each is not None}
         count = value.get("total_files", value.get("total_contracts"))
         if absent := listed - seen:
             others = len(seen - listed)
@@ -304,7 +306,11 @@ def parent_of(value: Mapping[str, Any]) -> str | None:
 
 def without_markers(text: str) -> tuple[str, Mapping[int, int]]:
     """Take out markers (`/*LN-7*/`) at the beginnings of lines; return the line of each marker's number, too."""
-    lines = {int(match[1]): text.count("\n", 0, match.start()) + 1 for match in reversed([*_MARKER.finditer(text)])}
+    lines: dict[int, int] = {}
+    line, end = 1, 0
+    for match in _MARKER.finditer(text):
+        line, end = line + text.count("\n", end, match.start()), match.start()
+        lines.setdefault(int(match[1]), line)
     return _MARKER.sub("", text), lines
 
 
@@ -313,7 +319,7 @@ def code_act_of(text: str) -> str | None:
 
     Raises yaml.YAMLError where the annotation is not YAML.
     """
-    given = yaml.safe_load(text)
+    given = yaml.load(text, Loader=yaml.BaseLoader)  # texts as they stand: no dates, no merged keys
     acts = given.get("code_acts") if isinstance(given, Mapping) else None
     for act in acts if isinstance(acts, list) else ():
         if isinstance(act, Mapping) and _ROOT_CAUSE in [

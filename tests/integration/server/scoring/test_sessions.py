@@ -147,6 +147,10 @@ def test_a_database_that_never_answers_is_away(tmp_path: Path, monkeypatch: pyte
         sessions = Sessions(Lake(str(tmp_path / "lake")), [f"postgresql://reader@127.0.0.1:{port}/tarsy"])
         assert sessions.read_sources() == []
     assert [source.state for source in sessions.sources] == ["away"]
+    monkeypatch.setattr(module, "read_dataset", Mock(side_effect=KeyError("x")))
+    broken = module.Source(__file__)
+    broken.read({}, Mock())
+    assert (broken.state, broken.detail) == ("away", "unexpected KeyError: 'x'")
 
 
 def _read_by(monkeypatch: pytest.MonkeyPatch, first: object) -> None:

@@ -143,7 +143,12 @@ def test_aliases_of_yaml_cannot_blow_up(tmp_path: Path) -> None:
     levels = "".join(f"x{i}: &x{i} [{', '.join([f'*x{i - 1}'] * 10)}]\n" for i in range(1, 12))
     bomb = f"---\nx0: &x0 [boom]\n{levels}functions:\n  shell: *x11\n"
     dataset = read(tmp_path, bomb=bomb, good=GOOD)
-    assert left_out(dataset) == {"unexpected structure": 10}
+    assert left_out(dataset) == {"invalid YAML": 1}
+
+
+def test_a_refused_entry_is_kept_without_its_file(tmp_path: Path) -> None:
+    dataset = read(tmp_path, odd="---\nfunctions:\n  shell:\n  - a\n  - {comment: b}\n" + "  - a\n" * 100, good=GOOD)
+    assert {each.payload for each in dataset.skipped} == {'"a"', '{"comment": "b"}'}
 
 
 def test_values_that_yaml_would_make_something_else_of_stay_commands(tmp_path: Path) -> None:

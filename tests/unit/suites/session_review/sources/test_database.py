@@ -68,6 +68,20 @@ def test_text_that_is_not_utf8_spoils_itself_alone(database: Path) -> None:
     assert "f\ufffd" in {each.thinking for each in the_session(database).interactions if isinstance(each, AgentMessage)}
 
 
+@pytest.mark.parametrize(("name", "rows"), [("'over'", 2), ("CAST(X'6FFF' AS TEXT)", 0)])
+def test_an_id_that_names_no_one_row_spoils_no_other_session(tmp_path: Path, name: str, rows: int) -> None:
+    twice = "CREATE TABLE one AS SELECT * FROM alert_sessions; DROP TABLE alert_sessions; "
+    insert = f"INSERT INTO alert_sessions (session_id, status) VALUES ({name}, 'completed'), ('fine', 'failed');"
+    error = "UPDATE alert_sessions SET error_message = 'no quota' WHERE session_id = 'fine'"
+    with closing(sqlite3.connect(make_database(tmp_path / "tarsy.db"))) as connection:
+        connection.executescript(f"{twice}ALTER TABLE one RENAME TO alert_sessions; {insert}{error}")
+    (tmp_path / "other.db").write_bytes(b"no database")
+    dataset = read_dataset(f"{tmp_path}?accept_empty=1")
+    assert "fine" in [each.sample_id for each in dataset.samples]
+    reasons = [each.reason for each in dataset.skipped]
+    assert (f"{rows} rows have its session_id" in reasons, "file that cannot be read" in reasons) == (True, True)
+
+
 def test_reading_leaves_a_database_and_its_folder_as_they_were(database: Path) -> None:
     def state() -> dict[str, tuple[str, int]]:
         return {

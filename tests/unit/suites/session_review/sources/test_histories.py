@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evalake.suites.session_review.session import AgentMessage, Event, Session, ToolCall, load
-from evalake.suites.session_review.sources.read import read_dataset
+from evalake.suites.session_review.sources.read import read_dataset, unfinished
 from tests.cases import cases_beside
 
 CASES = cases_beside(__file__, "histories.json")
@@ -42,10 +42,38 @@ def test_a_history_of_an_api_is_a_session(tmp_path: Path, document: Any) -> None
     assert events == (["the user says: And db2?"] if "db2" in json.dumps(document) else [])
 
 
+STATES = {"in_progress": None, "queued": None, "incomplete": "failed", "Timed-out": "timed_out", "success": "completed"}
+
+
+def test_a_history_whose_status_is_no_end_is_not_over(tmp_path: Path) -> None:
+    bodies = [{**CASES["responses"], "id": word, "status": word} for word in STATES]
+    (tmp_path / "all.jsonl").write_text(
+        "".join(json.dumps(each) + "\n" for each in [*bodies, {**bodies[0], "status": 200}])
+    )
+    dataset = read_dataset(str(tmp_path / "all.jsonl"))
+    ended = {"in_progress": "completed", **{word: status for word, status in STATES.items() if status}}
+    assert {each.sample_id: load(each.input).status for each in dataset.samples} == ended
+    assert unfinished(dataset) == {"in_progress", "queued"}
+
+
 def test_a_line_is_a_transcript(tmp_path: Path) -> None:
     lines = [json.dumps({"messages": OPENAI}), json.dumps(CASES["anthropic"])]
     (tmp_path / "many.jsonl").write_text("\n".join(lines))
     assert [sample.sample_id for sample in read_dataset(str(tmp_path / "many.jsonl")).samples] == ["many-1", "many-2"]
+
+
+def test_every_history_of_a_folder_is_a_session(tmp_path: Path) -> None:
+    """Files that others are named like, too, are told apart by their paths; `trace.json` is not TARSy's alone."""
+    document = otlp(invoke(1, None, "sre", "talk"), *LOOKS)
+    files = {"alone": OPENAI, "a/messages": OPENAI, "b/messages": {"messages": OPENAI}, "b/trace": document}
+    for name, history in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.json").write_text(json.dumps(history))
+    for folder in ("a", "b"):
+        (tmp_path / folder / "many.jsonl").write_text(json.dumps({"messages": OPENAI}))
+    dataset = read_dataset(str(tmp_path))
+    ids = {*files, "a/many-1", "b/many-1", "talk"} - {"b/trace"}
+    assert ({each.sample_id for each in dataset.samples}, dataset.skipped) == (ids, ())
 
 
 def attributes(**given: Any) -> list[dict[str, Any]]:
@@ -164,7 +192,28 @@ def test_a_trace_of_langfuse_and_spans_of_phoenix_are_sessions(tmp_path: Path) -
     assert session(tmp_path, {"data": CASES["phoenix"]}).alert == "Hi"
 
 
-def test_a_trace_without_a_call_is_left_out_and_said(tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text(json.dumps(otlp(span(1, None, "GET /", http__method="GET"))))
-    dataset = read_dataset(str(tmp_path / "x.json"), may_be_empty=True)
-    assert [skip.reason for skip in dataset.skipped] == ["trace without a call of a model"]
+EVENT = {"name": "gen_ai.user.message", "timeUnixNano": "x", "attributes": attributes(content="Hi")}
+TEXT = "llm.output_messages.0.message."
+NUMBER = [
+    {"key": f"{TEXT}contents.0.message_content.text", "value": {"intValue": 7}},
+    {"key": f"{TEXT}role", "value": {"stringValue": "assistant"}},
+]
+NOTHING, NO_CALL = "session in which nothing happened", "trace without a call of a model"
+ODD: list[tuple[dict[str, Any], str | None]] = [
+    (chat(1, 0, [{**ANSWERED, "parts": [{**ANSWERED["parts"][0], "id": [1]}]}]), None),
+    ({**chat(1, 0, [ASKED]), "startTimeUnixNano": float("inf")}, NOTHING),
+    ({**span(1, None, "chat", gen_ai__operation__name="chat"), "events": [EVENT, {"name": [1]}]}, NOTHING),
+    ({**span(1, None, "x"), "attributes": [{"key": "a", "value": {"intValue": "x"}}]}, NO_CALL),
+    ({**span(1, None, "x"), "attributes": NUMBER}, None),
+    ({**chat(1, 0, [ASKED]), "attributes": attributes(**{"a." * 3000: "x"})}, "nested too deeply"),
+    ({**chat(1, 0, [ASKED]), "attributes": attributes(**{f"a.{'9' * 5000}": "x"})}, "values that no reader expects"),
+]
+
+
+@pytest.mark.parametrize(("odd", "reason"), ODD)
+def test_odd_values_spoil_no_other_session_of_the_source(tmp_path: Path, odd: Any, reason: str | None) -> None:
+    for name, one in (("good", otlp(invoke(1, None, "sre", "talk"), *LOOKS)), ("odd", otlp(odd))):
+        (tmp_path / f"{name}.json").write_text(json.dumps(one).replace("Infinity", "1e999"))
+    dataset = read_dataset(f"{tmp_path}?accept_empty=1")
+    assert [each.sample_id for each in dataset.samples] == ["talk", *["t"][: reason is None]]
+    assert [each.reason for each in dataset.skipped] == [reason][: reason is not None]

@@ -107,7 +107,7 @@ def test_a_trace_is_put_together_by_stage_agent_and_file(tmp_path: Path) -> None
         **{"trace_interactions/01_mcp": tool, "trace_interactions/02_llm": spoken},
         **{"trace_interactions/03_llm": TRACED_CALL | {"meta": {"id": "3"}}},
     )
-    assert is_trace(tmp_path)
+    assert is_trace(tmp_path, Files(tmp_path, 2**20))
     session = read_bodies(saved_bodies(tmp_path, Files(tmp_path, 2**20)))
     (stage,) = session.stages
     assert (session.session_id, session.summary) == ("traced", "in short")
@@ -121,7 +121,7 @@ def test_a_trace_is_put_together_by_stage_agent_and_file(tmp_path: Path) -> None
 
 
 def test_a_folder_without_a_session_is_none(tmp_path: Path) -> None:
-    assert not is_trace(tmp_path)
+    assert not is_trace(tmp_path, Files(tmp_path, 2**20))
     write_trace(tmp_path)
     (tmp_path / "session.json").unlink()
     with pytest.raises(RefusedError, match="not a session"):

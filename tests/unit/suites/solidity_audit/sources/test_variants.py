@@ -86,6 +86,30 @@ TRUTH = {"is_vulnerable": True, "vulnerability_type": "reentrancy", "vulnerable_
 MARKED = "/*LN-1*/ contract Box {\n\n/// safe\n/*LN-2*/   function pay() public {}\n/*LN-3*/ }\n"
 
 
+NEST = "".join(f"x{n + 1}: &x{n + 1} [{', '.join([f'*x{n}'] * 10)}]\n" for n in range(7))
+ROOT = "code_acts:\n- {type: %s, security_function: ROOT_CAUSE}\n"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "act"),
+    [
+        ("[" * 2000, None),
+        (f"reviewed: 2024-02-30\n{ROOT % 'EXT_CALL'}", "ext_call"),
+        (f"x0: &x0 [boom]\n{NEST}{ROOT % '*x7'}", None),
+    ],
+)
+def test_odd_annotations_and_lists_spoil_no_sample(tmp_path: Path, annotation: str, act: str | None) -> None:
+    files = {
+        "contracts/box.sol": "contract Box { function pay() public {} }\n",
+        "metadata/box.json": {**TRUTH, "original_subset": "x"},
+        "code_acts_annotation/box.yaml": annotation,
+        "index.json": {"samples": 120},
+        "manifest.json": {"samples": [{"id": "box"}, {"id": [1]}, {}]},
+    }
+    dataset = read_dataset(str(write(tmp_path / "set", files)))
+    assert ([truth_of(each).code_act for each in dataset.samples], dataset.notes) == ([act], ())
+
+
 def test_a_set_is_read_with_bases_transformations_code_acts_and_lines_by_markers(tmp_path: Path) -> None:
     files = {
         "tc/falseProphet/contracts/fp_tc_001.sol": MARKED,
