@@ -189,9 +189,9 @@ async def answer_by_baseline(baseline: Baseline, request: Request) -> Reply | Fa
     """
     await asyncio.sleep(0)  # lets other calls run
     try:
-        text = baseline(request.messages)
+        text = baseline(request.messages).encode("utf-8", "replace").decode()  # no table holds a lone surrogate
     except BaselineRefusedError as error:
-        return Failure("bad_request", str(error), 1)
+        return Failure("bad_request", str(error).encode("utf-8", "replace").decode(), 1)
     return Reply(text, finish_reason="stop", model_reported=request.model, cost_usd=0.0, attempts=1)
 
 

@@ -102,7 +102,7 @@ def reach_of(
     share = quantity.unit is Unit.SHARE
     room = max(0.12 * (high - low), 0.05 if share or logarithmic else 0.12 * abs(high) or 1.0)
     if share:
-        return max(low - room, -0.05), min(high + room, 1.05)
+        return (low - room if low < 0 else max(low - room, -0.05)), min(high + room, 1.05)
     least = -0.08 * (high + room) if low >= 0 and not logarithmic else -math.inf  # money and time are never below 0
     return max(low - room, least), high + room
 
@@ -156,7 +156,7 @@ def left_out(label: str, missing: Sequence[Subject], of: Sequence[Subject]) -> s
 
 def _ticks(unit: Unit, reach: tuple[float, float], logarithmic: bool) -> list[tuple[float, str]]:
     """Choose where an axis is labelled: as densely as labels have room on a telephone; shares from 0 to 1 only."""
-    signed = unit in (Unit.SCORE, Unit.POINTS)
+    signed = unit in (Unit.SCORE, Unit.POINTS) or -reach[0] > reach[1]  # a share, or a saving, below zero
     ends = (reach[0] if signed else max(reach[0], 0.0), min(reach[1], 1.0) if unit is Unit.SHARE else reach[1])
     choices = _powers(reach) if logarithmic else _multiples(ends)
     marks = next((some for some in choices if _have_room(some, unit, reach, logarithmic)), [ends[1]])

@@ -155,7 +155,8 @@ def _plot(named: Sequence[str], series: Sequence[Series], stacked: bool) -> Figu
     lowest = min((end for each in series for end in _lows(each)), default=0.0)  # of correlations, which may be negative
     quantity = series[0].quantity
     title = axes.better(quantity) if has_direction else ""
-    x = axes.quantity_axis(quantity, (min(0.0, lowest), longest * ROOM_FOR_TEXT), title)
+    highest = longest * ROOM_FOR_TEXT or lowest * (1 - ROOM_FOR_TEXT)  # every bar may end below zero
+    x = axes.quantity_axis(quantity, (min(0.0, lowest), highest), title)
     bars = _bars(series, rows, stacked=stacked)
     return Figure(axes.rows_height(len(named), content) + below, below, x, y, list(bars), notes)
 
@@ -177,7 +178,9 @@ def _bars(series: Sequence[Series], rows: Sequence[Sequence[float]], *, stacked:
 def _ends(series: Series) -> list[tuple[float, str]]:
     """Compute where each bar and its interval end, and write its value."""
     values = [(value, axes.drawn(value, series.quantity)) for _, value in series.values]
-    return [(max(at.value or 0.0, at.ci_high or 0.0), axes.value_text(value, series.quantity)) for value, at in values]
+    return [
+        (max(0.0, at.value or 0.0, at.ci_high or 0.0), axes.value_text(value, series.quantity)) for value, at in values
+    ]
 
 
 def _lows(series: Series) -> list[float]:

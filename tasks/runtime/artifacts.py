@@ -156,8 +156,8 @@ def _report(context: RunContext, run: Run) -> str:
     try:
         folder = place_in(reports_folder(), run.run_id)
         page = write_page(build_report(context.lake, run.run_id), folder)
-    except UsageError as error:  # like a container's read-only folder
-        logger.warning("%s", error)
+    except Exception as error:  # a page, as in a read-only folder, costs no run its state and alarms
+        logger.warning("no report: %s", error, exc_info=not isinstance(error, UsageError))
         return f"`evalake report {run.run_id}` writes it"
     logger.info("report: %s", page)
     return link_to(page)

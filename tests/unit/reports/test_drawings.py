@@ -142,10 +142,19 @@ def test_stacked_bars_come_to_a_total_unless_a_part_is_unknown() -> None:
 
 def test_a_whole_says_its_parts_and_not_that_it_is_one() -> None:
     parts = (Quantity("e1", "low"), Quantity("e2", "high"))
-    figure = draw_bars(report([metric("a", "e1", 0.3), metric("a", "e2", 0.7)]), Bars("", parts, stacked=True)).panels[
-        ""
-    ]
-    assert texts(figure) == ["a", "", "30 · 70 %"]
+    built = report([metric("a", "e1", 0.3), metric("a", "e2", 0.7)])
+    assert texts(draw_bars(built, Bars("", parts, stacked=True)).panels[""]) == ["a", "", "30 · 70 %"]
+
+
+@pytest.mark.parametrize("half", [0.0, 0.15])
+@pytest.mark.parametrize("quantity", [DETECTION, COST])
+def test_what_is_below_zero_everywhere_is_drawn(quantity: Quantity, half: float) -> None:
+    values = [metric("a", quantity.metric, -0.2, 40, half), metric("a", "acceptance", -0.2, 40, half)]
+    built = report(values)
+    drawn = draw_bars(built, Bars("", (quantity,))), draw_scatter(built, Scatter("", quantity, ACCEPTANCE))
+    bar, point = (drawing.panels[""].x for drawing in drawn)
+    assert bar.reach[0] == -0.2 - half < max(bar.ticks)[0] <= bar.reach[1] > 0.0, "a bar ends at zero"
+    assert point.reach[0] < -0.2 - half < max(point.ticks)[0]
 
 
 def test_bars_say_which_end_is_the_good_one() -> None:

@@ -102,6 +102,9 @@ def test_a_run_is_complete_though_its_page_cannot_be_written(
     run = Run(guard.run_id, "command_guard", "run", {}, {}, [], [], 1, 1, datetime.now(UTC), snapshot_id=snapshot_id)
     assert _report(guard, run) == f"`evalake report {guard.run_id}` writes it"
     assert f"cannot write the report to {tmp_path}/file" in caplog.text
+    monkeypatch.setattr("evalake.reports.page.write_page", lambda *_: 1 / 0)  # no page of it can be drawn
+    assert _report(guard, run) == f"`evalake report {guard.run_id}` writes it"
+    assert "no report: division by zero" in caplog.text
 
 
 def test_what_a_provider_says_is_no_markup_of_the_summary() -> None:
