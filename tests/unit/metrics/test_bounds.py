@@ -10,11 +10,11 @@ from statsmodels.stats.power import TTestPower
 
 from evalake.core.errors import MetricError
 from evalake.decisions.sample_size import sizes
+from evalake.metrics.agreement import pearson
 from evalake.metrics.calibration import ece
 from evalake.metrics.compute import Metric, measure
-from evalake.metrics.estimator import Jackknife, Sums
 from evalake.metrics.estimators import Count, Mean, Quantile, Rate
-from evalake.metrics.intervals import Array, wilson
+from evalake.metrics.intervals import wilson
 from evalake.metrics.limits import bounds
 from evalake.metrics.power import ERROR, FEWEST_UNITS, Anytime, components, detectable, required
 from evalake.metrics.weights import fit_weights
@@ -167,25 +167,14 @@ def test_what_cannot_be_fitted_is_refused(given: Any, ranks: Any, present: Any, 
 
 # A statistic of sums, such as a correlation, by the jackknife over units.
 
-X, Y = pl.col("x"), pl.col("y")
-ONE = pl.lit(1)
-
-
-def correlation(sums: Sums) -> Array:
-    n = sums["n"]
-    both = sums["xy"] - sums["x"] * sums["y"] / n
-    return both / np.sqrt((sums["xx"] - sums["x"] ** 2 / n) * (sums["yy"] - sums["y"] ** 2 / n))
-
-
-PEARSON = Jackknife(correlation, {"n": ONE, "x": X, "y": Y, "xy": X * Y, "xx": X * X, "yy": Y * Y}, n=ONE)
-
 
 def test_repeats_of_the_same_units_make_it_no_surer() -> None:
     rng = np.random.default_rng(8)
     x, item = rng.normal(size=20), np.arange(20)
     y = x + rng.normal(size=20)
-    once = estimate(one_group(x=x, y=y, item=item), PEARSON, cluster="item")
-    often = estimate(one_group(x=np.tile(x, 5), y=np.tile(y, 5), item=np.tile(item, 5)), PEARSON, cluster="item")
+    correlation = pearson(pl.col("x"), pl.col("y"))
+    once = estimate(one_group(x=x, y=y, item=item), correlation, cluster="item")
+    often = estimate(one_group(x=np.tile(x, 5), y=np.tile(y, 5), item=np.tile(item, 5)), correlation, cluster="item")
     assert often["se"] == pytest.approx(once["se"])
     assert (often["units"], often["n"]) == (20, 100)
 

@@ -126,12 +126,6 @@ def test_a_huge_count_is_a_denominator_like_any_other() -> None:
     assert row["ci_low"] < 0.1 < row["ci_high"]
 
 
-def test_a_category_of_one_sample_has_a_rate_without_error() -> None:
-    frame = one_group(hit=[True, False, True], kind=["a", "a", "b"])
-    result = measure(frame, [Metric("it", Rate(pl.col("hit")), slices=("kind",))])
-    assert result.filter(slice_value="b").select("value", "n", "se").row(0) == (1.0, 1, None)
-
-
 def test_what_cannot_be_measured_is_named() -> None:
     frame = one_group(x=[1.0])
     with pytest.raises(MetricError, match=r"^Metric it cannot be computed from these samples: .*nope"):

@@ -65,23 +65,6 @@ def significant(first: str, second: str, difference: float = 0.2) -> Comparison:
     return Comparison(first, second, 100, difference, None, None, 0.001, 0.01)
 
 
-def insignificant(first: str, second: str) -> Comparison:
-    return Comparison(first, second, 100, 0.01, None, None, 0.4, 1.0)
-
-
-def test_models_share_a_letter_exactly_if_they_are_not_apart() -> None:
-    values = {"d": 0.70, "a": 0.90, "c": 0.85, "b": 0.88}
-    compared = [insignificant("a", "b"), significant("a", "c"), insignificant("b", "c"), insignificant("c", "d")]
-    compared += [significant("a", "d"), significant("b", "d")]
-    standings = stand(values, compared)
-    assert [(s.model, s.rank, s.letters) for s in standings] == [
-        ("a", 1, "a"),
-        ("b", 2, "ab"),
-        ("c", 3, "bc"),
-        ("d", 4, "c"),
-    ]
-
-
 def test_whatever_pairs_are_apart_the_letters_say_exactly_which() -> None:
     random = np.random.default_rng(7)
     for models in ([f"m{n}" for n in range(size)] for size in (1, 2, 5, 9, 30) for _ in range(40)):

@@ -351,7 +351,6 @@ def text_form_written(folder: Path, content: bytes) -> Path:
     ("content", "encoding"),
     [
         (b"", "utf-8"),
-        (b"name,value\n", "utf-8"),
         (TEXT.encode(), "utf-8"),
         (TEXT.encode("utf-8-sig"), "utf-8-sig"),
         (TEXT.encode("utf-16"), "utf-16"),

@@ -18,7 +18,7 @@ from evalake.contracts.engines.sql import check_constraints, condition, describe
 from evalake.contracts.rule import Kind, Rule, Severity
 from evalake.contracts.tables import SAMPLES
 from evalake.suites.registry import all_contracts
-from tests.unit.contracts.examples import EDGES, EXAMPLE, edge_frame, edges, row
+from tests.unit.contracts.examples import EDGES, EXAMPLE, edges, row
 from tests.unit.contracts.strategies import frames
 
 # The CHECK constraints, held by a real Delta table, refuse what the audit refuses and let its good rows in.
@@ -99,14 +99,6 @@ def test_constraints_and_masks_agree_on_random_rows(
     by_delta = pl.DataFrame(query.read_all())
     by_masks = frame.select(keeps(rule, EXAMPLE).alias(rule.id) for rule in EXAMPLE.rules if rule.id in constraints)
     assert by_delta.to_dict(as_series=False) == by_masks.to_dict(as_series=False)
-
-
-def test_every_good_row_of_the_audit_is_taken(tmp_path: Path) -> None:
-    path = tmp_path / "example"
-    create(path, EXAMPLE)
-    good = audit(edge_frame(), EXAMPLE).good
-    write(path, good.to_dicts())
-    assert DeltaTable(str(path)).to_pyarrow_table().num_rows == good.height
 
 
 # The SQL condition of a rule is true for rows that keep it, false for others, never null, in a real engine.

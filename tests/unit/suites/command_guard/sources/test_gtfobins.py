@@ -1,16 +1,14 @@
 """GTFOBins, its placeholders, and the building of datasets."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evalake.core.errors import SourceError
 from evalake.sdk import Dataset
-from evalake.sdk.dataset import DUPLICATE, REPEATED_ID, summary
+from evalake.sdk.dataset import summary
 from evalake.sdk.sample import Seen
 from evalake.suites.command_guard.sources import (
-    CONTRADICTION,
     CommandDatasetBuilder,
     Material,
     make_concrete,
@@ -92,7 +90,6 @@ def test_equal_commands_are_taken_once_the_first_of_them(tmp_path: Path) -> None
 
 UNSTORABLE = "not storable text (invalid Unicode or NUL)"
 MALFORMED = {
-    "empty file": (b"", "no YAML front matter"),
     "prose": (b"# pack\n\nIt packs.\n", "no YAML front matter"),
     "not UTF-8": (b"---\nfunctions:\n  shell:\n  - code: \xff\n", "not UTF-8 text"),
     "NUL": (b"---\nfunctions:\n  shell:\n  - code: a\x00b\n", "invalid YAML"),
@@ -235,17 +232,6 @@ def test_a_command_becomes_a_sample_named_by_what_it_is_and_its_digest() -> None
     assert harmless.sample_id.startswith("mine/")
     assert malicious.sample_id == "mine/cat_file-read_71a8bd3f"
     assert (malicious.label, malicious.category, malicious.cluster) == ("malicious", "file-read", "cat")
-
-
-def test_of_equal_commands_the_first_is_kept_and_one_of_another_label_is_refused() -> None:
-    builder = built(HARMLESS, HARMLESS, replace(MALICIOUS, command="ls", raw="other"))
-    assert [sample.label for sample in builder.samples] == ["harmless"]
-    assert [(left.reason, left.payload) for left in builder.skipped] == [(DUPLICATE, None), (CONTRADICTION, "other")]
-
-
-def test_a_name_is_taken_once() -> None:
-    builder = built(replace(HARMLESS, sample_id="one"), replace(HARMLESS, command="df", sample_id="one"))
-    assert [left.reason for left in builder.skipped] == [REPEATED_ID]
 
 
 def test_a_digest_that_is_taken_grows() -> None:

@@ -60,16 +60,8 @@ MAPPING = (
 )
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
-def test_columns_and_values_are_mapped(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"set.{suffix}"
-    if suffix == "jsonl":
-        write_lines(path, *MAPPED)
-    elif suffix == "csv":
-        path.write_text("cmd,bad,kind\n" + "".join(f"{r['cmd']},{r['bad']},{r['kind']}\n" for r in MAPPED))
-    else:
-        pq.write_table(pa.Table.from_pylist(MAPPED), path)
-    dataset = read_dataset(str(path) + MAPPING)
+def test_columns_and_values_are_mapped(tmp_path: Path) -> None:
+    dataset = read_dataset(write_lines(tmp_path / "set.jsonl", *MAPPED) + MAPPING)
     assert commands(dataset) == [("ls -l", "harmless", None), ("cat /etc/shadow", "malicious", "file-read")]
     assert dataset.notes == ("label from the column 'bad': '0' is harmless (1), '1' is malicious (1)",)
 
@@ -111,7 +103,6 @@ FORMS = {
     "UTF-16 without a mark": ("set.csv", "command,label\nrm -rf /é,malicious\n".encode("utf-16-le"), "UTF-16-LE"),
     "UTF-16 lines": ("set.jsonl", '{"command": "rm -rf /é", "label": "bad"}\n'.encode("utf-16"), "UTF-16"),
     "array": ("set.json", '[{"command": "rm -rf /é", "label": "bad"}]'.encode(), "a JSON array"),
-    "array in UTF-16": ("set.json", '[{"command": "rm -rf /é", "label": "bad"}]'.encode("utf-16"), "a JSON array"),
 }
 
 
@@ -239,7 +230,6 @@ BAD_SOURCES = {
     "all refused": ("set.jsonl", b"[]\n[]\n", "2 x not a JSON object"),
     "no column in any line": ("set.jsonl", b'{"cmd": "ls"}\n', "has no column 'command' (its columns are 'cmd')"),
     "no Parquet": ("set.parquet", b"PAR1nonsense", "cannot be read as Parquet"),
-    "empty Parquet": ("set.parquet", b"", "cannot be read as Parquet"),
     "no JSON": ("set.json", b"{", "is not valid JSON"),
     "deep JSON": ("set.json", b"[" * 100_000, "is not valid JSON"),
     "JSON that is not UTF-8": ("set.json", b"\xff", "is not UTF-8 text: byte 0"),
@@ -284,12 +274,6 @@ def test_a_column_that_cannot_be_unpacked_is_refused(tmp_path: Path, monkeypatch
     monkeypatch.setattr("evalake.sdk.tabular.LARGEST_CHUNK", 2**20)
     pq.write_table(pa.table({"command": ["x" * 2**21], "label": ["harmless"]}), tmp_path / "set.parquet")
     with pytest.raises(SourceError, match="write it with smaller row groups"):
-        read_dataset(str(tmp_path / "set.parquet"))
-
-
-def test_a_nested_parquet_column_is_no_command(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"command": [["ls"], ["df"]], "label": ["harmless"] * 2}), tmp_path / "set.parquet")
-    with pytest.raises(SourceError, match="2 x not storable text"):
         read_dataset(str(tmp_path / "set.parquet"))
 
 

@@ -145,7 +145,6 @@ def test_a_whole_folder_of_real_exports_is_read_with_each_session_once(real_data
             "reader:s3cret@127.0.0.1:9/tarsy?application_name=a&application_name=b",
             "takes no parameter 'application_name'",
         ),
-        ("127.0.0.1:9/tarsy", "names no user"),
         (":s3cret@127.0.0.1:9/tarsy", "names no user"),
         (f"reader:s3cret@{'a' * 70}.example/tarsy", "cannot be read as a TARSy database"),
         ("reader:s3cret@127.0.0.1:99999999999/tarsy", "cannot be read as a TARSy database"),

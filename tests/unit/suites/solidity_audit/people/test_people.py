@@ -120,7 +120,6 @@ MISSED = line(judged=missed(said=False))
         (COUNTS, "type_correct", "yes", "type match", ("yes", "yes"), True),
         (MISSED, "type_correct", "yes", "type match", ("no", "yes"), False),
         (COUNTS, "location_correct", "no", "location", ("no", "no"), True),
-        (MISSED, "location_correct", "yes", "location", ("no", "yes"), False),
         (COUNTS, "reasoning_quality", "accurate", "reasoning", ("accurate", "accurate"), True),
         (line(judged=found(0.5)), "reasoning_quality", "accurate", "reasoning", ("partial", "accurate"), False),
         (MISSED, "reasoning_quality", "incorrect", "reasoning", ("incorrect", "incorrect"), True),

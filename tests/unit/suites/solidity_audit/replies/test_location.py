@@ -123,10 +123,8 @@ def test_a_finding_of_an_audit_that_was_cut_off_does_not_speak_for_the_audit() -
         ({"verdict": ["safe"]}, Prediction(None, 0.9, (CLAIM,))),
         ({"verdict": "safe", "confidence": None}, Prediction(False, None, (CLAIM,))),
         ({"confidence": 90}, Prediction(True, None, (CLAIM,))),
-        ({"confidence": "high"}, Prediction(True, None, (CLAIM,))),
         ({"confidence": True}, Prediction(True, None, (CLAIM,))),
         ({"findings": "none"}, Prediction(True, 0.9, ())),
-        ({"findings": []}, Prediction(True, 0.9, ())),
         (
             {"findings": ["reentrancy", {"type": 3, "lines": "7"}]},
             Prediction(True, 0.9, (Claim(None, None, None, ()),) * 2),
