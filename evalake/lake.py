@@ -79,6 +79,8 @@ class Lake:
         Raises:
             EvalakeError: What is asked for cannot be, or the run failed.
         """
+        if self.tables.storage_options:
+            raise UsageError(f"a run in {self.uri} reads no storage_options: set them in the environment")
         if tables.Lake(request.lake).address != self.tables.address:
             raise UsageError(f"a run of this lake lands in {self.uri}: open {request.lake} for another")
         return self.find(carry_out(request))
@@ -207,7 +209,7 @@ def open_lake(uri: str | os.PathLike[str] | None = None, storage_options: Mappin
 
     Args:
         uri: A folder, or a URI that Delta supports; without it EVALAKE_LAKE, or ./lake.
-        storage_options: Those of the object store; credentials usually come from the environment.
+        storage_options: Those of the object store, for reading; runs take them from the environment.
     """
     where = lake_uri(None) if uri is None else os.fspath(uri)
     return Lake(tables.Lake(where, dict(storage_options or {})))

@@ -163,6 +163,8 @@ class TwoClasses:
         if named and counts and not any(_plain(value) in named for value in counts) and "*" not in given:
             raise SourceError(f"{where}: the mapping of {self.field!r} fits no row; the column {column!r} has {found}")
         by_name = self.truth_of(column)
+        if any(by_name.get(value, meaning) != meaning for value, meaning in given.items()):
+            by_name = {}  # the mapping says that the column's name misleads
         classes: dict[str, str] = {}
         unread: list[str] = []
         for value, count in counts.most_common():

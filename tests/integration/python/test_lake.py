@@ -82,6 +82,7 @@ def test_a_process_that_only_reads_a_lake_needs_no_prefect(tmp_path: Path) -> No
         (lambda lake: lake.run(5), "--suite must be a valid string, not 5"),
         (lambda lake: lake.run("command_guard", models=5), "--models must be"),
         (lambda _: evalake.open(WRONG), "open_lake: uri must be"),
+        (lambda _: evalake.open("l", {"timeout": "9s"}).run("command_guard"), "a run in l reads no storage_options"),
         (lambda _: evalake.evaluate(str, WRONG, "exact", revision="1"), "the samples must be a list, not 5"),
         (lambda _: evalake.evaluate(str, [], "exact", threads=TEXT), "threads must be a number"),
         (lambda _: evalake.evaluate(str, [], "exact", models=["m"]), "evaluate takes no models"),

@@ -224,6 +224,7 @@ BAD_SOURCES = {
     "no kind": ("set.txt", b"ls", "is of no known kind: tables are .jsonl"),
     "empty lines": ("set.jsonl", b"", "holds no command that can be used (it is empty)"),
     "empty csv": ("set.csv", b"", "is empty: it names no column"),
+    "misleading name": ("t.csv?label=is_safe&label.malicious=1", b"command,is_safe\na,1\nb,0\n", "neither malicious"),
     "header only": ("set.csv", b"command,label\n", "it is empty"),
     "repeated column": ("set.csv", b"command,label,label\n", "two columns named 'label'"),
     "unreadable header": ("set.csv", b'"a"b\n', "the header of"),
