@@ -59,8 +59,12 @@ def written(file: Path, *lines: dict[str, Any]) -> Path:
     return file
 
 
-def test_a_line_that_is_there_twice_is_one_row(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"))
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(str(tmp_path / "lake"))
+
+
+def test_a_line_that_is_there_twice_is_one_row(lake: Lake, tmp_path: Path) -> None:
     first = written(tmp_path / "one" / "r.jsonl", recorded(), recorded(sample_id="b"), recorded())
     second = written(tmp_path / "two" / "r.jsonl", recorded())
     run = imported(lake, first, second)
@@ -74,9 +78,8 @@ def test_a_line_that_is_there_twice_is_one_row(tmp_path: Path) -> None:
     ids=["none", "of another model alone", "one"],
 )
 def test_a_label_of_which_every_line_was_refused_is_named(
-    tmp_path: Path, others: list[dict[str, Any]], lost: list[str]
+    lake: Lake, tmp_path: Path, others: list[dict[str, Any]], lost: list[str]
 ) -> None:
-    lake = Lake(str(tmp_path / "lake"))
     harmless = recorded(sample_id="b", label="harmless", category=None)
     run = imported(lake, written(tmp_path / "r.jsonl", recorded(replicate=-1), harmless, *others))
     rows = lake.frame(RUN_COVERAGE).filter(run_id=run["run_id"], model="m").collect()
@@ -84,8 +87,7 @@ def test_a_label_of_which_every_line_was_refused_is_named(
     assert run["state"] == "incomplete"
 
 
-def test_the_label_in_a_ground_truth_is_named_too(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"))
+def test_the_label_in_a_ground_truth_is_named_too(lake: Lake, tmp_path: Path) -> None:
     safe = json.loads(judged(2, "m", found=False)) | {"ground_truth": {"is_vulnerable": False}, "replicate": -1}
     run_id = import_recorded(
         lake, AUDITS, [written(tmp_path / "r.jsonl", json.loads(judged(1, "m", found=True)), safe)]
@@ -100,13 +102,13 @@ def test_the_label_in_a_ground_truth_is_named_too(tmp_path: Path) -> None:
         ({"response": '{"action": "allow"}'}, "r.jsonl:1 has another result for the same item"),
         ({"latency_ms": 1.0}, "r.jsonl:1 has another result for the same item"),
         ({"model": "n", "label": "harmless", "category": None}, "r.jsonl:1 has another sample a of d"),
-        ({"model": "n", "category": "upload"}, "r.jsonl:1 has another sample a of d"),
         ({"model": "n", "command": "ls"}, "r.jsonl:1 has another sample a of d"),
     ],
 )
-def test_a_line_that_contradicts_an_earlier_one_is_refused(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+def test_a_line_that_contradicts_an_earlier_one_is_refused(
+    lake: Lake, tmp_path: Path, change: dict[str, Any], reason: str
+) -> None:
     """The first stays, as it does in the ledger; the rest of the file goes on."""
-    lake = Lake(str(tmp_path / "lake"))
     run = imported(lake, written(tmp_path / "r.jsonl", recorded(), recorded(**change), recorded(sample_id="b")))
     assert (run["rows_landed"], run["rows_already_present"], run["rows_quarantined"]) == (2, 0, 1)
     (refused,) = lake.frame(QUARANTINE).collect().to_dicts()
@@ -115,9 +117,8 @@ def test_a_line_that_contradicts_an_earlier_one_is_refused(tmp_path: Path, chang
     assert lake.frame(SAMPLES).collect()["label"].to_list() == ["malicious", "malicious"]
 
 
-def test_a_later_file_that_says_otherwise_is_overruled_and_that_is_said(tmp_path: Path) -> None:
+def test_a_later_file_that_says_otherwise_is_overruled_and_that_is_said(lake: Lake, tmp_path: Path) -> None:
     """The first reply of a key is the reply, in whichever run; nobody takes its metrics for those of the later file."""
-    lake = Lake(str(tmp_path / "lake"))
     first = imported(lake, written(tmp_path / "a.jsonl", recorded(), recorded(sample_id="b")))
     later = [recorded(response='{"action": "allow"}'), recorded(sample_id="b"), recorded(sample_id="c")]
     second = imported(lake, written(tmp_path / "b.jsonl", *later))
@@ -129,8 +130,7 @@ def test_a_later_file_that_says_otherwise_is_overruled_and_that_is_said(tmp_path
     assert set(lake.frame(RESULTS).collect()["verdict"]) == {"BLOCK"}
 
 
-def test_an_answer_takes_the_place_of_an_error_and_no_later_error_that_of_an_answer(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path / "lake"))
+def test_an_answer_takes_the_place_of_an_error_and_no_later_error_that_of_an_answer(lake: Lake, tmp_path: Path) -> None:
     failed = written(tmp_path / "unfinished.jsonl", recorded(response=None, error_kind="timeout"))
     answered = written(tmp_path / "finished.jsonl", recorded())
     messages = [imported(lake, file)["message"] for file in (failed, answered, answered)]
@@ -141,10 +141,9 @@ def test_an_answer_takes_the_place_of_an_error_and_no_later_error_that_of_an_ans
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_an_audit_that_only_one_judges_line_holds_is_that_of_all(tmp_path: Path, order: int) -> None:
+def test_an_audit_that_only_one_judges_line_holds_is_that_of_all(lake: Lake, tmp_path: Path, order: int) -> None:
     verdict, audit = judgement([finding()], target(share=0.8)), {"verdict": "vulnerable"}
     lines = [line(0, judged=verdict, judge="alice", prediction=audit), line(0, judged=verdict, judge="bob")]
-    lake = Lake(str(tmp_path / "lake"))
     import_recorded(lake, AUDITS, [written(tmp_path / "r.jsonl", *lines[::order])])
     assert lake.frame(RUNS).collect().select("state", "message").rows() == [("completed", None)]
     assert lake.frame(CALLS).filter(model="subject").collect()["response"].null_count() == 0
@@ -154,8 +153,7 @@ def test_an_audit_that_only_one_judges_line_holds_is_that_of_all(tmp_path: Path,
     ("digits", "reason"),
     [("3000000000", "replicate: the ledger counts to 2147483647"), ("1" * 5000, "not a JSON object")],
 )
-def test_a_number_that_nothing_can_hold_is_one_bad_line(tmp_path: Path, digits: str, reason: str) -> None:
-    lake = Lake(str(tmp_path / "lake"))
+def test_a_number_that_nothing_can_hold_is_one_bad_line(lake: Lake, tmp_path: Path, digits: str, reason: str) -> None:
     file = written(tmp_path / "r.jsonl", recorded())
     with file.open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(recorded(sample_id="b")).replace('"replicate": 0', f'"replicate": {digits}') + "\n")

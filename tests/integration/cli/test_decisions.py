@@ -14,7 +14,7 @@ from evalake.storage.lake import Lake
 from evalake.storage.landing import land
 from evalake.tasks.runtime.runs import SETTLE_TAG
 from tests.integration.cli.command import evalake_here, recorded
-from tests.integration.cli.conftest import Imported
+from tests.integration.cli.conftest import Imported, import_lines
 
 # `evalake compare` over a small imported lake: what A and B name, what is refused, what repeats are worth.
 
@@ -38,10 +38,7 @@ def lines(replicates: int, **fields: Any) -> str:
 
 def imported(folder: Path, name: str, text: str) -> str:
     """Import lines into ./lake; returns the run's id."""
-    (folder / name).write_text(text + "\n")
-    done = evalake_here("import", name, "--suite", "command_guard", "--json", folder=folder)
-    assert done.returncode == 0, done.stderr
-    return str(json.loads(done.stdout)["run_id"])
+    return import_lines(folder, name, "command_guard", [text]).run
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +114,6 @@ def test_the_table_fits_80_columns_and_says_what_to_do_next(folder: Path, once: 
 
 def test_what_does_not_exist_is_wrong_usage(folder: Path, once: str) -> None:
     for arguments in (
-        ("nobody", WORSE),
         (f"{once}:nobody", WORSE),
         (f"{once}:{WORSE}:shouted", BETTER),
         (BETTER, WORSE, "--metric", "charm"),
@@ -185,10 +181,7 @@ def gate_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for n in range(200)
         for model in (BETTER, WORSE)
     ]
-    (folder / "r.jsonl").write_text("\n".join(lines) + "\n")
-    done = evalake_here("import", "r.jsonl", "--suite", "command_guard", "--json", folder=folder)
-    assert done.returncode == 0, done.stderr
-    (folder / "run").write_text(json.loads(done.stdout)["run_id"])
+    (folder / "run").write_text(imported(folder, "r.jsonl", "\n".join(lines)))
     return folder
 
 

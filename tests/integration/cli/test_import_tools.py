@@ -9,6 +9,7 @@ import pytest
 
 from tests.integration.cli.command import evalake_here
 from tests.integration.cli.conftest import Imported
+from tests.integration.cli.test_export_tools import MESSAGES
 from tests.unit.suites.formats.logs import (
     ZSTANDARD,
     archive,
@@ -130,14 +131,7 @@ def test_a_whole_call_answers_a_run_which_says_so(imported: Imported, tmp_path: 
 
 
 def test_the_viewer_shows_the_conversation_with_calls_of_tools(tmp_path: Path) -> None:
-    call = {"id": "c1", "function": "add", "arguments": {"x": 2}, "type": "function"}
-    messages = [
-        {"role": "user", "content": "2 + 3?"},
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "content": "the sum is 5", "tool_call_id": "c1"},
-        {"role": "assistant", "content": "5"},
-    ]
-    (tmp_path / "x.eval").write_bytes(archive(header(task="tools"), [sample(1, messages=messages)]))
+    (tmp_path / "x.eval").write_bytes(archive(header(task="tools"), [sample(1, messages=MESSAGES)]))
     said = json.loads(evalake_here("import", "x.eval", "--json", folder=tmp_path).stdout)
     done = evalake_here("view", "--export", "pages", "--run", said["run_id"], folder=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -13,34 +13,7 @@ from evalake.cli.runs import headline
 from tests.integration.cli.command import evalake_here, recorded
 from tests.integration.cli.conftest import Imported
 
-# `evalake runs`: what was run and imported, newest first.
-
-
-def test_an_imported_run_is_listed(imported: Imported) -> None:
-    done = evalake_here("runs", folder=imported.folder)
-    assert done.returncode == 0, done.stderr
-    assert imported.run[:12] in done.stdout
-    told = json.loads(evalake_here("runs", "--format", "json", folder=imported.folder).stdout)
-    assert [(run["run_id"], run["state"]) for run in told] == [(imported.run, "completed")]
-
-
-# `evalake tables`: what is in a lake.
-
-
-def test_every_table_is_listed_with_its_rows(imported: Imported) -> None:
-    done = evalake_here("tables", folder=imported.folder)
-    assert done.returncode == 0, done.stderr
-    assert "metric_snapshots" in done.stdout
-    told = json.loads(evalake_here("tables", "--format", "json", folder=imported.folder).stdout)
-    assert {row["table"]: row["rows"] for row in told}["command_guard_results"] == 40
-
-
 # `evalake sql` on an imported lake: as of now, as of then, and into a file.
-
-
-def test_sql_answers_questions_about_verdicts(imported: Imported) -> None:
-    found = imported.query("select verdict, count(*) as n from command_guard_results group by all order by all")
-    assert found == [{"verdict": "ALLOW", "n": 30}, {"verdict": "BLOCK", "n": 10}]
 
 
 def test_sql_reads_a_table_as_it_was(imported: Imported) -> None:

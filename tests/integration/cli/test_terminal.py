@@ -170,9 +170,7 @@ HOSTILE = "no\nevalake: all is well\r\x1b[2J\t\u2028\u202e"
     "arguments",
     [
         ("report", HOSTILE),
-        ("metrics", "--run", HOSTILE),
         ("metrics", "--snapshot", HOSTILE),
-        ("show", HOSTILE),
         ("gate", HOSTILE, "--rule", "f1 >= 0.5"),
         ("sql", "select 1", "--at", HOSTILE),
         ("sql", f'select * from "{HOSTILE}"'),

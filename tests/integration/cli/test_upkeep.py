@@ -8,14 +8,12 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from evalake.admin.import_results import import_recorded
 from evalake.contracts.tables import CALLS, CONTRACT_CHECKS, METRIC_SNAPSHOTS, SAMPLES
 from evalake.storage import ledger
 from evalake.storage.lake import Lake
 from evalake.storage.snapshots import find_snapshot
-from evalake.suites.registry import suite
 from tests.integration.admin.roadmap.scored import absent, land_scores
-from tests.integration.cli.command import evalake_here, recorded
+from tests.integration.cli.command import evalake_here
 from tests.integration.cli.conftest import Copy, Imported
 from tests.integration.storage.foreign_snapshot import foreign_snapshot
 from tests.integration.storage.recorded_lake import lake_of_one_run
@@ -43,16 +41,7 @@ def test_who_names_nothing_forgets_nothing(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
-# `evalake maintain`: what snapshots pin is kept; replies that look like failures are asked again.
-
-
-def test_maintenance_keeps_what_snapshots_pin(imported: Imported) -> None:
-    assert evalake_here("maintain", "--dry-run", folder=imported.folder).returncode == 0
-    done = evalake_here("maintain", folder=imported.folder)
-    assert done.returncode == 0, done.stderr
-    assert (
-        evalake_here("check", folder=imported.folder).returncode == 0
-    )  # recomputes the snapshot from its pinned versions
+# `evalake maintain`: replies that look like failures are asked again.
 
 
 def test_suspicious_replies_are_listed_in_eighty_columns_and_withdrawn_by_kind(tmp_path: Path) -> None:
@@ -82,8 +71,6 @@ def test_rescoring_gives_the_same_snapshot_from_the_ledger_alone(imported: Impor
     assert done.returncode == 0, done.stderr
     rows = {"landed": 0, "already_present": 40, "quarantined": 0}
     assert json.loads(done.stdout)["rows"] == rows
-    versions = {row["snapshot_id"]: row["pinned_versions"] for row in imported.query("select * from snapshots")}
-    assert imported.said["snapshot_id"] in versions
     values = "select metric, slice, slice_value, value, n from metric_snapshots where snapshot_id = '{}' order by all"
     before, after = (
         imported.query(values.format(i)) for i in (imported.said["snapshot_id"], json.loads(done.stdout)["snapshot_id"])
@@ -108,30 +95,18 @@ def test_it_prints_the_themes_by_cost_and_writes_the_page(tmp_path: Path, prefec
     assert again == json.loads(page.with_suffix(".json").read_text())
 
 
-def test_an_empty_lake_and_a_suite_without_a_roadmap_are_told(tmp_path: Path, prefect_api: str) -> None:
+def test_an_empty_lake_is_told(tmp_path: Path, prefect_api: str) -> None:
     done = evalake_here("roadmap", folder=tmp_path, PREFECT_API_URL=prefect_api)
     assert (done.returncode, done.stdout) == (0, "")
     assert "has no scored results of session_review with gaps" in done.stderr
-    refused = evalake_here("roadmap", "--suite", "command_guard", folder=tmp_path)
-    assert refused.returncode == 2
-    assert "command_guard has no roadmap: choose one of session_review" in refused.stderr
 
 
 # `evalake snapshots` lists, and `evalake snapshots verify ID` proves one: three exit codes.
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    """The lake that the command takes without being told, with one imported run."""
-    (tmp_path / "results.jsonl").write_text("\n".join(recorded(n) for n in range(6)))
-    lake = Lake(str(tmp_path / "lake"))
-    import_recorded(lake, suite("command_guard"), [tmp_path / "results.jsonl"])
-    return lake
-
-
-def test_a_snapshot_is_proved_wrong_or_not_recomputed(lake: Lake, tmp_path: Path) -> None:
-    snapshot_id = find_snapshot(lake)["snapshot_id"]
-    foreign = foreign_snapshot(lake)
+def test_a_snapshot_is_proved_wrong_or_not_recomputed(small: Lake, tmp_path: Path) -> None:
+    snapshot_id = find_snapshot(small)["snapshot_id"]
+    foreign = foreign_snapshot(small)
     done = evalake_here("snapshots", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert snapshot_id[:12] in done.stdout
@@ -139,12 +114,12 @@ def test_a_snapshot_is_proved_wrong_or_not_recomputed(lake: Lake, tmp_path: Path
     done = evalake_here("snapshots", "verify", snapshot_id[:12], folder=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"snapshot {snapshot_id[:12]}: proved\n")
 
-    done = evalake_here("snapshots", "verify", foreign, "--lake", lake.uri, "--json", folder=tmp_path)
+    done = evalake_here("snapshots", "verify", foreign, "--lake", small.uri, "--json", folder=tmp_path)
     said = json.loads(done.stdout)
     assert (done.returncode, said["snapshot_id"], said["outcome"]) == (3, foreign, "not recomputed")
     assert "other versions" in said["reason"]
 
-    DeltaTable(lake.location(METRIC_SNAPSHOTS)).update(updates={"n": "n + 1"})
+    DeltaTable(small.location(METRIC_SNAPSHOTS)).update(updates={"n": "n + 1"})
     done = evalake_here("snapshots", "verify", snapshot_id, folder=tmp_path)
     assert done.returncode == 1
     assert "wrong: differs from its recomputation" in done.stdout

