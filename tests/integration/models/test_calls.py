@@ -46,14 +46,6 @@ def test_what_may_pass_is_tried_again_until_it_passes_or_is_given_up(
     assert [len(model_server.requests(text)) for text in ("for ever", "twice")] == [3, 3]
 
 
-def test_a_reply_that_is_not_utf_8_is_one_or_is_malformed(model_server: ModelServer) -> None:
-    model_server.rule(faults=[{"kind": "invalid_utf8", "times": 0}])
-    with Client(configuration(model_server, attempts=1), backoff_seconds=QUICK) as client:
-        outcome = answer(client, request("odd", f"{PROVIDERS[0]}/m"))
-    assert isinstance(outcome, Failure)
-    assert outcome.kind == "malformed_response"
-
-
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_the_request_reaches_the_provider_whole(model_server: ModelServer, provider: str) -> None:
     with Client(configuration(model_server), backoff_seconds=QUICK) as client:
@@ -263,14 +255,6 @@ def test_what_was_sent_when_is_measured_and_what_came_is_told() -> None:
     assert server.sent[0].headers["x-key"] == "k"
     assert timing.started <= timing.connected <= timing.sent <= timing.first_byte <= timing.ended
     assert heard
-
-
-def test_a_redirect_is_an_answer_and_takes_the_key_nowhere() -> None:
-    with recorder() as server, recorder() as elsewhere:
-        server.answer(b"", 307, {"Location": f"{elsewhere.address}/v1"})
-        answered, _ = asyncio.run(_post(server.address))
-    assert answered.status == 307
-    assert elsewhere.sent == []
 
 
 def test_what_has_not_happened_took_no_known_time() -> None:

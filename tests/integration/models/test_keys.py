@@ -67,12 +67,14 @@ def test_the_next_client_reads_the_secret_again(model_server: ModelServer) -> No
     assert [seen.authorization for seen in model_server.seen] == ["Bearer the-first-key-1", "Bearer the-second-key-2"]
 
 
-def test_a_models_own_variable_goes_before_its_providers_secret(
-    model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_models_own_variable_goes_before_its_providers_secret_and_variable(
+    model_server: ModelServer, monkeypatch: pytest.MonkeyPatch, provider: str
 ) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "the-usual-one")
     monkeypatch.setenv("MY_KEY", "of-the-variable")
-    with Client(configuration(model_server, api_key_env="MY_KEY")) as client:
-        answer(client, request("x"))
+    with Client(configuration(model_server, provider, api_key_env="MY_KEY")) as client:
+        answer(client, request("x", f"{provider}/m"))
     assert model_server.seen[0].authorization == "Bearer of-the-variable"
 
 

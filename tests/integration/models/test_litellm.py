@@ -66,7 +66,7 @@ def test_litellm_tries_nothing_twice_by_itself(
     assert (outcome.kind, outcome.attempts, len(model_server.seen)) == (kind, 2, 2)
 
 
-@pytest.mark.parametrize("provider", BY_LITELLM)
+@pytest.mark.parametrize("provider", [*BY_LITELLM, "openai"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_redirect_takes_no_key_elsewhere(server: Recorder, provider: str, stream: bool) -> None:
     with recorder() as elsewhere:

@@ -8,11 +8,7 @@ import pytest
 
 from evalake.core.configuration import Configuration, ModelOptions
 from evalake.core.errors import ProviderError
-from evalake.models.client import Client
-from evalake.models.request import Reply
 from evalake.models.routes import find_route
-from tests.integration.models.support import answer, request
-from tests.servers.model_server import ModelServer
 
 NOTHING = Configuration()
 LOCAL = ModelOptions(api_base="http://127.0.0.1:9/v1")
@@ -70,18 +66,6 @@ def test_parameters_cannot_take_over_what_the_client_decides() -> None:
     options = ModelOptions(parameters={"timeout": 3, "num_retries": 9, "temperature": 0, "fallbacks": []})
     with pytest.raises(ProviderError, match="cannot set fallbacks, num_retries, timeout"):
         find_route("baseline/always-block", Configuration(models={"baseline/always-block": options}))
-
-
-@pytest.mark.parametrize("provider", ["openai", "hosted_vllm"])
-def test_the_named_key_is_the_one_sent(
-    model_server: ModelServer, monkeypatch: pytest.MonkeyPatch, provider: str
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "the-usual-one")
-    monkeypatch.setenv("MY_KEY", "the-named-one")
-    options = ModelOptions(api_base=model_server.api_base, api_key_env="MY_KEY")
-    with Client(Configuration(models={f"{provider}/m": options})) as client:
-        assert isinstance(answer(client, request("x", f"{provider}/m")), Reply)
-    assert model_server.seen[0].authorization == "Bearer the-named-one"
 
 
 def test_importing_the_client_imports_no_heavy_library() -> None:

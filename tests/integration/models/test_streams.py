@@ -71,12 +71,6 @@ def test_an_answer_that_is_never_silent_for_long_is_bought_once(model_server: Mo
     assert 600 <= outcome.first_byte_ms < outcome.latency_ms - 1000
 
 
-def test_the_same_answer_at_once_has_only_so_long(model_server: ModelServer, streams_model: str) -> None:
-    model_server.rule(contains="judge", latency=600.0)
-    limits = configuration(model_server, timeout_seconds=1, attempts=1)
-    assert failed(ask(limits, streams_model, stream=False)) == ("timeout", 1)
-
-
 @pytest.mark.parametrize("fault", ["hang", "stream_silent"])
 def test_silence_is_a_timeout(model_server: ModelServer, streams_model: str, fault: str) -> None:
     model_server.rule(contains="judge", faults=[{"kind": fault, "times": 0}])
@@ -126,26 +120,6 @@ def test_what_breaks_off_is_tried_again_and_never_taken_for_whole(
     assert (again.text, again.attempts) == ("SAFE, or is it?", 3)
     model_server.reset()
     assert failed(ask(configuration(model_server, attempts=2), streams_model)) == (kind, 2)
-
-
-@pytest.mark.parametrize(("fault", "kind"), [("unauthorized", "authentication"), ("context_length", "context_length")])
-def test_what_is_refused_is_refused_once(model_server: ModelServer, streams_model: str, fault: str, kind: str) -> None:
-    model_server.rule(contains="judge", faults=[{"kind": fault, "times": 0}])
-    assert failed(ask(configuration(model_server, attempts=3), streams_model)) == (kind, 1)
-
-
-def test_what_is_odd_but_whole_is_a_reply(model_server: ModelServer, streams_model: str) -> None:
-    def reply(**rule: object) -> Reply:
-        model_server.rule(contains="judge", **rule)
-        outcome = ask(configuration(model_server), streams_model)
-        assert isinstance(outcome, Reply), outcome
-        return outcome
-
-    cut = reply(reply='{"action": "BLO', finish_reason="length")
-    assert (cut.text, cut.finish_reason) == ('{"action": "BLO', "length")
-    assert reply(reply="42", message={"reasoning_content": "let me think"}).reasoning == "let me think"
-    assert reply(reply=None, finish_reason="content_filter").finish_reason == "content_filter"
-    assert reply(reply="it ends in data: [DONE], it says").text == "it ends in data: [DONE], it says"
 
 
 def test_events_are_read_to_their_end() -> None:
@@ -198,6 +172,8 @@ STREAMS: dict[str, tuple[bytes, Any]] = {
     "no reason": (events(BLO, CK, counted()), "connection"),
     "cut": (events(BLO, CK, done=False), "connection"),
     "own word": (events(BLO, CK, piece({}, "paused"), counted()), ("BLOCK", "paused", 100, 20, None)),
+    "cut short": (events(BLO, piece({}, "length")), ("BLO", "length", None, None, None)),
+    "a mark in it": (events(piece({"content": "data: [DONE]"}), STOP), ("data: [DONE]", "stop", None, None, None)),
     "reason error": (events(BLO, piece({}, "network_error")), "server"),
     "choice error": (events(BLO, piece({}, "stop", error={"message": "late", "code": 504})), "server"),
     "error": (events(BLO, {"error": {"message": "slow down", "code": 429}}), "rate_limit"),

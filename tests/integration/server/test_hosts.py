@@ -77,17 +77,9 @@ OWN = "a token with ünïcode"
 PROXY = "10.1.2.3"
 
 
-@pytest.mark.parametrize(
-    ("session", "headers", "user"),
-    [
-        ("a", {"X-Forwarded-User": "alice", "X-Forwarded-Email": "a@x"}, "alice"),
-        ("b", {"X-Forwarded-User": "bob", "Authorization": "Bearer wrong"}, "bob"),
-        ("c", {"Authorization": "Bearer secret"}, "api-client"),
-    ],
-)
-def test_a_score_says_who_asked_for_it(guarded: Service, session: str, headers: dict[str, str], user: str) -> None:
-    asked = guarded.ask(session, headers=headers)
-    assert (asked.status_code, asked.json()["score_triggered_by"]) == (202, user)
+def test_a_score_says_who_asked_for_it(guarded: Service) -> None:
+    asked = guarded.ask("a", headers={"X-Forwarded-User": "alice", "X-Forwarded-Email": "a@x"})
+    assert (asked.status_code, asked.json()["score_triggered_by"]) == (202, "alice")
 
 
 @pytest.mark.parametrize(
@@ -95,6 +87,7 @@ def test_a_score_says_who_asked_for_it(guarded: Service, session: str, headers: 
     [
         ({"x-forwarded-user": "alice"}, PROXY, "alice"),
         ({"x-forwarded-user": " alice "}, PROXY, "alice"),
+        ({"x-forwarded-user": "bob", "authorization": "Bearer wrong"}, PROXY, "bob"),
         ({"x-forwarded-user": "  ", "x-forwarded-email": "bob@x"}, PROXY, None),
         ({"x-forwarded-user": "alice"}, f"::ffff:{PROXY}", "alice"),
         ({"x-forwarded-user": "alice"}, "10.9.9.9", None),

@@ -267,8 +267,6 @@ def test_columns_beyond_the_contract_ride_along() -> None:
 
 def test_a_frame_of_another_schema_is_not_audited() -> None:
     frame = edge_frame()
-    with pytest.raises(SchemaMismatchError, match="table example: the frame has no column text"):
-        audit(frame.drop("text"), EXAMPLE)
     with pytest.raises(SchemaMismatchError, match="table example, column count: expected Int64, found Int32"):
         audit(frame.with_columns(pl.col("count").cast(pl.Int32, strict=False)), EXAMPLE)
 

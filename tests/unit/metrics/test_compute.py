@@ -112,13 +112,6 @@ def test_no_rows_give_an_empty_result_of_the_same_schema() -> None:
     assert list(full.schema.items()) == [("model", pl.String), ("judge", pl.String), *MEASURES.items()]
 
 
-def test_other_groups_can_be_told_apart() -> None:
-    frame = guard_samples(100)
-    result = measure(frame, [Metric("it", Rate(blocked))], groups=("dataset",))
-    assert result.columns[:2] == ["dataset", "slice"]
-    assert result["dataset"].to_list() == ["x", "y"]
-
-
 def test_a_huge_count_is_a_denominator_like_any_other() -> None:
     frame = one_group(part=[10**14], whole=[10**15])
     row = measure(frame, [Metric("it", Rate(pl.col("part"), pl.col("whole")))]).row(0, named=True)
