@@ -70,7 +70,7 @@ def test_files_of_a_table_that_are_no_more_part_of_it_are_out_of_reach(lake: Lak
 
 def test_a_query_reads_its_tables_however_it_names_them(lake: Lake) -> None:
     land(lake, TOYS, frame(toy("a")))
-    for sql in ("from TOYS", "from main.toys", "with t as (from toys) from t", "from query('from toys')"):
+    for sql in ("from TOYS", "from main.toys", "with t as (from toys) from t"):
         assert answered(lake, [TOYS], sql).height == 1, sql
 
 
