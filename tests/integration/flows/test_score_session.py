@@ -94,6 +94,7 @@ def test_a_score_that_breaks_its_contract_fails_it(place: Place, monkeypatch: py
     [
         (KeyboardInterrupt(), "its process was terminated before the judge had answered: start a new scoring"),
         (CancelledError(), "it was cancelled"),
+        (OSError("no space left"), "OSError: no space left"),
     ],
 )
 def test_whoever_ended_its_process_is_said_in_words(
