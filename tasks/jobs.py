@@ -435,7 +435,7 @@ def have_news(context: RunContext, run: Mapping[str, Any]) -> bool:
     Raises EvalakeError where no job tells, and a provider cannot be asked.
     """
     awaited = jobs(context.lake, pl.col("run_id") == run["run_id"], pl.col("state").is_in(OPEN))
-    if not awaited:  # it awaits another run's, as long as there are any
+    if not awaited:  # the run waits for open jobs of other runs
         asked = {context.configuration.real_model(name) for name in (*run["models"], *run["judges"])}
         awaited = jobs(context.lake, pl.col("model").is_in(sorted(asked)), pl.col("state").is_in(AWAITED))
     return not awaited or any(map(Jobs(context, frozenset()).has_news, awaited))

@@ -349,7 +349,7 @@ def _ending(row: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 async def follow(sessions: Sessions, hub: Hub, completions: Completions, seconds: float) -> None:
     """Announce new sessions; the sources are read every so many seconds, and theirs are scored where configured."""
     with suppress(EvalakeError):  # else they are announced once the lake can be read
-        completions.add((await asyncio.to_thread(sessions.take_new))[1])  # of the rest, nothing is news
+        completions.add((await asyncio.to_thread(sessions.take_new))[1])  # sessions from before are not announced
     while sessions.has_sources:
         await asyncio.sleep(seconds)
         try:
