@@ -451,7 +451,7 @@ def _panel_row(members: Sequence[Row]) -> dict[str, Any]:
     return {
         **{column: value for column, value in members[0].items() if column not in _UNSHARED},
         "judge": name,
-        "judge_hash": content_hash([name, *calls, *unreadable]),  # so that it replaces no older row, which lacks `unreadable`
+        "judge_hash": content_hash([name, *calls, *unreadable]),  # so no older row, without `unreadable`, is kept
         "judge_endpoint": UNKNOWN,
         "judge_cost_usd": None,
         "reply_revision": sum(row["reply_revision"] for row in members),
